@@ -1,0 +1,24 @@
+// Who takes part in the arena suite. Each is made with bytes of the caller's to
+// begin in, which may be none, and is told how many bytes there will be, which
+// only the limit listens to.
+#pragma once
+
+#include <bench/contenders/binding.hpp>
+#include <bench/contenders/boost.hpp>
+#include <bench/contenders/foonathan.hpp>
+#include <bench/contenders/limits.hpp>
+#include <bench/contenders/mallard.hpp>
+#include <bench/entrants.hpp>
+
+namespace mallard::bench {
+
+using arena_contenders =
+    contender_list<std_monotonic, boost_monotonic, foonathan_stack, bump, arena_contender<1>,
+                   arena_contender<8>, arena_pmr>;
+
+// The parts of the suite, a file each.
+std::vector<experiment> arena_blocks(effort);
+std::vector<experiment> arena_life(effort);
+std::vector<experiment> arena_uses(effort);
+
+} // namespace mallard::bench

@@ -1,0 +1,32 @@
+// What keeps a compiler honest inside a timed loop. Both cost no instruction.
+#pragma once
+
+#include <cstdint>
+#include <new>
+
+namespace mallard::bench {
+
+/// The compiler has to produce `value`, then knows nothing about it, nor about
+/// any memory whose address has ever left the function.
+template <class T>
+[[gnu::always_inline]] inline T keep(T value) noexcept
+{
+    asm volatile("" : "+r"(value) : : "memory");
+    return value;
+}
+
+/// Writes the first word of a block, as whoever asked for it would.
+[[gnu::always_inline]] inline void touch(void* block, std::uint64_t value) noexcept
+{
+    ::new (block) std::uint64_t(value);
+    keep(block);
+}
+
+/// Writes its first byte, as the benchmark of the fixed-pool report does.
+[[gnu::always_inline]] inline void touch_byte(void* block, std::uint64_t value) noexcept
+{
+    *static_cast<volatile unsigned char*>(block) = static_cast<unsigned char>(value);
+    keep(block);
+}
+
+} // namespace mallard::bench

@@ -1,0 +1,41 @@
+// A contender alone in a process of its own, where what the process holds is
+// what the contender holds.
+#pragma once
+
+#include <bench/harness.hpp>
+
+#include <sys/types.h>
+
+namespace mallard::bench {
+
+/// Which contender of which experiment.
+struct child_task {
+    std::string_view suite;
+    std::size_t experiment = 0;
+    std::size_t entrant = 0;
+};
+
+/// Memory beyond what the same process held before the contender was prepared,
+/// and beyond the harness's own tables: most ever, and after every block was
+/// freed and the allocator destroyed.
+struct child_result {
+    double peak_kib = 0;
+    double after_kib = 0;
+    std::vector<double> figures = {}; ///< of one round
+    std::string why = {};             ///< not empty: it could not run
+};
+
+class running_child {
+public:
+    running_child(pid_t process, int output) noexcept : process_(process), output_(output) {}
+
+    child_result wait();
+
+private:
+    pid_t process_;
+    int output_;
+};
+
+running_child start_child(child_task, effort);
+
+} // namespace mallard::bench

@@ -1,0 +1,41 @@
+// Time. CPU time of the thread where a reading's cost (near a microsecond) does
+// not matter, because other programs' shares of the processor are not in it;
+// the time-stamp counter for what is shorter.
+#pragma once
+
+#include <time.h>
+#include <x86intrin.h>
+
+#include <cstdint>
+
+namespace mallard::bench {
+
+inline double cpu_ns() noexcept
+{
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+inline double wall_ns() noexcept
+{
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+/// Waits for what came before; what comes after waits for it.
+inline std::uint64_t ticks() noexcept
+{
+    unsigned processor = 0;
+    std::uint64_t const now = __rdtscp(&processor);
+    _mm_lfence();
+    return now;
+}
+
+// What this machine's clocks are worth, measured at the first call.
+double ns_per_tick();
+double ticks_of_a_reading(); ///< the least difference of two readings in a row
+double cycles_per_ns();      ///< from a chain of additions; measured at every call
+
+} // namespace mallard::bench

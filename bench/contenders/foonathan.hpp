@@ -1,0 +1,111 @@
+// foonathan/memory: pools, pool collections, and its stack.
+#pragma once
+
+#include <bench/entrants.hpp>
+
+#include <foonathan/memory/memory_pool.hpp>
+#include <foonathan/memory/memory_pool_collection.hpp>
+#include <foonathan/memory/memory_stack.hpp>
+
+#include <optional>
+#include <span>
+
+namespace mallard::bench {
+
+namespace fm = foonathan::memory;
+
+inline std::string foonathan_name(const char* what)
+{
+    return "foonathan-" + std::to_string(FOONATHAN_MEMORY_VERSION_MAJOR) + "." +
+           std::to_string(FOONATHAN_MEMORY_VERSION_MINOR) + "." +
+           std::to_string(FOONATHAN_MEMORY_VERSION_PATCH) + "/" + what;
+}
+
+template <class Kind>
+struct foonathan_kind;
+template <>
+struct foonathan_kind<fm::node_pool> {
+    static constexpr const char* name = "node";
+    static constexpr bool searches = false;
+};
+template <>
+struct foonathan_kind<fm::small_node_pool> {
+    static constexpr const char* name = "small-node";
+    static constexpr bool searches = true; // for the chunk of a block
+};
+template <>
+struct foonathan_kind<fm::array_pool> {
+    static constexpr const char* name = "array";
+    static constexpr bool searches = true; // for the place in an ordered list
+};
+
+/// Its first block of memory holds about as many as the first chunk of a
+/// Mallard pool; it doubles from there, as is its default.
+template <class Kind>
+struct foonathan_pool {
+    template <std::size_t Bytes>
+    class of {
+        using pool = fm::memory_pool<Kind>;
+
+    public:
+        static std::string name() { return foonathan_name(foonathan_kind<Kind>::name); }
+
+        static const char* refusal(demand d)
+        {
+            bool const slow = foonathan_kind<Kind>::searches && d.frees == order::shuffled &&
+                              d.live > 2000;
+            return slow ? "a free searches its memory: minutes for so many" : nullptr;
+        }
+
+        explicit of(std::size_t) {}
+
+        void* allocate() { return pool_.allocate_node(); }
+        void deallocate(void* block) { pool_.deallocate_node(block); }
+
+    private:
+        pool pool_{Bytes, pool::min_block_size(Bytes, Bytes < 65536 ? 65536 / Bytes : 1)};
+    };
+};
+
+/// A pool for each power of two. (With a pool for each size its blocks of memory
+/// would be cut into thousands of parts, too small for the larger sizes.)
+class foonathan_collection {
+public:
+    static std::string name() { return foonathan_name("collection"); }
+
+    void* allocate(std::size_t bytes, std::size_t = 16) { return pools_.allocate_node(bytes); }
+    void deallocate(void* block, std::size_t bytes, std::size_t = 16)
+    {
+        pools_.deallocate_node(block, bytes);
+    }
+
+private:
+    // The tables of std::unordered_map are the largest that any case asks for.
+    fm::memory_pool_collection<fm::node_pool, fm::log2_buckets> pools_{std::size_t{1} << 17,
+                                                                       std::size_t{1} << 22};
+};
+
+/// Has no initial buffer, so it takes one block of memory as large as that.
+class foonathan_stack {
+public:
+    static std::string name() { return foonathan_name("stack"); }
+
+    explicit foonathan_stack(std::span<std::byte> initial, std::size_t = 0)
+        : stack_(initial.empty() ? std::size_t{4096} : initial.size() + 256), bottom_(stack_.top())
+    {
+    }
+
+    void* allocate(std::size_t bytes, std::size_t align) { return stack_.allocate(bytes, align); }
+    void deallocate(void*, std::size_t, std::size_t) noexcept {}
+    void reset() { stack_.unwind(bottom_); }
+
+    using mark_type = fm::memory_stack<>::marker;
+    mark_type mark() const noexcept { return stack_.top(); }
+    void rewind(mark_type to) noexcept { stack_.unwind(to); }
+
+private:
+    fm::memory_stack<> stack_;
+    mark_type bottom_;
+};
+
+} // namespace mallard::bench

@@ -1,0 +1,93 @@
+// The general allocators: glibc, and those that a Debian machine can install,
+// each reached through its own handle, so that all of them are in one process.
+#pragma once
+
+#include <bench/harness.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+
+namespace mallard::bench {
+
+/// A malloc and a free, called through pointers, as through a PLT.
+struct heap_functions {
+    void* (*allocate)(std::size_t) = nullptr;
+    void (*release)(void*) = nullptr;
+    void* library = nullptr;
+};
+
+struct heap_library {
+    const char* file;
+    const char* package;
+    std::string (*version)(void* library);
+};
+
+/// Loads `which` apart from all others. Throws `cannot_run` if it is missing.
+heap_functions load_heap(heap_library const& which);
+
+std::string mimalloc_version(void* library);
+std::string jemalloc_version(void* library);
+std::string tcmalloc_version(void* library);
+std::string glibc_version();
+
+struct glibc_tag {
+    static std::string name() { return "glibc-" + glibc_version(); }
+    static heap_functions load() { return {&std::malloc, &std::free, nullptr}; }
+};
+
+/// "mimalloc-2.0.9", or "mimalloc" where it is not installed.
+std::string heap_name(const char* plain, heap_library const& which);
+
+struct mimalloc_tag {
+    static constexpr heap_library library{"libmimalloc.so.2", "libmimalloc2.0", mimalloc_version};
+    static std::string name() { return heap_name("mimalloc", library); }
+    static heap_functions load() { return load_heap(library); }
+};
+struct jemalloc_tag {
+    static constexpr heap_library library{"libjemalloc.so.2", "libjemalloc2", jemalloc_version};
+    static std::string name() { return heap_name("jemalloc", library); }
+    static heap_functions load() { return load_heap(library); }
+};
+struct tcmalloc_tag {
+    static constexpr heap_library library{"libtcmalloc_minimal.so.4", "libtcmalloc-minimal4",
+                                          tcmalloc_version};
+    static std::string name() { return heap_name("tcmalloc", library); }
+    static heap_functions load() { return load_heap(library); }
+};
+
+/// Any size, from one of them.
+template <class Tag>
+class heap {
+public:
+    static std::string name() { return Tag::name(); }
+
+    explicit heap(std::size_t = 0)
+    {
+        if (functions_.allocate == nullptr)
+            functions_ = Tag::load();
+    }
+
+    void* allocate(std::size_t bytes, std::size_t = 16) { return functions_.allocate(bytes); }
+    void deallocate(void* block, std::size_t, std::size_t = 16) { functions_.release(block); }
+
+private:
+    static inline heap_functions functions_;
+};
+
+/// One size, from one of them: what a pool replaces.
+template <class Tag>
+struct heap_blocks {
+    template <std::size_t Bytes>
+    class of : heap<Tag> {
+    public:
+        static constexpr bool is_pool = false;
+        using heap<Tag>::name;
+        using heap<Tag>::heap;
+
+        void* allocate() { return heap<Tag>::allocate(Bytes); }
+        void deallocate(void* block) { heap<Tag>::deallocate(block, Bytes); }
+    };
+};
+
+} // namespace mallard::bench

@@ -1,0 +1,106 @@
+// Hand-written bounds that are not allocators: they never grow, are told how much
+// they will have to hold, and check nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <span>
+#include <string>
+
+namespace mallard::bench {
+
+/// Memory from malloc, once.
+class region {
+public:
+    explicit region(std::size_t bytes) : begin_(static_cast<std::byte*>(std::malloc(bytes)))
+    {
+        if (begin_ == nullptr)
+            throw std::bad_alloc();
+    }
+    region(const region&) = delete;
+    region& operator=(const region&) = delete;
+    ~region() { std::free(begin_); }
+
+    std::byte* begin() const noexcept { return begin_; }
+
+private:
+    std::byte* begin_;
+};
+
+/// The intrusive list: pop, or the next block of one region, without a test for
+/// its end.
+template <std::size_t Bytes>
+class inline_list {
+public:
+    static std::string name() { return "limit/inline-list"; }
+
+    explicit inline_list(std::size_t capacity)
+        : region_(capacity * Bytes), cursor_(region_.begin())
+    {
+    }
+
+    void* allocate() noexcept
+    {
+        if (head_ != nullptr) [[likely]] {
+            node* const block = head_;
+            head_ = block->next;
+            return block;
+        }
+        void* const block = cursor_;
+        cursor_ += Bytes;
+        return block;
+    }
+    void deallocate(void* block) noexcept { head_ = ::new (block) node{head_}; }
+
+private:
+    struct node {
+        node* next;
+    };
+
+    region region_;
+    std::byte* cursor_;
+    node* head_ = nullptr;
+};
+
+/// The cursor: aligned up, moved on, never compared with an end.
+class bump {
+public:
+    static std::string name() { return "limit/bump"; }
+
+    explicit bump(std::span<std::byte> initial, std::size_t capacity = 0)
+        : region_(initial.empty() ? capacity : 0),
+          begin_(initial.empty() ? region_.begin() : initial.data()), cursor_(begin_)
+    {
+    }
+
+    void* allocate(std::size_t bytes, std::size_t align) noexcept
+    {
+        std::byte* const block =
+            cursor_ + (-reinterpret_cast<std::uintptr_t>(cursor_) & (align - 1));
+        cursor_ = block + bytes;
+        return block;
+    }
+    void deallocate(void*, std::size_t, std::size_t) noexcept {}
+    void reset() noexcept { cursor_ = begin_; }
+
+    using mark_type = std::byte*;
+    mark_type mark() const noexcept { return cursor_; }
+    void rewind(mark_type to) noexcept { cursor_ = to; }
+
+    bool try_expand(void* block, std::size_t from, std::size_t to, std::size_t) noexcept
+    {
+        if (static_cast<std::byte*>(block) + from != cursor_)
+            return false;
+        cursor_ += to - from;
+        return true;
+    }
+
+private:
+    region region_;
+    std::byte* begin_;
+    std::byte* cursor_;
+};
+
+} // namespace mallard::bench

@@ -1,0 +1,77 @@
+// What the figures of one workload say: where each strategy stands, what the
+// workload is like, and which strategy to take.
+#pragma once
+
+#include <bench/demo/session.hpp>
+#include <bench/support/statistics.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mallard::demo {
+
+enum class verdict { faster, no_difference, slower };
+
+/// `now` against `before`, run by run as they were interleaved. A difference is
+/// one that at least six of seven runs agree on, of 3 % in the median, and of
+/// more than three standard errors (from the median deviation, so that one bad
+/// run does not decide): thirteen strategies are compared at once, and with less
+/// the luckiest would win. Fewer than five runs never differ.
+struct comparison {
+    double ratio = 1; ///< median of now / before
+    verdict says = verdict::no_difference;
+};
+comparison compare(std::span<const double> before, std::span<const double> now);
+
+inline constexpr std::size_t runs_min = 5;
+inline constexpr double memory_ratio_max = 1.5;  ///< more is refused, unless nothing else gains
+inline constexpr double memory_noise_kib = 1024; ///< the kernel counts pages in batches
+inline constexpr double utilisation_high = 0.5;
+
+struct standing {
+    const strategy_entry* strategy = nullptr;
+    std::vector<double> runs{}; ///< seconds of each
+    bench::summary seconds{};
+    comparison to_heap{};       ///< to AS1
+    double use_ratio = 1;       ///< of the use phase alone
+    bench::summary peak_kib{};  ///< of the whole process
+    bench::summary after_kib{}; ///< when all is destroyed
+    double added_kib = 0;       ///< by the structure, to its peak
+    double memory_ratio = 1;    ///< of that, to AS1
+    bool is_too_large = false;  ///< more than `memory_ratio_max`, and more than noise
+};
+
+/// Each from 0 to 1, as in the talk; what is a proxy is named so in the report.
+struct dimensions {
+    double density = 0;     ///< D: allocations and frees in a ns of AS1's time
+    double variation = 0;   ///< V: different sizes / allocations
+    double locality = 0;    ///< L: share of the use phase that local layouts save
+    double utilisation = 0; ///< U: most in use / allocated in all
+    // C and F are 0: one thread, and no other part allocates.
+};
+
+struct advice {
+    std::vector<standing> standings; ///< AS1 first; all fourteen, unless interrupted
+    dimensions measured;
+    std::size_t chosen = 0;                                   ///< in `standings`; 0: stay with AS1
+    std::vector<std::pair<std::string, std::string>> reasons; ///< a word, and a sentence
+
+    const standing& choice() const { return standings[chosen]; }
+};
+
+/// Needs at least one run of AS1.
+advice advise(const series&);
+
+/// Of what gains and is not too large (or, if there is nothing, of what gains)
+/// the fastest; or what is within 3 % of it and asks less: of memory, then of the
+/// programmer, for whom wink-out is harder than destructors, and a type parameter
+/// spreads further than an abstract base.
+std::size_t choose(std::span<const standing>);
+
+/// The choice in words: what to take, because of what, at which price.
+std::vector<std::pair<std::string, std::string>> reasons_for(const advice&, const profile&);
+
+} // namespace mallard::demo

@@ -1,0 +1,51 @@
+// One cell of the table: one workload under one strategy, once, in a process of
+// its own, so that no other cell has warmed or filled its memory.
+#pragma once
+
+#include <bench/demo/corpus.hpp>
+#include <bench/demo/counted.hpp>
+#include <bench/demo/workload.hpp>
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace mallard::demo {
+
+struct measurement {
+    double build = 0; ///< seconds, of one round
+    double use = 0;
+    double destroy = 0;              ///< or wink-out; the resource included
+    std::uint64_t start_rss_kib = 0; ///< program and text, before the first allocation
+    std::uint64_t peak_rss_kib = 0;
+    std::uint64_t after_rss_kib = 0; ///< when all is destroyed
+    answer says;
+    std::optional<profile> counts; ///< of strategy 0 alone
+
+    double seconds() const noexcept { return build + use + destroy; }
+
+    /// What the structure needed beyond program and text. At least one KiB, so
+    /// that ratios exist; a structure that small is nobody's problem.
+    double peak_kib_added() const noexcept
+    {
+        return peak_rss_kib > start_rss_kib ? static_cast<double>(peak_rss_kib - start_rss_kib) : 1;
+    }
+};
+
+struct workload_entry {
+    workload_words words;
+    measurement (*measure)(int strategy, std::uint64_t rounds, corpus all);
+};
+
+// Each in a translation unit of its own: fifteen instances of everything.
+workload_entry word_index_entry();
+workload_entry parse_tree_entry();
+workload_entry phrase_window_entry();
+
+/// The three, in the order of the report.
+std::span<const workload_entry> workloads();
+
+std::string to_line(const measurement&);
+measurement from_line(const std::string&);
+
+} // namespace mallard::demo

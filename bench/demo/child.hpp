@@ -1,0 +1,34 @@
+// Starting a cell and waiting for it, so that an interrupt at any moment leaves
+// no child behind.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace mallard::demo {
+
+/// While one lives, Ctrl-C and SIGTERM are noted instead of ending the process.
+class interrupts {
+public:
+    interrupts();
+    ~interrupts();
+    interrupts(const interrupts&) = delete;
+    interrupts& operator=(const interrupts&) = delete;
+
+    static bool seen() noexcept;
+};
+
+struct outcome {
+    int status = 0;           ///< as from waitpid
+    bool is_late = false;     ///< killed after the time it had
+    bool interrupted = false; ///< killed because the demo was
+    std::string out, err;
+
+    bool is_good() const noexcept { return status == 0 && !interrupted && !is_late; }
+    std::string why() const; ///< "ended with status 1", "died of signal 11 (...)"
+};
+
+/// Runs this very program with other arguments, to its end.
+outcome run_self(std::span<const std::string> arguments, double seconds_max);
+
+} // namespace mallard::demo

@@ -1,0 +1,21 @@
+// What goes wrong before or while measuring, in the three lines of the house.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace mallard::demo {
+
+/// What happened, what state things are in, what to type next.
+///
+///     throw failure("notes.txt: no such file", "nothing was measured",
+///                   "name a text file, or nothing: `./x demo` finds text by itself");
+class failure : public std::runtime_error {
+public:
+    failure(const std::string& happened, const std::string& state, const std::string& help)
+        : std::runtime_error("mallard-demo: " + happened + "\n  " + state + "\n  help: " + help)
+    {
+    }
+};
+
+} // namespace mallard::demo

@@ -1,0 +1,81 @@
+// How a cell is timed: the body of each workload's own translation unit.
+#pragma once
+
+#include <bench/clock.hpp>
+#include <bench/demo/cell.hpp>
+#include <bench/support/memory_use.hpp>
+
+#include <mallard/strategy.hpp>
+
+#include <utility>
+
+namespace mallard::demo {
+
+/// Seconds of processor time since the last call, the kernel's page faults
+/// included. Not the clock on the wall: a cell has one thread and never waits, so
+/// the two differ only by what else the machine is doing.
+class lap_clock {
+public:
+    double lap() noexcept
+    {
+        double const before = std::exchange(last_, bench::cpu_ns());
+        return (last_ - before) * 1e-9;
+    }
+
+private:
+    double last_ = bench::cpu_ns();
+};
+
+/// One life of the structure: the resource is made, used and destroyed with it,
+/// as a local allocator is.
+template <class Workload, class S>
+answer live_once(corpus all, measurement& sums)
+{
+    using structure = typename Workload::template structure<S>;
+    answer says;
+    lap_clock clock;
+    {
+        typename S::resource_type resource;
+        S::template run<structure>(resource, [&](structure& s) {
+            Workload::template build<S>(s, all, says);
+            sums.build += clock.lap();
+            Workload::template use<S>(s, all, says);
+            sums.use += clock.lap();
+        });
+        if constexpr (S::number == counted::number)
+            sums.counts = resource.result();
+    }
+    sums.destroy += clock.lap();
+    return says;
+}
+
+/// `rounds` lives, one after the other, and the mean of their times: a text that
+/// is done in a millisecond is done often enough to be timed.
+template <class Workload, class S>
+measurement measure_under(std::uint64_t rounds, corpus all)
+{
+    measurement result;
+    result.start_rss_kib = bench::resident_kib();
+    for (std::uint64_t i = 0; i < rounds; ++i)
+        result.says = live_once<Workload, S>(all, result);
+    result.peak_rss_kib = bench::peak_resident_kib();
+    result.after_rss_kib = bench::resident_kib();
+    for (double* const sum : {&result.build, &result.use, &result.destroy})
+        *sum /= static_cast<double>(rounds);
+    return result;
+}
+
+template <class Workload>
+measurement measure(int strategy, std::uint64_t rounds, corpus all)
+{
+    if (strategy == counted::number)
+        return measure_under<Workload, counted>(1, all);
+    measurement result;
+    for_each_strategy([&]<class S>(S) {
+        if (S::number == strategy)
+            result = measure_under<Workload, S>(rounds, all);
+    });
+    return result;
+}
+
+} // namespace mallard::demo

@@ -1,0 +1,45 @@
+// The fourteen, as values: what tables and advice need to know of them.
+#pragma once
+
+#include <mallard/strategy.hpp>
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace mallard::demo {
+
+inline constexpr std::size_t strategy_count = 14;
+
+enum class family { heap, arena, multipool, multipool_over_arena }; // two, then four of each
+
+struct strategy_entry {
+    int number = 0;
+    std::string_view name, words;
+    family from = family::heap;
+    mallard::binding binding = mallard::binding::type_parameter;
+    bool winks_out = false;
+};
+
+/// AS1 first.
+inline const std::array<strategy_entry, strategy_count>& strategies()
+{
+    static auto const all = [] {
+        std::array<strategy_entry, strategy_count> entries;
+        for_each_strategy([&]<class S>(S) {
+            constexpr int n = S::number;
+            entries[n - 1] = {
+                .number = n,
+                .name = S::name,
+                .words = S::words,
+                .from = static_cast<family>((n + 1) / 4),
+                .binding = S::binding,
+                .winks_out = S::wink_out,
+            };
+        });
+        return entries;
+    }();
+    return all;
+}
+
+} // namespace mallard::demo

@@ -1,0 +1,174 @@
+// When a difference is one, and what is recommended then.
+#include <bench/demo/advice.hpp>
+#include <bench/demo/test/expect.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace {
+
+using namespace mallard::demo;
+
+constexpr std::size_t runs = 9;
+
+/// Runs around `seconds`, within `noise` of it, and a peak of `mib`.
+void set(series& s, int strategy, double seconds, std::uint64_t mib, double noise = 0.005)
+{
+    std::mt19937 random(static_cast<unsigned>(strategy));
+    auto& mine = s.runs[static_cast<std::size_t>(strategy - 1)];
+    mine.clear();
+    for (std::size_t i = 0; i < runs; ++i) {
+        measurement m;
+        m.build = seconds * std::uniform_real_distribution(1 - noise, 1 + noise)(random);
+        m.use = m.build / 10;
+        m.start_rss_kib = 10 << 10;
+        m.peak_rss_kib = (10 + mib) << 10;
+        m.after_rss_kib = m.start_rss_kib;
+        mine.push_back(m);
+    }
+}
+
+/// All alike: a second, and 20 MiB.
+series level(double noise = 0.005)
+{
+    series s{.words = workloads()[0].words};
+    s.counts = {.allocations = 1'000,
+                .frees = 1'000,
+                .bytes_total = 100'000,
+                .bytes_at_peak = 80'000,
+                .sizes = 10};
+    for (int strategy = 1; strategy <= 14; ++strategy)
+        set(s, strategy, 1, 20, noise);
+    return s;
+}
+
+std::string chosen(const series& s)
+{
+    return std::string(advise(s).choice().strategy->name);
+}
+
+std::string reason(const series& s, std::string_view word)
+{
+    for (const auto& [label, sentence] : advise(s).reasons)
+        if (label == word)
+            return sentence;
+    return {};
+}
+
+TEST(demo_compare, sees_a_gain_that_all_runs_agree_on)
+{
+    std::vector<double> const before = {1.0, 1.1, 1.0, 0.9, 1.0}, now = {0.8, 0.9, 0.8, 0.7, 0.8};
+    EXPECT_EQ(compare(before, now).says, verdict::faster);
+    EXPECT_EQ(compare(now, before).says, verdict::slower);
+}
+
+TEST(demo_compare, takes_fewer_than_five_runs_for_noise)
+{
+    std::vector<double> const before = {1, 1, 1, 1}, now = {0.5, 0.5, 0.5, 0.5};
+    EXPECT_EQ(compare(before, now).says, verdict::no_difference);
+}
+
+TEST(demo_compare, is_not_moved_by_one_bad_run)
+{
+    std::vector<double> const before = {1, 1, 1, 1, 1, 1, 1},
+                              now = {0.8, 0.81, 9, 0.8, 0.79, 0.8, 0.8};
+    EXPECT_EQ(compare(before, now).says, verdict::faster);
+}
+
+TEST(demo_compare, does_not_call_noise_a_gain)
+{
+    std::mt19937 random(7);
+    std::normal_distribution noise(1.0, 0.1);
+    int mistaken = 0;
+    for (int i = 0; i < 1'000; ++i) {
+        std::vector<double> before, now;
+        for (std::size_t run = 0; run < runs; ++run) {
+            before.push_back(noise(random));
+            now.push_back(noise(random));
+        }
+        mistaken += compare(before, now).says != verdict::no_difference;
+    }
+    EXPECT_LT(mistaken, 20) << "of 1,000 pairs of equals, at 10 % noise";
+}
+
+TEST(demo_advice, stays_with_the_heap_when_nothing_differs)
+{
+    EXPECT_EQ(chosen(level()), "AS1");
+    EXPECT_EQ(chosen(level(0.2)), "AS1");
+    EXPECT_EQ(reason(level(), "take"), "AS1: no difference detected, stay with it");
+}
+
+TEST(demo_advice, says_when_runs_are_too_few)
+{
+    series s = level();
+    for (auto& mine : s.runs)
+        mine.resize(2);
+    EXPECT_EQ(reason(s, "take"), "AS1: fewer than 5 runs are too few to tell a gain from noise");
+}
+
+TEST(demo_advice, takes_what_gains)
+{
+    series s = level();
+    set(s, 7, 0.7, 20);
+    EXPECT_EQ(chosen(s), "AS7");
+    EXPECT_TRUE(has(reason(s, "take"), "1.4"));
+}
+
+TEST(demo_advice, refuses_what_is_faster_but_too_large)
+{
+    series s = level();
+    set(s, 3, 0.5, 200);
+    set(s, 7, 0.8, 20);
+    EXPECT_EQ(chosen(s), "AS7");
+    EXPECT_TRUE(reason(s, "refused").starts_with("AS3 is 2.0"));
+}
+
+TEST(demo_advice, takes_what_is_too_large_when_nothing_else_gains_and_names_the_price)
+{
+    series s = level();
+    set(s, 3, 0.5, 200);
+    EXPECT_EQ(chosen(s), "AS3");
+    EXPECT_TRUE(reason(s, "price").starts_with("10.0x the memory of AS1"));
+}
+
+TEST(demo_advice, prefers_destructors_and_an_abstract_base_among_equals)
+{
+    series s = level();
+    for (int strategy = 7; strategy <= 10; ++strategy)
+        set(s, strategy, 0.8, 20);
+    set(s, 8, 0.795, 20, 0.0001);
+    EXPECT_EQ(chosen(s), "AS9");
+    EXPECT_TRUE(
+        reason(s, "level").ends_with("AS9 is within 3 % of it, and runs destructors as usual"));
+}
+
+TEST(demo_advice, prefers_less_memory_among_equals)
+{
+    series s = level();
+    set(s, 5, 0.8, 28);
+    set(s, 8, 0.8, 20);
+    EXPECT_EQ(chosen(s), "AS8");
+}
+
+TEST(demo_advice, is_given_for_what_there_is_after_an_interrupt)
+{
+    series s = level();
+    for (std::size_t i = 3; i < strategy_count; ++i)
+        s.runs[i].clear();
+    auto const a = advise(s);
+    EXPECT_EQ(a.standings.size(), 3);
+    EXPECT_EQ(a.chosen, 0);
+}
+
+TEST(demo_advice, measures_the_dimensions)
+{
+    auto const d = advise(level()).measured;
+    EXPECT_NEAR(d.density, 2'000 / 1.1e9, 1e-8);
+    EXPECT_DOUBLE_EQ(d.variation, 0.01);
+    EXPECT_DOUBLE_EQ(d.utilisation, 0.8);
+    EXPECT_NEAR(d.locality, 0, 0.02);
+}
+
+} // namespace

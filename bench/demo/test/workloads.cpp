@@ -1,0 +1,130 @@
+// Every strategy gives the answer that a plain model gives.
+#include <bench/demo/cell.hpp>
+#include <bench/demo/error.hpp>
+#include <bench/demo/session.hpp>
+#include <bench/demo/words.hpp>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace {
+
+using namespace mallard::demo;
+
+const std::string source = [] {
+    std::string text;
+    for (int i = 0; i < 4'000; ++i)
+        text += "int function_number_" + std::to_string(i * i % 1'999) + "(char* a[" +
+                std::to_string(i) +
+                "]) { return; } // a comment that is longer than a short string\n";
+    return text;
+}();
+const std::string values = [] {
+    std::string text = "[0";
+    for (int i = 0; i < 1'000; ++i)
+        text += ",{\"key of some length " + std::to_string(i) + "\":[" + std::to_string(i) +
+                ",\"\\u00e4\",null]}";
+    return text + "]";
+}();
+const std::vector<document> text = {{source, format::text}, {values, format::json}};
+
+TEST(demo_workloads, answer_alike_under_every_strategy)
+{
+    for (const auto& workload : workloads()) {
+        auto const expected = workload.measure(counted::number, 1, text).says;
+        EXPECT_NE(expected.checksum, 0);
+        for (const auto& strategy : strategies())
+            EXPECT_EQ(workload.measure(strategy.number, 1, text).says, expected)
+                << workload.words.name << " under " << strategy.words;
+    }
+}
+
+TEST(demo_workloads, leave_nothing_behind)
+{
+    for (const auto& workload : workloads()) {
+        auto const m = workload.measure(counted::number, 1, text);
+        ASSERT_TRUE(m.counts) << workload.words.name;
+        EXPECT_EQ(m.counts->allocations, m.counts->frees) << workload.words.name;
+        EXPECT_EQ(m.counts->bytes_in_use, 0) << workload.words.name;
+        EXPECT_LE(m.counts->bytes_at_peak, m.counts->bytes_total) << workload.words.name;
+    }
+}
+
+TEST(demo_workloads, index_the_words_that_are_there)
+{
+    std::set<std::string_view> different;
+    std::uint64_t count = 0;
+    for (const auto& d : text)
+        for_each_word(d.text, [&](std::string_view word, std::uint32_t) {
+            different.insert(word);
+            ++count;
+            return true;
+        });
+    auto const says = workloads()[0].measure(1, 1, text).says;
+    EXPECT_EQ(says.read, count);
+    EXPECT_EQ(says.made, different.size());
+}
+
+TEST(demo_workloads, find_every_member_of_json)
+{
+    std::vector<document> const one = {text[1]};
+    auto const says = workloads()[1].measure(1, 1, one).says;
+    EXPECT_EQ(says.made, 1 + 1 + 1 + 1'000 * 6);
+    EXPECT_EQ(says.found % 1'000, 0);
+}
+
+TEST(demo_workloads, keep_little_of_what_slides_through_a_window)
+{
+    auto const m = workloads()[2].measure(counted::number, 1, text);
+    EXPECT_LT(m.counts->bytes_at_peak, m.counts->bytes_total / 2);
+}
+
+TEST(demo_workloads, are_no_different_when_lived_more_than_once)
+{
+    for (const auto& workload : workloads())
+        EXPECT_EQ(workload.measure(8, 3, text).says, workload.measure(8, 1, text).says);
+}
+
+TEST(demo_workloads, take_text_without_a_word)
+{
+    std::vector<document> const nothing = {{"+-\n", format::text}};
+    for (const auto& workload : workloads())
+        for (const auto& strategy : strategies())
+            EXPECT_EQ(workload.measure(strategy.number, 1, nothing).says,
+                      workload.measure(counted::number, 1, nothing).says);
+}
+
+TEST(demo_cell, survives_its_line)
+{
+    auto const m = workloads()[0].measure(counted::number, 1, text);
+    auto const again = from_line(to_line(m));
+    EXPECT_EQ(again.says, m.says);
+    EXPECT_EQ(again.build, m.build);
+    EXPECT_EQ(again.peak_rss_kib, m.peak_rss_kib);
+    EXPECT_EQ(again.counts->bytes_total, m.counts->bytes_total);
+}
+
+TEST(demo_session, fails_with_workload_strategy_and_both_answers_when_they_differ)
+{
+    auto const& words = workloads()[0].words;
+    answer const right = {.read = 7, .made = 3, .found = 2, .checksum = 0xabc};
+    answer wrong = right;
+    wrong.checksum = 0xdef;
+    EXPECT_NO_THROW(expect_same(words, right, "counted", right, "AS7 (multipool)"));
+    try {
+        expect_same(words, right, "counted", wrong, "AS7 (multipool)");
+        FAIL() << "two answers were taken for one";
+    } catch (const failure& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "mallard-demo: the word-index gave another answer under AS7 (multipool)\n"
+            "  counted: 7 words, 3 different, 2 lines found for phrases, checksum "
+            "0000000000000abc; "
+            "AS7: 7 words, 3 different, 2 lines found for phrases, checksum 0000000000000def\n"
+            "  help: a strategy lost or changed data: `./x test strategy` checks them one by one");
+    }
+}
+
+} // namespace

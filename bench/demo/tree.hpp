@@ -1,0 +1,69 @@
+// A parse tree: what both readers build, each node with its text and its parts,
+// all of it in the memory of one strategy.
+#pragma once
+
+#include <mallard/winked.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mallard::demo {
+
+template <class S>
+using string_of =
+    std::basic_string<char, std::char_traits<char>, typename S::template allocator_type<char>>;
+
+template <class S, class T>
+using vector_of = std::vector<T, typename S::template allocator_type<T>>;
+
+enum class part : std::uint8_t {
+    document,
+    block,     ///< of source: what stands in brackets; `text` is the opening one
+    statement, ///< a line, or what ends with a semicolon
+    word,
+    string,
+    comment,
+    sign,
+    object, ///< of JSON
+    array,
+    member, ///< `text` is the key, the one part is the value
+    number,
+    literal
+};
+
+template <class S>
+struct node {
+    part is;
+    string_of<S> text;
+    vector_of<S, node> parts;
+
+    /// An empty text and no parts, in the memory of `allocator`.
+    template <class Allocator>
+    node(part kind, std::string_view words, const Allocator& allocator)
+        : is(kind), text(words, allocator), parts(allocator)
+    {
+    }
+
+    node& add(node&& part_of_it)
+    {
+        parts.push_back(std::move(part_of_it));
+        return parts.back();
+    }
+};
+
+/// One tree a document.
+template <class S>
+using forest = vector_of<S, node<S>>;
+
+/// Deeper than this, blocks of source stay flat and JSON is refused: destroying
+/// a tree recurses, and a file of a million brackets must not end the stack.
+inline constexpr std::size_t depth_max = 200;
+
+} // namespace mallard::demo
+
+/// All that a node owns comes from the allocator it was constructed with.
+template <class S>
+inline constexpr bool mallard::enable_wink_out<mallard::demo::node<S>> = true;

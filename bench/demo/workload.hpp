@@ -1,0 +1,51 @@
+// What a workload is, and what it answers.
+#pragma once
+
+#include <bench/demo/corpus.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace mallard::demo {
+
+/// Equal under every strategy, or something is broken.
+struct answer {
+    std::uint64_t read = 0;     ///< of the text: words, bytes, phrases
+    std::uint64_t made = 0;     ///< in the structure
+    std::uint64_t found = 0;    ///< by the use of it
+    std::uint64_t checksum = 0; ///< over all of that, content included
+
+    bool operator==(const answer&) const = default;
+};
+
+// A workload is a type with
+//
+//     static constexpr workload_words words;
+//     template <class S> using structure;             a container in S's memory
+//     template <class S> static void build(structure<S>&, corpus, answer&);
+//     template <class S> static void use(const structure<S>&, corpus, answer&);
+//
+// S is a strategy, or `counted`. Whatever allocates gets its allocator from the
+// container it is put into, so that one body serves all bindings.
+
+/// How a workload speaks of itself; `read`, `made` and `found` name the counts.
+struct workload_words {
+    std::string_view name, type, read, made, found;
+};
+
+/// Whole documents, spread evenly over the corpus, of about `bytes_max` together.
+inline std::vector<document> sample(corpus all, std::size_t bytes_max)
+{
+    std::size_t bytes = 0;
+    for (const auto& d : all)
+        bytes += d.text.size();
+    std::size_t const every = std::max((bytes + bytes_max - 1) / bytes_max, std::size_t{1});
+    std::vector<document> some;
+    for (std::size_t i = 0; i < all.size(); i += every)
+        some.push_back(all[i]);
+    return some;
+}
+
+} // namespace mallard::demo

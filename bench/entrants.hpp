@@ -1,0 +1,50 @@
+// From a list of contender types and one measured body to an experiment's
+// entrants: the same source, compiled once for each of them.
+#pragma once
+
+#include <bench/harness.hpp>
+#include <bench/patterns.hpp>
+
+#include <type_traits>
+
+namespace mallard::bench {
+
+template <class... Contenders>
+struct contender_list {};
+
+/// What a body is going to ask for. A contender whose frees search its whole
+/// free list refuses some of it, instead of holding up a run for hours.
+struct demand {
+    order frees = order::forward;
+    std::size_t live = 1;
+};
+
+template <class C>
+concept choosy = requires(demand d) {
+    { C::refusal(d) } -> std::same_as<const char*>; // null: none
+};
+
+/// `body.template operator()<C>()` prepares contender `C` and gives its rounds.
+template <class... Contenders, class Body>
+std::vector<entrant> entrants_of(contender_list<Contenders...>, demand wanted, Body body)
+{
+    return {entrant{
+        .name = [] { return Contenders::name(); },
+        .prepare = [wanted, body]() -> round_function {
+            if constexpr (choosy<Contenders>) {
+                if (const char* const why = Contenders::refusal(wanted))
+                    throw cannot_run(why);
+            }
+            return body.template operator()<Contenders>();
+        },
+    }...};
+}
+
+/// Appends `more`.
+inline void append(std::vector<experiment>& all, std::vector<experiment> more)
+{
+    for (experiment& e : more)
+        all.push_back(std::move(e));
+}
+
+} // namespace mallard::bench

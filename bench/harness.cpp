@@ -1,0 +1,246 @@
+#include <bench/harness.hpp>
+
+#include <bench/child.hpp>
+#include <bench/clock.hpp>
+#include <bench/progress.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <regex>
+
+namespace mallard::bench {
+namespace {
+
+constexpr double brief_seconds = 45;
+constexpr double full_seconds = 360;
+
+bool matches(std::string const& text, std::string const& pattern)
+{
+    return pattern.empty() || std::regex_search(text, std::regex(pattern));
+}
+
+bool is_selected(experiment const& e, effort how, selection const& chosen)
+{
+    if (how.is_brief() && !e.in_brief && chosen.case_pattern.empty())
+        return false;
+    return std::ranges::any_of(
+        e.figures, [&](figure const& f) { return matches(f.case_name, chosen.case_pattern); });
+}
+
+/// One contender in one experiment: what it did so far.
+struct lane {
+    entrant const* who;
+    std::size_t index; // among the experiment's entrants
+    std::string name;
+    round_function round = {};
+    std::string why = {};
+    std::vector<std::vector<double>> samples = {}; // of each figure
+    child_result memory = {};
+};
+
+class trial {
+public:
+    trial(suite const& in, std::size_t number, experiment const& what, effort how,
+          selection const& chosen)
+        : suite_(in), number_(number), what_(what), how_(how)
+    {
+        for (std::size_t i = 0; i < what.entrants.size(); ++i) {
+            lane l{.who = &what.entrants[i], .index = i, .name = what.entrants[i].name()};
+            l.samples.resize(what.figures.size());
+            if (matches(l.name, chosen.contender_pattern))
+                lanes_.push_back(std::move(l));
+        }
+    }
+
+    bool empty() const { return lanes_.empty(); }
+
+    /// `seconds`: about what it may take. `asked`: rounds, 0 for as many as fit.
+    void measure(double seconds, std::size_t asked, progress& shown)
+    {
+        if (!what_.fresh_process)
+            prepare();
+        double const start = wall_ns();
+        one_round(0, shown);
+        drop_samples();
+        double const round_seconds = (wall_ns() - start) * 1e-9;
+        std::size_t const rounds = how_many(seconds / round_seconds, asked);
+        for (std::size_t r = 1; r <= rounds; ++r)
+            one_round(r, shown);
+        for (lane& l : lanes_)
+            l.round = nullptr;
+        if (!how_.is_smoke())
+            measure_memory(shown);
+    }
+
+    std::vector<row> rows()
+    {
+        std::vector<row> all;
+        for (std::size_t f = 0; f < what_.figures.size(); ++f) {
+            for (lane& l : lanes_)
+                add_rows(all, what_.figures[f], l, l.samples[f]);
+        }
+        return all;
+    }
+
+private:
+    void prepare()
+    {
+        for (lane& l : lanes_)
+            unless_it_cannot(l, [&] { l.round = l.who->prepare(); });
+    }
+
+    template <class F>
+    static void unless_it_cannot(lane& l, F f)
+    {
+        try {
+            f();
+        } catch (cannot_run const& reason) {
+            l.why = reason.what();
+        }
+    }
+
+    // A short run has time for few rounds of the heavy experiments; a spread
+    // needs three at least.
+    std::size_t how_many(double that_fit, std::size_t asked) const
+    {
+        if (how_.is_smoke())
+            return 1;
+        if (asked != 0)
+            return asked;
+        std::size_t const least = how_.is_brief() ? 3 : 9;
+        std::size_t const most = how_.is_brief() ? 15 : 41;
+        if (what_.rounds != 0)
+            return how_.is_brief() ? std::min(what_.rounds, least) : what_.rounds;
+        return static_cast<std::size_t>(
+            std::clamp(that_fit, static_cast<double>(least), static_cast<double>(most)));
+    }
+
+    void one_round(std::size_t number, progress& shown)
+    {
+        shown.say(std::string(suite_.name) + " " + what_.figures[0].case_name + ": round " +
+                  std::to_string(number));
+        for (std::size_t i = 0; i < lanes_.size(); ++i)
+            one_batch(lanes_[(i + number) % lanes_.size()]);
+    }
+
+    void one_batch(lane& l)
+    {
+        if (!l.why.empty())
+            return;
+        std::vector<double> figures(what_.figures.size());
+        if (what_.fresh_process) {
+            l.memory = start_child({suite_.name, number_, l.index}, how_).wait();
+            l.why = l.memory.why;
+            figures = l.memory.figures;
+        } else {
+            unless_it_cannot(l, [&] { l.round(figures); });
+        }
+        for (std::size_t f = 0; l.why.empty() && f < figures.size(); ++f)
+            l.samples[f].push_back(figures[f]);
+    }
+
+    void drop_samples()
+    {
+        for (lane& l : lanes_) {
+            for (std::vector<double>& samples : l.samples)
+                samples.clear();
+        }
+    }
+
+    // Two at a time: a process's memory does not depend on its speed.
+    void measure_memory(progress& shown)
+    {
+        if (what_.fresh_process)
+            return;
+        shown.say(std::string(suite_.name) + " " + what_.figures[0].case_name + ": memory");
+        for (std::size_t i = 0; i < lanes_.size(); i += 2) {
+            std::vector<running_child> pair;
+            for (std::size_t j = i; j < std::min(i + 2, lanes_.size()); ++j)
+                pair.push_back(start_child({suite_.name, number_, lanes_[j].index}, how_));
+            for (std::size_t j = 0; j < pair.size(); ++j)
+                lanes_[i + j].memory = pair[j].wait();
+        }
+    }
+
+    void add_rows(std::vector<row>& all, figure const& f, lane& l, std::vector<double>& samples)
+    {
+        row const common{.suite = std::string(suite_.name),
+                         .case_name = f.case_name,
+                         .contender = l.name,
+                         .metric = f.metric,
+                         .figure = {},
+                         .variant = f.variant,
+                         .why = l.why};
+        all.push_back(common);
+        if (!samples.empty())
+            all.back().figure = summarise(samples);
+        // One process a contender and experiment: told once for each case name.
+        bool const told = std::ranges::any_of(all, [&](row const& r) {
+            return r.case_name == f.case_name && r.variant == f.variant &&
+                   r.contender == l.name && r.metric == "peak_rss_kib";
+        });
+        if (told || samples.empty() || how_.is_smoke())
+            return;
+        add_memory(all, common, "peak_rss_kib", l.memory.peak_kib);
+        add_memory(all, common, "after_rss_kib", l.memory.after_kib);
+    }
+
+    static void add_memory(std::vector<row>& all, row r, const char* metric, double kib)
+    {
+        r.metric = metric;
+        r.figure = summary{kib, kib, kib, 1};
+        all.push_back(r);
+    }
+
+    suite const& suite_;
+    std::size_t number_;
+    experiment const& what_;
+    effort how_;
+    std::vector<lane> lanes_;
+};
+
+} // namespace
+
+void run(suite const& s, effort how, selection const& chosen, rows_function const& report)
+{
+    std::vector<experiment> const all = s.experiments(how);
+    double weights = 0;
+    for (experiment const& e : all)
+        weights += is_selected(e, how, chosen) ? e.weight : 0;
+    double const deadline = wall_ns() + 1e9 * (how.is_brief() ? brief_seconds : full_seconds);
+    progress shown(weights);
+    for (std::size_t number = 0; number < all.size(); ++number) {
+        experiment const& e = all[number];
+        if (!is_selected(e, how, chosen))
+            continue;
+        // Its share of what is left; a third of that goes to measuring memory.
+        double const left = std::max(0.0, (deadline - wall_ns()) * 1e-9);
+        double const seconds = left * e.weight / weights * 2 / 3;
+        weights -= e.weight;
+        trial t(s, number, e, how, chosen);
+        if (!t.empty()) {
+            t.measure(seconds, chosen.rounds, shown);
+            shown.clear();
+            report(e, t.rows());
+        }
+        shown.advance(e.weight);
+    }
+}
+
+void list(suite const& s, selection const& chosen)
+{
+    std::cout << s.name << ": " << s.asks << '\n';
+    for (experiment const& e : s.experiments({})) {
+        if (!is_selected(e, {}, chosen))
+            continue;
+        for (figure const& f : e.figures) {
+            std::cout << "  " << f.case_name << "  " << f.metric;
+            if (!f.variant.empty())
+                std::cout << "  (" << f.variant << ')';
+            std::cout << (e.in_brief ? "\n" : "  not with --short\n");
+        }
+        std::cout << "      " << e.asks << '\n';
+    }
+}
+
+} // namespace mallard::bench

@@ -1,0 +1,97 @@
+// Suites, the experiments in them, and how they are run.
+//
+// An experiment is one question asked of several contenders. All of them are
+// prepared in this process; then come rounds, in each of which every contender
+// does a batch of work, the first of the round being the last of the next. The
+// first round is dropped. Machine noise thus falls on all alike, and the median
+// over rounds forgets it.
+//
+// Memory is measured apart: each contender once more, alone, in a process that
+// does nothing else.
+#pragma once
+
+#include <bench/support/row.hpp>
+
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace mallard::bench {
+
+/// How much work is done: a full run, a short one, or just enough to see that
+/// every case works.
+struct effort {
+    enum class size { full, brief, smoke } kind = size::full;
+    bool alone = false; ///< in a process of its own, where memory is measured
+
+    bool is_smoke() const noexcept { return kind == size::smoke; }
+    bool is_brief() const noexcept { return kind == size::brief; }
+
+    /// The least time of a batch: long against a clock reading.
+    double batch_ns() const noexcept { return is_smoke() ? 0 : 1e6; }
+
+    /// So many blocks, rounds of a loop, ...: few of them when just looking.
+    std::size_t count(std::size_t wanted) const noexcept
+    {
+        return is_smoke() && wanted > 128 ? 128 : wanted;
+    }
+};
+
+/// Thrown when a contender is prepared for what it cannot do. The text becomes
+/// the row's "why".
+struct cannot_run : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Does one batch and writes the experiment's figures. Owns the contender: when
+/// it goes, every block is freed and the allocator destroyed.
+using round_function = std::function<void(std::span<double> figures)>;
+
+struct entrant {
+    std::function<std::string()> name;
+    std::function<round_function()> prepare;
+};
+
+/// One figure that a round gives: it becomes one row for each contender.
+struct figure {
+    std::string case_name;
+    std::string metric = "ns_per_op";
+    std::string variant = "";
+};
+
+struct experiment {
+    std::string asks;
+    std::vector<figure> figures;
+    std::vector<entrant> entrants;
+    std::size_t rounds = 0;      ///< exactly so many; 0: what the time allows
+    bool fresh_process = false;  ///< each round in a new process: nothing is warm
+    bool in_brief = true;        ///< part of a short run
+    double weight = 1;           ///< of the time that is left, against the others
+};
+
+struct suite {
+    std::string_view name;
+    std::string_view asks;
+    std::vector<experiment> (*experiments)(effort);
+};
+
+/// Which of them are run.
+struct selection {
+    std::string case_pattern;
+    std::string contender_pattern;
+    std::size_t rounds = 0; ///< 0: each experiment's own
+};
+
+/// The rows of one experiment, in the order of its entrants.
+using rows_function = std::function<void(experiment const&, std::vector<row> const&)>;
+
+void run(suite const&, effort, selection const&, rows_function const& report);
+void list(suite const&, selection const&);
+
+/// The other side of a fresh process: does what `task`, made by the parent,
+/// says, and prints the result.
+int run_child(std::span<const suite> suites, effort, std::string const& task);
+
+} // namespace mallard::bench

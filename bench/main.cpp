@@ -1,0 +1,123 @@
+// mallard-bench: every suite, every contender, one command.
+#include <bench/clock.hpp>
+#include <bench/report.hpp>
+#include <bench/suites.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+namespace {
+
+using namespace mallard::bench;
+
+constexpr suite suites[] = {
+    {"pool", "What do blocks of one size cost?", pool_suite},
+    {"arena", "What do blocks cost that die together?", arena_suite},
+    {"multipool", "What do blocks of many sizes cost?", multipool_suite},
+};
+
+struct arguments {
+    std::vector<std::string> names;
+    selection chosen;
+    effort how;
+    bool json = false;
+    bool list = false;
+    std::string child_task;
+};
+
+int parse(int argc, char** argv, arguments& asked)
+{
+    CLI::App app("Measures Mallard beside its peers, all in one run; lower is better.\n"
+                 "Times are ns of CPU time. peak_rss_kib and after_rss_kib come from a process of\n"
+                 "its own for each contender: most memory ever held, and memory still held after\n"
+                 "every block was freed and the allocator destroyed, beyond what the process held\n"
+                 "before and beyond the harness's own arrays.");
+    std::vector<std::string> known;
+    for (suite const& s : suites)
+        known.emplace_back(s.name);
+    bool brief = false;
+    bool smoke = false;
+    app.add_option("SUITE", asked.names, "What to run")->check(CLI::IsMember(known));
+    app.add_flag("--short", brief, "At most 50 seconds a suite: fewer rounds, fewer cases");
+    app.add_flag("--json", asked.json, "One JSON object a line instead of tables");
+    app.add_option("--case", asked.chosen.case_pattern, "Only cases that match this")
+        ->type_name("REGEX");
+    app.add_option("--contender", asked.chosen.contender_pattern,
+                   "Only contenders that match this")
+        ->type_name("REGEX");
+    app.add_option("--runs", asked.chosen.rounds, "Rounds of each case")->type_name("N");
+    app.add_flag("--list", asked.list, "Say what there is, and the question each case answers");
+    app.add_flag("--smoke", smoke, "Do every case once, quickly: do they work?");
+    app.add_option("--child", asked.child_task)->group("");
+    CLI11_PARSE(app, argc, argv);
+    if (brief)
+        asked.how.kind = effort::size::brief;
+    if (smoke)
+        asked.how.kind = effort::size::smoke;
+    if (asked.names.empty() && !asked.list && asked.child_task.empty()) {
+        std::fputs("mallard-bench: no suite was named\n"
+                   "  nothing was run\n"
+                   "  help: `mallard-bench pool --short`, or `mallard-bench --list`\n",
+                   stderr);
+        return 2;
+    }
+    return -1; // go on
+}
+
+bool is_asked(suite const& s, arguments const& asked)
+{
+    return asked.names.empty() || std::ranges::find(asked.names, s.name) != asked.names.end();
+}
+
+int run_all(arguments const& asked, provenance const& origin)
+{
+    if (!asked.json) {
+        double const cycles = cycles_per_ns();
+        std::printf("%s\ncommit %s; a ns is %.2f cycles here (a chain of additions)\n",
+                    origin.machine.c_str(), origin.commit.c_str(), cycles);
+    }
+    losses behind;
+    std::size_t rows_printed = 0;
+    for (suite const& s : suites) {
+        if (!is_asked(s, asked))
+            continue;
+        run(s, asked.how, asked.chosen, [&](experiment const& e, std::vector<row> const& rows) {
+            rows_printed += rows.size();
+            if (asked.json) {
+                print_json(rows, origin);
+                return;
+            }
+            print_tables(e.asks, rows);
+            behind.add(rows);
+        });
+    }
+    behind.print();
+    if (rows_printed == 0) {
+        std::fputs("mallard-bench: no case and contender match\n"
+                   "  nothing was run\n"
+                   "  help: `mallard-bench --list` shows the cases\n",
+                   stderr);
+        return 2;
+    }
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    arguments asked;
+    if (int const status = parse(argc, argv, asked); status >= 0)
+        return status;
+    if (!asked.child_task.empty())
+        return run_child(suites, asked.how, asked.child_task);
+    if (asked.list) {
+        for (suite const& s : suites) {
+            if (is_asked(s, asked))
+                list(s, asked.chosen);
+        }
+        return 0;
+    }
+    return run_all(asked, describe_run("./x bench", argc, argv));
+}

@@ -1,0 +1,76 @@
+// Timed loops for the bodies of experiments.
+#pragma once
+
+#include <bench/clock.hpp>
+#include <bench/harness.hpp>
+
+#include <array>
+
+namespace mallard::bench {
+
+/// One kind of operation, repeated until it fills a batch. The number of
+/// repetitions is found in the first round, which is dropped, and then kept.
+class batch {
+public:
+    explicit batch(effort e) noexcept : least_ns_(e.batch_ns()) {}
+
+    /// `body(n)` does n operations; the ns of one.
+    template <class Body>
+    double ns_of_one(Body&& body)
+    {
+        for (;;) {
+            double const from = cpu_ns();
+            body(count_);
+            double const ns = cpu_ns() - from;
+            if (sized_ || ns >= least_ns_) {
+                sized_ = true;
+                return ns / static_cast<double>(count_);
+            }
+            count_ *= 2;
+        }
+    }
+
+private:
+    double least_ns_;
+    std::size_t count_ = 1;
+    bool sized_ = false;
+};
+
+/// Two phases in turn, such as "free all" and "allocate all", each timed, until
+/// both together fill a batch. Short phases are timed by the counter, long ones
+/// in CPU time.
+class two_phases {
+public:
+    explicit two_phases(effort e) noexcept : least_ns_(e.batch_ns()) {}
+
+    /// The ns of one pass of each.
+    template <class First, class Second>
+    std::array<double, 2> ns_of_pass(First&& first, Second&& second)
+    {
+        std::array<double, 2> sum{};
+        double passes = 0;
+        do {
+            double const start = now();
+            first();
+            double const middle = now();
+            second();
+            sum[0] += middle - start;
+            sum[1] += now() - middle;
+            passes += 1;
+        } while (sum[0] + sum[1] < least_ns_);
+        coarse_ = std::min(sum[0], sum[1]) / passes > 1e5;
+        return {sum[0] / passes, sum[1] / passes};
+    }
+
+private:
+    double now() const noexcept
+    {
+        return coarse_ ? cpu_ns() : static_cast<double>(ticks()) * ns_per_tick_;
+    }
+
+    double least_ns_;
+    double ns_per_tick_ = ns_per_tick();
+    bool coarse_ = false;
+};
+
+} // namespace mallard::bench

@@ -1,0 +1,27 @@
+// Who takes part in the multipool suite: whatever gives blocks of any size and
+// takes them back one by one.
+#pragma once
+
+#include <bench/contenders/binding.hpp>
+#include <bench/contenders/boost.hpp>
+#include <bench/contenders/foonathan.hpp>
+#include <bench/contenders/heaps.hpp>
+#include <bench/contenders/mallard.hpp>
+#include <bench/entrants.hpp>
+
+namespace mallard::bench {
+
+using multipool_contenders =
+    contender_list<heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<tcmalloc_tag>,
+                   std_pool, boost_unsync_pool, foonathan_collection,
+                   multipool_contender<plain_multipool_tag>,
+                   multipool_contender<arena_multipool_tag>,
+                   multipool_contender<ordered_multipool_tag>,
+                   multipool_pmr<plain_multipool_tag>, multipool_pmr<arena_multipool_tag>>;
+
+// The parts of the suite, a file each.
+std::vector<experiment> multipool_pairs(effort);
+std::vector<experiment> multipool_mixed(effort);
+std::vector<experiment> multipool_containers(effort);
+
+} // namespace mallard::bench

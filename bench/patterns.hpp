@@ -1,0 +1,78 @@
+// Orders in which blocks are given back, and sizes in which they are asked for.
+// Always the same ones, so that contenders and runs can be compared.
+#pragma once
+
+#include <bench/table.hpp>
+
+#include <cstdint>
+#include <numeric>
+
+namespace mallard::bench {
+
+enum class order { forward, reverse, shuffled };
+
+/// A small generator, the same on every platform (xorshift64*).
+class random_numbers {
+public:
+    explicit random_numbers(std::uint64_t seed = 1) noexcept
+        : state_(seed * 0x9e3779b97f4a7c15u + 1)
+    {
+    }
+
+    std::uint64_t next() noexcept
+    {
+        state_ ^= state_ >> 12;
+        state_ ^= state_ << 25;
+        state_ ^= state_ >> 27;
+        return state_ * 0x2545f4914f6cdd1du;
+    }
+    /// Below `bound`, which is far below 2^32.
+    std::uint32_t below(std::size_t bound) noexcept
+    {
+        return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
+    }
+
+private:
+    std::uint64_t state_;
+};
+
+/// Every index below `count` once.
+inline table<std::uint32_t> indices(std::size_t count, order how, std::uint64_t seed = 1)
+{
+    table<std::uint32_t> all(count);
+    std::iota(all.begin(), all.end(), 0u);
+    if (how == order::reverse)
+        std::reverse(all.begin(), all.end());
+    random_numbers random(seed);
+    for (std::size_t i = count; how == order::shuffled && i > 1; --i)
+        std::swap(all[i - 1], all[random.below(i)]);
+    return all;
+}
+
+/// `count` indices below `bound`, any of them repeatedly.
+inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
+{
+    table<std::uint32_t> all(count);
+    random_numbers random(7);
+    for (std::uint32_t& index : all)
+        index = random.below(bound);
+    return all;
+}
+
+/// Sizes from 8 bytes to `largest`, multiples of 8, every power of two as likely
+/// as any other: what programs ask for is mostly small.
+inline table<std::uint32_t> mixed_sizes(std::size_t count, std::size_t largest)
+{
+    table<std::uint32_t> all(count);
+    random_numbers random(3);
+    std::size_t octaves = 0;
+    while ((std::size_t{16} << octaves) <= largest)
+        ++octaves;
+    for (std::uint32_t& size : all) {
+        std::size_t const low = std::size_t{8} << random.below(octaves);
+        size = static_cast<std::uint32_t>(low + random.below(low / 8 + 1) * 8);
+    }
+    return all;
+}
+
+} // namespace mallard::bench

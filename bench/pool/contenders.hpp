@@ -1,0 +1,51 @@
+// Who takes part in the pool suite: `Bytes` is the block size. Each is made with
+// the most blocks it will have to hold, which only the limit listens to.
+#pragma once
+
+#include <bench/contenders/boost.hpp>
+#include <bench/contenders/foonathan.hpp>
+#include <bench/contenders/heaps.hpp>
+#include <bench/contenders/limits.hpp>
+#include <bench/contenders/mallard.hpp>
+#include <bench/entrants.hpp>
+
+namespace mallard::bench {
+
+template <std::size_t Bytes>
+using pool_contenders =
+    contender_list<typename heap_blocks<glibc_tag>::of<Bytes>,
+                   typename heap_blocks<mimalloc_tag>::of<Bytes>,
+                   typename heap_blocks<jemalloc_tag>::of<Bytes>,
+                   typename heap_blocks<tcmalloc_tag>::of<Bytes>,
+                   std_pool_blocks<Bytes>,
+                   boost_pool<Bytes>,
+                   boost_ordered_pool<Bytes>,
+                   boost_pool_resource_blocks<Bytes>,
+                   typename foonathan_pool<fm::node_pool>::of<Bytes>,
+                   typename foonathan_pool<fm::small_node_pool>::of<Bytes>,
+                   typename foonathan_pool<fm::array_pool>::of<Bytes>,
+                   inline_list<Bytes>,
+                   typename pool_of_constant<reuse::lifo>::of<Bytes>,
+                   typename pool_of_runtime<reuse::lifo>::of<Bytes>,
+                   typename pool_of_pmr<reuse::lifo>::of<Bytes>,
+                   typename pool_of_constant<reuse::ordered>::of<Bytes>,
+                   typename pool_of_runtime<reuse::ordered>::of<Bytes>,
+                   typename pool_of_constant<reuse::ordered, check::on>::of<Bytes>,
+                   typename pool_of_pmr<reuse::ordered>::of<Bytes>>;
+
+/// False for a general heap, which is there before anyone needs it.
+template <class C>
+constexpr bool is_pool = true;
+template <class C>
+    requires requires { C::is_pool; }
+constexpr bool is_pool<C> = C::is_pool;
+
+// The parts of the suite, a file each.
+std::vector<experiment> pool_report000(effort);
+std::vector<experiment> pool_pairs(effort);
+std::vector<experiment> pool_reuse(effort);
+std::vector<experiment> pool_growth(effort);
+std::vector<experiment> pool_sizes_small(effort);
+std::vector<experiment> pool_sizes_large(effort);
+
+} // namespace mallard::bench

@@ -1,0 +1,111 @@
+// A block taken and given back at once, and a few at a time, with the pool
+// standing in each of the three places a program may put it.
+#include <bench/barrier.hpp>
+#include <bench/measure.hpp>
+#include <bench/pool/contenders.hpp>
+
+#include <memory>
+
+namespace mallard::bench {
+namespace {
+
+template <class C>
+[[gnu::always_inline]] inline void pairs(C& blocks, std::size_t count)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        blocks.deallocate(keep(blocks.allocate()));
+}
+
+// Each function holds the whole loop, so that a compiler may do with the pool
+// what it could do in a program: on the stack, keep its head in a register.
+struct on_stack {
+    template <class C>
+    [[gnu::noinline]] static double run(batch& timed)
+    {
+        C blocks(1);
+        return timed.ns_of_one([&](std::size_t count) { pairs(blocks, count); });
+    }
+};
+
+struct on_heap {
+    template <class C>
+    [[gnu::noinline]] static double run(batch& timed)
+    {
+        std::unique_ptr<C> const blocks(keep(new C(1)));
+        return timed.ns_of_one([&](std::size_t count) { pairs(*blocks, count); });
+    }
+};
+
+struct as_static {
+    template <class C>
+    [[gnu::noinline]] static double run(batch& timed)
+    {
+        // In static storage, but made and destroyed here, as every round starts
+        // from a fresh pool.
+        alignas(C) static std::byte storage[sizeof(C)];
+        C& blocks = *::new (static_cast<void*>(storage)) C(1);
+        double const ns = timed.ns_of_one([&](std::size_t count) {
+            pairs(*std::launder(reinterpret_cast<C*>(storage)), count);
+        });
+        blocks.~C();
+        return ns;
+    }
+};
+
+template <std::size_t Bytes, class Place>
+experiment pair(effort how, const char* place)
+{
+    std::string const bytes = std::to_string(Bytes);
+    bool const stack = *place == '\0';
+    return {.asks = "What do allocate and deallocate cost when the block is in L1" +
+                    (stack ? std::string() : " and the pool is " + std::string(place + 1)) +
+                    "? ns a pair",
+            .figures = {{"pair/" + bytes + "B" + place}},
+            .entrants = entrants_of(
+                pool_contenders<Bytes>{}, {},
+                [how]<class C>() -> round_function {
+                    return [timed = batch(how)](std::span<double> out) mutable {
+                        out[0] = Place::template run<C>(timed);
+                    };
+                })};
+}
+
+template <class C, std::size_t Burst>
+[[gnu::noinline]] double bursts(batch& timed)
+{
+    C blocks(Burst);
+    void* taken[Burst];
+    return timed.ns_of_one([&](std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+            for (void*& block : taken)
+                block = keep(blocks.allocate());
+            for (void* const block : taken)
+                blocks.deallocate(keep(block));
+        }
+    }) / Burst;
+}
+
+experiment burst(effort how)
+{
+    return {.asks = "What does a pair cost when 24 blocks are taken, then 24 given back? The "
+                    "one-block pair measures store forwarding as much as design. ns a pair",
+            .figures = {{"burst/24"}},
+            .entrants = entrants_of(pool_contenders<64>{}, {},
+                                    [how]<class C>() -> round_function {
+                                        return [timed = batch(how)](std::span<double> out) mutable {
+                                            out[0] = bursts<C, 24>(timed);
+                                        };
+                                    })};
+}
+
+} // namespace
+
+std::vector<experiment> pool_pairs(effort how)
+{
+    return {pair<64, on_stack>(how, ""),      pair<32, on_stack>(how, ""),
+            pair<64, on_heap>(how, "/heap"),  pair<32, on_heap>(how, "/heap"),
+            pair<64, as_static>(how, "/static"), pair<32, as_static>(how, "/static"),
+            burst(how)};
+}
+
+} // namespace mallard::bench

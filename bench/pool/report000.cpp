@@ -1,0 +1,235 @@
+// The benchmark of the fixed-memory-pool report, as it was written and with its
+// traps removed.
+//
+// Faithful: 1,000,000 blocks of 64 bytes, the pool filled with free blocks
+// before the clock starts, so that its pages are touched and malloc's are not;
+// frees in the order of allocation; one block live when interleaved. The clock
+// is CPU time of the thread instead of the wall's, on account of neighbours.
+#include <bench/barrier.hpp>
+#include <bench/measure.hpp>
+#include <bench/pool/contenders.hpp>
+#include <bench/warm_heap.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace mallard::bench {
+namespace {
+
+constexpr std::size_t iterations = 1'000'000;
+constexpr std::size_t block_bytes = 64;
+constexpr std::size_t repeats = 9; // ten, and the first is dropped
+
+template <class C>
+void fill(C& blocks, table<void*>& slots)
+{
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        void* const block = blocks.allocate();
+        touch_byte(block, i);
+        slots[i] = block;
+    }
+}
+
+template <class C>
+void empty(C& blocks, table<void*> const& slots)
+{
+    for (void* const block : slots)
+        blocks.deallocate(keep(block));
+}
+
+template <class C>
+void empty(C& blocks, table<void*> const& slots, table<std::uint32_t> const& in_order)
+{
+    for (std::uint32_t const i : in_order)
+        blocks.deallocate(keep(slots[i]));
+}
+
+// From the last to the first, so that the addresses given out next ascend.
+template <class C>
+void build_free_list(C& blocks, table<void*>& slots)
+{
+    for (void*& slot : slots)
+        slot = blocks.allocate();
+    for (std::size_t i = slots.size(); i-- > 0;)
+        blocks.deallocate(slots[i]);
+}
+
+template <class Body>
+double ns_of(Body&& body)
+{
+    double const from = cpu_ns();
+    body();
+    return cpu_ns() - from;
+}
+
+/// What a round of the bulk cases does before its clock starts, and in it.
+enum class start { built, constructed, kept };
+
+template <class C, start Start>
+round_function bulk_round(effort how, order frees)
+{
+    struct state {
+        state(effort e, order o) : slots(e.count(iterations)), in_order(indices(slots.size(), o))
+        {
+            if (Start == start::kept)
+                warm.emplace(e, slots.size() * (block_bytes + 16));
+        }
+        std::optional<warm_heap> warm;
+        table<void*> slots;
+        table<std::uint32_t> in_order;
+        std::optional<C> blocks;
+    };
+    auto const s = std::make_shared<state>(how, frees);
+    return [s, frees](std::span<double> out) {
+        auto const count = static_cast<double>(s->slots.size());
+        auto const make = [&] { s->blocks.emplace(s->slots.size()); };
+        if (Start == start::built || (Start == start::kept && !s->blocks)) {
+            make();
+            if (is_pool<C> || Start == start::kept)
+                build_free_list(*s->blocks, s->slots);
+        }
+        out[0] = ns_of([&] {
+            if (Start == start::constructed)
+                make();
+            fill(*s->blocks, s->slots);
+        }) / count;
+        out[1] = ns_of([&] {
+            if (frees == order::forward)
+                empty(*s->blocks, s->slots);
+            else
+                empty(*s->blocks, s->slots, s->in_order);
+        }) / count;
+        if (Start != start::kept)
+            s->blocks.reset();
+    };
+}
+
+template <start Start>
+std::vector<entrant> bulk_entrants(effort how, order frees)
+{
+    return entrants_of(pool_contenders<block_bytes>{}, {frees, iterations},
+                       [how, frees]<class C>() { return bulk_round<C, Start>(how, frees); });
+}
+
+experiment faithful_bulk(effort how)
+{
+    return {.asks = "Report 000, bulk: 1,000,000 blocks of 64 bytes are allocated, then freed in "
+                    "the same order; a pool was filled before the clock started. ns a block",
+            .figures = {{"report000/bulk-alloc", "ns_per_op", "faithful"},
+                        {"report000/bulk-free", "ns_per_op", "faithful"}},
+            .entrants = bulk_entrants<start::built>(how, order::forward),
+            .rounds = repeats,
+            .weight = 6};
+}
+
+template <start Start>
+experiment corrected_bulk(effort how, order frees, const char* suffix, const char* asks)
+{
+    return {.asks = std::string("Report 000, bulk, ") + asks + " ns a block",
+            .figures = {{std::string("report000/bulk-alloc/") + suffix, "ns_per_op", "corrected"},
+                        {std::string("report000/bulk-free/") + suffix, "ns_per_op", "corrected"}},
+            .entrants = bulk_entrants<Start>(how, frees),
+            .weight = 4};
+}
+
+template <class C>
+round_function interleaved_round(effort how)
+{
+    return [count = how.count(iterations),
+            blocks = std::make_shared<C>(16)](std::span<double> out) {
+        out[0] = ns_of([&] {
+            for (std::size_t i = 0; i < count; ++i) {
+                void* const block = blocks->allocate();
+                touch_byte(block, i);
+                blocks->deallocate(block);
+            }
+        }) / static_cast<double>(count);
+    };
+}
+
+experiment faithful_interleaved(effort how)
+{
+    return {.asks = "Report 000, interleaved: 1,000,000 times allocate, write a byte, free; one "
+                    "block live. ns a pair",
+            .figures = {{"report000/interleaved", "ns_per_op", "faithful"}},
+            .entrants = entrants_of(pool_contenders<block_bytes>{}, {},
+                                    [how]<class C>() { return interleaved_round<C>(how); }),
+            .rounds = repeats};
+}
+
+template <class C>
+round_function replace_round(effort how, std::size_t live)
+{
+    struct state {
+        state(effort e, std::size_t count)
+            : blocks(count + 1), slots(count), which(random_indices(1 << 16, count)), timed(e)
+        {
+            fill(blocks, slots);
+        }
+        state(const state&) = delete;
+        state& operator=(const state&) = delete;
+        ~state() { empty(blocks, slots); }
+
+        C blocks;
+        table<void*> slots;
+        table<std::uint32_t> which;
+        batch timed;
+        std::size_t at = 0;
+    };
+    return [s = std::make_shared<state>(how, how.count(live))](std::span<double> out) {
+        out[0] = s->timed.ns_of_one([&](std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i) {
+                void*& slot = s->slots[s->which[s->at++ % (1 << 16)]];
+                s->blocks.deallocate(slot);
+                slot = s->blocks.allocate();
+                touch_byte(slot, i);
+            }
+        });
+    };
+}
+
+experiment replace(effort how, std::size_t live)
+{
+    return {.asks = "Report 000, interleaved, with " + std::to_string(live) +
+                    " live blocks, of which a random one is freed and allocated anew. ns a pair",
+            .figures = {{"report000/interleaved/live-" + std::to_string(live), "ns_per_op",
+                         "corrected"}},
+            .entrants = entrants_of(pool_contenders<block_bytes>{},
+                                    // One free block at a time: nothing to search.
+                                    {order::shuffled, 1},
+                                    [how, live]<class C>() { return replace_round<C>(how, live); }),
+            .in_brief = live <= 4096,
+            .weight = live <= 4096 ? 1.0 : 4.0};
+}
+
+experiment cold_bulk(effort how)
+{
+    experiment e = corrected_bulk<start::constructed>(
+        how, order::forward, "cold", "both cold: each time in a new process, construction included.");
+    e.fresh_process = true;
+    e.in_brief = false;
+    return e;
+}
+
+} // namespace
+
+std::vector<experiment> pool_report000(effort how)
+{
+    std::vector<experiment> all{faithful_bulk(how), faithful_interleaved(how)};
+    all.push_back(corrected_bulk<start::kept>(
+        how, order::forward, "warm", "both warm: every page was used before, nobody gives any back."));
+    all.push_back(corrected_bulk<start::constructed>(
+        how, order::forward, "with-construction", "the construction of the pool is timed."));
+    all.push_back(corrected_bulk<start::kept>(
+        how, order::reverse, "reverse", "warm, freed in reverse order, then allocated again."));
+    all.push_back(corrected_bulk<start::kept>(
+        how, order::shuffled, "shuffled", "warm, freed in random order, then allocated again."));
+    for (std::size_t i = all.size() - 3; i < all.size(); ++i)
+        all[i].in_brief = false;
+    all.push_back(cold_bulk(how));
+    for (std::size_t const live : {1, 64, 4096, 1 << 20})
+        all.push_back(replace(how, live));
+    return all;
+}
+
+} // namespace mallard::bench

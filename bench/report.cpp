@@ -1,0 +1,154 @@
+#include <bench/report.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <tuple>
+
+namespace mallard::bench {
+namespace {
+
+// Case, variant, metric: one table each, in the order of the rows.
+using heading = std::tuple<std::string, std::string, std::string>;
+
+heading heading_of(row const& r)
+{
+    return {r.case_name, r.variant, r.metric};
+}
+
+bool is_memory(row const& r)
+{
+    return r.metric.ends_with("_rss_kib");
+}
+
+std::vector<std::vector<row>> by_heading(std::vector<row> const& rows)
+{
+    std::vector<std::vector<row>> groups;
+    std::map<heading, std::size_t> place;
+    for (row const& r : rows) {
+        if (is_memory(r))
+            continue;
+        auto const [found, is_new] = place.emplace(heading_of(r), groups.size());
+        if (is_new)
+            groups.emplace_back();
+        groups[found->second].push_back(r);
+    }
+    return groups;
+}
+
+double median_or(row const& r, double otherwise)
+{
+    return r.figure ? r.figure->median : otherwise;
+}
+
+std::string memory_of(std::vector<row> const& rows, row const& r, const char* metric)
+{
+    for (row const& other : rows) {
+        if (other.case_name == r.case_name && other.variant == r.variant &&
+            other.contender == r.contender && other.metric == metric)
+            return std::to_string(static_cast<long>(median_or(other, 0)));
+    }
+    return "";
+}
+
+std::string number(double value)
+{
+    char text[32];
+    std::snprintf(text, sizeof text, value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value);
+    return text;
+}
+
+std::string ratio(double value, const char* unit)
+{
+    return value > 0 ? number(value) + unit : "";
+}
+
+void print_table(std::vector<row> group, std::vector<row> const& rows)
+{
+    std::ranges::stable_sort(group, {}, [](row const& r) { return median_or(r, 1e300); });
+    double const best = median_or(group.front(), 0);
+    double glibc = 0;
+    for (row const& r : group) {
+        if (r.contender.starts_with("glibc"))
+            glibc = median_or(r, 0);
+    }
+    auto const [name, variant, metric] = heading_of(group.front());
+    std::printf("\n%s%s%s   %s\n", name.c_str(), variant.empty() ? "" : ", ", variant.c_str(),
+                metric.c_str());
+    std::printf("  %-38s %9s %19s %9s %8s %10s %10s\n", "", "median", "low - high", "glibc/it",
+                "it/best", "peak KiB", "after KiB");
+    for (row const& r : group) {
+        if (!r.figure) {
+            std::printf("  %-38s         -  %s\n", r.contender.c_str(), r.why.c_str());
+            continue;
+        }
+        std::string const range = number(r.figure->low) + " - " + number(r.figure->high);
+        std::printf("  %-38s %9s %19s %9s %8s %10s %10s\n", r.contender.c_str(),
+                    number(r.figure->median).c_str(), range.c_str(),
+                    ratio(glibc / r.figure->median, "x").c_str(),
+                    ratio(r.figure->median / best, "").c_str(),
+                    memory_of(rows, r, "peak_rss_kib").c_str(),
+                    memory_of(rows, r, "after_rss_kib").c_str());
+    }
+}
+
+row const* best_of(std::vector<row> const& group, bool ours)
+{
+    row const* best = nullptr;
+    for (row const& r : group) {
+        bool const is_ours = r.contender.starts_with("mallard/");
+        bool const competes = r.figure && !r.contender.starts_with("limit/");
+        if (competes && is_ours == ours &&
+            (best == nullptr || r.figure->median < best->figure->median))
+            best = &r;
+    }
+    return best;
+}
+
+} // namespace
+
+void print_tables(std::string const& asks, std::vector<row> const& rows)
+{
+    std::printf("\n%s\n", asks.c_str());
+    for (std::vector<row> const& group : by_heading(rows))
+        print_table(group, rows);
+    std::fflush(stdout);
+}
+
+void print_json(std::vector<row> const& rows, provenance const& run)
+{
+    for (row const& r : rows)
+        std::cout << to_json(r, run) << '\n';
+    std::cout.flush();
+}
+
+void losses::add(std::vector<row> const& rows)
+{
+    for (std::vector<row> const& group : by_heading(rows)) {
+        row const* const ours = best_of(group, true);
+        row const* const theirs = best_of(group, false);
+        if (ours == nullptr || theirs == nullptr)
+            continue;
+        compared_ += 1;
+        if (loss const found{*ours, *theirs}; found.ratio() > 1.1)
+            all_.push_back(found);
+    }
+}
+
+void losses::print() const
+{
+    if (compared_ == 0)
+        return;
+    std::printf("\nMallard's best is more than a tenth behind the best peer in %zu of %zu figures%s\n",
+                all_.size(), compared_, all_.empty() ? "." : ":");
+    for (loss const& l : all_) {
+        std::printf("  %-40s %-13s %8s  %-28s against %8s  %-28s %5.2f\n",
+                    l.ours.case_name.c_str(), l.ours.metric.c_str(),
+                    number(l.ours.figure->median).c_str(), l.ours.contender.c_str(),
+                    number(l.theirs.figure->median).c_str(), l.theirs.contender.c_str(),
+                    l.ratio());
+    }
+}
+
+} // namespace mallard::bench

@@ -1,0 +1,12 @@
+// The suites. A new one is a line here and a line in the table of main.cpp.
+#pragma once
+
+#include <bench/harness.hpp>
+
+namespace mallard::bench {
+
+std::vector<experiment> pool_suite(effort);
+std::vector<experiment> arena_suite(effort);
+std::vector<experiment> multipool_suite(effort);
+
+} // namespace mallard::bench

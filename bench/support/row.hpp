@@ -1,0 +1,38 @@
+// One result: the row that every suite prints, in both languages.
+#pragma once
+
+#include <bench/support/statistics.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mallard::bench {
+
+/// Lower is better, whatever the metric. A contender that cannot run the case
+/// has no figure, and says why.
+struct row {
+    std::string suite;
+    std::string case_name;
+    std::string contender;
+    int threads = 1;
+    std::string metric;
+    std::optional<summary> figure;
+    std::string variant; ///< "faithful", "corrected", or empty
+    std::string why;
+};
+
+/// What is the same in every row of a run.
+struct provenance {
+    std::string commit;  ///< short hash, with "-dirty" when the tree differs; or "unknown"
+    std::string machine; ///< processor, CPUs, caches, kernel, compiler
+    std::string command; ///< what to type to get the row again
+};
+
+/// `command` begins with `launcher`, followed by the arguments of `main`.
+provenance describe_run(std::string_view launcher, int argc, const char* const* argv);
+
+/// One JSON object, without a line end.
+std::string to_json(row const&, provenance const&);
+
+} // namespace mallard::bench

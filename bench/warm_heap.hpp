@@ -1,0 +1,42 @@
+// Free memory that the C library keeps.
+//
+// glibc gives the top of its heap back to the system as soon as it is free, and
+// whoever allocates next pays for the pages again. That is a cost of its own,
+// and the "cold" cases show it; where the cost of an allocator is asked for,
+// memory should be as present as in a program that has run for a while.
+#pragma once
+
+#include <bench/harness.hpp>
+
+#include <cstring>
+#include <vector>
+
+namespace mallard::bench {
+
+/// While one lives, about `bytes` of the C library's heap are free and present:
+/// a block above them keeps them from being the top. None in a process whose
+/// memory is measured.
+class warm_heap {
+public:
+    warm_heap(effort how, std::size_t bytes)
+    {
+        if (how.alone || how.is_smoke())
+            return;
+        std::vector<void*> parts(bytes / part_bytes);
+        for (void*& part : parts)
+            part = std::memset(std::malloc(part_bytes), 1, part_bytes);
+        above_ = std::malloc(part_bytes);
+        for (void* const part : parts)
+            std::free(part);
+    }
+    warm_heap(const warm_heap&) = delete;
+    warm_heap& operator=(const warm_heap&) = delete;
+    ~warm_heap() { std::free(above_); }
+
+private:
+    static constexpr std::size_t part_bytes = 2048;
+
+    void* above_ = nullptr;
+};
+
+} // namespace mallard::bench

@@ -1,0 +1,73 @@
+// Free blocks of one size, the one freed last on top: `reuse::lifo`.
+#pragma once
+
+#include <mallard/annotate.hpp>
+#include <mallard/bits.hpp>
+
+#include <span>
+#include <utility>
+
+namespace mallard {
+
+/// A list through the free blocks themselves. Costs no memory and the fewest
+/// instructions; but a pop reads the block, and misses when it has gone cold.
+template <bool Watched>
+class free_list {
+public:
+    constexpr free_list() noexcept = default;
+    constexpr free_list(free_list&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+    constexpr free_list& operator=(free_list&& other) noexcept
+    {
+        head_ = std::exchange(other.head_, nullptr);
+        return *this;
+    }
+
+    bool empty() const noexcept { return head_ == nullptr; }
+
+    /// Not when empty.
+    void* pop() noexcept
+    {
+        unwatched<Watched> const reading_free_memory;
+        void* const block = head_;
+        head_ = next_of(block);
+        return block;
+    }
+
+    void push(void* block) noexcept
+    {
+        unwatched<Watched> const writing_free_memory;
+        set_next(block, std::exchange(head_, block));
+    }
+
+    /// The last of `blocks` comes on top.
+    void load(std::span<void* const> blocks) noexcept
+    {
+        for (void* const block : blocks)
+            push(block);
+    }
+
+    void clear() noexcept { head_ = nullptr; }
+
+    template <class F>
+    void for_each(F f) const
+    {
+        unwatched<Watched> const reading_free_memory;
+        for (void* block = head_; block != nullptr; block = next_of(block))
+            f(block);
+    }
+
+private:
+    // Free blocks are poisoned, and these two are the only ones who may look.
+    [[gnu::no_sanitize_address]] static void* next_of(const void* block) noexcept
+    {
+        return *static_cast<void* const*>(block);
+    }
+    [[gnu::no_sanitize_address]] static void set_next(void* block, void* next) noexcept
+    {
+        *static_cast<void**>(block) = next;
+    }
+
+    void* head_ = nullptr;
+};
+
+} // namespace mallard

@@ -1,0 +1,102 @@
+// Blocks too big for a pool: straight from its source, and remembered.
+#pragma once
+
+#include <mallard/source.hpp>
+
+namespace mallard {
+
+/// Each block has a footer behind it, so alignment needs no room in front and a
+/// block can be given back alone or with all others.
+class large_blocks {
+    struct footer {
+        footer* next;
+        footer** link; // what points here
+        chunk taken;
+    };
+
+public:
+    constexpr large_blocks() noexcept = default;
+    constexpr large_blocks(large_blocks&& other) noexcept
+        : first_(std::exchange(other.first_, nullptr)), count_(std::exchange(other.count_, 0)),
+          bytes_(std::exchange(other.bytes_, 0))
+    {
+        if (first_ != nullptr)
+            first_->link = &first_;
+    }
+
+    template <bool Throws, class Source>
+    MALLARD_COLD void* allocate(Source& from, layout l) noexcept(!Throws)
+    {
+        std::size_t const align = std::max(l.align, alignof(footer));
+        if (l.bytes > bytes_max - page_bytes)
+            return refuse_absurd<Throws>(from, {l.bytes, align}).data;
+        chunk const taken = take_or_null<Throws>(from, {footer_offset(l) + sizeof(footer), align});
+        if (taken.data == nullptr)
+            return nullptr;
+        auto* const f = ::new (footer_of(taken.data, l)) footer{first_, &first_, taken};
+        if (first_ != nullptr)
+            first_->link = &f->next;
+        first_ = f;
+        count_ += 1;
+        bytes_ += taken.bytes;
+        return taken.data;
+    }
+
+    template <class Source>
+    MALLARD_COLD void deallocate(Source& to, void* block, layout l) noexcept
+    {
+        auto* const f = static_cast<footer*>(footer_of(block, l));
+        *f->link = f->next;
+        if (f->next != nullptr)
+            f->next->link = f->link;
+        give_back(to, f);
+    }
+
+    template <class Source>
+    void release(Source& to) noexcept
+    {
+        while (first_ != nullptr)
+            give_back(to, std::exchange(first_, first_->next));
+    }
+
+    /// For a source that takes everything back by itself.
+    void forget() noexcept { *this = {}; }
+
+    bool owns(const void* p) const noexcept
+    {
+        for (const footer* f = first_; f != nullptr; f = f->next)
+            if (p >= f->taken.data && p < static_cast<const void*>(f))
+                return true;
+        return false;
+    }
+
+    std::size_t count() const noexcept { return count_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+    large_blocks& operator=(large_blocks&& other) noexcept = default;
+
+    static constexpr std::size_t footer_offset(layout l) noexcept
+    {
+        return align_up(l.bytes, alignof(footer));
+    }
+    static void* footer_of(void* block, layout l) noexcept
+    {
+        return static_cast<std::byte*>(block) + footer_offset(l);
+    }
+
+    template <class Source>
+    void give_back(Source& to, footer* f) noexcept
+    {
+        chunk const taken = f->taken;
+        count_ -= 1;
+        bytes_ -= taken.bytes;
+        give(to, taken);
+    }
+
+    footer* first_ = nullptr; // newest first
+    std::size_t count_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+} // namespace mallard

@@ -1,0 +1,11 @@
+// Everything, for those who do not want to choose headers.
+#pragma once
+
+#include <mallard/allocator.hpp>
+#include <mallard/arena.hpp>
+#include <mallard/multipool.hpp>
+#include <mallard/pages.hpp>
+#include <mallard/pmr.hpp>
+#include <mallard/pool.hpp>
+#include <mallard/strategy.hpp>
+#include <mallard/winked.hpp>

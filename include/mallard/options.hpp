@@ -1,0 +1,66 @@
+// The options of each allocator, as template arguments: a type reads as a
+// sentence, and is laid out alike in every translation unit.
+#pragma once
+
+#include <mallard/growth.hpp>
+
+namespace mallard {
+
+/// Who may call a pool at the same time. A property of one pool, not of a build.
+enum class sync {
+    none,         ///< one thread at a time
+    mutex,        ///< any thread, one after the other
+    lock_free,    ///< any thread, bounded progress
+    thread_cached ///< any thread, from its own cache
+};
+
+/// Which free block a pool gives next.
+enum class reuse {
+    lifo,   ///< the one freed last, by links in the free blocks: the shortest code
+    ordered ///< recently freed ones from an array, others in address order from a
+            ///< bit each: free blocks are never read, so scattered frees stay fast
+};
+
+/// What is verified about the caller. See `pool` and `arena`.
+enum class check { off, on };
+
+/// What an allocator knows of an address.
+enum class validity {
+    miss,   ///< not in any of its chunks
+    valid,  ///< the first byte of a block in use
+    invalid ///< in its chunks, but inside a block, free, or never given out
+};
+
+struct arena_options {
+    growth grow{};
+    std::size_t min_align = 1; ///< blocks start at multiples of it; saves code for smaller ones
+    check checks = check::off; ///< verify the order of rewinds; tell Valgrind about blocks
+};
+
+struct pool_options {
+    std::size_t block = 0;                   ///< bytes; 0: given to the constructor
+    std::size_t align = 0;                   ///< 0: the natural one of `block`, to 16
+    std::size_t chunk = std::size_t{1} << 16; ///< power of two; `ordered` aligns chunks to it
+    growth grow{.first = std::size_t{1} << 16};
+    sync threads = sync::none;
+    reuse order = reuse::ordered;
+    std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in the array
+    check checks = check::off;
+};
+
+struct multipool_options {
+    std::size_t largest = 4096; ///< the largest block that is pooled, inclusive
+    pool_options pools{.grow = {.first = 1024, .max = std::size_t{1} << 16}, .order = reuse::lifo};
+};
+
+/// What an allocator holds, derived from its cursors and lists when asked.
+struct statistics {
+    std::size_t blocks_live = 0; ///< in use; an arena does not count them: 0
+    std::size_t bytes_live = 0;  ///< in use
+    std::size_t bytes_idle = 0;  ///< in chunks, not in use
+    std::size_t bytes_taken = 0; ///< from the source: live, idle and bookkeeping
+    std::size_t chunks = 0;
+    std::size_t growths = 0; ///< times memory came from the source, ever
+};
+
+} // namespace mallard

@@ -1,0 +1,118 @@
+// Chunks straight from the operating system. What calls it is in src/os: this
+// is the one source that needs the library, all others are headers.
+#pragma once
+
+#include <mallard/source.hpp>
+
+#include <cstdint>
+
+namespace mallard {
+
+inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
+
+/// Which pages a chunk is made of. Huge ones save page faults and TLB misses in
+/// large chunks that are used to the full, and cost memory in all others.
+enum class huge {
+    none,    ///< ordinary pages
+    madvise, ///< 2 MiB pages where the system has some at hand, else ordinary ones
+    hugetlb  ///< 2 MiB pages that the administrator set aside, else no chunk
+};
+
+struct pages_options {
+    mallard::huge huge = mallard::huge::none;
+    bool guard = false;            ///< before and after each chunk, a page that nobody may touch
+    bool populate = false;         ///< all pages now: a refusal here, not page faults later
+    std::size_t reserve_bytes = 0; ///< address space for all chunks together; 0: each has its own
+};
+
+namespace os {
+
+/// What `pages` does, compiled once for all options.
+class page_source {
+public:
+    constexpr explicit page_source(pages_options options) noexcept : options_(options) {}
+    page_source(page_source&& other) noexcept;
+    page_source& operator=(page_source&& other) noexcept;
+    ~page_source();
+
+    chunk try_take(layout l) noexcept;
+    void give(chunk c) noexcept;
+
+    int last_error() const noexcept { return error_; }
+    const char* last_refusal() const noexcept { return refusal_; }
+
+private:
+    // One stretch of address space, cut into units of a page, and after it a bit
+    // for each unit that says whether it belongs to a chunk:
+    //   | unit 0 | unit 1 | ... | a unit that never is memory | bits |
+    // No unit below `low` is free. Before the first take all of it is empty.
+    struct range {
+        std::byte* base = nullptr;
+        std::uint64_t* bits = nullptr;
+        std::size_t units = 0;
+        std::size_t low = 0;
+        std::size_t bytes = 0; // mapped from `base` on, bits included
+    };
+
+    std::size_t unit_bytes() const noexcept;
+    std::size_t guard_bytes() const noexcept;
+
+    std::byte* map(std::size_t bytes, std::size_t align) noexcept;
+    void unmap(std::byte* data, std::size_t bytes) noexcept;
+
+    bool reserve(std::size_t align) noexcept;
+    std::byte* claim(std::size_t bytes, std::size_t align) noexcept;
+    std::size_t claimed_units(std::size_t bytes) const noexcept;
+
+    bool commit(std::byte* data, std::size_t bytes) noexcept;
+    bool refuse(int error, const char* why) noexcept;
+
+    pages_options options_;
+    range range_{};
+    int error_ = 0;
+    const char* refusal_ = "";
+};
+
+} // namespace os
+
+/// Whole pages from the operating system, zeroed.
+///
+///     mallard::arena<mallard::pages<>> a;
+///
+///     mallard::pages<mallard::pages_options{.huge = mallard::huge::hugetlb}> source;
+///     if (source.try_take({1 << 24}).data == nullptr)
+///         std::puts(source.last_refusal()); // no huge pages are configured: ...
+///
+/// A chunk is as large as its pages, which `chunk::bytes` tells: 100 bytes become
+/// 4 KiB, or 2 MiB with either kind of huge pages, so ask for much there. Any
+/// alignment is honoured. A chunk that the system refuses is null, and nothing of
+/// it stays behind.
+///
+/// With `reserve_bytes`, all chunks lie in one range of address space, which is
+/// reserved by the first take and costs no memory but a bit for each page. A
+/// take gets the lowest place that fits, so chunks of a fresh range follow each
+/// other without a gap, or with just a guard, which comes out of the range too.
+/// `give` hands the pages back to the system at once and keeps the place for
+/// later takes. No place left: null. The range ends with the source, and so do
+/// its chunks; without a range, chunks that are not given back stay.
+///
+/// One thread at a time. Movable: what was moved from is as if new.
+template <pages_options O = pages_options{}>
+class pages {
+public:
+    chunk try_take(layout l) noexcept { return source_.try_take(l); }
+    void give(chunk c) noexcept { source_.give(c); }
+
+    /// The `errno` of the last refusal; 0 when nothing was refused.
+    int last_error() const noexcept { return source_.last_error(); }
+
+    /// What the system refused last and what to do about it, in one line that
+    /// lives for ever. Refused advice is told too, though the chunk was given:
+    /// `huge::madvise` on a kernel that has none.
+    const char* last_refusal() const noexcept { return source_.last_refusal(); }
+
+private:
+    os::page_source source_{O};
+};
+
+} // namespace mallard

@@ -1,0 +1,182 @@
+// A pool: blocks of one size, given and taken back in constant time.
+#pragma once
+
+#include <mallard/large.hpp>
+#include <mallard/pool_core.hpp>
+
+namespace mallard {
+
+/// Gives blocks of one size and takes them back one by one.
+///
+///     mallard::pool<> nodes(sizeof(node));
+///     void* block = nodes.allocate();    // throws when the source is dry
+///     nodes.deallocate(block);
+///
+///     mallard::pool<mallard::default_heap, mallard::pool_options{.block = 48}> nodes;
+///
+/// Takes nothing before the first block. Then chunks of 64 KiB, in steps that
+/// double to 1 MiB, are carved lazily: what was never given out has never been
+/// touched. Recycled blocks come first, then carved ones, then growth. A block
+/// is `block_bytes()` long, the bytes asked for rounded up to a multiple of the
+/// alignment, and has no header. Memory beside the blocks: 1/8 byte a block,
+/// 88 a chunk, and for `reuse::ordered` 8 for each recently freed block.
+///
+/// `reuse::ordered` (the default) and `reuse::lifo` differ when frees scatter:
+/// see `reuse`. Chunks stay until `trim`, `release` or the end of the pool.
+///
+/// `allocate` throws `std::bad_alloc`, or what the source throws; `try_` forms
+/// give null. A failed call has changed nothing. A block that is not this
+/// pool's, or is already free, is a bug in the caller: `check::on` stops the
+/// process there, at a cost of O(log chunks) a call and a bit a block. One
+/// thread at a time.
+///
+/// With a `layout`, what does not fit a block comes from the source instead and
+/// goes back to it; so a container may draw its nodes and its table from one
+/// pool. The layout decides which, hence must be the same at `deallocate`.
+template <source Source = default_heap, pool_options Options = pool_options{}>
+class pool {
+    static constexpr slot_shape fixed_shape =
+        slot_shape::of(Options.block, Options.align, Options.order);
+
+public:
+    constexpr pool() noexcept
+        requires(Options.block != 0) && std::default_initializable<Source>
+        : core_(fixed_shape)
+    {
+    }
+    constexpr explicit pool(Source from, growth_function custom = nullptr) noexcept
+        requires(Options.block != 0)
+        : source_(std::move(from)), core_(fixed_shape, custom)
+    {
+    }
+
+    /// An `align` of 0 is the natural one, to 16.
+    constexpr explicit pool(std::size_t block_bytes, std::size_t align = 0, Source from = Source(),
+                            growth_function custom = nullptr) noexcept
+        requires(Options.block == 0)
+        : source_(std::move(from)),
+          core_(slot_shape::of(block_bytes, align, Options.order), custom)
+    {
+    }
+
+    /// The moved-from pool is empty and usable.
+    pool(pool&& other) noexcept
+        requires std::move_constructible<Source>
+        : source_(std::move(other.source_)), core_(std::move(other.core_)),
+          large_(std::move(other.large_))
+    {
+    }
+    pool& operator=(pool&& other) noexcept
+        requires std::movable<Source>
+    {
+        if (this != &other) {
+            std::destroy_at(this);
+            std::construct_at(this, std::move(other));
+        }
+        return *this;
+    }
+    ~pool() { release(); }
+
+    [[nodiscard]] void* allocate() { return core_.template allocate<true>(source_); }
+    [[nodiscard]] void* try_allocate() noexcept { return core_.template allocate<false>(source_); }
+    void deallocate(void* block) noexcept { core_.deallocate(source_, block); }
+
+    [[nodiscard]] void* allocate(layout l) { return allocate_fitting<true>(l); }
+    [[nodiscard]] void* try_allocate(layout l) noexcept { return allocate_fitting<false>(l); }
+    void deallocate(void* block, layout l) noexcept
+    {
+        fits(l) ? core_.deallocate(source_, block) : large_.deallocate(source_, block, l);
+    }
+
+    /// Fills `out` with blocks, or throws and has changed nothing.
+    void allocate_batch(std::span<void*> out) { core_.template allocate_batch<true>(source_, out); }
+
+    /// True: `out` is full. False: no block was allocated.
+    [[nodiscard]] bool try_allocate_batch(std::span<void*> out) noexcept
+    {
+        return core_.template allocate_batch<false>(source_, out);
+    }
+    void deallocate_batch(std::span<void* const> blocks) noexcept
+    {
+        core_.deallocate_batch(source_, blocks);
+    }
+
+    /// Whether `p` points into a chunk of this pool; O(log chunks).
+    [[nodiscard]] bool owns(const void* p) const noexcept { return core_.owns(p) || large_.owns(p); }
+
+    /// What `p` is to this pool, for single blocks; O(log chunks) under
+    /// `check::on`, else plus a search of the front.
+    [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
+
+    /// Calls `f(void*)` for each single block in use, in address order; `f` may
+    /// free the block it is given. O(blocks).
+    template <std::invocable<void*> F>
+    void for_each(F f)
+    {
+        core_.for_each(std::move(f));
+    }
+
+    /// Frees every block and keeps the memory of single ones; O(chunks).
+    void reset() noexcept
+    {
+        core_.reset();
+        large_.release(source_);
+    }
+
+    /// Frees every block and gives all memory back to the source.
+    void release() noexcept
+    {
+        core_.release(source_);
+        large_.release(source_);
+    }
+
+    /// Gives back what is idle, beyond `keep` bytes; O(free blocks). The unit is
+    /// what one growth step took, idle when no block of it is in use.
+    void trim(std::size_t keep = 0) noexcept { core_.trim(source_, keep); }
+
+    /// Walks chunks and free blocks.
+    [[nodiscard]] statistics stats() const noexcept
+    {
+        statistics s{.blocks_live = large_.count(),
+                     .bytes_live = large_.bytes(),
+                     .bytes_taken = large_.bytes()};
+        core_.add_to(s);
+        return s;
+    }
+
+    constexpr std::size_t block_bytes() const noexcept { return core_.shape().bytes; }
+    constexpr std::size_t block_align() const noexcept { return core_.shape().align; }
+
+    /// Source bytes that surely hold `count` blocks, for `growth::none` and
+    /// `buffer`: header, bits, the array of `ordered` and padding included.
+    static constexpr std::size_t bytes_for(std::size_t count) noexcept
+        requires(Options.block != 0)
+    {
+        return pool_core<Options>::bytes_for(fixed_shape, count);
+    }
+
+    Source& upstream() noexcept { return source_; }
+    const Source& upstream() const noexcept { return source_; }
+
+private:
+    constexpr bool fits(layout l) const noexcept
+    {
+        if constexpr (Options.block != 0) // folds when the layout is a constant too
+            return l.bytes <= fixed_shape.bytes && l.align <= fixed_shape.align;
+        else
+            return l.bytes <= block_bytes() && l.align <= block_align();
+    }
+
+    template <bool Throws>
+    [[gnu::always_inline]] void* allocate_fitting(layout l) noexcept(!Throws)
+    {
+        return fits(l) ? core_.template allocate<Throws>(source_)
+                       : large_.template allocate<Throws>(source_, l);
+    }
+
+    [[no_unique_address]] Source source_{};
+    pool_core<Options> core_;
+    large_blocks large_;
+};
+
+} // namespace mallard

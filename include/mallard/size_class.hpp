@@ -1,0 +1,55 @@
+// The block sizes that a multipool keeps pools for.
+#pragma once
+
+#include <mallard/bits.hpp>
+
+namespace mallard {
+
+/// Multiples of 8 to 128 bytes, then eight sizes per doubling: 144, 160, ...,
+/// 256, 288, ... So a block is at most 7 bytes, or from 128 up at most 12.5 %,
+/// larger than the request. A class is aligned as far as its size divides.
+/// `spec/size_classes.csv` lists them.
+struct size_class {
+    static constexpr std::size_t fine_max = 128;
+    static constexpr std::size_t fine_step = 8;
+    static constexpr std::size_t steps_log2 = 3;
+    static constexpr std::size_t fine_count = fine_max / fine_step;
+
+    /// The class of the smallest blocks that hold `bytes`; 0 counts as 1.
+    static constexpr std::size_t of(std::size_t bytes) noexcept
+    {
+        if (bytes <= fine_max)
+            return (bytes + (bytes == 0) - 1) / fine_step;
+        std::size_t const doubling = std::size_t(std::bit_width(bytes - 1)) - 1; // 7 for 129..256
+        std::size_t const eighth = (bytes - 1) >> (doubling - steps_log2);       // 8..15
+        return fine_count + ((doubling - 7) << steps_log2) + (eighth - 8);
+    }
+
+    /// The class for a layout. A size that is a multiple of the alignment falls
+    /// into a class that is, too.
+    static constexpr std::size_t of(layout l) noexcept
+    {
+        return of(l.align <= fine_step ? l.bytes : align_up(l.bytes + (l.bytes == 0), l.align));
+    }
+
+    static constexpr std::size_t bytes(std::size_t index) noexcept
+    {
+        if (index < fine_count)
+            return (index + 1) * fine_step;
+        std::size_t const coarse = index - fine_count;
+        return ((coarse & 7) + 9) << ((coarse >> steps_log2) + 4);
+    }
+
+    static constexpr std::size_t align(std::size_t index) noexcept
+    {
+        return bytes(index) & (~bytes(index) + 1);
+    }
+};
+
+static_assert(size_class::bytes(size_class::of(128)) == 128);
+static_assert(size_class::bytes(size_class::of(129)) == 144);
+static_assert(size_class::bytes(size_class::of(256)) == 256);
+static_assert(size_class::bytes(size_class::of(257)) == 288);
+static_assert(size_class::bytes(size_class::of(4096)) == 4096);
+
+} // namespace mallard

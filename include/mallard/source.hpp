@@ -1,0 +1,280 @@
+// Where chunks come from: the heap, a caller's bytes, bytes of one's own, any
+// std::pmr::memory_resource, another allocator, nothing. Pages of the operating
+// system are in pages.hpp.
+#pragma once
+
+#include <mallard/annotate.hpp>
+#include <mallard/growth.hpp>
+
+#include <concepts>
+#include <memory_resource>
+#include <span>
+#include <utility>
+
+namespace mallard {
+
+/// What a source gives. `give` gets exactly what `try_take` gave.
+struct chunk {
+    void* data = nullptr; ///< null: nothing left
+    std::size_t bytes = 0;
+    std::size_t align = 1;
+};
+
+template <class S>
+concept chunk_source = requires(S& s, layout l, chunk c) {
+    { s.try_take(l) } noexcept -> std::same_as<chunk>;
+    { s.give(c) } noexcept;
+};
+
+template <class A>
+concept block_allocator = requires(A& a, layout l, void* p) {
+    { a.allocate(l) } -> std::same_as<void*>;
+    { a.try_allocate(l) } noexcept -> std::same_as<void*>;
+    { a.deallocate(p, l) } noexcept;
+};
+
+/// Any allocator is a source too: `multipool<arena<>>`.
+template <class S>
+concept source = chunk_source<S> || block_allocator<S>;
+
+/// All can be given back at once.
+template <class A>
+concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
+    a.reset();
+    a.release();
+    a.trim(keep);
+};
+
+template <source S>
+chunk try_take(S& from, layout l) noexcept
+{
+    if constexpr (chunk_source<S>)
+        return from.try_take(l);
+    else if (void* const data = from.try_allocate(l))
+        return {data, l.bytes, l.align};
+    else
+        return {};
+}
+
+/// Throws `std::bad_alloc`, or what the source throws; never gives null.
+template <source S>
+chunk take(S& from, layout l)
+{
+    if constexpr (requires { from.take(l); }) {
+        return from.take(l);
+    } else {
+        chunk const taken = try_take(from, l);
+        if (taken.data == nullptr) [[unlikely]]
+            throw_bad_alloc();
+        return taken;
+    }
+}
+
+/// One body, two edges: slow paths are written once and say which they want.
+template <bool Throws, source S>
+chunk take_or_null(S& from, layout l) noexcept(!Throws)
+{
+    if constexpr (Throws)
+        return take(from, l);
+    else
+        return try_take(from, l);
+}
+
+template <source S>
+void give(S& to, chunk c) noexcept
+{
+    if constexpr (chunk_source<S>)
+        to.give(c);
+    else
+        to.deallocate(c.data, {c.bytes, c.align});
+}
+
+/// Takes the next step of an allocator's growth, at least `least` and a multiple
+/// of `unit` bytes. A step that the source refuses is halved, down to `least`.
+/// Null, or throws, when the limit or the source refuses that too.
+template <bool Throws, source S, growth G>
+chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t unit = 1) noexcept(!Throws)
+{
+    chunk taken;
+    std::size_t step = state.step(least.bytes) / unit * unit;
+    while (step > least.bytes && taken.data == nullptr) {
+        taken = try_take(from, {step, least.align});
+        step = std::max(least.bytes, step / 2 / unit * unit);
+    }
+    if (taken.data == nullptr && step != 0)
+        taken = take_or_null<Throws>(from, least);
+    if (taken.data != nullptr)
+        state.took(taken.bytes);
+    else if constexpr (Throws)
+        throw_bad_alloc();
+    return taken;
+}
+
+/// For sizes that no bookkeeping can be added to: the source is asked all the
+/// same, so that a refusal comes in its own words.
+template <bool Throws, source S>
+chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
+{
+    chunk const taken = take_or_null<Throws>(from, l);
+    if (taken.data != nullptr)
+        give(from, taken);
+    if constexpr (Throws)
+        throw_bad_alloc();
+    return {};
+}
+
+/// The program's own `operator new`, so a replaced one serves here too. Any
+/// thread. Refusal comes after the new-handler has had its say.
+class default_heap {
+public:
+    chunk try_take(layout l) noexcept
+    {
+        if (l.bytes > bytes_max)
+            return {};
+        void* const data = is_over_aligned(l.align)
+                               ? ::operator new(l.bytes, std::align_val_t{l.align}, std::nothrow)
+                               : ::operator new(l.bytes, std::nothrow);
+        return data == nullptr ? chunk{} : chunk{data, l.bytes, l.align};
+    }
+
+    void give(chunk c) noexcept
+    {
+        if (is_over_aligned(c.align))
+            ::operator delete(c.data, std::align_val_t{c.align});
+        else
+            ::operator delete(c.data);
+    }
+
+private:
+    static constexpr bool is_over_aligned(std::size_t align) noexcept
+    {
+        return align > __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+    }
+};
+
+/// Gives nothing: what is built on it lives on its initial buffer alone.
+class null {
+public:
+    chunk try_take(layout) noexcept { return {}; }
+    void give(chunk) noexcept {}
+};
+
+/// Bytes of the caller's, who keeps them alive. Given out from the front; what
+/// is given back returns only when it was the last taken.
+class borrowed {
+public:
+    constexpr borrowed() noexcept = default;
+    constexpr explicit borrowed(std::span<std::byte> bytes) noexcept
+        : cursor_(bytes.data()), end_(bytes.data() + bytes.size())
+    {
+    }
+    constexpr borrowed(borrowed&& other) noexcept
+        : cursor_(std::exchange(other.cursor_, nullptr)), end_(std::exchange(other.end_, nullptr))
+    {
+    }
+    constexpr borrowed& operator=(borrowed&& other) noexcept
+    {
+        cursor_ = std::exchange(other.cursor_, nullptr);
+        end_ = std::exchange(other.end_, nullptr);
+        return *this;
+    }
+
+    chunk try_take(layout l) noexcept
+    {
+        auto const left = static_cast<std::size_t>(end_ - cursor_);
+        std::size_t const padding = -reinterpret_cast<std::uintptr_t>(cursor_) & (l.align - 1);
+        if (left < padding || left - padding < l.bytes)
+            return {};
+        std::byte* const data = cursor_ + padding;
+        cursor_ = data + l.bytes;
+        return {data, l.bytes, l.align};
+    }
+
+    void give(chunk c) noexcept
+    {
+        if (static_cast<std::byte*>(c.data) + c.bytes == cursor_)
+            cursor_ = static_cast<std::byte*>(c.data);
+    }
+
+private:
+    std::byte* cursor_ = nullptr;
+    std::byte* end_ = nullptr;
+};
+
+/// `Bytes` inside the object itself: no heap at all. Neither copied nor moved,
+/// since blocks point into it. Think twice above 16 KiB on a stack.
+template <std::size_t Bytes>
+class buffer {
+public:
+    constexpr buffer() noexcept : untouched_{} {}
+    buffer(const buffer&) = delete;
+    buffer& operator=(const buffer&) = delete;
+
+    chunk try_take(layout l) noexcept
+    {
+        borrowed rest(std::span<std::byte>(bytes_).subspan(used_));
+        chunk const taken = rest.try_take(l);
+        if (taken.data != nullptr)
+            used_ = offset_of(taken) + taken.bytes;
+        return taken;
+    }
+
+    void give(chunk c) noexcept
+    {
+        if (offset_of(c) + c.bytes == used_)
+            used_ = offset_of(c);
+    }
+
+private:
+    std::size_t offset_of(chunk c) const noexcept
+    {
+        return static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes_);
+    }
+
+    std::size_t used_ = 0;
+    union { // so that nobody clears the bytes, and a static buffer is constinit
+        char untouched_;
+        alignas(std::max_align_t) std::byte bytes_[Bytes];
+    };
+};
+
+/// Any `std::pmr::memory_resource`, by default the default one at construction.
+/// Its exceptions pass through `allocate` unchanged.
+class pmr_source {
+public:
+    pmr_source(std::pmr::memory_resource* upstream = std::pmr::get_default_resource()) noexcept
+        : upstream_(upstream)
+    {
+    }
+
+    chunk take(layout l) { return {upstream_->allocate(l.bytes, l.align), l.bytes, l.align}; }
+
+    chunk try_take(layout l) noexcept
+    {
+        return value_or_nothing([&] { return take(l); });
+    }
+
+    void give(chunk c) noexcept { upstream_->deallocate(c.data, c.bytes, c.align); }
+
+    std::pmr::memory_resource* resource() const noexcept { return upstream_; }
+
+private:
+    std::pmr::memory_resource* upstream_;
+};
+
+/// Borrows a source, or an allocator, that others use too. One pointer; the
+/// source stays where it is and outlives this.
+template <source S>
+class ref {
+public:
+    constexpr ref(S& borrowed_source) noexcept : source_(&borrowed_source) {}
+
+    chunk try_take(layout l) noexcept { return mallard::try_take(*source_, l); }
+    chunk take(layout l) { return mallard::take(*source_, l); }
+    void give(chunk c) noexcept { mallard::give(*source_, c); }
+
+private:
+    S* source_;
+};
+
+} // namespace mallard

@@ -1,0 +1,316 @@
+// Pages on Linux. A chunk is made in two steps, which `give` undoes:
+//   a place   address space that nobody may touch; free of charge
+//   commit    the place becomes memory; here the system may refuse
+// so that over-mapping for an alignment, guards and reservations are one thing:
+// places that are never committed.
+#include <mallard/pages.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace mallard::os {
+namespace {
+
+// Sums of a few sizes below this cannot overflow, and no machine has as much.
+constexpr std::size_t request_bytes_max = bytes_max / 8;
+
+constexpr std::size_t bits_per_word = 64;
+
+std::size_t os_page_bytes() noexcept
+{
+    return static_cast<std::size_t>(::getpagesize());
+}
+
+/// The number that a file of the kernel begins with; 0 when there is none.
+std::size_t read_number(const char* path) noexcept
+{
+    int const file = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    char text[24] = {};
+    ssize_t const length = ::read(file, text, sizeof text - 1);
+    ::close(file);
+    return length > 0 ? std::strtoull(text, nullptr, 10) : 0;
+}
+
+const char* why_no_place(std::size_t bytes) noexcept
+{
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    std::size_t const mapped = read_number("/proc/self/statm") * os_page_bytes();
+    if (saturating_add(mapped, bytes) > limit.rlim_cur)
+        return "the limit of this process on address space is reached: see `ulimit -v`";
+    return "no address space is left for this size, or the process has too many mappings: "
+           "see /proc/sys/vm/max_map_count";
+}
+
+const char* why_no_huge_pages(int error) noexcept
+{
+    if (error != ENOMEM)
+        return "this kernel has no huge pages of 2 MiB: use huge::madvise";
+    if (read_number("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") == 0)
+        return "no huge pages are configured: write their number to "
+               "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    return "too few huge pages are free: raise "
+           "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+}
+
+constexpr const char* why_no_memory =
+    "the system commits no more memory to this process: see `ulimit -d` and "
+    "/proc/sys/vm/overcommit_memory";
+
+/// PROT_NONE is not charged to the process. MAP_NORESERVE would spare the charge
+/// of the commit too, and with it the refusal: a chunk that the machine cannot
+/// hold would be given, and the process killed when it is used.
+void* map_untouchable(void* where, std::size_t bytes, int flags) noexcept
+{
+    return ::mmap(where, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+}
+
+bool unmap_between(std::byte* from, std::byte* to) noexcept
+{
+    return from == to || ::munmap(from, static_cast<std::size_t>(to - from)) == 0;
+}
+
+/// Memory becomes a place again. The new mapping replaces the old one in one
+/// step, huge pages or not, and ends the charge, which `mprotect` would keep.
+bool decommit(std::byte* data, std::size_t bytes) noexcept
+{
+    return map_untouchable(data, bytes, MAP_FIXED) != MAP_FAILED ||
+           ::madvise(data, bytes, MADV_DONTNEED) == 0; // too many mappings to make one more
+}
+
+/// Huge pages cannot be had by `mprotect`: they replace the place.
+bool map_huge(std::byte* data, std::size_t bytes) noexcept
+{
+    constexpr int of_2_mib = std::countr_zero(huge_page_bytes) << MAP_HUGE_SHIFT;
+    return ::mmap(data, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_HUGETLB | of_2_mib, -1,
+                  0) != MAP_FAILED;
+}
+
+/// Not MAP_POPULATE, which keeps to itself what it could not do.
+bool populate(std::byte* data, std::size_t bytes) noexcept
+{
+    if (::madvise(data, bytes, MADV_POPULATE_WRITE) == 0)
+        return true;
+    if (errno != EINVAL)
+        return false;
+    // Before Linux 5.14: by hand.
+    for (std::size_t offset = 0; offset < bytes; offset += os_page_bytes())
+        *const_cast<volatile std::byte*>(data + offset) = std::byte{};
+    return true;
+}
+
+/// The first of the units `from..to` whose bit is `bit`, else `to`.
+std::size_t find_bit(const std::uint64_t* bits, std::size_t from, std::size_t to, bool bit) noexcept
+{
+    while (from < to) {
+        std::uint64_t const word = bits[from / bits_per_word] ^ (bit ? 0 : ~std::uint64_t{0});
+        std::uint64_t const rest = word >> from % bits_per_word;
+        if (rest != 0)
+            return std::min(to, from + static_cast<std::size_t>(std::countr_zero(rest)));
+        from += bits_per_word - from % bits_per_word;
+    }
+    return to;
+}
+
+/// Turns the bits of the units `from..to`, which are alike, over.
+void flip_bits(std::uint64_t* bits, std::size_t from, std::size_t to) noexcept
+{
+    while (from < to) {
+        std::size_t const shift = from % bits_per_word;
+        std::size_t const count = std::min(to - from, bits_per_word - shift);
+        bits[from / bits_per_word] ^= ~std::uint64_t{0} >> (bits_per_word - count) << shift;
+        from += count;
+    }
+}
+
+} // namespace
+
+page_source::page_source(page_source&& other) noexcept
+    : options_(other.options_), range_(std::exchange(other.range_, {})),
+      error_(std::exchange(other.error_, 0)), refusal_(std::exchange(other.refusal_, ""))
+{
+}
+
+page_source& page_source::operator=(page_source&& other) noexcept
+{
+    page_source taken(std::move(other)); // first: `other` may be this
+    std::swap(options_, taken.options_);
+    std::swap(range_, taken.range_);
+    std::swap(error_, taken.error_);
+    std::swap(refusal_, taken.refusal_);
+    return *this;
+}
+
+page_source::~page_source()
+{
+    if (range_.base != nullptr)
+        unmap(range_.base, range_.bytes);
+}
+
+chunk page_source::try_take(layout l) noexcept
+{
+    std::size_t const align = std::max(l.align, unit_bytes());
+    if (l.bytes > request_bytes_max || align > request_bytes_max) {
+        refuse(ENOMEM, "the request is larger than any address space");
+        return {};
+    }
+    std::size_t const bytes = align_up(std::max<std::size_t>(l.bytes, 1), unit_bytes());
+    std::byte* const data = options_.reserve_bytes == 0 ? map(bytes, align) : claim(bytes, align);
+    if (data == nullptr)
+        return {};
+    chunk const taken{data, bytes, align};
+    if (commit(data, bytes))
+        return taken;
+    give(taken);
+    return {};
+}
+
+void page_source::give(chunk c) noexcept
+{
+    auto const data = static_cast<std::byte*>(c.data);
+    if (options_.reserve_bytes == 0) {
+        unmap(data, c.bytes);
+    } else if (decommit(data, c.bytes)) { // else the place stays taken: its pages are not zero
+        std::size_t const first = static_cast<std::size_t>(data - range_.base) / unit_bytes();
+        flip_bits(range_.bits, first, first + claimed_units(c.bytes));
+        range_.low = std::min(range_.low, first);
+    }
+}
+
+std::size_t page_source::unit_bytes() const noexcept
+{
+    return options_.huge == huge::none ? os_page_bytes() : huge_page_bytes;
+}
+
+std::size_t page_source::guard_bytes() const noexcept
+{
+    return options_.guard ? os_page_bytes() : 0;
+}
+
+/// A place of its own, with its guards. More is mapped than needed, so that an
+/// aligned place is somewhere in it, and both ends are cut off.
+std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
+{
+    std::size_t const guard = guard_bytes();
+    std::size_t const all = bytes + 2 * guard + (align - os_page_bytes());
+    void* const mapped = map_untouchable(nullptr, all, 0);
+    if (mapped == MAP_FAILED) {
+        int const error = errno;
+        refuse(error, why_no_place(all));
+        return nullptr;
+    }
+    auto const begin = static_cast<std::byte*>(mapped);
+    std::byte* const end = begin + all;
+    std::byte* const data = align_up(begin + guard, align);
+    std::byte* const kept_end = data + bytes + guard;
+
+    // What is cut off may be another thread's the next moment: never cut twice.
+    bool const end_cut = unmap_between(kept_end, end);
+    if (end_cut && unmap_between(begin, data - guard))
+        return data;
+    refuse(errno, "the process has too many mappings: see /proc/sys/vm/max_map_count");
+    unmap_between(begin, end_cut ? kept_end : end);
+    return nullptr;
+}
+
+/// With too many mappings the system cannot cut one in two: then the address
+/// space is lost, but not the memory.
+void page_source::unmap(std::byte* data, std::size_t bytes) noexcept
+{
+    if (!unmap_between(data - guard_bytes(), data + bytes + guard_bytes()))
+        ::madvise(data, bytes, MADV_DONTNEED);
+}
+
+/// The range begins at a multiple of the first request's alignment, so that it
+/// holds as many chunks of that kind as its size says.
+bool page_source::reserve(std::size_t align) noexcept
+{
+    if (options_.reserve_bytes > request_bytes_max)
+        return refuse(ENOMEM, "reserve_bytes is larger than any address space");
+    std::size_t const units = align_up(options_.reserve_bytes, unit_bytes()) / unit_bytes();
+    std::size_t const cut_bytes = (units + 1) * unit_bytes();
+    std::size_t const words = units / bits_per_word + 1; // for `units + 1` bits
+    std::size_t const bits_bytes = align_up(words * sizeof(std::uint64_t), os_page_bytes());
+    std::size_t const bytes = cut_bytes + bits_bytes;
+
+    std::byte* const base = map(bytes, align);
+    if (base == nullptr)
+        return false;
+    if (::mprotect(base + cut_bytes, bits_bytes, PROT_READ | PROT_WRITE) != 0) {
+        refuse(errno, why_no_memory);
+        unmap(base, bytes);
+        return false;
+    }
+    range_ = {.base = base,
+              .bits = reinterpret_cast<std::uint64_t*>(base + cut_bytes),
+              .units = units + claimed_units(0), // the last may be the guard of the last chunk
+              .low = 0,
+              .bytes = bytes};
+    return true;
+}
+
+/// A chunk in a range has its own guard after it. What is before it is
+/// untouchable anyway: another's guard, a free unit, or the guard of the range.
+std::size_t page_source::claimed_units(std::size_t bytes) const noexcept
+{
+    return bytes / unit_bytes() + (options_.guard ? 1 : 0);
+}
+
+/// The lowest place in the range that fits.
+std::byte* page_source::claim(std::size_t bytes, std::size_t align) noexcept
+{
+    if (range_.base == nullptr && !reserve(align))
+        return nullptr;
+    std::size_t const units = range_.units;
+    std::size_t const count = claimed_units(bytes);
+    range_.low = find_bit(range_.bits, range_.low, units, false);
+    for (std::size_t free = range_.low;;) {
+        std::byte* const data = align_up(range_.base + free * unit_bytes(), align);
+        std::size_t const first = static_cast<std::size_t>(data - range_.base) / unit_bytes();
+        if (first > units || count > units - first)
+            break;
+        std::size_t const taken = find_bit(range_.bits, first, first + count, true);
+        if (taken == first + count) {
+            flip_bits(range_.bits, first, first + count);
+            return data;
+        }
+        free = find_bit(range_.bits, taken, units, false);
+    }
+    refuse(ENOMEM, "the reserved range has no place left for this size: raise reserve_bytes");
+    return nullptr;
+}
+
+bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
+{
+    bool const set_aside = options_.huge == huge::hugetlb;
+    if (set_aside ? !map_huge(data, bytes) : ::mprotect(data, bytes, PROT_READ | PROT_WRITE) != 0) {
+        int const error = errno;
+        return refuse(error, set_aside ? why_no_huge_pages(error) : why_no_memory);
+    }
+    // Advice: ordinary pages serve as well, so its refusal is told and no more.
+    if (options_.huge == huge::madvise && ::madvise(data, bytes, MADV_HUGEPAGE) != 0)
+        refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
+    if (options_.populate && !populate(data, bytes))
+        return refuse(errno, "no memory is left for all pages at once: leave out .populate");
+    return true;
+}
+
+bool page_source::refuse(int error, const char* why) noexcept
+{
+    error_ = error;
+    refusal_ = why;
+    return false;
+}
+
+} // namespace mallard::os

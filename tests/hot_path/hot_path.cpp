@@ -1,0 +1,51 @@
+// The hot paths whose length is a promise. `tools/check-hot-path` compiles this
+// file and counts the shortest way from each entry to its `ret`.
+#include <mallard/arena.hpp>
+#include <mallard/pool.hpp>
+
+using lifo = mallard::pool<mallard::default_heap,
+                           mallard::pool_options{.block = 64, .order = mallard::reuse::lifo}>;
+using ordered = mallard::pool<mallard::default_heap,
+                              mallard::pool_options{.block = 64, .order = mallard::reuse::ordered}>;
+
+extern "C" {
+
+// hot: 5 instructions, 1 test
+void* pool_lifo_allocate(lifo& pool)
+{
+    return pool.allocate();
+}
+
+// hot: 5 instructions, 1 test
+void* pool_lifo_try_allocate(lifo& pool)
+{
+    return pool.try_allocate();
+}
+
+// hot: 3 instructions, 0 tests
+void pool_lifo_deallocate(lifo& pool, void* block)
+{
+    pool.deallocate(block);
+}
+
+// hot: 6 instructions, 1 test
+void* pool_ordered_allocate(ordered& pool)
+{
+    return pool.allocate();
+}
+
+// hot: 7 instructions, 1 test
+void pool_ordered_deallocate(ordered& pool, void* block)
+{
+    pool.deallocate(block);
+}
+
+// hot: 7 instructions, 1 test
+void* arena_allocate_constant(mallard::arena<>& arena)
+{
+    return arena.allocate({24, 8});
+}
+
+} // extern "C"
+
+int main() {}

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Runs one misuse program and compares its death with its first line.
+
+    // dies: LINE       aborts; stderr is three lines, LINE first, help last
+    // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
+    // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
+
+In LINE, the word ADDRESS stands for any address.
+"""
+import re
+import signal
+import subprocess
+import sys
+
+skipped = 77
+
+
+def verdict_of_death(expected, run):
+    """None when the program died as it should."""
+    pattern = re.escape(expected).replace("ADDRESS", "0x[0-9a-f]+")
+    lines = run.stderr.splitlines()
+    if run.returncode != -signal.SIGABRT:
+        return f"expected an abort, got status {run.returncode}"
+    if not lines or not re.fullmatch(pattern, lines[0]):
+        return f"expected the first line: {expected}"
+    if len(lines) != 3 or not lines[1].startswith("  ") or not lines[2].startswith("  help: "):
+        return "expected three lines: what happened, what state things are in, help"
+    return None
+
+
+def verdict_of_report(expected, run):
+    if run.returncode == 0 or expected not in run.stderr:
+        return f"expected a failure that reports: {expected}"
+    return None
+
+
+def main(source, program):
+    with open(source) as file:
+        first = file.readline()
+    match = re.fullmatch(r"// (dies|asan|valgrind): (\S.*)\n", first)
+    if not match:
+        sys.exit(f"{source}:1: expected `// dies: LINE`, `// asan: TEXT` or `// valgrind: TEXT`")
+    kind, expected = match.groups()
+
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    if kind == "asan" and "__asan_init" not in symbols:
+        return skipped
+    if kind == "valgrind" and re.search("__(asan|tsan|ubsan)_", symbols):
+        return skipped
+    tracer = ["valgrind", "-q", "--error-exitcode=1"] if kind == "valgrind" else []
+    run = subprocess.run([*tracer, program], capture_output=True, text=True, timeout=60)
+
+    verdict = (verdict_of_death if kind == "dies" else verdict_of_report)(expected, run)
+    if verdict:
+        print(f"{source}: {verdict}\nstatus {run.returncode}, stderr:\n{run.stderr}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

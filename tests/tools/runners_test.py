@@ -1,0 +1,68 @@
+"""The runners of tests/misuse and tests/nocompile fail when they should."""
+import subprocess
+
+from tree import TreeTest
+
+program = """// dies: mallard: free of ADDRESS
+#include <cstdio>
+#include <cstdlib>
+int main()
+{
+    std::fputs(TEXT, stderr);
+    END
+}
+"""
+message = r'"mallard: free of 0x7f31c0a04180\n  it was free\n  help: do not\n"'
+
+
+class MisuseRunner(TreeTest):
+    def check(self, text, end):
+        source = self.write("misuse.cpp", program.replace("TEXT", text).replace("END", end))
+        subprocess.run(["g++", source, "-o", self.tree / "misuse"], check=True)
+        return self.run_python("tests/misuse/run.py", source, self.tree / "misuse")
+
+    def finds(self, fault, *what):
+        status, text = self.check(*what)
+        self.assertIn(fault, text)
+        self.assertEqual(status, 1)
+
+    def test_accepts_three_lines_and_an_abort(self):
+        self.assertEqual(self.check(message, "std::abort();"), (0, ""))
+
+    def test_finds_a_program_that_lives(self):
+        self.finds("expected an abort, got status 0", message, "")
+
+    def test_finds_another_first_line(self):
+        self.finds("expected the first line: mallard: free of ADDRESS",
+                   message.replace("free of", "loss of"), "std::abort();")
+
+    def test_finds_a_fourth_line(self):
+        self.finds("expected three lines", message.replace("help", "why\\n  help"), "std::abort();")
+
+    def test_finds_a_message_without_help(self):
+        self.finds("expected three lines", message.replace("help: ", ""), "std::abort();")
+
+    def test_asks_for_an_expectation(self):
+        source = self.write("misuse.cpp", "int main() {}\n")
+        status, text = self.run_python("tests/misuse/run.py", source, "misuse")
+        self.assertEqual(status, 1)
+        self.assertIn("misuse.cpp:1: expected `// dies: LINE`", text)
+
+
+class NocompileRunner(TreeTest):
+    def check(self, text):
+        return self.run_python("tests/nocompile/run.py", self.write("no.cpp", text), "g++")
+
+    def test_accepts_a_file_that_fails_for_its_reason(self):
+        self.assertEqual(self.check('// error: too (small|big)\nstatic_assert(false, "too big");\n'),
+                         (0, ""))
+
+    def test_finds_a_file_that_compiles(self):
+        status, text = self.check("// error: too big\n")
+        self.assertEqual(status, 1)
+        self.assertIn("no.cpp: it compiles", text)
+
+    def test_finds_another_reason(self):
+        status, text = self.check("// error: too big\nnonsense\n")
+        self.assertEqual(status, 1)
+        self.assertIn("expected an error that matches: too big", text)

@@ -1,0 +1,63 @@
+from tree import TreeTest
+
+tool = "tools/check-style"
+pool = "include/mallard/pool.hpp"
+
+
+def function(lines):
+    return "void f()\n{\n" + "    g();\n" * (lines - 2) + "}\n"
+
+
+class CheckStyle(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("tools/style-exceptions.txt", "# none\n")
+
+    def test_accepts_what_is_at_its_ceiling(self):
+        self.write(pool, function(70) + "// TODO #12: more\n" * 329)
+        self.write("include/mallard/bits.hpp", "#define MALLARD_COLD\n#if 1\n#endif\n")
+        self.write("src/os/pages_linux.cpp", "#if 1\n#endif\n")
+        self.accepts(tool)
+
+    def test_finds_a_long_function(self):
+        self.write(pool, "\n" + function(71))
+        self.finds(tool, f"{pool}:3: function-lines: 71, at most 70")
+
+    def test_finds_a_long_member_function(self):
+        self.write(pool, "class c {\n" + function(71).replace("\n", "\n    ") + "\n};\n")
+        self.finds(tool, "function-lines: 71, at most 70")
+
+    def test_finds_a_long_file(self):
+        self.write(pool, "\n" * 401)
+        self.finds(tool, f"{pool}:401: file-lines: 401, at most 400")
+
+    def test_finds_a_conditional(self):
+        self.write(pool, "\n  # ifdef NDEBUG\n#endif\n")
+        self.finds(tool, f"{pool}:2: conditional")
+
+    def test_finds_a_macro(self):
+        self.write(pool, "#define LIKELY(x) x\n")
+        self.finds(tool, f"{pool}:1: macro")
+
+    def test_finds_a_todo_without_an_issue(self):
+        self.write(pool, "// TO" + "DO: soon\n")
+        self.finds(tool, f"{pool}:1: todo")
+
+    def test_accepts_an_exception(self):
+        self.write(pool, "\n" * 420)
+        self.write("tools/style-exceptions.txt", f"file-lines {pool} 420 # the tables\n")
+        self.accepts(tool)
+
+    def test_finds_what_outgrew_its_exception(self):
+        self.write(pool, "\n" * 421)
+        self.write("tools/style-exceptions.txt", f"file-lines {pool} 420\n")
+        self.finds(tool, f"{pool}:421: file-lines: 421, at most 420")
+
+    def test_finds_an_exception_that_could_be_lower(self):
+        self.write(pool, "\n" * 410)
+        self.write("tools/style-exceptions.txt", f"file-lines {pool} 420\n")
+        self.finds(tool, f"tools/style-exceptions.txt:1: file-lines {pool} 420: now 410")
+
+    def test_finds_an_exception_that_nothing_needs(self):
+        self.write("tools/style-exceptions.txt", f"file-lines {pool} 420\n")
+        self.finds(tool, f"file-lines {pool} 420: now not needed")
