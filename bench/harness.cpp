@@ -11,7 +11,7 @@
 namespace mallard::bench {
 namespace {
 
-constexpr double brief_seconds = 45;
+constexpr double brief_seconds = 36;
 constexpr double full_seconds = 360;
 
 bool matches(std::string const& text, std::string const& pattern)
@@ -215,7 +215,7 @@ void run(suite const& s, effort how, selection const& chosen, rows_function cons
             continue;
         // Its share of what is left; a third of that goes to measuring memory.
         double const left = std::max(0.0, (deadline - wall_ns()) * 1e-9);
-        double const seconds = left * e.weight / weights * 2 / 3;
+        double const seconds = left * e.weight / std::max(weights, e.weight) * 2 / 3;
         weights -= e.weight;
         trial t(s, number, e, how, chosen);
         if (!t.empty()) {

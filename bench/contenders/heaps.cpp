@@ -22,7 +22,7 @@ heap_functions load_heap(heap_library const& which)
         const char* const reason = dlerror();
         throw cannot_run(std::string(reason == nullptr ? which.file : reason) +
                          "; help: apt-get install " + which.package +
-                         ", and run it by ./x bench");
+                         ", and start this by ./x bench");
     }
     return {symbol<void*(std::size_t)>(library, "malloc"), symbol<void(void*)>(library, "free"),
             library};

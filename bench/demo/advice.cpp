@@ -86,7 +86,7 @@ comparison compare(std::span<const double> before, std::span<const double> now)
     bool const is_less = result.ratio < 1;
     auto const agreeing = static_cast<std::size_t>(
         std::ranges::count_if(ratios, [&](double r) { return is_less ? r < 1 : r > 1; }));
-    if (count >= runs_min && 7 * agreeing >= 6 * count && difference >= gain_min &&
+    if (count >= runs_min && 10 * agreeing >= 9 * count && difference >= gain_min &&
         difference > standard_errors_min * error)
         result.says = is_less ? verdict::faster : verdict::slower;
     return result;

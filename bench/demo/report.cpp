@@ -83,8 +83,8 @@ std::string bar(double share)
 void put_head()
 {
     put(styled(dim, print("%72s%12s%7s%8s", "time", "vs", "peak", "after")));
-    put(styled(dim, print("         %-18s%-16s%-29s%5s%12s%7s%8s", "allocator", "binding", "end",
-                          "ms  +-%", "AS1", "MiB", "MiB")));
+    put(styled(dim, print("         %-18s%-16s%-10s%19s%5s%7s%7s%8s", "allocator", "binding", "end",
+                          "ms", "+-%", "AS1", "MiB", "MiB")));
 }
 
 void put_standing(const advice& a, std::size_t index, double slowest)

@@ -47,7 +47,6 @@ public:
 
     session run()
     {
-        interrupts const while_running;
         try {
             for (const auto& workload : workloads())
                 result_.all.push_back(prepare(workload.words));

@@ -32,8 +32,8 @@ struct session {
     bool out_of_time = false;
 };
 
-/// Measures until the plan is done or an interrupt comes; what was finished by
-/// then is in the result. Throws `failure` when a cell dies, or when two
+/// Measures until the plan is done or, while an `interrupts` lives, a signal comes;
+/// what was finished by then is in the result. Throws `failure` when a cell dies, or when two
 /// strategies do not agree.
 session measure_all(int text_descriptor, const plan&);
 

@@ -53,21 +53,18 @@ struct as_static {
 };
 
 template <std::size_t Bytes, class Place>
-experiment pair(effort how, const char* place)
+experiment pair(effort how, const char* suffix, const char* place)
 {
-    std::string const bytes = std::to_string(Bytes);
-    bool const stack = *place == '\0';
-    return {.asks = "What do allocate and deallocate cost when the block is in L1" +
-                    (stack ? std::string() : " and the pool is " + std::string(place + 1)) +
-                    "? ns a pair",
-            .figures = {{"pair/" + bytes + "B" + place}},
-            .entrants = entrants_of(
-                pool_contenders<Bytes>{}, {},
-                [how]<class C>() -> round_function {
-                    return [timed = batch(how)](std::span<double> out) mutable {
-                        out[0] = Place::template run<C>(timed);
-                    };
-                })};
+    return {.asks = std::string("What do allocate and deallocate cost when the block is in L1 and "
+                                "the pool ") +
+                    place + "? ns a pair",
+            .figures = {{"pair/" + std::to_string(Bytes) + "B" + suffix}},
+            .entrants = entrants_of(pool_contenders<Bytes>{}, {},
+                                    [how]<class C>() -> round_function {
+                                        return [timed = batch(how)](std::span<double> out) mutable {
+                                            out[0] = Place::template run<C>(timed);
+                                        };
+                                    })};
 }
 
 template <class C, std::size_t Burst>
@@ -102,9 +99,12 @@ experiment burst(effort how)
 
 std::vector<experiment> pool_pairs(effort how)
 {
-    return {pair<64, on_stack>(how, ""),      pair<32, on_stack>(how, ""),
-            pair<64, on_heap>(how, "/heap"),  pair<32, on_heap>(how, "/heap"),
-            pair<64, as_static>(how, "/static"), pair<32, as_static>(how, "/static"),
+    return {pair<64, on_stack>(how, "", "stands on the stack"),
+            pair<32, on_stack>(how, "", "stands on the stack"),
+            pair<64, on_heap>(how, "/heap", "stands on the heap"),
+            pair<32, on_heap>(how, "/heap", "stands on the heap"),
+            pair<64, as_static>(how, "/static", "is a static object"),
+            pair<32, as_static>(how, "/static", "is a static object"),
             burst(how)};
 }
 

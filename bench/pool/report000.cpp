@@ -168,7 +168,11 @@ round_function replace_round(effort how, std::size_t live)
         }
         state(const state&) = delete;
         state& operator=(const state&) = delete;
-        ~state() { empty(blocks, slots); }
+        ~state()
+        {
+            if (!is_pool<C>) // a pool takes everything back at its end
+                empty(blocks, slots);
+        }
 
         C blocks;
         table<void*> slots;

@@ -24,8 +24,8 @@ struct populated {
     populated& operator=(const populated&) = delete;
     ~populated()
     {
-        for (void* const slot : slots)
-            blocks.deallocate(slot);
+        for (std::size_t i = 0; !is_pool<C> && i < slots.size(); ++i)
+            blocks.deallocate(slots[i]);
     }
 
     void take(void*& slot, std::uint64_t value)

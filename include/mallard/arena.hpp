@@ -2,7 +2,10 @@
 #pragma once
 
 #include <mallard/annotate.hpp>
+#include <mallard/arena_chunks.hpp>
+#include <mallard/finalizers.hpp>
 #include <mallard/options.hpp>
+#include <mallard/scope.hpp>
 #include <mallard/source.hpp>
 
 #include <cstring>
@@ -38,28 +41,11 @@ class arena {
     static_assert(is_power_of_two(Options.min_align) && Options.min_align <= 16);
     static constexpr bool watched = Options.checks == check::on;
 
-    // Behind the blocks, so that the first of them is aligned as the chunk is.
-    struct chunk_footer {
-        chunk_footer* next;
-        chunk taken;
-
-        std::byte* begin() const noexcept { return static_cast<std::byte*>(taken.data); }
-        std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this); }
-    };
-    static constexpr std::size_t chunk_align = 16;
-    static_assert(sizeof(chunk_footer) % chunk_align == 0);
-
-    struct finalizer {
-        finalizer* next;
-        void (*run)(void*) noexcept;
-        void* object;
-    };
-
     struct position {
-        chunk_footer* used = nullptr; // newest chunk in use, then older ones
-        std::byte* cursor = nullptr;
-        std::byte* end = nullptr;
-        finalizer* finalizers = nullptr; // newest first
+        arena_chunk* used;
+        std::byte* cursor;
+        std::byte* end;
+        finalizers::position owned;
     };
 
 public:
@@ -86,10 +72,9 @@ public:
     /// The moved-from arena is empty and usable.
     arena(arena&& other) noexcept
         requires std::move_constructible<Source>
-        : source_(std::move(other.source_)), at_(std::exchange(other.at_, {})),
-          oldest_used_(std::exchange(other.oldest_used_, nullptr)),
-          idle_(std::exchange(other.idle_, nullptr)),
-          initial_(std::exchange(other.initial_, {})),
+        : source_(std::move(other.source_)), cursor_(std::exchange(other.cursor_, nullptr)),
+          end_(std::exchange(other.end_, nullptr)), chunks_(std::move(other.chunks_)),
+          owned_(std::exchange(other.owned_, {})), initial_(std::exchange(other.initial_, {})),
           growth_(std::exchange(other.growth_, {}))
     {
     }
@@ -102,7 +87,11 @@ public:
         }
         return *this;
     }
-    ~arena() { release(); }
+    ~arena()
+    {
+        release();
+        unpoison<watched>(initial_.data(), initial_.size());
+    }
 
     [[nodiscard]] void* allocate(layout l) { return bump<true>(l); }
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
@@ -111,8 +100,8 @@ public:
     {
         auto* const p = static_cast<std::byte*>(block);
         poison<watched>(p, l.bytes);
-        if (p + rounded(l.bytes) == at_.cursor)
-            at_.cursor = p;
+        if (p + rounded(l.bytes) == cursor_)
+            cursor_ = p;
     }
 
     /// Grows or shrinks a block where it is. Growing works for the last block,
@@ -122,10 +111,10 @@ public:
         auto* const p = static_cast<std::byte*>(block);
         if (to.align > from.align)
             return false;
-        if (p + rounded(from.bytes) == at_.cursor) {
-            if (to.bytes > static_cast<std::size_t>(at_.end - p))
+        if (p + rounded(from.bytes) == cursor_) {
+            if (to.bytes > static_cast<std::size_t>(end_ - p))
                 return false;
-            at_.cursor = p + rounded(to.bytes);
+            cursor_ = p + rounded(to.bytes);
             poison<watched>(p, from.bytes);
             unpoison<watched>(p, to.bytes);
             return true;
@@ -156,9 +145,9 @@ public:
         if constexpr (std::is_trivially_destructible_v<T>) {
             return make<T>(std::forward<Args>(args)...);
         } else {
-            auto* const entry = static_cast<finalizer*>(allocate(layout_of<finalizer>()));
+            void* const entry = allocate(finalizers::entry_layout);
             T& object = make<T>(std::forward<Args>(args)...);
-            finalize(entry, &object, [](void* p) noexcept { static_cast<T*>(p)->~T(); });
+            owned_.destroy_later(entry, object);
             return object;
         }
     }
@@ -167,12 +156,8 @@ public:
     template <std::invocable F>
     void defer(F f)
     {
-        auto* const entry = static_cast<finalizer*>(allocate(layout_of<finalizer>()));
-        F& kept = make<F>(std::move(f));
-        finalize(entry, &kept, [](void* p) noexcept {
-            (*static_cast<F*>(p))();
-            static_cast<F*>(p)->~F();
-        });
+        void* const entry = allocate(finalizers::entry_layout);
+        owned_.call_later(entry, make<F>(std::move(f)));
     }
 
     /// `count` value-initialised objects, whose destructors will not run.
@@ -193,43 +178,45 @@ public:
         return {first, text.size()};
     }
 
-    [[nodiscard]] mark_type mark() const noexcept { return at_; }
+    [[nodiscard]] mark_type mark() const noexcept
+    {
+        return {chunks_.used(), cursor_, end_, owned_.newest()};
+    }
 
     /// Frees all that came after `to`, keeping the memory; O(chunks since).
     /// `check::on` stops at a mark that an older rewind has passed.
     void rewind(mark_type to) noexcept
     {
-        if constexpr (Options.checks == check::on)
+        if constexpr (watched)
             verify(to);
-        finalize_until(to.finalizers);
-        while (at_.used != to.used) {
-            chunk_footer* const newest = std::exchange(at_.used, at_.used->next);
-            newest->next = std::exchange(idle_, newest);
-            poison<watched>(newest->begin(), room(newest->begin(), newest->end()));
-        }
-        at_ = to;
-        poison<watched>(to.cursor, room(to.cursor, to.end));
+        owned_.run_until(to.owned);
+        while (chunks_.used() != to.used)
+            poison_all(chunks_.retire_newest());
+        cursor_ = to.cursor;
+        end_ = to.end;
+        poison<watched>(cursor_, room(cursor_, end_));
     }
 
     /// Frees everything and keeps all memory; O(1) but for owned objects.
     /// Begins again in the initial buffer, or else in the newest, largest chunk.
     void reset() noexcept
     {
-        finalize_until(nullptr);
-        for (chunk_footer* c = at_.used; c != nullptr; c = c->next)
-            poison<watched>(c->begin(), room(c->begin(), c->end()));
-        if (at_.used != nullptr)
-            oldest_used_->next = std::exchange(idle_, at_.used);
+        owned_.run_until(nullptr);
+        for (arena_chunk* c = chunks_.used(); c != nullptr; c = c->next)
+            poison_all(c); // no loop is left of it without a sanitizer
+        chunks_.retire_all();
         begin_again();
+        if (cursor_ == nullptr)
+            if (arena_chunk* const newest = chunks_.take_idle({1, 1}))
+                enter(newest, newest->begin());
     }
 
     /// Frees everything and gives all memory back to the source.
     void release() noexcept
     {
-        reset();
-        if (at_.used != nullptr)
-            at_.used->next = std::exchange(idle_, at_.used);
-        give_all(std::exchange(idle_, nullptr));
+        owned_.run_until(nullptr);
+        chunks_.retire_all();
+        trim();
         growth_.restart();
         begin_again();
     }
@@ -238,24 +225,26 @@ public:
     /// are left. What is in use is not touched.
     void trim(std::size_t keep = 0) noexcept
     {
-        chunk_footer** last = &idle_;
-        for (; *last != nullptr && (*last)->taken.bytes <= keep; last = &(*last)->next)
-            keep -= (*last)->taken.bytes;
-        give_all(std::exchange(*last, nullptr));
+        for (arena_chunk* c = chunks_.cut_idle(keep); c != nullptr;) {
+            chunk const taken = std::exchange(c, c->next)->taken;
+            unpoison<watched>(taken.data, taken.bytes);
+            growth_.gave(taken.bytes);
+            give(source_, taken);
+        }
     }
 
     /// Walks the chunks. Bytes left behind at the end of a full chunk count as live.
     [[nodiscard]] statistics stats() const noexcept
     {
-        statistics s{.bytes_taken = growth_.taken(), .growths = growth_.steps()};
-        s.bytes_idle = room(at_.cursor, at_.end);
-        for (chunk_footer* c = idle_; c != nullptr; c = c->next, ++s.chunks)
-            s.bytes_idle += room(c->begin(), c->end());
-        for (chunk_footer* c = at_.used; c != nullptr; c = c->next, ++s.chunks)
-            s.bytes_live += room(c->begin(), c->end());
-        bool const in_initial = at_.end == initial_.data() + initial_.size();
-        s.bytes_live += in_initial ? room(initial_.data(), at_.end) : initial_.size();
-        s.bytes_live -= room(at_.cursor, at_.end);
+        statistics s{.bytes_idle = room(cursor_, end_),
+                     .bytes_taken = growth_.taken(),
+                     .growths = growth_.steps()};
+        for (arena_chunk* c = chunks_.idle(); c != nullptr; c = c->next, ++s.chunks)
+            s.bytes_idle += c->bytes();
+        for (arena_chunk* c = chunks_.used(); c != nullptr; c = c->next, ++s.chunks)
+            s.bytes_live += c->bytes();
+        s.bytes_live += initial_.size();
+        s.bytes_live -= room(cursor_, end_);
         return s;
     }
 
@@ -282,7 +271,7 @@ private:
         std::byte* const p = aligned_cursor(l.align);
         std::size_t const bytes = l.bytes + (l.bytes == 0);
         if (fits(p, bytes)) [[likely]] {
-            at_.cursor = p + align_up(bytes, Options.min_align);
+            cursor_ = p + align_up(bytes, Options.min_align);
             unpoison<watched>(p, bytes);
             return p;
         }
@@ -293,9 +282,9 @@ private:
     [[gnu::always_inline]] std::byte* aligned_cursor(std::size_t align) const noexcept
     {
         if (__builtin_constant_p(align <= Options.min_align) && align <= Options.min_align)
-            return at_.cursor;
+            return cursor_;
         return reinterpret_cast<std::byte*>(
-            align_up(reinterpret_cast<std::uintptr_t>(at_.cursor), align));
+            align_up(reinterpret_cast<std::uintptr_t>(cursor_), align));
     }
 
     [[gnu::always_inline]] bool fits(std::byte* p, std::size_t bytes) const noexcept
@@ -303,90 +292,64 @@ private:
         // Adding a small constant cannot wrap, as no chunk reaches into the last
         // page of the address space; it saves an instruction over subtracting.
         if (__builtin_constant_p(bytes <= page_bytes) && bytes <= page_bytes)
-            return p + bytes <= at_.end;
-        return p <= at_.end && bytes <= room(p, at_.end);
+            return p + bytes <= end_;
+        return p <= end_ && bytes <= room(p, end_);
     }
 
     /// Finds room in an idle chunk or takes a new one, and gives the block from there.
     template <bool Throws>
     MALLARD_COLD void* grow(layout l) noexcept(!Throws)
     {
-        if (void* const block = reuse_idle(l))
-            return block;
+        if (arena_chunk* const idle = chunks_.take_idle(l))
+            return give_from(idle, l);
         chunk const taken = take_chunk<Throws>(l);
         if (taken.data == nullptr)
             return nullptr; // nothing has changed
-        std::byte* const end = static_cast<std::byte*>(taken.data) +
-                               (taken.bytes & ~(chunk_align - 1)) - sizeof(chunk_footer);
-        auto* const footer = ::new (end) chunk_footer{nullptr, taken};
-        poison<watched>(footer->begin(), room(footer->begin(), footer->end()));
-        return enter(footer, l);
+        arena_chunk* const c = arena_chunk::make(taken);
+        poison_all(c);
+        return give_from(c, l);
     }
 
     template <bool Throws>
     chunk take_chunk(layout l) noexcept(!Throws)
     {
-        std::size_t const align = std::max(l.align, chunk_align);
+        std::size_t const align = std::max(l.align, arena_chunk::align);
         if (l.bytes > bytes_max - page_bytes)
             return refuse_absurd<Throws>(source_, {l.bytes, align});
-        std::size_t const bytes = align_up(l.bytes + (l.bytes == 0), chunk_align);
-        return take_step<Throws>(source_, growth_, {bytes + sizeof(chunk_footer), align});
+        std::size_t const bytes = align_up(l.bytes + (l.bytes == 0), arena_chunk::align);
+        return take_step<Throws>(source_, growth_, {bytes + sizeof(arena_chunk), align});
     }
 
-    void* reuse_idle(layout l) noexcept
+    void* give_from(arena_chunk* c, layout l) noexcept
     {
-        for (chunk_footer** link = &idle_; *link != nullptr; link = &(*link)->next) {
-            chunk_footer* const c = *link;
-            std::byte* const p = align_up(c->begin(), l.align);
-            if (p < c->end() && l.bytes + (l.bytes == 0) <= room(p, c->end())) {
-                *link = c->next;
-                return enter(c, l);
-            }
-        }
-        return nullptr;
-    }
-
-    /// Gives the block from the front of an unused chunk. Of this chunk and the
-    /// one before, the cursor stays in that with more room.
-    void* enter(chunk_footer* c, layout l) noexcept
-    {
-        if (at_.used == nullptr)
-            oldest_used_ = c;
-        c->next = std::exchange(at_.used, c);
-        std::byte* const p = align_up(c->begin(), l.align);
-        std::byte* const rest = p + rounded(l.bytes);
-        if (rest <= c->end() && room(rest, c->end()) >= room(at_.cursor, at_.end)) {
-            at_.cursor = rest;
-            at_.end = c->end();
-        }
+        std::byte* const p = c->place(l);
+        enter(c, p + rounded(l.bytes));
         unpoison<watched>(p, l.bytes);
         return p;
     }
 
-    constexpr void begin_again() noexcept
+    /// An unused chunk comes into use. Of it, from `rest` on, and the one before,
+    /// the cursor stays in that with more room.
+    void enter(arena_chunk* c, std::byte* rest) noexcept
     {
-        at_ = {};
-        if (!initial_.empty()) {
-            at_.end = initial_.data() + initial_.size();
-            at_.cursor = std::min(align_up(initial_.data(), Options.min_align), at_.end);
-            poison<watched>(initial_.data(), initial_.size());
-        } else if (idle_ != nullptr) {
-            chunk_footer* const newest = std::exchange(idle_, idle_->next);
-            newest->next = nullptr;
-            at_ = {.used = newest, .cursor = newest->begin(), .end = newest->end()};
-            oldest_used_ = newest;
+        chunks_.use(c);
+        if (rest <= c->end() && room(rest, c->end()) >= room(cursor_, end_)) {
+            cursor_ = rest;
+            end_ = c->end();
         }
     }
 
-    void give_all(chunk_footer* first) noexcept
+    constexpr void begin_again() noexcept
     {
-        while (first != nullptr) {
-            chunk const taken = std::exchange(first, first->next)->taken;
-            unpoison<watched>(taken.data, taken.bytes);
-            growth_.gave(taken.bytes);
-            give(source_, taken);
-        }
+        cursor_ = end_ = nullptr;
+        if (initial_.empty())
+            return;
+        end_ = initial_.data() + initial_.size();
+        cursor_ = std::min(align_up(initial_.data(), Options.min_align), end_);
+        poison<watched>(initial_.data(), initial_.size());
     }
+
+    static void poison_all(arena_chunk* c) noexcept { poison<watched>(c->begin(), c->bytes()); }
 
     template <class T, class... Args>
     T* construct(void* block, Args&&... args)
@@ -405,68 +368,22 @@ private:
         return object;
     }
 
-    void finalize(finalizer* entry, void* object, void (*run)(void*) noexcept) noexcept
-    {
-        at_.finalizers = ::new (entry) finalizer{at_.finalizers, run, object};
-    }
-
-    void finalize_until(finalizer* last) noexcept
-    {
-        while (at_.finalizers != last) {
-            finalizer const entry = *std::exchange(at_.finalizers, at_.finalizers->next);
-            entry.run(entry.object);
-        }
-    }
-
     void verify(mark_type const& to) const noexcept
     {
-        chunk_footer* c = at_.used;
-        while (c != to.used && c != nullptr)
-            c = c->next;
-        bool const same_chunk = to.end == at_.end;
-        if (c != to.used || (same_chunk && to.cursor > at_.cursor))
+        if (!chunks_.is_used(to.used) || (to.end == end_ && to.cursor > cursor_))
             fatal_stale_mark();
     }
 
-    // Between any two calls:
-    //   cursor..end is free, in the initial buffer or in a chunk of `used`
-    //   every chunk is in `used` or `idle`; the last of `used` is oldest_used_
-    // An arena without memory is an arena that is full: cursor == end == null.
+    // Between any two calls cursor..end is free, at the end of the initial
+    // buffer or of a chunk in use. An arena without memory is an arena that is
+    // full: both null.
     [[no_unique_address]] Source source_{};
-    position at_;
-    chunk_footer* oldest_used_ = nullptr;
-    chunk_footer* idle_ = nullptr; // newest first
+    std::byte* cursor_ = nullptr;
+    std::byte* end_ = nullptr;
+    arena_chunks chunks_;
+    finalizers owned_;
     std::span<std::byte> initial_;
     growth_state<Options.grow> growth_;
-};
-
-/// Rewinds an arena to where it was, when it goes out of scope.
-///
-///     { mallard::scope frame(scratch); parse(scratch, line); }
-template <class Arena>
-class [[nodiscard]] scope {
-public:
-    explicit scope(Arena& arena) noexcept : arena_(arena), mark_(arena.mark()) {}
-    ~scope() { arena_.rewind(mark_); }
-    scope(const scope&) = delete;
-    scope& operator=(const scope&) = delete;
-
-private:
-    Arena& arena_;
-    typename Arena::mark_type mark_;
-};
-
-/// Can be put back to an earlier point.
-template <class A>
-concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
-    { a.mark() } noexcept -> std::same_as<typename A::mark_type>;
-    a.rewind(m);
-};
-
-/// Can grow a block in place.
-template <class A>
-concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, layout to) {
-    { a.try_expand(p, from, to) } noexcept -> std::same_as<bool>;
 };
 
 } // namespace mallard

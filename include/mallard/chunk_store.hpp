@@ -193,8 +193,8 @@ private:
             c.free_bits()[c.hint] = bits;
             if (bits != 0)
                 break;
-            c.hint = c.hint != 0 ? c.hint - 1
-                                 : static_cast<std::uint32_t>(c.words_for(c.carved)) - 1;
+            c.hint =
+                c.hint != 0 ? c.hint - 1 : static_cast<std::uint32_t>(c.words_for(c.carved)) - 1;
             c.partial_words -= any;
             if (c.partial_words == 0)
                 partial_ = c.next_partial;

@@ -85,9 +85,8 @@ private:
         .stop();
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_interior_free(const void* pointer,
-                                                                       const void* block,
-                                                                       std::size_t bytes) noexcept
+[[noreturn, gnu::cold, gnu::noinline]] inline void
+fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) noexcept
 {
     (fatal_message() << "mallard: free of " << pointer << ", which is inside a block of a pool\n"
                      << "  the block (" << bytes << " bytes) begins at " << block

@@ -64,8 +64,7 @@ public:
     /// The bytes to take next, at least `asked`; 0 when the limit refuses.
     constexpr std::size_t step(std::size_t asked) const noexcept
     {
-        std::size_t const left = Growth.limit - taken_;
-        return asked > left ? 0 : std::min(std::max(rule(asked), asked), left);
+        return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());
     }
 
     /// `bytes` came from the source. A step made larger for one request counts
@@ -78,7 +77,7 @@ public:
     }
 
     /// Bookkeeping beside the steps counts towards the limit too.
-    constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= Growth.limit - taken_; }
+    constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= left(); }
     constexpr void took_aside(std::size_t bytes) noexcept { taken_ += bytes; }
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
@@ -93,10 +92,16 @@ public:
     constexpr std::size_t steps() const noexcept { return steps_; }
 
 private:
+    // A source that gives more than it was asked for may overshoot the limit.
+    constexpr std::size_t left() const noexcept
+    {
+        return Growth.limit - std::min(Growth.limit, taken_);
+    }
+
     static constexpr std::size_t following(std::size_t last) noexcept
     {
-        return saturating_add(saturating_mul(last, Growth.num) / std::max(Growth.den, std::size_t{1}),
-                              Growth.add);
+        return saturating_add(
+            saturating_mul(last, Growth.num) / std::max(Growth.den, std::size_t{1}), Growth.add);
     }
 
     std::size_t last_ = 0;

@@ -78,7 +78,7 @@ private:
 
     static constexpr std::size_t footer_offset(layout l) noexcept
     {
-        return align_up(l.bytes, alignof(footer));
+        return align_up(std::max(l.bytes, std::size_t{1}), alignof(footer));
     }
     static void* footer_of(void* block, layout l) noexcept
     {

@@ -46,10 +46,7 @@ public:
     void clear() noexcept { top_ = low_; }
 
     /// Forgets the oldest `count`.
-    void drop_oldest(std::size_t count) noexcept
-    {
-        top_ = std::move(low_ + count, top_, low_);
-    }
+    void drop_oldest(std::size_t count) noexcept { top_ = std::move(low_ + count, top_, low_); }
 
     /// Moves what it holds into a larger array, which the caller owns.
     void move_to(void** array, std::size_t capacity) noexcept

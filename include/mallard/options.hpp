@@ -38,8 +38,8 @@ struct arena_options {
 };
 
 struct pool_options {
-    std::size_t block = 0;                   ///< bytes; 0: given to the constructor
-    std::size_t align = 0;                   ///< 0: the natural one of `block`, to 16
+    std::size_t block = 0;                    ///< bytes; 0: given to the constructor
+    std::size_t align = 0;                    ///< 0: the natural one of `block`, to 16
     std::size_t chunk = std::size_t{1} << 16; ///< power of two; `ordered` aligns chunks to it
     growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;

@@ -54,8 +54,7 @@ public:
     constexpr explicit pool(std::size_t block_bytes, std::size_t align = 0, Source from = Source(),
                             growth_function custom = nullptr) noexcept
         requires(Options.block == 0)
-        : source_(std::move(from)),
-          core_(slot_shape::of(block_bytes, align, Options.order), custom)
+        : source_(std::move(from)), core_(slot_shape::of(block_bytes, align, Options.order), custom)
     {
     }
 
@@ -102,7 +101,10 @@ public:
     }
 
     /// Whether `p` points into a chunk of this pool; O(log chunks).
-    [[nodiscard]] bool owns(const void* p) const noexcept { return core_.owns(p) || large_.owns(p); }
+    [[nodiscard]] bool owns(const void* p) const noexcept
+    {
+        return core_.owns(p) || large_.owns(p);
+    }
 
     /// What `p` is to this pool, for single blocks; O(log chunks) under
     /// `check::on`, else plus a search of the front.

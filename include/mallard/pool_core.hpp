@@ -76,7 +76,8 @@ public:
         for (; done.count < out.size() && !front_.empty(); ++done.count)
             out[done.count] = hand_out(front_.pop());
         while (done.count < out.size()) {
-            std::size_t const more = store_.template supply<Throws>(source, out.subspan(done.count));
+            std::size_t const more =
+                store_.template supply<Throws>(source, out.subspan(done.count));
             if (more == 0)
                 return false;
             for (std::size_t const end = done.count + more; done.count < end; ++done.count)

@@ -20,6 +20,7 @@ struct chunk {
     std::size_t align = 1;
 };
 
+// clang-format off
 template <class S>
 concept chunk_source = requires(S& s, layout l, chunk c) {
     { s.try_take(l) } noexcept -> std::same_as<chunk>;
@@ -44,6 +45,20 @@ concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
     a.release();
     a.trim(keep);
 };
+
+/// Can be put back to an earlier point.
+template <class A>
+concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
+    { a.mark() } noexcept -> std::same_as<typename A::mark_type>;
+    a.rewind(m);
+};
+
+/// Can grow a block in place.
+template <class A>
+concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, layout to) {
+    { a.try_expand(p, from, to) } noexcept -> std::same_as<bool>;
+};
+// clang-format on
 
 template <source S>
 chunk try_take(S& from, layout l) noexcept
@@ -93,7 +108,8 @@ void give(S& to, chunk c) noexcept
 /// of `unit` bytes. A step that the source refuses is halved, down to `least`.
 /// Null, or throws, when the limit or the source refuses that too.
 template <bool Throws, source S, growth G>
-chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t unit = 1) noexcept(!Throws)
+chunk take_step(S& from, growth_state<G>& state, layout least,
+                std::size_t unit = 1) noexcept(!Throws)
 {
     chunk taken;
     std::size_t step = state.step(least.bytes) / unit * unit;
@@ -159,46 +175,59 @@ public:
     void give(chunk) noexcept {}
 };
 
-/// Bytes of the caller's, who keeps them alive. Given out from the front; what
-/// is given back returns only when it was the last taken.
+/// How much of some bytes is taken, from the front. What is given back returns
+/// when it was the last taken, and everything once all of it is back: so it does
+/// not matter in which order an allocator gives at its end.
+class taken_front {
+public:
+    chunk try_take(std::span<std::byte> bytes, layout l) noexcept
+    {
+        std::span const left = bytes.subspan(used_);
+        std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
+        if (left.size() < padding || left.size() - padding < l.bytes)
+            return {};
+        used_ += padding + l.bytes;
+        chunks_ += 1;
+        return {left.data() + padding, l.bytes, l.align};
+    }
+
+    void give(std::span<std::byte> bytes, chunk c) noexcept
+    {
+        auto const offset = static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes.data());
+        chunks_ -= 1;
+        if (chunks_ == 0)
+            used_ = 0;
+        else if (offset + c.bytes == used_)
+            used_ = offset;
+    }
+
+private:
+    std::size_t used_ = 0;
+    std::size_t chunks_ = 0;
+};
+
+/// Bytes of the caller's, who keeps them alive.
 class borrowed {
 public:
     constexpr borrowed() noexcept = default;
-    constexpr explicit borrowed(std::span<std::byte> bytes) noexcept
-        : cursor_(bytes.data()), end_(bytes.data() + bytes.size())
-    {
-    }
+    constexpr explicit borrowed(std::span<std::byte> bytes) noexcept : bytes_(bytes) {}
     constexpr borrowed(borrowed&& other) noexcept
-        : cursor_(std::exchange(other.cursor_, nullptr)), end_(std::exchange(other.end_, nullptr))
+        : bytes_(std::exchange(other.bytes_, {})), taken_(std::exchange(other.taken_, {}))
     {
     }
     constexpr borrowed& operator=(borrowed&& other) noexcept
     {
-        cursor_ = std::exchange(other.cursor_, nullptr);
-        end_ = std::exchange(other.end_, nullptr);
+        bytes_ = std::exchange(other.bytes_, {});
+        taken_ = std::exchange(other.taken_, {});
         return *this;
     }
 
-    chunk try_take(layout l) noexcept
-    {
-        auto const left = static_cast<std::size_t>(end_ - cursor_);
-        std::size_t const padding = -reinterpret_cast<std::uintptr_t>(cursor_) & (l.align - 1);
-        if (left < padding || left - padding < l.bytes)
-            return {};
-        std::byte* const data = cursor_ + padding;
-        cursor_ = data + l.bytes;
-        return {data, l.bytes, l.align};
-    }
-
-    void give(chunk c) noexcept
-    {
-        if (static_cast<std::byte*>(c.data) + c.bytes == cursor_)
-            cursor_ = static_cast<std::byte*>(c.data);
-    }
+    chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
+    void give(chunk c) noexcept { taken_.give(bytes_, c); }
 
 private:
-    std::byte* cursor_ = nullptr;
-    std::byte* end_ = nullptr;
+    std::span<std::byte> bytes_;
+    taken_front taken_;
 };
 
 /// `Bytes` inside the object itself: no heap at all. Neither copied nor moved,
@@ -210,28 +239,11 @@ public:
     buffer(const buffer&) = delete;
     buffer& operator=(const buffer&) = delete;
 
-    chunk try_take(layout l) noexcept
-    {
-        borrowed rest(std::span<std::byte>(bytes_).subspan(used_));
-        chunk const taken = rest.try_take(l);
-        if (taken.data != nullptr)
-            used_ = offset_of(taken) + taken.bytes;
-        return taken;
-    }
-
-    void give(chunk c) noexcept
-    {
-        if (offset_of(c) + c.bytes == used_)
-            used_ = offset_of(c);
-    }
+    chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
+    void give(chunk c) noexcept { taken_.give(bytes_, c); }
 
 private:
-    std::size_t offset_of(chunk c) const noexcept
-    {
-        return static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes_);
-    }
-
-    std::size_t used_ = 0;
+    taken_front taken_;
     union { // so that nobody clears the bytes, and a static buffer is constinit
         char untouched_;
         alignas(std::max_align_t) std::byte bytes_[Bytes];

@@ -30,35 +30,36 @@ struct strategy {
     static constexpr int number = Number;
     static constexpr bool is_global = Number <= 2;
     static constexpr bool wink_out = !is_global && Number % 2 == 0;
-    static constexpr mallard::binding binding =
-        Number == 2 || (!is_global && (Number - 3) % 4 >= 2) ? mallard::binding::abstract_base
-                                                             : mallard::binding::type_parameter;
+    static constexpr mallard::binding binding = Number == 2 || (!is_global && (Number - 3) % 4 >= 2)
+                                                    ? mallard::binding::abstract_base
+                                                    : mallard::binding::type_parameter;
 
     static constexpr std::string_view name = std::array<std::string_view, 14>{
         "AS1", "AS2", "AS3",  "AS4",  "AS5",  "AS6",  "AS7",
         "AS8", "AS9", "AS10", "AS11", "AS12", "AS13", "AS14"}[Number - 1];
-    static constexpr std::string_view words = std::array<std::string_view, 14>{
-        "heap, type parameter",
-        "heap, abstract base",
-        "arena, type parameter",
-        "arena, type parameter, wink-out",
-        "arena, abstract base",
-        "arena, abstract base, wink-out",
-        "multipool, type parameter",
-        "multipool, type parameter, wink-out",
-        "multipool, abstract base",
-        "multipool, abstract base, wink-out",
-        "multipool<arena>, type parameter",
-        "multipool<arena>, type parameter, wink-out",
-        "multipool<arena>, abstract base",
-        "multipool<arena>, abstract base, wink-out"}[Number - 1];
+    static constexpr std::string_view words =
+        std::array<std::string_view, 14>{"heap, type parameter",
+                                         "heap, abstract base",
+                                         "arena, type parameter",
+                                         "arena, type parameter, wink-out",
+                                         "arena, abstract base",
+                                         "arena, abstract base, wink-out",
+                                         "multipool, type parameter",
+                                         "multipool, type parameter, wink-out",
+                                         "multipool, abstract base",
+                                         "multipool, abstract base, wink-out",
+                                         "multipool<arena>, type parameter",
+                                         "multipool<arena>, type parameter, wink-out",
+                                         "multipool<arena>, abstract base",
+                                         "multipool<arena>, abstract base, wink-out"}[Number - 1];
 
     /// Nothing of one's own: the heap.
     struct global {
         void release() noexcept {}
     };
-    using local = std::conditional_t<
-        Number <= 6, arena<>, std::conditional_t<Number <= 10, multipool<>, multipool<arena<>>>>;
+    using local =
+        std::conditional_t<Number <= 6, arena<>,
+                           std::conditional_t<Number <= 10, multipool<>, multipool<arena<>>>>;
 
     /// Makes and owns the memory; default constructible.
     using resource_type = std::conditional_t<

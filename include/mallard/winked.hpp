@@ -28,10 +28,11 @@ template <class T, class A>
 inline constexpr bool is_winkable = std::is_trivially_destructible_v<T> || enable_wink_out<T>;
 
 template <class T, class A>
-    requires(!std::is_trivially_destructible_v<T> && !enable_wink_out<T> && requires {
-        typename T::allocator_type;
-        typename T::value_type;
-    })
+    requires(!std::is_trivially_destructible_v<T> && !enable_wink_out<T> &&
+             requires {
+                 typename T::allocator_type;
+                 typename T::value_type;
+             })
 inline constexpr bool is_winkable<T, A> =
     draws_from<typename T::allocator_type, A> && is_winkable<typename T::value_type, A>;
 

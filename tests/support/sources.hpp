@@ -72,13 +72,15 @@ public:
     std::size_t bytes_peak() const { return peak_; }
     const std::map<void*, chunk>& live() const { return live_; }
 
-    bool holds(const void* p) const
+    /// Whether `bytes` from `p` on, or at least one, are in one live chunk.
+    bool holds(const void* p, std::size_t bytes = 1) const
     {
         auto const after = live_.upper_bound(const_cast<void*>(p));
         if (after == live_.begin())
             return false;
         chunk const& c = std::prev(after)->second;
-        return p < static_cast<std::byte*>(c.data) + c.bytes;
+        return static_cast<const std::byte*>(p) + std::max(bytes, std::size_t{1}) <=
+               static_cast<std::byte*>(c.data) + c.bytes;
     }
 
     /// Bytes of live chunks that somebody has written to, free ones included.

@@ -11,7 +11,7 @@ namespace {
 
 using namespace mallard::demo;
 
-constexpr std::size_t runs = 9;
+constexpr std::size_t runs = 11;
 
 /// Runs around `seconds`, within `noise` of it, and a peak of `mib`.
 void set(series& s, int strategy, double seconds, std::uint64_t mib, double noise = 0.005)
@@ -57,24 +57,39 @@ std::string reason(const series& s, std::string_view word)
     return {};
 }
 
-TEST(demo_compare, sees_a_gain_that_all_runs_agree_on)
+/// `count` runs around `seconds`.
+std::vector<double> around(double seconds, std::size_t count = runs)
 {
-    std::vector<double> const before = {1.0, 1.1, 1.0, 0.9, 1.0}, now = {0.8, 0.9, 0.8, 0.7, 0.8};
-    EXPECT_EQ(compare(before, now).says, verdict::faster);
-    EXPECT_EQ(compare(now, before).says, verdict::slower);
+    std::vector<double> all(count, seconds);
+    for (std::size_t i = 0; i < count; ++i)
+        all[i] *= 1 + 0.01 * static_cast<double>(i % 3);
+    return all;
 }
 
-TEST(demo_compare, takes_fewer_than_five_runs_for_noise)
+TEST(demo_compare, sees_a_gain_that_the_runs_agree_on)
 {
-    std::vector<double> const before = {1, 1, 1, 1}, now = {0.5, 0.5, 0.5, 0.5};
-    EXPECT_EQ(compare(before, now).says, verdict::no_difference);
+    EXPECT_EQ(compare(around(1.0), around(0.8)).says, verdict::faster);
+    EXPECT_EQ(compare(around(0.8), around(1.0)).says, verdict::slower);
+    EXPECT_NEAR(compare(around(1.0), around(0.8)).ratio, 0.8, 1e-9);
+}
+
+TEST(demo_compare, takes_fewer_than_seven_runs_for_noise)
+{
+    EXPECT_EQ(compare(around(1, 6), around(0.5, 6)).says, verdict::no_difference);
+    EXPECT_EQ(compare(around(1, 7), around(0.5, 7)).says, verdict::faster);
+    EXPECT_EQ(compare({}, {}).says, verdict::no_difference);
 }
 
 TEST(demo_compare, is_not_moved_by_one_bad_run)
 {
-    std::vector<double> const before = {1, 1, 1, 1, 1, 1, 1},
-                              now = {0.8, 0.81, 9, 0.8, 0.79, 0.8, 0.8};
-    EXPECT_EQ(compare(before, now).says, verdict::faster);
+    auto now = around(0.8);
+    now[4] = 9;
+    EXPECT_EQ(compare(around(1), now).says, verdict::faster);
+}
+
+TEST(demo_compare, leaves_what_nobody_would_notice)
+{
+    EXPECT_EQ(compare(around(1), around(0.98)).says, verdict::no_difference);
 }
 
 TEST(demo_compare, does_not_call_noise_a_gain)
@@ -105,7 +120,7 @@ TEST(demo_advice, says_when_runs_are_too_few)
     series s = level();
     for (auto& mine : s.runs)
         mine.resize(2);
-    EXPECT_EQ(reason(s, "take"), "AS1: fewer than 5 runs are too few to tell a gain from noise");
+    EXPECT_EQ(reason(s, "take"), "AS1: fewer than 7 runs are too few to tell a gain from noise");
 }
 
 TEST(demo_advice, takes_what_gains)

@@ -1,0 +1,31 @@
+// Code that takes a std::pmr::memory_resource*.
+#include <mallard/pmr.hpp>
+
+#include <cassert>
+#include <string>
+#include <vector>
+
+std::size_t count_words(std::string_view text, std::pmr::memory_resource* memory)
+{
+    std::pmr::vector<std::pmr::string> words(memory);
+    while (!text.empty()) {
+        std::size_t const end = std::min(text.find(' '), text.size());
+        words.emplace_back(text.substr(0, end)); // the string is in `memory` too
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return words.size();
+}
+
+int main()
+{
+    mallard::pmr::arena scratch;     // instead of std::pmr::monotonic_buffer_resource
+    mallard::pmr::multipool general; // instead of std::pmr::unsynchronized_pool_resource
+    assert(count_words("a local allocator", &scratch) == 3);
+    assert(count_words("a local allocator", &general) == 3);
+    scratch.reset(); // it is still an arena
+
+    using lifo = mallard::pool<mallard::pmr_source,
+                               mallard::pool_options{.block = 64, .order = mallard::reuse::lifo}>;
+    mallard::pmr_resource<lifo> nodes; // any other allocator, any options
+    assert(count_words("one", &nodes) == 1);
+}

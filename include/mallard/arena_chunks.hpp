@@ -1,0 +1,103 @@
+// The chunks of an arena: those in use, newest first, and those that are idle.
+#pragma once
+
+#include <mallard/source.hpp>
+
+namespace mallard {
+
+/// Stands behind the blocks, so that the first of them is aligned as the chunk is.
+struct arena_chunk {
+    static constexpr std::size_t align = 16;
+
+    arena_chunk* next;
+    chunk taken;
+
+    std::byte* begin() const noexcept { return static_cast<std::byte*>(taken.data); }
+    std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this); }
+    std::size_t bytes() noexcept { return static_cast<std::size_t>(end() - begin()); }
+
+    /// Where `l` would start, or null when it does not fit.
+    std::byte* place(layout l) noexcept
+    {
+        std::byte* const p = align_up(begin(), l.align);
+        return p < end() && l.bytes <= static_cast<std::size_t>(end() - p) ? p : nullptr;
+    }
+
+    static arena_chunk* make(chunk taken) noexcept
+    {
+        std::size_t const offset = (taken.bytes & ~(align - 1)) - sizeof(arena_chunk);
+        return ::new (static_cast<std::byte*>(taken.data) + offset) arena_chunk{nullptr, taken};
+    }
+};
+static_assert(sizeof(arena_chunk) % arena_chunk::align == 0);
+
+class arena_chunks {
+public:
+    constexpr arena_chunks() noexcept = default;
+    constexpr arena_chunks(arena_chunks&& other) noexcept
+        : used_(std::exchange(other.used_, nullptr)),
+          oldest_used_(std::exchange(other.oldest_used_, nullptr)),
+          idle_(std::exchange(other.idle_, nullptr))
+    {
+    }
+
+    arena_chunk* used() const noexcept { return used_; }
+    arena_chunk* idle() const noexcept { return idle_; }
+
+    void use(arena_chunk* c) noexcept
+    {
+        if (used_ == nullptr)
+            oldest_used_ = c;
+        c->next = std::exchange(used_, c);
+    }
+
+    /// Takes out the newest idle chunk where `l` fits; null when none does.
+    arena_chunk* take_idle(layout l) noexcept
+    {
+        for (arena_chunk** link = &idle_; *link != nullptr; link = &(*link)->next)
+            if ((*link)->place(l) != nullptr)
+                return std::exchange(*link, (*link)->next);
+        return nullptr;
+    }
+
+    /// The newest chunk in use becomes idle.
+    arena_chunk* retire_newest() noexcept
+    {
+        arena_chunk* const newest = std::exchange(used_, used_->next);
+        newest->next = idle_;
+        return idle_ = newest;
+    }
+
+    /// All become idle, in constant time.
+    void retire_all() noexcept
+    {
+        if (used_ != nullptr)
+            oldest_used_->next = std::exchange(idle_, std::exchange(used_, nullptr));
+    }
+
+    /// Cuts off the idle chunks beyond `keep` bytes, oldest first, as a list.
+    arena_chunk* cut_idle(std::size_t keep) noexcept
+    {
+        arena_chunk** last = &idle_;
+        for (; *last != nullptr && (*last)->taken.bytes <= keep; last = &(*last)->next)
+            keep -= (*last)->taken.bytes;
+        return std::exchange(*last, nullptr);
+    }
+
+    bool is_used(const arena_chunk* wanted) const noexcept
+    {
+        const arena_chunk* c = used_;
+        while (c != wanted && c != nullptr)
+            c = c->next;
+        return c == wanted;
+    }
+
+private:
+    // Every chunk is in one of two lists, newest first. The last of `used_` is
+    // `oldest_used_`, for as long as there is one.
+    arena_chunk* used_ = nullptr;
+    arena_chunk* oldest_used_ = nullptr;
+    arena_chunk* idle_ = nullptr;
+};
+
+} // namespace mallard

@@ -1,0 +1,27 @@
+// Random programs from seeds.
+#pragma once
+
+#include "../support/kinds.hpp"
+#include "../support/program.hpp"
+
+namespace mallard::testing {
+
+/// A few seeds, each with a source of its own that ends balanced. A failure says
+/// the seed; `--gtest_random_seed=SEED --gtest_filter=TEST` begins with it.
+/// `make(source, choose)` gives the allocator.
+template <class Make>
+void run_programs(std::size_t programs, Make make, std::size_t limit = bytes_max)
+{
+    auto const first = static_cast<std::size_t>(GTEST_FLAG_GET(random_seed));
+    for (std::size_t seed = first; seed < first + programs; ++seed) {
+        doing = "seed " + std::to_string(seed);
+        seeded choose(seed);
+        failing_source source;
+        using allocator = decltype(make(source, choose));
+        subject_of<allocator> of([&] { return make(source, choose); });
+        program<seeded>(source, choose, of, limit).run(4000);
+    }
+    doing.clear();
+}
+
+} // namespace mallard::testing

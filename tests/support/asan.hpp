@@ -1,0 +1,19 @@
+// What AddressSanitizer thinks of an address, in programs that are built with it.
+#pragma once
+
+extern "C" [[gnu::weak]] int __asan_address_is_poisoned(void const volatile*);
+
+namespace mallard::testing {
+
+inline bool has_asan()
+{
+    return __asan_address_is_poisoned != nullptr;
+}
+
+/// Without AddressSanitizer, what one would like to hear.
+inline bool is_poisoned(const void* p, bool without_asan)
+{
+    return has_asan() ? __asan_address_is_poisoned(p) != 0 : without_asan;
+}
+
+} // namespace mallard::testing

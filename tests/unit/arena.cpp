@@ -1,0 +1,323 @@
+#include "../support/asan.hpp"
+#include "../support/sources.hpp"
+
+#include <mallard/arena.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::arena;
+using mallard::arena_options;
+using mallard::bytes_max;
+using mallard::layout;
+using mallard::null;
+using mallard::ref;
+
+using counted_arena = arena<ref<counting_source>>;
+
+static_assert(mallard::rewindable<arena<>> && mallard::expanding<arena<>>);
+static_assert(mallard::source<arena<>> && !mallard::chunk_source<arena<>>);
+static_assert(!std::is_copy_constructible_v<arena<>> && std::is_nothrow_move_constructible_v<arena<>>);
+static_assert(!std::is_move_constructible_v<arena<mallard::buffer<64>>>);
+
+constinit arena<> needs_no_code_to_start;
+
+constexpr std::size_t absurd_sizes[] = {SIZE_MAX,      SIZE_MAX - 1,  SIZE_MAX - 4096, bytes_max + 1,
+                                        bytes_max,     bytes_max - 1, bytes_max - 31,  bytes_max - 4095,
+                                        bytes_max - 4096};
+
+std::uintptr_t address(const void* p)
+{
+    return reinterpret_cast<std::uintptr_t>(p);
+}
+
+std::byte* bytes(void* p)
+{
+    return static_cast<std::byte*>(p);
+}
+
+template <std::size_t Bytes>
+std::span<std::byte> part(std::byte (&memory)[Bytes], std::size_t offset, std::size_t count)
+{
+    return std::span<std::byte>(memory).subspan(offset, count);
+}
+
+TEST(arena, owns_no_memory_until_the_first_block)
+{
+    EXPECT_EQ(needs_no_code_to_start.stats().bytes_taken, 0u);
+    counting_source heap;
+    counted_arena a(heap);
+    a.reset();
+    a.rewind(a.mark());
+    a.trim();
+    a.release();
+    EXPECT_EQ(heap.calls(), 0u);
+    EXPECT_NE(a.allocate(1), nullptr);
+    EXPECT_EQ(heap.calls(), 1u);
+}
+
+TEST(arena, gives_blocks_side_by_side_and_rising)
+{
+    arena<> a;
+    std::byte* last = bytes(a.allocate({100, 1}));
+    for (std::size_t size = 1; size < 60; ++size) {
+        std::byte* const next = bytes(a.allocate({size, 1}));
+        EXPECT_EQ(next, last + (size == 1 ? 100 : size - 1));
+        last = next;
+    }
+}
+
+TEST(arena, gives_every_block_of_zero_bytes_an_address_of_its_own)
+{
+    std::byte memory[16];
+    arena<null> a{std::span(memory)};
+    for (std::byte& byte : memory)
+        EXPECT_EQ(a.allocate({0, 1}), &byte);
+    EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
+}
+
+TEST(arena, honours_every_alignment_to_two_mebibytes)
+{
+    arena<> a;
+    for (std::size_t align = 1; align <= std::size_t{1} << 21; align *= 2) {
+        for (std::size_t const size : {std::size_t{1}, align - 1, align, align + 1}) {
+            std::byte* const block = bytes(a.allocate({size, align}));
+            EXPECT_EQ(address(block) % align, 0u);
+            std::memset(block, 1, size);
+        }
+    }
+}
+
+TEST(arena, honours_the_alignment_of_a_block_within_a_chunk_that_has_less)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    std::ignore = a.allocate({1, 1});
+    EXPECT_EQ(address(a.allocate({64, 512})) % 512, 0u);
+    EXPECT_EQ(heap.calls(), 1u) << "there was room in the first chunk";
+}
+
+TEST(arena, asks_its_source_for_the_alignment_of_the_block_and_for_16_otherwise)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    std::ignore = a.allocate({8, 1});
+    std::ignore = a.allocate({8, 1 << 16});
+    std::ignore = a.allocate({1 << 20, 8});
+    ASSERT_EQ(heap.calls(), 3u);
+    EXPECT_EQ(heap.asked()[0].align, 16u);
+    EXPECT_EQ(heap.asked()[1].align, std::size_t{1} << 16);
+    EXPECT_EQ(heap.asked()[2].align, 16u);
+}
+
+TEST(arena, refuses_sizes_that_no_chunk_can_hold_and_has_changed_nothing)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    std::byte* const before = bytes(a.allocate({3, 1}));
+    for (std::size_t const size : absurd_sizes) {
+        for (std::size_t align = 1; align != 0; align *= 2) {
+            EXPECT_EQ(a.try_allocate({size, align}), nullptr) << size << ' ' << align;
+            EXPECT_THROW(std::ignore = a.allocate({size, align}), std::bad_alloc);
+        }
+        EXPECT_EQ(heap.asked().back().bytes >= size, true) << "the source hears of it";
+    }
+    EXPECT_EQ(a.allocate({1, 1}), before + 3);
+    EXPECT_EQ(heap.live().size(), 1u);
+}
+
+TEST(arena, refuses_alignments_that_no_chunk_can_have)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    for (std::size_t align = std::size_t{1} << 33; align != 0; align *= 2) {
+        EXPECT_EQ(a.try_allocate({1, align}), nullptr);
+        EXPECT_EQ(a.try_allocate({0, align}), nullptr);
+    }
+    EXPECT_NE(a.try_allocate({1, 1}), nullptr);
+    EXPECT_EQ(a.try_allocate({1, std::size_t{1} << 63}), nullptr);
+}
+
+TEST(arena, uses_every_byte_of_an_initial_buffer_before_it_asks_its_source)
+{
+    alignas(16) std::byte memory[64];
+    for (std::size_t offset = 0; offset < 17; ++offset) {
+        for (std::size_t size = 0; size <= 40; ++size) {
+            counting_source heap;
+            counted_arena a(part(memory, offset, size), heap);
+            for (std::size_t i = 0; i < size; ++i)
+                ASSERT_EQ(a.allocate({1, 1}), memory + offset + i);
+            EXPECT_EQ(heap.calls(), 0u);
+            EXPECT_TRUE(heap.holds(a.allocate({1, 1})));
+            a.release();
+            EXPECT_TRUE(size == 0 || a.allocate({size, 1}) == memory + offset) << "it restarts there";
+        }
+    }
+}
+
+TEST(arena, takes_a_whole_unaligned_initial_buffer_for_one_block)
+{
+    alignas(16) std::byte memory[32];
+    arena<null> a(part(memory, 1, 16));
+    EXPECT_EQ(a.try_allocate({17, 1}), nullptr);
+    EXPECT_EQ(a.try_allocate({16, 2}), nullptr);
+    EXPECT_EQ(a.allocate({16, 1}), memory + 1);
+    EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
+}
+
+TEST(arena, leaves_the_initial_buffer_to_its_owner_at_the_end)
+{
+    std::byte memory[64] = {};
+    {
+        arena<null> a{std::span(memory)};
+        std::ignore = a.allocate(8);
+        EXPECT_TRUE(is_poisoned(memory + 40, true));
+        arena<null> b = std::move(a);
+        EXPECT_FALSE(is_poisoned(memory, false));
+    }
+    for (std::byte& byte : memory)
+        EXPECT_FALSE(is_poisoned(&byte, false));
+}
+
+template <class Align>
+class arena_of_min_align : public ::testing::Test {
+public:
+    static constexpr std::size_t min_align = Align::value;
+    using arena_type = arena<ref<counting_source>, arena_options{.min_align = Align::value}>;
+};
+
+template <std::size_t Align>
+using bytes_constant = std::integral_constant<std::size_t, Align>;
+using min_aligns = ::testing::Types<bytes_constant<1>, bytes_constant<2>, bytes_constant<4>,
+                                    bytes_constant<8>, bytes_constant<16>>;
+TYPED_TEST_SUITE(arena_of_min_align, min_aligns);
+
+TYPED_TEST(arena_of_min_align, keeps_blocks_apart_at_multiples_of_it)
+{
+    counting_source heap;
+    typename TestFixture::arena_type a(heap);
+    for (std::size_t i = 0; i < 1000; ++i) {
+        std::size_t const size = i * 7 % 61;
+        std::size_t const align = std::size_t{1} << i % 6;
+        std::byte* const block = bytes(a.allocate({size, align}));
+        EXPECT_EQ(address(block) % std::max(align, TestFixture::min_align), 0u);
+        std::byte* const next = bytes(a.allocate({8, 8}));
+        EXPECT_FALSE(block <= next && next < block + size);
+        ASSERT_TRUE(heap.holds(next + 7));
+        std::memset(block, 1, size);
+    }
+}
+
+TYPED_TEST(arena_of_min_align, stays_within_an_initial_buffer_of_any_shape)
+{
+    alignas(16) std::byte memory[96];
+    for (std::size_t offset = 0; offset < 17; ++offset) {
+        for (std::size_t size = 0; size <= 70; ++size) {
+            counting_source heap;
+            typename TestFixture::arena_type a(part(memory, offset, size), heap);
+            std::size_t used = 0;
+            for (std::byte* block = bytes(a.allocate({5, 1})); !heap.holds(block);
+                 block = bytes(a.allocate({5, 1})), ++used) {
+                ASSERT_EQ(address(block) % TestFixture::min_align, 0u);
+                ASSERT_TRUE(memory + offset <= block && block + 5 <= memory + offset + size);
+            }
+            // Once in a chunk it stays there: the buffer's rest is not a trap.
+            for (std::size_t i = 0; i < 100; ++i)
+                std::ignore = a.allocate({16, 16});
+            EXPECT_EQ(heap.calls(), 1u) << offset << ' ' << size;
+            EXPECT_EQ(used, mallard::align_up(size - std::min(size, (16 - offset) % TestFixture::min_align), 1) /
+                                mallard::align_up(5, TestFixture::min_align))
+                << offset << ' ' << size;
+        }
+    }
+}
+
+TEST(arena, copies_characters_zeros_and_nothing)
+{
+    arena<> a;
+    std::string text("with\0zero", 9);
+    std::string_view const copy = a.copy(text);
+    EXPECT_EQ(copy, text);
+    text.assign(9, '-');
+    EXPECT_EQ(copy, std::string_view("with\0zero", 9));
+
+    std::string_view const empty = a.copy("");
+    std::string_view const none = a.copy(std::string_view());
+    EXPECT_TRUE(empty.empty() && none.empty());
+    EXPECT_NE(empty.data(), none.data());
+    EXPECT_NE(empty.data(), nullptr);
+}
+
+TEST(arena, makes_arrays_of_values_that_are_zero)
+{
+    counting_source heap; // whose chunks are not zero
+    counted_arena a(heap);
+    for (int const value : a.make_array<int>(1000))
+        EXPECT_EQ(value, 0);
+    EXPECT_TRUE(a.make_array<int>(0).empty());
+    EXPECT_NE(a.make_array<int>(0).data(), a.make_array<int>(0).data());
+}
+
+TEST(arena, refuses_arrays_of_more_objects_than_there_are_addresses)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    for (std::size_t const count : {SIZE_MAX, SIZE_MAX / 8 + 1, SIZE_MAX / 8, bytes_max, bytes_max / 8})
+        EXPECT_THROW(a.make_array<double>(count), std::bad_alloc) << count;
+    EXPECT_EQ(heap.bytes(), 0u);
+}
+
+TEST(arena, tries_to_make_an_object_and_gives_null_when_its_source_is_dry)
+{
+    std::byte memory[sizeof(int)];
+    arena<null> a{std::span(memory)};
+    using character = std::array<char, 4>;
+    character* const first = a.try_make<character>(character{"abc"});
+    ASSERT_NE(first, nullptr);
+    EXPECT_STREQ(first->data(), "abc");
+    EXPECT_EQ(a.try_make<character>(), nullptr);
+    EXPECT_THROW(a.make<character>(), std::bad_alloc);
+    EXPECT_THROW(a.copy("no room"), std::bad_alloc);
+}
+
+TEST(arena, passes_the_exceptions_of_a_pmr_upstream_unchanged)
+{
+    failing_resource upstream;
+    arena<mallard::pmr_source> a(&upstream);
+    std::ignore = a.allocate(1);
+    upstream.source.fail_from(1);
+    try {
+        std::ignore = a.allocate({100'000, 64});
+        ADD_FAILURE() << "the source was dry";
+    } catch (const refusal& said) {
+        EXPECT_GE(said.bytes, 100'000u);
+        EXPECT_EQ(said.align, 64u);
+    }
+    EXPECT_THROW(std::ignore = a.allocate(SIZE_MAX), refusal);
+    EXPECT_EQ(a.try_allocate(SIZE_MAX), nullptr);
+    EXPECT_EQ(a.try_allocate(100'000), nullptr);
+    EXPECT_NE(a.try_allocate(100), nullptr) << "the first chunk still has room";
+}
+
+TEST(arena, has_changed_nothing_when_its_source_refuses_any_call)
+{
+    for_each_failure([](failing_source& source) {
+        arena<ref<failing_source>, arena_options{.grow = mallard::growth::fixed(256)}> a(source);
+        for (std::size_t i = 0; i < 40; ++i) {
+            layout const l(i * 23 % 300, std::size_t{1} << i % 9);
+            auto const before = a.stats();
+            if (a.try_allocate(l) == nullptr) {
+                EXPECT_EQ(a.stats().bytes_live, before.bytes_live);
+                EXPECT_EQ(a.stats().bytes_taken, before.bytes_taken);
+                EXPECT_NE(a.try_allocate(l), nullptr) << "one refusal is one refusal";
+            }
+        }
+    });
+}
+
+} // namespace

@@ -1,0 +1,439 @@
+#include "../support/asan.hpp"
+#include "../support/sources.hpp"
+
+#include <mallard/arena.hpp>
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::arena;
+using mallard::arena_options;
+using mallard::null;
+using mallard::ref;
+using mallard::statistics;
+
+using counted_arena = arena<ref<counting_source>>;
+
+std::byte* bytes(void* p)
+{
+    return static_cast<std::byte*>(p);
+}
+
+TEST(arena_deallocate, takes_the_last_block_back)
+{
+    arena<> a;
+    std::byte* const first = bytes(a.allocate({10, 1}));
+    std::byte* const second = bytes(a.allocate({20, 1}));
+    a.deallocate(second, {20, 1});
+    a.deallocate(first, {10, 1});
+    EXPECT_EQ(a.allocate({30, 1}), first);
+}
+
+TEST(arena_deallocate, leaves_any_other_block_where_it_is)
+{
+    arena<> a;
+    std::byte* const first = bytes(a.allocate({10, 1}));
+    std::byte* const second = bytes(a.allocate({20, 1}));
+    a.deallocate(first, {10, 1});
+    EXPECT_EQ(a.allocate({1, 1}), second + 20);
+}
+
+TEST(arena_deallocate, takes_a_last_block_of_zero_bytes_back)
+{
+    arena<null, arena_options{.min_align = 8}> a;
+    alignas(8) std::byte memory[16];
+    a = arena<null, arena_options{.min_align = 8}>{std::span(memory)};
+    void* const block = a.allocate({0, 1});
+    a.deallocate(block, {0, 1});
+    EXPECT_EQ(a.allocate({0, 1}), block);
+    EXPECT_EQ(a.allocate({0, 1}), memory + 8);
+}
+
+TEST(arena_expand, grows_and_shrinks_the_last_block_where_it_is)
+{
+    arena<> a;
+    std::byte* const block = bytes(a.allocate({8, 1}));
+    std::memset(block, 7, 8);
+    ASSERT_TRUE(a.try_expand(block, {8, 1}, {3000, 1}));
+    EXPECT_EQ(block[7], std::byte{7});
+    block[2999] = std::byte{9};
+    EXPECT_EQ(a.allocate({1, 1}), block + 3000);
+    a.deallocate(block + 3000, {1, 1});
+    ASSERT_TRUE(a.try_expand(block, {3000, 1}, {3, 1}));
+    EXPECT_EQ(a.allocate({1, 1}), block + 3);
+}
+
+TEST(arena_expand, uses_the_last_byte_of_the_chunk_and_no_more)
+{
+    std::byte memory[64];
+    arena<null> a{std::span(memory)};
+    void* const block = a.allocate({1, 1});
+    EXPECT_FALSE(a.try_expand(block, {1, 1}, {65, 1}));
+    EXPECT_FALSE(a.try_expand(block, {1, 1}, {SIZE_MAX, 1}));
+    EXPECT_FALSE(a.try_expand(block, {1, 1}, {mallard::bytes_max, 1}));
+    EXPECT_TRUE(a.try_expand(block, {1, 1}, {64, 1}));
+    EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
+}
+
+TEST(arena_expand, never_grows_a_block_that_is_not_the_last)
+{
+    arena<> a;
+    void* const first = a.allocate({8, 8});
+    void* const second = a.allocate({8, 8});
+    EXPECT_FALSE(a.try_expand(first, {8, 8}, {9, 8}));
+    EXPECT_TRUE(a.try_expand(first, {8, 8}, {8, 8}));
+    EXPECT_TRUE(a.try_expand(first, {8, 8}, {1, 8})) << "it fits where it is";
+    EXPECT_EQ(a.allocate({8, 8}), bytes(second) + 8) << "nothing has moved";
+}
+
+TEST(arena_expand, refuses_a_stricter_alignment)
+{
+    arena<> a;
+    void* const block = a.allocate({8, 64});
+    EXPECT_FALSE(a.try_expand(block, {8, 64}, {8, 128}));
+    EXPECT_FALSE(a.try_expand(block, {8, 64}, {9, 128}));
+    EXPECT_TRUE(a.try_expand(block, {8, 64}, {9, 32}));
+}
+
+TEST(arena_expand, makes_zero_bytes_one_and_back)
+{
+    arena<> a;
+    std::byte* const block = bytes(a.allocate({0, 1}));
+    ASSERT_TRUE(a.try_expand(block, {0, 1}, {1, 1}));
+    *block = std::byte{1};
+    ASSERT_TRUE(a.try_expand(block, {1, 1}, {0, 1}));
+    EXPECT_EQ(a.allocate({1, 1}), block + 1);
+}
+
+TEST(arena_rewind, frees_what_came_after_the_mark_and_nothing_before_it)
+{
+    arena<> a;
+    std::byte* const kept = bytes(a.allocate({40, 8}));
+    std::memset(kept, 1, 40);
+    auto const mark = a.mark();
+    void* const block = a.allocate({100, 64});
+    a.rewind(mark);
+    EXPECT_EQ(a.allocate({100, 64}), block);
+    EXPECT_EQ(kept[39], std::byte{1});
+}
+
+TEST(arena_rewind, comes_back_across_chunks_and_keeps_them)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    std::byte* const kept = bytes(a.allocate({10, 1}));
+    auto const mark = a.mark();
+    for (int round = 0; round < 3; ++round) {
+        for (int i = 0; i < 100; ++i)
+            std::memset(a.allocate({1000, 1}), 2, 1000);
+        a.rewind(mark);
+        EXPECT_EQ(a.stats().bytes_live, 10u);
+        EXPECT_EQ(a.allocate({1, 1}), kept + 10);
+        a.rewind(mark);
+    }
+    EXPECT_EQ(heap.gives(), 0u);
+    std::size_t const calls = heap.calls();
+    for (int i = 0; i < 50; ++i)
+        std::ignore = a.allocate({1000, 1});
+    EXPECT_EQ(heap.calls(), calls) << "idle chunks come before new ones";
+}
+
+TEST(arena_rewind, comes_back_over_large_chunks_in_between)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    std::byte* const first = bytes(a.allocate({10, 1}));
+    auto const outer = a.mark();
+    std::memset(a.allocate({1 << 20, 1}), 1, 1 << 20); // the cursor stays where it was
+    auto const inner = a.mark();
+    EXPECT_EQ(a.allocate({10, 1}), first + 10);
+    std::ignore = a.allocate({1 << 21, 1});
+    a.rewind(inner);
+    EXPECT_EQ(a.allocate({10, 1}), first + 10);
+    a.rewind(outer);
+    EXPECT_EQ(a.allocate({10, 1}), first + 10);
+    EXPECT_EQ(a.stats().bytes_live, 20u);
+}
+
+TEST(arena_rewind, to_the_mark_of_an_empty_arena_empties_it)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    auto const empty = a.mark();
+    for (int i = 0; i < 10; ++i)
+        std::ignore = a.allocate(4000);
+    std::size_t const calls = heap.calls();
+    a.rewind(empty);
+    EXPECT_EQ(a.stats().bytes_live, 0u);
+    for (int i = 0; i < 10; ++i)
+        std::ignore = a.allocate(4000);
+    EXPECT_EQ(heap.calls(), calls);
+}
+
+TEST(arena_rewind, comes_back_into_the_initial_buffer)
+{
+    std::byte memory[64];
+    counting_source heap;
+    counted_arena a(memory, heap);
+    std::ignore = a.allocate({10, 1});
+    auto const mark = a.mark();
+    for (int i = 0; i < 100; ++i)
+        std::ignore = a.allocate({100, 1});
+    a.rewind(mark);
+    EXPECT_EQ(a.allocate({54, 1}), memory + 10);
+}
+
+TEST(arena_rewind, may_follow_a_block_from_before_the_mark_that_was_given_back)
+{
+    arena<ref<counting_source>, arena_options{.checks = mallard::check::on}>::mark_type mark;
+    counting_source heap;
+    arena<ref<counting_source>, arena_options{.checks = mallard::check::on}> a(heap);
+    void* const block = a.allocate({10, 1});
+    mark = a.mark();
+    a.deallocate(block, {10, 1});
+    a.rewind(mark); // not stale: nobody has rewound
+    EXPECT_NE(a.allocate({1, 1}), nullptr);
+}
+
+TEST(arena_scope, rewinds_at_its_end_also_by_exception)
+{
+    arena<> a;
+    void* const first = a.allocate(8);
+    void* inner = nullptr;
+    for (int i = 0; i < 3; ++i) {
+        mallard::scope outer(a);
+        inner = a.allocate(8);
+        try {
+            mallard::scope nested(a);
+            for (int k = 0; k < 1000; ++k)
+                std::ignore = a.allocate(100);
+            throw i;
+        } catch (int) {
+        }
+        EXPECT_EQ(a.allocate(8), bytes(inner) + 8 + 8);
+    }
+    EXPECT_EQ(a.allocate(8), inner);
+    EXPECT_EQ(inner, bytes(first) + 16);
+}
+
+void fill_one_round(counted_arena& a)
+{
+    for (std::size_t i = 0; i < 2000; ++i)
+        std::memset(a.allocate({i % 90, 1}), 1, i % 90);
+}
+
+TEST(arena_reset, keeps_the_memory_so_that_a_second_round_asks_for_none)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    fill_one_round(a);
+    std::size_t const calls = heap.calls();
+    for (int round = 0; round < 5; ++round) {
+        a.reset();
+        EXPECT_EQ(a.stats().bytes_live, 0u);
+        fill_one_round(a);
+    }
+    EXPECT_EQ(heap.calls(), calls);
+    EXPECT_EQ(heap.gives(), 0u);
+}
+
+TEST(arena_reset, settles_also_when_rounds_hold_large_blocks)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    auto const round = [&] {
+        for (std::size_t const size : {100, 60'000, 2000, 3000, 200'000, 9000, 500, 60'000})
+            std::ignore = a.allocate({size, 1});
+        a.reset();
+    };
+    for (int i = 0; i < 4; ++i)
+        round();
+    std::size_t const calls = heap.calls();
+    for (int i = 0; i < 20; ++i)
+        round();
+    EXPECT_EQ(heap.calls(), calls);
+}
+
+TEST(arena_reset, begins_in_the_newest_chunk_or_in_the_initial_buffer)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    while (heap.calls() < 4)
+        std::ignore = a.allocate(1000);
+    a.reset();
+    std::size_t const calls = heap.calls();
+    auto* const first = bytes(a.allocate({1, 1}));
+    EXPECT_EQ(a.allocate({30'000, 1}), first + 1) << "there is room for it";
+    EXPECT_EQ(heap.calls(), calls);
+
+    std::byte memory[8];
+    counted_arena b(memory, heap);
+    std::ignore = b.allocate(100);
+    b.reset();
+    EXPECT_EQ(b.allocate({8, 1}), memory);
+}
+
+TEST(arena_release, gives_all_memory_back)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    for (int round = 0; round < 3; ++round) {
+        fill_one_round(a);
+        auto const mark = a.mark();
+        fill_one_round(a);
+        a.rewind(mark);
+        a.release();
+        EXPECT_EQ(heap.bytes(), 0u);
+        EXPECT_EQ(a.stats().bytes_taken, 0u);
+        EXPECT_EQ(a.stats().chunks, 0u);
+    }
+}
+
+TEST(arena_release, makes_all_of_a_buffer_usable_again)
+{
+    arena<mallard::buffer<1 << 16>> a;
+    auto const fill = [&] {
+        std::size_t count = 0;
+        while (a.try_allocate({100, 4}) != nullptr)
+            ++count;
+        return count;
+    };
+    std::size_t const first = fill();
+    EXPECT_GT(first, 600u);
+    for (int round = 0; round < 3; ++round) {
+        a.release();
+        auto const mark = a.mark();
+        EXPECT_EQ(fill(), first);
+        a.rewind(mark);
+        EXPECT_EQ(fill(), first);
+    }
+}
+
+TEST(arena_trim, gives_idle_chunks_back_oldest_first)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    while (heap.calls() < 5) // 4, 8, 16, 32, 64 KiB
+        std::ignore = a.allocate(1000);
+    a.reset();
+    EXPECT_EQ(heap.bytes(), 124u << 10);
+    a.trim(100 << 10);
+    EXPECT_EQ(heap.bytes(), 124u << 10) << "60 KiB are idle, beside the current chunk";
+    a.trim(48 << 10);
+    EXPECT_EQ(heap.bytes(), (64u + 32 + 16) << 10);
+    a.trim(40 << 10);
+    EXPECT_EQ(heap.bytes(), (64u + 32) << 10);
+    a.trim();
+    EXPECT_EQ(heap.bytes(), 64u << 10);
+}
+
+TEST(arena_trim, gives_the_oldest_back_first_after_a_rewind_too)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    std::ignore = a.allocate(1000);
+    auto const mark = a.mark();
+    while (heap.calls() < 5)
+        std::ignore = a.allocate(1000);
+    a.rewind(mark);
+    a.trim(64 << 10);
+    EXPECT_EQ(heap.bytes(), (4u + 64) << 10);
+}
+
+TEST(arena_trim, leaves_what_is_in_use)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    fill_one_round(a);
+    std::size_t const held = heap.bytes();
+    a.trim();
+    EXPECT_EQ(heap.bytes(), held);
+}
+
+TEST(arena_move, takes_everything_along_and_leaves_an_empty_arena)
+{
+    std::byte memory[32];
+    counting_source heap;
+    int destroyed = 0;
+    std::optional<counted_arena> target;
+    {
+        counted_arena a(memory, heap);
+        a.defer([&] { ++destroyed; });
+        std::ignore = a.allocate({32, 1});
+        auto const mark = a.mark();
+        std::ignore = a.allocate({5000, 1});
+        std::byte* const block = bytes(a.allocate({10, 1}));
+        target.emplace(std::move(a));
+        EXPECT_EQ(target->allocate({1, 1}), block + 10);
+        target->rewind(mark);
+        EXPECT_EQ(a.stats().bytes_taken, 0u);
+        EXPECT_NE(a.allocate(1), nullptr) << "it starts afresh";
+    }
+    EXPECT_EQ(destroyed, 0);
+    *target = counted_arena(heap);
+    EXPECT_EQ(destroyed, 1);
+    EXPECT_EQ(heap.bytes(), 0u);
+    counted_arena& same = *target;
+    std::ignore = same.allocate(1);
+    *target = std::move(same);
+    EXPECT_EQ(target->stats().chunks, 1u) << "to itself changes nothing";
+}
+
+TEST(arena_stats, add_up)
+{
+    std::byte memory[100];
+    counting_source heap;
+    counted_arena a(memory, heap);
+    statistics s = a.stats();
+    EXPECT_EQ(s.bytes_idle, 100u);
+    EXPECT_EQ(s.bytes_live, 0u);
+    std::ignore = a.allocate({30, 1});
+    s = a.stats();
+    EXPECT_EQ(s.bytes_idle, 70u);
+    EXPECT_EQ(s.bytes_live, 30u);
+    std::ignore = a.allocate({3000, 1});
+    s = a.stats();
+    EXPECT_EQ(s.chunks, 1u);
+    EXPECT_EQ(s.growths, 1u);
+    EXPECT_EQ(s.bytes_taken, 4096u);
+    EXPECT_EQ(s.bytes_live, 3100u) << "what is left behind counts as live";
+    EXPECT_EQ(s.bytes_live + s.bytes_idle + 32, 100u + 4096);
+    a.reset();
+    s = a.stats();
+    EXPECT_EQ(s.bytes_live, 0u);
+    EXPECT_EQ(s.bytes_idle + 32, 100u + 4096);
+}
+
+TEST(arena_poison, covers_what_is_free_and_nothing_else)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    std::byte* const kept = bytes(a.allocate({16, 16}));
+    auto const mark = a.mark();
+    std::byte* const near = bytes(a.allocate({16, 16}));
+    std::byte* const far = bytes(a.allocate({1 << 16, 16}));
+    EXPECT_TRUE(is_poisoned(near + 16, true)) << "not given out yet";
+    EXPECT_FALSE(is_poisoned(far + (1 << 16) - 1, false));
+    a.rewind(mark);
+    EXPECT_FALSE(is_poisoned(kept + 15, false));
+    EXPECT_TRUE(is_poisoned(near, true));
+    EXPECT_TRUE(is_poisoned(far, true));
+    a.deallocate(kept, {16, 16});
+    EXPECT_TRUE(is_poisoned(kept, true));
+    std::byte* const again = bytes(a.allocate({12, 16}));
+    EXPECT_FALSE(is_poisoned(again + 11, false));
+    EXPECT_TRUE(is_poisoned(again + 12, true));
+    EXPECT_TRUE(a.try_expand(again, {12, 16}, {24, 16}));
+    EXPECT_FALSE(is_poisoned(again + 23, false));
+    EXPECT_TRUE(a.try_expand(again, {24, 16}, {5, 16}));
+    EXPECT_FALSE(is_poisoned(again + 4, false));
+    EXPECT_TRUE(is_poisoned(again + 5, true));
+    a.reset();
+    EXPECT_TRUE(is_poisoned(again, true));
+}
+
+} // namespace

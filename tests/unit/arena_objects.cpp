@@ -1,0 +1,204 @@
+#include "../support/sources.hpp"
+
+#include <mallard/arena.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::arena;
+using mallard::ref;
+
+using counted_arena = arena<ref<counting_source>>;
+using log = std::vector<int>;
+
+/// Says when it is destroyed.
+struct witness {
+    log& destroyed;
+    int number;
+    witness(log& where, int n) : destroyed(where), number(n) {}
+    witness(const witness&) = delete;
+    ~witness() { destroyed.push_back(number); }
+};
+
+struct throws_on_construction {
+    explicit throws_on_construction(int value) { throw value; }
+    ~throws_on_construction() { ADD_FAILURE() << "it was never constructed"; }
+    std::byte bytes[100];
+};
+
+TEST(arena_make, passes_arguments_on_and_never_destroys)
+{
+    log destroyed;
+    {
+        arena<> a;
+        witness& object = a.make<witness>(destroyed, 3);
+        EXPECT_EQ(object.number, 3);
+        EXPECT_EQ(a.make<std::unique_ptr<int>>(nullptr), nullptr);
+        struct aggregate { int x, y; };
+        EXPECT_EQ(a.make<aggregate>(1, 2).y, 2);
+    }
+    EXPECT_TRUE(destroyed.empty());
+}
+
+TEST(arena_own, destroys_newest_first_at_the_end)
+{
+    log destroyed;
+    {
+        arena<> a;
+        for (int i = 0; i < 1000; ++i)
+            EXPECT_EQ(a.own<witness>(destroyed, i).number, i);
+        arena<> b = std::move(a);
+    }
+    ASSERT_EQ(destroyed.size(), 1000u);
+    EXPECT_TRUE(std::is_sorted(destroyed.begin(), destroyed.end(), std::greater()));
+}
+
+TEST(arena_own, destroys_at_rewind_reset_and_release_once)
+{
+    log destroyed;
+    arena<> a;
+    a.own<witness>(destroyed, 1);
+    auto const mark = a.mark();
+    a.own<witness>(destroyed, 2);
+    a.own<witness>(destroyed, 3);
+    a.rewind(mark);
+    EXPECT_EQ(destroyed, (log{3, 2}));
+    a.rewind(mark);
+    a.own<witness>(destroyed, 4);
+    a.reset();
+    EXPECT_EQ(destroyed, (log{3, 2, 4, 1}));
+    a.own<witness>(destroyed, 5);
+    a.release();
+    a.release();
+    EXPECT_EQ(destroyed, (log{3, 2, 4, 1, 5}));
+}
+
+TEST(arena_own, mixes_with_deferred_calls_in_one_order)
+{
+    log destroyed;
+    {
+        arena<> a;
+        a.defer([&] { destroyed.push_back(1); });
+        a.own<witness>(destroyed, 2);
+        a.defer([&, held = std::make_unique<int>(3)] { destroyed.push_back(*held); }); // no leak
+    }
+    EXPECT_EQ(destroyed, (log{3, 2, 1}));
+}
+
+TEST(arena_own, costs_nothing_where_there_is_nothing_to_destroy)
+{
+    arena<> a;
+    auto* const first = &a.own<std::uint64_t>(1u);
+    EXPECT_EQ(&a.own<std::uint64_t>(2u), first + 1);
+}
+
+TEST(arena_own, honours_the_alignment_of_the_object)
+{
+    struct alignas(256) wide {
+        std::string text = "a string that is too long to be kept inside the object";
+    };
+    arena<> a;
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&a.own<wide>()) % 256, 0u);
+}
+
+TEST(arena_own, lets_a_destructor_use_the_arena)
+{
+    struct scribbler {
+        arena<>& a;
+        ~scribbler() { std::memset(a.allocate(5000), 1, 5000); }
+    };
+    arena<> a;
+    auto const mark = a.mark();
+    a.own<scribbler>(a);
+    a.own<scribbler>(a);
+    a.rewind(mark);
+    EXPECT_EQ(a.stats().bytes_live, 0u);
+    a.own<scribbler>(a);
+    a.reset();
+    EXPECT_EQ(a.stats().bytes_live, 0u);
+    a.own<scribbler>(a);
+}
+
+TEST(arena_objects, that_throw_on_construction_leave_nothing_behind)
+{
+    counting_source heap;
+    counted_arena a(heap);
+    auto* const before = static_cast<std::byte*>(a.allocate({8, 8}));
+    EXPECT_THROW(a.make<throws_on_construction>(1), int);
+    EXPECT_THROW(a.try_make<throws_on_construction>(1), int);
+    EXPECT_THROW(a.own<throws_on_construction>(1), int);
+    EXPECT_EQ(a.allocate({8, 8}), before + 8);
+    a.reset();
+}
+
+TEST(arena_objects, that_throw_while_an_array_is_made_leave_nothing_behind)
+{
+    static int alive;
+    static int left;
+    struct third_throws {
+        third_throws()
+        {
+            if (left-- == 0)
+                throw 3;
+            ++alive;
+        }
+        ~third_throws() { --alive; }
+        int value = 0;
+    };
+    alive = 0;
+    left = 2;
+    arena<> a;
+    auto* const before = static_cast<std::byte*>(a.allocate({8, 8}));
+    EXPECT_THROW(a.make_array<third_throws>(5), int);
+    EXPECT_EQ(alive, 0);
+    EXPECT_EQ(a.allocate({8, 8}), before + 8);
+}
+
+TEST(arena_objects, that_throw_while_moved_into_a_deferral_leave_nothing_behind)
+{
+    struct throws_on_move {
+        throws_on_move() = default;
+        throws_on_move(throws_on_move&&) { throw 4; }
+        void operator()() const { ADD_FAILURE() << "it was never registered"; }
+    };
+    arena<> a;
+    auto* const before = static_cast<std::byte*>(a.allocate({8, 8}));
+    EXPECT_THROW(a.defer(throws_on_move()), int);
+    EXPECT_EQ(a.allocate({8, 8}), before + 8);
+}
+
+TEST(arena_objects, are_made_wholly_or_not_at_all_when_the_source_refuses)
+{
+    constexpr mallard::arena_options one_block_a_chunk{.grow = mallard::growth::fixed(64)};
+    for (std::size_t call = 1; call < 20; ++call) {
+        log destroyed;
+        log made;
+        failing_source source;
+        {
+            arena<ref<failing_source>, one_block_a_chunk> a(source);
+            source.fail_at(call, call + 1); // a step, and what it is halved to
+            for (int i = 0; i < 8; ++i) {
+                auto const before = a.stats();
+                try {
+                    a.own<witness>(destroyed, i);
+                    made.push_back(i);
+                } catch (const std::bad_alloc&) {
+                    EXPECT_EQ(a.stats().bytes_live - a.stats().bytes_idle,
+                              before.bytes_live - before.bytes_idle);
+                }
+            }
+        }
+        std::reverse(made.begin(), made.end());
+        EXPECT_EQ(destroyed, made);
+    }
+}
+
+} // namespace
