@@ -82,12 +82,12 @@ comparison compare(std::span<const double> before, std::span<const double> now)
     // 1.4826: from a median deviation to sigma; 1.2533: from a mean's error to a median's.
     double const error =
         1.4826 * 1.2533 * median_of(deviations) / std::sqrt(static_cast<double>(count));
-    double const difference = std::abs(1 - result.ratio);
+    result.visible = std::max(gain_min, standard_errors_min * error);
     bool const is_less = result.ratio < 1;
     auto const agreeing = static_cast<std::size_t>(
         std::ranges::count_if(ratios, [&](double r) { return is_less ? r < 1 : r > 1; }));
-    if (count >= runs_min && 10 * agreeing >= 9 * count && difference >= gain_min &&
-        difference > standard_errors_min * error)
+    if (count >= runs_min && 10 * agreeing >= 9 * count &&
+        std::abs(1 - result.ratio) > result.visible)
         result.says = is_less ? verdict::faster : verdict::slower;
     return result;
 }

@@ -22,7 +22,8 @@ enum class verdict { faster, no_difference, slower };
 /// would win: so, one of thirteen equals is called faster in 3 of 100 tables of 11
 /// runs, whatever the noise (simulated). Fewer than seven runs never differ.
 struct comparison {
-    double ratio = 1; ///< median of now / before
+    double ratio = 1;   ///< median of now / before
+    double visible = 0; ///< a smaller difference would not have shown in this noise
     verdict says = verdict::no_difference;
 };
 comparison compare(std::span<const double> before, std::span<const double> now);

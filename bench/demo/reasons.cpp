@@ -30,8 +30,13 @@ std::string take_text(const advice& a)
         return print("AS1: fewer than %zu runs are too few to tell a gain from noise", runs_min);
     auto const slower = std::ranges::count_if(
         a.standings, [](const standing& w) { return w.to_heap.says == verdict::slower; });
-    return slower == 0 ? std::string("AS1: no difference detected, stay with it")
-                       : print("AS1: no gain detected, and %td are slower; stay with it", slower);
+    std::vector<double> visible;
+    for (const auto& who : a.standings)
+        visible.push_back(100 * who.to_heap.visible);
+    return (slower == 0 ? std::string("AS1: no difference detected, stay with it")
+                        : print("AS1: no gain detected, and %td slower; stay with it", slower)) +
+           print(" (less than %.0f %% would not show in this noise)",
+                 bench::summarise(visible).median);
 }
 
 std::string because_text(const advice& a, const profile& counts)

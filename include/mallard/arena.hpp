@@ -60,7 +60,7 @@ public:
     /// Uses the caller's bytes first, and again after every `reset`. They are
     /// never given to the source, and outlive the arena.
     constexpr explicit arena(std::span<std::byte> initial, Source from = Source())
-        : source_(std::move(from)), initial_(initial)
+        : source_(std::move(from)), initial_(whole_units(initial))
     {
         begin_again();
     }
@@ -115,8 +115,10 @@ public:
             if (to.bytes > static_cast<std::size_t>(end_ - p))
                 return false;
             cursor_ = p + rounded(to.bytes);
-            poison<watched>(p, from.bytes);
-            unpoison<watched>(p, to.bytes);
+            if (to.bytes < from.bytes)
+                poison<watched>(p + to.bytes, from.bytes - to.bytes);
+            else
+                unpoison<watched>(p + from.bytes, to.bytes - from.bytes);
             return true;
         }
         return to.bytes <= from.bytes;
@@ -126,7 +128,7 @@ public:
     template <class T, class... Args>
     T& make(Args&&... args)
     {
-        return *construct<T>(allocate(layout_of<T>()), std::forward<Args>(args)...);
+        return *construct<T>(draft(*this, layout_of<T>()), std::forward<Args>(args)...);
     }
 
     /// Null when the source is dry.
@@ -134,7 +136,9 @@ public:
     T* try_make(Args&&... args)
     {
         void* const block = try_allocate(layout_of<T>());
-        return block == nullptr ? nullptr : construct<T>(block, std::forward<Args>(args)...);
+        return block == nullptr ? nullptr
+                                : construct<T>(draft(*this, layout_of<T>(), block),
+                                               std::forward<Args>(args)...);
     }
 
     /// Makes an object whose destructor runs at the next `reset`, `release` or
@@ -145,9 +149,9 @@ public:
         if constexpr (std::is_trivially_destructible_v<T>) {
             return make<T>(std::forward<Args>(args)...);
         } else {
-            void* const entry = allocate(finalizers::entry_layout);
+            draft entry(*this, finalizers::entry_layout);
             T& object = make<T>(std::forward<Args>(args)...);
-            owned_.destroy_later(entry, object);
+            owned_.destroy_later(entry.keep(), object);
             return object;
         }
     }
@@ -156,17 +160,18 @@ public:
     template <std::invocable F>
     void defer(F f)
     {
-        void* const entry = allocate(finalizers::entry_layout);
-        owned_.call_later(entry, make<F>(std::move(f)));
+        draft entry(*this, finalizers::entry_layout);
+        F& kept = make<F>(std::move(f));
+        owned_.call_later(entry.keep(), kept);
     }
 
     /// `count` value-initialised objects, whose destructors will not run.
     template <class T>
     std::span<T> make_array(std::size_t count)
     {
-        auto* const first = static_cast<T*>(allocate(layout_of<T>(count)));
-        std::uninitialized_value_construct_n(first, count);
-        return {first, count};
+        draft block(*this, layout_of<T>(count));
+        std::uninitialized_value_construct_n(static_cast<T*>(block.get()), count);
+        return {static_cast<T*>(block.keep()), count};
     }
 
     /// The same characters, here.
@@ -190,8 +195,9 @@ public:
         if constexpr (watched)
             verify(to);
         owned_.run_until(to.owned);
-        while (chunks_.used() != to.used)
-            poison_all(chunks_.retire_newest());
+        for (arena_chunk* c = chunks_.used(); c != to.used; c = c->next)
+            poison_all(c); // no loop is left of it without a sanitizer
+        chunks_.retire_until(to.used);
         cursor_ = to.cursor;
         end_ = to.end;
         poison<watched>(cursor_, room(cursor_, end_));
@@ -203,10 +209,10 @@ public:
     {
         owned_.run_until(nullptr);
         for (arena_chunk* c = chunks_.used(); c != nullptr; c = c->next)
-            poison_all(c); // no loop is left of it without a sanitizer
+            poison_all(c);
         chunks_.retire_all();
         begin_again();
-        if (cursor_ == nullptr)
+        if (initial_.empty())
             if (arena_chunk* const newest = chunks_.take_idle({1, 1}))
                 enter(newest, newest->begin());
     }
@@ -261,6 +267,17 @@ private:
     static constexpr std::size_t rounded(std::size_t bytes) noexcept
     {
         return align_up(bytes + (bytes == 0), Options.min_align);
+    }
+
+    // The cursor goes from one multiple of min_align to the next, so the caller's
+    // bytes begin and end at one.
+    static constexpr std::span<std::byte> whole_units(std::span<std::byte> bytes) noexcept
+    {
+        if constexpr (Options.min_align == 1)
+            return bytes;
+        std::byte* const first = align_up(bytes.data(), Options.min_align);
+        std::size_t const skipped = std::min(room(bytes.data(), first), bytes.size());
+        return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
     // No test for "no chunk yet": then cursor and end are both null. Rounding
@@ -341,30 +358,41 @@ private:
 
     constexpr void begin_again() noexcept
     {
-        cursor_ = end_ = nullptr;
-        if (initial_.empty())
-            return;
+        cursor_ = initial_.data();
         end_ = initial_.data() + initial_.size();
-        cursor_ = std::min(align_up(initial_.data(), Options.min_align), end_);
         poison<watched>(initial_.data(), initial_.size());
     }
 
     static void poison_all(arena_chunk* c) noexcept { poison<watched>(c->begin(), c->bytes()); }
 
+    /// A block that is given back unless it is kept: what is to stand in it, or
+    /// to follow it, may throw.
+    class draft {
+    public:
+        draft(arena& from, layout l) : draft(from, l, from.allocate(l)) {}
+        draft(arena& from, layout l, void* block) noexcept : from_(from), layout_(l), block_(block) {}
+        draft(const draft&) = delete;
+        draft& operator=(const draft&) = delete;
+        ~draft()
+        {
+            if (block_ != nullptr)
+                from_.deallocate(block_, layout_);
+        }
+
+        void* get() const noexcept { return block_; }
+        void* keep() noexcept { return std::exchange(block_, nullptr); }
+
+    private:
+        arena& from_;
+        layout layout_;
+        void* block_;
+    };
+
     template <class T, class... Args>
-    T* construct(void* block, Args&&... args)
+    static T* construct(draft block, Args&&... args)
     {
-        struct undo {
-            arena& self;
-            void* block;
-            ~undo()
-            {
-                if (block != nullptr)
-                    self.deallocate(block, layout_of<T>());
-            }
-        } guard{*this, block};
-        T* const object = ::new (block) T(std::forward<Args>(args)...);
-        guard.block = nullptr;
+        T* const object = ::new (block.get()) T(std::forward<Args>(args)...);
+        block.keep();
         return object;
     }
 

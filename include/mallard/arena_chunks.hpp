@@ -60,12 +60,15 @@ public:
         return nullptr;
     }
 
-    /// The newest chunk in use becomes idle.
-    arena_chunk* retire_newest() noexcept
+    /// Those newer than `last` become idle.
+    void retire_until(arena_chunk* last) noexcept
     {
-        arena_chunk* const newest = std::exchange(used_, used_->next);
-        newest->next = idle_;
-        return idle_ = newest;
+        if (used_ == last)
+            return;
+        arena_chunk* oldest = used_;
+        while (oldest->next != last)
+            oldest = oldest->next;
+        oldest->next = std::exchange(idle_, std::exchange(used_, last));
     }
 
     /// All become idle, in constant time.

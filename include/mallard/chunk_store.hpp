@@ -70,19 +70,34 @@ public:
     }
     bool has_recycled() const noexcept { return partial_ != nullptr; }
 
-    /// Costs a bit each; the blocks are not touched.
+    /// Costs a bit each; the blocks are not touched. Neighbours that are put back
+    /// together share one write.
     void put_back(std::span<void* const> blocks) noexcept
     {
         slot_divider const divide = divide_; // not read again after every bit
         grid const in = grid_;
+        pool_chunk* c = nullptr;
+        word* at = nullptr;
+        word bits = 0;
         for (void* const block : blocks) {
+            std::size_t slot;
             if constexpr (gridded) {
                 std::size_t const offset = in.offset_of(block);
-                set_free(in.header_in(static_cast<std::byte*>(block) - offset), divide(offset));
+                c = in.header_in(static_cast<std::byte*>(block) - offset);
+                slot = divide(offset);
             } else {
-                pool_chunk* const c = single ? chunks_.root() : chunks_.find(block);
-                set_free(c, slot_of(c, block));
+                c = single ? chunks_.root() : chunks_.find(block);
+                slot = slot_of(c, block);
             }
+            word* const here = c->free_bits() + slot / pool_chunk::word_bits;
+            if (here != at) {
+                bits = *here;
+                at = here;
+                if (bits == 0)
+                    list_word(c);
+            }
+            bits |= pool_chunk::bit(slot);
+            *at = bits;
         }
     }
 
@@ -171,9 +186,16 @@ private:
     [[gnu::always_inline]] void set_free(pool_chunk* c, std::size_t slot) noexcept
     {
         word& bits = c->free_bits()[slot / pool_chunk::word_bits];
-        if (bits == 0 && c->partial_words++ == 0)
-            c->next_partial = std::exchange(partial_, c);
+        if (bits == 0)
+            list_word(c);
         bits |= pool_chunk::bit(slot);
+    }
+
+    /// One more word of `c` gets its first bit.
+    [[gnu::always_inline]] void list_word(pool_chunk* c) noexcept
+    {
+        if (c->partial_words++ == 0)
+            c->next_partial = std::exchange(partial_, c);
     }
 
     std::size_t recycle(std::span<void*> out) noexcept

@@ -36,7 +36,8 @@ public:
     void push(void* block) noexcept
     {
         unwatched<Watched> const writing_free_memory;
-        set_next(block, std::exchange(head_, block));
+        set_next(block, head_);
+        head_ = block;
     }
 
     /// The last of `blocks` comes on top.

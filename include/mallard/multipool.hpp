@@ -142,7 +142,9 @@ private:
 
     static constexpr bool is_large(layout l) noexcept
     {
-        return l.bytes > largest() || l.align > largest();
+        // Where `largest()` is a power of two, the last term follows from the others.
+        return l.bytes > largest() || l.align > largest() ||
+               (!is_power_of_two(largest()) && align_up(l.bytes, l.align) > largest());
     }
 
     template <bool Throws>

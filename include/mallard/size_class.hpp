@@ -3,6 +3,8 @@
 
 #include <mallard/bits.hpp>
 
+#include <array>
+
 namespace mallard {
 
 /// Multiples of 8 to 128 bytes, then eight sizes per doubling: 144, 160, ...,
@@ -29,8 +31,11 @@ struct size_class {
     /// into a class that is, too.
     static constexpr std::size_t of(layout l) noexcept
     {
-        return of(l.align <= fine_step ? l.bytes : align_up(l.bytes + (l.bytes == 0), l.align));
+        return look_up(align_up(l.bytes + (l.bytes == 0), l.align));
     }
+
+    /// The same as `of`, by a table for the sizes that most blocks have.
+    static constexpr std::size_t look_up(std::size_t bytes) noexcept;
 
     static constexpr std::size_t bytes(std::size_t index) noexcept
     {
@@ -45,6 +50,20 @@ struct size_class {
         return bytes(index) & (~bytes(index) + 1);
     }
 };
+
+/// Entry i is the class of i * 8 bytes; two cache lines.
+inline constexpr auto small_classes = [] {
+    std::array<std::uint8_t, 1024 / size_class::fine_step + 1> table{};
+    for (std::size_t i = 0; i < table.size(); ++i)
+        table[i] = static_cast<std::uint8_t>(size_class::of(i * size_class::fine_step));
+    return table;
+}();
+
+constexpr std::size_t size_class::look_up(std::size_t bytes) noexcept
+{
+    std::size_t const steps = (bytes + fine_step - 1) / fine_step;
+    return steps < small_classes.size() ? small_classes[steps] : of(bytes);
+}
 
 static_assert(size_class::bytes(size_class::of(128)) == 128);
 static_assert(size_class::bytes(size_class::of(129)) == 144);

@@ -112,7 +112,7 @@ TEST(demo_advice, stays_with_the_heap_when_nothing_differs)
 {
     EXPECT_EQ(chosen(level()), "AS1");
     EXPECT_EQ(chosen(level(0.2)), "AS1");
-    EXPECT_EQ(reason(level(), "take"), "AS1: no difference detected, stay with it");
+    EXPECT_TRUE(reason(level(), "take").starts_with("AS1: no difference detected, stay with it"));
 }
 
 TEST(demo_advice, says_when_runs_are_too_few)
