@@ -32,6 +32,22 @@ double measure_reading()
     return static_cast<double>(least);
 }
 
+// Some processors count in steps of many ticks.
+double measure_step()
+{
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int i = 0; i < 10'000; ++i) {
+        std::uint64_t const first = ticks();
+        std::uint64_t const second = ticks();
+        std::uint64_t const third = ticks();
+        std::uint64_t const a = second - first;
+        std::uint64_t const b = third - second;
+        if (a != b)
+            least = std::min(least, a > b ? a - b : b - a);
+    }
+    return static_cast<double>(least);
+}
+
 // A chain of additions takes a cycle each. The fastest of many short tries is
 // the one that nothing disturbed.
 double measure_cycles_per_tick()
@@ -63,6 +79,11 @@ double ticks_of_a_reading()
 {
     static double const value = measure_reading();
     return value;
+}
+
+double ns_of_a_step()
+{
+    return measure_step() * ns_per_tick();
 }
 
 double cycles_per_ns()

@@ -36,6 +36,7 @@ inline std::uint64_t ticks() noexcept
 // What this machine's clocks are worth, measured at the first call.
 double ns_per_tick();
 double ticks_of_a_reading(); ///< the least difference of two readings in a row
+double ns_of_a_step();       ///< the least by which the counter moves
 double cycles_per_ns();      ///< from a chain of additions; measured at every call
 
 } // namespace mallard::bench

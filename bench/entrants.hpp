@@ -10,7 +10,10 @@
 namespace mallard::bench {
 
 template <class... Contenders>
-struct contender_list {};
+struct contender_list {
+    template <class... More>
+    using with = contender_list<Contenders..., More...>;
+};
 
 /// What a body is going to ask for. A contender whose frees search its whole
 /// free list refuses some of it, instead of holding up a run for hours.

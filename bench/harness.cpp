@@ -99,15 +99,15 @@ private:
         }
     }
 
-    // A short run has time for few rounds of the heavy experiments; a spread
-    // needs three at least.
+    // A short run has time for few rounds of the heavy experiments: three, so
+    // that there is a spread, or two when it is late.
     std::size_t how_many(double that_fit, std::size_t asked) const
     {
         if (how_.is_smoke())
             return 1;
         if (asked != 0)
             return asked;
-        std::size_t const least = how_.is_brief() ? 3 : 9;
+        std::size_t const least = !how_.is_brief() ? 9 : that_fit > 0 ? 3 : 2;
         std::size_t const most = how_.is_brief() ? 15 : 41;
         if (what_.rounds != 0)
             return how_.is_brief() ? std::min(what_.rounds, least) : what_.rounds;

@@ -73,9 +73,9 @@ bool is_asked(suite const& s, arguments const& asked)
 int run_all(arguments const& asked, provenance const& origin)
 {
     if (!asked.json) {
-        double const cycles = cycles_per_ns();
-        std::printf("%s\ncommit %s; a ns is %.2f cycles here (a chain of additions)\n",
-                    origin.machine.c_str(), origin.commit.c_str(), cycles);
+        std::printf("%s\ncommit %s; a ns is %.2f cycles (a chain of additions); the time-stamp "
+                    "counter moves by %.1f ns\n",
+                    origin.machine.c_str(), origin.commit.c_str(), cycles_per_ns(), ns_of_a_step());
     }
     losses behind;
     std::size_t rows_printed = 0;

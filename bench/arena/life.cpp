@@ -72,7 +72,8 @@ struct fresh_state {
     batch timed;
 };
 
-experiment fresh(effort how, std::size_t bytes, bool warm_source)
+template <class Contenders>
+experiment fresh(effort how, std::size_t bytes, bool warm_source, Contenders contenders)
 {
     std::size_t const blocks = bytes / block_bytes;
     return {.asks = "A new arena takes " + in_words(bytes) +
@@ -81,7 +82,7 @@ experiment fresh(effort how, std::size_t bytes, bool warm_source)
                     ". ns a block",
             .figures = {{"fresh/" + in_words(bytes)}},
             .entrants = entrants_of(
-                arena_contenders{}, {},
+                contenders, {},
                 [how, blocks, warm_source]<class C>() -> round_function {
                     return [s = std::make_shared<fresh_state>(how, blocks, warm_source)](
                                std::span<double> out) {
@@ -101,8 +102,9 @@ experiment fresh(effort how, std::size_t bytes, bool warm_source)
 
 std::vector<experiment> arena_life(effort how)
 {
-    return {reset_loop(how, 64 << 10), reset_loop(how, 1 << 20), fresh(how, 1 << 20, true),
-            fresh(how, 64 << 20, false)};
+    return {reset_loop(how, 64 << 10), reset_loop(how, 1 << 20),
+            fresh(how, 1 << 20, true, arena_contenders{}),
+            fresh(how, 64 << 20, false, arena_contenders::with<huge_arena>{})};
 }
 
 } // namespace mallard::bench

@@ -7,6 +7,7 @@
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
+#include <mallard/pages.hpp>
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>
 
@@ -57,6 +58,31 @@ struct pool_of_runtime {
 
     private:
         pool<default_heap, pool_options{.order = Order}> pool_{keep(Bytes)};
+    };
+};
+
+/// For very many blocks: 2 MiB pages, taken 2 MiB at a time and then more.
+inline constexpr growth huge_growth{.first = huge_page_bytes, .max = 16 * huge_page_bytes};
+using huge_pages = pages<pages_options{.huge = huge::madvise}>;
+
+template <reuse Order>
+struct pool_of_huge_pages {
+    template <std::size_t Bytes>
+    class of {
+    public:
+        static std::string name()
+        {
+            return Order == reuse::lifo ? "mallard/none/lifo/huge-pages"
+                                        : "mallard/none/ordered/huge-pages";
+        }
+
+        explicit of(std::size_t) {}
+
+        void* allocate() { return pool_.allocate(); }
+        void deallocate(void* block) { pool_.deallocate(block); }
+
+    private:
+        pool<huge_pages, pool_options{.block = Bytes, .grow = huge_growth, .order = Order}> pool_;
     };
 };
 
@@ -123,6 +149,18 @@ private:
     arena_type arena_;
 };
 
+class huge_arena {
+public:
+    static std::string name() { return "mallard/arena/huge-pages"; }
+
+    explicit huge_arena(std::span<std::byte> initial, std::size_t = 0) : arena_(initial) {}
+
+    void* allocate(std::size_t bytes, std::size_t align) { return arena_.allocate({bytes, align}); }
+
+private:
+    arena<huge_pages, arena_options{.grow = huge_growth}> arena_;
+};
+
 class arena_pmr : public behind_base<pmr_resource<arena<>>> {
 public:
     static std::string name() { return "mallard/arena/pmr"; }
@@ -143,8 +181,9 @@ struct arena_multipool_tag {
 struct ordered_multipool_tag {
     using type = multipool<
         default_heap,
-        multipool_options{.pools = {.chunk = std::size_t{1} << 14,
-                                    .grow = {.first = std::size_t{1} << 14, .max = std::size_t{1} << 16}}}>;
+        multipool_options{.chunk = std::size_t{1} << 14,
+                          .grow = {.first = std::size_t{1} << 14, .max = std::size_t{1} << 16},
+                          .order = reuse::ordered}>;
     static std::string name() { return "mallard/multipool/ordered"; }
 };
 

@@ -44,31 +44,30 @@ std::string because_text(const advice& a, const profile& counts)
     auto const& d = a.measured;
     switch (a.choice().strategy->from) {
     case family::arena:
-        return print(d.utilisation >= utilisation_high
-                         ? "U %.2f is high: most of what is allocated stays, so an arena, which "
-                           "reuses nothing, "
-                           "loses little by it"
-                         : "U %.2f is low, so an arena keeps much that is dead; its speed "
-                           "outweighs that here",
-                     d.utilisation);
+        return d.utilisation >= utilisation_high
+                   ? print("U %.2f is high: most of what is allocated stays, so an arena loses "
+                           "little by reusing nothing",
+                           d.utilisation)
+                   : print("U %.2f is low, so an arena keeps much that is dead; here its speed "
+                           "outweighs that",
+                           d.utilisation);
     case family::multipool:
     case family::multipool_over_arena:
-        return print("U %.2f: of the bytes allocated, %.0f %% could stand where others stood "
-                     "before, and a pool puts "
-                     "them there; V %.2g (%.1f bits): sizes are few, and so are the pools",
+        return print("U %.2f: %.0f %% of the bytes allocated could stand where others stood, and "
+                     "pools put them there; V %.2g (%.1f bits): sizes are few, and so are pools",
                      d.utilisation, 100 * (1 - d.utilisation), d.variation, counts.class_entropy);
     case family::heap:
         break;
     }
-    return print("D %.3f: one allocation or free in %.0f ns, so no allocator can gain more than a "
-                 "part of that",
+    return print("D %.3f: with one allocation or free in %.0f ns, there is little that an "
+                 "allocator could gain",
                  d.density, 1 / std::max(d.density, 1e-9));
 }
 
 /// Why not the fastest, when it is another.
 void add_fastest(const advice& a, std::vector<std::pair<std::string, std::string>>& reasons)
 {
-    auto const& fastest =
+    auto const fastest =
         std::ranges::min(a.standings, {}, [](const standing& w) { return w.to_heap.ratio; });
     auto const& choice = a.choice();
     if (a.chosen == 0 || fastest.strategy == choice.strategy ||
@@ -92,6 +91,19 @@ void add_fastest(const advice& a, std::vector<std::pair<std::string, std::string
                           : fastest.strategy->binding != choice.strategy->binding
                               ? "leaves types as they are"
                               : "asks for no more"));
+}
+
+/// What low utilisation does to an arena, where it shows.
+void add_slowest_arena(const advice& a, std::vector<std::pair<std::string, std::string>>& reasons)
+{
+    auto const slowest =
+        std::ranges::max(a.standings, {}, [](const standing& w) { return w.to_heap.ratio; });
+    if (slowest.strategy->from == family::arena && slowest.to_heap.says == verdict::slower)
+        reasons.emplace_back(
+            "slower", print("%s takes %.2fx the time of AS1: at U %.2f, %.0f %% of what an arena "
+                            "holds is dead, and is faulted in and stepped over all the same",
+                            slowest.strategy->name.data(), slowest.to_heap.ratio,
+                            a.measured.utilisation, 100 * (1 - a.measured.utilisation)));
 }
 
 /// What the second of each pair costs (or saves) over the first.
@@ -147,6 +159,7 @@ std::vector<std::pair<std::string, std::string>> reasons_for(const advice& a, co
                   "there is room",
                   a.choice().memory_ratio));
     add_fastest(a, reasons);
+    add_slowest_arena(a, reasons);
     reasons.emplace_back("std::pmr",
                          pairs_text(a, "instead of a type parameter", typed_and_abstract));
     reasons.emplace_back("wink-out", pairs_text(a, "instead of destructors", destroyed_and_winked));

@@ -138,7 +138,7 @@ std::string title(std::string_view name)
 
 void print_opening(const collection& taken, const bench::provenance& run)
 {
-    put(styled(bold, "Which allocation strategy? Three workloads under fourteen, each run in a "
+    put(styled(bold, "Which allocation strategy? Three workloads under fourteen, every run in a "
                      "process of its own."));
     put("");
     put_labelled("text", grouped(taken.files.size()) +

@@ -33,6 +33,12 @@ using pool_contenders =
                    typename pool_of_constant<reuse::ordered, check::on>::of<Bytes>,
                    typename pool_of_pmr<reuse::ordered>::of<Bytes>>;
 
+/// For the cases with a great many blocks.
+template <std::size_t Bytes>
+using many_contenders = typename pool_contenders<Bytes>::template with<
+    typename pool_of_huge_pages<reuse::lifo>::template of<Bytes>,
+    typename pool_of_huge_pages<reuse::ordered>::template of<Bytes>>;
+
 /// False for a general heap, which is there before anyone needs it.
 template <class C>
 constexpr bool is_pool = true;

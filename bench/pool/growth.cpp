@@ -14,8 +14,17 @@ namespace {
 template <class C>
 struct fresh_state {
     fresh_state(effort how, std::size_t count, std::size_t bytes)
-        : slots(how.count(count)), warm(how, bytes), timed(how)
+        : alone(how.alone), slots(how.count(count)), warm(how, bytes), timed(how)
     {
+    }
+
+    /// Once untimed, since the others left the heap in a state of their own.
+    void warm_up(bool written)
+    {
+        if (alone) // cold, or there for its memory
+            return;
+        fill(written);
+        drop();
     }
 
     void fill(bool written)
@@ -35,6 +44,7 @@ struct fresh_state {
         blocks.reset();
     }
 
+    bool alone;
     table<void*> slots;
     warm_heap warm;
     two_phases timed;
@@ -59,6 +69,7 @@ experiment fresh(effort how, bool written)
                     return [written, s = std::make_shared<fresh_state<C>>(
                                          how, fresh_count, std::size_t{16} << 20)](
                                std::span<double> out) {
+                        s->warm_up(written);
                         auto const ns = s->timed.ns_of_pass([&] { s->fill(written); },
                                                             [&] { s->drop(); });
                         out[0] = ns[0] / static_cast<double>(s->slots.size());
@@ -144,7 +155,8 @@ using growing_contenders =
                    foonathan_doubling_pool, inline_list<growth_bytes>,
                    doubling_pool<reuse::lifo>, doubling_pool<reuse::ordered>,
                    pool_of_constant<reuse::lifo>::of<growth_bytes>,
-                   pool_of_runtime<reuse::ordered>::of<growth_bytes>>;
+                   pool_of_runtime<reuse::ordered>::of<growth_bytes>,
+                   pool_of_huge_pages<reuse::ordered>::of<growth_bytes>>;
 
 /// The ns of each of many allocations: the time from one reading of the counter
 /// to the next, less what a reading takes.

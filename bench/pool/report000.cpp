@@ -107,7 +107,7 @@ round_function bulk_round(effort how, order frees)
 template <start Start>
 std::vector<entrant> bulk_entrants(effort how, order frees)
 {
-    return entrants_of(pool_contenders<block_bytes>{}, {frees, iterations},
+    return entrants_of(many_contenders<block_bytes>{}, {frees, iterations},
                        [how, frees]<class C>() { return bulk_round<C, Start>(how, frees); });
 }
 
@@ -228,7 +228,7 @@ std::vector<experiment> pool_report000(effort how)
         how, order::reverse, "reverse", "warm, freed in reverse order, then allocated again."));
     all.push_back(corrected_bulk<start::kept>(
         how, order::shuffled, "shuffled", "warm, freed in random order, then allocated again."));
-    for (std::size_t i = all.size() - 3; i < all.size(); ++i)
+    for (std::size_t i = all.size() - 4; i < all.size(); ++i)
         all[i].in_brief = false;
     all.push_back(cold_bulk(how));
     for (std::size_t const live : {1, 64, 4096, 1 << 20})

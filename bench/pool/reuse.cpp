@@ -82,7 +82,7 @@ experiment live(effort how, std::size_t count)
                     "that cost a block? ns_per_op = ns_per_alloc + ns_per_free",
             .figures = {{name}, {name, "ns_per_alloc"}, {name, "ns_per_free"}},
             .entrants = entrants_of(
-                pool_contenders<block_bytes>{}, {order::shuffled, count},
+                many_contenders<block_bytes>{}, {order::shuffled, count},
                 [how, count]<class C>() { return all_shuffled<C>(how, count); }),
             .weight = count >= 100'000 ? 6.0 : 1.0};
 }
@@ -141,7 +141,7 @@ experiment burst_of(effort how, std::size_t live)
                     "a list? ns a pair",
             .figures = figures,
             .entrants = entrants_of(
-                pool_contenders<block_bytes>{}, {order::shuffled, live},
+                many_contenders<block_bytes>{}, {order::shuffled, live},
                 [how, live, sizes]<class C>() -> round_function {
                     return [b = burster<C>(how, how.count(live), sizes)](
                                std::span<double> out) mutable { b.round(out); };

@@ -17,7 +17,6 @@ int main()
         assert(orders.block_bytes() == sizeof(order));
     }
     {
-        // The size is part of the type: a little faster, as it folds into the code.
         mallard::pool<mallard::default_heap, mallard::pool_options{.block = sizeof(order)}> orders;
         orders.deallocate(orders.allocate());
     }

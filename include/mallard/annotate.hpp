@@ -22,13 +22,20 @@ extern "C" void __asan_poison_memory_region(void const volatile*, std::size_t);
 extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t);
 
 namespace mallard::asan {
+// GCC takes a pointer to const for a read, and would warn of a caller's buffer
+// that nobody has written yet: so it does not learn which buffer that is.
+inline const void* of_unknown_bytes(const void* p) noexcept
+{
+    asm("" : "+r"(p));
+    return p;
+}
 inline void poison(const void* p, std::size_t bytes) noexcept
 {
-    __asan_poison_memory_region(p, bytes);
+    __asan_poison_memory_region(of_unknown_bytes(p), bytes);
 }
 inline void unpoison(const void* p, std::size_t bytes) noexcept
 {
-    __asan_unpoison_memory_region(p, bytes);
+    __asan_unpoison_memory_region(of_unknown_bytes(p), bytes);
 }
 } // namespace mallard::asan
 #else

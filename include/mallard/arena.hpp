@@ -3,6 +3,7 @@
 
 #include <mallard/annotate.hpp>
 #include <mallard/arena_chunks.hpp>
+#include <mallard/draft.hpp>
 #include <mallard/finalizers.hpp>
 #include <mallard/options.hpp>
 #include <mallard/scope.hpp>
@@ -46,6 +47,7 @@ class arena {
         std::byte* cursor;
         std::byte* end;
         finalizers::position owned;
+        std::size_t number; // under check::on, else 0
     };
 
 public:
@@ -74,8 +76,8 @@ public:
         requires std::move_constructible<Source>
         : source_(std::move(other.source_)), cursor_(std::exchange(other.cursor_, nullptr)),
           end_(std::exchange(other.end_, nullptr)), chunks_(std::move(other.chunks_)),
-          owned_(std::exchange(other.owned_, {})), initial_(std::exchange(other.initial_, {})),
-          growth_(std::exchange(other.growth_, {}))
+          owned_(std::exchange(other.owned_, {})), marks_(std::exchange(other.marks_, {})),
+          initial_(std::exchange(other.initial_, {})), growth_(std::exchange(other.growth_, {}))
     {
     }
     arena& operator=(arena&& other) noexcept
@@ -136,9 +138,9 @@ public:
     T* try_make(Args&&... args)
     {
         void* const block = try_allocate(layout_of<T>());
-        return block == nullptr ? nullptr
-                                : construct<T>(draft(*this, layout_of<T>(), block),
-                                               std::forward<Args>(args)...);
+        return block == nullptr
+                   ? nullptr
+                   : construct<T>(draft(*this, layout_of<T>(), block), std::forward<Args>(args)...);
     }
 
     /// Makes an object whose destructor runs at the next `reset`, `release` or
@@ -185,15 +187,16 @@ public:
 
     [[nodiscard]] mark_type mark() const noexcept
     {
-        return {chunks_.used(), cursor_, end_, owned_.newest()};
+        return {chunks_.used(), cursor_, end_, owned_.newest(), marks_.next()};
     }
 
-    /// Frees all that came after `to`, keeping the memory; O(chunks since).
+    /// Frees all that came after `to`, keeping the memory; O(chunks since). What
+    /// an older block gained in place since then came after, too.
     /// `check::on` stops at a mark that an older rewind has passed.
     void rewind(mark_type to) noexcept
     {
-        if constexpr (watched)
-            verify(to);
+        if (marks_.is_stale(to.number) || (watched && !chunks_.is_used(to.used)))
+            fatal_stale_mark();
         owned_.run_until(to.owned);
         for (arena_chunk* c = chunks_.used(); c != to.used; c = c->next)
             poison_all(c); // no loop is left of it without a sanitizer
@@ -201,6 +204,7 @@ public:
         cursor_ = to.cursor;
         end_ = to.end;
         poison<watched>(cursor_, room(cursor_, end_));
+        marks_.rewound_to(to.number);
     }
 
     /// Frees everything and keeps all memory; O(1) but for owned objects.
@@ -309,7 +313,8 @@ private:
         // Adding a small constant cannot wrap, as no chunk reaches into the last
         // page of the address space; it saves an instruction over subtracting.
         if (__builtin_constant_p(bytes <= page_bytes) && bytes <= page_bytes)
-            return p + bytes <= end_;
+            return reinterpret_cast<std::uintptr_t>(p) + bytes <=
+                   reinterpret_cast<std::uintptr_t>(end_); // p may be null
         return p <= end_ && bytes <= room(p, end_);
     }
 
@@ -361,45 +366,18 @@ private:
         cursor_ = initial_.data();
         end_ = initial_.data() + initial_.size();
         poison<watched>(initial_.data(), initial_.size());
+        marks_.rewound_to(0);
     }
 
     static void poison_all(arena_chunk* c) noexcept { poison<watched>(c->begin(), c->bytes()); }
 
-    /// A block that is given back unless it is kept: what is to stand in it, or
-    /// to follow it, may throw.
-    class draft {
-    public:
-        draft(arena& from, layout l) : draft(from, l, from.allocate(l)) {}
-        draft(arena& from, layout l, void* block) noexcept : from_(from), layout_(l), block_(block) {}
-        draft(const draft&) = delete;
-        draft& operator=(const draft&) = delete;
-        ~draft()
-        {
-            if (block_ != nullptr)
-                from_.deallocate(block_, layout_);
-        }
-
-        void* get() const noexcept { return block_; }
-        void* keep() noexcept { return std::exchange(block_, nullptr); }
-
-    private:
-        arena& from_;
-        layout layout_;
-        void* block_;
-    };
-
     template <class T, class... Args>
-    static T* construct(draft block, Args&&... args)
+    static T* construct(draft<arena> block, Args&&... args)
     {
-        T* const object = ::new (block.get()) T(std::forward<Args>(args)...);
+        T* const object =
+            std::construct_at(static_cast<T*>(block.get()), std::forward<Args>(args)...);
         block.keep();
         return object;
-    }
-
-    void verify(mark_type const& to) const noexcept
-    {
-        if (!chunks_.is_used(to.used) || (to.end == end_ && to.cursor > cursor_))
-            fatal_stale_mark();
     }
 
     // Between any two calls cursor..end is free, at the end of the initial
@@ -410,6 +388,7 @@ private:
     std::byte* end_ = nullptr;
     arena_chunks chunks_;
     finalizers owned_;
+    [[no_unique_address]] mutable mark_numbers<watched> marks_;
     std::span<std::byte> initial_;
     growth_state<Options.grow> growth_;
 };

@@ -103,4 +103,35 @@ private:
     arena_chunk* idle_ = nullptr;
 };
 
+/// Tells marks from those that the last rewind has passed, by their numbers.
+template <bool Watched>
+class mark_numbers {
+public:
+    std::size_t next() noexcept { return ++last_; }
+
+    constexpr void rewound_to(std::size_t number) noexcept
+    {
+        valid_ = number;
+        passed_ = last_;
+    }
+    bool is_stale(std::size_t number) const noexcept
+    {
+        return valid_ < number && number <= passed_;
+    }
+
+private:
+    std::size_t last_ = 0;
+    std::size_t valid_ = 0;
+    std::size_t passed_ = 0;
+};
+
+/// Without checks there are none.
+template <>
+class mark_numbers<false> {
+public:
+    static constexpr std::size_t next() noexcept { return 0; }
+    static constexpr void rewound_to(std::size_t) noexcept {}
+    static constexpr bool is_stale(std::size_t) noexcept { return false; }
+};
+
 } // namespace mallard

@@ -58,8 +58,8 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 ///
 /// `align` is a power of two: the constructor stops the process at anything
 /// else, so no allocator has to look. With a constant it costs nothing, else
-/// three instructions. `bytes` may be anything: 0 is a block of its own, and an
-/// absurd size is refused as out of memory.
+/// a few instructions and a branch never taken. `bytes` may be anything: 0 is a block of its own,
+/// and an absurd size is refused as out of memory.
 class layout {
 public:
     std::size_t bytes;

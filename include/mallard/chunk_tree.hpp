@@ -80,9 +80,11 @@ public:
 private:
     static std::uintptr_t priority(const Node* node) noexcept
     {
-        // The golden ratio in 64 bits: neighbours land far apart.
-        std::uintptr_t const mixed = reinterpret_cast<std::uintptr_t>(node) * 0x9e3779b97f4a7c15u;
-        return mixed ^ (mixed >> 32);
+        // The golden ratio in 64 bits, twice: one product alone is in order for
+        // nodes that stand a Fibonacci number apart, and the tree would be a list.
+        constexpr std::uintptr_t golden = 0x9e3779b97f4a7c15u;
+        std::uintptr_t const mixed = reinterpret_cast<std::uintptr_t>(node) * golden;
+        return (mixed ^ (mixed >> 32)) * golden;
     }
 
     template <class F>

@@ -22,6 +22,8 @@ public:
         return *this;
     }
 
+    /// Needs no memory of its own, unlike a magazine.
+    static constexpr bool has_memory() noexcept { return true; }
     bool empty() const noexcept { return head_ == nullptr; }
 
     /// Not when empty.

@@ -27,6 +27,7 @@ public:
         return *this;
     }
 
+    bool has_memory() const noexcept { return low_ != nullptr; }
     bool empty() const noexcept { return top_ == low_; }
     bool full() const noexcept { return top_ == high_; }
 

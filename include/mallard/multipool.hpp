@@ -16,32 +16,31 @@ namespace mallard {
 ///     mallard::multipool<mallard::arena<>> memory;   // Lakos's Multipool<Monotonic>
 ///
 /// A block is at most 7 bytes, or from 128 up at most 12.5 %, larger than asked
-/// for (see `size_class`). What is above `largest()`, or aligned above its size
-/// class, comes from the source and goes back to it alone. A class takes
+/// for (see `size_class`). What is above `largest()`, or aligned to more than a
+/// cache line, comes from the source and goes back to it alone. A class takes
 /// nothing before its first block, then 1 KiB, doubling to 64 KiB.
 ///
 /// `deallocate` needs the layout that was asked for. `allocate` throws
 /// `std::bad_alloc`, or what the source throws; `try_allocate` gives null. A
-/// failed call has changed nothing. `.pools` are options for every pool, such
-/// as `.checks` and `.order`. One thread at a time.
+/// failed call has changed nothing. One thread at a time.
 ///
 /// `release` is one call to the source where that can take back everything by
 /// itself, as an arena that is owned does.
 template <source Source = default_heap, multipool_options Options = multipool_options{}>
 class multipool {
-    static_assert(Options.pools.block == 0 && Options.pools.align == 0,
-                  "size classes decide block and alignment");
     static constexpr std::size_t class_count = size_class::of(Options.largest) + 1;
-    using core = pool_core<Options.pools>;
+    using core = pool_core<Options.of_each_pool()>;
+    // Beyond it, rare requests would have every chunk of their class aligned as much.
+    static constexpr std::size_t align_max = cache_line_bytes;
 
 public:
     constexpr multipool() noexcept
         requires std::default_initializable<Source>
-        : multipool(Source())
+        : pools_(make_pools(std::make_index_sequence<class_count>()))
     {
     }
     constexpr explicit multipool(Source from) noexcept
-        : multipool(std::move(from), std::make_index_sequence<class_count>())
+        : source_(std::move(from)), pools_(make_pools(std::make_index_sequence<class_count>()))
     {
     }
 
@@ -134,17 +133,16 @@ public:
 
 private:
     template <std::size_t... Index>
-    constexpr multipool(Source from, std::index_sequence<Index...>) noexcept
-        : source_(std::move(from)),
-          pools_{core({size_class::bytes(Index), size_class::align(Index)})...}
+    static constexpr std::array<core, class_count>
+    make_pools(std::index_sequence<Index...>) noexcept
     {
+        return {core({size_class::bytes(Index), std::min(size_class::align(Index), align_max)})...};
     }
 
     static constexpr bool is_large(layout l) noexcept
     {
-        // Where `largest()` is a power of two, the last term follows from the others.
-        return l.bytes > largest() || l.align > largest() ||
-               (!is_power_of_two(largest()) && align_up(l.bytes, l.align) > largest());
+        // An absurd size rounds up to 0, and is large too.
+        return size_class::rounded(l) - 1 >= largest() || l.align > align_max;
     }
 
     template <bool Throws>
@@ -155,7 +153,7 @@ private:
         return pools_[size_class::of(l)].template allocate<Throws>(source_);
     }
 
-    [[no_unique_address]] Source source_;
+    [[no_unique_address]] Source source_{};
     std::array<core, class_count> pools_;
     large_blocks large_;
 };

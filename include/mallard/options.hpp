@@ -50,7 +50,23 @@ struct pool_options {
 
 struct multipool_options {
     std::size_t largest = 4096; ///< the largest block that is pooled, inclusive
-    pool_options pools{.grow = {.first = 1024, .max = std::size_t{1} << 16}, .order = reuse::lifo};
+    /// The rest is as in `pool_options`, for each of the pools.
+    std::size_t chunk = std::size_t{1} << 16;
+    growth grow{.first = 1024, .max = std::size_t{1} << 16};
+    sync threads = sync::none;
+    reuse order = reuse::lifo;
+    std::size_t cached_bytes = std::size_t{1} << 18;
+    check checks = check::off;
+
+    constexpr pool_options of_each_pool() const noexcept
+    {
+        return {.chunk = chunk,
+                .grow = grow,
+                .threads = threads,
+                .order = order,
+                .cached_bytes = cached_bytes,
+                .checks = checks};
+    }
 };
 
 /// What an allocator holds, derived from its cursors and lists when asked.
@@ -61,6 +77,8 @@ struct statistics {
     std::size_t bytes_taken = 0; ///< from the source: live, idle and bookkeeping
     std::size_t chunks = 0;
     std::size_t growths = 0; ///< times memory came from the source, ever
+
+    friend bool operator==(const statistics&, const statistics&) = default;
 };
 
 } // namespace mallard

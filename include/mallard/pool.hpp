@@ -19,7 +19,7 @@ namespace mallard {
 /// touched. Recycled blocks come first, then carved ones, then growth. A block
 /// is `block_bytes()` long, the bytes asked for rounded up to a multiple of the
 /// alignment, and has no header. Memory beside the blocks: 1/8 byte a block,
-/// 88 a chunk, and for `reuse::ordered` 8 for each recently freed block.
+/// 96 a chunk, and for `reuse::ordered` 8 for each recently freed block.
 ///
 /// `reuse::ordered` (the default) and `reuse::lifo` differ when frees scatter:
 /// see `reuse`. Chunks stay until `trim`, `release` or the end of the pool.
@@ -51,7 +51,13 @@ public:
     }
 
     /// An `align` of 0 is the natural one, to 16.
-    constexpr explicit pool(std::size_t block_bytes, std::size_t align = 0, Source from = Source(),
+    constexpr explicit pool(std::size_t block_bytes, std::size_t align = 0,
+                            growth_function custom = nullptr) noexcept
+        requires(Options.block == 0) && std::default_initializable<Source>
+        : core_(slot_shape::of(block_bytes, align, Options.order), custom)
+    {
+    }
+    constexpr explicit pool(std::size_t block_bytes, std::size_t align, Source from,
                             growth_function custom = nullptr) noexcept
         requires(Options.block == 0)
         : source_(std::move(from)), core_(slot_shape::of(block_bytes, align, Options.order), custom)
@@ -180,5 +186,22 @@ private:
     pool_core<Options> core_;
     large_blocks large_;
 };
+
+/// `Count` blocks of `Block` bytes inside the object itself, and never more: no
+/// heap at all, ready at compile time as a static.
+///
+///     constinit mallard::fixed_pool<48, 100> timers;
+template <std::size_t Block, std::size_t Count, reuse Order = reuse::lifo,
+          check Checks = check::off>
+using fixed_pool = pool<
+    buffer<pool<null, pool_options{.block = Block, .order = Order, .checks = Checks}>::bytes_for(
+        Count)>,
+    pool_options{
+        .block = Block,
+        .grow = growth::none(
+            pool<null, pool_options{.block = Block, .order = Order, .checks = Checks}>::bytes_for(
+                Count)),
+        .order = Order,
+        .checks = Checks}>;
 
 } // namespace mallard

@@ -173,14 +173,14 @@ private:
         poison<watched>(block, shape().bytes);
     }
 
-    MALLARD_COLD void set_live(void* block) noexcept
+    [[gnu::noinline]] void set_live(void* block) noexcept
     {
         pool_chunk* const c = store_.find(block);
         std::size_t const slot = store_.slot_of(c, block);
         c->live_bits()[slot / c->word_bits] |= c->bit(slot);
     }
 
-    MALLARD_COLD void clear_live(void* block) noexcept
+    [[gnu::noinline]] void clear_live(void* block) noexcept
     {
         pool_chunk* const c = store_.find(block);
         if (c == nullptr)
@@ -200,14 +200,26 @@ private:
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source) noexcept(!Throws)
     {
+        struct undo {
+            pool_core& self;
+            Source& source;
+            bool had_memory;
+            std::size_t count = 0;
+            ~undo()
+            {
+                if (count == 0 && !had_memory)
+                    self.drop_front(source);
+            }
+        } done{*this, source, front_.has_memory()};
+
         void* few[entries_first];
         std::span<void*> const room = refill_room(source, few);
         refilled_ = refilled_ || store_.has_recycled();
-        std::size_t const count = store_.template supply<Throws>(source, room);
-        if (count == 0)
+        done.count = store_.template supply<Throws>(source, room);
+        if (done.count == 0)
             return nullptr;
-        front_.load(room.first(count - 1));
-        return hand_out(room[count - 1]);
+        front_.load(room.first(done.count - 1));
+        return hand_out(room[done.count - 1]);
     }
 
     /// Half of the array, so that a few frees after it do not overflow; or as
@@ -217,7 +229,7 @@ private:
                                  std::span<void*, entries_first> few) noexcept
     {
         if constexpr (ordered) {
-            if (front_.capacity() == 0)
+            if (!front_.has_memory())
                 enlarge(source, std::min(entries_first, entries_limit()));
             if (front_.capacity() > 1)
                 return {front_.array(), front_.capacity() / 2};

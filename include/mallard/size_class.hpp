@@ -29,9 +29,11 @@ struct size_class {
 
     /// The class for a layout. A size that is a multiple of the alignment falls
     /// into a class that is, too.
-    static constexpr std::size_t of(layout l) noexcept
+    static constexpr std::size_t of(layout l) noexcept { return look_up(rounded(l)); }
+
+    static constexpr std::size_t rounded(layout l) noexcept
     {
-        return look_up(align_up(l.bytes + (l.bytes == 0), l.align));
+        return align_up(l.bytes + (l.bytes == 0), l.align);
     }
 
     /// The same as `of`, by a table for the sizes that most blocks have.

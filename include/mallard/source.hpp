@@ -193,7 +193,8 @@ public:
 
     void give(std::span<std::byte> bytes, chunk c) noexcept
     {
-        auto const offset = static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes.data());
+        auto const offset =
+            static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes.data());
         chunks_ -= 1;
         if (chunks_ == 0)
             used_ = 0;

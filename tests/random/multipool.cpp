@@ -15,23 +15,23 @@ TYPED_TEST(random_multipool, agrees_with_a_model)
 {
     using source = ref<failing_source>;
     using multipool = typename TypeParam::template multipool<source>;
-    run_programs(4, [](auto& from, auto&) { return multipool(source(from)); });
+    run_programs(3, [](auto& from, auto&) { return multipool(source(from)); });
 }
 
 TYPED_TEST(random_multipool, agrees_with_a_model_on_an_arena)
 {
     using arena = mallard::arena<ref<failing_source>>;
     using multipool = typename TypeParam::template multipool<arena>;
-    run_programs(4, [](auto& from, auto&) { return multipool(arena(from)); });
+    run_programs(3, [](auto& from, auto&) { return multipool(arena(from)); });
 }
 
 TYPED_TEST(random_multipool, agrees_with_a_model_whatever_its_largest_class)
 {
     using source = ref<failing_source>;
     using multipool = typename TypeParam::template multipool<source, 1000>;
-    run_programs(4, [](auto& from, auto&) { return multipool(source(from)); });
+    run_programs(3, [](auto& from, auto&) { return multipool(source(from)); });
     using small = typename TypeParam::template multipool<source, 88>;
-    run_programs(4, [](auto& from, auto&) { return small(source(from)); });
+    run_programs(3, [](auto& from, auto&) { return small(source(from)); });
 }
 
 } // namespace

@@ -27,27 +27,27 @@ TYPED_TEST_SUITE(random_pool, kinds, kind_names);
 
 TYPED_TEST(random_pool, agrees_with_a_model_as_it_grows_by_default)
 {
-    run_pools<TypeParam, {}>();
+    run_pools<TypeParam, pool_options{}>();
 }
 
 TYPED_TEST(random_pool, agrees_with_a_model_in_small_chunks_with_a_small_array)
 {
-    run_pools<TypeParam, {.chunk = 1024, .grow = growth::fixed(1), .cached_bytes = 256}>();
+    run_pools<TypeParam, pool_options{.chunk = 1024, .grow = growth::fixed(1), .cached_bytes = 256}>();
 }
 
 TYPED_TEST(random_pool, agrees_with_a_model_in_steps_of_many_chunks)
 {
-    run_pools<TypeParam, {.chunk = 4096, .grow = growth::linear(8192, 12000)}>();
+    run_pools<TypeParam, pool_options{.chunk = 4096, .grow = growth::linear(8192, 12000)}>();
 }
 
 TYPED_TEST(random_pool, agrees_with_a_model_up_to_a_limit)
 {
-    run_pools<TypeParam, {.chunk = 4096, .grow = {.first = 5000, .num = 3, .limit = 100000}}>();
+    run_pools<TypeParam, pool_options{.chunk = 4096, .grow = {.first = 5000, .num = 3, .limit = 100000}}>();
 }
 
 TYPED_TEST(random_pool, agrees_with_a_model_on_a_single_chunk)
 {
-    run_pools<TypeParam, {.grow = growth::none(50000)}>();
+    run_pools<TypeParam, pool_options{.grow = growth::none(50000)}>();
 }
 
 } // namespace

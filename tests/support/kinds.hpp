@@ -12,7 +12,8 @@ namespace mallard::testing {
 
 /// An order and whether it is checked. The rest of the options is the test's:
 ///
-///     typename TypeParam::template pool<{.grow = growth::none(4096)}> blocks(48, 0, heap);
+///     typename TypeParam::template pool<pool_options{.grow = growth::none(4096)}> blocks(48, 0,
+///     heap);
 template <reuse Order, check Checks>
 struct kind {
     static constexpr reuse order = Order;
@@ -29,8 +30,9 @@ struct kind {
     using pool = mallard::pool<S, of(O)>;
 
     template <source S = ref<failing_source>, std::size_t Largest = 4096>
-    using multipool = mallard::multipool<
-        S, multipool_options{.largest = Largest, .pools = of(multipool_options{}.pools)}>;
+    using multipool =
+        mallard::multipool<S,
+                           multipool_options{.largest = Largest, .order = Order, .checks = Checks}>;
 };
 
 using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, check::on>,

@@ -36,12 +36,16 @@ private:
     {
         failures_before_ = source_.failures();
         switch (choose_(32)) {
-        default: return allocate();
+        default:
+            return allocate();
         case 10:
         case 11:
-        case 12: return growing_ ? allocate_many() : deallocate_many();
-        case 13: return growing_ ? deallocate_many() : allocate_many();
-        case 14: return void(growing_ = choose_(8) != 0 && blocks_.count() < blocks_max);
+        case 12:
+            return growing_ ? allocate_many() : deallocate_many();
+        case 13:
+            return growing_ ? deallocate_many() : allocate_many();
+        case 14:
+            return void(growing_ = choose_(8) != 0 && blocks_.count() < blocks_max);
         case 15:
         case 16:
         case 17:
@@ -50,14 +54,21 @@ private:
         case 20:
         case 21:
         case 22:
-        case 23: return deallocate();
+        case 23:
+            return deallocate();
         case 24:
-        case 25: return classify();
-        case 26: return choose_(8) == 0 ? fail_now_and_then() : source_.fail_never();
-        case 27: return choose_(16) == 0 ? verify() : verify_totals();
-        case 28: return choose_(16) == 0 ? subject_.trim(choose_(1 << choose_(20))) : void();
-        case 29: return choose_(32) == 0 ? forget_all() : void();
-        case 30: return choose_(16) == 0 ? move() : void();
+        case 25:
+            return classify();
+        case 26:
+            return choose_(8) == 0 ? fail_now_and_then() : source_.fail_never();
+        case 27:
+            return choose_(16) == 0 ? verify() : verify_totals();
+        case 28:
+            return choose_(16) == 0 ? subject_.trim(choose_(1 << choose_(20))) : void();
+        case 29:
+            return choose_(32) == 0 ? forget_all() : void();
+        case 30:
+            return choose_(16) == 0 ? move() : void();
         }
     }
 
@@ -67,10 +78,14 @@ private:
         constexpr std::size_t ends[] = {2, 65, 65, 257, 257, 1025, 4097, 20000};
         std::size_t const align = std::size_t{1} << (choose_(8) == 0 ? choose_(14) : choose_(5));
         switch (choose_(512)) {
-        case 0: return {bytes_max + 2 - choose_(8192), align};
-        case 1: return {std::numeric_limits<std::size_t>::max() - choose_(8192), align};
-        case 2: return {choose_(100), std::size_t{1} << 21};
-        default: return {choose_(ends[choose_(std::size(ends))]), align};
+        case 0:
+            return {bytes_max + 2 - choose_(8192), align};
+        case 1:
+            return {std::numeric_limits<std::size_t>::max() - choose_(8192), align};
+        case 2:
+            return {choose_(100), std::size_t{1} << 21};
+        default:
+            return {choose_(ends[choose_(std::size(ends))]), align};
         }
     }
     bool either() { return choose_(2) == 0; }
@@ -90,7 +105,8 @@ private:
         std::vector<void*> blocks(many());
         layout const l = subject_.single().value_or(some_layout());
         if (!subject_.single())
-            std::generate(blocks.begin(), blocks.end(), [&] { return subject_.allocate(l, either()); });
+            std::generate(blocks.begin(), blocks.end(),
+                          [&] { return subject_.allocate(l, either()); });
         else if (!subject_.allocate_batch(blocks, either()))
             return expect(nullptr, l);
         for (void* const block : blocks)
@@ -165,9 +181,12 @@ private:
     void fail_now_and_then()
     {
         switch (choose_(3)) {
-        case 0: return source_.fail_every(1 + choose_(4));
-        case 1: return source_.fail_at(1 + choose_(4));
-        case 2: return source_.fail_above(std::size_t{1} << choose_(20));
+        case 0:
+            return source_.fail_every(1 + choose_(4));
+        case 1:
+            return source_.fail_at(1 + choose_(4));
+        case 2:
+            return source_.fail_above(std::size_t{1} << choose_(20));
         }
     }
 

@@ -18,8 +18,9 @@ inline void require(bool holds, const char* promise,
 {
     if (holds)
         return;
-    std::fprintf(stderr, "%s:%u: broken: %s\n%s%s", at.file_name(), static_cast<unsigned>(at.line()),
-                 promise, doing.c_str(), doing.empty() ? "" : "\n");
+    std::fprintf(stderr, "%s:%u: broken: %s\n%s%s", at.file_name(),
+                 static_cast<unsigned>(at.line()), promise, doing.c_str(),
+                 doing.empty() ? "" : "\n");
     std::abort();
 }
 

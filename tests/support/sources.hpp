@@ -34,9 +34,9 @@ public:
         std::byte* const base = static_cast<std::byte*>(
             ::operator new(l.align + l.bytes + canary_bytes, std::align_val_t{2 * l.align}));
         std::byte* const data = base + l.align;
-        std::memset(base, canary, l.align + l.bytes + canary_bytes);
+        std::memset(data - before(l.align), canary, before(l.align) + l.bytes + canary_bytes);
         std::memset(data, static_cast<int>(fresh), l.bytes);
-        asan::poison(base, l.align);
+        asan::poison(data - before(l.align), before(l.align));
         asan::poison(data + l.bytes, canary_bytes);
         chunk const taken{data, l.bytes, l.align};
         live_.emplace(data, taken);
@@ -56,9 +56,10 @@ public:
         gives_ += 1;
 
         auto* const data = static_cast<std::byte*>(c.data);
-        asan::unpoison(data - c.align, c.align);
+        std::size_t const front = before(c.align);
+        asan::unpoison(data - front, front);
         asan::unpoison(data + c.bytes, canary_bytes);
-        require(is_intact(data - c.align, c.align), "nothing is written in front of a chunk");
+        require(is_intact(data - front, front), "nothing is written in front of a chunk");
         require(is_intact(data + c.bytes, canary_bytes), "nothing is written behind a chunk");
         std::memset(data, canary, c.bytes); // which AddressSanitizer has to permit
         ::operator delete(data - c.align, std::align_val_t{2 * c.align});
@@ -100,6 +101,8 @@ private:
     static constexpr std::size_t absurd = std::size_t{1} << 32;
     static constexpr std::size_t canary_bytes = 16;
     static constexpr int canary = 0x5e;
+
+    static std::size_t before(std::size_t align) { return std::min(align, canary_bytes); }
 
     static bool is_intact(const std::byte* from, std::size_t bytes)
     {
@@ -177,7 +180,10 @@ private:
     {
         source.give({p, bytes, align});
     }
-    bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+    bool do_is_equal(const memory_resource& other) const noexcept override
+    {
+        return this == &other;
+    }
 };
 
 } // namespace mallard::testing

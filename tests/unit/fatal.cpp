@@ -10,14 +10,16 @@ using mallard::fatal_message;
 
 TEST(fatal_message, writes_numbers_in_full)
 {
-    EXPECT_DEATH((fatal_message() << std::size_t{0} << "," << std::size_t{10} << "," << SIZE_MAX).stop(),
-                 "^0,10,18446744073709551615$");
+    EXPECT_DEATH(
+        (fatal_message() << std::size_t{0} << "," << std::size_t{10} << "," << SIZE_MAX).stop(),
+        "^0,10,18446744073709551615$");
 }
 
 TEST(fatal_message, writes_addresses_as_printf_does)
 {
-    EXPECT_DEATH((fatal_message() << reinterpret_cast<void*>(std::uintptr_t{0x7f31c0a04180})).stop(),
-                 "^0x7f31c0a04180$");
+    EXPECT_DEATH(
+        (fatal_message() << reinterpret_cast<void*>(std::uintptr_t{0x7f31c0a04180})).stop(),
+        "^0x7f31c0a04180$");
     EXPECT_DEATH((fatal_message() << reinterpret_cast<void*>(~std::uintptr_t{0})).stop(),
                  "^0xffffffffffffffff$");
     EXPECT_DEATH((fatal_message() << static_cast<void*>(nullptr)).stop(), "^0x0$");
@@ -43,10 +45,12 @@ TEST(fatal, messages_have_three_lines)
 {
     int here = 0;
     EXPECT_DEATH(mallard::fatal_alignment(12),
-                 std::string("^mallard: alignment 12 is not a power of two\n  [^\n]+") + third_line);
-    EXPECT_DEATH(mallard::fatal_double_free(&here, 64),
-                 std::string("^mallard: double free of 0x[0-9a-f]+ in a pool\n  [^\n]*64 bytes[^\n]+") +
+                 std::string("^mallard: alignment 12 is not a power of two\n  [^\n]+") +
                      third_line);
+    EXPECT_DEATH(
+        mallard::fatal_double_free(&here, 64),
+        std::string("^mallard: double free of 0x[0-9a-f]+ in a pool\n  [^\n]*64 bytes[^\n]+") +
+            third_line);
     EXPECT_DEATH(mallard::fatal_interior_free(&here, &here, 48),
                  std::string("^mallard: free of 0x[0-9a-f]+, which is inside a block of a pool\n"
                              "  [^\n]*48 bytes[^\n]+") +

@@ -19,8 +19,6 @@ using mallard::buffer;
 using mallard::bytes_max;
 using mallard::chunk;
 using mallard::default_heap;
-using mallard::growth;
-using mallard::growth_state;
 using mallard::layout;
 using mallard::null;
 using mallard::pmr_source;
@@ -33,7 +31,8 @@ static_assert(mallard::source<mallard::arena<>> && mallard::source<mallard::pool
 static_assert(!mallard::source<int> && !mallard::source<std::pmr::memory_resource>);
 static_assert(std::is_empty_v<default_heap> && std::is_empty_v<null>);
 static_assert(sizeof(ref<null>) == sizeof(void*));
-static_assert(!std::is_copy_constructible_v<buffer<64>> && !std::is_move_constructible_v<buffer<64>>);
+static_assert(!std::is_copy_constructible_v<buffer<64>> &&
+              !std::is_move_constructible_v<buffer<64>>);
 static_assert(!std::is_copy_constructible_v<borrowed>);
 
 constinit buffer<64> needs_no_code_to_start;
@@ -86,8 +85,9 @@ TYPED_TEST(any_source, gives_chunks_as_asked_that_do_not_overlap)
 
 TYPED_TEST(any_source, refuses_what_no_source_can_give_and_still_serves)
 {
-    for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX - 63, bytes_max + 1, bytes_max, bytes_max - 4096})
-        for (std::size_t const align : {1, 16, 64, 4096})
+    for (std::size_t const bytes :
+         {SIZE_MAX, SIZE_MAX - 63, bytes_max + 1, bytes_max, bytes_max - 4096})
+        for (std::size_t const align : {1u, 16u, 64u, 4096u})
             EXPECT_EQ(this->source.try_take({bytes, align}).data, nullptr) << bytes << ' ' << align;
     EXPECT_EQ(this->source.try_take({1, std::size_t{1} << 46}).data, nullptr);
     chunk const c = this->source.try_take({100, 8});
@@ -241,47 +241,6 @@ TEST(source, may_be_another_allocator)
     EXPECT_EQ(first.bytes, 10u);
     source.give(first);
     EXPECT_EQ(source.take({10, 1}).data, first.data) << "an arena takes its last block back";
-}
-
-template <growth Growth>
-chunk step(failing_source& from, layout least, std::size_t unit = 1)
-{
-    growth_state<Growth> state;
-    return mallard::take_step<false>(from, state, least, unit);
-}
-
-TEST(take_step, halves_what_is_refused_down_to_the_request)
-{
-    failing_source source;
-    source.fail_above(900);
-    chunk const c = step<growth{}>(source, {800, 8});
-    EXPECT_EQ(c.bytes, 800u);
-    std::vector<std::size_t> asked;
-    for (layout const l : source.asked())
-        asked.push_back(l.bytes);
-    EXPECT_EQ(asked, (std::vector<std::size_t>{4096, 2048, 1024, 800}));
-    source.give(c);
-}
-
-TEST(take_step, asks_once_for_a_request_above_the_step)
-{
-    failing_source source;
-    source.fail_from(1);
-    EXPECT_EQ(step<growth{}>(source, {10'000, 8}).data, nullptr);
-    EXPECT_EQ(source.calls(), 1u);
-    EXPECT_EQ((step<growth{.limit = 100}>(source, {101, 8}).data), nullptr);
-    EXPECT_EQ(source.calls(), 1u) << "the limit refuses without asking";
-}
-
-TEST(take_step, keeps_to_multiples_of_the_unit)
-{
-    failing_source source;
-    source.fail_above(3000);
-    chunk const c = step<growth{.first = 10'500}>(source, {512, 8}, 512);
-    EXPECT_EQ(c.bytes, 2560u);
-    for (layout const l : source.asked())
-        EXPECT_EQ(l.bytes % 512, 0u);
-    source.give(c);
 }
 
 TEST(refuse_absurd, hands_an_unlikely_chunk_back)

@@ -167,6 +167,15 @@ TEST(demo_advice, prefers_less_memory_among_equals)
     EXPECT_EQ(chosen(s), "AS8");
 }
 
+TEST(demo_advice, says_what_low_utilisation_does_to_an_arena)
+{
+    series s = level();
+    set(s, 5, 1.4, 40);
+    EXPECT_EQ(chosen(s), "AS1");
+    EXPECT_TRUE(reason(s, "take").starts_with("AS1: no gain detected, and 1 slower"));
+    EXPECT_TRUE(has(reason(s, "slower"), "at U 0.80, 20 % of what an arena holds is dead"));
+}
+
 TEST(demo_advice, is_given_for_what_there_is_after_an_interrupt)
 {
     series s = level();

@@ -1,0 +1,185 @@
+#include "../support/sources.hpp"
+
+#include <mallard/growth.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+
+/// The steps a growth makes for small requests, until it refuses.
+template <growth G>
+std::vector<std::size_t> steps(std::size_t count, growth_function custom = nullptr)
+{
+    growth_state<G> state(custom);
+    std::vector<std::size_t> made;
+    while (made.size() < count) {
+        std::size_t const step = state.step(8);
+        made.push_back(step);
+        if (step == 0)
+            break;
+        state.took(step);
+    }
+    return made;
+}
+using list = std::vector<std::size_t>;
+
+TEST(growth, doubles_from_4_kib_to_1_mib_by_default)
+{
+    EXPECT_EQ(steps<growth{}>(10), (list{4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288,
+                                         1048576, 1048576}));
+}
+
+TEST(growth, of_none_is_one_step)
+{
+    EXPECT_EQ(steps<growth::none(1000)>(5), (list{1000, 0}));
+    EXPECT_TRUE(growth::none(1000).is_single());
+    EXPECT_TRUE((growth{.first = 10, .limit = 5}.is_single()));
+    EXPECT_FALSE(growth{}.is_single());
+    EXPECT_FALSE(growth::fixed(1000).is_single());
+}
+
+TEST(growth, of_a_fixed_step_is_that_step_for_ever)
+{
+    EXPECT_EQ(steps<growth::fixed(1000)>(4), (list{1000, 1000, 1000, 1000}));
+}
+
+TEST(growth, that_is_linear_adds_the_same_each_time_up_to_the_maximum)
+{
+    EXPECT_EQ((steps<growth::linear(100, 50)>(4)), (list{100, 150, 200, 250}));
+    EXPECT_EQ((steps<growth{.first = 100, .max = 220, .num = 1, .add = 50}>(5)),
+              (list{100, 150, 200, 220, 220}));
+}
+
+TEST(growth, by_a_fraction_rounds_down)
+{
+    EXPECT_EQ((steps<growth{.first = 100, .num = 3, .den = 2}>(4)), (list{100, 150, 225, 337}));
+}
+
+TEST(growth, clamps_the_last_step_to_what_is_left_of_the_limit)
+{
+    EXPECT_EQ((steps<growth{.first = 1000, .limit = 3500}>(5)), (list{1000, 2000, 500, 0}));
+}
+
+TEST(growth, refuses_only_a_request_that_does_not_fit_what_is_left)
+{
+    growth_state<growth{.first = 1000, .limit = 3500}> state;
+    EXPECT_EQ(state.step(3501), 0U);
+    EXPECT_EQ(state.step(3500), 3500U);
+    state.took(state.step(1));
+    EXPECT_EQ(state.step(2501), 0U);
+    EXPECT_EQ(state.step(2500), 2500U);
+    EXPECT_EQ(state.step(most), 0U);
+}
+
+TEST(growth, is_not_inflated_by_one_large_request)
+{
+    growth_state<growth{}> state;
+    state.took(state.step(10));
+    EXPECT_EQ(state.step(13U << 20), 13U << 20);
+    state.took(13U << 20);
+    EXPECT_EQ(state.step(10), 16384U);
+}
+
+TEST(growth, goes_on_from_a_step_that_came_out_smaller)
+{
+    growth_state<growth{}> state;
+    state.took(1000);
+    EXPECT_EQ(state.step(10), 2000U);
+}
+
+TEST(growth, survives_every_absurd_number)
+{
+    EXPECT_EQ((steps<growth{.first = most, .max = most, .num = most, .add = most}>(2)),
+              (list{most, 0}));
+    EXPECT_EQ((steps<growth{.first = 0, .max = 0}>(3)), (list{8, 8, 8}));
+    EXPECT_EQ((steps<growth{.first = 100, .num = 0}>(3)), (list{100, 8, 100}));
+    EXPECT_EQ((steps<growth{.first = 100, .num = 1, .den = 0}>(3)), (list{100, 100, 100}));
+    EXPECT_EQ((steps<growth{.first = 100, .limit = 0}>(1)), (list{0}));
+    EXPECT_EQ((steps<growth{.first = 100, .limit = 7}>(1)), (list{0}));
+}
+
+TEST(growth, of_ones_own_sees_the_last_step_and_the_request_and_is_clamped)
+{
+    growth_function const custom = [](std::size_t last, std::size_t asked) noexcept {
+        return last == 0 ? asked * 10 : last + 1;
+    };
+    EXPECT_EQ((steps<growth{}>(4, custom)), (list{80, 81, 82, 83}));
+    EXPECT_EQ((steps<growth{.max = 81, .limit = 300}>(5, custom)), (list{80, 81, 81, 58, 0}));
+}
+
+TEST(growth, of_ones_own_may_say_nothing_or_everything)
+{
+    growth_function const nothing = [](std::size_t, std::size_t) noexcept { return std::size_t{0}; };
+    EXPECT_EQ((steps<growth{}>(3, nothing)), (list{8, 8, 8}));
+    growth_function const everything = [](std::size_t, std::size_t) noexcept { return most; };
+    EXPECT_EQ((steps<growth{}>(2, everything)), (list{1 << 20, 1 << 20}));
+    EXPECT_EQ((steps<growth{.max = most}>(2, everything)), (list{most, 0}));
+}
+
+TEST(growth, begins_anew_when_all_is_given_back_and_remembers_how_often_it_grew)
+{
+    growth_state<growth{}> state;
+    state.took(state.step(1));
+    state.took(state.step(1));
+    EXPECT_EQ(state.taken(), 4096U + 8192U);
+    state.gave(4096);
+    EXPECT_EQ(state.taken(), 8192U);
+    state.restart();
+    EXPECT_EQ(state.taken(), 0U);
+    EXPECT_EQ(state.step(1), 4096U);
+    EXPECT_EQ(state.steps(), 2U);
+}
+
+TEST(growth, halves_a_step_that_the_source_refuses_down_to_the_request)
+{
+    for (std::size_t const largest : {65536, 5000, 4096, 1000, 100}) {
+        failing_source source;
+        source.fail_above(largest);
+        growth_state<growth::fixed(65536)> state;
+        chunk const taken = take_step<false>(source, state, {100, 16});
+        ASSERT_NE(taken.data, nullptr) << largest;
+        EXPECT_LE(taken.bytes, largest);
+        EXPECT_GE(taken.bytes, 100U);
+        EXPECT_GT(taken.bytes * 2, largest == 100 ? 100 : largest);
+        EXPECT_EQ(state.taken(), taken.bytes);
+        source.give(taken);
+    }
+}
+
+TEST(growth, takes_whole_units_however_often_a_step_is_halved)
+{
+    failing_source source;
+    source.fail_above(30000);
+    growth_state<growth::fixed(65536)> state;
+    chunk const taken = take_step<false>(source, state, {4096, 4096}, 4096);
+    EXPECT_EQ(taken.bytes, 16384U);
+    for (layout const asked : source.asked()) {
+        EXPECT_EQ(asked.bytes % 4096, 0U);
+        EXPECT_EQ(asked.align, 4096U);
+    }
+    source.give(taken);
+}
+
+TEST(growth, that_fails_counts_nothing)
+{
+    failing_source source;
+    source.fail_from(1);
+    growth_state<growth{}> state;
+    EXPECT_EQ(take_step<false>(source, state, {100, 8}).data, nullptr);
+    EXPECT_THROW(take_step<true>(source, state, {100, 8}), std::bad_alloc);
+    EXPECT_EQ(state.taken(), 0U);
+    EXPECT_EQ(state.steps(), 0U);
+
+    growth_state<growth{.limit = 50}> limited;
+    std::size_t const calls = source.calls();
+    EXPECT_EQ(take_step<false>(source, limited, {100, 8}).data, nullptr);
+    EXPECT_THROW(take_step<true>(source, limited, {100, 8}), std::bad_alloc);
+    EXPECT_EQ(source.calls(), calls) << "the limit refuses, not the source";
+}
+
+} // namespace

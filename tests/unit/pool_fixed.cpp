@@ -1,0 +1,167 @@
+// Pools without a heap: on bytes of their own or of the caller's.
+#include "../support/kinds.hpp"
+#include "../support/model.hpp"
+
+#include <array>
+#include <memory>
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+// Ready before any code runs.
+constinit pool<buffer<8192>, pool_options{.block = 32, .grow = growth::none(8192)}> ordered_pool;
+constinit pool<buffer<8192>, pool_options{.block = 32,
+                                          .grow = growth::none(8192),
+                                          .order = reuse::lifo}> lifo_pool;
+constinit pool<default_heap, pool_options{.block = 32}> heap_pool;
+constinit pool<> sized_pool(32);
+constinit multipool<> static_multipool;
+
+template <class Allocator>
+void expect_service(Allocator& allocator, std::size_t count)
+{
+    model blocks;
+    for (std::size_t i = 0; i < count; ++i)
+        blocks.add(allocator.allocate(layout(32)), layout(32));
+    while (!blocks.empty()) {
+        void* const block = blocks[0];
+        blocks.remove(block);
+        allocator.deallocate(block, layout(32));
+    }
+}
+
+TEST(pool_fixed, is_ready_before_any_code_runs)
+{
+    expect_service(ordered_pool, 200);
+    expect_service(lifo_pool, 200);
+    expect_service(heap_pool, 1000);
+    expect_service(sized_pool, 1000);
+    expect_service(static_multipool, 1000);
+}
+
+/// What is tried: `count` blocks of `block` bytes.
+struct capacity {
+    std::size_t block, align, count;
+};
+constexpr std::array capacities{
+    capacity{1, 0, 1},    capacity{1, 0, 1000},  capacity{8, 0, 1},      capacity{8, 0, 100},
+    capacity{24, 0, 63},  capacity{24, 0, 64},   capacity{24, 0, 65},    capacity{48, 0, 11},
+    capacity{64, 0, 513}, capacity{100, 0, 10},  capacity{17, 1, 129},   capacity{16, 64, 1},
+    capacity{16, 64, 33}, capacity{40, 256, 10}, capacity{4096, 0, 3},   capacity{100, 4096, 3},
+    capacity{64, 64, 64}, capacity{3000, 8, 7},
+};
+
+/// The bytes that the options without their growth call enough.
+template <class Kind, capacity C>
+constexpr std::size_t enough = pool<null, Kind::of({.block = C.block,
+                                                    .align = C.align,
+                                                    .grow = growth::none(1)})>::bytes_for(C.count);
+
+template <class Kind, capacity C, source S>
+using fixed_pool = pool<S, Kind::of({.block = C.block,
+                                     .align = C.align,
+                                     .grow = growth::none(enough<Kind, C>)})>;
+
+template <class Pool>
+void expect_capacity(Pool& pool, std::size_t count, const char* when)
+{
+    model blocks;
+    for (std::size_t i = 0; i < count; ++i) {
+        void* const block = pool.try_allocate();
+        ASSERT_NE(block, nullptr) << i << " of " << count << " blocks of " << pool.block_bytes()
+                                  << " at " << pool.block_align() << ", " << when;
+        blocks.add(block, {pool.block_bytes(), pool.block_align()});
+    }
+    while (!blocks.empty()) {
+        void* const block = blocks[blocks.count() / 2];
+        blocks.remove(block);
+        pool.deallocate(block);
+    }
+}
+
+template <class Pool>
+void expect_capacity_for_life(Pool& pool, std::size_t count)
+{
+    expect_capacity(pool, count, "at first");
+    expect_capacity(pool, count, "recycled");
+    pool.reset();
+    expect_capacity(pool, count, "after reset");
+    pool.trim();
+    expect_capacity(pool, count, "after trim");
+    pool.release();
+    expect_capacity(pool, count, "after release");
+}
+
+/// Calls `f.operator()<capacity>()` for each of them.
+template <class F>
+void for_each_capacity(F f)
+{
+    [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+        (f.template operator()<capacities[Index]>(), ...);
+    }(std::make_index_sequence<capacities.size()>());
+}
+
+template <class Kind>
+class pool_fixed : public ::testing::Test {};
+TYPED_TEST_SUITE(pool_fixed, kinds, kind_names);
+
+TYPED_TEST(pool_fixed, in_a_buffer_holds_what_bytes_for_promises_wherever_it_stands)
+{
+    for_each_capacity([]<capacity C>() {
+        using pool = fixed_pool<TypeParam, C, buffer<enough<TypeParam, C>>>;
+        // At every multiple of its own alignment, not of the blocks'.
+        constexpr std::size_t step = alignof(pool), places = 9;
+        std::unique_ptr<std::byte[]> const memory(new std::byte[sizeof(pool) + places * step]);
+        for (std::size_t place = 0; place < places; ++place) {
+            std::byte* const at = align_up(memory.get(), step) + (place * step) % (8 * step);
+            pool* const fixed = std::construct_at(reinterpret_cast<pool*>(at));
+            expect_capacity_for_life(*fixed, C.count);
+            std::destroy_at(fixed);
+        }
+    });
+}
+
+TYPED_TEST(pool_fixed, in_a_callers_bytes_holds_what_bytes_for_promises_wherever_they_begin)
+{
+    for_each_capacity([]<capacity C>() {
+        std::vector<std::byte> bytes(enough<TypeParam, C> + 16);
+        for (std::size_t begin = 0; begin < 16; ++begin) {
+            borrowed own(std::span(bytes).subspan(begin, enough<TypeParam, C>));
+            fixed_pool<TypeParam, C, borrowed> fixed(own);
+            expect_capacity_for_life(fixed, C.count);
+        }
+    });
+}
+
+TYPED_TEST(pool_fixed, from_the_heap_takes_no_more_than_bytes_for)
+{
+    for_each_capacity([]<capacity C>() {
+        counting_source heap;
+        fixed_pool<TypeParam, C, ref<counting_source>> fixed{ref(heap)};
+        expect_capacity_for_life(fixed, C.count);
+        EXPECT_LE(heap.bytes_peak(), (enough<TypeParam, C>));
+    });
+}
+
+TYPED_TEST(pool_fixed, bytes_for_is_no_waste)
+{
+    for_each_capacity([]<capacity C>() {
+        auto const shape = slot_shape::of(C.block, C.align, TypeParam::order);
+        std::size_t const blocks = C.count * shape.bytes;
+        EXPECT_LE((enough<TypeParam, C>), blocks + C.count / 2 + shape.align + 1024);
+    });
+}
+
+TYPED_TEST(pool_fixed, bytes_for_more_than_there_is_cannot_wrap)
+{
+    using pool = mallard::pool<null, TypeParam::of({.block = 48})>;
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    EXPECT_GE(pool::bytes_for(most), most - 4096);
+    EXPECT_GE(pool::bytes_for(most / 48 + 1), most - 4096);
+    EXPECT_GE(pool::bytes_for(most / 50), most / 50 * 48);
+    EXPECT_LT(pool::bytes_for(0), 4096U);
+}
+
+} // namespace

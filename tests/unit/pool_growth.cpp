@@ -1,0 +1,251 @@
+// What a pool takes from its source, and what happens when that has no more.
+#include "../support/kinds.hpp"
+#include "../support/model.hpp"
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+
+template <class Kind>
+class pool_growth : public ::testing::Test {
+protected:
+    /// With chunks of 4 KiB, so that growth decides alone.
+    template <growth G>
+    using grown = typename Kind::template pool<pool_options{.chunk = 4096, .grow = G}>;
+
+    /// Takes blocks of 48 bytes until there are none; gives how many.
+    template <class Pool>
+    std::size_t exhaust(Pool& pool)
+    {
+        std::size_t count = 0;
+        for (; void* const block = pool.try_allocate(); ++count)
+            blocks.add(block, {pool.block_bytes(), pool.block_align()});
+        EXPECT_THROW(static_cast<void>(pool.allocate()), std::bad_alloc);
+        EXPECT_EQ(pool.stats().blocks_live, blocks.count());
+        return count;
+    }
+
+    /// Requests for chunks, the arrays of recent frees aside.
+    std::vector<std::size_t> steps() const
+    {
+        std::vector<std::size_t> bytes;
+        for (layout const asked : heap.asked())
+            if (asked.align >= 16)
+                bytes.push_back(asked.bytes);
+        return bytes;
+    }
+
+    failing_source heap;
+    model blocks;
+};
+TYPED_TEST_SUITE(pool_growth, kinds, kind_names);
+
+using list = std::vector<std::size_t>;
+
+TYPED_TEST(pool_growth, of_none_ends_after_one_chunk)
+{
+    typename TestFixture::template grown<growth::none(10000)> pool(48, 0, this->heap);
+    std::size_t const count = this->exhaust(pool);
+    EXPECT_GE(count, (10000U - 512 - 256) / 48);
+    EXPECT_LE(this->heap.bytes_peak(), 10000U);
+    EXPECT_EQ(this->steps().size(), 1U);
+
+    void* const block = this->blocks[count / 2];
+    this->blocks.remove(block);
+    pool.deallocate(block);
+    EXPECT_EQ(pool.try_allocate(), block) << "what is freed is there again";
+    EXPECT_EQ(pool.try_allocate(), nullptr);
+}
+
+TYPED_TEST(pool_growth, of_none_too_small_for_a_block_gives_none)
+{
+    for (std::size_t const bytes : {4096, 1000, 960}) {
+        typename TestFixture::template grown<growth::none(1000)> pool(bytes, 0, this->heap);
+        EXPECT_EQ(this->exhaust(pool), 0U) << bytes;
+    }
+    typename TestFixture::template grown<growth::none(0)> nothing(8, 0, this->heap);
+    EXPECT_EQ(this->exhaust(nothing), 0U);
+    EXPECT_EQ(this->heap.bytes(), 0U);
+}
+
+TYPED_TEST(pool_growth, follows_its_rule)
+{
+    auto const grow_to = [](auto& pool, std::size_t bytes) {
+        while (pool.stats().bytes_live < bytes)
+            static_cast<void>(pool.allocate());
+    };
+    {
+        typename TestFixture::template grown<growth::fixed(8192)> fixed(48, 0, this->heap);
+        grow_to(fixed, 30000);
+        EXPECT_EQ(this->steps(), (list{8192, 8192, 8192, 8192}));
+    }
+    std::size_t const after_fixed = this->steps().size();
+    {
+        typename TestFixture::template grown<growth::linear(4096, 8192)> linear(48, 0, this->heap);
+        grow_to(linear, 45000);
+        list const all = this->steps();
+        EXPECT_EQ(list(all.begin() + static_cast<std::ptrdiff_t>(after_fixed), all.end()),
+                  (list{4096, 12288, 20480, 28672}));
+    }
+    std::size_t const after_linear = this->steps().size();
+    typename TestFixture::template grown<growth{.first = 4096, .max = 32768}> doubled(48, 0, this->heap);
+    grow_to(doubled, 100000);
+    list const all = this->steps();
+    EXPECT_EQ(list(all.begin() + static_cast<std::ptrdiff_t>(after_linear), all.end()),
+              (list{4096, 8192, 16384, 32768, 32768, 32768}));
+}
+
+TYPED_TEST(pool_growth, never_holds_more_than_its_limit_and_uses_most_of_it)
+{
+    typename TestFixture::template grown<growth{.first = 4096, .limit = 100000}> pool(
+        48, 0, this->heap);
+    for (int round = 0; round < 3; ++round) {
+        EXPECT_GE(this->exhaust(pool) * 48, 85000U);
+        EXPECT_LE(this->heap.bytes_peak(), 100000U);
+        EXPECT_EQ(pool.stats().bytes_taken, this->heap.bytes());
+        this->blocks.clear();
+        pool.release();
+    }
+    this->exhaust(pool);
+    while (!this->blocks.empty()) {
+        void* const block = this->blocks[0];
+        this->blocks.remove(block);
+        pool.deallocate(block);
+    }
+    EXPECT_LE(this->heap.bytes_peak(), 100000U);
+    pool.trim();
+    EXPECT_GE(this->exhaust(pool) * 48, 85000U) << "what was trimmed counts no more";
+}
+
+TYPED_TEST(pool_growth, of_ones_own_sees_the_last_step_and_may_be_anything)
+{
+    static std::vector<std::size_t> seen;
+    seen.clear();
+    growth_function const noted = [](std::size_t last, std::size_t asked) noexcept {
+        if (seen.empty() || seen.back() != last)
+            seen.push_back(last);
+        EXPECT_GT(asked, 0U);
+        return last == 0 ? std::size_t{8192} : last + 4096;
+    };
+    using pool = typename TestFixture::template grown<growth{}>;
+    {
+        pool custom(48, 0, this->heap, noted);
+        while (custom.stats().bytes_live < 30000)
+            static_cast<void>(custom.allocate());
+    }
+    EXPECT_EQ(this->steps(), (list{8192, 12288, 16384}));
+    EXPECT_EQ(seen.front(), 0U);
+}
+
+TYPED_TEST(pool_growth, of_ones_own_that_says_zero_takes_the_least_that_serves)
+{
+    using pool = typename TestFixture::template grown<growth{}>;
+    pool least(48, 0, this->heap, [](std::size_t, std::size_t) noexcept { return std::size_t{0}; });
+    for (int i = 0; i < 300; ++i)
+        this->blocks.add(least.allocate(), {48});
+    for (std::size_t const bytes : this->steps())
+        EXPECT_LE(bytes, 4096U);
+}
+
+TYPED_TEST(pool_growth, of_ones_own_that_says_everything_is_clamped_to_the_maximum)
+{
+    growth_function const everything = [](std::size_t, std::size_t) noexcept { return most; };
+    {
+        using pool = typename TestFixture::template grown<growth{.max = 65536}>;
+        pool greedy(48, 0, this->heap, everything);
+        static_cast<void>(greedy.allocate());
+        EXPECT_EQ(this->steps(), (list{65536}));
+    }
+    using pool = typename TestFixture::template grown<growth{.max = most}>;
+    this->heap.fail_above(100000);
+    pool greedier(48, 0, this->heap, everything);
+    for (int i = 0; i < 3000; ++i)
+        this->blocks.add(greedier.allocate(), {48});
+    EXPECT_GT(this->steps().back(), 50000U) << "a step refused is halved until it is given";
+}
+
+TYPED_TEST(pool_growth, is_content_with_less_where_the_source_refuses_the_step)
+{
+    this->heap.fail_above(9000);
+    typename TestFixture::template grown<growth::fixed(1 << 20)> pool(48, 0, this->heap);
+    for (int i = 0; i < 1000; ++i)
+        this->blocks.add(pool.allocate(), {48});
+    for (auto const& [data, c] : this->heap.live())
+        EXPECT_LE(c.bytes, 9000U);
+    this->blocks.verify();
+}
+
+TYPED_TEST(pool_growth, loses_nothing_whichever_call_to_the_source_fails)
+{
+    for_each_failure([](failing_source& source) {
+        model blocks;
+        typename TestFixture::template grown<growth::fixed(8192)> pool(48, 0, source);
+        for (int i = 0; i < 1000; ++i) {
+            void* block = pool.try_allocate();
+            if (block == nullptr)
+                block = pool.allocate(); // only one call fails
+            blocks.add(block, {48});
+        }
+        EXPECT_EQ(pool.stats().blocks_live, 1000U);
+        while (!blocks.empty()) {
+            void* const block = blocks[blocks.count() / 3];
+            blocks.remove(block);
+            pool.deallocate(block);
+        }
+        EXPECT_EQ(pool.stats().blocks_live, 0U);
+        EXPECT_EQ(pool.stats().bytes_taken, source.bytes());
+    });
+}
+
+TYPED_TEST(pool_growth, goes_on_when_a_dry_source_has_memory_again)
+{
+    typename TestFixture::template grown<growth::fixed(8192)> pool(48, 0, this->heap);
+    for (std::size_t round = 1; round < 20; ++round) {
+        this->heap.fail_from(round % 4);
+        this->exhaust(pool);
+        this->blocks.verify();
+        this->heap.fail_never();
+        for (int i = 0; i < 10; ++i)
+            this->blocks.add(pool.allocate(), {48});
+    }
+}
+
+TYPED_TEST(pool_growth, of_a_pool_on_null_is_refused_from_the_first)
+{
+    mallard::pool<null, TypeParam::of(pool_options{})> pool(48);
+    EXPECT_EQ(pool.try_allocate(), nullptr);
+    EXPECT_THROW(static_cast<void>(pool.allocate()), std::bad_alloc);
+    EXPECT_EQ(pool.try_allocate(layout(1000)), nullptr);
+    EXPECT_EQ(pool.stats().bytes_taken, 0U);
+}
+
+/// Has memory for chunks and never for the array of recent frees.
+struct no_arrays : counting_source {
+    chunk try_take(layout l) noexcept
+    {
+        require(l.bytes != 0, "nobody asks for nothing");
+        return l.align >= 16 ? counting_source::try_take(l) : chunk{};
+    }
+};
+
+TEST(pool_growth, of_ordered_works_without_memory_for_its_array)
+{
+    no_arrays heap;
+    pool<ref<no_arrays>, pool_options{.chunk = 4096}> nodes(48, 0, heap);
+    model blocks;
+    for (int round = 0; round < 4; ++round) {
+        for (int i = 0; i < 1000; ++i)
+            blocks.add(nodes.allocate(), {48});
+        while (blocks.count() > 100) {
+            void* const block = blocks[blocks.count() / 3];
+            blocks.remove(block);
+            nodes.deallocate(block);
+        }
+        EXPECT_EQ(nodes.stats().blocks_live, 100U);
+    }
+}
+
+} // namespace
