@@ -58,8 +58,8 @@ child_result measure(experiment const& what, entrant const& who)
 
 running_child start_child(child_task task, effort how)
 {
-    std::string const text = std::string(task.suite) + ":" + std::to_string(task.experiment) +
-                             ":" + std::to_string(task.entrant);
+    std::string const text = std::string(task.suite) + ":" + std::to_string(task.experiment) + ":" +
+                             std::to_string(task.entrant);
     const char* const arguments[] = {"mallard-bench", "--child", text.c_str(), flag_of(how),
                                      nullptr};
     int ends[2];
@@ -89,8 +89,8 @@ child_result running_child::wait()
     waitpid(process_, &status, 0);
     auto const json = nlohmann::json::parse(text, nullptr, false);
     if (status != 0 || json.is_discarded())
-        return {.figures = {}, .why = "its process of its own ended with status " +
-                                      std::to_string(status)};
+        return {.figures = {},
+                .why = "its process of its own ended with status " + std::to_string(status)};
     return {.peak_kib = json["peak_kib"],
             .after_kib = json["after_kib"],
             .figures = json["figures"],

@@ -27,6 +27,15 @@ concept choosy = requires(demand d) {
     { C::refusal(d) } -> std::same_as<const char*>; // null: none
 };
 
+template <class C>
+void ask([[maybe_unused]] demand d)
+{
+    if constexpr (choosy<C>) {
+        if (const char* const why = C::refusal(d))
+            throw cannot_run(why);
+    }
+}
+
 /// `body.template operator()<C>()` prepares contender `C` and gives its rounds.
 template <class... Contenders, class Body>
 std::vector<entrant> entrants_of(contender_list<Contenders...>, demand wanted, Body body)
@@ -34,10 +43,7 @@ std::vector<entrant> entrants_of(contender_list<Contenders...>, demand wanted, B
     return {entrant{
         .name = [] { return Contenders::name(); },
         .prepare = [wanted, body]() -> round_function {
-            if constexpr (choosy<Contenders>) {
-                if (const char* const why = Contenders::refusal(wanted))
-                    throw cannot_run(why);
-            }
+            ask<Contenders>(wanted);
             return body.template operator()<Contenders>();
         },
     }...};

@@ -176,8 +176,8 @@ private:
             all.back().figure = summarise(samples);
         // One process a contender and experiment: told once for each case name.
         bool const told = std::ranges::any_of(all, [&](row const& r) {
-            return r.case_name == f.case_name && r.variant == f.variant &&
-                   r.contender == l.name && r.metric == "peak_rss_kib";
+            return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
+                   r.metric == "peak_rss_kib";
         });
         if (told || samples.empty() || how_.is_smoke())
             return;

@@ -65,10 +65,10 @@ struct experiment {
     std::string asks;
     std::vector<figure> figures;
     std::vector<entrant> entrants;
-    std::size_t rounds = 0;      ///< exactly so many; 0: what the time allows
-    bool fresh_process = false;  ///< each round in a new process: nothing is warm
-    bool in_brief = true;        ///< part of a short run
-    double weight = 1;           ///< of the time that is left, against the others
+    std::size_t rounds = 0;     ///< exactly so many; 0: what the time allows
+    bool fresh_process = false; ///< each round in a new process: nothing is warm
+    bool in_brief = true;       ///< part of a short run
+    double weight = 1;          ///< of the time that is left, against the others
 };
 
 struct suite {

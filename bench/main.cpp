@@ -43,8 +43,7 @@ int parse(int argc, char** argv, arguments& asked)
     app.add_flag("--json", asked.json, "One JSON object a line instead of tables");
     app.add_option("--case", asked.chosen.case_pattern, "Only cases that match this")
         ->type_name("REGEX");
-    app.add_option("--contender", asked.chosen.contender_pattern,
-                   "Only contenders that match this")
+    app.add_option("--contender", asked.chosen.contender_pattern, "Only contenders that match this")
         ->type_name("REGEX");
     app.add_option("--runs", asked.chosen.rounds, "Rounds of each case")->type_name("N");
     app.add_flag("--list", asked.list, "Say what there is, and the question each case answers");

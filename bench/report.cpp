@@ -140,14 +140,14 @@ void losses::print() const
 {
     if (compared_ == 0)
         return;
-    std::printf("\nMallard's best is more than a tenth behind the best peer in %zu of %zu figures%s\n",
-                all_.size(), compared_, all_.empty() ? "." : ":");
+    std::printf(
+        "\nMallard's best is more than a tenth behind the best peer in %zu of %zu figures%s\n",
+        all_.size(), compared_, all_.empty() ? "." : ":");
     for (loss const& l : all_) {
-        std::printf("  %-40s %-13s %8s  %-28s against %8s  %-28s %5.2f\n",
-                    l.ours.case_name.c_str(), l.ours.metric.c_str(),
-                    number(l.ours.figure->median).c_str(), l.ours.contender.c_str(),
-                    number(l.theirs.figure->median).c_str(), l.theirs.contender.c_str(),
-                    l.ratio());
+        std::printf("  %-40s %-13s %8s  %-28s against %8s  %-28s %5.2f\n", l.ours.case_name.c_str(),
+                    l.ours.metric.c_str(), number(l.ours.figure->median).c_str(),
+                    l.ours.contender.c_str(), number(l.theirs.figure->median).c_str(),
+                    l.theirs.contender.c_str(), l.ratio());
     }
 }
 

@@ -39,13 +39,11 @@ experiment constant(effort how)
                     " bytes, is known when compiling? Written to; 16 KiB of the caller's are "
                     "filled, then reset. ns a block",
             .figures = {{"constant/" + std::to_string(Bytes) + "B"}},
-            .entrants = entrants_of(arena_contenders{}, {},
-                                    [how]<class C>() -> round_function {
-                                        return [s = std::make_shared<buffer_state>(how)](
-                                                   std::span<double> out) {
-                                            out[0] = constant_blocks<C, Bytes>(*s);
-                                        };
-                                    })};
+            .entrants = entrants_of(arena_contenders{}, {}, [how]<class C>() -> round_function {
+                return [s = std::make_shared<buffer_state>(how)](std::span<double> out) {
+                    out[0] = constant_blocks<C, Bytes>(*s);
+                };
+            })};
 }
 
 struct shape {
@@ -53,8 +51,10 @@ struct shape {
     std::uint16_t align;
 };
 
+/// Layouts of 8 to 64 bytes: as many different fills of the buffer as wanted,
+/// one after the other. Few of them, and the branch predictor knows them by heart.
 struct mixed_state : buffer_state {
-    explicit mixed_state(effort how) : buffer_state(how), shapes(count)
+    mixed_state(effort how, std::size_t fills) : buffer_state(how), shapes(fills * blocks_in_fill)
     {
         random_numbers random(5);
         for (shape& s : shapes)
@@ -62,9 +62,16 @@ struct mixed_state : buffer_state {
                  static_cast<std::uint16_t>(1 << random.below(5))};
     }
 
-    static constexpr std::size_t count = 256; // of at most 80 bytes with padding
+    std::span<shape const> next_fill()
+    {
+        at = at + blocks_in_fill == shapes.size() ? 0 : at + blocks_in_fill;
+        return {&shapes[at], blocks_in_fill};
+    }
+
+    static constexpr std::size_t blocks_in_fill = 200; // of at most 80 bytes with padding
 
     table<shape> shapes;
+    std::size_t at = 0;
 };
 
 template <class C>
@@ -74,32 +81,37 @@ template <class C>
     double const ns = s.timed.ns_of_one([&](std::size_t fills) {
         for (std::size_t f = 0; f < fills; ++f) {
             arena.reset();
-            for (shape const wanted : s.shapes)
+            for (shape const wanted : s.next_fill())
                 touch_byte(arena.allocate(wanted.bytes, wanted.align), f);
         }
     });
-    return ns / mixed_state::count;
+    return ns / mixed_state::blocks_in_fill;
 }
 
-experiment mixed(effort how)
+experiment mixed(effort how, std::size_t fills, const char* suffix, const char* words)
 {
-    return {.asks = "What does a block cost whose layout comes from a table, 8 to 64 bytes aligned "
-                    "to 1 to 16? A byte written. ns a block",
-            .figures = {{"unknown/8-64B"}},
-            .entrants = entrants_of(arena_contenders{}, {},
-                                    [how]<class C>() -> round_function {
-                                        return [s = std::make_shared<mixed_state>(how)](
-                                                   std::span<double> out) {
-                                            out[0] = mixed_blocks<C>(*s);
-                                        };
-                                    })};
+    return {.asks = std::string("What does a block cost whose layout comes from a table, 8 to 64 "
+                                "bytes aligned to 1 to 16, ") +
+                    words + "? A byte written. ns a block",
+            .figures = {{std::string("unknown/8-64B") + suffix}},
+            .entrants =
+                entrants_of(arena_contenders{}, {}, [how, fills]<class C>() -> round_function {
+                    return [s = std::make_shared<mixed_state>(how, fills)](std::span<double> out) {
+                        out[0] = mixed_blocks<C>(*s);
+                    };
+                })};
 }
 
 } // namespace
 
 std::vector<experiment> arena_blocks(effort how)
 {
-    return {constant<8>(how), constant<16>(how), constant<24>(how), constant<64>(how), mixed(how)};
+    return {constant<8>(how),
+            constant<16>(how),
+            constant<24>(how),
+            constant<64>(how),
+            mixed(how, 500, "", "100,000 layouts long"),
+            mixed(how, 1, "/repeating", "the same 200 layouts again and again")};
 }
 
 } // namespace mallard::bench

@@ -12,9 +12,8 @@
 
 namespace mallard::bench {
 
-using arena_contenders =
-    contender_list<std_monotonic, boost_monotonic, foonathan_stack, bump, arena_contender<1>,
-                   arena_contender<8>, arena_pmr>;
+using arena_contenders = contender_list<std_monotonic, boost_monotonic, foonathan_stack, bump,
+                                        arena_contender<1>, arena_contender<8>, arena_pmr>;
 
 // The parts of the suite, a file each.
 std::vector<experiment> arena_blocks(effort);

@@ -40,24 +40,22 @@ struct reset_state {
 experiment reset_loop(effort how, std::size_t bytes)
 {
     std::size_t const blocks = bytes / block_bytes;
-    return {.asks = "One arena is filled with " + in_words(bytes) +
-                    " of 64-byte blocks, written to, and reset, over and over: does it keep its "
-                    "memory? ns a block",
-            .figures = {{"reset/" + in_words(bytes)}},
-            .entrants = entrants_of(
-                arena_contenders{}, {},
-                [how, blocks]<class C>() -> round_function {
-                    return [s = std::make_shared<reset_state<C>>(how, blocks)](
-                               std::span<double> out) {
-                        double const ns = s->timed.ns_of_one([&](std::size_t times) {
-                            for (std::size_t t = 0; t < times; ++t) {
-                                fill(s->arena, s->count);
-                                s->arena.reset();
-                            }
-                        });
-                        out[0] = ns / static_cast<double>(s->count);
-                    };
-                })};
+    return {
+        .asks = "One arena is filled with " + in_words(bytes) +
+                " of 64-byte blocks, written to, and reset, over and over: does it keep its "
+                "memory? ns a block",
+        .figures = {{"reset/" + in_words(bytes)}},
+        .entrants = entrants_of(arena_contenders{}, {}, [how, blocks]<class C>() -> round_function {
+            return [s = std::make_shared<reset_state<C>>(how, blocks)](std::span<double> out) {
+                double const ns = s->timed.ns_of_one([&](std::size_t times) {
+                    for (std::size_t t = 0; t < times; ++t) {
+                        fill(s->arena, s->count);
+                        s->arena.reset();
+                    }
+                });
+                out[0] = ns / static_cast<double>(s->count);
+            };
+        })};
 }
 
 struct fresh_state {
@@ -81,20 +79,20 @@ experiment fresh(effort how, std::size_t bytes, bool warm_source, Contenders con
                     (warm_source ? "; the heap has the memory at hand" : "; page faults included") +
                     ". ns a block",
             .figures = {{"fresh/" + in_words(bytes)}},
-            .entrants = entrants_of(
-                contenders, {},
-                [how, blocks, warm_source]<class C>() -> round_function {
-                    return [s = std::make_shared<fresh_state>(how, blocks, warm_source)](
-                               std::span<double> out) {
-                        double const ns = s->timed.ns_of_one([&](std::size_t times) {
-                            for (std::size_t t = 0; t < times; ++t) {
-                                C arena({}, (s->count + 1) * block_bytes);
-                                fill(arena, s->count);
-                            }
-                        });
-                        out[0] = ns / static_cast<double>(s->count);
-                    };
-                }),
+            .entrants =
+                entrants_of(contenders, {},
+                            [how, blocks, warm_source]<class C>() -> round_function {
+                                return [s = std::make_shared<fresh_state>(
+                                            how, blocks, warm_source)](std::span<double> out) {
+                                    double const ns = s->timed.ns_of_one([&](std::size_t times) {
+                                        for (std::size_t t = 0; t < times; ++t) {
+                                            C arena({}, (s->count + 1) * block_bytes);
+                                            fill(arena, s->count);
+                                        }
+                                    });
+                                    out[0] = ns / static_cast<double>(s->count);
+                                };
+                            }),
             .weight = bytes > (8 << 20) ? 4.0 : 1.0};
 }
 

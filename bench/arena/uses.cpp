@@ -100,13 +100,13 @@ experiment use(effort how, const char* name, const char* asks, Measure measure)
 {
     return {.asks = asks,
             .figures = {{name}},
-            .entrants = entrants_of(arena_contenders{}, {},
-                                    [how, measure]<class C>() -> round_function {
-                                        return [measure, s = std::make_shared<buffer_state>(how)](
-                                                   std::span<double> out) {
-                                            out[0] = measure.template operator()<C>(*s);
-                                        };
-                                    })};
+            .entrants =
+                entrants_of(arena_contenders{}, {}, [how, measure]<class C>() -> round_function {
+                    return
+                        [measure, s = std::make_shared<buffer_state>(how)](std::span<double> out) {
+                            out[0] = measure.template operator()<C>(*s);
+                        };
+                })};
 }
 
 } // namespace

@@ -52,8 +52,8 @@ struct foonathan_pool {
 
         static const char* refusal(demand d)
         {
-            bool const slow = foonathan_kind<Kind>::searches && d.frees == order::shuffled &&
-                              d.live > 2000;
+            bool const slow =
+                foonathan_kind<Kind>::searches && d.frees == order::shuffled && d.live > 2000;
             return slow ? "a free searches its memory: minutes for so many" : nullptr;
         }
 

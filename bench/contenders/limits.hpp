@@ -36,8 +36,7 @@ class inline_list {
 public:
     static std::string name() { return "limit/inline-list"; }
 
-    explicit inline_list(std::size_t capacity)
-        : region_(capacity * Bytes), cursor_(region_.begin())
+    explicit inline_list(std::size_t capacity) : region_(capacity * Bytes), cursor_(region_.begin())
     {
     }
 

@@ -117,7 +117,8 @@ class arena_contender {
 public:
     static std::string name()
     {
-        return MinAlign == 1 ? "mallard/arena" : "mallard/arena/min-align-" + std::to_string(MinAlign);
+        return MinAlign == 1 ? "mallard/arena"
+                             : "mallard/arena/min-align-" + std::to_string(MinAlign);
     }
 
     explicit arena_contender(std::span<std::byte> initial, std::size_t = 0) : arena_(initial) {}
@@ -179,11 +180,10 @@ struct arena_multipool_tag {
     static std::string name() { return "mallard/multipool/arena"; }
 };
 struct ordered_multipool_tag {
-    using type = multipool<
-        default_heap,
-        multipool_options{.chunk = std::size_t{1} << 14,
-                          .grow = {.first = std::size_t{1} << 14, .max = std::size_t{1} << 16},
-                          .order = reuse::ordered}>;
+    using type = multipool<default_heap, multipool_options{.chunk = std::size_t{1} << 14,
+                                                           .grow = {.first = std::size_t{1} << 14,
+                                                                    .max = std::size_t{1} << 16},
+                                                           .order = reuse::ordered}>;
     static std::string name() { return "mallard/multipool/ordered"; }
 };
 
@@ -192,7 +192,10 @@ class multipool_contender {
 public:
     static std::string name() { return Tag::name(); }
 
-    void* allocate(std::size_t bytes, std::size_t align = 8) { return pools_.allocate({bytes, align}); }
+    void* allocate(std::size_t bytes, std::size_t align = 8)
+    {
+        return pools_.allocate({bytes, align});
+    }
     void deallocate(void* block, std::size_t bytes, std::size_t align = 8)
     {
         pools_.deallocate(block, {bytes, align});

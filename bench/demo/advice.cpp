@@ -11,7 +11,7 @@ namespace {
 
 constexpr double gain_min = 0.03; // less is of no use to anyone
 constexpr double level_max = 1 + gain_min;
-constexpr double standard_errors_min = 3;
+constexpr double error_max = 0.05 / (strategy_count - 1); // of one comparison among thirteen
 
 bench::summary summary_of(const std::vector<measurement>& runs, auto value)
 {
@@ -64,6 +64,21 @@ dimensions dimensions_of(const profile& counts, const std::vector<standing>& sta
     };
 }
 
+/// How many of `count` coins show heads by chance in less than `error_max`;
+/// count + 1 when even all of them do.
+std::size_t agreement_needed(std::size_t count)
+{
+    double chance = std::pow(0.5, static_cast<double>(count)); // of exactly `heads`
+    double at_least = 0;
+    std::size_t heads = count + 1;
+    while (at_least + chance < error_max) {
+        at_least += chance;
+        --heads;
+        chance *= static_cast<double>(heads) / static_cast<double>(count - heads + 1);
+    }
+    return heads;
+}
+
 } // namespace
 
 comparison compare(std::span<const double> before, std::span<const double> now)
@@ -76,19 +91,15 @@ comparison compare(std::span<const double> before, std::span<const double> now)
         ratios.push_back(now[i] / std::max(before[i], 1e-12));
     comparison result = {.ratio = median_of(ratios)};
 
-    std::vector<double> deviations;
-    for (double const r : ratios)
-        deviations.push_back(std::abs(r - result.ratio));
-    // 1.4826: from a median deviation to sigma; 1.2533: from a mean's error to a median's.
-    double const error =
-        1.4826 * 1.2533 * median_of(deviations) / std::sqrt(static_cast<double>(count));
-    result.visible = std::max(gain_min, standard_errors_min * error);
-    bool const is_less = result.ratio < 1;
-    auto const agreeing = static_cast<std::size_t>(
-        std::ranges::count_if(ratios, [&](double r) { return is_less ? r < 1 : r > 1; }));
-    if (count >= runs_min && 10 * agreeing >= 9 * count &&
-        std::abs(1 - result.ratio) > result.visible)
-        result.says = is_less ? verdict::faster : verdict::slower;
+    std::size_t const needed = agreement_needed(count);
+    if (needed > count)
+        return result;
+    std::ranges::sort(ratios);
+    result.visible = std::max(gain_min, ratios[needed - 1] / result.ratio - 1);
+    if (result.ratio <= 1 - gain_min && ratios[needed - 1] < 1)
+        result.says = verdict::faster;
+    if (result.ratio >= 1 + gain_min && ratios[count - needed] > 1)
+        result.says = verdict::slower;
     return result;
 }
 

@@ -15,12 +15,11 @@ namespace mallard::demo {
 
 enum class verdict { faster, no_difference, slower };
 
-/// `now` against `before`, run by run as they were interleaved. A difference is
-/// one that nine of ten runs agree on, of 3 % in the median, and of more than
-/// three standard errors (from the median deviation, so that one bad run does not
-/// decide). Thirteen are compared with AS1 at once, and with less the luckiest
-/// would win: so, one of thirteen equals is called faster in 3 of 100 tables of 11
-/// runs, whatever the noise (simulated). Fewer than seven runs never differ.
+/// `now` against `before`, run by run as they were interleaved: a sign test, which
+/// no single bad run decides. A difference is one of 3 % in the median that more
+/// runs agree on than coins would: so many more that, of thirteen strategies equal
+/// to AS1, one would be called different in at most 5 of 100 tables. With fewer
+/// than `runs_min` runs there is no such number.
 struct comparison {
     double ratio = 1;   ///< median of now / before
     double visible = 0; ///< a smaller difference would not have shown in this noise
@@ -28,7 +27,7 @@ struct comparison {
 };
 comparison compare(std::span<const double> before, std::span<const double> now);
 
-inline constexpr std::size_t runs_min = 7;
+inline constexpr std::size_t runs_min = 9;
 inline constexpr double memory_ratio_max = 1.5;  ///< more is refused, unless nothing else gains
 inline constexpr double memory_noise_kib = 1024; ///< the kernel counts pages in batches
 inline constexpr double utilisation_high = 0.5;
@@ -62,6 +61,7 @@ struct advice {
     std::vector<std::pair<std::string, std::string>> reasons; ///< a word, and a sentence
 
     const standing& choice() const { return standings[chosen]; }
+    bool has_enough_runs() const { return standings.front().runs.size() >= runs_min; }
 };
 
 /// Needs at least one run of AS1.

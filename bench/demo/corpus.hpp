@@ -34,7 +34,7 @@ struct collection {
     std::uint64_t fingerprint() const noexcept; ///< equal: the same text was measured
 };
 
-inline constexpr std::size_t default_bytes_max = std::size_t{6} << 20;
+inline constexpr std::size_t default_bytes_max = std::size_t{5} << 20;
 inline constexpr std::size_t named_bytes_max = std::size_t{32} << 20;
 
 /// Text that is on any Debian machine with a compiler: the licences, Perl's

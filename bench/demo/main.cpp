@@ -13,8 +13,8 @@ namespace {
 using namespace mallard;
 using namespace mallard::demo;
 
-constexpr std::size_t runs_by_default = 11;
-constexpr double seconds_by_default = 105;
+constexpr std::size_t runs_by_default = 25;
+constexpr double seconds_by_default = 100;
 constexpr int status_of_bad_use = 2, status_of_interrupt = 130;
 
 struct arguments {
@@ -27,10 +27,13 @@ struct arguments {
 void describe(CLI::App& app, arguments& asked)
 {
     app.add_option("FILE", asked.files,
-                   "Text, source or .json, or directories of it; default: text of this machine");
+                   "Text, source or .json, or directories of it; default: text of this machine")
+        ->type_name("");
     app.add_flag("--json", asked.json,
                  "Benchmark rows, one JSON object a line, and the recommendation as the last");
-    app.add_option("--runs", asked.runs, "Runs of every workload under every strategy (11)")
+    app.add_option(
+           "--runs", asked.runs,
+           "Runs of every workload under every strategy (25, or as many as 100 seconds allow)")
         ->type_name("N")
         ->check(CLI::Range(1, 1000));
     app.add_option("--cell", asked.cell)->expected(4)->group("");
@@ -88,6 +91,12 @@ int main(int argc, char** argv)
         return status_of_bad_use;
     } catch (const failure& error) {
         std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    } catch (const std::exception& error) { // of memory, of a cell that printed something else
+        std::fprintf(
+            stderr,
+            "mallard-demo: %s\n  the measurement stopped\n  help: try fewer or smaller files\n",
+            error.what());
         return 1;
     }
 }

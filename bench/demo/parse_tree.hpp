@@ -15,7 +15,7 @@ struct parse_tree {
         .made = "nodes",
         .found = "calls and members found",
     };
-    static constexpr std::size_t bytes_max = std::size_t{2} << 20;
+    static constexpr std::size_t bytes_max = std::size_t{3} << 19;
     static constexpr int walks = 4;
 
     template <class S>

@@ -19,7 +19,7 @@ struct phrase_window {
         .made = "inserted",
         .found = "read in order",
     };
-    static constexpr std::size_t bytes_max = std::size_t{1} << 20;
+    static constexpr std::size_t bytes_max = std::size_t{3} << 18;
     static constexpr std::size_t width = 8192; // phrases in the window
     static constexpr std::size_t walks = 8;    // in order, over what the window holds at the end
 

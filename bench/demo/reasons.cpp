@@ -26,7 +26,7 @@ std::string take_text(const advice& a)
         return std::string(choice.strategy->name) + ", " + std::string(choice.strategy->words) +
                print(": %.2fx faster than AS1, with %.2fx its memory", 1 / choice.to_heap.ratio,
                      choice.memory_ratio);
-    if (a.standings.front().runs.size() < runs_min)
+    if (!a.has_enough_runs())
         return print("AS1: fewer than %zu runs are too few to tell a gain from noise", runs_min);
     auto const slower = std::ranges::count_if(
         a.standings, [](const standing& w) { return w.to_heap.says == verdict::slower; });
@@ -59,9 +59,10 @@ std::string because_text(const advice& a, const profile& counts)
     case family::heap:
         break;
     }
-    return print("D %.3f: with one allocation or free in %.0f ns, there is little that an "
-                 "allocator could gain",
-                 d.density, 1 / std::max(d.density, 1e-9));
+    return print(
+        "D %.3f: one allocation or free in %.0f ns of work, and only a part of that time is "
+        "the allocator's",
+        d.density, 1 / std::max(d.density, 1e-9));
 }
 
 /// Why not the fastest, when it is another.
@@ -151,7 +152,8 @@ std::vector<std::pair<std::string, std::string>> reasons_for(const advice& a, co
 {
     std::vector<std::pair<std::string, std::string>> reasons;
     reasons.emplace_back("take", take_text(a));
-    reasons.emplace_back("because", because_text(a, counts));
+    if (a.has_enough_runs())
+        reasons.emplace_back("because", because_text(a, counts));
     if (a.chosen > 0 && a.choice().is_too_large)
         reasons.emplace_back(
             "price",

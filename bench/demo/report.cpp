@@ -196,7 +196,8 @@ void print_closing(const std::vector<finding>& findings, const session& done,
         auto const& choice = a.choice();
         put(styled(bold, print("  %-15s", title(s->words.name).c_str())) +
             (a.chosen == 0
-                 ? std::string("AS1   stay: no difference detected")
+                 ? std::string(a.has_enough_runs() ? "AS1   stay: no gain detected"
+                                                   : "AS1   too few runs to tell")
                  : print("%-5s %.2fx faster, %.2fx the memory: ", choice.strategy->name.data(),
                          1 / choice.to_heap.ratio, choice.memory_ratio) +
                        std::string(choice.strategy->words)));
@@ -205,7 +206,7 @@ void print_closing(const std::vector<finding>& findings, const session& done,
         put(print("\nInterrupted: %zu of %zu runs were finished, and what they show is above.",
                   findings.empty() ? 0 : findings.back().measured->runs_done(), runs_planned));
     if (done.out_of_time)
-        put(print("\nStopped after %zu of %zu runs, to stay under two minutes; `--runs N` does N.",
+        put(print("\n%zu of %zu runs were made, as many as two minutes allow; `--runs N` makes N.",
                   findings.back().measured->runs_done(), runs_planned));
 }
 

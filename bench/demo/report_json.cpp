@@ -27,7 +27,9 @@ nlohmann::ordered_json object_of(const finding& f)
         {"case", s->words.name},
         {"strategy", choice.strategy->name},
         {"words", choice.strategy->words},
-        {"verdict", a.chosen == 0 ? "no difference detected" : "faster"},
+        {"verdict", !a.has_enough_runs() ? "too few runs"
+                    : a.chosen == 0      ? "no difference detected"
+                                         : "faster"},
         {"ratio", choice.to_heap.ratio},
         {"memory_ratio", choice.memory_ratio},
         {"runs", s->runs_done()},

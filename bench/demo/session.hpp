@@ -22,7 +22,7 @@ struct series {
 };
 
 struct plan {
-    std::size_t runs = 11;
+    std::size_t runs = 25;
     double seconds_max = 0; ///< no run begins after it; 0: all runs, however long
 };
 

@@ -29,7 +29,7 @@ struct word_index {
         .made = "different",
         .found = "lines found for phrases",
     };
-    static constexpr std::size_t bytes_max = std::size_t{6} << 20;
+    static constexpr std::size_t bytes_max = std::size_t{5} << 20;
     static constexpr std::size_t asked_bytes_max = std::size_t{1} << 20; // of text to ask from
     static constexpr std::size_t page = 64;    // lines an answer shows at most
     static constexpr unsigned asked_every = 8; // words, for a phrase query

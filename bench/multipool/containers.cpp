@@ -68,8 +68,8 @@ struct unordered_map_work {
     static void once(C& memory, keys const& k)
     {
         auto const allocator = allocator_for<pair_type>(memory);
-        std::unordered_map<std::uint32_t, std::uint64_t, std::hash<std::uint32_t>,
-                           std::equal_to<>, std::remove_const_t<decltype(allocator)>>
+        std::unordered_map<std::uint32_t, std::uint64_t, std::hash<std::uint32_t>, std::equal_to<>,
+                           std::remove_const_t<decltype(allocator)>>
             map(allocator);
         churn(map, k);
     }
@@ -92,17 +92,15 @@ experiment container(effort how, const char* name)
                     "it is destroyed; the memory is kept for the next. ns for each of the 6,144 "
                     "insertions",
             .figures = {{std::string("containers/") + name}},
-            .entrants = entrants_of(
-                multipool_contenders{}, {},
-                [how]<class C>() -> round_function {
-                    return [s = std::make_shared<container_state<C>>(how)](std::span<double> out) {
-                        double const ns = s->timed.ns_of_one([&](std::size_t times) {
-                            for (std::size_t t = 0; t < times; ++t)
-                                Work::once(s->memory, s->numbers);
-                        });
-                        out[0] = ns / (static_cast<double>(s->numbers.shuffled.size()) * 1.5);
-                    };
-                })};
+            .entrants = entrants_of(multipool_contenders{}, {}, [how]<class C>() -> round_function {
+                return [s = std::make_shared<container_state<C>>(how)](std::span<double> out) {
+                    double const ns = s->timed.ns_of_one([&](std::size_t times) {
+                        for (std::size_t t = 0; t < times; ++t)
+                            Work::once(s->memory, s->numbers);
+                    });
+                    out[0] = ns / (static_cast<double>(s->numbers.shuffled.size()) * 1.5);
+                };
+            })};
 }
 
 } // namespace

@@ -11,13 +11,11 @@
 
 namespace mallard::bench {
 
-using multipool_contenders =
-    contender_list<heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<tcmalloc_tag>,
-                   std_pool, boost_unsync_pool, foonathan_collection,
-                   multipool_contender<plain_multipool_tag>,
-                   multipool_contender<arena_multipool_tag>,
-                   multipool_contender<ordered_multipool_tag>,
-                   multipool_pmr<plain_multipool_tag>, multipool_pmr<arena_multipool_tag>>;
+using multipool_contenders = contender_list<
+    heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<tcmalloc_tag>, std_pool,
+    boost_unsync_pool, foonathan_collection, multipool_contender<plain_multipool_tag>,
+    multipool_contender<arena_multipool_tag>, multipool_contender<ordered_multipool_tag>,
+    multipool_pmr<plain_multipool_tag>, multipool_pmr<arena_multipool_tag>>;
 
 // The parts of the suite, a file each.
 std::vector<experiment> multipool_pairs(effort);

@@ -41,22 +41,23 @@ experiment hold(effort how, std::size_t largest, const char* name, const char* s
     return {.asks = std::string("1,000 blocks of ") + sizes +
                     " are allocated and written to, then freed in random order. ns a pair",
             .figures = {{name}},
-            .entrants = entrants_of(
-                multipool_contenders{}, {order::shuffled, hold_count},
-                [how, largest]<class C>() -> round_function {
-                    std::size_t const count = how.count(hold_count);
-                    table<std::uint32_t> wanted = mixed_sizes(count, std::max<std::size_t>(largest, 16));
-                    if (largest == 0)
-                        std::fill(wanted.begin(), wanted.end(), 32u);
-                    return [s = std::make_shared<hold_state<C>>(how, std::move(wanted))](
-                               std::span<double> out) {
-                        double const ns = s->timed.ns_of_one([&](std::size_t times) {
-                            for (std::size_t t = 0; t < times; ++t)
-                                s->once(t);
-                        });
-                        out[0] = ns / static_cast<double>(s->slots.size());
-                    };
-                })};
+            .entrants =
+                entrants_of(multipool_contenders{}, {order::shuffled, hold_count},
+                            [how, largest]<class C>() -> round_function {
+                                std::size_t const count = how.count(hold_count);
+                                table<std::uint32_t> wanted =
+                                    mixed_sizes(count, std::max<std::size_t>(largest, 16));
+                                if (largest == 0)
+                                    std::fill(wanted.begin(), wanted.end(), 32u);
+                                return [s = std::make_shared<hold_state<C>>(
+                                            how, std::move(wanted))](std::span<double> out) {
+                                    double const ns = s->timed.ns_of_one([&](std::size_t times) {
+                                        for (std::size_t t = 0; t < times; ++t)
+                                            s->once(t);
+                                    });
+                                    out[0] = ns / static_cast<double>(s->slots.size());
+                                };
+                            })};
 }
 
 struct block {
@@ -114,17 +115,16 @@ experiment replace(effort how, std::size_t live)
                     " live blocks of 8 to 1,024 bytes, a random one is freed and one of another "
                     "size is allocated and written to. ns a pair",
             .figures = {{"replace/" + std::to_string(live)}},
-            .entrants = entrants_of(
-                multipool_contenders{}, {order::shuffled, live},
-                [how, live]<class C>() -> round_function {
-                    return [s = std::make_shared<replace_state<C>>(how, how.count(live))](
-                               std::span<double> out) {
-                        out[0] = s->timed.ns_of_one([&](std::size_t count) {
-                            for (std::size_t i = 0; i < count; ++i)
-                                s->step();
-                        });
-                    };
-                }),
+            .entrants = entrants_of(multipool_contenders{}, {order::shuffled, live},
+                                    [how, live]<class C>() -> round_function {
+                                        return [s = std::make_shared<replace_state<C>>(
+                                                    how, how.count(live))](std::span<double> out) {
+                                            out[0] = s->timed.ns_of_one([&](std::size_t count) {
+                                                for (std::size_t i = 0; i < count; ++i)
+                                                    s->step();
+                                            });
+                                        };
+                                    }),
             .weight = live > 1000 ? 2.0 : 1.0};
 }
 

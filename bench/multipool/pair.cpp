@@ -22,16 +22,14 @@ experiment pair(effort how)
     return {.asks = "What do allocate and deallocate of " + std::to_string(Bytes) +
                     " bytes cost when the block is in L1? ns a pair",
             .figures = {{"pair/" + std::to_string(Bytes) + "B"}},
-            .entrants = entrants_of(
-                multipool_contenders{}, {},
-                [how]<class C>() -> round_function {
-                    return [s = std::make_shared<pair_state<C>>(how)](std::span<double> out) {
-                        out[0] = s->timed.ns_of_one([&](std::size_t count) {
-                            for (std::size_t i = 0; i < count; ++i)
-                                s->memory.deallocate(keep(s->memory.allocate(Bytes, 8)), Bytes, 8);
-                        });
-                    };
-                })};
+            .entrants = entrants_of(multipool_contenders{}, {}, [how]<class C>() -> round_function {
+                return [s = std::make_shared<pair_state<C>>(how)](std::span<double> out) {
+                    out[0] = s->timed.ns_of_one([&](std::size_t count) {
+                        for (std::size_t i = 0; i < count; ++i)
+                            s->memory.deallocate(keep(s->memory.allocate(Bytes, 8)), Bytes, 8);
+                    });
+                };
+            })};
 }
 
 } // namespace

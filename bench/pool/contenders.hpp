@@ -12,26 +12,19 @@
 namespace mallard::bench {
 
 template <std::size_t Bytes>
-using pool_contenders =
-    contender_list<typename heap_blocks<glibc_tag>::of<Bytes>,
-                   typename heap_blocks<mimalloc_tag>::of<Bytes>,
-                   typename heap_blocks<jemalloc_tag>::of<Bytes>,
-                   typename heap_blocks<tcmalloc_tag>::of<Bytes>,
-                   std_pool_blocks<Bytes>,
-                   boost_pool<Bytes>,
-                   boost_ordered_pool<Bytes>,
-                   boost_pool_resource_blocks<Bytes>,
-                   typename foonathan_pool<fm::node_pool>::of<Bytes>,
-                   typename foonathan_pool<fm::small_node_pool>::of<Bytes>,
-                   typename foonathan_pool<fm::array_pool>::of<Bytes>,
-                   inline_list<Bytes>,
-                   typename pool_of_constant<reuse::lifo>::of<Bytes>,
-                   typename pool_of_runtime<reuse::lifo>::of<Bytes>,
-                   typename pool_of_pmr<reuse::lifo>::of<Bytes>,
-                   typename pool_of_constant<reuse::ordered>::of<Bytes>,
-                   typename pool_of_runtime<reuse::ordered>::of<Bytes>,
-                   typename pool_of_constant<reuse::ordered, check::on>::of<Bytes>,
-                   typename pool_of_pmr<reuse::ordered>::of<Bytes>>;
+using pool_contenders = contender_list<
+    typename heap_blocks<glibc_tag>::of<Bytes>, typename heap_blocks<mimalloc_tag>::of<Bytes>,
+    typename heap_blocks<jemalloc_tag>::of<Bytes>, typename heap_blocks<tcmalloc_tag>::of<Bytes>,
+    std_pool_blocks<Bytes>, boost_pool<Bytes>, boost_ordered_pool<Bytes>,
+    boost_pool_resource_blocks<Bytes>, typename foonathan_pool<fm::node_pool>::of<Bytes>,
+    typename foonathan_pool<fm::small_node_pool>::of<Bytes>,
+    typename foonathan_pool<fm::array_pool>::of<Bytes>, inline_list<Bytes>,
+    typename pool_of_constant<reuse::lifo>::of<Bytes>,
+    typename pool_of_runtime<reuse::lifo>::of<Bytes>, typename pool_of_pmr<reuse::lifo>::of<Bytes>,
+    typename pool_of_constant<reuse::ordered>::of<Bytes>,
+    typename pool_of_runtime<reuse::ordered>::of<Bytes>,
+    typename pool_of_constant<reuse::ordered, check::on>::of<Bytes>,
+    typename pool_of_pmr<reuse::ordered>::of<Bytes>>;
 
 /// For the cases with a great many blocks.
 template <std::size_t Bytes>

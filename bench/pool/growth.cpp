@@ -56,22 +56,20 @@ constexpr std::size_t fresh_bytes = 32;
 
 experiment fresh(effort how, bool written)
 {
-    std::string const name =
-        std::string("growth/fresh-100000x32B") + (written ? "" : "/untouched");
+    std::string const name = std::string("growth/fresh-100000x32B") + (written ? "" : "/untouched");
     return {.asks = std::string("A new pool gives 100,000 blocks of 32 bytes") +
                     (written ? ", each written to" : ", which stay untouched") +
                     ", and goes; its source has the memory at hand. ns a block, and ns a block "
                     "to give all back at the end",
             .figures = {{name}, {name, "ns_per_free"}},
             .entrants = entrants_of(
-                pool_contenders<fresh_bytes>{}, {},
-                [how, written]<class C>() -> round_function {
-                    return [written, s = std::make_shared<fresh_state<C>>(
-                                         how, fresh_count, std::size_t{16} << 20)](
+                pool_contenders<fresh_bytes>{}, {}, [how, written]<class C>() -> round_function {
+                    return [written, s = std::make_shared<fresh_state<C>>(how, fresh_count,
+                                                                          std::size_t{16} << 20)](
                                std::span<double> out) {
                         s->warm_up(written);
-                        auto const ns = s->timed.ns_of_pass([&] { s->fill(written); },
-                                                            [&] { s->drop(); });
+                        auto const ns =
+                            s->timed.ns_of_pass([&] { s->fill(written); }, [&] { s->drop(); });
                         out[0] = ns[0] / static_cast<double>(s->slots.size());
                         out[1] = ns[1] / static_cast<double>(s->slots.size());
                     };
@@ -99,7 +97,8 @@ class doubling_pool {
 public:
     static std::string name()
     {
-        return Order == reuse::lifo ? "mallard/none/lifo/doubling" : "mallard/none/ordered/doubling";
+        return Order == reuse::lifo ? "mallard/none/lifo/doubling"
+                                    : "mallard/none/ordered/doubling";
     }
 
     explicit doubling_pool(std::size_t) {}
@@ -146,17 +145,14 @@ private:
     pool pool_{growth_bytes, pool::min_block_size(growth_bytes, growth_first)};
 };
 
-using growing_contenders =
-    contender_list<heap_blocks<glibc_tag>::of<growth_bytes>,
-                   heap_blocks<mimalloc_tag>::of<growth_bytes>,
-                   heap_blocks<jemalloc_tag>::of<growth_bytes>,
-                   heap_blocks<tcmalloc_tag>::of<growth_bytes>, std_pool_blocks<growth_bytes>,
-                   boost_doubling_pool, boost_pool_resource_blocks<growth_bytes>,
-                   foonathan_doubling_pool, inline_list<growth_bytes>,
-                   doubling_pool<reuse::lifo>, doubling_pool<reuse::ordered>,
-                   pool_of_constant<reuse::lifo>::of<growth_bytes>,
-                   pool_of_runtime<reuse::ordered>::of<growth_bytes>,
-                   pool_of_huge_pages<reuse::ordered>::of<growth_bytes>>;
+using growing_contenders = contender_list<
+    heap_blocks<glibc_tag>::of<growth_bytes>, heap_blocks<mimalloc_tag>::of<growth_bytes>,
+    heap_blocks<jemalloc_tag>::of<growth_bytes>, heap_blocks<tcmalloc_tag>::of<growth_bytes>,
+    std_pool_blocks<growth_bytes>, boost_doubling_pool, boost_pool_resource_blocks<growth_bytes>,
+    foonathan_doubling_pool, inline_list<growth_bytes>, doubling_pool<reuse::lifo>,
+    doubling_pool<reuse::ordered>, pool_of_constant<reuse::lifo>::of<growth_bytes>,
+    pool_of_runtime<reuse::ordered>::of<growth_bytes>,
+    pool_of_huge_pages<reuse::ordered>::of<growth_bytes>>;
 
 /// The ns of each of many allocations: the time from one reading of the counter
 /// to the next, less what a reading takes.
@@ -190,10 +186,11 @@ double select_percentile(table<double>& values, double fraction)
 experiment growth_to_a_million(effort how, const char* variant, bool warm)
 {
     std::string const name = "growth/256-to-1000000";
-    return {.asks = std::string("A pool of 256 blocks of 64 bytes grows by doubling to 1,000,000, ") +
-                    (warm ? "its source having the memory at hand: "
-                          : "page faults included where its source asks for pages: ") +
-                    "what does an allocation cost, on average and at worst? ns a block",
+    return {.asks =
+                std::string("A pool of 256 blocks of 64 bytes grows by doubling to 1,000,000, ") +
+                (warm ? "its source having the memory at hand: "
+                      : "page faults included where its source asks for pages: ") +
+                "what does an allocation cost, on average and at worst? ns a block",
             .figures = {{name, "ns_per_op", variant},
                         {name, "p50_ns", variant},
                         {name, "p99_ns", variant},

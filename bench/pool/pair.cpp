@@ -44,9 +44,8 @@ struct as_static {
         // from a fresh pool.
         alignas(C) static std::byte storage[sizeof(C)];
         C& blocks = *::new (static_cast<void*>(storage)) C(1);
-        double const ns = timed.ns_of_one([&](std::size_t count) {
-            pairs(*std::launder(reinterpret_cast<C*>(storage)), count);
-        });
+        double const ns = timed.ns_of_one(
+            [&](std::size_t count) { pairs(*std::launder(reinterpret_cast<C*>(storage)), count); });
         blocks.~C();
         return ns;
     }
@@ -59,12 +58,12 @@ experiment pair(effort how, const char* suffix, const char* place)
                                 "the pool ") +
                     place + "? ns a pair",
             .figures = {{"pair/" + std::to_string(Bytes) + "B" + suffix}},
-            .entrants = entrants_of(pool_contenders<Bytes>{}, {},
-                                    [how]<class C>() -> round_function {
-                                        return [timed = batch(how)](std::span<double> out) mutable {
-                                            out[0] = Place::template run<C>(timed);
-                                        };
-                                    })};
+            .entrants =
+                entrants_of(pool_contenders<Bytes>{}, {}, [how]<class C>() -> round_function {
+                    return [timed = batch(how)](std::span<double> out) mutable {
+                        out[0] = Place::template run<C>(timed);
+                    };
+                })};
 }
 
 template <class C, std::size_t Burst>
@@ -87,12 +86,11 @@ experiment burst(effort how)
     return {.asks = "What does a pair cost when 24 blocks are taken, then 24 given back? The "
                     "one-block pair measures store forwarding as much as design. ns a pair",
             .figures = {{"burst/24"}},
-            .entrants = entrants_of(pool_contenders<64>{}, {},
-                                    [how]<class C>() -> round_function {
-                                        return [timed = batch(how)](std::span<double> out) mutable {
-                                            out[0] = bursts<C, 24>(timed);
-                                        };
-                                    })};
+            .entrants = entrants_of(pool_contenders<64>{}, {}, [how]<class C>() -> round_function {
+                return [timed = batch(how)](std::span<double> out) mutable {
+                    out[0] = bursts<C, 24>(timed);
+                };
+            })};
 }
 
 } // namespace

@@ -89,16 +89,18 @@ round_function bulk_round(effort how, order frees)
                 build_free_list(*s->blocks, s->slots);
         }
         out[0] = ns_of([&] {
-            if (Start == start::constructed)
-                make();
-            fill(*s->blocks, s->slots);
-        }) / count;
+                     if (Start == start::constructed)
+                         make();
+                     fill(*s->blocks, s->slots);
+                 }) /
+                 count;
         out[1] = ns_of([&] {
-            if (frees == order::forward)
-                empty(*s->blocks, s->slots);
-            else
-                empty(*s->blocks, s->slots, s->in_order);
-        }) / count;
+                     if (frees == order::forward)
+                         empty(*s->blocks, s->slots);
+                     else
+                         empty(*s->blocks, s->slots, s->in_order);
+                 }) /
+                 count;
         if (Start != start::kept)
             s->blocks.reset();
     };
@@ -135,16 +137,17 @@ experiment corrected_bulk(effort how, order frees, const char* suffix, const cha
 template <class C>
 round_function interleaved_round(effort how)
 {
-    return [count = how.count(iterations),
-            blocks = std::make_shared<C>(16)](std::span<double> out) {
-        out[0] = ns_of([&] {
-            for (std::size_t i = 0; i < count; ++i) {
-                void* const block = blocks->allocate();
-                touch_byte(block, i);
-                blocks->deallocate(block);
-            }
-        }) / static_cast<double>(count);
-    };
+    return
+        [count = how.count(iterations), blocks = std::make_shared<C>(16)](std::span<double> out) {
+            out[0] = ns_of([&] {
+                         for (std::size_t i = 0; i < count; ++i) {
+                             void* const block = blocks->allocate();
+                             touch_byte(block, i);
+                             blocks->deallocate(block);
+                         }
+                     }) /
+                     static_cast<double>(count);
+        };
 }
 
 experiment faithful_interleaved(effort how)
@@ -209,7 +212,8 @@ experiment replace(effort how, std::size_t live)
 experiment cold_bulk(effort how)
 {
     experiment e = corrected_bulk<start::constructed>(
-        how, order::forward, "cold", "both cold: each time in a new process, construction included.");
+        how, order::forward, "cold",
+        "both cold: each time in a new process, construction included.");
     e.fresh_process = true;
     e.in_brief = false;
     return e;
@@ -221,9 +225,10 @@ std::vector<experiment> pool_report000(effort how)
 {
     std::vector<experiment> all{faithful_bulk(how), faithful_interleaved(how)};
     all.push_back(corrected_bulk<start::kept>(
-        how, order::forward, "warm", "both warm: every page was used before, nobody gives any back."));
-    all.push_back(corrected_bulk<start::constructed>(
-        how, order::forward, "with-construction", "the construction of the pool is timed."));
+        how, order::forward, "warm",
+        "both warm: every page was used before, nobody gives any back."));
+    all.push_back(corrected_bulk<start::constructed>(how, order::forward, "with-construction",
+                                                     "the construction of the pool is timed."));
     all.push_back(corrected_bulk<start::kept>(
         how, order::reverse, "reverse", "warm, freed in reverse order, then allocated again."));
     all.push_back(corrected_bulk<start::kept>(
@@ -231,7 +236,7 @@ std::vector<experiment> pool_report000(effort how)
     for (std::size_t i = all.size() - 4; i < all.size(); ++i)
         all[i].in_brief = false;
     all.push_back(cold_bulk(how));
-    for (std::size_t const live : {1, 64, 4096, 1 << 20})
+    for (std::size_t const live : {1u, 64u, 4096u, 1u << 20})
         all.push_back(replace(how, live));
     return all;
 }

@@ -49,7 +49,7 @@ struct populated {
 template <class C>
 round_function all_shuffled(effort how, std::size_t wanted)
 {
-    return [timed = two_phases(how), how,
+    return [timed = two_phases(how),
             p = std::make_shared<populated<C>>(how.count(wanted))](std::span<double> out) mutable {
         p->visit();
         auto const ns = timed.ns_of_pass(
@@ -81,9 +81,9 @@ experiment live(effort how, std::size_t count)
                     ") are freed in random order and allocated again, each written to: what does "
                     "that cost a block? ns_per_op = ns_per_alloc + ns_per_free",
             .figures = {{name}, {name, "ns_per_alloc"}, {name, "ns_per_free"}},
-            .entrants = entrants_of(
-                many_contenders<block_bytes>{}, {order::shuffled, count},
-                [how, count]<class C>() { return all_shuffled<C>(how, count); }),
+            .entrants =
+                entrants_of(pool_contenders<block_bytes>{}, {order::shuffled, count},
+                            [how, count]<class C>() { return all_shuffled<C>(how, count); }),
             .weight = count >= 100'000 ? 6.0 : 1.0};
 }
 
@@ -140,12 +140,11 @@ experiment burst_of(effort how, std::size_t live)
                     "allocated and written to: is there a burst at which the pool falls behind "
                     "a list? ns a pair",
             .figures = figures,
-            .entrants = entrants_of(
-                many_contenders<block_bytes>{}, {order::shuffled, live},
-                [how, live, sizes]<class C>() -> round_function {
-                    return [b = burster<C>(how, how.count(live), sizes)](
-                               std::span<double> out) mutable { b.round(out); };
-                }),
+            .entrants = entrants_of(pool_contenders<block_bytes>{}, {order::shuffled, live},
+                                    [how, live, sizes]<class C>() -> round_function {
+                                        return [b = burster<C>(how, how.count(live), sizes)](
+                                                   std::span<double> out) mutable { b.round(out); };
+                                    }),
             .weight = live >= 100'000 ? 3.0 : 1.0};
 }
 

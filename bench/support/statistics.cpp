@@ -16,9 +16,8 @@ summary summarise(std::span<double> samples)
 {
     std::ranges::sort(samples);
     std::size_t const middle = samples.size() / 2;
-    double const median = samples.size() % 2 == 1
-                              ? samples[middle]
-                              : (samples[middle - 1] + samples[middle]) / 2;
+    double const median =
+        samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
     return {median, percentile(samples, 0.1), percentile(samples, 0.9), samples.size()};
 }
 

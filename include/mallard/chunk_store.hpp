@@ -277,7 +277,7 @@ private:
         if constexpr (gridded)
             return {grid_.chunk_bytes(), grid_.chunk_bytes()};
         else
-            return {bytes_for(shape_, 1), std::max(shape_.align, alignof(pool_chunk))};
+            return {bytes_for(shape_, 1), alignof(pool_chunk)};
     }
 
     pool_chunk* make_chunk() noexcept
@@ -286,7 +286,9 @@ private:
             std::byte* const at = std::exchange(run_.next, run_.next + grid_.chunk_bytes());
             return grid_.make_chunk(at, shape_.bytes, maps);
         } else {
-            chunk_plan const plan = chunk_plan::of(run_.bytes(), shape_.bytes, shape_.align, maps);
+            chunk_plan const plan =
+                chunk_plan::of(run_.bytes(), shape_.bytes, shape_.align, maps,
+                               reinterpret_cast<std::uintptr_t>(run_.next) % shape_.align);
             auto* const c = ::new (run_.next) pool_chunk{};
             c->slots = run_.next + plan.slots_offset;
             c->slots_end = c->slots + plan.count * shape_.bytes;

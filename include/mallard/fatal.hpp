@@ -99,7 +99,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_foreign_free(const void* pointer) noexcept
 {
     (fatal_message() << "mallard: free of " << pointer << ", which is not a block of this pool\n"
-                     << "  it was never given out by this pool; this call changed nothing\n"
+                     << "  it was not given out here, or went back already; "
+                     << "this call changed nothing\n"
                      << "  help: ask `pool.owns(pointer)` first, or find the caller with "
                      << "`break mallard::fatal_foreign_free` in gdb\n")
         .stop();

@@ -42,10 +42,13 @@ public:
         return taken.data;
     }
 
-    template <class Source>
+    /// `Checked`: stops at what `allocate` did not give for `l`; O(large blocks).
+    template <bool Checked, class Source>
     MALLARD_COLD void deallocate(Source& to, void* block, layout l) noexcept
     {
         auto* const f = static_cast<footer*>(footer_of(block, l));
+        if (Checked && !has(f))
+            fatal_foreign_free(block);
         *f->link = f->next;
         if (f->next != nullptr)
             f->next->link = f->link;
@@ -75,6 +78,14 @@ public:
 
 private:
     large_blocks& operator=(large_blocks&& other) noexcept = default;
+
+    bool has(const footer* wanted) const noexcept
+    {
+        const footer* f = first_;
+        while (f != nullptr && f != wanted)
+            f = f->next;
+        return f != nullptr;
+    }
 
     static constexpr std::size_t footer_offset(layout l) noexcept
     {

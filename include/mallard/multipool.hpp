@@ -65,7 +65,7 @@ public:
     void deallocate(void* block, layout l) noexcept
     {
         if (is_large(l)) [[unlikely]]
-            return large_.deallocate(source_, block, l);
+            return large_.template deallocate < Options.checks == check::on > (source_, block, l);
         pools_[size_class::of(l)].deallocate(source_, block);
     }
 

@@ -90,7 +90,10 @@ public:
     [[nodiscard]] void* try_allocate(layout l) noexcept { return allocate_fitting<false>(l); }
     void deallocate(void* block, layout l) noexcept
     {
-        fits(l) ? core_.deallocate(source_, block) : large_.deallocate(source_, block, l);
+        if (fits(l))
+            core_.deallocate(source_, block);
+        else
+            large_.template deallocate<Options.checks == check::on>(source_, block, l);
     }
 
     /// Fills `out` with blocks, or throws and has changed nothing.

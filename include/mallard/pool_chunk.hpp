@@ -119,13 +119,16 @@ struct chunk_plan {
     std::size_t slots_offset;
     std::size_t count; // 0: too small for one slot
 
-    /// `maps`: bitmaps in the header. The chunk stands at a multiple of `align`.
+    /// `maps`: bitmaps in the header. The chunk stands at `address` modulo `align`:
+    /// no more is asked of a source than the header needs, so that one of few
+    /// bytes loses none of them between two takes.
     static constexpr chunk_plan of(std::size_t bytes, std::size_t stride, std::size_t align,
-                                   std::size_t maps) noexcept
+                                   std::size_t maps, std::size_t address) noexcept
     {
         std::size_t count = std::min(bytes / stride, std::size_t{1} << 31);
         for (;;) {
-            std::size_t const offset = align_up(pool_chunk::header_bytes(count, maps), align);
+            std::size_t const offset =
+                align_up(address + pool_chunk::header_bytes(count, maps), align) - address;
             if (count == 0 || offset + count * stride <= bytes)
                 return {offset, count};
             std::size_t const excess = offset + count * stride - bytes;

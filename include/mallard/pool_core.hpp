@@ -128,8 +128,9 @@ public:
     template <class Source>
     void release(Source& source) noexcept
     {
-        drop_front(source);
+        chunk const array = forget_front();
         store_.release(source);
+        give_array(source, array);
     }
 
     void forget() noexcept
@@ -143,8 +144,9 @@ public:
     void trim(Source& source, std::size_t keep) noexcept
     {
         settle();
-        drop_front(source);
+        chunk const array = forget_front();
         store_.trim(source, keep);
+        give_array(source, array);
     }
 
     void add_to(statistics& s) const noexcept
@@ -208,7 +210,7 @@ private:
             ~undo()
             {
                 if (count == 0 && !had_memory)
-                    self.drop_front(source);
+                    self.give_array(source, self.forget_front());
             }
         } done{*this, source, front_.has_memory()};
 
@@ -246,7 +248,8 @@ private:
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {
         std::size_t const capacity = front_.capacity();
-        bool const enlarged = std::exchange(refilled_, false) && capacity < entries_limit() &&
+        bool const enlarged = std::exchange(refilled_, false) && capacity != 0 &&
+                              capacity < entries_limit() &&
                               enlarge(source, std::min(capacity * 2, entries_limit()));
         if (!enlarged) {
             std::size_t const older = (capacity + 1) / 2;
@@ -277,6 +280,7 @@ private:
         store_.growth().took_aside(wanted.bytes);
         chunk const old = front_array();
         front_.move_to(static_cast<void**>(taken.data), entries);
+        store_.growth().gave(old.bytes);
         give_array(source, old);
         return true;
     }
@@ -290,19 +294,21 @@ private:
     template <class Source>
     void give_array(Source& source, chunk array) noexcept
     {
-        if (array.data == nullptr)
-            return;
-        store_.growth().gave(array.bytes);
-        give(source, array);
+        if (array.data != nullptr)
+            give(source, array);
     }
 
-    template <class Source>
-    void drop_front([[maybe_unused]] Source& source) noexcept
+    /// Empties the front. Its array is the caller's to give back, after the
+    /// chunks: it was taken before them, and a buffer takes back only the last.
+    chunk forget_front() noexcept
     {
+        chunk array;
         if constexpr (ordered)
-            give_array(source, front_array());
+            array = front_array();
+        store_.growth().gave(array.bytes);
         front_ = front();
         refilled_ = false;
+        return array;
     }
 
     /// The free blocks of the front go to the store.

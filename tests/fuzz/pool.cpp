@@ -23,9 +23,15 @@ void run_grown(recorded& choose)
 {
     constexpr growth small{.first = 3000, .max = 20000, .limit = 200000};
     switch (choose(3)) {
-    case 0: return run<pool_options{.chunk = 1024, .grow = small, .order = Order, .checks = Checks}>(choose);
-    case 1: return run<pool_options{.chunk = 4096, .order = Order, .cached_bytes = 1000, .checks = Checks}>(choose);
-    default: return run<pool_options{.grow = growth::none(9000), .order = Order, .checks = Checks}>(choose);
+    case 0:
+        return run<pool_options{.chunk = 1024, .grow = small, .order = Order, .checks = Checks}>(
+            choose);
+    case 1:
+        return run<pool_options{
+            .chunk = 4096, .order = Order, .cached_bytes = 1000, .checks = Checks}>(choose);
+    default:
+        return run<pool_options{.grow = growth::none(9000), .order = Order, .checks = Checks}>(
+            choose);
     }
 }
 
@@ -35,10 +41,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
 {
     recorded choose({data, bytes});
     switch (choose(4)) {
-    case 0: run_grown<reuse::lifo, check::off>(choose); break;
-    case 1: run_grown<reuse::lifo, check::on>(choose); break;
-    case 2: run_grown<reuse::ordered, check::off>(choose); break;
-    default: run_grown<reuse::ordered, check::on>(choose); break;
+    case 0:
+        run_grown<reuse::lifo, check::off>(choose);
+        break;
+    case 1:
+        run_grown<reuse::lifo, check::on>(choose);
+        break;
+    case 2:
+        run_grown<reuse::ordered, check::off>(choose);
+        break;
+    default:
+        run_grown<reuse::ordered, check::on>(choose);
+        break;
     }
     return 0;
 }

@@ -32,7 +32,8 @@ TYPED_TEST(random_pool, agrees_with_a_model_as_it_grows_by_default)
 
 TYPED_TEST(random_pool, agrees_with_a_model_in_small_chunks_with_a_small_array)
 {
-    run_pools<TypeParam, pool_options{.chunk = 1024, .grow = growth::fixed(1), .cached_bytes = 256}>();
+    run_pools<TypeParam,
+              pool_options{.chunk = 1024, .grow = growth::fixed(1), .cached_bytes = 256}>();
 }
 
 TYPED_TEST(random_pool, agrees_with_a_model_in_steps_of_many_chunks)
@@ -42,7 +43,8 @@ TYPED_TEST(random_pool, agrees_with_a_model_in_steps_of_many_chunks)
 
 TYPED_TEST(random_pool, agrees_with_a_model_up_to_a_limit)
 {
-    run_pools<TypeParam, pool_options{.chunk = 4096, .grow = {.first = 5000, .num = 3, .limit = 100000}}>();
+    run_pools<TypeParam,
+              pool_options{.chunk = 4096, .grow = {.first = 5000, .num = 3, .limit = 100000}}>();
 }
 
 TYPED_TEST(random_pool, agrees_with_a_model_on_a_single_chunk)

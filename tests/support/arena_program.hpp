@@ -8,7 +8,7 @@
 
 #include <mallard/arena.hpp>
 
-#include <optional>
+#include <memory>
 
 namespace mallard::testing {
 
@@ -26,7 +26,7 @@ public:
         std::size_t const offset = choose_(17);
         std::size_t const bytes = choose_(2) == 0 ? 0 : choose_(sizeof initial_ - offset);
         buffer_ = std::span(initial_).subspan(offset, bytes);
-        arena_.emplace(buffer_, source_);
+        arena_ = std::make_unique<arena_type>(buffer_, source_);
     }
 
     void run(std::size_t steps)
@@ -331,7 +331,7 @@ private:
     std::vector<saved> marks_;
     std::vector<const witness*> owned_;
     std::size_t failures_before_ = 0;
-    std::optional<arena_type> arena_;
+    std::unique_ptr<arena_type> arena_;
 };
 
 } // namespace mallard::testing

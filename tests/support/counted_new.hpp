@@ -1,4 +1,5 @@
 // Replaces operator new and delete by ones that count: for one file of a program.
+// All forms, since under AddressSanitizer none is made of another.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +16,23 @@ struct heap_counts {
 };
 inline heap_counts heap;
 
-inline void* counted(void* block)
+inline void* counted_take(std::size_t bytes, std::size_t align = 1) noexcept
 {
-    heap.taken += 1;
+    void* const block = align <= alignof(std::max_align_t)
+                            ? std::malloc(bytes + (bytes == 0))
+                            : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    heap.taken += block != nullptr;
+    return block;
+}
+
+inline void counted_give(void* block) noexcept
+{
+    heap.given += block != nullptr;
+    std::free(block);
+}
+
+inline void* or_throw(void* block)
+{
     return block != nullptr ? block : throw std::bad_alloc();
 }
 
@@ -25,27 +40,34 @@ inline void* counted(void* block)
 
 void* operator new(std::size_t bytes)
 {
-    return mallard::testing::counted(std::malloc(bytes + (bytes == 0)));
+    return mallard::testing::or_throw(mallard::testing::counted_take(bytes));
 }
 void* operator new(std::size_t bytes, std::align_val_t align)
 {
-    auto const unit = static_cast<std::size_t>(align);
-    return mallard::testing::counted(std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit));
+    using namespace mallard::testing;
+    return or_throw(counted_take(bytes, static_cast<std::size_t>(align)));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept
+{
+    return mallard::testing::counted_take(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t align, const std::nothrow_t&) noexcept
+{
+    return mallard::testing::counted_take(bytes, static_cast<std::size_t>(align));
 }
 void operator delete(void* block) noexcept
 {
-    mallard::testing::heap.given += block != nullptr;
-    std::free(block);
+    mallard::testing::counted_give(block);
 }
 void operator delete(void* block, std::size_t) noexcept
 {
-    operator delete(block);
+    mallard::testing::counted_give(block);
 }
 void operator delete(void* block, std::align_val_t) noexcept
 {
-    operator delete(block);
+    mallard::testing::counted_give(block);
 }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept
 {
-    operator delete(block);
+    mallard::testing::counted_give(block);
 }

@@ -30,8 +30,8 @@ using list = std::vector<std::size_t>;
 
 TEST(growth, doubles_from_4_kib_to_1_mib_by_default)
 {
-    EXPECT_EQ(steps<growth{}>(10), (list{4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288,
-                                         1048576, 1048576}));
+    EXPECT_EQ(steps<growth{}>(10),
+              (list{4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576, 1048576}));
 }
 
 TEST(growth, of_none_is_one_step)
@@ -114,7 +114,9 @@ TEST(growth, of_ones_own_sees_the_last_step_and_the_request_and_is_clamped)
 
 TEST(growth, of_ones_own_may_say_nothing_or_everything)
 {
-    growth_function const nothing = [](std::size_t, std::size_t) noexcept { return std::size_t{0}; };
+    growth_function const nothing = [](std::size_t, std::size_t) noexcept {
+        return std::size_t{0};
+    };
     EXPECT_EQ((steps<growth{}>(3, nothing)), (list{8, 8, 8}));
     growth_function const everything = [](std::size_t, std::size_t) noexcept { return most; };
     EXPECT_EQ((steps<growth{}>(2, everything)), (list{1 << 20, 1 << 20}));

@@ -256,8 +256,8 @@ TEST(pages, taken_and_given_at_random_never_overlap_and_lose_nothing)
     take_and_give_at_random<pages_options{.guard = true}>();
     take_and_give_at_random<pages_options{.reserve_bytes = 2 * mib}>();
     take_and_give_at_random<pages_options{.guard = true, .reserve_bytes = 2 * mib}>();
-    take_and_give_at_random<
-        pages_options{.huge = huge::madvise, .guard = true, .reserve_bytes = 64 * mib}>();
+    take_and_give_at_random<pages_options{
+        .huge = huge::madvise, .guard = true, .reserve_bytes = 64 * mib}>();
 }
 
 } // namespace

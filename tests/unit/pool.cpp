@@ -82,8 +82,9 @@ TYPED_TEST(any_pool, is_aligned_as_its_block_divides_up_to_16_unless_told)
 
 TYPED_TEST(any_pool, serves_blocks_of_every_odd_size)
 {
-    for (std::size_t const bytes : {0, 1, 2, 3, 5, 7, 9, 13, 31, 33, 63, 65, 100, 513, 1000, 4095,
-                                    4097, 9999, 65535, 65536, 65537, 200001}) {
+    for (std::size_t const bytes :
+         {0,  1,   2,   3,    5,    7,    9,    13,    31,    33,    63,
+          65, 100, 513, 1000, 4095, 4097, 9999, 65535, 65536, 65537, 200001}) {
         auto pool = this->make(bytes);
         this->fill(pool, bytes < 1000 ? 3000 : 20);
         EXPECT_EQ(pool.stats().blocks_live, this->blocks.count());
@@ -106,7 +107,8 @@ TYPED_TEST(any_pool, refuses_absurd_blocks_and_keeps_nothing)
     constexpr std::size_t top = std::size_t{1} << 63;
     for (std::size_t const bytes : {most, most - 1, most - 7, most - 4096, top + 1, top, top - 1,
                                     top / 2 + 1, top / 2, top / 2 - 1, top / 4, top >> 15})
-        for (std::size_t const align : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, top / 2}) {
+        for (std::size_t const align :
+             {std::size_t{0}, std::size_t{1}, std::size_t{4096}, top / 2}) {
             auto pool = this->make(bytes, align);
             EXPECT_EQ(pool.try_allocate(), nullptr) << bytes;
             EXPECT_THROW(static_cast<void>(pool.allocate()), std::bad_alloc) << bytes;
@@ -280,7 +282,8 @@ TEST(pool, can_draw_from_another_allocator)
     failing_source heap;
     multipool<ref<failing_source>> below{ref(heap)};
     {
-        pool<ref<multipool<ref<failing_source>>>, pool_options{.chunk = 1024, .grow = growth::fixed(1024)}>
+        pool<ref<multipool<ref<failing_source>>>,
+             pool_options{.chunk = 1024, .grow = growth::fixed(1024)}>
             nodes(48, 0, ref(below));
         for (int i = 0; i < 1000; ++i)
             EXPECT_NE(nodes.allocate(), nullptr);

@@ -41,9 +41,9 @@ TYPED_TEST(pool_addresses, of_strangers_are_a_miss)
     auto const free_store = std::make_unique<int>();
     typename TestFixture::small_pool other(40, 0, this->heap);
     std::vector<const void*> const strangers{
-        nullptr,           reinterpret_cast<void*>(~std::uintptr_t{0}),
-        &global,           &local,
-        free_store.get(),  &this->pool,
+        nullptr,          reinterpret_cast<void*>(~std::uintptr_t{0}),
+        &global,          &local,
+        free_store.get(), &this->pool,
         other.allocate()};
     for (std::size_t const taken : {0, 1000}) {
         this->take(taken);

@@ -12,9 +12,9 @@ using namespace mallard;
 
 // Ready before any code runs.
 constinit pool<buffer<8192>, pool_options{.block = 32, .grow = growth::none(8192)}> ordered_pool;
-constinit pool<buffer<8192>, pool_options{.block = 32,
-                                          .grow = growth::none(8192),
-                                          .order = reuse::lifo}> lifo_pool;
+constinit pool<buffer<8192>,
+               pool_options{.block = 32, .grow = growth::none(8192), .order = reuse::lifo}>
+    lifo_pool;
 constinit pool<default_heap, pool_options{.block = 32}> heap_pool;
 constinit pool<> sized_pool(32);
 constinit multipool<> static_multipool;
@@ -46,23 +46,22 @@ struct capacity {
     std::size_t block, align, count;
 };
 constexpr std::array capacities{
-    capacity{1, 0, 1},    capacity{1, 0, 1000},  capacity{8, 0, 1},      capacity{8, 0, 100},
-    capacity{24, 0, 63},  capacity{24, 0, 64},   capacity{24, 0, 65},    capacity{48, 0, 11},
-    capacity{64, 0, 513}, capacity{100, 0, 10},  capacity{17, 1, 129},   capacity{16, 64, 1},
-    capacity{16, 64, 33}, capacity{40, 256, 10}, capacity{4096, 0, 3},   capacity{100, 4096, 3},
+    capacity{1, 0, 1},    capacity{1, 0, 1000},  capacity{8, 0, 1},    capacity{8, 0, 100},
+    capacity{24, 0, 63},  capacity{24, 0, 64},   capacity{24, 0, 65},  capacity{48, 0, 11},
+    capacity{64, 0, 513}, capacity{100, 0, 10},  capacity{17, 1, 129}, capacity{16, 64, 1},
+    capacity{16, 64, 33}, capacity{40, 256, 10}, capacity{4096, 0, 3}, capacity{100, 4096, 3},
     capacity{64, 64, 64}, capacity{3000, 8, 7},
 };
 
 /// The bytes that the options without their growth call enough.
 template <class Kind, capacity C>
-constexpr std::size_t enough = pool<null, Kind::of({.block = C.block,
-                                                    .align = C.align,
-                                                    .grow = growth::none(1)})>::bytes_for(C.count);
+constexpr std::size_t enough =
+    pool<null, Kind::of({.block = C.block, .align = C.align, .grow = growth::none(1)})>::bytes_for(
+        C.count);
 
 template <class Kind, capacity C, source S>
-using fixed_pool = pool<S, Kind::of({.block = C.block,
-                                     .align = C.align,
-                                     .grow = growth::none(enough<Kind, C>)})>;
+using fixed_pool =
+    pool<S, Kind::of({.block = C.block, .align = C.align, .grow = growth::none(enough<Kind, C>)})>;
 
 template <class Pool>
 void expect_capacity(Pool& pool, std::size_t count, const char* when)
@@ -123,13 +122,14 @@ TYPED_TEST(pool_fixed, in_a_buffer_holds_what_bytes_for_promises_wherever_it_sta
     });
 }
 
-TYPED_TEST(pool_fixed, in_a_callers_bytes_holds_what_bytes_for_promises_wherever_they_begin)
+TYPED_TEST(pool_fixed,
+           in_a_callers_bytes_that_are_aligned_for_a_pointer_holds_what_bytes_for_promises)
 {
     for_each_capacity([]<capacity C>() {
-        std::vector<std::byte> bytes(enough<TypeParam, C> + 16);
-        for (std::size_t begin = 0; begin < 16; ++begin) {
-            borrowed own(std::span(bytes).subspan(begin, enough<TypeParam, C>));
-            fixed_pool<TypeParam, C, borrowed> fixed(own);
+        std::vector<std::byte> bytes(enough<TypeParam, C> + 64);
+        for (std::size_t begin = 0; begin < 64; begin += alignof(void*)) {
+            std::span<std::byte> const own(bytes.data() + begin, enough<TypeParam, C>);
+            fixed_pool<TypeParam, C, borrowed> fixed{borrowed(own)};
             expect_capacity_for_life(fixed, C.count);
         }
     });

@@ -222,7 +222,9 @@ TYPED_TEST(pool_lifetime, survives_a_move_to_itself)
 
 TYPED_TEST(pool_lifetime, keeps_its_own_growth_when_it_is_moved_from)
 {
-    growth_function const custom = [](std::size_t, std::size_t) noexcept { return std::size_t{3072}; };
+    growth_function const custom = [](std::size_t, std::size_t) noexcept {
+        return std::size_t{3072};
+    };
     typename TestFixture::small_pool a(40, 16, this->heap, custom);
     static_cast<void>(a.allocate());
     typename TestFixture::small_pool b(std::move(a));

@@ -1,0 +1,193 @@
+// What std::pmr asks of every memory_resource, of each that Mallard has.
+#include "../support/model.hpp"
+#include "../support/sources.hpp"
+
+#include <mallard/pmr.hpp>
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::layout;
+namespace pmr = mallard::pmr;
+
+struct as_arena {
+    static pmr::arena over(std::pmr::memory_resource* upstream) { return pmr::arena(upstream); }
+    static pmr::arena plain() { return pmr::arena(); }
+};
+struct as_multipool {
+    static pmr::multipool over(std::pmr::memory_resource* upstream)
+    {
+        return pmr::multipool(upstream);
+    }
+    static pmr::multipool plain() { return pmr::multipool(); }
+};
+struct as_pool {
+    static pmr::pool over(std::pmr::memory_resource* upstream)
+    {
+        return pmr::pool(64, 0, upstream);
+    }
+    static pmr::pool plain() { return pmr::pool(64); }
+};
+
+template <class Kind>
+class memory_resource : public ::testing::Test {
+public:
+    failing_resource upstream; // checks every deallocate against its allocate
+    failing_source& calls = upstream.source;
+    decltype(Kind::plain()) own = Kind::over(&upstream);
+    std::pmr::memory_resource& r = own;
+};
+
+struct kind_names {
+    template <class Kind>
+    static std::string GetName(int)
+    {
+        return std::is_same_v<Kind, as_arena>       ? "arena"
+               : std::is_same_v<Kind, as_multipool> ? "multipool"
+                                                    : "pool";
+    }
+};
+using kinds = ::testing::Types<as_arena, as_multipool, as_pool>;
+TYPED_TEST_SUITE(memory_resource, kinds, kind_names);
+
+TYPED_TEST(memory_resource, takes_nothing_when_it_is_made_or_released)
+{
+    this->own.release();
+    EXPECT_EQ(this->calls.calls(), 0u);
+}
+
+TYPED_TEST(memory_resource, is_equal_to_itself_alone)
+{
+    auto other = TypeParam::over(&this->upstream);
+    EXPECT_TRUE(this->r.is_equal(this->r) && this->r == this->r);
+    EXPECT_FALSE(this->r.is_equal(other) || this->r == other || other == this->r);
+    EXPECT_FALSE(this->r == this->upstream || this->r == *std::pmr::new_delete_resource());
+}
+
+TYPED_TEST(memory_resource, is_over_the_default_resource_unless_told_otherwise)
+{
+    auto* const before = std::pmr::set_default_resource(&this->upstream);
+    auto plain = TypeParam::plain();
+    std::pmr::set_default_resource(before);
+    std::ignore = static_cast<std::pmr::memory_resource&>(plain).allocate(1);
+    EXPECT_NE(this->calls.calls(), 0u) << "the one of the moment it was made";
+}
+
+TYPED_TEST(memory_resource, gives_each_block_of_zero_bytes_an_address_of_its_own)
+{
+    std::vector<void*> blocks;
+    for (int i = 0; i < 100; ++i)
+        blocks.push_back(this->r.allocate(0));
+    for (void* const block : blocks)
+        this->r.deallocate(block, 0);
+    std::sort(blocks.begin(), blocks.end());
+    EXPECT_EQ(std::unique(blocks.begin(), blocks.end()), blocks.end());
+}
+
+TYPED_TEST(memory_resource, gives_blocks_that_are_apart_aligned_and_keep_their_bytes)
+{
+    std::mt19937 random(1);
+    model blocks;
+    for (int i = 0; i < 4000; ++i) {
+        std::size_t const limit = i % 50 == 0 ? 20'000 : 300;
+        layout const l(random() % limit, std::size_t{1} << random() % 8);
+        if (random() % 3 != 0 || blocks.empty()) {
+            blocks.add(this->r.allocate(l.bytes, l.align), l);
+        } else {
+            void* const block = blocks[random() % blocks.count()];
+            layout const asked = blocks.remove(block);
+            this->r.deallocate(block, asked.bytes, asked.align);
+        }
+    }
+    blocks.verify();
+}
+
+TYPED_TEST(memory_resource, aligns_small_blocks_as_strictly_as_asked)
+{
+    model blocks;
+    for (std::size_t align = 1; align <= 1 << 16; align *= 2)
+        for (std::size_t const bytes : {0u, 1u, 7u, 8u, 24u, 64u})
+            blocks.add(this->r.allocate(bytes, align), {bytes, align});
+    blocks.verify();
+}
+
+TYPED_TEST(memory_resource, asks_upstream_for_the_alignment_of_a_block_that_needs_more)
+{
+    std::ignore = this->r.allocate(10'000, 1 << 14);
+    EXPECT_EQ(this->calls.asked().back().align, std::size_t{1} << 14);
+}
+
+TYPED_TEST(memory_resource, is_not_spoiled_for_later_chunks_by_one_strict_alignment)
+{
+    std::ignore = this->r.allocate(1, 1 << 15);
+    std::size_t const asked = this->calls.calls();
+    while (this->calls.calls() < asked + 2)
+        std::ignore = this->r.allocate(4096, 1);
+    for (std::size_t i = asked; i < this->calls.calls(); ++i)
+        EXPECT_LE(this->calls.asked()[i].align, 16u);
+}
+
+TYPED_TEST(memory_resource, tells_upstream_of_impossible_sizes_and_passes_its_exception_on)
+{
+    for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2 + 1, SIZE_MAX / 2,
+                                    SIZE_MAX / 2 - 63, SIZE_MAX / 4 + 1}) {
+        for (std::size_t const align : {1u, 16u, 4096u}) {
+            try {
+                std::ignore = this->r.allocate(bytes, align);
+                ADD_FAILURE() << bytes;
+            } catch (const refusal& said) {
+                EXPECT_GE(said.bytes, bytes);
+                EXPECT_GE(said.align, align);
+            }
+        }
+    }
+    EXPECT_NE(this->r.allocate(64), nullptr);
+}
+
+TYPED_TEST(memory_resource, loses_nothing_when_upstream_throws_at_any_call)
+{
+    std::size_t failures = 1;
+    for (std::size_t call = 1; failures != 0; ++call) {
+        failing_resource fresh;
+        auto over_fresh = TypeParam::over(&fresh);
+        std::pmr::memory_resource& resource = over_fresh;
+        fresh.source.fail_at(call);
+        model blocks;
+        for (std::size_t i = 0; i < 300; ++i) {
+            layout const l(i * 37 % 9000, std::size_t{1} << i % 7);
+            try {
+                blocks.add(resource.allocate(l.bytes, l.align), l);
+            } catch (const refusal&) {
+                blocks.add(resource.allocate(l.bytes, l.align), l); // refused once
+            }
+        }
+        blocks.verify();
+        failures = fresh.source.failures();
+    }
+}
+
+TYPED_TEST(memory_resource, throws_what_the_null_resource_throws)
+{
+    auto over_null = TypeParam::over(std::pmr::null_memory_resource());
+    std::pmr::memory_resource& resource = over_null;
+    for (std::size_t const bytes : {0u, 1u, 64u, 100'000u})
+        EXPECT_THROW(std::ignore = resource.allocate(bytes), std::bad_alloc);
+}
+
+TYPED_TEST(memory_resource, gives_everything_back_on_release_and_at_its_end)
+{
+    for (int round = 0; round < 3; ++round) {
+        for (std::size_t bytes = 0; bytes < 20'000; bytes += 61)
+            std::ignore = this->r.allocate(bytes, 8);
+        EXPECT_NE(this->calls.bytes(), 0u);
+        this->own.release();
+        EXPECT_EQ(this->calls.bytes(), 0u);
+    }
+    std::ignore = this->r.allocate(100); // which its destructor gives back
+}
+
+} // namespace

@@ -1,0 +1,13 @@
+// dies: mallard: double free of ADDRESS in a pool
+#include <mallard/pool.hpp>
+
+int main()
+{
+    using namespace mallard;
+    pool<default_heap, pool_options{.block = 48, .order = reuse::ordered, .checks = check::on}>
+        blocks;
+    void* all[200];
+    blocks.allocate_batch(all);
+    blocks.deallocate_batch(all); // the first of them have left the array for the bitmap
+    blocks.deallocate(all[0]);
+}

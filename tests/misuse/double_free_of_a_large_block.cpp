@@ -1,0 +1,11 @@
+// dies: mallard: free of ADDRESS, which is not a block of this pool
+#include <mallard/multipool.hpp>
+
+int main()
+{
+    using namespace mallard;
+    multipool<default_heap, multipool_options{.checks = check::on}> memory;
+    void* const block = memory.allocate(10000);
+    memory.deallocate(block, 10000);
+    memory.deallocate(block, 10000);
+}

@@ -1,0 +1,9 @@
+// dies: mallard: free of ADDRESS, which is not a block of this pool
+#include <mallard/multipool.hpp>
+
+int main()
+{
+    using namespace mallard;
+    multipool<default_heap, multipool_options{.checks = check::on}> memory;
+    memory.deallocate(nullptr, 100);
+}

@@ -1,0 +1,13 @@
+// dies: mallard: rewind to a mark that is no longer valid in an arena
+#include <mallard/arena.hpp>
+
+int main()
+{
+    using namespace mallard;
+    arena<default_heap, arena_options{.checks = check::on}> scratch;
+    auto const outer = scratch.mark();
+    static_cast<void>(scratch.allocate(100));
+    auto const inner = scratch.mark();
+    scratch.rewind(outer);
+    scratch.rewind(inner);
+}

@@ -1,0 +1,9 @@
+// dies: mallard: free of ADDRESS, which is not a block of this pool
+#include <mallard/pool.hpp>
+
+int main()
+{
+    using namespace mallard;
+    pool<default_heap, pool_options{.block = 48, .checks = check::on}> blocks;
+    blocks.deallocate(blocks.allocate(10000), 9000);
+}

@@ -1,0 +1,4 @@
+// error: pool
+#include <mallard/pool.hpp>
+
+mallard::pool<> blocks;

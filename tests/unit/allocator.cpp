@@ -1,0 +1,225 @@
+#include "../support/sources.hpp"
+
+#include <mallard/allocator.hpp>
+#include <mallard/arena.hpp>
+#include <mallard/pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::allocator;
+using mallard::arena;
+using mallard::layout;
+using mallard::ref;
+
+/// Remembers what was asked of it; gives from the heap.
+struct recorder {
+    std::vector<layout> allocated, deallocated;
+
+    void* allocate(layout l)
+    {
+        void* const block = try_allocate(l);
+        return block != nullptr ? block : throw std::bad_alloc();
+    }
+    void* try_allocate(layout l) noexcept
+    {
+        allocated.push_back(l);
+        return mallard::default_heap().try_take(l).data;
+    }
+    void deallocate(void* p, layout l) noexcept
+    {
+        deallocated.push_back(l);
+        mallard::default_heap().give({p, l.bytes, l.align});
+    }
+};
+static_assert(mallard::block_allocator<recorder>);
+
+template <class T>
+using from_arena = allocator<T, arena<>>;
+template <class T>
+using arena_vector = std::vector<T, from_arena<T>>;
+using arena_string = std::basic_string<char, std::char_traits<char>, from_arena<char>>;
+template <class Allocator, class T>
+concept constructs = requires(Allocator from, T* at) { from.construct(at); };
+using traits = std::allocator_traits<from_arena<int>>;
+
+static_assert(sizeof(from_arena<int>) == sizeof(void*));
+static_assert(std::is_trivially_copyable_v<from_arena<int>>);
+static_assert(!std::is_default_constructible_v<from_arena<int>>);
+static_assert(std::is_nothrow_constructible_v<from_arena<long>, from_arena<int>>);
+static_assert(!std::is_constructible_v<from_arena<int>, allocator<int, recorder>>);
+static_assert(std::same_as<traits::rebind_alloc<long>, from_arena<long>>);
+static_assert(!traits::is_always_equal::value);
+static_assert(!traits::propagate_on_container_copy_assignment::value);
+static_assert(!traits::propagate_on_container_move_assignment::value);
+static_assert(!traits::propagate_on_container_swap::value);
+
+TEST(allocator, is_equal_to_those_of_any_type_that_draw_from_the_same)
+{
+    arena<> a, b;
+    EXPECT_TRUE(from_arena<int>(a) == from_arena<int>(a));
+    EXPECT_TRUE(from_arena<int>(a) == from_arena<char>(a));
+    EXPECT_TRUE(from_arena<int>(a) != from_arena<int>(b));
+    EXPECT_TRUE(from_arena<int>(a) != from_arena<char>(b));
+    EXPECT_EQ(&from_arena<int>(from_arena<char>(a)).resource(), &a);
+}
+
+TEST(allocator, asks_for_the_layout_of_its_type_and_gives_it_back)
+{
+    struct alignas(64) wide {
+        char bytes[100];
+    };
+    recorder r;
+    allocator<wide, recorder> from(r);
+    from.deallocate(from.allocate(3), 3);
+    from.deallocate(from.allocate(0), 0);
+    EXPECT_EQ(r.allocated, (std::vector<layout>{{384, 64}, {0, 64}}));
+    EXPECT_EQ(r.deallocated, r.allocated);
+}
+
+TEST(allocator, refuses_more_objects_than_there_are_addresses)
+{
+    arena<> a;
+    from_arena<double> from(a);
+    for (std::size_t const count : {SIZE_MAX, SIZE_MAX / 8 + 2, SIZE_MAX / 8, SIZE_MAX / 16 + 1})
+        EXPECT_THROW(std::ignore = from.allocate(count), std::bad_alloc);
+    EXPECT_EQ(a.stats().bytes_taken, 0u);
+}
+
+TEST(allocator, reaches_elements_that_want_one)
+{
+    arena<> a;
+    arena_vector<arena_vector<arena_string>> v(a);
+    v.emplace_back(2);
+    v.back().emplace_back("text");
+    v.emplace_back();
+    v.resize(3);
+    for (auto const& inner : v) {
+        EXPECT_EQ(&inner.get_allocator().resource(), &a);
+        for (auto const& text : inner)
+            EXPECT_EQ(&text.get_allocator().resource(), &a);
+    }
+}
+
+TEST(allocator, reaches_into_pairs_and_tuples)
+{
+    arena<> a;
+    using nested = std::pair<int, std::pair<arena_string, arena_vector<int>>>;
+    arena_vector<nested> pairs(a);
+    pairs.resize(1);
+    pairs.emplace_back();
+    pairs.emplace_back(1, std::pair<const char*, std::size_t>("text", 3));
+    EXPECT_EQ(pairs.back().second.first, "text");
+    for (auto const& [number, inner] : pairs) {
+        EXPECT_EQ(&inner.first.get_allocator().resource(), &a);
+        EXPECT_EQ(&inner.second.get_allocator().resource(), &a);
+    }
+    arena_vector<std::tuple<int, arena_string>> tuples(a);
+    tuples.emplace_back(1, arena_string("text", a));
+    EXPECT_EQ(&std::get<1>(tuples.back()).get_allocator().resource(), &a);
+    EXPECT_EQ(std::get<1>(tuples.back()), "text");
+}
+
+TEST(allocator, reaches_what_a_map_makes_by_itself)
+{
+    arena<> a;
+    using value = std::pair<const arena_string, arena_vector<arena_string>>;
+    std::map<arena_string, arena_vector<arena_string>, std::less<>, from_arena<value>> m(a);
+    m[arena_string("key", a)].emplace_back("value");
+    m.try_emplace(arena_string("other", a), 3);
+    for (auto const& [key, values] : m) {
+        EXPECT_EQ(&key.get_allocator().resource(), &a);
+        EXPECT_EQ(&values.get_allocator().resource(), &a);
+        EXPECT_EQ(&values.front().get_allocator().resource(), &a);
+    }
+}
+
+TEST(allocator, leaves_plain_elements_alone)
+{
+    struct plain {
+        int value = 0;
+    };
+    static_assert(!constructs<from_arena<plain>, plain> && !constructs<from_arena<int>, int>);
+    static_assert(constructs<from_arena<arena_string>, arena_string>);
+    arena<> a;
+    arena_vector<std::string> v(a);
+    v.emplace_back("std::string takes another allocator, and keeps it");
+    EXPECT_EQ(v.front().size(), 49u);
+}
+
+TEST(allocator, does_not_travel_with_a_container)
+{
+    arena<> a, b;
+    arena_vector<int> in_a({1, 2, 3}, a);
+    arena_vector<int> in_b({4, 5}, b);
+    arena_vector<int> const copy = in_a;
+    EXPECT_EQ(&copy.get_allocator().resource(), &a) << "a copy draws from the same";
+
+    in_b = in_a;
+    EXPECT_EQ(&in_b.get_allocator().resource(), &b);
+    EXPECT_EQ(in_b, in_a);
+    in_b = std::move(in_a);
+    EXPECT_EQ(&in_b.get_allocator().resource(), &b);
+    EXPECT_EQ(in_b, (arena_vector<int>({1, 2, 3}, b)));
+
+    int const* const first = in_b.data();
+    arena_vector<int> const moved = std::move(in_b);
+    EXPECT_EQ(&moved.get_allocator().resource(), &b);
+    EXPECT_EQ(moved.data(), first) << "moved within one arena, nothing is copied";
+}
+
+TEST(allocator, lets_a_vector_grow_at_the_end_of_an_arena_without_waste)
+{
+    counting_source heap;
+    arena<ref<counting_source>> a(heap);
+    {
+        std::vector<int, allocator<int, arena<ref<counting_source>>>> v(a);
+        for (int i = 0; i < 100; ++i) {
+            v.push_back(i);
+            v.pop_back();
+        }
+    }
+    EXPECT_EQ(a.stats().bytes_live, 0u) << "its only block was the last, and came back";
+}
+
+TEST(allocator, draws_nodes_and_tables_of_one_container_from_one_pool)
+{
+    counting_source heap;
+    using node_pool = mallard::pool<ref<counting_source>>;
+    node_pool nodes(64, 0, heap);
+    using map = std::unordered_map<int, int, std::hash<int>, std::equal_to<>,
+                                   allocator<std::pair<const int, int>, node_pool>>;
+    {
+        map m(nodes);
+        for (int i = 0; i < 1000; ++i)
+            m[i] = -i;
+        for (int i = 0; i < 1000; i += 2)
+            m.erase(i);
+        for (int i = 1; i < 1000; i += 2)
+            EXPECT_EQ(m.at(i), -i);
+        EXPECT_EQ(nodes.stats().blocks_live, 501u) << "and a table";
+    }
+    EXPECT_EQ(nodes.stats().blocks_live, 0u);
+}
+
+TEST(allocator, serves_shared_pointers)
+{
+    recorder r;
+    {
+        auto const shared = std::allocate_shared<std::string>(allocator<int, recorder>(r), "text");
+        EXPECT_EQ(*shared, "text");
+        EXPECT_EQ(r.allocated.size(), 1u);
+    }
+    EXPECT_EQ(r.deallocated, r.allocated);
+}
+
+} // namespace
