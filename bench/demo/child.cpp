@@ -83,7 +83,7 @@ interrupts::interrupts()
 {
     auto const set = noted();
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    struct sigaction note {};
+    struct sigaction note{};
     note.sa_handler = [](int signal) { interrupted = signal; };
     for (int const signal : noted_signals)
         ::sigaction(signal, &note, nullptr);

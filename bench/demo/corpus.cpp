@@ -241,7 +241,7 @@ int share(const collection& taken)
 
 std::vector<document> open_shared(int descriptor)
 {
-    struct stat about {};
+    struct stat about{};
     void* const base = ::fstat(descriptor, &about) != 0
                            ? MAP_FAILED
                            : ::mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ,
