@@ -1,0 +1,5 @@
+// error: deleted
+#include <mallard/arena.hpp>
+
+mallard::arena<> first;
+mallard::arena<> second(first);

@@ -1,0 +1,4 @@
+// error: constraint
+#include <mallard/strategy.hpp>
+
+mallard::strategy<15> none;

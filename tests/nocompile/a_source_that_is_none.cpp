@@ -1,0 +1,6 @@
+// error: constraint
+#include <mallard/arena.hpp>
+
+#include <vector>
+
+mallard::arena<std::vector<int>> scratch;
