@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// Supplies blocks in batches and puts them back one by one. Takes chunks from
+/// Supplies blocks and takes them back. Takes chunks from
 /// the source that each call names.
 template <pool_options Options>
 class chunk_store {
@@ -24,6 +24,16 @@ class chunk_store {
         constexpr no_grid(std::size_t, std::size_t, std::size_t) noexcept {}
     };
     using grid = std::conditional_t<gridded, chunk_grid, no_grid>;
+
+    // Slots of one chunk that are next to be given out, and have never been.
+    struct window {
+        std::byte* next = nullptr;
+        std::byte* limit = nullptr; // `end`, or `next` while there are recycled blocks
+        std::byte* end = nullptr;
+        std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - next); }
+        bool has(const void* p) const noexcept { return next <= p && p < end; }
+    };
+    static constexpr std::size_t window_slots = 4096; // whose bits are cleared together
 
     // What is left of the last take, in whole chunks that have no header yet.
     struct run {
@@ -42,7 +52,8 @@ public:
         : shape_(other.shape_), divide_(other.divide_), grid_(other.grid_),
           partial_(std::exchange(other.partial_, nullptr)),
           fresh_(std::exchange(other.fresh_, nullptr)), chunks_(std::move(other.chunks_)),
-          run_(std::exchange(other.run_, {})), growth_(other.growth_)
+          window_(std::exchange(other.window_, {})), run_(std::exchange(other.run_, {})),
+          growth_(other.growth_)
     {
         other.growth_.restart();
     }
@@ -56,148 +67,35 @@ public:
         return chunk_plan::bytes_for(count, shape.bytes, shape.align, maps);
     }
 
-    /// Writes at most `out.size()` free blocks, the highest address first, so
-    /// that taking them from the end walks memory forwards; none when the source
-    /// is dry. Recycles before it carves, and carves before it grows.
+    /// Whether the next block to give is one that was never given out: no other
+    /// is free here, and its bit is ready.
+    bool can_carve() const noexcept { return window_.next != window_.limit; }
+
+    /// Only when `can_carve()`.
+    [[gnu::always_inline]] void* carve() noexcept
+    {
+        return std::exchange(window_.next, window_.next + shape_.bytes);
+    }
+
+    /// False, or throws, when the source is dry. Else there are recycled blocks,
+    /// or blocks to carve. Carves what there is before it grows.
     template <bool Throws, class Source>
-    std::size_t supply(Source& source, std::span<void*> out) noexcept(!Throws)
+    bool replenish(Source& source) noexcept(!Throws)
     {
         if (partial_ != nullptr)
-            return recycle(out);
-        if (fresh_ == nullptr && !grow<Throws>(source))
-            return 0;
-        return carve(out);
+            return true;
+        if (window_.next == window_.end) {
+            if (fresh_ == nullptr && !grow<Throws>(source))
+                return false;
+            open_window();
+        }
+        window_.limit = window_.end;
+        return true;
     }
     bool has_recycled() const noexcept { return partial_ != nullptr; }
 
-    /// Costs a bit each; the blocks are not touched. Neighbours that are put back
-    /// together share one write.
-    void put_back(std::span<void* const> blocks) noexcept
-    {
-        slot_divider const divide = divide_; // not read again after every bit
-        grid const in = grid_;
-        pool_chunk* c = nullptr;
-        word* at = nullptr;
-        word bits = 0;
-        for (void* const block : blocks) {
-            std::size_t slot;
-            if constexpr (gridded) {
-                std::size_t const offset = in.offset_of(block);
-                c = in.header_in(static_cast<std::byte*>(block) - offset);
-                slot = divide(offset);
-            } else {
-                c = single ? chunks_.root() : chunks_.find(block);
-                slot = slot_of(c, block);
-            }
-            word* const here = c->free_bits() + slot / pool_chunk::word_bits;
-            if (here != at) {
-                bits = *here;
-                at = here;
-                if (bits == 0)
-                    list_word(c);
-            }
-            bits |= pool_chunk::bit(slot);
-            *at = bits;
-        }
-    }
-
-    /// One of many, from wherever: remembers the chunk of the last.
-    void put_back_near(pool_chunk*& hint, void* block) noexcept
-    {
-        if (hint == nullptr || block < hint->begin() || block >= hint->end())
-            hint = chunks_.find(block);
-        set_free(hint, slot_of(hint, block));
-    }
-
-    pool_chunk* find(const void* p) const noexcept { return chunks_.find(p); }
-
-    std::size_t slot_of(const pool_chunk* c, const void* p) const noexcept
-    {
-        return divide_(static_cast<std::size_t>(static_cast<const std::byte*>(p) - c->slots));
-    }
-    std::byte* slot_address(const pool_chunk* c, std::size_t slot) const noexcept
-    {
-        return c->slots + slot * shape_.bytes;
-    }
-
-    template <class F>
-    void for_each_chunk(F f) const
-    {
-        chunks_.for_each(f);
-    }
-
-    /// `f(block)` for each carved block that is not free here, in address order.
-    template <class F>
-    void for_each_elsewhere(F f) const
-    {
-        chunks_.for_each([&](const pool_chunk& c) {
-            for (std::size_t slot = 0; slot < c.carved; ++slot)
-                if (c.is_carved(slot) && !c.is_free(slot))
-                    f(static_cast<void*>(slot_address(&c, slot)));
-        });
-    }
-
-    /// Every block is free, and as if never given out.
-    void reset() noexcept
-    {
-        chunks_.for_each([](pool_chunk& c) { c.template uncarve<watched>(); });
-        relist();
-    }
-
-    template <class Source>
-    void release(Source& source) noexcept
-    {
-        give_runs(source, 0, [](const pool_chunk&) { return true; });
-        growth_.restart();
-    }
-
-    /// For a source that takes everything back by itself.
-    void forget() noexcept
-    {
-        partial_ = fresh_ = nullptr;
-        chunks_ = {};
-        run_ = {};
-        growth_.restart();
-    }
-
-    template <class Source>
-    void trim(Source& source, std::size_t keep) noexcept
-    {
-        give_runs(source, keep,
-                  [](const pool_chunk& c) { return c.free_blocks() == c.carved_blocks(); });
-    }
-
-    /// Counts all that is not free here as live.
-    void add_to(statistics& s) const noexcept
-    {
-        chunks_.for_each([&](const pool_chunk& c) {
-            std::size_t const live = c.carved_blocks() - c.free_blocks();
-            s.blocks_live += live;
-            s.bytes_live += live * shape_.bytes;
-            s.bytes_idle += (c.capacity() - live) * shape_.bytes;
-            s.chunks += 1;
-        });
-        s.bytes_idle += run_.bytes();
-        s.bytes_taken += growth_.taken();
-        s.growths += growth_.steps();
-    }
-
-private:
-    [[gnu::always_inline]] void set_free(pool_chunk* c, std::size_t slot) noexcept
-    {
-        word& bits = c->free_bits()[slot / pool_chunk::word_bits];
-        if (bits == 0)
-            list_word(c);
-        bits |= pool_chunk::bit(slot);
-    }
-
-    /// One more word of `c` gets its first bit.
-    [[gnu::always_inline]] void list_word(pool_chunk* c) noexcept
-    {
-        if (c->partial_words++ == 0)
-            c->next_partial = std::exchange(partial_, c);
-    }
-
+    /// Writes at most `out.size()` recycled blocks, the highest address first, so
+    /// that taking them from the end walks memory forwards.
     std::size_t recycle(std::span<void*> out) noexcept
     {
         std::size_t count = 0;
@@ -224,18 +122,173 @@ private:
         return count;
     }
 
-    std::size_t carve(std::span<void*> out) noexcept
+    /// Costs a bit each; the blocks are not touched. Neighbours that are put back
+    /// together share one write.
+    void put_back(std::span<void* const> blocks) noexcept
+    {
+        slot_divider const divide = divide_; // not read again after every bit
+        grid const in = grid_;
+        pool_chunk* c = nullptr;
+        word* at = nullptr;
+        word bits = 0;
+        for (void* const block : blocks) {
+            std::size_t slot;
+            if constexpr (gridded) {
+                std::size_t const offset = in.offset_of(block);
+                c = in.header_in(static_cast<std::byte*>(block) - offset);
+                slot = divide(offset);
+            } else {
+                c = chunk_of(block);
+                slot = slot_of(c, block);
+            }
+            word* const here = c->free_bits() + slot / pool_chunk::word_bits;
+            if (here != at) {
+                bits = *here;
+                at = here;
+                if (bits == 0)
+                    list_word(c);
+            }
+            bits |= pool_chunk::bit(slot);
+            *at = bits;
+        }
+    }
+
+    /// One of many, from wherever: remembers the chunk of the last.
+    void put_back_near(pool_chunk*& hint, void* block) noexcept
+    {
+        if (hint == nullptr || block < hint->begin() || block >= hint->end())
+            hint = chunks_.find(block);
+        set_free(hint, slot_of(hint, block));
+    }
+
+    pool_chunk* find(const void* p) const noexcept { return chunks_.find(p); }
+
+    /// Of a block of this pool, which need not be looked for.
+    pool_chunk* chunk_of(void* block) const noexcept
+    {
+        if constexpr (gridded)
+            return grid_.header_in(static_cast<std::byte*>(block) - grid_.offset_of(block));
+        else
+            return single ? chunks_.root() : chunks_.find(block);
+    }
+
+    std::size_t slot_of(const pool_chunk* c, const void* p) const noexcept
+    {
+        return divide_(static_cast<std::size_t>(static_cast<const std::byte*>(p) - c->slots));
+    }
+    std::byte* slot_address(const pool_chunk* c, std::size_t slot) const noexcept
+    {
+        return c->slots + slot * shape_.bytes;
+    }
+
+    /// Whether the slot is, or was, given out.
+    bool is_carved(const pool_chunk* c, std::size_t slot) const noexcept
+    {
+        return c->is_carved(slot) && !window_.has(slot_address(c, slot));
+    }
+
+    /// `f(block)` for each carved block that is not free here, in address order.
+    template <class F>
+    void for_each_elsewhere(F f) const
+    {
+        chunks_.for_each([&](const pool_chunk& c) {
+            for (std::size_t slot = 0; slot < c.carved; ++slot)
+                if (is_carved(&c, slot) && !c.is_free(slot))
+                    f(static_cast<void*>(slot_address(&c, slot)));
+        });
+    }
+
+    /// Every block is free, and as if never given out.
+    void reset() noexcept
+    {
+        window_ = {};
+        chunks_.for_each([](pool_chunk& c) { c.template uncarve<watched>(); });
+        relist();
+    }
+
+    template <class Source>
+    void release(Source& source) noexcept
+    {
+        window_ = {};
+        give_runs(source, 0, [](const pool_chunk&) { return true; });
+        growth_.restart();
+    }
+
+    /// For a source that takes everything back by itself.
+    void forget() noexcept
+    {
+        partial_ = fresh_ = nullptr;
+        chunks_ = {};
+        window_ = {};
+        run_ = {};
+        growth_.restart();
+    }
+
+    template <class Source>
+    void trim(Source& source, std::size_t keep) noexcept
+    {
+        close_window();
+        give_runs(source, keep,
+                  [](const pool_chunk& c) { return c.free_blocks() == c.carved_blocks(); });
+    }
+
+    /// Counts what is neither free here nor yet to carve as live.
+    void add_to(statistics& s) const noexcept
+    {
+        chunks_.for_each([&](const pool_chunk& c) {
+            std::size_t const live = c.carved_blocks() - c.free_blocks();
+            s.blocks_live += live;
+            s.bytes_live += live * shape_.bytes;
+            s.bytes_idle += (c.capacity() - live) * shape_.bytes;
+            s.chunks += 1;
+        });
+        s.blocks_live -= window_.bytes() / shape_.bytes;
+        s.bytes_live -= window_.bytes();
+        s.bytes_idle += window_.bytes() + run_.bytes();
+        s.bytes_taken += growth_.taken();
+        s.growths += growth_.steps();
+    }
+
+private:
+    [[gnu::always_inline]] void set_free(pool_chunk* c, std::size_t slot) noexcept
+    {
+        word& bits = c->free_bits()[slot / pool_chunk::word_bits];
+        if (bits == 0)
+            list_word(c);
+        bits |= pool_chunk::bit(slot);
+    }
+
+    /// One more word of `c` gets its first bit.
+    [[gnu::always_inline]] void list_word(pool_chunk* c) noexcept
+    {
+        if (c->partial_words++ == 0) {
+            c->next_partial = std::exchange(partial_, c);
+            window_.limit = window_.next;
+        }
+    }
+
+    /// Only when the window is used up and a chunk has slots to carve.
+    void open_window() noexcept
     {
         pool_chunk& c = *fresh_;
         std::size_t const first = c.carved;
-        std::size_t const end = first < c.hole_begin ? c.hole_begin : c.count;
-        std::size_t const count = std::min(out.size(), end - first);
-        for (std::size_t i = 0; i < count; ++i)
-            out[i] = slot_address(&c, first + count - 1 - i);
-        c.template carve_to<watched>(first + count);
+        std::size_t const part_end = first < c.hole_begin ? c.hole_begin : c.count;
+        std::size_t const end = std::min(part_end, first + window_slots);
+        window_.next = slot_address(&c, first);
+        window_.end = slot_address(&c, end);
+        c.template carve_to<watched>(end);
         if (c.carved == c.count)
             fresh_ = c.next_fresh;
-        return count;
+    }
+
+    /// What is left of the window is as if never carved; `relist` follows.
+    void close_window() noexcept
+    {
+        if (window_.next != window_.end) {
+            pool_chunk* const c = chunks_.find(window_.next);
+            c->carved = static_cast<std::uint32_t>(slot_of(c, window_.next));
+        }
+        window_ = {};
     }
 
     /// Makes one more chunk, from what is left of the last take or from a new one.
@@ -248,7 +301,7 @@ private:
             if (taken.data == nullptr)
                 return false; // nothing has changed
             run_.next = static_cast<std::byte*>(taken.data);
-            run_.end = run_.next + taken.bytes;
+            run_.end = run_.next + taken.bytes / unit() * unit(); // a source may give more
         }
         pool_chunk* const c = make_chunk();
         c->taken = taken;
@@ -269,7 +322,16 @@ private:
                 throw_bad_alloc();
             return {};
         }
-        return take_step<Throws>(source, growth_, least, gridded ? least.bytes : 1);
+        return take_step<Throws>(source, growth_, least, unit());
+    }
+
+    /// A run is a multiple of it.
+    std::size_t unit() const noexcept
+    {
+        if constexpr (gridded)
+            return grid_.chunk_bytes();
+        else
+            return 1;
     }
 
     layout least_chunk() const noexcept
@@ -311,7 +373,7 @@ private:
             for (; c != nullptr && c->begin() < end; c = c->right)
                 idle = idle && is_idle(*c);
             if (idle && taken.bytes > keep) {
-                if (run_.end == end)
+                if (taken.data < run_.end && run_.end <= end)
                     run_ = {};
                 // To the analyzer two takes might be one. NOLINTNEXTLINE(*-cplusplus.NewDelete)
                 unpoison<watched>(taken.data, taken.bytes);
@@ -349,6 +411,7 @@ private:
     pool_chunk* partial_ = nullptr; // chunks with free bits
     pool_chunk* fresh_ = nullptr;   // chunks with slots to carve
     chunk_tree<pool_chunk> chunks_;
+    window window_;
     run run_;
     growth_state<Options.grow> growth_;
 };

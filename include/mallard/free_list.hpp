@@ -2,7 +2,7 @@
 #pragma once
 
 #include <mallard/annotate.hpp>
-#include <mallard/bits.hpp>
+#include <mallard/source.hpp>
 
 #include <span>
 #include <utility>
@@ -24,6 +24,7 @@ public:
 
     /// Needs no memory of its own, unlike a magazine.
     static constexpr bool has_memory() noexcept { return true; }
+    static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return head_ == nullptr; }
 
     /// Not when empty.

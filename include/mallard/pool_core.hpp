@@ -42,9 +42,11 @@ public:
     template <bool Throws, class Source>
     [[gnu::always_inline]] void* allocate(Source& source) noexcept(!Throws)
     {
-        if (front_.empty()) [[unlikely]]
-            return refill<Throws>(source);
-        return hand_out(front_.pop());
+        if (!front_.empty()) [[likely]]
+            return hand_out(front_.pop());
+        if (store_.can_carve()) [[likely]]
+            return hand_out(store_.carve());
+        return refill<Throws>(source);
     }
 
     template <class Source>
@@ -73,15 +75,11 @@ public:
             }
         } done{*this, source, out};
 
-        for (; done.count < out.size() && !front_.empty(); ++done.count)
-            out[done.count] = hand_out(front_.pop());
-        while (done.count < out.size()) {
-            std::size_t const more =
-                store_.template supply<Throws>(source, out.subspan(done.count));
-            if (more == 0)
+        for (; done.count < out.size(); ++done.count) {
+            void* const block = allocate<Throws>(source);
+            if (block == nullptr)
                 return false;
-            for (std::size_t const end = done.count + more; done.count < end; ++done.count)
-                hand_out(out[done.count]);
+            out[done.count] = block;
         }
         return true;
     }
@@ -101,7 +99,7 @@ public:
         if (c == nullptr)
             return validity::miss;
         std::size_t const slot = store_.slot_of(c, p);
-        if (store_.slot_address(c, slot) != p || !c->is_carved(slot))
+        if (store_.slot_address(c, slot) != p || !store_.is_carved(c, slot))
             return validity::invalid;
         bool live = !c->is_free(slot);
         if constexpr (watched)
@@ -121,7 +119,6 @@ public:
     void reset() noexcept
     {
         front_.clear();
-        refilled_ = false;
         store_.reset();
     }
 
@@ -136,7 +133,6 @@ public:
     void forget() noexcept
     {
         front_ = front();
-        refilled_ = false;
         store_.forget();
     }
 
@@ -177,7 +173,7 @@ private:
 
     [[gnu::noinline]] void set_live(void* block) noexcept
     {
-        pool_chunk* const c = store_.find(block);
+        pool_chunk* const c = store_.chunk_of(block);
         std::size_t const slot = store_.slot_of(c, block);
         c->live_bits()[slot / c->word_bits] |= c->bit(slot);
     }
@@ -189,7 +185,7 @@ private:
             fatal_foreign_free(block);
         std::size_t const slot = store_.slot_of(c, block);
         std::byte* const address = store_.slot_address(c, slot);
-        if (!c->is_carved(slot))
+        if (!store_.is_carved(c, slot))
             fatal_foreign_free(block);
         if (address != block)
             fatal_interior_free(block, address, shape().bytes);
@@ -198,41 +194,45 @@ private:
         c->live_bits()[slot / c->word_bits] &= ~c->bit(slot);
     }
 
-    /// Brings blocks to an empty front, and gives the last of them.
+    /// The front is empty, and nothing to carve at hand.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source) noexcept(!Throws)
     {
         struct undo {
             pool_core& self;
             Source& source;
-            bool had_memory;
-            std::size_t count = 0;
+            bool is_done;
             ~undo()
             {
-                if (count == 0 && !had_memory)
+                if (!is_done)
                     self.give_array(source, self.forget_front());
             }
-        } done{*this, source, front_.has_memory()};
+        } array{*this, source, front_.has_memory()};
 
-        void* few[entries_first];
-        std::span<void*> const room = refill_room(source, few);
-        refilled_ = refilled_ || store_.has_recycled();
-        done.count = store_.template supply<Throws>(source, room);
-        if (done.count == 0)
+        if constexpr (ordered) // before the chunk, which may take all the limit has left
+            if (!front_.has_memory())
+                enlarge(source, std::min(entries_first, entries_limit()));
+        if (!store_.template replenish<Throws>(source))
             return nullptr;
-        front_.load(room.first(done.count - 1));
-        return hand_out(room[done.count - 1]);
+        array.is_done = true;
+        return hand_out(store_.has_recycled() ? recycle() : store_.carve());
+    }
+
+    /// Brings recycled blocks to an empty front, and gives the last of them.
+    void* recycle() noexcept
+    {
+        void* few[entries_first];
+        std::span<void*> const room = refill_room(few);
+        std::size_t const count = store_.recycle(room);
+        front_.load(room.first(count - 1));
+        return room[count - 1];
     }
 
     /// Half of the array, so that a few frees after it do not overflow; or as
     /// many as share a page, since a list writes a link into each.
-    template <class Source>
-    std::span<void*> refill_room([[maybe_unused]] Source& source,
-                                 std::span<void*, entries_first> few) noexcept
+    std::span<void*> refill_room(std::span<void*, entries_first> few) const noexcept
     {
         if constexpr (ordered) {
-            if (!front_.has_memory())
-                enlarge(source, std::min(entries_first, entries_limit()));
             if (front_.capacity() > 1)
                 return {front_.array(), front_.capacity() / 2};
             return few.first(1);
@@ -248,7 +248,7 @@ private:
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {
         std::size_t const capacity = front_.capacity();
-        bool const enlarged = std::exchange(refilled_, false) && capacity != 0 &&
+        bool const enlarged = front_.was_reloaded() && capacity != 0 &&
                               capacity < entries_limit() &&
                               enlarge(source, std::min(capacity * 2, entries_limit()));
         if (!enlarged) {
@@ -277,18 +277,15 @@ private:
         chunk const taken = try_take(source, wanted);
         if (taken.data == nullptr)
             return false;
-        store_.growth().took_aside(wanted.bytes);
-        chunk const old = front_array();
-        front_.move_to(static_cast<void**>(taken.data), entries);
+        if (!store_.growth().admits(taken.bytes)) { // the source rounds up
+            give(source, taken);
+            return false;
+        }
+        store_.growth().took_aside(taken.bytes);
+        chunk const old = front_.move_to(taken, entries);
         store_.growth().gave(old.bytes);
         give_array(source, old);
         return true;
-    }
-
-    chunk front_array() const noexcept
-    {
-        layout const l = layout_of<void*>(front_.capacity());
-        return {front_.array(), l.bytes, l.align};
     }
 
     template <class Source>
@@ -302,12 +299,9 @@ private:
     /// chunks: it was taken before them, and a buffer takes back only the last.
     chunk forget_front() noexcept
     {
-        chunk array;
-        if constexpr (ordered)
-            array = front_array();
+        chunk const array = front_.memory();
         store_.growth().gave(array.bytes);
         front_ = front();
-        refilled_ = false;
         return array;
     }
 
@@ -321,7 +315,6 @@ private:
     // Between any two calls, with |x| for the blocks in x, summed over chunks:
     //   live + |front| + |free here| + |not carved|  ==  capacity
     front front_;
-    bool refilled_ = false; // with recycled blocks, since the front was last full
     chunk_store<Options> store_;
 };
 

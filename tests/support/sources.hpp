@@ -117,6 +117,15 @@ private:
     std::size_t bytes_ = 0, peak_ = 0, gives_ = 0;
 };
 
+/// A `counting_source` that gives more than was asked for, as one of pages does.
+class generous_source : public counting_source {
+public:
+    chunk try_take(layout l) noexcept
+    {
+        return counting_source::try_take({l.bytes + 1000, l.align});
+    }
+};
+
 /// A `counting_source` that can be told to refuse.
 class failing_source : public counting_source {
 public:

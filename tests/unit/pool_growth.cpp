@@ -223,6 +223,42 @@ TYPED_TEST(pool_growth, of_a_pool_on_null_is_refused_from_the_first)
     EXPECT_EQ(pool.stats().bytes_taken, 0U);
 }
 
+TYPED_TEST(pool_growth, gives_back_all_that_a_generous_source_gave)
+{
+    generous_source generous;
+    using pool = typename TypeParam::template pool<
+        pool_options{.chunk = 4096, .grow{.first = 16384, .limit = 500000}}, ref<generous_source>>;
+    pool moved_from(48, 0, generous);
+    for (int i = 0; i < 10; ++i)
+        this->blocks.add(moved_from.allocate(), {48});
+    pool nodes(std::move(moved_from));
+    for (int round = 0; round < 3; ++round) {
+        while (void* const block = nodes.try_allocate())
+            this->blocks.add(block, {48});
+        EXPECT_EQ(nodes.stats().bytes_taken, generous.bytes());
+        EXPECT_EQ(nodes.stats().blocks_live, this->blocks.count());
+        while (this->blocks.count() > 100) {
+            void* const block = this->blocks[this->blocks.count() / 3];
+            this->blocks.remove(block);
+            nodes.deallocate(block);
+        }
+        nodes.trim();
+        EXPECT_EQ(nodes.stats().bytes_taken, generous.bytes());
+    }
+    this->blocks.clear();
+    nodes.release();
+    EXPECT_EQ(generous.bytes(), 0U);
+}
+
+TYPED_TEST(pool_growth, of_a_limit_below_what_a_generous_source_gives_for_its_array_has_blocks)
+{
+    generous_source generous;
+    typename TypeParam::template pool<pool_options{.chunk = 1024, .grow = growth::none(1100)},
+                                      ref<generous_source>>
+        nodes(48, 0, generous);
+    EXPECT_NE(nodes.try_allocate(), nullptr);
+}
+
 /// Has memory for chunks and never for the array of recent frees.
 struct no_arrays : counting_source {
     chunk try_take(layout l) noexcept
