@@ -296,7 +296,7 @@ private:
             unpoison<watched>(p, bytes);
             return p;
         }
-        return grow<Throws>(l);
+        return grow<Throws>(l.bytes, l.align);
     }
 
     // The cursor stands at a multiple of min_align.
@@ -318,10 +318,12 @@ private:
         return p <= end_ && bytes <= room(p, end_);
     }
 
-    /// Finds room in an idle chunk or takes a new one, and gives the block from there.
+    /// Finds room in an idle chunk or takes a new one, and gives the block from
+    /// there. Takes numbers, as `large_blocks` does: a layout cost 0.6 ns here.
     template <bool Throws>
-    MALLARD_COLD void* grow(layout l) noexcept(!Throws)
+    MALLARD_COLD void* grow(std::size_t bytes, std::size_t align) noexcept(!Throws)
     {
+        layout const l(bytes, align);
         if (arena_chunk* const idle = chunks_.take_idle(l))
             return give_from(idle, l);
         chunk const taken = take_chunk<Throws>(l);

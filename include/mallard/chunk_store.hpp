@@ -1,6 +1,7 @@
 // The chunks of one pool, and the free blocks that are not in its front.
 #pragma once
 
+#include <mallard/carve_window.hpp>
 #include <mallard/chunk_tree.hpp>
 #include <mallard/options.hpp>
 #include <mallard/pool_chunk.hpp>
@@ -24,16 +25,8 @@ class chunk_store {
         constexpr no_grid(std::size_t, std::size_t, std::size_t) noexcept {}
     };
     using grid = std::conditional_t<gridded, chunk_grid, no_grid>;
-
-    // Slots of one chunk that are next to be given out, and have never been.
-    struct window {
-        std::byte* next = nullptr;
-        std::byte* limit = nullptr; // `end`, or `next` while there are recycled blocks
-        std::byte* end = nullptr;
-        std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - next); }
-        bool has(const void* p) const noexcept { return next <= p && p < end; }
-    };
-    static constexpr std::size_t window_slots = 4096; // whose bits are cleared together
+    using divider =
+        std::conditional_t<Options.order == reuse::ordered, slot_divider, plain_divider>;
 
     // What is left of the last take, in whole chunks that have no header yet.
     struct run {
@@ -67,15 +60,11 @@ public:
         return chunk_plan::bytes_for(count, shape.bytes, shape.align, maps);
     }
 
-    /// Whether the next block to give is one that was never given out: no other
-    /// is free here, and its bit is ready.
-    bool can_carve() const noexcept { return window_.next != window_.limit; }
+    /// Whether the next block to give is one that was never given out.
+    bool can_carve() const noexcept { return window_.can_carve(); }
 
     /// Only when `can_carve()`.
-    [[gnu::always_inline]] void* carve() noexcept
-    {
-        return std::exchange(window_.next, window_.next + shape_.bytes);
-    }
+    [[gnu::always_inline]] void* carve() noexcept { return window_.carve(shape_.bytes); }
 
     /// False, or throws, when the source is dry. Else there are recycled blocks,
     /// or blocks to carve. Carves what there is before it grows.
@@ -84,12 +73,15 @@ public:
     {
         if (partial_ != nullptr)
             return true;
-        if (window_.next == window_.end) {
+        if (window_.is_used_up()) {
             if (fresh_ == nullptr && !grow<Throws>(source))
                 return false;
-            open_window();
+            pool_chunk& c = *fresh_;
+            window_.open<watched>(c, shape_.bytes);
+            if (c.carved == c.count)
+                fresh_ = c.next_fresh;
         }
-        window_.limit = window_.end;
+        window_.show();
         return true;
     }
     bool has_recycled() const noexcept { return partial_ != nullptr; }
@@ -126,8 +118,9 @@ public:
     /// together share one write.
     void put_back(std::span<void* const> blocks) noexcept
     {
-        slot_divider const divide = divide_; // not read again after every bit
+        divider const divide = divide_; // not read again after every bit
         grid const in = grid_;
+        std::size_t const bytes = shape_.bytes;
         pool_chunk* c = nullptr;
         word* at = nullptr;
         word bits = 0;
@@ -136,7 +129,7 @@ public:
             if constexpr (gridded) {
                 std::size_t const offset = in.offset_of(block);
                 c = in.header_in(static_cast<std::byte*>(block) - offset);
-                slot = divide(offset);
+                slot = divide(offset, bytes);
             } else {
                 c = chunk_of(block);
                 slot = slot_of(c, block);
@@ -174,7 +167,8 @@ public:
 
     std::size_t slot_of(const pool_chunk* c, const void* p) const noexcept
     {
-        return divide_(static_cast<std::size_t>(static_cast<const std::byte*>(p) - c->slots));
+        return divide_(static_cast<std::size_t>(static_cast<const std::byte*>(p) - c->slots),
+                       shape_.bytes);
     }
     std::byte* slot_address(const pool_chunk* c, std::size_t slot) const noexcept
     {
@@ -263,30 +257,16 @@ private:
     {
         if (c->partial_words++ == 0) {
             c->next_partial = std::exchange(partial_, c);
-            window_.limit = window_.next;
+            window_.hide();
         }
-    }
-
-    /// Only when the window is used up and a chunk has slots to carve.
-    void open_window() noexcept
-    {
-        pool_chunk& c = *fresh_;
-        std::size_t const first = c.carved;
-        std::size_t const part_end = first < c.hole_begin ? c.hole_begin : c.count;
-        std::size_t const end = std::min(part_end, first + window_slots);
-        window_.next = slot_address(&c, first);
-        window_.end = slot_address(&c, end);
-        c.template carve_to<watched>(end);
-        if (c.carved == c.count)
-            fresh_ = c.next_fresh;
     }
 
     /// What is left of the window is as if never carved; `relist` follows.
     void close_window() noexcept
     {
-        if (window_.next != window_.end) {
-            pool_chunk* const c = chunks_.find(window_.next);
-            c->carved = static_cast<std::uint32_t>(slot_of(c, window_.next));
+        if (!window_.is_used_up()) {
+            pool_chunk* const c = chunks_.find(window_.next());
+            c->carved = static_cast<std::uint32_t>(slot_of(c, window_.next()));
         }
         window_ = {};
     }
@@ -406,12 +386,12 @@ private:
 
     // A store without a chunk is a store whose chunks are used up.
     slot_shape shape_;
-    slot_divider divide_;
+    [[no_unique_address]] divider divide_;
     [[no_unique_address]] grid grid_;
     pool_chunk* partial_ = nullptr; // chunks with free bits
     pool_chunk* fresh_ = nullptr;   // chunks with slots to carve
     chunk_tree<pool_chunk> chunks_;
-    window window_;
+    carve_window window_; // hidden while there are chunks with free bits
     run run_;
     growth_state<Options.grow> growth_;
 };

@@ -29,6 +29,7 @@ namespace mallard {
 template <source Source = default_heap, multipool_options Options = multipool_options{}>
 class multipool {
     static constexpr std::size_t class_count = size_class::of(Options.largest) + 1;
+    static constexpr bool watched = Options.checks == check::on;
     using core = pool_core<Options.of_each_pool()>;
     // Beyond it, rare requests would have every chunk of their class aligned as much.
     static constexpr std::size_t align_max = cache_line_bytes;
@@ -65,7 +66,7 @@ public:
     void deallocate(void* block, layout l) noexcept
     {
         if (is_large(l)) [[unlikely]]
-            return large_.template deallocate < Options.checks == check::on > (source_, block, l);
+            return large_.template deallocate<watched>(source_, block, l.bytes);
         pools_[size_class::of(l)].deallocate(source_, block);
     }
 
@@ -149,7 +150,7 @@ private:
     [[gnu::always_inline]] void* allocate_as(layout l) noexcept(!Throws)
     {
         if (is_large(l)) [[unlikely]]
-            return large_.template allocate<Throws>(source_, l);
+            return large_.template allocate<Throws>(source_, l.bytes, l.align);
         return pools_[size_class::of(l)].template allocate<Throws>(source_);
     }
 

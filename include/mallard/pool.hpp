@@ -93,7 +93,7 @@ public:
         if (fits(l))
             core_.deallocate(source_, block);
         else
-            large_.template deallocate<Options.checks == check::on>(source_, block, l);
+            large_.template deallocate<Options.checks == check::on>(source_, block, l.bytes);
     }
 
     /// Fills `out` with blocks, or throws and has changed nothing.
@@ -182,7 +182,7 @@ private:
     [[gnu::always_inline]] void* allocate_fitting(layout l) noexcept(!Throws)
     {
         return fits(l) ? core_.template allocate<Throws>(source_)
-                       : large_.template allocate<Throws>(source_, l);
+                       : large_.template allocate<Throws>(source_, l.bytes, l.align);
     }
 
     [[no_unique_address]] Source source_{};

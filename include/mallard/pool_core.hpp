@@ -313,7 +313,7 @@ private:
     }
 
     // Between any two calls, with |x| for the blocks in x, summed over chunks:
-    //   live + |front| + |free here| + |not carved|  ==  capacity
+    //   live + |front| + |free in the store| + |window| + |not carved|  ==  capacity
     front front_;
     chunk_store<Options> store_;
 };

@@ -11,20 +11,28 @@ namespace mallard {
 class slot_divider {
 public:
     constexpr explicit slot_divider(std::size_t divisor) noexcept
-        : divisor_(divisor), reciprocal_(std::numeric_limits<std::size_t>::max() / divisor)
+        : reciprocal_(std::numeric_limits<std::size_t>::max() / divisor)
     {
     }
-    constexpr std::size_t operator()(std::size_t offset) const noexcept
+    constexpr std::size_t operator()(std::size_t offset, std::size_t divisor) const noexcept
     {
         __extension__ using wide = unsigned __int128;
-        if (divisor_ >= 1 << 16) [[unlikely]]
-            return offset / divisor_;
+        if (divisor >= 1 << 16) [[unlikely]]
+            return offset / divisor;
         return static_cast<std::size_t>(static_cast<wide>(offset + 1) * reciprocal_ >> 64);
     }
 
 private:
-    std::size_t divisor_;
     std::size_t reciprocal_;
+};
+
+/// For those who divide rarely.
+struct plain_divider {
+    constexpr explicit plain_divider(std::size_t) noexcept {}
+    constexpr std::size_t operator()(std::size_t offset, std::size_t divisor) const noexcept
+    {
+        return offset / divisor;
+    }
 };
 
 struct slot_shape {

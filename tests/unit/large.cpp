@@ -14,11 +14,11 @@ class large : public ::testing::Test {
 protected:
     void* take(layout l)
     {
-        void* const block = blocks.allocate<true>(heap, l);
+        void* const block = blocks.allocate<true>(heap, l.bytes, l.align);
         in_use.add(block, l);
         return block;
     }
-    void give(void* block) { blocks.deallocate<true>(heap, block, in_use.remove(block)); }
+    void give(void* block) { blocks.deallocate<true>(heap, block, in_use.remove(block).bytes); }
 
     failing_source heap;
     large_blocks blocks;
@@ -79,7 +79,7 @@ TEST_F(large, moves_with_its_blocks)
     EXPECT_EQ(blocks.count(), 0U);
     EXPECT_FALSE(blocks.owns(first));
     EXPECT_TRUE(moved.owns(first));
-    moved.deallocate<true>(heap, second, in_use.remove(second)); // the list's first
+    moved.deallocate<true>(heap, second, in_use.remove(second).bytes); // the list's first
     moved.release(heap);
     in_use.clear();
 }
@@ -89,12 +89,12 @@ TEST_F(large, is_refused_when_the_source_refuses_or_the_size_is_absurd)
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
     for (std::size_t const bytes :
          {most, most - 7, most - 64, most / 2 + 1, most / 2, most / 2 - 4096, most / 2 - 4097}) {
-        EXPECT_EQ(blocks.allocate<false>(heap, {bytes}), nullptr);
-        EXPECT_THROW(blocks.allocate<true>(heap, {bytes}), std::bad_alloc);
+        EXPECT_EQ(blocks.allocate<false>(heap, bytes, 16), nullptr);
+        EXPECT_THROW(blocks.allocate<true>(heap, bytes, 16), std::bad_alloc);
     }
     heap.fail_from(1);
-    EXPECT_EQ(blocks.allocate<false>(heap, {5000}), nullptr);
-    EXPECT_THROW(blocks.allocate<true>(heap, {5000}), std::bad_alloc);
+    EXPECT_EQ(blocks.allocate<false>(heap, 5000, 16), nullptr);
+    EXPECT_THROW(blocks.allocate<true>(heap, 5000, 16), std::bad_alloc);
     EXPECT_EQ(blocks.count(), 0U);
     EXPECT_EQ(blocks.bytes(), 0U);
 }
