@@ -190,21 +190,22 @@ private:
     large_blocks large_;
 };
 
-/// `Count` blocks of `Block` bytes inside the object itself, and never more: no
-/// heap at all, ready at compile time as a static.
+template <std::size_t Block, std::size_t Count, reuse Order, check Checks>
+struct fixed_pool_of {
+    static constexpr pool_options shape{.block = Block, .order = Order, .checks = Checks};
+    static constexpr std::size_t bytes = pool<null, shape>::bytes_for(Count);
+    static constexpr pool_options options{
+        .block = Block, .grow = growth::none(bytes), .order = Order, .checks = Checks};
+    using type = pool<buffer<bytes>, options>;
+};
+
+/// Room for `Count` blocks of `Block` bytes inside the object itself, and no heap
+/// at all; ready at compile time as a static. Where alignment leaves a gap, one
+/// block more may fit.
 ///
 ///     constinit mallard::fixed_pool<48, 100> timers;
 template <std::size_t Block, std::size_t Count, reuse Order = reuse::lifo,
           check Checks = check::off>
-using fixed_pool = pool<
-    buffer<pool<null, pool_options{.block = Block, .order = Order, .checks = Checks}>::bytes_for(
-        Count)>,
-    pool_options{
-        .block = Block,
-        .grow = growth::none(
-            pool<null, pool_options{.block = Block, .order = Order, .checks = Checks}>::bytes_for(
-                Count)),
-        .order = Order,
-        .checks = Checks}>;
+using fixed_pool = typename fixed_pool_of<Block, Count, Order, Checks>::type;
 
 } // namespace mallard

@@ -59,7 +59,7 @@ template <class Kind, capacity C>
 constexpr std::size_t enough = pool<null, options_for<Kind, C>(1)>::bytes_for(C.count);
 
 template <class Kind, capacity C, source S>
-using fixed_pool = pool<S, options_for<Kind, C>(enough<Kind, C>)>;
+using bounded_pool = pool<S, options_for<Kind, C>(enough<Kind, C>)>;
 
 /// How many blocks of at most `count` it gives and takes back.
 template <class Pool>
@@ -111,7 +111,7 @@ TYPED_TEST_SUITE(pool_fixed, kinds, kind_names);
 TYPED_TEST(pool_fixed, in_a_buffer_holds_what_bytes_for_promises_wherever_it_stands)
 {
     for_each_capacity([]<capacity C>() {
-        using pool = fixed_pool<TypeParam, C, buffer<enough<TypeParam, C>>>;
+        using pool = bounded_pool<TypeParam, C, buffer<enough<TypeParam, C>>>;
         // At multiples of its own alignment, not of the blocks'.
         constexpr std::size_t step = alignof(pool), places = 8;
         std::unique_ptr<std::byte[]> const memory(new std::byte[sizeof(pool) + places * step]);
@@ -125,13 +125,20 @@ TYPED_TEST(pool_fixed, in_a_buffer_holds_what_bytes_for_promises_wherever_it_sta
     });
 }
 
+TYPED_TEST(pool_fixed, by_its_name_holds_as_many_blocks_as_it_says)
+{
+    mallard::fixed_pool<48, 100, TypeParam::order, TypeParam::checks> fixed;
+    for (std::size_t const served : serve_for_life(fixed, 100))
+        EXPECT_EQ(served, 100U);
+}
+
 TYPED_TEST(pool_fixed, in_a_callers_bytes_holds_what_bytes_for_promises)
 {
     constexpr capacity C = capacities[3];
     alignas(void*) std::byte bytes[enough<TypeParam, C> + 64];
     for (std::size_t begin = 0; begin < 64; begin += alignof(void*)) {
         std::span<std::byte> const own(bytes + begin, enough<TypeParam, C>);
-        fixed_pool<TypeParam, C, borrowed> fixed{borrowed(own)};
+        bounded_pool<TypeParam, C, borrowed> fixed{borrowed(own)};
         EXPECT_EQ(serve_for_life(fixed, C.count), std::vector<std::size_t>(5, C.count)) << begin;
     }
 }
@@ -140,7 +147,7 @@ TYPED_TEST(pool_fixed, from_the_heap_takes_no_more_than_bytes_for)
 {
     constexpr capacity C = capacities[3];
     counting_source heap;
-    fixed_pool<TypeParam, C, ref<counting_source>> fixed{ref(heap)};
+    bounded_pool<TypeParam, C, ref<counting_source>> fixed{ref(heap)};
     EXPECT_EQ(serve_for_life(fixed, C.count), std::vector<std::size_t>(5, C.count));
     EXPECT_LE(heap.bytes_peak(), (enough<TypeParam, C>));
 }
