@@ -77,7 +77,8 @@ public:
         : source_(std::move(other.source_)), cursor_(std::exchange(other.cursor_, nullptr)),
           end_(std::exchange(other.end_, nullptr)), chunks_(std::move(other.chunks_)),
           owned_(std::exchange(other.owned_, {})), marks_(std::exchange(other.marks_, {})),
-          initial_(std::exchange(other.initial_, {})), growth_(std::exchange(other.growth_, {}))
+          initial_(std::exchange(other.initial_, {})),
+          growth_(std::exchange(other.growth_, other.growth_.anew()))
     {
     }
     arena& operator=(arena&& other) noexcept
@@ -192,7 +193,8 @@ public:
 
     /// Frees all that came after `to`, keeping the memory; O(chunks since). What
     /// an older block gained in place since then came after, too.
-    /// `check::on` stops at a mark that an older rewind has passed.
+    /// `check::on` stops at a mark that a rewind has passed: the newest of those
+    /// that passed any.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (watched && !chunks_.is_used(to.used)))

@@ -111,6 +111,8 @@ public:
 
     constexpr void rewound_to(std::size_t number) noexcept
     {
+        if (number == last_)
+            return; // it passed none
         valid_ = number;
         passed_ = last_;
     }

@@ -37,7 +37,7 @@ class chunk_store {
 
 public:
     constexpr explicit chunk_store(slot_shape shape, growth_function custom) noexcept
-        : shape_(shape), divide_(shape.bytes), grid_(Options.chunk, shape.bytes, maps),
+        : shape_(shape), divide_(shape.bytes), grid_(Options.chunk_in_limit(), shape.bytes, maps),
           growth_(custom)
     {
     }
@@ -46,9 +46,8 @@ public:
           partial_(std::exchange(other.partial_, nullptr)),
           fresh_(std::exchange(other.fresh_, nullptr)), chunks_(std::move(other.chunks_)),
           window_(std::exchange(other.window_, {})), run_(std::exchange(other.run_, {})),
-          growth_(other.growth_)
+          growth_(std::exchange(other.growth_, other.growth_.anew()))
     {
-        other.growth_.restart();
     }
 
     constexpr slot_shape shape() const noexcept { return shape_; }
@@ -183,7 +182,7 @@ public:
 
     /// `f(block)` for each carved block that is not free here, in address order.
     template <class F>
-    void for_each_elsewhere(F f) const
+    void for_each_elsewhere(F& f) const
     {
         chunks_.for_each([&](const pool_chunk& c) {
             for (std::size_t slot = 0; slot < c.carved; ++slot)

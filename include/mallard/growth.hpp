@@ -81,6 +81,9 @@ public:
     constexpr void took_aside(std::size_t bytes) noexcept { taken_ += bytes; }
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
+    /// As it was made.
+    constexpr growth_state anew() const noexcept { return growth_state(custom_); }
+
     /// All is given back: growth begins anew.
     constexpr void restart() noexcept
     {

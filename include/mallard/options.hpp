@@ -40,12 +40,19 @@ struct arena_options {
 struct pool_options {
     std::size_t block = 0;                    ///< bytes; 0: given to the constructor
     std::size_t align = 0;                    ///< 0: the natural one of `block`, to 16
-    std::size_t chunk = std::size_t{1} << 16; ///< power of two; `ordered` aligns chunks to it
+    std::size_t chunk = std::size_t{1} << 16; ///< power of two; `ordered` aligns chunks to it,
+                                              ///< or to less under a low limit
     growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;
     reuse order = reuse::ordered;
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in the array
     check checks = check::off;
+
+    /// `chunk`, or less, so that all but an eighth of a low limit is used.
+    constexpr std::size_t chunk_in_limit() const noexcept
+    {
+        return std::min(chunk, std::bit_floor(grow.limit / 8));
+    }
 };
 
 struct multipool_options {
@@ -76,7 +83,7 @@ struct statistics {
     std::size_t bytes_idle = 0;  ///< in chunks, not in use
     std::size_t bytes_taken = 0; ///< from the source: live, idle and bookkeeping
     std::size_t chunks = 0;
-    std::size_t growths = 0; ///< times memory came from the source, ever
+    std::size_t growths = 0; ///< growth steps, ever: not arrays, not large blocks
 
     friend bool operator==(const statistics&, const statistics&) = default;
 };

@@ -15,7 +15,7 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 enum class huge {
     none,    ///< ordinary pages
     madvise, ///< 2 MiB pages where the system has some at hand, else ordinary ones
-    hugetlb  ///< 2 MiB pages that the administrator set aside, else no chunk
+    hugetlb  ///< 2 MiB pages that the administrator set aside, else no chunk; Linux 5.16
 };
 
 struct pages_options {

@@ -32,7 +32,8 @@ namespace mallard {
 ///
 /// With a `layout`, what does not fit a block comes from the source instead and
 /// goes back to it; so a container may draw its nodes and its table from one
-/// pool. The layout decides which, hence must be the same at `deallocate`.
+/// pool. The layout decides which, hence must be the same at `deallocate`. The
+/// limit of the growth is for single blocks only.
 template <source Source = default_heap, pool_options Options = pool_options{}>
 class pool {
     static constexpr slot_shape fixed_shape =
@@ -96,10 +97,11 @@ public:
             large_.template deallocate<Options.checks == check::on>(source_, block, l.bytes);
     }
 
-    /// Fills `out` with blocks, or throws and has changed nothing.
+    /// Fills `out` with blocks, or throws and has allocated none, as below.
     void allocate_batch(std::span<void*> out) { core_.template allocate_batch<true>(source_, out); }
 
-    /// True: `out` is full. False: no block was allocated.
+    /// True: `out` is full. False: no block was allocated; the memory that was
+    /// taken for some stays, idle, until `trim`.
     [[nodiscard]] bool try_allocate_batch(std::span<void*> out) noexcept
     {
         return core_.template allocate_batch<false>(source_, out);
@@ -124,7 +126,7 @@ public:
     template <std::invocable<void*> F>
     void for_each(F f)
     {
-        core_.for_each(std::move(f));
+        core_.for_each(f);
     }
 
     /// Frees every block and keeps the memory of single ones; O(chunks).
@@ -137,8 +139,14 @@ public:
     /// Frees every block and gives all memory back to the source.
     void release() noexcept
     {
-        core_.release(source_);
-        large_.release(source_);
+        if constexpr (resettable<Source>) {
+            core_.forget();
+            large_.forget();
+            source_.release();
+        } else {
+            core_.release(source_);
+            large_.release(source_);
+        }
     }
 
     /// Gives back what is idle, beyond `keep` bytes; O(free blocks). The unit is

@@ -110,7 +110,7 @@ public:
     }
 
     template <class F>
-    void for_each(F f)
+    void for_each(F& f)
     {
         settle();
         store_.for_each_elsewhere(f);
@@ -198,23 +198,14 @@ private:
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source) noexcept(!Throws)
     {
-        struct undo {
-            pool_core& self;
-            Source& source;
-            bool is_done;
-            ~undo()
-            {
-                if (!is_done)
-                    self.give_array(source, self.forget_front());
-            }
-        } array{*this, source, front_.has_memory()};
-
-        if constexpr (ordered) // before the chunk, which may take all the limit has left
-            if (!front_.has_memory())
-                enlarge(source, std::min(entries_first, entries_limit()));
+        // The array comes before the chunk, which may take all that the limit has
+        // left; but not if there is no chunk with it.
+        if constexpr (ordered)
+            if (!front_.has_memory() && enlarge(source, std::min(entries_first, entries_limit())) &&
+                !store_.template replenish<false>(source))
+                give_array(source, forget_front());
         if (!store_.template replenish<Throws>(source))
             return nullptr;
-        array.is_done = true;
         return hand_out(store_.has_recycled() ? recycle() : store_.carve());
     }
 

@@ -77,6 +77,8 @@ chunk take(S& from, layout l)
 {
     if constexpr (requires { from.take(l); }) {
         return from.take(l);
+    } else if constexpr (!chunk_source<S>) {
+        return {from.allocate(l), l.bytes, l.align};
     } else {
         chunk const taken = try_take(from, l);
         if (taken.data == nullptr) [[unlikely]]

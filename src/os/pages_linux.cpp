@@ -88,13 +88,22 @@ bool decommit(std::byte* data, std::size_t bytes) noexcept
            ::madvise(data, bytes, MADV_DONTNEED) == 0; // too many mappings to make one more
 }
 
-/// Huge pages cannot be had by `mprotect`: they replace the place.
+/// Huge pages cannot be had by `mprotect`: they replace the place, once they are
+/// there. (A refused MAP_FIXED has unmapped the place already, and whatever
+/// another thread maps there next would be lost with it.)
 bool map_huge(std::byte* data, std::size_t bytes) noexcept
 {
     constexpr int of_2_mib = std::countr_zero(huge_page_bytes) << MAP_HUGE_SHIFT;
-    return ::mmap(data, bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_HUGETLB | of_2_mib, -1,
-                  0) != MAP_FAILED;
+    void* const elsewhere = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | of_2_mib, -1, 0);
+    if (elsewhere == MAP_FAILED)
+        return false;
+    if (::mremap(elsewhere, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, data) != MAP_FAILED)
+        return true;
+    int const error = errno;
+    ::munmap(elsewhere, bytes);
+    errno = error;
+    return false;
 }
 
 /// Not MAP_POPULATE, which keeps to itself what it could not do.

@@ -129,6 +129,19 @@ TEST(arena_growth, may_be_a_function_given_to_the_constructor)
         EXPECT_EQ(heap.asked()[i].bytes, 128 * (i + 1));
 }
 
+TEST(arena_growth, stays_with_an_arena_that_was_moved_from)
+{
+    counting_source heap;
+    arena<ref<counting_source>> from(
+        [](std::size_t, std::size_t) noexcept { return std::size_t{12'345}; }, heap);
+    std::ignore = from.allocate(1);
+    arena<ref<counting_source>> const to(std::move(from));
+    EXPECT_EQ(from.stats(), mallard::statistics{});
+    std::ignore = from.allocate(1);
+    EXPECT_EQ(heap.asked().back().bytes, 12'345u);
+    EXPECT_EQ(to.stats().growths, 1u);
+}
+
 TEST(arena_growth, begins_anew_after_release)
 {
     counting_source heap;

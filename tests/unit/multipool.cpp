@@ -294,6 +294,18 @@ TEST(multipool, passes_an_upstreams_exception_through_unchanged)
     EXPECT_NE(memory.allocate({100}), nullptr);
 }
 
+TEST(multipool, passes_an_exception_through_an_allocator_between_unchanged)
+{
+    failing_resource upstream;
+    upstream.source.fail_from(1);
+    using arena = mallard::arena<pmr_source>;
+    arena shared{pmr_source(&upstream)};
+    multipool<ref<arena>> over_a_shared_one{ref<arena>(shared)};
+    multipool<arena> over_its_own{arena(pmr_source(&upstream))};
+    EXPECT_THROW(static_cast<void>(over_a_shared_one.allocate({100})), refusal);
+    EXPECT_THROW(static_cast<void>(over_its_own.allocate({100})), refusal);
+}
+
 TEST(multipool, works_within_the_bytes_of_a_caller)
 {
     alignas(64) static std::byte bytes[200000];

@@ -1,6 +1,10 @@
 #include "pages.hpp"
 
+#include <sys/mman.h>
+
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -201,6 +205,30 @@ TEST(pages, come_from_those_set_aside_with_hugetlb)
     std::memset(c.data, 1, c.bytes);
     source.give(c);
     EXPECT_EQ(mapped_pages(), before);
+}
+
+TEST(pages, refused_with_hugetlb_leave_the_mappings_of_other_threads_alone)
+{
+    constexpr std::size_t too_much = std::size_t{1} << 36;
+    std::atomic<bool> done = false;
+    std::thread other([&] {
+        while (!done) {
+            void* const mine = ::mmap(nullptr, huge_page_bytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            for (std::size_t i = 0; mine != MAP_FAILED && i < huge_page_bytes; i += page_bytes)
+                static_cast<volatile char*>(mine)[i] = 1;
+            if (mine != MAP_FAILED)
+                ::munmap(mine, huge_page_bytes);
+        }
+    });
+    pages<pages_options{.huge = huge::hugetlb}> each_alone;
+    pages<pages_options{.huge = huge::hugetlb, .reserve_bytes = too_much}> in_a_range;
+    for (int i = 0; i < 2000; ++i) {
+        EXPECT_EQ(each_alone.try_take({too_much}).data, nullptr);
+        EXPECT_EQ(in_a_range.try_take({too_much}).data, nullptr);
+    }
+    done = true;
+    other.join();
 }
 
 /// Against a plain list of the chunks that are live.

@@ -2,6 +2,9 @@
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
+#include <mallard/arena.hpp>
+
+#include <memory>
 #include <random>
 
 namespace {
@@ -275,6 +278,30 @@ TEST(pool, passes_an_upstreams_exception_through_unchanged)
     EXPECT_EQ(nodes.try_allocate(layout(1000)), nullptr);
     upstream.source.fail_never();
     EXPECT_NE(nodes.allocate(), nullptr);
+}
+
+TEST(pool, visits_its_blocks_with_a_callable_that_cannot_be_copied)
+{
+    mallard::pool<> blocks(48);
+    static_cast<void>(blocks.allocate());
+    int seen = 0;
+    blocks.for_each([&seen, alone = std::make_unique<int>(1)](void*) { seen += *alone; });
+    EXPECT_EQ(seen, 1);
+}
+
+TEST(pool, on_an_arena_of_its_own_leaves_it_all_to_the_arena)
+{
+    counting_source heap;
+    using arena = mallard::arena<ref<counting_source>>;
+    mallard::pool<arena> blocks(48, 0, arena(heap));
+    for (int round = 0; round < 100; ++round) {
+        for (int i = 0; i < 3000; ++i)
+            static_cast<void>(blocks.allocate());
+        static_cast<void>(blocks.allocate(layout(100'000)));
+        blocks.release();
+        EXPECT_EQ(heap.bytes(), 0U);
+        EXPECT_EQ(blocks.stats(), statistics{.growths = blocks.stats().growths});
+    }
 }
 
 TEST(pool, can_draw_from_another_allocator)

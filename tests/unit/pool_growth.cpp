@@ -28,6 +28,17 @@ protected:
         return count;
     }
 
+    /// Of a limit: at least three quarters, and never more than all.
+    template <growth G>
+    void expect_use()
+    {
+        typename Kind::template pool<pool_options{.grow = G}> pool(48, 0, heap);
+        std::size_t const before = heap.bytes();
+        EXPECT_GE(exhaust(pool) * 48, G.limit / 4 * 3) << G.limit;
+        EXPECT_LE(heap.bytes() - before, G.limit);
+        blocks.clear();
+    }
+
     /// Requests for chunks, the first arrays of recent frees aside.
     std::vector<std::size_t> steps() const
     {
@@ -256,6 +267,22 @@ TYPED_TEST(pool_growth, of_a_limit_below_what_a_generous_source_gives_for_its_ar
     typename TypeParam::template pool<pool_options{.chunk = 1024, .grow = growth::none(1100)},
                                       ref<generous_source>>
         nodes(48, 0, generous);
+    EXPECT_NE(nodes.try_allocate(), nullptr);
+}
+
+TYPED_TEST(pool_growth, to_a_low_limit_uses_most_of_it)
+{
+    this->template expect_use<growth{.limit = 16384}>();
+    this->template expect_use<growth{.limit = 32768}>();
+    this->template expect_use<growth{.limit = 65536}>();
+    this->template expect_use<growth{.limit = 65536 + 512}>();
+}
+
+TYPED_TEST(pool_growth, in_bytes_for_one_chunk_and_no_array_has_blocks)
+{
+    alignas(65536) static std::byte own[65536];
+    typename TypeParam::template pool<pool_options{.grow = {.first = 65536}}, borrowed> nodes(
+        48, 0, borrowed(own));
     EXPECT_NE(nodes.try_allocate(), nullptr);
 }
 
