@@ -62,8 +62,8 @@ public:
         if constexpr (has_single)
             return l.bytes <= a_.block_bytes() && l.align <= a_.block_align();
         else
-            return l.align <= cache_line_bytes && align_up(l.bytes, l.align) <= a_.largest() &&
-                   l.bytes <= a_.largest();
+            return l.align <= cache_line_bytes && l.bytes <= a_.largest() &&
+                   align_up(std::max(l.bytes, std::size_t{1}), l.align) <= a_.largest();
     }
 
     void* allocate(layout l, bool throws) override
