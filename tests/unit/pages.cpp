@@ -119,6 +119,8 @@ TEST(pages, says_when_the_limit_on_address_space_refuses)
 
 TEST(pages, unmaps_a_chunk_whose_memory_is_refused)
 {
+    if (!may_refuse_memory())
+        GTEST_SKIP();
     EXPECT_EXIT(take_without_memory<pages_options{}>(), testing::ExitedWithCode(0), "");
     EXPECT_EXIT(take_without_memory<pages_options{.guard = true}>(), testing::ExitedWithCode(0),
                 "");

@@ -15,6 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
+
 namespace mallard::testing {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
@@ -82,6 +84,12 @@ inline void limit(int resource, rlim_t bytes)
     ::getrlimit(static_cast<__rlimit_resource_t>(resource), &now);
     now.rlim_cur = bytes;
     ::setrlimit(static_cast<__rlimit_resource_t>(resource), &now);
+}
+
+/// ThreadSanitizer needs memory of its own in a child, and dies where it is refused.
+inline bool may_refuse_memory()
+{
+    return __tsan_init == nullptr;
 }
 
 /// Ends a child of a death test: 0 when `holds`.
