@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 
-// AddressSanitizer would rather stop than see a refusal.
+// The sanitizers would rather stop than see a refusal.
 extern "C" const char* __asan_default_options()
+{
+    return "allocator_may_return_null=1";
+}
+extern "C" [[gnu::no_sanitize_thread]] const char* __tsan_default_options()
 {
     return "allocator_may_return_null=1";
 }
