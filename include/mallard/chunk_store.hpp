@@ -9,8 +9,8 @@
 
 namespace mallard {
 
-/// Supplies blocks and takes them back. Takes chunks from
-/// the source that each call names.
+/// Supplies blocks and takes them back. Takes chunks from the source that each
+/// call names.
 template <pool_options Options>
 class chunk_store {
     using word = pool_chunk::word;

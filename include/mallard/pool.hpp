@@ -136,7 +136,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and gives all memory back to the source.
+    /// Frees every block and gives all memory back to the source: one call where
+    /// that can take back everything by itself, as an arena that is owned does.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {

@@ -211,7 +211,7 @@ TEST(pages, come_from_those_set_aside_with_hugetlb)
 
 TEST(pages, refused_with_hugetlb_leave_the_mappings_of_other_threads_alone)
 {
-    constexpr std::size_t too_much = std::size_t{1} << 36;
+    std::size_t const too_much = (free_huge_pages() + 1) * huge_page_bytes;
     std::atomic<bool> done = false;
     std::thread other([&] {
         while (!done) {
@@ -224,8 +224,8 @@ TEST(pages, refused_with_hugetlb_leave_the_mappings_of_other_threads_alone)
         }
     });
     pages<pages_options{.huge = huge::hugetlb}> each_alone;
-    pages<pages_options{.huge = huge::hugetlb, .reserve_bytes = too_much}> in_a_range;
-    for (int i = 0; i < 2000; ++i) {
+    pages<pages_options{.huge = huge::hugetlb, .reserve_bytes = gib}> in_a_range;
+    for (int i = 0; i < 5000; ++i) {
         EXPECT_EQ(each_alone.try_take({too_much}).data, nullptr);
         EXPECT_EQ(in_a_range.try_take({too_much}).data, nullptr);
     }

@@ -72,10 +72,14 @@ inline std::size_t resident_pages(std::byte* from, std::size_t bytes)
     return count;
 }
 
-inline bool has_huge_pages()
+inline std::size_t free_huge_pages()
 {
     char const path[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-    return std::strtoull(proc_file(path).text, nullptr, 10) > 0;
+    return std::strtoull(proc_file(path).text, nullptr, 10);
+}
+inline bool has_huge_pages()
+{
+    return free_huge_pages() > 0;
 }
 
 inline void limit(int resource, rlim_t bytes)
