@@ -15,11 +15,20 @@ struct contender_list {
     using with = contender_list<Contenders..., More...>;
 };
 
+/// False for a general heap, which is there before anyone needs it.
+template <class C>
+constexpr bool is_pool = true;
+template <class C>
+    requires requires { C::is_pool; }
+constexpr bool is_pool<C> = C::is_pool;
+
 /// What a body is going to ask for. A contender whose frees search its whole
 /// free list refuses some of it, instead of holding up a run for hours.
 struct demand {
     order frees = order::forward;
     std::size_t live = 1;
+    std::size_t threads = 1; ///< that call it at the same time
+    bool crosses = false;    ///< a block is freed by another thread than took it
 };
 
 template <class C>
@@ -50,9 +59,10 @@ std::vector<entrant> entrants_of(contender_list<Contenders...>, demand wanted, B
 }
 
 /// Appends `more`.
-inline void append(std::vector<experiment>& all, std::vector<experiment> more)
+template <class T>
+void append(std::vector<T>& all, std::vector<T> more)
 {
-    for (experiment& e : more)
+    for (T& e : more)
         all.push_back(std::move(e));
 }
 

@@ -12,7 +12,6 @@ namespace mallard::bench {
 namespace {
 
 constexpr double brief_seconds = 36;
-constexpr double full_seconds = 360;
 
 bool matches(std::string const& text, std::string const& pattern)
 {
@@ -61,11 +60,13 @@ public:
             prepare();
         double const start = wall_ns();
         one_round(0, shown);
-        drop_samples();
-        double const round_seconds = (wall_ns() - start) * 1e-9;
-        std::size_t const rounds = how_many(seconds / round_seconds, asked);
-        for (std::size_t r = 1; r <= rounds; ++r)
-            one_round(r, shown);
+        if (!what_.once) {
+            drop_samples();
+            double const round_seconds = (wall_ns() - start) * 1e-9;
+            std::size_t const rounds = how_many(seconds / round_seconds, asked);
+            for (std::size_t r = 1; r <= rounds; ++r)
+                one_round(r, shown);
+        }
         for (lane& l : lanes_)
             l.round = nullptr;
         if (!how_.is_smoke())
@@ -167,6 +168,7 @@ private:
         row const common{.suite = std::string(suite_.name),
                          .case_name = f.case_name,
                          .contender = l.name,
+                         .threads = l.who->threads != 0 ? l.who->threads : f.threads,
                          .metric = f.metric,
                          .figure = {},
                          .variant = f.variant,
@@ -179,7 +181,7 @@ private:
             return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
                    r.metric == "peak_rss_kib";
         });
-        if (told || samples.empty() || how_.is_smoke())
+        if (told || samples.empty() || how_.is_smoke() || f.metric == "rss_kib")
             return;
         add_memory(all, common, "peak_rss_kib", l.memory.peak_kib);
         add_memory(all, common, "after_rss_kib", l.memory.after_kib);
@@ -207,7 +209,7 @@ void run(suite const& s, effort how, selection const& chosen, rows_function cons
     double weights = 0;
     for (experiment const& e : all)
         weights += is_selected(e, how, chosen) ? e.weight : 0;
-    double const deadline = wall_ns() + 1e9 * (how.is_brief() ? brief_seconds : full_seconds);
+    double const deadline = wall_ns() + 1e9 * (how.is_brief() ? brief_seconds : s.minutes * 60);
     progress shown(weights);
     for (std::size_t number = 0; number < all.size(); ++number) {
         experiment const& e = all[number];

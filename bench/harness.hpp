@@ -52,6 +52,7 @@ using round_function = std::function<void(std::span<double> figures)>;
 struct entrant {
     std::function<std::string()> name;
     std::function<round_function()> prepare;
+    int threads = 0; ///< that it uses, where these are not the figure's
 };
 
 /// One figure that a round gives: it becomes one row for each contender.
@@ -59,6 +60,7 @@ struct figure {
     std::string case_name;
     std::string metric = "ns_per_op";
     std::string variant = "";
+    int threads = 1;
 };
 
 struct experiment {
@@ -67,6 +69,7 @@ struct experiment {
     std::vector<entrant> entrants;
     std::size_t rounds = 0;     ///< exactly so many; 0: what the time allows
     bool fresh_process = false; ///< each round in a new process: nothing is warm
+    bool once = false;          ///< one round, which is long and is not dropped
     bool in_brief = true;       ///< part of a short run
     double weight = 1;          ///< of the time that is left, against the others
 };
@@ -75,6 +78,7 @@ struct suite {
     std::string_view name;
     std::string_view asks;
     std::vector<experiment> (*experiments)(effort);
+    double minutes = 6; ///< of a full run, about
 };
 
 /// Which of them are run.

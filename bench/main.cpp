@@ -15,6 +15,7 @@ constexpr suite suites[] = {
     {"pool", "What do blocks of one size cost?", pool_suite},
     {"arena", "What do blocks cost that die together?", arena_suite},
     {"multipool", "What do blocks of many sizes cost?", multipool_suite},
+    {"threads", "What do blocks cost that several threads take and give?", threads_suite, 8},
 };
 
 struct arguments {
@@ -29,10 +30,12 @@ struct arguments {
 int parse(int argc, char** argv, arguments& asked)
 {
     CLI::App app("Measures Mallard beside its peers, all in one run; lower is better.\n"
-                 "Times are ns of CPU time. peak_rss_kib and after_rss_kib come from a process of\n"
-                 "its own for each contender: most memory ever held, and memory still held after\n"
-                 "every block was freed and the allocator destroyed, beyond what the process held\n"
-                 "before and beyond the harness's own arrays.");
+                 "Times are ns of CPU time; in threads, ns_per_op is wall time / operations of\n"
+                 "all threads, and cpu_ns_per_op CPU time / operations. peak_rss_kib and\n"
+                 "after_rss_kib come from a process of its own for each contender: most memory\n"
+                 "ever held, and memory still held after every block was freed and the allocator\n"
+                 "destroyed, beyond what the process held before and beyond the harness's own\n"
+                 "arrays; in threads, stacks are part of it, 10 to 30 KiB a thread.");
     std::vector<std::string> known;
     for (suite const& s : suites)
         known.emplace_back(s.name);

@@ -17,17 +17,28 @@ heading heading_of(row const& r)
     return {r.case_name, r.variant, r.metric};
 }
 
-bool is_memory(row const& r)
+// What stands in columns beside the cost.
+bool is_beside(row const& r)
 {
-    return r.metric.ends_with("_rss_kib");
+    return r.metric.ends_with("_rss_kib") || r.metric == "remote_percent";
 }
 
-std::vector<std::vector<row>> by_heading(std::vector<row> const& rows)
+bool is_curve(row const& r)
+{
+    return r.metric == "rss_kib";
+}
+
+bool is_cost(row const& r)
+{
+    return !is_beside(r) && !is_curve(r);
+}
+
+std::vector<std::vector<row>> by_heading(std::vector<row> const& rows, bool (*wanted)(row const&))
 {
     std::vector<std::vector<row>> groups;
     std::map<heading, std::size_t> place;
     for (row const& r : rows) {
-        if (is_memory(r))
+        if (!wanted(r))
             continue;
         auto const [found, is_new] = place.emplace(heading_of(r), groups.size());
         if (is_new)
@@ -42,7 +53,7 @@ double median_or(row const& r, double otherwise)
     return r.figure ? r.figure->median : otherwise;
 }
 
-std::string memory_of(std::vector<row> const& rows, row const& r, const char* metric)
+std::string beside(std::vector<row> const& rows, row const& r, const char* metric)
 {
     for (row const& other : rows) {
         if (other.case_name == r.case_name && other.variant == r.variant &&
@@ -76,21 +87,38 @@ void print_table(std::vector<row> group, std::vector<row> const& rows)
     auto const [name, variant, metric] = heading_of(group.front());
     std::printf("\n%s%s%s   %s\n", name.c_str(), variant.empty() ? "" : ", ", variant.c_str(),
                 metric.c_str());
-    std::printf("  %-38s %9s %19s %9s %8s %10s %10s\n", "", "median", "low - high", "glibc/it",
-                "it/best", "peak KiB", "after KiB");
+    bool const crosses = !beside(rows, group.front(), "remote_percent").empty();
+    std::printf("  %-38s %9s %19s %9s %8s %10s %10s%s\n", "", "median", "low - high", "glibc/it",
+                "it/best", "peak KiB", "after KiB", crosses ? "  remote %" : "");
     for (row const& r : group) {
         if (!r.figure) {
             std::printf("  %-38s         -  %s\n", r.contender.c_str(), r.why.c_str());
             continue;
         }
         std::string const range = number(r.figure->low) + " - " + number(r.figure->high);
-        std::printf("  %-38s %9s %19s %9s %8s %10s %10s\n", r.contender.c_str(),
-                    number(r.figure->median).c_str(), range.c_str(),
-                    ratio(glibc / r.figure->median, "x").c_str(),
-                    ratio(r.figure->median / best, "").c_str(),
-                    memory_of(rows, r, "peak_rss_kib").c_str(),
-                    memory_of(rows, r, "after_rss_kib").c_str());
+        std::printf(
+            "  %-38s %9s %19s %9s %8s %10s %10s%10s\n", r.contender.c_str(),
+            number(r.figure->median).c_str(), range.c_str(),
+            ratio(glibc / r.figure->median, "x").c_str(),
+            ratio(r.figure->median / best, "").c_str(), beside(rows, r, "peak_rss_kib").c_str(),
+            beside(rows, r, "after_rss_kib").c_str(), beside(rows, r, "remote_percent").c_str());
     }
+}
+
+// A line for each moment, a column for each contender.
+void print_curve(std::vector<std::vector<row>> const& moments)
+{
+    if (moments.empty())
+        return;
+    std::printf("\n%s   KiB held\n%10s", moments[0][0].case_name.c_str(), "");
+    for (row const& r : moments[0])
+        std::printf("%24s", r.contender.c_str());
+    for (std::vector<row> const& moment : moments) {
+        std::printf("\n  %-8s", moment[0].variant.c_str());
+        for (row const& r : moment)
+            std::printf("%24s", r.figure ? number(r.figure->median).c_str() : "-");
+    }
+    std::printf("\n");
 }
 
 row const* best_of(std::vector<row> const& group, bool ours)
@@ -111,8 +139,9 @@ row const* best_of(std::vector<row> const& group, bool ours)
 void print_tables(std::string const& asks, std::vector<row> const& rows)
 {
     std::printf("\n%s\n", asks.c_str());
-    for (std::vector<row> const& group : by_heading(rows))
+    for (std::vector<row> const& group : by_heading(rows, is_cost))
         print_table(group, rows);
+    print_curve(by_heading(rows, is_curve));
     std::fflush(stdout);
 }
 
@@ -125,7 +154,7 @@ void print_json(std::vector<row> const& rows, provenance const& run)
 
 void losses::add(std::vector<row> const& rows)
 {
-    for (std::vector<row> const& group : by_heading(rows)) {
+    for (std::vector<row> const& group : by_heading(rows, is_cost)) {
         row const* const ours = best_of(group, true);
         row const* const theirs = best_of(group, false);
         if (ours == nullptr || theirs == nullptr)

@@ -8,5 +8,6 @@ namespace mallard::bench {
 std::vector<experiment> pool_suite(effort);
 std::vector<experiment> arena_suite(effort);
 std::vector<experiment> multipool_suite(effort);
+std::vector<experiment> threads_suite(effort);
 
 } // namespace mallard::bench

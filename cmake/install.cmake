@@ -1,14 +1,17 @@
-# What `cmake --install` leaves: headers, the library where there is one, and
-# two ways to find them, find_package(mallard) and `pkg-config mallard`. The
-# tree can be moved afterwards: both find the rest from where they lie.
+# What `cmake --install` leaves: headers, the libraries where there are any, and
+# two ways to find them, find_package(mallard) and `pkg-config mallard`, or
+# mallard-c. The tree can be moved afterwards: both find the rest from where they lie.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallard)
 install(TARGETS mallard EXPORT mallard FILE_SET HEADERS)
+if(TARGET mallard-c)
+    install(TARGETS mallard-c mallard-c-static EXPORT mallard FILE_SET HEADERS)
+endif()
 install(EXPORT mallard NAMESPACE mallard:: FILE mallard-config.cmake DESTINATION ${package_dir})
 
 set(any_architecture)
-if(NOT mallard_sources)
+if(NOT mallard_sources AND NOT TARGET mallard-c)
     set(any_architecture ARCH_INDEPENDENT)
 endif()
 write_basic_package_version_file(mallard-config-version.cmake
@@ -21,5 +24,11 @@ set(pkg_config_libs)
 if(mallard_sources)
     set(pkg_config_libs "-L\${libdir} -lmallard")
 endif()
-configure_file(cmake/mallard.pc.in mallard.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/mallard.pc DESTINATION ${pkg_config_dir})
+set(pkg_configs mallard)
+if(TARGET mallard-c)
+    list(APPEND pkg_configs mallard-c)
+endif()
+foreach(name IN LISTS pkg_configs)
+    configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config_dir})
+endforeach()

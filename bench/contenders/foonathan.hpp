@@ -3,10 +3,12 @@
 
 #include <bench/entrants.hpp>
 
+#include <foonathan/memory/allocator_storage.hpp>
 #include <foonathan/memory/memory_pool.hpp>
 #include <foonathan/memory/memory_pool_collection.hpp>
 #include <foonathan/memory/memory_stack.hpp>
 
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -65,6 +67,26 @@ struct foonathan_pool {
     private:
         pool pool_{Bytes, pool::min_block_size(Bytes, Bytes < 65536 ? 65536 / Bytes : 1)};
     };
+};
+
+/// The node pool in the library's own wrapper for several threads.
+template <std::size_t Bytes>
+class foonathan_locked_pool {
+    using pool = fm::memory_pool<fm::node_pool>;
+
+public:
+    static std::string name() { return foonathan_name("node+mutex"); }
+
+    explicit foonathan_locked_pool(std::size_t) {}
+
+    void* allocate() { return pool_.allocate_node(Bytes, alignment); }
+    void deallocate(void* block) { pool_.deallocate_node(block, Bytes, alignment); }
+
+private:
+    static constexpr std::size_t alignment = Bytes % 16 == 0 ? 16 : 8;
+
+    fm::thread_safe_allocator<pool, std::mutex> pool_{
+        pool(Bytes, pool::min_block_size(Bytes, Bytes < 65536 ? 65536 / Bytes : 1))};
 };
 
 /// A pool for each power of two. (With a pool for each size its blocks of memory

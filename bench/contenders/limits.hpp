@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <new>
 #include <span>
 #include <string>
@@ -100,6 +101,44 @@ private:
     region region_;
     std::byte* begin_;
     std::byte* cursor_;
+};
+
+/// Gives the same blocks again and again, in a circle for each thread, and takes
+/// none back: what a case costs where nothing is allocated. A block that is kept
+/// for longer than `capacity` others are asked for is in use twice.
+template <class Tag, std::size_t Bytes>
+class recycler {
+public:
+    class circle {
+    public:
+        explicit circle(std::size_t capacity) : region_(capacity * Bytes), count_(capacity) {}
+
+        void* allocate() noexcept
+        {
+            next_ = next_ + 1 == count_ ? 0 : next_ + 1;
+            return region_.begin() + next_ * Bytes;
+        }
+        void deallocate(void*) noexcept {}
+
+    private:
+        region region_;
+        std::size_t count_;
+        std::size_t next_ = 0;
+        char apart_[128] = {}; // from other threads' circles
+    };
+
+    static std::string name() { return std::string("limit/") + Tag::name; }
+
+    recycler(std::size_t capacity, std::size_t threads)
+    {
+        for (std::size_t i = 0; i < threads; ++i)
+            circles_.emplace_back(capacity);
+    }
+
+    circle& of_thread(std::size_t index) noexcept { return circles_[index]; }
+
+private:
+    std::deque<circle> circles_;
 };
 
 } // namespace mallard::bench

@@ -71,6 +71,15 @@ public:
 template <std::size_t Bytes>
 using std_pool_blocks = blocks_from<std_pool, Bytes>;
 
+/// The one that any thread may call.
+class std_sync_pool : public behind_base<std::pmr::synchronized_pool_resource> {
+public:
+    static std::string name() { return std_pmr_name("sync-pool"); }
+};
+
+template <std::size_t Bytes>
+using std_sync_pool_blocks = blocks_from<std_sync_pool, Bytes>;
+
 class std_monotonic : public behind_base<std::pmr::monotonic_buffer_resource> {
 public:
     static std::string name() { return std_pmr_name("monotonic"); }

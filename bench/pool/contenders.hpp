@@ -32,13 +32,6 @@ using many_contenders = typename pool_contenders<Bytes>::template with<
     typename pool_of_huge_pages<reuse::lifo>::template of<Bytes>,
     typename pool_of_huge_pages<reuse::ordered>::template of<Bytes>>;
 
-/// False for a general heap, which is there before anyone needs it.
-template <class C>
-constexpr bool is_pool = true;
-template <class C>
-    requires requires { C::is_pool; }
-constexpr bool is_pool<C> = C::is_pool;
-
 // The parts of the suite, a file each.
 std::vector<experiment> pool_report000(effort);
 std::vector<experiment> pool_pairs(effort);

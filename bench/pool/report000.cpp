@@ -5,7 +5,7 @@
 // before the clock starts, so that its pages are touched and malloc's are not;
 // frees in the order of allocation; one block live when interleaved. The clock
 // is CPU time of the thread instead of the wall's, on account of neighbours.
-#include <bench/barrier.hpp>
+#include <bench/bulk.hpp>
 #include <bench/measure.hpp>
 #include <bench/pool/contenders.hpp>
 #include <bench/warm_heap.hpp>
@@ -19,48 +19,6 @@ namespace {
 constexpr std::size_t iterations = 1'000'000;
 constexpr std::size_t block_bytes = 64;
 constexpr std::size_t repeats = 9; // ten, and the first is dropped
-
-template <class C>
-void fill(C& blocks, table<void*>& slots)
-{
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        void* const block = blocks.allocate();
-        touch_byte(block, i);
-        slots[i] = block;
-    }
-}
-
-template <class C>
-void empty(C& blocks, table<void*> const& slots)
-{
-    for (void* const block : slots)
-        blocks.deallocate(keep(block));
-}
-
-template <class C>
-void empty(C& blocks, table<void*> const& slots, table<std::uint32_t> const& in_order)
-{
-    for (std::uint32_t const i : in_order)
-        blocks.deallocate(keep(slots[i]));
-}
-
-// From the last to the first, so that the addresses given out next ascend.
-template <class C>
-void build_free_list(C& blocks, table<void*>& slots)
-{
-    for (void*& slot : slots)
-        slot = blocks.allocate();
-    for (std::size_t i = slots.size(); i-- > 0;)
-        blocks.deallocate(slots[i]);
-}
-
-template <class Body>
-double ns_of(Body&& body)
-{
-    double const from = cpu_ns();
-    body();
-    return cpu_ns() - from;
-}
 
 /// What a round of the bulk cases does before its clock starts, and in it.
 enum class start { built, constructed, kept };
@@ -139,14 +97,7 @@ round_function interleaved_round(effort how)
 {
     return
         [count = how.count(iterations), blocks = std::make_shared<C>(16)](std::span<double> out) {
-            out[0] = ns_of([&] {
-                         for (std::size_t i = 0; i < count; ++i) {
-                             void* const block = blocks->allocate();
-                             touch_byte(block, i);
-                             blocks->deallocate(block);
-                         }
-                     }) /
-                     static_cast<double>(count);
+            out[0] = ns_of([&] { interleave(*blocks, count); }) / static_cast<double>(count);
         };
 }
 

@@ -7,9 +7,9 @@
 namespace mallard::bench {
 namespace {
 
-std::size_t status_kib(std::string_view field)
+std::size_t kib_in(const char* file, std::string_view field)
 {
-    std::ifstream status("/proc/self/status");
+    std::ifstream status(file);
     for (std::string line; std::getline(status, line);) {
         if (line.starts_with(field))
             return std::stoul(line.substr(field.size()));
@@ -21,12 +21,18 @@ std::size_t status_kib(std::string_view field)
 
 std::size_t resident_kib()
 {
-    return status_kib("VmRSS:");
+    return kib_in("/proc/self/status", "VmRSS:");
 }
 
 std::size_t peak_resident_kib()
 {
-    return status_kib("VmHWM:");
+    return kib_in("/proc/self/status", "VmHWM:");
+}
+
+std::size_t resident_kib_exactly()
+{
+    std::size_t const kib = kib_in("/proc/self/smaps_rollup", "Rss:");
+    return kib != 0 ? kib : resident_kib();
 }
 
 void restart_peak_resident()

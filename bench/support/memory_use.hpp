@@ -10,6 +10,9 @@ namespace mallard::bench {
 std::size_t resident_kib();
 std::size_t peak_resident_kib();
 
+/// Counted page by page, in time that grows with what is held.
+std::size_t resident_kib_exactly();
+
 /// Makes the peak begin anew at what is held now, if the kernel allows it.
 void restart_peak_resident();
 

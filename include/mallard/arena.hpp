@@ -3,15 +3,12 @@
 
 #include <mallard/annotate.hpp>
 #include <mallard/arena_chunks.hpp>
-#include <mallard/draft.hpp>
-#include <mallard/finalizers.hpp>
+#include <mallard/arena_objects.hpp>
 #include <mallard/options.hpp>
 #include <mallard/scope.hpp>
 #include <mallard/source.hpp>
 
-#include <cstring>
 #include <memory>
-#include <string_view>
 #include <type_traits>
 
 namespace mallard {
@@ -38,7 +35,8 @@ namespace mallard {
 /// Hanson, "Fast allocation and deallocation of memory based on object
 /// lifetimes", 1990.
 template <source Source = default_heap, arena_options Options = arena_options{}>
-class arena {
+class arena : public arena_objects<arena<Source, Options>> {
+    friend class arena_objects<arena>;
     static_assert(is_power_of_two(Options.min_align) && Options.min_align <= 16);
     static constexpr bool watched = Options.checks == check::on;
 
@@ -66,8 +64,8 @@ public:
     {
         begin_again();
     }
-    constexpr explicit arena(growth_function custom, Source from = Source())
-        : source_(std::move(from)), growth_(custom)
+    constexpr explicit arena(growth_argument<Options.grow> rule, Source from = Source())
+        : source_(std::move(from)), growth_(rule)
     {
     }
 
@@ -125,65 +123,6 @@ public:
             return true;
         }
         return to.bytes <= from.bytes;
-    }
-
-    /// Makes an object whose destructor will not run.
-    template <class T, class... Args>
-    T& make(Args&&... args)
-    {
-        return *construct<T>(draft(*this, layout_of<T>()), std::forward<Args>(args)...);
-    }
-
-    /// Null when the source is dry.
-    template <class T, class... Args>
-    T* try_make(Args&&... args)
-    {
-        void* const block = try_allocate(layout_of<T>());
-        return block == nullptr
-                   ? nullptr
-                   : construct<T>(draft(*this, layout_of<T>(), block), std::forward<Args>(args)...);
-    }
-
-    /// Makes an object whose destructor runs at the next `reset`, `release` or
-    /// `rewind` beyond it, or at the arena's end, newest first. Costs 24 bytes.
-    template <class T, class... Args>
-    T& own(Args&&... args)
-    {
-        if constexpr (std::is_trivially_destructible_v<T>) {
-            return make<T>(std::forward<Args>(args)...);
-        } else {
-            draft entry(*this, finalizers::entry_layout);
-            T& object = make<T>(std::forward<Args>(args)...);
-            owned_.destroy_later(entry.keep(), object);
-            return object;
-        }
-    }
-
-    /// Runs `f()` when an object owned here and now would be destroyed.
-    template <std::invocable F>
-    void defer(F f)
-    {
-        draft entry(*this, finalizers::entry_layout);
-        F& kept = make<F>(std::move(f));
-        owned_.call_later(entry.keep(), kept);
-    }
-
-    /// `count` value-initialised objects, whose destructors will not run.
-    template <class T>
-    std::span<T> make_array(std::size_t count)
-    {
-        draft block(*this, layout_of<T>(count));
-        std::uninitialized_value_construct_n(static_cast<T*>(block.get()), count);
-        return {static_cast<T*>(block.keep()), count};
-    }
-
-    /// The same characters, here.
-    std::string_view copy(std::string_view text)
-    {
-        auto* const first = static_cast<char*>(allocate({text.size(), 1}));
-        if (!text.empty())
-            std::memcpy(first, text.data(), text.size());
-        return {first, text.size()};
     }
 
     [[nodiscard]] mark_type mark() const noexcept
@@ -365,6 +304,12 @@ private:
         }
     }
 
+    template <class F>
+    void with_owned(F f) noexcept
+    {
+        f(owned_);
+    }
+
     constexpr void begin_again() noexcept
     {
         cursor_ = initial_.data();
@@ -374,15 +319,6 @@ private:
     }
 
     static void poison_all(arena_chunk* c) noexcept { poison<watched>(c->begin(), c->bytes()); }
-
-    template <class T, class... Args>
-    static T* construct(draft<arena> block, Args&&... args)
-    {
-        T* const object =
-            std::construct_at(static_cast<T*>(block.get()), std::forward<Args>(args)...);
-        block.keep();
-        return object;
-    }
 
     // Between any two calls cursor..end is free, at the end of the initial
     // buffer or of a chunk in use. An arena without memory is an arena that is

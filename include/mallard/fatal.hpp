@@ -106,12 +106,33 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
         .stop();
 }
 
+/// A pointer into the slot of `bytes` at `slot`, which holds no block in use:
+/// `carved` says whether it ever did.
+[[noreturn, gnu::cold, gnu::noinline]] inline void
+fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool carved) noexcept
+{
+    if (!carved)
+        fatal_foreign_free(pointer);
+    if (pointer != slot)
+        fatal_interior_free(pointer, slot, bytes);
+    fatal_double_free(pointer, bytes);
+}
+
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_stale_mark() noexcept
 {
     (fatal_message() << "mallard: rewind to a mark that is no longer valid in an arena\n"
                      << "  the arena was rewound below it, reset or released; "
                      << "this call changed nothing\n"
                      << "  help: rewind marks newest first, or let `mallard::scope` do it\n")
+        .stop();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_no_barrier() noexcept
+{
+    (fatal_message() << "mallard: the system refuses membarrier, which it had granted before\n"
+                     << "  what threads have at hand cannot be looked at; nothing was changed\n"
+                     << "  help: permit the system call membarrier in the sandbox, from the start "
+                     << "or never\n")
         .stop();
 }
 

@@ -4,6 +4,7 @@
 #include <mallard/bits.hpp>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace mallard {
 
@@ -37,28 +38,74 @@ struct growth {
         return {.first = first, .num = 1, .add = add};
     }
 
+    /// In the options of an allocator: its constructor is given the growth.
+    static constexpr growth at_run_time() noexcept
+    {
+        return {.den = std::numeric_limits<std::size_t>::max()};
+    }
+    constexpr bool is_at_run_time() const noexcept
+    {
+        return den == std::numeric_limits<std::size_t>::max();
+    }
+
     /// True when there is one step and never another.
     constexpr bool is_single() const noexcept { return limit <= first; }
+
+    constexpr std::size_t after(std::size_t last) const noexcept
+    {
+        return last == 0
+                   ? first
+                   : saturating_add(saturating_mul(last, num) / std::max(den, std::size_t{1}), add);
+    }
 };
 
 /// A rule of one's own, given to a constructor: the bytes of the last step (0 at
 /// first) and of the request make the next step. `max` and `limit` still clamp.
 using growth_function = std::size_t (*)(std::size_t last, std::size_t asked) noexcept;
 
+/// The rule of one allocator: of its type, and a function that may replace it.
+template <growth Growth>
+struct growth_rule {
+    growth_function custom = nullptr;
+
+    static constexpr const growth& bounds() noexcept { return bounds_of_type; }
+    constexpr std::size_t next(std::size_t last, std::size_t asked) const noexcept
+    {
+        return custom != nullptr ? custom(last, asked) : Growth.after(last);
+    }
+
+private:
+    static constexpr growth bounds_of_type = Growth;
+};
+
+/// The same, known only at run time.
+template <growth Growth>
+    requires(Growth.is_at_run_time())
+struct growth_rule<Growth> {
+    growth chosen{};
+
+    constexpr const growth& bounds() const noexcept { return chosen; }
+    constexpr std::size_t next(std::size_t last, std::size_t) const noexcept
+    {
+        return chosen.after(last);
+    }
+};
+
+/// What a constructor is given: a function, or the growth itself.
+template <growth Growth>
+using growth_argument = std::conditional_t<Growth.is_at_run_time(), growth, growth_function>;
+
 /// Where one allocator stands in its growth.
 template <growth Growth>
 class growth_state {
 public:
     constexpr growth_state() noexcept = default;
-    constexpr explicit growth_state(growth_function custom) noexcept : custom_(custom) {}
+    constexpr explicit growth_state(growth_argument<Growth> given) noexcept : rule_{given} {}
 
     /// The bytes the rule would take next, whatever is asked.
     constexpr std::size_t rule(std::size_t asked) const noexcept
     {
-        std::size_t const wanted = custom_ != nullptr ? custom_(last_, asked)
-                                   : last_ == 0       ? Growth.first
-                                                      : following(last_);
-        return std::min(wanted, Growth.max);
+        return std::min(rule_.next(last_, asked), rule_.bounds().max);
     }
 
     /// The bytes to take next, at least `asked`; 0 when the limit refuses.
@@ -82,7 +129,12 @@ public:
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
     /// As it was made.
-    constexpr growth_state anew() const noexcept { return growth_state(custom_); }
+    constexpr growth_state anew() const noexcept
+    {
+        growth_state fresh;
+        fresh.rule_ = rule_;
+        return fresh;
+    }
 
     /// All is given back: growth begins anew.
     constexpr void restart() noexcept
@@ -91,26 +143,18 @@ public:
         last_ = 0;
     }
 
+    constexpr std::size_t limit() const noexcept { return rule_.bounds().limit; }
     constexpr std::size_t taken() const noexcept { return taken_; }
     constexpr std::size_t steps() const noexcept { return steps_; }
 
 private:
     // A source that gives more than it was asked for may overshoot the limit.
-    constexpr std::size_t left() const noexcept
-    {
-        return Growth.limit - std::min(Growth.limit, taken_);
-    }
-
-    static constexpr std::size_t following(std::size_t last) noexcept
-    {
-        return saturating_add(
-            saturating_mul(last, Growth.num) / std::max(Growth.den, std::size_t{1}), Growth.add);
-    }
+    constexpr std::size_t left() const noexcept { return limit() - std::min(limit(), taken_); }
 
     std::size_t last_ = 0;
     std::size_t taken_ = 0;
     std::size_t steps_ = 0;
-    growth_function custom_ = nullptr;
+    growth_rule<Growth> rule_;
 };
 
 } // namespace mallard

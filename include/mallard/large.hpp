@@ -1,14 +1,16 @@
 // Blocks too big for a pool: straight from its source, and remembered.
 #pragma once
 
-#include <mallard/source.hpp>
+#include <mallard/locks.hpp>
 
 namespace mallard {
 
 /// Each block has a footer behind it, so alignment needs no room in front and a
 /// block can be given back alone or with all others. A layout comes as numbers:
 /// for a cold call g++ 12 puts one together in vector registers, before the hot
-/// path has decided whether it makes the call.
+/// path has decided whether it makes the call. `Mutex` is
+/// held for the list alone, never while the source is called.
+template <class Mutex = no_mutex>
 class large_blocks {
     struct footer {
         footer* next;
@@ -19,6 +21,7 @@ class large_blocks {
 public:
     constexpr large_blocks() noexcept = default;
     constexpr large_blocks(large_blocks&& other) noexcept
+        requires std::same_as<Mutex, no_mutex>
         : first_(std::exchange(other.first_, nullptr)), count_(std::exchange(other.count_, 0)),
           bytes_(std::exchange(other.bytes_, 0))
     {
@@ -37,6 +40,7 @@ public:
             take_or_null<Throws>(from, {footer_offset(bytes) + sizeof(footer), align});
         if (taken.data == nullptr)
             return nullptr;
+        std::lock_guard const one_at_a_time(lock_);
         auto* const f = ::new (footer_of(taken.data, bytes)) footer{first_, &first_, taken};
         if (first_ != nullptr)
             first_->link = &f->next;
@@ -52,38 +56,47 @@ public:
     MALLARD_COLD void deallocate(Source& to, void* block, std::size_t bytes) noexcept
     {
         auto* const f = static_cast<footer*>(footer_of(block, bytes));
+        std::unique_lock one_at_a_time(lock_);
         if (Checked && !has(f))
             fatal_foreign_free(block);
         *f->link = f->next;
         if (f->next != nullptr)
             f->next->link = f->link;
-        give_back(to, f);
+        chunk const taken = forget(f);
+        one_at_a_time.unlock();
+        give(to, taken);
     }
 
     template <class Source>
     void release(Source& to) noexcept
     {
         while (first_ != nullptr)
-            give_back(to, std::exchange(first_, first_->next));
+            give(to, forget(std::exchange(first_, first_->next)));
     }
 
     /// For a source that takes everything back by itself.
-    void forget() noexcept { *this = {}; }
+    void forget() noexcept
+    {
+        first_ = nullptr;
+        count_ = bytes_ = 0;
+    }
 
     bool owns(const void* p) const noexcept
     {
+        std::lock_guard const one_at_a_time(lock_);
         for (const footer* f = first_; f != nullptr; f = f->next)
             if (p >= f->taken.data && p < static_cast<const void*>(f))
                 return true;
         return false;
     }
 
-    std::size_t count() const noexcept { return count_; }
-    std::size_t bytes() const noexcept { return bytes_; }
+    statistics stats() const noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        return {.blocks_live = count_, .bytes_live = bytes_, .bytes_taken = bytes_};
+    }
 
 private:
-    large_blocks& operator=(large_blocks&& other) noexcept = default;
-
     bool has(const footer* wanted) const noexcept
     {
         const footer* f = first_;
@@ -101,15 +114,15 @@ private:
         return static_cast<std::byte*>(block) + footer_offset(bytes);
     }
 
-    template <class Source>
-    void give_back(Source& to, footer* f) noexcept
+    chunk forget(footer* f) noexcept
     {
         chunk const taken = f->taken;
         count_ -= 1;
         bytes_ -= taken.bytes;
-        give(to, taken);
+        return taken;
     }
 
+    [[no_unique_address]] mutable Mutex lock_;
     footer* first_ = nullptr; // newest first
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;

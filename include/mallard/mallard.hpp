@@ -7,5 +7,6 @@
 #include <mallard/pages.hpp>
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/shared_arena.hpp>
 #include <mallard/strategy.hpp>
 #include <mallard/winked.hpp>

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <mallard/large.hpp>
-#include <mallard/pool_core.hpp>
+#include <mallard/pool_cores.hpp>
 #include <mallard/size_class.hpp>
-
-#include <array>
 
 namespace mallard {
 
@@ -23,7 +21,8 @@ namespace mallard {
 ///
 /// `deallocate` needs the layout that was asked for. `allocate` throws
 /// `std::bad_alloc`, or what the source throws; `try_allocate` gives null. A
-/// failed call has changed nothing. One thread at a time.
+/// failed call has changed nothing. One thread at a time, or as `Options.threads`
+/// says, like a pool.
 ///
 /// `release` is one call to the source where that can take back everything by
 /// itself, as an arena that is owned does.
@@ -31,27 +30,27 @@ template <source Source = default_heap, multipool_options Options = multipool_op
 class multipool {
     static constexpr std::size_t class_count = size_class::of(Options.largest) + 1;
     static constexpr bool watched = Options.checks == check::on;
-    using core = pool_core<Options.of_each_pool()>;
+    static constexpr bool shared = Options.threads != sync::none;
     // Beyond it, rare requests would have every chunk of their class aligned as much.
     static constexpr std::size_t align_max = cache_line_bytes;
 
 public:
     constexpr multipool() noexcept
         requires std::default_initializable<Source>
-        : pools_(make_pools(std::make_index_sequence<class_count>()))
+        : cores_(shapes(), growth_argument<Options.grow>{})
     {
     }
-    constexpr explicit multipool(Source from) noexcept
-        : source_(std::move(from)), pools_(make_pools(std::make_index_sequence<class_count>()))
+    constexpr explicit multipool(Source from, growth_argument<Options.grow> rule = {}) noexcept
+        : source_(std::move(from)), cores_(shapes(), rule)
     {
     }
 
     /// The moved-from multipool is empty and usable.
     multipool(multipool&& other) noexcept
-        requires std::move_constructible<Source>
+        requires(!shared && std::move_constructible<Source>)
     = default;
     multipool& operator=(multipool&& other) noexcept
-        requires std::movable<Source>
+        requires(!shared && std::movable<Source>)
     {
         if (this != &other) {
             std::destroy_at(this);
@@ -67,78 +66,62 @@ public:
     void deallocate(void* block, layout l) noexcept
     {
         if (is_large(l)) [[unlikely]]
-            return large_.template deallocate<watched>(source_, block, l.bytes);
-        pools_[size_class::of(l)].deallocate(source_, block);
+            return large_.template deallocate<watched>(source_.shared(), block, l.bytes);
+        cores_.deallocate(source_.shared(), size_class::of(l), block);
     }
 
     /// Whether `p` points into a chunk of this multipool; O(classes * log chunks).
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
-        return large_.owns(p) ||
-               std::any_of(pools_.begin(), pools_.end(), [p](auto& pool) { return pool.owns(p); });
+        return large_.owns(p) || cores_.owns(p);
     }
 
     /// What `p` is to this multipool, for blocks that are not large.
-    [[nodiscard]] validity classify(const void* p) const noexcept
-    {
-        for (auto const& pool : pools_)
-            if (validity const answer = pool.classify(p); answer != validity::miss)
-                return answer;
-        return validity::miss;
-    }
+    [[nodiscard]] validity classify(const void* p) const noexcept { return cores_.classify(p); }
 
     /// Frees every block and keeps the memory of pooled ones.
     void reset() noexcept
     {
-        for (auto& pool : pools_)
-            pool.reset();
-        large_.release(source_);
+        cores_.reset();
+        large_.release(source_.shared());
     }
 
     /// Frees every block and gives all memory back to the source.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
-            for (auto& pool : pools_)
-                pool.forget();
+            cores_.forget();
             large_.forget();
-            source_.release();
+            source_.bare().release();
         } else {
-            for (auto& pool : pools_)
-                pool.release(source_);
-            large_.release(source_);
+            cores_.release(source_.shared());
+            large_.release(source_.shared());
         }
     }
 
     /// Gives back what is idle, beyond `keep` bytes in each pool; O(free blocks).
-    void trim(std::size_t keep = 0) noexcept
-    {
-        for (auto& pool : pools_)
-            pool.trim(source_, keep);
-    }
+    void trim(std::size_t keep = 0) noexcept { cores_.trim(source_.shared(), keep); }
 
     [[nodiscard]] statistics stats() const noexcept
     {
-        statistics s{.blocks_live = large_.count(),
-                     .bytes_live = large_.bytes(),
-                     .bytes_taken = large_.bytes()};
-        for (auto const& pool : pools_)
-            pool.add_to(s);
+        statistics s = large_.stats();
+        cores_.add_to(s);
         return s;
     }
 
     /// Bytes of the largest block that is pooled.
     static constexpr std::size_t largest() noexcept { return size_class::bytes(class_count - 1); }
 
-    Source& upstream() noexcept { return source_; }
-    const Source& upstream() const noexcept { return source_; }
+    Source& upstream() noexcept { return source_.bare(); }
+    const Source& upstream() const noexcept { return source_.bare(); }
 
 private:
-    template <std::size_t... Index>
-    static constexpr std::array<core, class_count>
-    make_pools(std::index_sequence<Index...>) noexcept
+    static constexpr std::array<slot_shape, class_count> shapes() noexcept
     {
-        return {core({size_class::bytes(Index), std::min(size_class::align(Index), align_max)})...};
+        std::array<slot_shape, class_count> all{};
+        for (std::size_t i = 0; i < class_count; ++i)
+            all[i] = {size_class::bytes(i), std::min(size_class::align(i), align_max)};
+        return all;
     }
 
     static constexpr bool is_large(layout l) noexcept
@@ -151,13 +134,13 @@ private:
     [[gnu::always_inline]] void* allocate_as(layout l) noexcept(!Throws)
     {
         if (is_large(l)) [[unlikely]]
-            return large_.template allocate<Throws>(source_, l.bytes, l.align);
-        return pools_[size_class::of(l)].template allocate<Throws>(source_);
+            return large_.template allocate<Throws>(source_.shared(), l.bytes, l.align);
+        return cores_.template allocate<Throws>(source_.shared(), size_class::of(l));
     }
 
-    [[no_unique_address]] Source source_{};
-    std::array<core, class_count> pools_;
-    large_blocks large_;
+    [[no_unique_address]] source_holder<Source, Options.threads> source_;
+    pool_cores<Options.of_each_pool(), class_count> cores_;
+    large_blocks<mutex_if<shared>> large_;
 };
 
 } // namespace mallard

@@ -7,11 +7,26 @@
 namespace mallard {
 
 /// Who may call a pool at the same time. A property of one pool, not of a build.
+///
+/// In the shared modes growth never holds a lock that a free needs, and the source
+/// is called by one thread at a time, unless it is `shareable`; it must not call
+/// back into the pool.
 enum class sync {
-    none,         ///< one thread at a time
-    mutex,        ///< any thread, one after the other
-    lock_free,    ///< any thread, bounded progress
-    thread_cached ///< any thread, from its own cache
+    none,  ///< one thread at a time
+    mutex, ///< any thread, one after the other: a pool behind a lock
+    /// Any thread; one that stands still inside a call holds up nobody else. Only
+    /// growth has a lock. `trim`, too, is for one thread alone, and `stats` and
+    /// `classify` are exact only then. The last freed comes first, whatever
+    /// `order` says; blocks are 8 bytes at least, and cost 4 bytes beside them.
+    /// At most about 2^32 blocks.
+    lock_free,
+    /// Any thread, from a front of its own without a lock; blocks freed elsewhere
+    /// return to their chunk. A thread holds at most `cached_bytes` worth of free
+    /// blocks, or 1,024, and their array; what is left of its chunks goes to other
+    /// threads before memory is refused. `order` has no effect. Fronts and arrays
+    /// come on top of the growth's limit. After a fork the child goes on with the
+    /// pool. Needs the library.
+    thread_cached
 };
 
 /// Which free block a pool gives next.
@@ -45,13 +60,26 @@ struct pool_options {
     growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;
     reuse order = reuse::ordered;
-    std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in the array
+    std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in an array
     check checks = check::off;
 
-    /// `chunk`, or less, so that all but an eighth of a low limit is used.
-    constexpr std::size_t chunk_in_limit() const noexcept
+    /// Links need room: in the blocks of a list, beside those of a stack.
+    constexpr std::size_t block_min() const noexcept
     {
-        return std::min(chunk, std::bit_floor(grow.limit / 8));
+        return threads == sync::lock_free || order == reuse::lifo ? sizeof(void*) : 1;
+    }
+
+    constexpr pool_options with(reuse another) const noexcept
+    {
+        pool_options changed = *this;
+        changed.order = another;
+        return changed;
+    }
+
+    /// `chunk`, or less, so that all but an eighth of a low limit is used.
+    constexpr std::size_t chunk_in_limit(std::size_t limit) const noexcept
+    {
+        return std::min(chunk, std::bit_floor(limit / 8));
     }
 };
 

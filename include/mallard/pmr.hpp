@@ -65,5 +65,9 @@ using arena = pmr_resource<mallard::arena<pmr_source>>;         ///< monotonic_b
 using pool = pmr_resource<mallard::pool<pmr_source>>;           ///< one size; others go upstream
 using multipool = pmr_resource<mallard::multipool<pmr_source>>; ///< unsynchronized_pool_resource
 
+/// synchronized_pool_resource; needs the library.
+using shared_multipool =
+    pmr_resource<mallard::multipool<pmr_source, multipool_options{.threads = sync::thread_cached}>>;
+
 } // namespace pmr
 } // namespace mallard

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <mallard/large.hpp>
-#include <mallard/pool_core.hpp>
+#include <mallard/pool_cores.hpp>
 
 namespace mallard {
 
@@ -27,8 +27,12 @@ namespace mallard {
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_` forms
 /// give null. A failed call has changed nothing. A block that is not this
 /// pool's, or is already free, is a bug in the caller: `check::on` stops the
-/// process there, at a cost of O(log chunks) a call and a bit a block. One
-/// thread at a time.
+/// process there, at a cost of O(log chunks) a call and a bit a block.
+///
+/// One thread at a time, unless `Options.threads` says otherwise (see `sync`):
+/// then any thread may call anything at any time, but for `for_each`, `reset`,
+/// `release` and the end of the pool, while no other thread is inside a call. Such
+/// a pool is neither copied nor moved.
 ///
 /// With a `layout`, what does not fit a block comes from the source instead and
 /// goes back to it; so a container may draw its nodes and its table from one
@@ -36,44 +40,46 @@ namespace mallard {
 /// limit of the growth is for single blocks only.
 template <source Source = default_heap, pool_options Options = pool_options{}>
 class pool {
+    static constexpr bool shared = Options.threads != sync::none;
     static constexpr slot_shape fixed_shape =
-        slot_shape::of(Options.block, Options.align, Options.order);
+        slot_shape::of(Options.block, Options.align, Options.block_min());
 
 public:
     constexpr pool() noexcept
         requires(Options.block != 0) && std::default_initializable<Source>
-        : core_(fixed_shape)
+        : cores_({fixed_shape}, growth_argument<Options.grow>{})
     {
     }
-    constexpr explicit pool(Source from, growth_function custom = nullptr) noexcept
+    constexpr explicit pool(Source from, growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block != 0)
-        : source_(std::move(from)), core_(fixed_shape, custom)
+        : source_(std::move(from)), cores_({fixed_shape}, rule)
     {
     }
 
     /// An `align` of 0 is the natural one, to 16.
     constexpr explicit pool(std::size_t block_bytes, std::size_t align = 0,
-                            growth_function custom = nullptr) noexcept
+                            growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block == 0) && std::default_initializable<Source>
-        : core_(slot_shape::of(block_bytes, align, Options.order), custom)
+        : cores_({slot_shape::of(block_bytes, align, Options.block_min())}, rule)
     {
     }
     constexpr explicit pool(std::size_t block_bytes, std::size_t align, Source from,
-                            growth_function custom = nullptr) noexcept
+                            growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block == 0)
-        : source_(std::move(from)), core_(slot_shape::of(block_bytes, align, Options.order), custom)
+        : source_(std::move(from)),
+          cores_({slot_shape::of(block_bytes, align, Options.block_min())}, rule)
     {
     }
 
     /// The moved-from pool is empty and usable.
     pool(pool&& other) noexcept
-        requires std::move_constructible<Source>
-        : source_(std::move(other.source_)), core_(std::move(other.core_)),
+        requires(!shared && std::move_constructible<Source>)
+        : source_(std::move(other.source_)), cores_(std::move(other.cores_)),
           large_(std::move(other.large_))
     {
     }
     pool& operator=(pool&& other) noexcept
-        requires std::movable<Source>
+        requires(!shared && std::movable<Source>)
     {
         if (this != &other) {
             std::destroy_at(this);
@@ -83,57 +89,64 @@ public:
     }
     ~pool() { release(); }
 
-    [[nodiscard]] void* allocate() { return core_.template allocate<true>(source_); }
-    [[nodiscard]] void* try_allocate() noexcept { return core_.template allocate<false>(source_); }
-    void deallocate(void* block) noexcept { core_.deallocate(source_, block); }
+    [[nodiscard]] void* allocate() { return cores_.template allocate<true>(source_.shared(), 0); }
+    [[nodiscard]] void* try_allocate() noexcept
+    {
+        return cores_.template allocate<false>(source_.shared(), 0);
+    }
+    void deallocate(void* block) noexcept { cores_.deallocate(source_.shared(), 0, block); }
 
     [[nodiscard]] void* allocate(layout l) { return allocate_fitting<true>(l); }
     [[nodiscard]] void* try_allocate(layout l) noexcept { return allocate_fitting<false>(l); }
     void deallocate(void* block, layout l) noexcept
     {
         if (fits(l))
-            core_.deallocate(source_, block);
+            cores_.deallocate(source_.shared(), 0, block);
         else
-            large_.template deallocate<Options.checks == check::on>(source_, block, l.bytes);
+            large_.template deallocate<Options.checks == check::on>(source_.shared(), block,
+                                                                    l.bytes);
     }
 
     /// Fills `out` with blocks, or throws and has allocated none, as below.
-    void allocate_batch(std::span<void*> out) { core_.template allocate_batch<true>(source_, out); }
+    void allocate_batch(std::span<void*> out)
+    {
+        cores_.template allocate_batch<true>(source_.shared(), 0, out);
+    }
 
     /// True: `out` is full. False: no block was allocated; the memory that was
     /// taken for some stays, idle, until `trim`.
     [[nodiscard]] bool try_allocate_batch(std::span<void*> out) noexcept
     {
-        return core_.template allocate_batch<false>(source_, out);
+        return cores_.template allocate_batch<false>(source_.shared(), 0, out);
     }
     void deallocate_batch(std::span<void* const> blocks) noexcept
     {
-        core_.deallocate_batch(source_, blocks);
+        cores_.deallocate_batch(source_.shared(), 0, blocks);
     }
 
     /// Whether `p` points into a chunk of this pool; O(log chunks).
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
-        return core_.owns(p) || large_.owns(p);
+        return cores_.owns(p) || large_.owns(p);
     }
 
     /// What `p` is to this pool, for single blocks; O(log chunks) under
     /// `check::on`, else plus a search of the front.
-    [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
+    [[nodiscard]] validity classify(const void* p) const noexcept { return cores_.classify(p); }
 
     /// Calls `f(void*)` for each single block in use, in address order; `f` may
     /// free the block it is given. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
     {
-        core_.for_each(f);
+        cores_.for_each(f);
     }
 
     /// Frees every block and keeps the memory of single ones; O(chunks).
     void reset() noexcept
     {
-        core_.reset();
-        large_.release(source_);
+        cores_.reset();
+        large_.release(source_.shared());
     }
 
     /// Frees every block and gives all memory back to the source: one call where
@@ -141,42 +154,40 @@ public:
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
-            core_.forget();
+            cores_.forget();
             large_.forget();
-            source_.release();
+            source_.bare().release();
         } else {
-            core_.release(source_);
-            large_.release(source_);
+            cores_.release(source_.shared());
+            large_.release(source_.shared());
         }
     }
 
     /// Gives back what is idle, beyond `keep` bytes; O(free blocks). The unit is
     /// what one growth step took, idle when no block of it is in use.
-    void trim(std::size_t keep = 0) noexcept { core_.trim(source_, keep); }
+    void trim(std::size_t keep = 0) noexcept { cores_.trim(source_.shared(), keep); }
 
     /// Walks chunks and free blocks.
     [[nodiscard]] statistics stats() const noexcept
     {
-        statistics s{.blocks_live = large_.count(),
-                     .bytes_live = large_.bytes(),
-                     .bytes_taken = large_.bytes()};
-        core_.add_to(s);
+        statistics s = large_.stats();
+        cores_.add_to(s);
         return s;
     }
 
-    constexpr std::size_t block_bytes() const noexcept { return core_.shape().bytes; }
-    constexpr std::size_t block_align() const noexcept { return core_.shape().align; }
+    constexpr std::size_t block_bytes() const noexcept { return cores_.shape(0).bytes; }
+    constexpr std::size_t block_align() const noexcept { return cores_.shape(0).align; }
 
     /// Source bytes that surely hold `count` blocks, for `growth::none` and
     /// `buffer`: header, bits, the array of `ordered` and padding included.
     static constexpr std::size_t bytes_for(std::size_t count) noexcept
         requires(Options.block != 0)
     {
-        return pool_core<Options>::bytes_for(fixed_shape, count);
+        return pool_cores<Options, 1>::bytes_for(fixed_shape, count);
     }
 
-    Source& upstream() noexcept { return source_; }
-    const Source& upstream() const noexcept { return source_; }
+    Source& upstream() noexcept { return source_.bare(); }
+    const Source& upstream() const noexcept { return source_.bare(); }
 
 private:
     constexpr bool fits(layout l) const noexcept
@@ -190,13 +201,13 @@ private:
     template <bool Throws>
     [[gnu::always_inline]] void* allocate_fitting(layout l) noexcept(!Throws)
     {
-        return fits(l) ? core_.template allocate<Throws>(source_)
-                       : large_.template allocate<Throws>(source_, l.bytes, l.align);
+        return fits(l) ? cores_.template allocate<Throws>(source_.shared(), 0)
+                       : large_.template allocate<Throws>(source_.shared(), l.bytes, l.align);
     }
 
-    [[no_unique_address]] Source source_{};
-    pool_core<Options> core_;
-    large_blocks large_;
+    [[no_unique_address]] source_holder<Source, Options.threads> source_;
+    pool_cores<Options, 1> cores_;
+    large_blocks<mutex_if<shared>> large_;
 };
 
 template <std::size_t Block, std::size_t Count, reuse Order, check Checks>

@@ -3,7 +3,23 @@
 
 #include <mallard/source.hpp>
 
+#include <atomic>
+
 namespace mallard {
+
+/// What a header holds behind `pool_chunk`: bitmaps of a bit a slot; then, for
+/// pools of several threads, `bytes` and `bytes_a_slot` for each slot.
+struct header_shape {
+    std::size_t maps;
+    std::size_t bytes;
+    std::size_t bytes_a_slot;
+
+    constexpr header_shape(std::size_t bitmaps, std::size_t more = 0,
+                           std::size_t more_a_slot = 0) noexcept
+        : maps(bitmaps), bytes(more), bytes_a_slot(more_a_slot)
+    {
+    }
+};
 
 /// Slots are carved lazily, in address order: nothing from `carved` on has ever
 /// been touched, neither the slot nor its bit.
@@ -40,13 +56,28 @@ struct pool_chunk {
     word* live_bits() noexcept { return free_bits() + words_for(count); }
     const word* live_bits() const noexcept { return free_bits() + words_for(count); }
 
+    /// The same where several threads do: says what it was before.
+    bool exchange_live(std::size_t slot, bool live) noexcept
+    {
+        std::atomic_ref const bits(live_bits()[slot / word_bits]);
+        word const before = live ? bits.fetch_or(bit(slot), std::memory_order_relaxed)
+                                 : bits.fetch_and(~bit(slot), std::memory_order_relaxed);
+        return (before & bit(slot)) != 0;
+    }
+
     static constexpr std::size_t words_for(std::size_t slot_count) noexcept
     {
         return (slot_count + word_bits - 1) / word_bits;
     }
-    static constexpr std::size_t header_bytes(std::size_t slot_count, std::size_t maps) noexcept
+    static constexpr std::size_t header_bytes(std::size_t slot_count, header_shape shape) noexcept
     {
-        return sizeof(pool_chunk) + maps * words_for(slot_count) * sizeof(word);
+        return sizeof(pool_chunk) + shape.maps * words_for(slot_count) * sizeof(word) +
+               shape.bytes + shape.bytes_a_slot * slot_count;
+    }
+    /// What is behind `maps` bitmaps.
+    std::byte* behind(std::size_t maps) noexcept
+    {
+        return reinterpret_cast<std::byte*>(free_bits() + maps * words_for(count));
     }
     static constexpr word bit(std::size_t slot) noexcept { return word{1} << (slot % word_bits); }
 
@@ -93,14 +124,16 @@ struct pool_chunk {
 
     /// Every slot is as if never given out.
     template <bool HasLiveBits>
-    void uncarve() noexcept
+    void uncarve(header_shape header) noexcept
     {
         carved = partial_words = hint = 0;
         carve_to<HasLiveBits>(0);
         if (slots <= reinterpret_cast<std::byte*>(this)) {
             poison<HasLiveBits>(slots, bytes_between(slots, this));
-            auto const* const after = free_bits() + words_for(count) * (HasLiveBits ? 2 : 1);
-            poison<HasLiveBits>(after, bytes_between(after, slots_end));
+            auto const* const after =
+                reinterpret_cast<std::byte*>(this) + header_bytes(count, header);
+            if (after < slots_end)
+                poison<HasLiveBits>(after, bytes_between(after, slots_end));
         } else {
             poison<HasLiveBits>(slots, bytes_between(slots, slots_end));
         }
@@ -119,16 +152,16 @@ struct chunk_plan {
     std::size_t slots_offset;
     std::size_t count; // 0: too small for one slot
 
-    /// `maps`: bitmaps in the header. The chunk stands at `address` modulo `align`:
+    /// The chunk stands at `address` modulo `align`:
     /// no more is asked of a source than the header needs, so that one of few
     /// bytes loses none of them between two takes.
     static constexpr chunk_plan of(std::size_t bytes, std::size_t stride, std::size_t align,
-                                   std::size_t maps, std::size_t address) noexcept
+                                   header_shape header, std::size_t address) noexcept
     {
         std::size_t count = std::min(bytes / stride, std::size_t{1} << 31);
         for (;;) {
             std::size_t const offset =
-                align_up(address + pool_chunk::header_bytes(count, maps), align) - address;
+                align_up(address + pool_chunk::header_bytes(count, header), align) - address;
             if (count == 0 || offset + count * stride <= bytes)
                 return {offset, count};
             std::size_t const excess = offset + count * stride - bytes;
@@ -139,9 +172,9 @@ struct chunk_plan {
 
     /// The least bytes that hold `count` slots.
     static constexpr std::size_t bytes_for(std::size_t count, std::size_t stride, std::size_t align,
-                                           std::size_t maps) noexcept
+                                           header_shape header) noexcept
     {
-        return saturating_add(pool_chunk::header_bytes(count, maps) + align,
+        return saturating_add(pool_chunk::header_bytes(count, header) + align,
                               saturating_mul(count, stride));
     }
 };
@@ -154,11 +187,11 @@ struct chunk_plan {
 /// a header that is not at an edge.
 class chunk_grid {
 public:
-    constexpr chunk_grid(std::size_t chunk_bytes, std::size_t stride, std::size_t maps) noexcept
-        : bytes_(least_bytes(chunk_bytes, stride, maps)),
+    constexpr chunk_grid(std::size_t chunk_bytes, std::size_t stride, header_shape header) noexcept
+        : bytes_(least_bytes(chunk_bytes, stride, header)),
           number_shift_(std::countr_zero(bytes_) - step_log2)
     {
-        std::size_t const room = bytes_ - header_bytes(stride, maps);
+        std::size_t const room = bytes_ - header_bytes(stride, header);
         if (stride <= coloured_stride_max)
             offset_mask_ = (std::bit_floor(std::min((room >> step_log2) + 1, colours)) - 1)
                            << step_log2;
@@ -177,11 +210,11 @@ public:
         return reinterpret_cast<pool_chunk*>(chunk + header_offset(chunk));
     }
 
-    pool_chunk* make_chunk(std::byte* at, std::size_t stride, std::size_t maps) const noexcept
+    pool_chunk* make_chunk(std::byte* at, std::size_t stride, header_shape header) const noexcept
     {
         std::size_t const count = bytes_ / stride;
         std::size_t const offset = header_offset(at);
-        std::size_t const end = (offset + header_bytes(stride, maps) + stride - 1) / stride;
+        std::size_t const end = (offset + header_bytes(stride, header) + stride - 1) / stride;
         auto* const c = ::new (at + offset) pool_chunk{};
         c->slots = at;
         c->slots_end = at + count * stride;
@@ -197,15 +230,15 @@ private:
     static constexpr std::size_t coloured_stride_max = 512;
     static constexpr std::size_t blocks_min = 8;
 
-    constexpr std::size_t header_bytes(std::size_t stride, std::size_t maps) const noexcept
+    constexpr std::size_t header_bytes(std::size_t stride, header_shape header) const noexcept
     {
-        return pool_chunk::header_bytes(bytes_ / stride, maps);
+        return pool_chunk::header_bytes(bytes_ / stride, header);
     }
 
     static constexpr std::size_t least_bytes(std::size_t chunk_bytes, std::size_t stride,
-                                             std::size_t maps) noexcept
+                                             header_shape header) noexcept
     {
-        std::size_t const needed = chunk_plan::bytes_for(blocks_min, stride, stride, maps);
+        std::size_t const needed = chunk_plan::bytes_for(blocks_min, stride, stride, header);
         return std::max({chunk_bytes, std::bit_ceil(std::min(needed, bytes_max / 2)),
                          std::size_t{1} << step_log2});
     }

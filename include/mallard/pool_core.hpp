@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mallard/chunk_store.hpp>
+#include <mallard/core_array.hpp>
 #include <mallard/free_list.hpp>
 #include <mallard/magazine.hpp>
 
@@ -10,12 +11,14 @@
 
 namespace mallard {
 
+/// One thread at a time. A source may call back into the same core while it
+/// takes, to allocate and to free what needs no growth: `locked_core` does so for
+/// other threads.
 template <pool_options Options>
 class pool_core {
-    static_assert(Options.threads == sync::none,
-                  "sync::mutex, lock_free and thread_cached are not in this version of mallard");
     static_assert(is_power_of_two(Options.chunk), "the chunk of a pool is a power of two");
 
+    using supply = chunk_supply<Options>;
     static constexpr bool watched = Options.checks == check::on;
     static constexpr bool ordered = Options.order == reuse::ordered;
     using front = std::conditional_t<ordered, magazine, free_list<watched>>;
@@ -24,19 +27,19 @@ class pool_core {
     static constexpr std::size_t entries_max = 1024;
 
 public:
-    constexpr explicit pool_core(slot_shape shape, growth_function custom = nullptr) noexcept
-        : store_(shape, custom)
+    constexpr explicit pool_core(slot_shape shape, growth_argument<Options.grow> rule = {}) noexcept
+        : supply_(shape, rule)
     {
     }
     constexpr pool_core(pool_core&& other) noexcept = default;
 
-    constexpr slot_shape shape() const noexcept { return store_.shape(); }
+    constexpr slot_shape shape() const noexcept { return supply_.cut().shape(); }
 
     /// Source bytes that hold `count` blocks.
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         std::size_t const array = ordered ? entries_first * sizeof(void*) : 0;
-        return saturating_add(array, chunk_store<Options>::bytes_for(shape, count));
+        return saturating_add(array, supply::geometry::bytes_for(shape, count));
     }
 
     template <bool Throws, class Source>
@@ -45,7 +48,7 @@ public:
         if (!front_.empty()) [[likely]]
             return hand_out(front_.pop());
         if (store_.can_carve()) [[likely]]
-            return hand_out(store_.carve());
+            return hand_out(store_.carve(supply_.cut()));
         return refill<Throws>(source);
     }
 
@@ -63,25 +66,7 @@ public:
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
-        struct undo {
-            pool_core& self;
-            Source& source;
-            std::span<void*> out;
-            std::size_t count = 0;
-            ~undo()
-            {
-                if (count < out.size())
-                    self.deallocate_batch(source, out.first(count));
-            }
-        } done{*this, source, out};
-
-        for (; done.count < out.size(); ++done.count) {
-            void* const block = allocate<Throws>(source);
-            if (block == nullptr)
-                return false;
-            out[done.count] = block;
-        }
-        return true;
+        return allocate_all<Throws>(*this, source, out);
     }
 
     template <class Source>
@@ -91,15 +76,15 @@ public:
             deallocate(source, block);
     }
 
-    bool owns(const void* p) const noexcept { return store_.find(p) != nullptr; }
+    bool owns(const void* p) const noexcept { return supply_.find(p) != nullptr; }
 
     validity classify(const void* p) const noexcept
     {
-        pool_chunk const* const c = store_.find(p);
+        pool_chunk const* const c = supply_.find(p);
         if (c == nullptr)
             return validity::miss;
-        std::size_t const slot = store_.slot_of(c, p);
-        if (store_.slot_address(c, slot) != p || !store_.is_carved(c, slot))
+        std::size_t const slot = supply_.cut().slot_of(c, p);
+        if (supply_.cut().slot_address(c, slot) != p || !store_.is_carved(supply_.cut(), c, slot))
             return validity::invalid;
         bool live = !c->is_free(slot);
         if constexpr (watched)
@@ -109,31 +94,42 @@ public:
         return live ? validity::valid : validity::invalid;
     }
 
+    /// `f(block)` for each block in use, in address order.
     template <class F>
     void for_each(F& f)
     {
         settle();
-        store_.for_each_elsewhere(f);
+        supply_.for_each([&](const pool_chunk& c) {
+            for (std::size_t slot = 0; slot < c.carved; ++slot)
+                if (store_.is_carved(supply_.cut(), &c, slot) && !c.is_free(slot))
+                    f(static_cast<void*>(supply_.cut().slot_address(&c, slot)));
+        });
     }
 
     void reset() noexcept
     {
         front_.clear();
-        store_.reset();
+        store_.forget(supply_);
+        supply_.for_each(
+            [](pool_chunk& c) { c.template uncarve<watched>(supply::geometry::header); });
+        list_all();
     }
 
     template <class Source>
     void release(Source& source) noexcept
     {
         chunk const array = forget_front();
-        store_.release(source);
+        store_ = {};
+        supply_.release(source);
         give_array(source, array);
     }
 
+    /// For a source that takes everything back by itself.
     void forget() noexcept
     {
         front_ = front();
-        store_.forget();
+        store_ = {};
+        supply_.forget();
     }
 
     template <class Source>
@@ -141,18 +137,29 @@ public:
     {
         settle();
         chunk const array = forget_front();
-        store_.trim(source, keep);
+        store_.forget(supply_);
+        supply_.give_idle(source, keep,
+                          [](const pool_chunk& c) { return c.free_blocks() == c.carved_blocks(); });
+        list_all();
         give_array(source, array);
     }
 
     void add_to(statistics& s) const noexcept
     {
-        std::size_t in_front = 0;
-        front_.for_each([&](const void*) { ++in_front; });
-        store_.add_to(s);
-        s.blocks_live -= in_front;
-        s.bytes_live -= in_front * shape().bytes;
-        s.bytes_idle += in_front * shape().bytes;
+        std::size_t const stride = shape().bytes;
+        std::size_t idle = store_.window_bytes() / stride; // those not free in a chunk
+        front_.for_each([&](const void*) { ++idle; });
+        supply_.for_each([&](const pool_chunk& c) {
+            std::size_t const live = c.carved_blocks() - c.free_blocks();
+            s.blocks_live += live;
+            s.bytes_live += live * stride;
+            s.bytes_idle += (c.capacity() - live) * stride;
+            s.chunks += 1;
+        });
+        s.blocks_live -= idle;
+        s.bytes_live -= idle * stride;
+        s.bytes_idle += idle * stride;
+        supply_.add_to(s);
     }
 
 private:
@@ -173,24 +180,21 @@ private:
 
     [[gnu::noinline]] void set_live(void* block) noexcept
     {
-        pool_chunk* const c = store_.chunk_of(block);
-        std::size_t const slot = store_.slot_of(c, block);
+        pool_chunk* const c = supply_.chunk_of(block);
+        std::size_t const slot = supply_.cut().slot_of(c, block);
         c->live_bits()[slot / c->word_bits] |= c->bit(slot);
     }
 
     [[gnu::noinline]] void clear_live(void* block) noexcept
     {
-        pool_chunk* const c = store_.find(block);
+        pool_chunk* const c = supply_.find(block);
         if (c == nullptr)
             fatal_foreign_free(block);
-        std::size_t const slot = store_.slot_of(c, block);
-        std::byte* const address = store_.slot_address(c, slot);
-        if (!store_.is_carved(c, slot))
-            fatal_foreign_free(block);
-        if (address != block)
-            fatal_interior_free(block, address, shape().bytes);
-        if (!c->is_live(slot))
-            fatal_double_free(block, shape().bytes);
+        std::size_t const slot = supply_.cut().slot_of(c, block);
+        std::byte* const address = supply_.cut().slot_address(c, slot);
+        bool const carved = store_.is_carved(supply_.cut(), c, slot);
+        if (address != block || !carved || !c->is_live(slot))
+            fatal_bad_free(block, address, shape().bytes, carved);
         c->live_bits()[slot / c->word_bits] &= ~c->bit(slot);
     }
 
@@ -202,11 +206,26 @@ private:
         // left; but not if there is no chunk with it.
         if constexpr (ordered)
             if (!front_.has_memory() && enlarge(source, std::min(entries_first, entries_limit())) &&
-                !store_.template replenish<false>(source))
+                !replenish<false>(source) && front_.empty())
                 give_array(source, forget_front());
-        if (!store_.template replenish<Throws>(source))
+        if (!replenish<Throws>(source))
             return nullptr;
-        return hand_out(store_.has_recycled() ? recycle() : store_.carve());
+        if (!front_.empty()) // while the source was taking
+            return hand_out(front_.pop());
+        return hand_out(store_.has_recycled() ? recycle() : store_.carve(supply_.cut()));
+    }
+
+    /// False, or throws, when the source is dry. Else there is a block to give.
+    /// Carves what there is before it grows.
+    template <bool Throws, class Source>
+    bool replenish(Source& source) noexcept(!Throws)
+    {
+        if (store_.replenish(supply_.cut()))
+            return true;
+        pool_chunk* const c = supply_.template make<Throws>(source);
+        if (c != nullptr)
+            store_.add(c);
+        return store_.replenish(supply_.cut()) || !front_.empty();
     }
 
     /// Brings recycled blocks to an empty front, and gives the last of them.
@@ -214,7 +233,7 @@ private:
     {
         void* few[entries_first];
         std::span<void*> const room = refill_room(few);
-        std::size_t const count = store_.recycle(room);
+        std::size_t const count = store_.recycle(supply_.cut(), room);
         front_.load(room.first(count - 1));
         return room[count - 1];
     }
@@ -239,23 +258,22 @@ private:
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {
         std::size_t const capacity = front_.capacity();
-        bool const enlarged = front_.was_reloaded() && capacity != 0 &&
-                              capacity < entries_limit() &&
-                              enlarge(source, std::min(capacity * 2, entries_limit()));
-        if (!enlarged) {
-            std::size_t const older = (capacity + 1) / 2;
-            store_.put_back(front_.blocks().first(older));
+        if (front_.was_reloaded() && capacity != 0 && capacity < entries_limit())
+            enlarge(source, std::min(capacity * 2, entries_limit()));
+        if (front_.full()) {
+            std::size_t const older = (front_.capacity() + 1) / 2;
+            store_.put_back(supply_, front_.blocks().first(older));
             front_.drop_oldest(older);
         }
         if (front_.full()) // without an array: there was no memory for one
-            store_.put_back({&block, 1});
+            store_.put_back(supply_, {&block, 1});
         else
             front_.push(block);
     }
 
     std::size_t entries_limit() const noexcept
     {
-        std::size_t const bytes = std::min(Options.cached_bytes, Options.grow.limit);
+        std::size_t const bytes = std::min(Options.cached_bytes, supply_.growth().limit());
         return std::clamp(bytes / shape().bytes, std::size_t{1}, entries_max);
     }
 
@@ -263,18 +281,18 @@ private:
     bool enlarge(Source& source, std::size_t entries) noexcept
     {
         layout const wanted = layout_of<void*>(entries);
-        if (!store_.growth().admits(wanted.bytes))
+        if (!supply_.growth().admits(wanted.bytes))
             return false;
         chunk const taken = try_take(source, wanted);
         if (taken.data == nullptr)
             return false;
-        if (!store_.growth().admits(taken.bytes)) { // the source rounds up
+        if (!supply_.growth().admits(taken.bytes)) { // the source rounds up
             give(source, taken);
             return false;
         }
-        store_.growth().took_aside(taken.bytes);
+        supply_.growth().took_aside(taken.bytes);
         chunk const old = front_.move_to(taken, entries);
-        store_.growth().gave(old.bytes);
+        supply_.growth().gave(old.bytes);
         give_array(source, old);
         return true;
     }
@@ -291,7 +309,7 @@ private:
     chunk forget_front() noexcept
     {
         chunk const array = front_.memory();
-        store_.growth().gave(array.bytes);
+        supply_.growth().gave(array.bytes);
         front_ = front();
         return array;
     }
@@ -299,14 +317,25 @@ private:
     /// The free blocks of the front go to the store.
     void settle() noexcept
     {
-        for (pool_chunk* near = nullptr; !front_.empty();)
-            store_.put_back_near(near, front_.pop());
+        pool_chunk* near = nullptr; // of the last: neighbours are often neighbours
+        while (!front_.empty()) {
+            void* const block = front_.pop();
+            if (near == nullptr || block < near->begin() || block >= near->end())
+                near = supply_.find(block);
+            store_.set_free(near, supply_.cut().slot_of(near, block));
+        }
+    }
+
+    void list_all() noexcept
+    {
+        store_.list(supply_, [](const pool_chunk&) { return true; });
     }
 
     // Between any two calls, with |x| for the blocks in x, summed over chunks:
     //   live + |front| + |free in the store| + |window| + |not carved|  ==  capacity
     front front_;
-    chunk_store<Options> store_;
+    chunk_store<typename supply::geometry> store_;
+    supply supply_;
 };
 
 } // namespace mallard

@@ -39,13 +39,11 @@ struct slot_shape {
     std::size_t bytes;
     std::size_t align;
 
-    /// Rounded up, never rejected: `align` to a power of two, `bytes` to at
-    /// least one and to a multiple of `align`. An `align` of 0 is the natural
+    /// Rounded up, never rejected: `align` to a power of two, `bytes` to `least`,
+    /// a power of two, and to a multiple of `align`. An `align` of 0 is the natural
     /// one: the largest power of two that divides `bytes`, to 16.
-    static constexpr slot_shape of(std::size_t bytes, std::size_t align, reuse order) noexcept
+    static constexpr slot_shape of(std::size_t bytes, std::size_t align, std::size_t least) noexcept
     {
-        // A free block of a list holds a link.
-        std::size_t const least = order == reuse::lifo ? sizeof(void*) : 1;
         bytes = align_up(std::clamp(bytes, least, bytes_max + 1), least);
         if (align == 0)
             align = std::min(bytes & (~bytes + 1), alignof(std::max_align_t));

@@ -53,6 +53,12 @@ concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
     a.rewind(m);
 };
 
+/// Says that any thread may call it at any time. To an allocator for several
+/// threads another source is called by one at a time; not so through a `ref`,
+/// which cannot know who else borrows it.
+template <class S>
+concept shareable = requires { requires S::any_thread; };
+
 /// Can grow a block in place.
 template <class A>
 concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, layout to) {
@@ -145,6 +151,8 @@ chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
 /// thread. Refusal comes after the new-handler has had its say.
 class default_heap {
 public:
+    static constexpr bool any_thread = true;
+
     chunk try_take(layout l) noexcept
     {
         if (l.bytes > bytes_max)
@@ -173,6 +181,8 @@ private:
 /// Gives nothing: what is built on it lives on its initial buffer alone.
 class null {
 public:
+    static constexpr bool any_thread = true;
+
     chunk try_take(layout) noexcept { return {}; }
     void give(chunk) noexcept {}
 };
@@ -282,6 +292,8 @@ private:
 template <source S>
 class ref {
 public:
+    static constexpr bool any_thread = shareable<S>;
+
     constexpr ref(S& borrowed_source) noexcept : source_(&borrowed_source) {}
 
     chunk try_take(layout l) noexcept { return mallard::try_take(*source_, l); }

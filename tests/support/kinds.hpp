@@ -14,15 +14,19 @@ namespace mallard::testing {
 ///
 ///     typename TypeParam::template pool<pool_options{.grow = growth::none(4096)}> blocks(48, 0,
 ///     heap);
-template <reuse Order, check Checks>
+template <reuse Order, check Checks, sync Threads = sync::none>
 struct kind {
     static constexpr reuse order = Order;
     static constexpr check checks = Checks;
+    static constexpr sync threads = Threads;
+    /// What a thread's front and its array may hold beyond a limit.
+    static constexpr std::size_t front_bytes = Threads == sync::thread_cached ? 10000 : 0;
 
     static constexpr pool_options of(pool_options o)
     {
         o.order = Order;
         o.checks = Checks;
+        o.threads = Threads;
         return o;
     }
 
@@ -30,19 +34,30 @@ struct kind {
     using pool = mallard::pool<S, of(O)>;
 
     template <source S = ref<failing_source>, std::size_t Largest = 4096>
-    using multipool =
-        mallard::multipool<S,
-                           multipool_options{.largest = Largest, .order = Order, .checks = Checks}>;
+    using multipool = mallard::multipool<
+        S, multipool_options{
+               .largest = Largest, .threads = Threads, .order = Order, .checks = Checks}>;
 };
 
 using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, check::on>,
                                kind<reuse::ordered, check::off>, kind<reuse::ordered, check::on>>;
 
+/// Of pools for several threads. Only behind a mutex is there an order to choose.
+using shared_kinds = ::testing::Types<
+    kind<reuse::lifo, check::off, sync::mutex>, kind<reuse::lifo, check::on, sync::mutex>,
+    kind<reuse::ordered, check::off, sync::mutex>, kind<reuse::ordered, check::on, sync::mutex>,
+    kind<reuse::ordered, check::off, sync::lock_free>,
+    kind<reuse::ordered, check::on, sync::lock_free>,
+    kind<reuse::ordered, check::off, sync::thread_cached>,
+    kind<reuse::ordered, check::on, sync::thread_cached>>;
+
 struct kind_names {
     template <class Kind>
     static std::string GetName(int)
     {
-        return std::string(Kind::order == reuse::lifo ? "lifo" : "ordered") +
+        constexpr std::string_view modes[] = {"", "mutex_", "lock_free_", "cached_"};
+        return std::string(modes[static_cast<std::size_t>(Kind::threads)]) +
+               (Kind::order == reuse::lifo ? "lifo" : "ordered") +
                (Kind::checks == check::on ? "_checked" : "");
     }
 };

@@ -39,6 +39,21 @@ class CheckStyle(TreeTest):
         self.write(pool, "#define LIKELY(x) x\n")
         self.finds(tool, f"{pool}:1: macro")
 
+    def test_accepts_the_guard_of_a_c_header(self):
+        self.write("include/mallard/mallard.h", "#ifndef MALLARD_H\n#define MALLARD_H\n"
+                                                "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
+                                                "#endif\n")
+        self.accepts(tool)
+
+    def test_finds_what_is_no_guard_in_a_c_header(self):
+        self.write("include/mallard/mallard.h", "#ifdef NDEBUG\n#define MALLARD_API\n#endif\n")
+        self.finds(tool, "include/mallard/mallard.h:1: conditional")
+        self.finds(tool, "include/mallard/mallard.h:2: macro")
+
+    def test_finds_a_conditional_in_a_c_program(self):
+        self.write("tests/c/pool.c", "#ifdef NDEBUG\n#endif\n")
+        self.finds(tool, "tests/c/pool.c:1: conditional")
+
     def test_finds_a_todo_without_an_issue(self):
         self.write(pool, "// TO" + "DO: soon\n")
         self.finds(tool, f"{pool}:1: todo")

@@ -1,6 +1,9 @@
 #include "../support/sources.hpp"
 
+#include <mallard/arena.hpp>
 #include <mallard/growth.hpp>
+#include <mallard/multipool.hpp>
+#include <mallard/pool.hpp>
 
 #include <gtest/gtest.h>
 
@@ -182,6 +185,39 @@ TEST(growth, that_fails_counts_nothing)
     EXPECT_EQ(take_step<false>(source, limited, {100, 8}).data, nullptr);
     EXPECT_THROW(take_step<true>(source, limited, {100, 8}), std::bad_alloc);
     EXPECT_EQ(source.calls(), calls) << "the limit refuses, not the source";
+}
+
+TEST(growth, is_the_same_whether_it_is_known_early_or_late)
+{
+    constexpr growth rule{.first = 100, .max = 1000, .num = 3, .den = 2, .add = 7, .limit = 5000};
+    growth_state<rule> early;
+    growth_state<growth::at_run_time()> late(rule);
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_EQ(early.step(50), late.step(50));
+        early.took(early.step(50));
+        late.took(late.step(50));
+    }
+    EXPECT_EQ(late.limit(), rule.limit);
+    EXPECT_EQ(late.anew().step(1), rule.first);
+}
+
+TEST(growth, known_at_run_time_bounds_every_allocator)
+{
+    growth const rule = growth::none(32768);
+    pool<default_heap, pool_options{.grow = growth::at_run_time()}> blocks(64, 0, {}, rule);
+    std::size_t count = 0;
+    while (blocks.try_allocate() != nullptr)
+        ++count;
+    EXPECT_GT(count, 32768 / 64 * 3 / 4);
+    EXPECT_LT(count, 32768 / 64);
+
+    arena<default_heap, arena_options{.grow = growth::at_run_time()}> bytes(rule);
+    while (bytes.try_allocate({100, 1}) != nullptr) {}
+    EXPECT_LE(bytes.stats().bytes_taken, 32768U);
+
+    multipool<default_heap, multipool_options{.grow = growth::at_run_time()}> sizes({}, rule);
+    while (sizes.try_allocate({100, 1}) != nullptr) {}
+    EXPECT_LE(sizes.stats().bytes_taken, 32768U);
 }
 
 } // namespace

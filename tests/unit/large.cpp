@@ -21,7 +21,7 @@ protected:
     void give(void* block) { blocks.deallocate<true>(heap, block, in_use.remove(block).bytes); }
 
     failing_source heap;
-    large_blocks blocks;
+    large_blocks<> blocks;
     model in_use;
 };
 
@@ -30,15 +30,15 @@ TEST_F(large, comes_in_every_size_and_alignment_and_goes_back_alone)
     for (std::size_t const bytes : {0, 1, 7, 8, 9, 4097, 100000})
         for (std::size_t align = 1; align <= std::size_t{2} << 20; align *= 8)
             take({bytes, align});
-    EXPECT_EQ(blocks.count(), in_use.count());
-    EXPECT_EQ(blocks.bytes(), heap.bytes());
+    EXPECT_EQ(blocks.stats().blocks_live, in_use.count());
+    EXPECT_EQ(blocks.stats().bytes_taken, heap.bytes());
     while (!in_use.empty()) { // from the middle of the list, both ends too
         std::size_t const before = heap.live().size();
         give(in_use[in_use.count() / 2]);
         EXPECT_EQ(heap.live().size(), before - 1);
     }
-    EXPECT_EQ(blocks.count(), 0U);
-    EXPECT_EQ(blocks.bytes(), 0U);
+    EXPECT_EQ(blocks.stats().blocks_live, 0U);
+    EXPECT_EQ(blocks.stats().bytes_taken, 0U);
 }
 
 TEST_F(large, asks_the_source_for_the_alignment_and_little_more_than_the_bytes)
@@ -67,7 +67,7 @@ TEST_F(large, releases_all_at_once)
         take({5000});
     blocks.release(heap);
     EXPECT_EQ(heap.bytes(), 0U);
-    EXPECT_EQ(blocks.count(), 0U);
+    EXPECT_EQ(blocks.stats().blocks_live, 0U);
     in_use.clear();
 }
 
@@ -76,7 +76,7 @@ TEST_F(large, moves_with_its_blocks)
     void* const first = take({5000});
     void* const second = take({5000});
     large_blocks moved(std::move(blocks));
-    EXPECT_EQ(blocks.count(), 0U);
+    EXPECT_EQ(blocks.stats().blocks_live, 0U);
     EXPECT_FALSE(blocks.owns(first));
     EXPECT_TRUE(moved.owns(first));
     moved.deallocate<true>(heap, second, in_use.remove(second).bytes); // the list's first
@@ -95,8 +95,8 @@ TEST_F(large, is_refused_when_the_source_refuses_or_the_size_is_absurd)
     heap.fail_from(1);
     EXPECT_EQ(blocks.allocate<false>(heap, 5000, 16), nullptr);
     EXPECT_THROW(blocks.allocate<true>(heap, 5000, 16), std::bad_alloc);
-    EXPECT_EQ(blocks.count(), 0U);
-    EXPECT_EQ(blocks.bytes(), 0U);
+    EXPECT_EQ(blocks.stats().blocks_live, 0U);
+    EXPECT_EQ(blocks.stats().bytes_taken, 0U);
 }
 
 } // namespace

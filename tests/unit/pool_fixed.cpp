@@ -155,7 +155,7 @@ TYPED_TEST(pool_fixed, from_the_heap_takes_no_more_than_bytes_for)
 TYPED_TEST(pool_fixed, bytes_for_is_no_waste)
 {
     for_each_capacity([]<capacity C>() {
-        auto const shape = slot_shape::of(C.block, C.align, TypeParam::order);
+        auto const shape = slot_shape::of(C.block, C.align, TypeParam::of({}).block_min());
         std::size_t const blocks = C.count * shape.bytes;
         EXPECT_LE((enough<TypeParam, C>), blocks + C.count / 2 + shape.align + 1024);
     });

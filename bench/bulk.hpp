@@ -1,0 +1,63 @@
+// The loops of the fixed-memory-pool report, for the suites that repeat it.
+#pragma once
+
+#include <bench/barrier.hpp>
+#include <bench/clock.hpp>
+#include <bench/table.hpp>
+
+namespace mallard::bench {
+
+template <class C>
+void fill(C& blocks, table<void*>& slots)
+{
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        void* const block = blocks.allocate();
+        touch_byte(block, i);
+        slots[i] = block;
+    }
+}
+
+template <class C>
+void empty(C& blocks, table<void*> const& slots)
+{
+    for (void* const block : slots)
+        blocks.deallocate(keep(block));
+}
+
+template <class C>
+void empty(C& blocks, table<void*> const& slots, table<std::uint32_t> const& in_order)
+{
+    for (std::uint32_t const i : in_order)
+        blocks.deallocate(keep(slots[i]));
+}
+
+/// From the last to the first, so that the addresses given out next ascend.
+template <class C>
+void build_free_list(C& blocks, table<void*>& slots)
+{
+    for (void*& slot : slots)
+        slot = blocks.allocate();
+    for (std::size_t i = slots.size(); i-- > 0;)
+        blocks.deallocate(slots[i]);
+}
+
+/// Allocates, writes a byte and frees, one block live.
+template <class C>
+void interleave(C& blocks, std::size_t count)
+{
+    for (std::size_t i = 0; i < count; ++i) {
+        void* const block = blocks.allocate();
+        touch_byte(block, i);
+        blocks.deallocate(block);
+    }
+}
+
+template <class Body>
+double ns_of(Body&& body)
+{
+    double const from = cpu_ns();
+    body();
+    return cpu_ns() - from;
+}
+
+} // namespace mallard::bench

@@ -1,0 +1,70 @@
+// How blocks go from thread to thread: a bounded queue, the same for everyone.
+//
+// It carries 256 pointers at a time, so that its lock is not what is measured,
+// and whoever has to wait sleeps until it is half full or half empty, so that
+// falling asleep is not either. `limit/queue-alone` says what it costs.
+#pragma once
+
+#include <bench/table.hpp>
+
+#include <array>
+#include <condition_variable>
+#include <mutex>
+
+namespace mallard::bench {
+
+class batch_queue {
+public:
+    static constexpr std::size_t batch_blocks = 256;
+    static constexpr std::size_t batches = 32;
+    using batch = std::array<void*, batch_blocks>;
+
+    /// Ready for so many producers, each of whom will `leave`.
+    void open(std::size_t producers) { producers_ = producers; }
+
+    void push(batch const& blocks)
+    {
+        std::unique_lock hold(mutex_);
+        if (count_ == batches)
+            room_.wait(hold, [this] { return count_ <= batches / 2; });
+        ring_[(first_ + count_) % batches] = blocks;
+        count_ += 1;
+        if (count_ == batches / 2)
+            filled_.notify_all();
+    }
+
+    /// False: it is empty, and every producer has left.
+    bool pop(batch& blocks)
+    {
+        std::unique_lock hold(mutex_);
+        if (count_ == 0)
+            filled_.wait(hold, [this] { return count_ >= batches / 2 || producers_ == 0; });
+        if (count_ == 0)
+            return false;
+        blocks = ring_[first_];
+        first_ = (first_ + 1) % batches;
+        count_ -= 1;
+        if (count_ == batches / 2)
+            room_.notify_all();
+        return true;
+    }
+
+    void leave()
+    {
+        std::lock_guard const hold(mutex_);
+        producers_ -= 1;
+        if (producers_ == 0)
+            filled_.notify_all();
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable room_;
+    std::condition_variable filled_;
+    std::size_t producers_ = 0;
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+    table<batch> ring_{batches};
+};
+
+} // namespace mallard::bench

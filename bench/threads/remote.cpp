@@ -1,0 +1,201 @@
+// Blocks of which a given part is freed by another thread, as in mt_remote.
+//
+// A step allocates a block and sends it to a random other thread, or exchanges it
+// for what a random slot of the thread's own holds and frees that. Blocks are
+// sent through a ring for each two threads; each thread empties its rings every
+// 32 steps. Where all rings are full, it lets others run instead of freeing the
+// block itself, so that the part is what was asked for, however many processors
+// there are.
+#include <bench/patterns.hpp>
+#include <bench/threads/contenders.hpp>
+#include <bench/threads/crew.hpp>
+#include <bench/threads/marked.hpp>
+
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+namespace mallard::bench {
+namespace {
+
+constexpr std::size_t slots_a_thread = 1024;
+
+/// From one thread to one other. All zeros: empty.
+class ring {
+public:
+    bool push(void* block) noexcept
+    {
+        std::uint32_t const at = pushed_;
+        if (at - std::atomic_ref(popped_).load(std::memory_order_acquire) == blocks_.size())
+            return false;
+        blocks_[at % blocks_.size()] = block;
+        std::atomic_ref(pushed_).store(at + 1, std::memory_order_release);
+        return true;
+    }
+
+    template <class F>
+    void pop_all(F f)
+    {
+        std::uint32_t const end = std::atomic_ref(pushed_).load(std::memory_order_acquire);
+        std::uint32_t at = popped_;
+        if (at == end)
+            return;
+        for (; at != end; ++at)
+            f(blocks_[at % blocks_.size()]);
+        std::atomic_ref(popped_).store(at, std::memory_order_release);
+    }
+
+private:
+    alignas(128) std::uint32_t pushed_;
+    alignas(128) std::uint32_t popped_;
+    alignas(128) std::array<void*, 256> blocks_;
+};
+
+template <class C>
+class senders {
+public:
+    senders(std::size_t threads, std::size_t percent)
+        : blocks_(make_shared_by<C>(threads, 2 * slots_a_thread)), percent_(percent),
+          rings_(threads * threads), counts_(std::make_unique<pair_counts[]>(threads)),
+          team_(std::make_unique<crew>(threads))
+    {
+        for (std::size_t i = 0; i < threads; ++i)
+            own_.emplace_back(slots_a_thread);
+    }
+    senders(const senders&) = delete;
+    senders& operator=(const senders&) = delete;
+    ~senders()
+    {
+        team_.reset();
+        for (std::size_t i = 0; i < own_.size(); ++i) {
+            auto& blocks = of_thread(*blocks_, i);
+            for (void* const block : own_[i]) {
+                if (block != nullptr)
+                    give(blocks, block);
+            }
+            for (std::size_t from = 0; from < own_.size(); ++from)
+                ring_of(from, i).pop_all([&](void* block) { give(blocks, block); });
+        }
+    }
+
+    void round(double ns, std::span<double> out)
+    {
+        work_time const taken = team_->run_for(ns, [this](std::size_t i) { work(i); });
+        sum_up(taken, {counts_.get(), team_->size()}, out);
+        rounds_ += 1;
+    }
+
+private:
+    ring& ring_of(std::size_t from, std::size_t to) { return rings_[to * own_.size() + from]; }
+
+    void work(std::size_t thread)
+    {
+        auto& blocks = of_thread(*blocks_, thread);
+        random_numbers random(thread + rounds_ * own_.size());
+        pair_counts c; // apart from everybody else's
+        auto const free = [&](void* block) {
+            c.free(owner_of(block, own_.size()), thread);
+            give(blocks, block);
+        };
+        auto const receive = [&] {
+            for (std::size_t from = 0; from < own_.size(); ++from)
+                ring_of(from, thread).pop_all(free);
+        };
+        repeat(*team_, [&] {
+            if (c.steps % 32 == 0)
+                receive();
+            void* block = take(blocks, sizes_, thread, c.steps++);
+            if (random.below(100) < percent_) {
+                while (!send(block, thread, random)) {
+                    if (team_->is_over())
+                        return free(block);
+                    receive();
+                    sched_yield();
+                }
+                return;
+            }
+            block = std::exchange(own_[thread][random.below(slots_a_thread)], block);
+            if (block != nullptr)
+                free(block);
+        });
+        counts_[thread] = c;
+    }
+
+    // To the first from a random one on who has room.
+    bool send(void* block, std::size_t thread, random_numbers& random)
+    {
+        std::size_t const others = own_.size() - 1;
+        std::size_t const first = random.below(others);
+        for (std::size_t i = 0; i < others; ++i) {
+            std::size_t const to = (thread + 1 + (first + i) % others) % own_.size();
+            if (ring_of(thread, to).push(block))
+                return true;
+        }
+        return false;
+    }
+
+    std::unique_ptr<C> blocks_;
+    std::size_t percent_;
+    table<std::uint32_t> sizes_ = mixed_sizes(1 << 12, 1024);
+    std::vector<table<void*>> own_;
+    table<ring> rings_;
+    std::unique_ptr<pair_counts[]> counts_;
+    std::size_t rounds_ = 0;
+    std::unique_ptr<crew> team_;
+};
+
+template <class C>
+round_function senders_round(effort how, std::size_t threads, std::size_t percent)
+{
+    return [s = std::make_shared<senders<C>>(threads, percent),
+            ns = window_ns(how)](std::span<double> out) { s->round(ns, out); };
+}
+
+experiment remote(std::size_t threads, std::size_t percent, std::string const& before,
+                  std::string const& sizes, std::vector<entrant> entrants)
+{
+    std::string const share = std::to_string(percent);
+    return {.asks = std::to_string(threads) + " threads each allocate blocks of " + sizes +
+                    " and write to them; " + share +
+                    " of 100 they send to another thread, which frees them, the others they free "
+                    "themselves. ns a pair: wall time / pairs of all threads, and CPU time",
+            .figures = costs_and_remote(threads_name(before + "remote-" + share, threads), threads),
+            .entrants = std::move(entrants)};
+}
+
+experiment of_one_size(effort how, std::size_t threads, std::size_t percent)
+{
+    demand const wanted{.frees = order::shuffled,
+                        .live = 2 * slots_a_thread,
+                        .threads = threads,
+                        .crosses = percent != 0};
+    return remote(threads, percent, "random/", "64 bytes",
+                  entrants_for(wanted, [how, threads, percent]<class C>() {
+                      return senders_round<C>(how, threads, percent);
+                  }));
+}
+
+experiment of_mixed_sizes(effort how, std::size_t threads, std::size_t percent)
+{
+    return remote(threads, percent, "random/mixed-sizes/", "8 to 1,024 bytes",
+                  entrants_of(any_size_contenders{}, {.threads = threads, .crosses = true},
+                              [how, threads, percent]<class C>() {
+                                  return senders_round<C>(how, threads, percent);
+                              }));
+}
+
+} // namespace
+
+std::vector<experiment> threads_remote(effort how)
+{
+    std::vector<experiment> all;
+    for (std::size_t const percent : {0u, 10u, 50u, 90u})
+        all.push_back(of_one_size(how, 4, percent));
+    for (std::size_t const threads : thread_counts(2))
+        all.push_back(of_mixed_sizes(how, threads, 50));
+    return all;
+}
+
+} // namespace mallard::bench

@@ -1,0 +1,22 @@
+// The threads suite. Flow comes first, since it takes what it takes, and the
+// others share the time that is left.
+#include <bench/suites.hpp>
+#include <bench/threads/contenders.hpp>
+
+namespace mallard::bench {
+
+std::vector<experiment> threads_suite(effort how)
+{
+    std::vector<experiment> all;
+    append(all, threads_flow(how));
+    append(all, threads_report002(how));
+    append(all, threads_corrected(how));
+    append(all, threads_hand_over(how));
+    append(all, threads_random(how));
+    append(all, threads_remote(how));
+    append(all, threads_bursts(how));
+    append(all, threads_churn(how));
+    return all;
+}
+
+} // namespace mallard::bench

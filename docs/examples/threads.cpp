@@ -1,0 +1,59 @@
+// Pools and arenas that several threads use at once.
+#include <mallard/multipool.hpp>
+#include <mallard/pmr.hpp>
+#include <mallard/pool.hpp>
+#include <mallard/shared_arena.hpp>
+
+#include <cassert>
+#include <string>
+#include <thread>
+#include <vector>
+
+struct message {
+    int from;
+    char text[60];
+};
+
+namespace {
+
+constexpr mallard::pool_options shared{.block = sizeof(message),
+                                       .threads = mallard::sync::thread_cached};
+constinit mallard::pool<mallard::default_heap, shared> messages; // ready before main
+
+} // namespace
+
+int main()
+{
+    {
+        std::vector<message*> sent;
+        std::thread producer([&] {
+            for (int i = 0; i < 1000; ++i)
+                sent.push_back(::new (messages.allocate()) message{i, "hello"});
+        });
+        producer.join(); // what it had at hand waits for another thread
+
+        for (message* const m : sent)
+            messages.deallocate(m); // any thread frees any block
+        messages.trim();            // also what other threads have at hand
+        assert(messages.stats().blocks_live == 0);
+    }
+    {
+        mallard::multipool<mallard::default_heap,
+                           mallard::multipool_options{.threads = mallard::sync::thread_cached}>
+            memory;
+        std::thread([&] { memory.deallocate(memory.allocate({33, 1}), {33, 1}); }).join();
+    }
+    {
+        mallard::pmr::shared_multipool memory; // for std::pmr::synchronized_pool_resource
+        std::thread([&] {
+            std::pmr::string const s("long enough to be allocated", &memory);
+        }).join();
+    }
+    {
+        mallard::shared_arena<> request;
+        std::thread other([&] { request.own<std::string>("freed with the request"); });
+        request.make<message>(1);
+        other.join();
+        request.reset(); // when no thread uses any of it any more
+    }
+}

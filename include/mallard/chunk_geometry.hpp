@@ -1,0 +1,117 @@
+// How the chunks of one pool are cut: where a block's header and slot are.
+#pragma once
+
+#include <mallard/options.hpp>
+#include <mallard/pool_chunk.hpp>
+#include <mallard/slot_shape.hpp>
+
+namespace mallard {
+
+/// The same for all chunks of a pool, and constant. `Tail`: what their headers
+/// hold beside the free bits and, under `check::on`, the live bits.
+template <pool_options Options, header_shape Tail = header_shape{0}>
+class chunk_geometry {
+public:
+    static constexpr bool watched = Options.checks == check::on;
+    // A pool that never grows has one chunk, whatever its address. A list finds
+    // chunks on slow paths only, through the tree.
+    static constexpr bool single = Options.grow.is_single();
+    static constexpr bool gridded = Options.order == reuse::ordered && !single;
+    static constexpr std::size_t own_maps = watched ? 2 : 1;
+    static constexpr header_shape header{own_maps + Tail.maps, Tail.bytes, Tail.bytes_a_slot};
+
+private:
+    struct no_grid {
+        constexpr no_grid(std::size_t, std::size_t, header_shape) noexcept {}
+    };
+    using grid = std::conditional_t<gridded, chunk_grid, no_grid>;
+    using divider =
+        std::conditional_t<Options.order == reuse::ordered, slot_divider, plain_divider>;
+
+public:
+    /// `limit`: of the pool's growth.
+    constexpr chunk_geometry(slot_shape shape, std::size_t limit) noexcept
+        : shape_(shape), divide_(shape.bytes),
+          grid_(Options.chunk_in_limit(limit), shape.bytes, header)
+    {
+    }
+
+    constexpr slot_shape shape() const noexcept { return shape_; }
+
+    /// Source bytes that hold `count` blocks.
+    static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
+    {
+        return chunk_plan::bytes_for(count, shape.bytes, shape.align, header);
+    }
+
+    struct place {
+        pool_chunk* c;
+        std::size_t slot;
+    };
+
+    /// Of a block of this pool, which need not be looked for.
+    [[gnu::always_inline]] place place_of(void* block) const noexcept
+        requires gridded
+    {
+        std::size_t const offset = grid_.offset_of(block);
+        return {grid_.header_in(static_cast<std::byte*>(block) - offset),
+                divide_(offset, shape_.bytes)};
+    }
+
+    std::size_t slot_of(const pool_chunk* c, const void* p) const noexcept
+    {
+        return divide_(static_cast<std::size_t>(static_cast<const std::byte*>(p) - c->slots),
+                       shape_.bytes);
+    }
+    std::byte* slot_address(const pool_chunk* c, std::size_t slot) const noexcept
+    {
+        return c->slots + slot * shape_.bytes;
+    }
+
+    /// What a pool takes is a multiple of it.
+    std::size_t unit() const noexcept
+    {
+        if constexpr (gridded)
+            return grid_.chunk_bytes();
+        else
+            return 1;
+    }
+
+    layout least_chunk() const noexcept
+    {
+        if constexpr (gridded)
+            return {grid_.chunk_bytes(), grid_.chunk_bytes()};
+        else
+            return {bytes_for(shape_, 1), alignof(pool_chunk)};
+    }
+
+    /// At the front of `bytes` from `at` on, of which it leaves the rest.
+    pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
+    {
+        pool_chunk* c;
+        if constexpr (gridded) {
+            c = grid_.make_chunk(at, shape_.bytes, header);
+        } else {
+            chunk_plan const plan =
+                chunk_plan::of(bytes, shape_.bytes, shape_.align, header,
+                               reinterpret_cast<std::uintptr_t>(at) % shape_.align);
+            c = ::new (at) pool_chunk{};
+            c->slots = at + plan.slots_offset;
+            c->slots_end = c->slots + plan.count * shape_.bytes;
+            c->count = static_cast<std::uint32_t>(plan.count);
+        }
+        c->template uncarve<watched>(header);
+        return c;
+    }
+    std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
+    {
+        return gridded ? unit() : bytes;
+    }
+
+private:
+    slot_shape shape_;
+    [[no_unique_address]] divider divide_;
+    [[no_unique_address]] grid grid_;
+};
+
+} // namespace mallard

@@ -1,0 +1,34 @@
+// Which cores a pool or a multipool has: one kind for each `sync`.
+#pragma once
+
+#include <mallard/cached_core.hpp>
+#include <mallard/lock_free_core.hpp>
+#include <mallard/locked_core.hpp>
+
+namespace mallard {
+
+template <pool_options Options, std::size_t N, sync Threads = Options.threads>
+struct cores_for;
+
+template <pool_options Options, std::size_t N>
+struct cores_for<Options, N, sync::none> {
+    using type = core_array<pool_core<Options>, N>;
+};
+template <pool_options Options, std::size_t N>
+struct cores_for<Options, N, sync::mutex> {
+    using type = core_array<locked_core<Options>, N>;
+};
+template <pool_options Options, std::size_t N>
+struct cores_for<Options, N, sync::lock_free> {
+    using type = core_array<lock_free_core<Options>, N>;
+};
+
+template <pool_options Options, std::size_t N>
+struct cores_for<Options, N, sync::thread_cached> {
+    using type = cached_core<Options, N>;
+};
+
+template <pool_options Options, std::size_t N>
+using pool_cores = typename cores_for<Options, N>::type;
+
+} // namespace mallard

@@ -1,0 +1,7 @@
+// The C header as its definitions see it: what it declares is exported, and
+// nothing else in this folder is.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include <mallard/mallard.h>
+#pragma GCC visibility pop

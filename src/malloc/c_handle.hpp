@@ -1,0 +1,103 @@
+// What a handle of the C API is made of, and how it begins and ends.
+//
+// A handle stands in the first memory that its source gave: a program that says
+// where memory comes from has all of it come from there.
+#pragma once
+
+#include "c_options.hpp"
+
+#include <array>
+#include <memory>
+
+namespace mallard::c {
+
+/// How many values of `sync`, from the first on, are compiled in.
+inline constexpr std::size_t sync_modes = 4;
+inline constexpr const char* sync_names[] = {"MALLARD_SYNC_NONE", "MALLARD_SYNC_MUTEX",
+                                             "MALLARD_SYNC_LOCK_FREE",
+                                             "MALLARD_SYNC_THREAD_CACHED"};
+
+/// Where an allocator's memory comes from, that of its handle included.
+struct origin {
+    chosen_source from;
+    chunk self;
+    std::size_t limit;
+
+    mallard_error fail_allocation(const char* function) const noexcept
+    {
+        return from.fail_allocation(function, limit);
+    }
+};
+
+/// Makes a `Handle` from an origin, a growth and `arguments`. Null: failed.
+template <class Handle, class... Arguments>
+Handle* make_handle(const char* function, const choice& chosen, Arguments... arguments) noexcept
+{
+    origin its{chosen_source(chosen.from), {}, chosen.rule.limit};
+    its.self = its.from.try_take_handle(layout_of<Handle>());
+    void* const at = its.self.data;
+    if (at == nullptr) {
+        its.fail_allocation(function);
+        return nullptr;
+    }
+    growth rule = chosen.rule;
+    if (chosen.fills_buffer)
+        rule = growth::none(std::min(its.from.bytes_left(), rule.limit));
+    return ::new (at) Handle(std::move(its), rule, arguments...);
+}
+
+/// `Handle` has its allocator in `blocks`, and its origin in `its`.
+template <class Handle>
+void end_handle(Handle& handle) noexcept
+{
+    handle.blocks.release(); // while there is a source
+    origin its = std::move(handle.its);
+    std::destroy_at(&handle);
+    its.from.give_handle(its.self);
+}
+
+/// A layout of an alignment that was looked at already.
+[[gnu::always_inline]] inline layout verified(std::size_t bytes, std::size_t align) noexcept
+{
+    if (!is_power_of_two(align))
+        __builtin_unreachable();
+    return {bytes, align};
+}
+
+/// An entry for each sync, reuse and check that is compiled in.
+template <class Maker>
+using makers = std::array<Maker, sync_modes * 4>;
+
+constexpr std::size_t index_of(const choice& chosen) noexcept
+{
+    return static_cast<std::size_t>(chosen.threads) * 4 +
+           static_cast<std::size_t>(chosen.order) * 2 + static_cast<std::size_t>(chosen.checks);
+}
+constexpr sync sync_at(std::size_t index) noexcept
+{
+    return static_cast<sync>(index / 4);
+}
+/// The modes for many threads that do not lock keep one order, whatever is said.
+constexpr reuse reuse_at(std::size_t index) noexcept
+{
+    return sync_at(index) >= sync::lock_free ? reuse::ordered : static_cast<reuse>(index / 2 % 2);
+}
+constexpr check check_at(std::size_t index) noexcept
+{
+    return static_cast<check>(index % 2);
+}
+
+/// Null, and failed, if the mode is not in this version.
+template <class Maker>
+const Maker* find_maker(const makers<Maker>& all, const char* function, const char* kind,
+                        const choice& chosen) noexcept
+{
+    std::size_t const index = index_of(chosen);
+    if (index < all.size())
+        return &all[index];
+    fail(messages::unsupported_sync, function, kind,
+         sync_names[static_cast<std::size_t>(chosen.threads)], sync_names[0]);
+    return nullptr;
+}
+
+} // namespace mallard::c

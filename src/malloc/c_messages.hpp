@@ -1,0 +1,145 @@
+// What the C API says when a call fails, all of it. As everywhere in Mallard:
+// what happened, in what state things are, what to do next.
+//
+// The first value is the function that failed.
+#pragma once
+
+#include "c_error.hpp"
+
+namespace mallard::c::messages {
+
+inline constexpr message null_handle{
+    MALLARD_ERROR_NULL, "%s: the %s is NULL\n"
+                        "  nothing was done\n"
+                        "  help: look at what %s gave, and at mallard_explain right after it\n"};
+
+inline constexpr message null_argument{MALLARD_ERROR_NULL, "%s: %s is NULL\n"
+                                                           "  nothing was done\n"
+                                                           "  help: pass the address of %s\n"};
+
+inline constexpr message struct_bytes{
+    MALLARD_ERROR_STRUCT, "%s: struct_bytes is %n, and no %s has that size\n"
+                          "  nothing was done\n"
+                          "  help: begin with a struct that is all 0 and set its struct_bytes to "
+                          "sizeof(%s)\n"};
+
+inline constexpr message struct_newer{
+    MALLARD_ERROR_STRUCT, "%s: an option is set that this library does not know\n"
+                          "  the caller's %s has %n bytes, the library's %n; nothing was made\n"
+                          "  help: leave the option 0, or install the mallard-c that the program "
+                          "was compiled for\n"};
+
+inline constexpr message unknown_value{MALLARD_ERROR_OPTION,
+                                       "%s: %s is %i, which means nothing\n"
+                                       "  nothing was made\n"
+                                       "  help: see enum mallard_%s in mallard/mallard.h\n"};
+
+inline constexpr message reserved{MALLARD_ERROR_OPTION,
+                                  "%s: reserved is %i, not 0\n"
+                                  "  nothing was made\n"
+                                  "  help: clear the struct before its members are set\n"};
+
+inline constexpr message no_block_bytes{
+    MALLARD_ERROR_OPTION, "%s: block_bytes is 0\n"
+                          "  no pool was made: it has to know how long its blocks are\n"
+                          "  help: set block_bytes to sizeof what a block shall hold\n"};
+
+inline constexpr message no_step{MALLARD_ERROR_OPTION,
+                                 "%s: growth is %s, and %s is 0\n"
+                                 "  nothing was made: its steps would have no size\n"
+                                 "  help: set %s to a number of bytes\n"};
+
+inline constexpr message unused_member{MALLARD_ERROR_CONFLICT,
+                                       "%s: %s is %n, and growth is %s, which does not use it\n"
+                                       "  nothing was made\n"
+                                       "  help: leave it 0, or set growth to %s\n"};
+
+inline constexpr message out_of_order{MALLARD_ERROR_CONFLICT,
+                                      "%s: %s is %n, less than %s, which is %n\n"
+                                      "  nothing was made\n"
+                                      "  help: raise the former or lower the latter; 0 is the "
+                                      "default of both\n"};
+
+inline constexpr message half_a_pair{MALLARD_ERROR_CONFLICT, "%s: %s is set and %s is not\n"
+                                                             "  nothing was made\n"
+                                                             "  help: set both, or neither\n"};
+
+inline constexpr message two_sources{
+    MALLARD_ERROR_CONFLICT, "%s: take and buffer are both set\n"
+                            "  nothing was made: memory comes from one source\n"
+                            "  help: leave out the buffer, or let take cut chunks from it\n"};
+
+inline constexpr message bad_align{
+    MALLARD_ERROR_ALIGN, "%s: align is %n, which is not a power of two\n"
+                         "  nothing was done\n"
+                         "  help: pass 0 for the default, or the alignment of the type: 8, 16, "
+                         "32, ...\n"};
+
+inline constexpr message unsupported_sync{MALLARD_ERROR_UNSUPPORTED,
+                                          "%s: %s does not come with sync %s\n"
+                                          "  nothing was made\n"
+                                          "  help: set sync to %s\n"};
+
+inline constexpr message unsupported_call{
+    MALLARD_ERROR_UNSUPPORTED, "%s: an arena of many threads does not do that\n"
+                               "  nothing was done: each thread bumps a pointer of its own\n"
+                               "  help: create the arena with sync MALLARD_SYNC_NONE, one for "
+                               "each thread\n"};
+
+inline constexpr message unsupported_order{
+    MALLARD_ERROR_UNSUPPORTED, "%s: only pools with reuse lifo and sync none or mutex can say\n"
+                               "  the chunks of others are aligned to their size, so it depends "
+                               "on the buffer's address\n"
+                               "  help: set reuse to MALLARD_REUSE_LIFO, or pass a buffer of "
+                               "twice the bytes of its blocks\n"};
+
+inline constexpr message too_large{
+    MALLARD_ERROR_TOO_LARGE, "%s: %n bytes, aligned to %n, fit into no address space\n"
+                             "  nothing was allocated\n"
+                             "  help: look how the size was computed; did a subtraction wrap?\n"};
+
+inline constexpr message heap_refused{
+    MALLARD_ERROR_REFUSED, "%s: malloc gave no %n bytes, aligned to %n\n"
+                           "  nothing has changed\n"
+                           "  help: free something and call again; `ulimit -v` shows whether the "
+                           "process is limited\n"};
+
+inline constexpr message take_refused{
+    MALLARD_ERROR_REFUSED, "%s: the caller's take gave no %n bytes, aligned to %n\n"
+                           "  nothing has changed; where less would do, less was asked for last\n"
+                           "  help: free something and call again, or let take give more\n"};
+
+inline constexpr message buffer_full{
+    MALLARD_ERROR_REFUSED, "%s: the buffer has no %n bytes left, aligned to %n\n"
+                           "  nothing has changed\n"
+                           "  help: free something and call again, or pass a larger buffer; "
+                           "mallard_pool_bytes_for says how large\n"};
+
+inline constexpr message buffer_used_up{
+    MALLARD_ERROR_REFUSED, "%s: the buffer of %n bytes is used up\n"
+                           "  nothing has changed\n"
+                           "  help: free something and call again, or pass a larger buffer; "
+                           "mallard_pool_bytes_for says how large\n"};
+
+inline constexpr message others_refused{
+    MALLARD_ERROR_REFUSED, "%s: the source refused another thread of the same allocator\n"
+                           "  nothing has changed\n"
+                           "  help: free something and call again\n"};
+
+inline constexpr message misaligned{MALLARD_ERROR_CHUNK,
+                                    "%s: the caller's take gave %p, which is not a multiple of %n\n"
+                                    "  it was given back, and nothing has changed\n"
+                                    "  help: let take honour its third argument, the alignment\n"};
+
+inline constexpr message limit_reached{
+    MALLARD_ERROR_LIMIT, "%s: the limit of %n bytes leaves no room for what is asked\n"
+                         "  nothing has changed; a chunk also holds its header\n"
+                         "  help: free something and call again, or raise limit_bytes "
+                         "(first_bytes, where growth is none)\n"};
+
+inline constexpr message not_in_place{
+    MALLARD_ERROR_PLACE, "%s: the block cannot grow from %n to %n bytes where it is\n"
+                         "  it is as it was: not the last block, or its chunk is full\n"
+                         "  help: allocate a longer block and copy\n"};
+
+} // namespace mallard::c::messages

@@ -1,0 +1,64 @@
+// What the headers and src/os want of a C++ runtime, so that a C program needs
+// none. None of these names leaves the library: see CMakeLists.txt.
+#include <mallard/fatal.hpp>
+
+#include <functional>
+
+#include <pthread.h>
+
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl58-cpp): they are the runtime's names
+
+namespace std {
+
+// A lock that fails was destroyed, or is held by the thread that wants it.
+void __throw_system_error(int error)
+{
+    (mallard::fatal_message() << "mallard: a lock failed with error "
+                              << static_cast<std::size_t>(error) << "\n"
+                              << "  an allocator was used after its end, or by a callback of its "
+                                 "own\n"
+                              << "  help: look who calls, in a debugger: `break abort`\n")
+        .stop();
+}
+
+// Called where the headers are compiled with -D_GLIBCXX_ASSERTIONS.
+[[noreturn]] void __glibcxx_assert_fail(const char* file, int line, const char* function,
+                                        const char* condition) noexcept
+{
+    (mallard::fatal_message() << "mallard: in " << function << ", this does not hold: " << condition
+                              << "\n"
+                              << "  " << file << ":" << static_cast<std::size_t>(line) << "\n"
+                              << "  help: this is a bug of mallard's; please report it\n")
+        .stop();
+}
+
+} // namespace std
+
+// The C library's own, which that of the C++ runtime calls too.
+extern "C" int __cxa_thread_atexit_impl(void (*f)(void*), void* object, void* dso) noexcept;
+extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) noexcept
+{
+    return __cxa_thread_atexit_impl(f, object, dso);
+}
+
+// Static objects of functions: the first byte of a guard says "ready".
+namespace {
+pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+extern "C" int __cxa_guard_acquire(char* guard) noexcept
+{
+    pthread_mutex_lock(&one_at_a_time);
+    if (__atomic_load_n(guard, __ATOMIC_ACQUIRE) == 0)
+        return 1; // until `release`
+    pthread_mutex_unlock(&one_at_a_time);
+    return 0;
+}
+
+extern "C" void __cxa_guard_release(char* guard) noexcept
+{
+    __atomic_store_n(guard, char{1}, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl58-cpp)

@@ -1,0 +1,128 @@
+// The sources of the C API, and why they refuse.
+#include "c_source.hpp"
+
+#include "c_messages.hpp"
+
+#include <cstdlib>
+
+namespace mallard::c {
+namespace {
+
+/// What a source said last in this thread. An allocator asks for less after a
+/// refusal, so this is not a failure yet.
+struct refusal {
+    const chosen_source* by = nullptr;
+    const message* why = nullptr;
+    value details[2];
+};
+
+constinit thread_local refusal last; // like the last failure: see c_error.cpp
+static_assert(sizeof last <= 32);
+
+void* take_from_heap(layout l) noexcept
+{
+    if (l.align == alignof(std::max_align_t))
+        return std::malloc(l.bytes);
+    void* data = nullptr;
+    return ::posix_memalign(&data, l.align, l.bytes) == 0 ? data : nullptr;
+}
+
+/// What a source said that stood at the same address is not said by this one.
+void begin(const chosen_source* source) noexcept
+{
+    if (last.by == source)
+        last = {};
+}
+
+} // namespace
+
+chosen_source::chosen_source(const source_choice& choice) noexcept
+    : choice_(choice), left_(static_cast<std::byte*>(choice.buffer), choice.buffer_bytes)
+{
+    begin(this);
+}
+
+chosen_source::chosen_source(chosen_source&& other) noexcept
+    : choice_(other.choice_), left_(other.left_)
+{
+    begin(this);
+}
+
+chunk chosen_source::try_take(layout l) noexcept
+{
+    if (l.bytes > bytes_max - page_bytes || l.align > bytes_max / 2) {
+        last = {this, &messages::too_large, {l.bytes, l.align}};
+        return {};
+    }
+    l.align = std::max(l.align, alignof(std::max_align_t)); // what posix_memalign takes, too
+    void* const data = is_heap() ? take_from_heap(l) : take_locked(l);
+    if (data == nullptr) {
+        last = {this, &refusal_message(), {l.bytes, l.align}};
+        return {};
+    }
+    chunk const taken{data, l.bytes, l.align};
+    if (reinterpret_cast<std::uintptr_t>(data) % l.align != 0) { // the caller's take did that
+        give(taken);
+        last = {this, &messages::misaligned, {static_cast<const void*>(data), l.align}};
+        return {};
+    }
+    if (last.by == this)
+        last = {};
+    return taken;
+}
+
+void* chosen_source::take_locked(layout l) noexcept
+{
+    std::lock_guard const one_at_a_time(lock_);
+    return is_buffer() ? taken_.try_take(left_, l).data : call_take(choice_, l.bytes, l.align);
+}
+
+void chosen_source::give(chunk c) noexcept
+{
+    if (is_heap())
+        return std::free(c.data);
+    std::lock_guard const one_at_a_time(lock_);
+    if (is_buffer())
+        taken_.give(left_, c);
+    else
+        call_give(choice_, c);
+}
+
+chunk chosen_source::try_take_handle(layout l) noexcept
+{
+    chunk const self = try_take(l);
+    if (self.data != nullptr && is_buffer()) {
+        std::byte* const rest = static_cast<std::byte*>(self.data) + self.bytes;
+        left_ = left_.subspan(static_cast<std::size_t>(rest - left_.data()));
+        taken_ = {};
+    }
+    return self;
+}
+
+void chosen_source::give_handle(chunk c) noexcept
+{
+    if (!is_buffer())
+        give(c);
+}
+
+const message& chosen_source::refusal_message() const noexcept
+{
+    return is_heap()     ? messages::heap_refused
+           : is_buffer() ? messages::buffer_full
+                         : messages::take_refused;
+}
+
+mallard_error chosen_source::fail_allocation(const char* function, std::size_t limit) const noexcept
+{
+    if (last.by == this) {
+        refusal const said = std::exchange(last, {});
+        return fail(*said.why, function, said.details[0], said.details[1]);
+    }
+    if (limit != growth{}.limit)
+        return fail(messages::limit_reached, function, limit);
+    if (is_buffer())
+        return fail(messages::buffer_used_up, function, choice_.buffer_bytes);
+    return fail(messages::others_refused, function); // to another thread, which we waited for
+}
+
+} // namespace mallard::c

@@ -1,0 +1,228 @@
+/* sync::thread_cached: blocks that other threads free return to their chunk.
+
+   The inlines free_remotely, post and collect are those of cached_blocks; a load, a
+   store, an exchange, a fetch_or or a compare_exchange here is one there. Two threads
+   free blocks in any order; the owner collects whenever it likes, and hands out once
+   more what came back.
+
+   Left out: weaker memory than sequential consistency; an owner that dies, which
+   keeps its chunks.
+
+   Holds: a chunk on a list is not posted again, so that lists have an end; in the end
+   the owner has each freed block once, and neither words nor summaries have a bit. */
+
+#define none         7
+#define bit_of(i)    (1 << (i))
+
+/* Two chunks of two words of two blocks; the four blocks in use are two of one word,
+   one of that chunk's other word and one of the other chunk. */
+#define blocks_in_use    (bit_of(0) | bit_of(1) | bit_of(2) | bit_of(4))
+#define first_of(c, w)   (4 * (c) + 2 * (w))
+#define chunk_of(block)  ((block) / 4)
+#define word_of(block)   ((block) / 2 % 2)
+#define mask_of(block)   bit_of((block) % 2)
+
+byte words[4];                 /* a set bit is a free block */
+#define word(c, w)       words[2 * (c) + (w)]
+byte summary[2];               /* a set bit is a word to look at */
+byte next_posted[2];
+byte inbox = none;             /* the chunk posted last */
+byte free_list;                /* the owner's, a bit for each block */
+
+/* What only the properties need. */
+byte in_use = blocks_in_use;
+bool handed_out_again;
+byte listed;                   /* a bit for each chunk in the inbox, or taken out and not left */
+byte released;                 /* a bit for each chunk whose memory is gone */
+
+inline exchange(old, place, value)
+{
+    d_step {
+        old = place;
+        place = value
+    }
+}
+
+inline fetch_or(old, place, bits)
+{
+    d_step {
+        old = place;
+        place = place | (bits)
+    }
+}
+
+inline touch(chunk)
+{
+    assert(!(released & bit_of(chunk)))
+}
+
+inline post(chunk)
+{
+    d_step {
+        assert(!(listed & bit_of(chunk)));
+        listed = listed | bit_of(chunk)
+    };
+    do
+    :: head = inbox;
+        touch(chunk);
+        next_posted[chunk] = head;
+        d_step {
+            done = (inbox == head);
+            if
+            :: done -> inbox = chunk
+            :: else
+            fi
+        };
+        if
+        :: done -> break
+        :: else
+        fi
+    od
+}
+
+inline set_bit()
+{
+    touch(chunk_of(block));
+    fetch_or(old, word(chunk_of(block), word_of(block)), mask_of(block));
+    assert(!(old & mask_of(block)))
+}
+
+inline mark()
+{
+    touch(chunk_of(block));
+    old = summary[chunk_of(block)];
+    if
+    :: old & bit_of(word_of(block))   /* who clears the mark looks at the word after that */
+    :: else ->
+        touch(chunk_of(block));
+        fetch_or(old, summary[chunk_of(block)], bit_of(word_of(block)));
+        if
+#ifdef BREAK_POST_EACH_WORD
+        :: !(old & bit_of(word_of(block))) -> post(chunk_of(block))
+#else
+        :: old == 0 -> post(chunk_of(block))
+#endif
+        :: else
+        fi
+    fi
+}
+
+inline free_remotely()
+{
+#ifdef BREAK_MARK_BEFORE_BIT
+    mark();
+    set_bit()
+#else
+    set_bit();
+    mark()
+#endif
+}
+
+proctype freer()
+{
+    byte block, old, head;
+    bool done;
+    do
+    :: atomic {
+            if
+            :: in_use & bit_of(0) -> block = 0
+            :: in_use & bit_of(1) -> block = 1
+            :: in_use & bit_of(2) -> block = 2
+            :: in_use & bit_of(4) -> block = 4
+            fi;
+            in_use = in_use & ~bit_of(block)
+        };
+        free_remotely();
+        atomic {
+            block = 0;
+            old = 0;
+            head = 0;
+            done = false
+        }
+    :: break
+    od
+}
+
+/* The word may be empty: a thread that set its bit long ago marks it only now. */
+inline take_word(w)
+{
+    if
+    :: marked & bit_of(w) ->
+        exchange(bits, word(chunk, w), 0);
+        d_step {
+            bits = bits << first_of(chunk, w);
+            assert(!(free_list & bits));
+            free_list = free_list | bits;
+            bits = 0
+        }
+    :: else
+    fi
+}
+
+inline read_next()
+{
+    d_step {
+        next = next_posted[chunk];
+        listed = listed & ~bit_of(chunk)
+    }
+}
+
+inline collect()
+{
+    exchange(chunk, inbox, none);
+    do
+    :: chunk != none ->
+#ifndef BREAK_NEXT_AFTER_SUMMARY
+        read_next();   /* now, because without a summary the chunk may be posted again */
+#endif
+#ifdef BREAK_SUMMARY_AFTER_WORDS
+        marked = summary[chunk];
+#else
+        exchange(marked, summary[chunk], 0);
+#endif
+#ifdef BREAK_NEXT_AFTER_SUMMARY
+        read_next();
+#endif
+        take_word(0);
+        take_word(1);
+#ifdef BREAK_SUMMARY_AFTER_WORDS
+        summary[chunk] = 0;
+#endif
+#ifdef BREAK_RELEASE_WHEN_FREE
+        /* All its blocks are here, but who freed the last may be about to mark it: so
+           cached_core::trim freezes all fronts first. */
+        if
+        :: chunk == 0 && (free_list & 7) == 7 && handed_out_again -> released = bit_of(0)
+        :: else
+        fi;
+#endif
+        d_step {
+            chunk = next;
+            next = 0;
+            marked = 0
+        }
+    :: else -> break
+    od
+}
+
+init
+{
+    byte chunk, next, marked, bits;
+    atomic {
+        run freer();
+        run freer()
+    };
+    do
+    :: inbox != none -> collect()
+    :: atomic {
+            free_list != 0 && !handed_out_again ->
+            handed_out_again = true;
+            in_use = in_use | free_list;
+            free_list = 0
+        }
+    :: _nr_pr == 1 && inbox == none -> break
+    od;
+    assert((in_use ^ free_list) == blocks_in_use);
+    assert(words[0] == 0 && words[1] == 0 && words[2] == 0 && words[3] == 0);
+    assert(summary[0] == 0 && summary[1] == 0)
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Verifies one model, and checks that each way to break it is noticed. `run.py MODEL.pml`
+
+The model guards its key lines with names: `#ifdef BREAK_TAG`. Without any of
+them the search is complete and finds no error; with each alone it finds one.
+A model that also verifies without a key line says nothing about that line.
+"""
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+skipped = 77
+compiler_flags = ["-O1", "-w", "-DSAFETY", "-DNOCLAIM", "-DMEMLIM=1024"]
+search_flags = ["-m1000000", "-w22"]  # steps of the longest run; log2 of the hash table's slots
+
+
+def search(model, *defines):
+    """What the search prints."""
+    with tempfile.TemporaryDirectory() as directory:
+        def run(*command):
+            done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+            if done.returncode != 0:
+                sys.exit(f"{model}: {' '.join(command)} failed\n{done.stdout}{done.stderr}")
+            return done.stdout
+        run("spin", *defines, "-a", str(model))
+        run("cc", *compiler_flags, "-o", "pan", "pan.c")
+        return run("./pan", *search_flags)
+
+
+def error_in(report):
+    match = re.search(r"^pan:\d+: (.*?)(?: \(at depth \d+\))?$", report, re.M)
+    return " ".join(match[1].split()) if match else None
+
+
+def is_complete(report):
+    return "errors: 0" in report and not re.search("depth too small|not completed", report)
+
+
+def main(path):
+    missing = [tool for tool in ("spin", "cc") if not shutil.which(tool)]
+    if missing:
+        print(f"{' and '.join(missing)} not found: the models are not verified")
+        return skipped
+    model = Path(path).resolve()
+    failures = 0
+
+    report = search(model)
+    if is_complete(report):
+        print(f"{model.stem}: verified, {re.search(r'([0-9]+) states, stored', report)[1]} states")
+    else:
+        print(f"{model.stem}: {error_in(report) or 'the search is not complete'}\n{report}")
+        failures += 1
+
+    for name in sorted(set(re.findall(r"\bBREAK_\w+", model.read_text()))):
+        error = error_in(search(model, f"-D{name}"))
+        if error:
+            print(f"{model.stem} with {name}: fails as it should: {error}")
+        else:
+            print(f"{model.stem} with {name}: it verifies, or its search is not complete")
+            failures += 1
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

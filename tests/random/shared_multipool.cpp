@@ -1,0 +1,7 @@
+#include "multipool_programs.hpp"
+
+namespace mallard::testing {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(of_several_threads, random_multipool, shared_kinds, kind_names);
+
+} // namespace mallard::testing

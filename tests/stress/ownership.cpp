@@ -1,0 +1,84 @@
+// A block is in one hand at a time, whoever allocates and whoever frees.
+#include "../support/kinds.hpp"
+#include "../support/market.hpp"
+
+#include <mallard/arena.hpp>
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+constexpr std::size_t threads = 4;
+
+template <class Kind>
+class shared_ownership : public ::testing::Test {
+protected:
+    template <pool_options O>
+    void trade_in_a_pool(std::size_t block_bytes, std::size_t steps, demand wanted = {})
+    {
+        using pool = typename Kind::template pool<O>;
+        auto const of = new_subject<pool>([&] { return pool(block_bytes, 0, heap); });
+        trade(*of, wanted, threads, rounds(steps));
+        EXPECT_EQ(of->stats().bytes_taken, heap.bytes());
+    }
+
+    failing_source heap; // which says in the end whether all is given back
+};
+TYPED_TEST_SUITE(shared_ownership, shared_kinds, kind_names);
+
+TYPED_TEST(shared_ownership, of_a_block_is_one_threads)
+{
+    this->template trade_in_a_pool<pool_options{}>(48, 1500);
+}
+
+TYPED_TEST(shared_ownership, of_a_block_is_one_threads_in_small_chunks_with_small_arrays)
+{
+    this->template trade_in_a_pool<pool_options{
+        .chunk = 1024, .grow = growth::fixed(4096), .cached_bytes = 512}>(40, 1500);
+}
+
+TYPED_TEST(shared_ownership, of_a_block_is_one_threads_without_any_caching)
+{
+    this->template trade_in_a_pool<pool_options{.cached_bytes = 0}>(24, 1500);
+}
+
+TYPED_TEST(shared_ownership, of_a_block_is_one_threads_where_all_are_of_one_chunk)
+{
+    this->template trade_in_a_pool<pool_options{.grow = growth::none(30'000)}>(
+        48, 1500, {.may_be_refused = true});
+}
+
+TYPED_TEST(shared_ownership, of_a_block_is_one_threads_up_to_a_limit)
+{
+    constexpr pool_options limited{.chunk = 4096, .grow = {.first = 8192, .limit = 100'000}};
+    this->template trade_in_a_pool<limited>(200, 1500, {.may_be_refused = true});
+}
+
+TYPED_TEST(shared_ownership, of_a_byte_is_one_threads)
+{
+    this->template trade_in_a_pool<pool_options{}>(1, 1000);
+}
+
+TYPED_TEST(shared_ownership, of_a_block_larger_than_most_is_one_threads)
+{
+    this->template trade_in_a_pool<pool_options{}>(40'000, 150);
+}
+
+TYPED_TEST(shared_ownership, of_blocks_of_mixed_sizes_is_one_threads)
+{
+    using multipool = typename TypeParam::template multipool<>;
+    auto const of = new_subject<multipool>([&] { return multipool(this->heap); });
+    trade(*of, {.batches = false, .largest = 4096, .large_one_in = 20}, threads, rounds(1000));
+    EXPECT_EQ(of->stats().bytes_taken, this->heap.bytes());
+}
+
+TYPED_TEST(shared_ownership, of_blocks_of_a_multipool_on_an_arena_is_one_threads)
+{
+    using arena = mallard::arena<ref<failing_source>>;
+    using multipool = typename TypeParam::template multipool<arena, 1000>;
+    auto const of = new_subject<multipool>([&] { return multipool(arena(this->heap)); });
+    trade(*of, {.batches = false, .largest = 1000}, threads, rounds(1000));
+}
+
+} // namespace

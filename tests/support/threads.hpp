@@ -1,0 +1,119 @@
+// Several threads at once, in tests that end rather than hang.
+#pragma once
+
+#include "require.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <latch>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
+
+namespace mallard::testing {
+
+/// How often to do what ThreadSanitizer makes slow.
+inline std::size_t rounds(std::size_t count)
+{
+    return __tsan_init == nullptr ? count : count / 10;
+}
+
+/// Opens once, for all who wait.
+class gate {
+public:
+    void open()
+    {
+        std::lock_guard const alone(lock_);
+        open_ = true;
+        changed_.notify_all();
+    }
+    bool opens_within(std::chrono::seconds patience)
+    {
+        std::unique_lock held(lock_);
+        return changed_.wait_for(held, patience, [this] { return open_; });
+    }
+    void wait() { require(opens_within(std::chrono::seconds(60)), "a gate opens in the end"); }
+
+private:
+    std::mutex lock_;
+    std::condition_variable changed_;
+    bool open_ = false;
+};
+
+/// Calls `f(number)` in `count` threads, which begin together, and waits for their
+/// ends.
+template <class F>
+void in_threads(std::size_t count, F f)
+{
+    std::latch all_here(static_cast<std::ptrdiff_t>(count));
+    std::vector<std::jthread> threads;
+    for (std::size_t number = 0; number < count; ++number)
+        threads.emplace_back([&all_here, &f, number] {
+            all_here.arrive_and_wait();
+            f(number);
+        });
+}
+
+/// The same in one thread.
+template <class F>
+void in_a_thread(F f)
+{
+    std::jthread(std::move(f)).join();
+}
+
+/// A thread that does what it is told, one thing after the other, and otherwise
+/// nothing.
+class puppet {
+public:
+    puppet() : thread_([this] { run(); }) {}
+    puppet(const puppet&) = delete;
+    puppet& operator=(const puppet&) = delete;
+    ~puppet()
+    {
+        do_(nullptr, nullptr);
+        thread_.join();
+    }
+
+    /// Returns when it is done.
+    template <class F>
+    void operator()(F f)
+    {
+        do_([](void* what) { (*static_cast<F*>(what))(); }, &f);
+    }
+
+private:
+    void do_(void (*call)(void*), void* what)
+    {
+        std::unique_lock held(lock_);
+        call_ = call;
+        what_ = what;
+        busy_ = true;
+        changed_.notify_all();
+        changed_.wait(held, [this] { return !busy_; });
+    }
+
+    void run()
+    {
+        std::unique_lock held(lock_);
+        for (;;) {
+            changed_.wait(held, [this] { return busy_; });
+            if (call_ != nullptr)
+                call_(what_);
+            busy_ = false;
+            changed_.notify_all();
+            if (call_ == nullptr)
+                return;
+        }
+    }
+
+    std::mutex lock_;
+    std::condition_variable changed_;
+    void (*call_)(void*) = nullptr;
+    void* what_ = nullptr;
+    bool busy_ = false;
+    std::thread thread_; // last: it uses the others
+};
+
+} // namespace mallard::testing
