@@ -109,7 +109,7 @@ private:
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
         for (;;) {
-            front* const f = this->own(source, true);
+            front* const f = this->own(source);
             if (f == nullptr)
                 return grow<Throws>(source, i, nullptr);
             void* block = nullptr;
@@ -131,7 +131,7 @@ private:
     {
         for (bool may_enlarge = true;;) {
             // A free does not wait for who grows.
-            front* const f = this->own(source, false);
+            front* const f = this->own_at_once(source);
             if (f == nullptr)
                 return free_without_front(i, block);
             blocks& b = f->of[i];

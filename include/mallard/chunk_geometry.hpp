@@ -69,7 +69,7 @@ public:
     }
 
     /// What a pool takes is a multiple of it.
-    std::size_t unit() const noexcept
+    constexpr std::size_t unit() const noexcept
     {
         if constexpr (gridded)
             return grid_.chunk_bytes();

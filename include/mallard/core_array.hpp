@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -23,6 +24,13 @@ public:
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         return Core::bytes_for(shape, count);
+    }
+
+    /// A fork is the caller's to look after.
+    static constexpr void enlist() noexcept {}
+    template <class Mutex>
+    static constexpr void hold_at_fork(std::mutex*, Mutex*) noexcept
+    {
     }
 
     constexpr slot_shape shape(std::size_t i) const noexcept { return cores_[i].shape(); }

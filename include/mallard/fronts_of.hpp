@@ -18,28 +18,22 @@ public:
     }
 
     /// This thread's, found, adopted or made from `args`; null when there is no
-    /// memory for it, or when it would have to wait for who grows, and may not.
+    /// memory for it.
     template <class Source, class... Args>
-    Front* own(Source& source, bool may_wait, Args&... args) noexcept
+    Front* own(Source& source, Args&... args) noexcept
     {
-        if (thread_front* const f = here())
-            return static_cast<Front*>(f);
-        if (thread_front* const f = find_or_adopt())
-            return static_cast<Front*>(f);
-        std::unique_lock alone(growing, std::defer_lock);
-        if (may_wait)
-            alone.lock();
-        else if (!alone.try_lock())
-            return nullptr;
-        chunk const taken = try_take(source, layout_of<Front>());
-        if (taken.data == nullptr)
-            return nullptr;
-        auto* const f = ::new (taken.data) Front(args...);
-        f->taken = taken;
-        if (join(*f))
-            return f;
-        give(source, taken);
-        return nullptr;
+        Front* const known = found();
+        return known != nullptr ? known : make(std::unique_lock(growing), source, args...);
+    }
+
+    /// The same; null, too, when it would have to wait for a thread that grows.
+    template <class Source, class... Args>
+    Front* own_at_once(Source& source, Args&... args) noexcept
+    {
+        Front* const known = found();
+        return known != nullptr
+                   ? known
+                   : make(std::unique_lock(growing, std::try_to_lock), source, args...);
     }
 
     /// Until those who have frozen the fronts are done.
@@ -88,6 +82,27 @@ public:
     }
 
 private:
+    Front* found() noexcept
+    {
+        thread_front* const f = here();
+        return static_cast<Front*>(f != nullptr ? f : find_or_adopt());
+    }
+
+    template <class Source, class... Args>
+    Front* make(std::unique_lock<std::recursive_mutex> alone, Source& source,
+                Args&... args) noexcept
+    {
+        chunk const taken = alone ? try_take(source, layout_of<Front>()) : chunk{};
+        if (taken.data == nullptr)
+            return nullptr;
+        auto* const f = ::new (taken.data) Front(args...);
+        f->taken = taken;
+        if (join(*f))
+            return f;
+        give(source, taken);
+        return nullptr;
+    }
+
     Front house_;
 };
 

@@ -90,6 +90,8 @@ public:
         return false;
     }
 
+    constexpr Mutex* mutex() noexcept { return &lock_; }
+
     statistics stats() const noexcept
     {
         std::lock_guard const one_at_a_time(lock_);

@@ -98,7 +98,8 @@ public:
     constexpr bare_source() noexcept = default;
     constexpr explicit bare_source(Source from) noexcept : bare_(std::move(from)) {}
 
-    Source& shared() noexcept { return bare_; }
+    constexpr Source& shared() noexcept { return bare_; }
+    static constexpr std::mutex* mutex() noexcept { return nullptr; }
     Source& bare() noexcept { return bare_; }
     const Source& bare() const noexcept { return bare_; }
 
@@ -129,7 +130,8 @@ public:
         mallard::give(bare_, c);
     }
 
-    locked_source& shared() noexcept { return *this; }
+    constexpr locked_source& shared() noexcept { return *this; }
+    constexpr std::mutex* mutex() noexcept { return &lock_; }
     Source& bare() noexcept { return bare_; }
     const Source& bare() const noexcept { return bare_; }
 

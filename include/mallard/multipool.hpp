@@ -39,10 +39,12 @@ public:
         requires std::default_initializable<Source>
         : cores_(shapes(), growth_argument<Options.grow>{})
     {
+        cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
     constexpr explicit multipool(Source from, growth_argument<Options.grow> rule = {}) noexcept
         : source_(std::move(from)), cores_(shapes(), rule)
     {
+        cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
 
     /// The moved-from multipool is empty and usable.
@@ -133,8 +135,10 @@ private:
     template <bool Throws>
     [[gnu::always_inline]] void* allocate_as(layout l) noexcept(!Throws)
     {
-        if (is_large(l)) [[unlikely]]
+        if (is_large(l)) [[unlikely]] {
+            cores_.enlist();
             return large_.template allocate<Throws>(source_.shared(), l.bytes, l.align);
+        }
         return cores_.template allocate<Throws>(source_.shared(), size_class::of(l));
     }
 

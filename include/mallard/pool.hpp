@@ -49,11 +49,13 @@ public:
         requires(Options.block != 0) && std::default_initializable<Source>
         : cores_({fixed_shape}, growth_argument<Options.grow>{})
     {
+        cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
     constexpr explicit pool(Source from, growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block != 0)
         : source_(std::move(from)), cores_({fixed_shape}, rule)
     {
+        cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
 
     /// An `align` of 0 is the natural one, to 16.
@@ -62,6 +64,7 @@ public:
         requires(Options.block == 0) && std::default_initializable<Source>
         : cores_({slot_shape::of(block_bytes, align, Options.block_min())}, rule)
     {
+        cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
     constexpr explicit pool(std::size_t block_bytes, std::size_t align, Source from,
                             growth_argument<Options.grow> rule = {}) noexcept
@@ -69,6 +72,7 @@ public:
         : source_(std::move(from)),
           cores_({slot_shape::of(block_bytes, align, Options.block_min())}, rule)
     {
+        cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
 
     /// The moved-from pool is empty and usable.
@@ -201,8 +205,10 @@ private:
     template <bool Throws>
     [[gnu::always_inline]] void* allocate_fitting(layout l) noexcept(!Throws)
     {
-        return fits(l) ? cores_.template allocate<Throws>(source_.shared(), 0)
-                       : large_.template allocate<Throws>(source_.shared(), l.bytes, l.align);
+        if (fits(l))
+            return cores_.template allocate<Throws>(source_.shared(), 0);
+        cores_.enlist();
+        return large_.template allocate<Throws>(source_.shared(), l.bytes, l.align);
     }
 
     [[no_unique_address]] source_holder<Source, Options.threads> source_;

@@ -44,10 +44,12 @@ public:
         requires std::default_initializable<Source>
         : parts_(source_.shared(), rule_)
     {
+        parts_.hold_at_fork(source_.mutex(), nullptr);
     }
     constexpr explicit shared_arena(Source from, growth_argument<Options.grow> rule = {}) noexcept
         : source_(std::move(from)), rule_(rule), parts_(source_.shared(), rule_)
     {
+        parts_.hold_at_fork(source_.mutex(), nullptr);
     }
     ~shared_arena() { release(); }
 
@@ -144,7 +146,7 @@ private:
     MALLARD_COLD void* begin(layout l) noexcept(!Throws)
     {
         for (;;) {
-            part* const p = parts_.own(source_.shared(), true, source_.shared(), rule_);
+            part* const p = parts_.own(source_.shared(), source_.shared(), rule_);
             if (p == nullptr) { // no memory for one: the house's, under the lock
                 std::lock_guard const alone(parts_.lock);
                 frozen const still(parts_);

@@ -145,6 +145,16 @@ public:
 
     thread_front* fronts() const noexcept { return fronts_; }
 
+    /// Makes sure that forks know of this home, as with the first front in use.
+    void enlist() noexcept;
+
+    /// Locks of the allocator beside those of its home, which a fork holds too, so
+    /// that a child finds none of them taken; each null, or as long as this.
+    constexpr void hold_at_fork(std::mutex* one, std::mutex* other) noexcept
+    {
+        held_at_fork_ = {one, other};
+    }
+
     mutable std::recursive_mutex growing; // a new-handler may trim the pool that grows
     mutable std::mutex lock;
 
@@ -154,6 +164,8 @@ protected:
 private:
     friend struct os::registry;
 
+    std::array<std::mutex*, 2> held_at_fork_{};
+    std::atomic<bool> enlisted_ = false;
     thread_front* fronts_ = nullptr;       // all; under `lock`
     std::atomic<std::uint32_t> place_ = 0; // in every table; given with the first front in use
 };

@@ -2,6 +2,7 @@
 // all threads at once.
 #include <mallard/thread_fronts.hpp>
 
+#include <memory>
 #include <thread>
 
 #include <linux/membarrier.h>
@@ -40,9 +41,8 @@ void barrier_in_all_threads() noexcept
 }
 
 // When C++ has destroyed what is the thread's, C still has keys, whose destructors
-// may free: those run in rounds, so that one may set another.
+// may free. Nobody would be told when those are done, so they get no front.
 constinit thread_local bool is_late = false;
-pthread_key_t late_key;
 
 } // namespace
 
@@ -65,10 +65,10 @@ struct registry {
     {
         if (this_thread_table != &no_fronts)
             return this_thread_table;
-        void* const memory = listens()
-                                 ? ::mmap(nullptr, sizeof(thread_table), PROT_READ | PROT_WRITE,
-                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                 : MAP_FAILED;
+        if (is_late || !listens())
+            return nullptr;
+        void* const memory = ::mmap(nullptr, sizeof(thread_table), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED)
             return nullptr;
         auto* const fresh = ::new (memory) thread_table;
@@ -77,9 +77,7 @@ struct registry {
             std::lock_guard const alone(lock);
             insert(tables, *fresh);
         }
-        bool const told = is_late ? ::pthread_setspecific(late_key, fresh) == 0
-                                  : __cxa_thread_atexit(at_thread_exit, fresh, &__dso_handle) == 0;
-        if (!told) {
+        if (__cxa_thread_atexit(at_thread_exit, fresh, &__dso_handle) != 0) {
             at_thread_exit(fresh);
             return nullptr;
         }
@@ -91,11 +89,17 @@ struct registry {
     {
         f.thread_ = &t;
         f.next_of_thread_ = std::exchange(t.fronts, &f);
-        if (home.listed_at == nullptr) {
-            insert(homes, home);
-            home.place_.store(next_place++ % thread_table::places, std::memory_order_relaxed);
-        }
+        enlist(home);
         show(home, f, t);
+    }
+
+    void enlist(front_home& home) noexcept
+    {
+        if (home.listed_at != nullptr)
+            return;
+        insert(homes, home);
+        home.place_.store(next_place++ % thread_table::places, std::memory_order_relaxed);
+        home.enlisted_.store(true, std::memory_order_relaxed);
     }
 
     static thread_front* own_of(const front_home& home, const thread_table& t) noexcept
@@ -124,6 +128,7 @@ struct registry {
                 strike(home, *f);
         if (home.listed_at != nullptr)
             erase(home);
+        home.enlisted_.store(false, std::memory_order_relaxed);
     }
 
 private:
@@ -175,6 +180,7 @@ private:
     // While a fork goes on, no thread is inside any front or any source, so the
     // child finds all as it should be. There the other threads are gone.
     static void before_fork() noexcept;
+    static bool try_hold(front_home& home) noexcept;
     static void unlock_until(front_home* end) noexcept;
     static void after_fork() noexcept;
     static void in_child() noexcept;
@@ -188,29 +194,21 @@ constinit registry all; // no destructor: threads may outlive static objects
 
 bool registry::listens() noexcept
 {
-    static bool const done = prepare_barrier() &&
-                             ::pthread_key_create(&late_key, at_thread_exit) == 0 &&
-                             ::pthread_atfork(before_fork, after_fork, in_child) == 0;
+    static bool const done =
+        prepare_barrier() && ::pthread_atfork(before_fork, after_fork, in_child) == 0;
     return done;
 }
 
 namespace {
 // Early, so that the fork handlers of others, which may use a pool, are called
 // while ours do not hold all of them.
-struct early_listener {
-    bool const listens = registry::listens();
-    ~early_listener()
-    {
-        if (listens) // its destructor may be gone from memory soon
-            ::pthread_key_delete(late_key);
-    }
-} const listener;
+[[maybe_unused]] bool const listens_from_the_start = registry::listens();
 } // namespace
 
 void registry::at_thread_exit(void* table) noexcept
 {
     is_late = true;
-    this_thread_table = &no_fronts; // what comes later makes another one
+    this_thread_table = &no_fronts;
     std::lock_guard const alone(all.lock);
     retire(*static_cast<thread_table*>(table));
 }
@@ -221,8 +219,7 @@ void registry::before_fork() noexcept
     // The source of one home may be another home, in whichever order they stand
     // here: so none is waited for while others are held.
     for (front_home* home = all.homes; home != nullptr;) {
-        if (std::try_lock(home->growing, home->lock) == -1) {
-            home->freeze();
+        if (try_hold(*home)) {
             home = home->next_listed;
         } else {
             unlock_until(home);
@@ -238,9 +235,36 @@ void registry::unlock_until(front_home* end) noexcept
 {
     for (front_home* home = all.homes; home != end; home = home->next_listed) {
         home->thaw();
+        for (std::mutex* const other : home->held_at_fork_)
+            if (other != nullptr)
+                other->unlock();
         home->lock.unlock();
         home->growing.unlock();
     }
+}
+
+bool registry::try_hold(front_home& home) noexcept
+{
+    std::unique_lock growing(home.growing, std::try_to_lock);
+    if (!growing)
+        return false;
+    std::unique_lock lock(home.lock, std::try_to_lock);
+    if (!lock)
+        return false;
+    std::array<std::unique_lock<std::mutex>, 2> others;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+        if (home.held_at_fork_[i] == nullptr)
+            continue;
+        others[i] = std::unique_lock(*home.held_at_fork_[i], std::try_to_lock);
+        if (!others[i])
+            return false;
+    }
+    home.freeze();
+    for (auto& other : others)
+        other.release();
+    lock.release();
+    growing.release();
+    return true;
 }
 
 void registry::after_fork() noexcept
@@ -251,6 +275,11 @@ void registry::after_fork() noexcept
 
 void registry::in_child() noexcept
 {
+    // A recursive mutex knows its thread by a number, which is another here.
+    for (front_home* home = all.homes; home != nullptr; home = home->next_listed) {
+        std::construct_at(&home->growing);
+        home->growing.lock();
+    }
     after_fork();
     std::lock_guard const alone(all.lock);
     for (thread_table* t = all.tables; t != nullptr;) {
@@ -293,6 +322,14 @@ bool front_home::join(thread_front& fresh) noexcept
     add_idle(fresh);
     os::all.enroll(*this, fresh, *mine);
     return true;
+}
+
+void front_home::enlist() noexcept
+{
+    if (enlisted_.load(std::memory_order_relaxed))
+        return;
+    std::lock_guard const alone(os::all.lock);
+    os::all.enlist(*this);
 }
 
 void front_home::part() noexcept

@@ -1,0 +1,180 @@
+// The end of a thread, and of the program: what is freed then, and by whom.
+#include "../support/kinds.hpp"
+#include "../support/mapped_source.hpp"
+#include "../support/market.hpp"
+
+#include <atomic>
+#include <functional>
+
+#include <pthread.h>
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+constexpr pool_options small_steps{
+    .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
+constexpr std::size_t threads_in_turn = 300;
+
+/// Calls what it was given, in the end of its thread.
+struct at_exit {
+    std::function<void()> call;
+    ~at_exit()
+    {
+        if (call)
+            call();
+    }
+};
+
+template <class Kind>
+class shared_exits : public ::testing::Test {
+protected:
+    using pool_type = typename Kind::template pool<small_steps, ref<mapped_source>>;
+
+    /// Of one front after the other, and never of more than two: a thread's own, while
+    /// it lives, and this thread's.
+    void expect_little_memory() { EXPECT_LE(pages.bytes(), 2 * 3 * 4096U); }
+
+    mapped_source pages;
+    std::unique_ptr<pool_type> pool = std::make_unique<pool_type>(64, 0, pages);
+};
+TYPED_TEST_SUITE(shared_exits, shared_kinds, kind_names);
+
+TYPED_TEST(shared_exits, of_threads_may_be_where_they_use_it_first)
+{
+    for (std::size_t i = 0; i < threads_in_turn; ++i)
+        in_a_thread([&] {
+            static thread_local at_exit last;
+            last.call = [&] { this->pool->deallocate(this->pool->allocate()); };
+        });
+    EXPECT_EQ(this->pool->stats().blocks_live, 0U);
+    this->expect_little_memory();
+}
+
+TYPED_TEST(shared_exits, of_threads_may_free_when_these_have_said_farewell)
+{
+    for (std::size_t i = 0; i < threads_in_turn; ++i)
+        in_a_thread([&] {
+            static thread_local at_exit last; // made first, and so destroyed last
+            void* const block = this->pool->allocate();
+            last.call = [&, block] {
+                this->pool->deallocate(block);
+                this->pool->deallocate(this->pool->allocate());
+            };
+        });
+    EXPECT_EQ(this->pool->stats().blocks_live, 0U);
+    this->expect_little_memory();
+}
+
+TYPED_TEST(shared_exits, of_threads_may_free_in_the_destructors_of_keys)
+{
+    static typename TestFixture::pool_type* used;
+    used = this->pool.get();
+    pthread_key_t key;
+    ASSERT_EQ(::pthread_key_create(&key, [](void* block) { used->deallocate(block); }), 0);
+    for (std::size_t i = 0; i < threads_in_turn; ++i)
+        in_a_thread([&] { ::pthread_setspecific(key, used->allocate()); });
+    ::pthread_key_delete(key);
+    EXPECT_EQ(used->stats().blocks_live, 0U);
+    this->expect_little_memory();
+}
+
+TYPED_TEST(shared_exits, of_threads_may_free_in_the_destructors_of_keys_that_are_set_again)
+{
+    static typename TestFixture::pool_type* used;
+    static pthread_key_t key;
+    static thread_local int left;
+    used = this->pool.get();
+    auto const again = [](void* block) {
+        used->deallocate(block);
+        if (--left > 0) // as often as a thread calls them
+            ::pthread_setspecific(key, used->allocate());
+    };
+    ASSERT_EQ(::pthread_key_create(&key, again), 0);
+    for (std::size_t i = 0; i < threads_in_turn; ++i)
+        in_a_thread([&] {
+            left = PTHREAD_DESTRUCTOR_ITERATIONS;
+            ::pthread_setspecific(key, used->allocate());
+        });
+    ::pthread_key_delete(key);
+    EXPECT_EQ(used->stats().blocks_live, 0U);
+    this->expect_little_memory();
+}
+
+TYPED_TEST(shared_exits, of_threads_leave_their_blocks_to_others)
+{
+    for (std::size_t i = 0; i < threads_in_turn; ++i) {
+        std::vector<stamped> blocks;
+        in_a_thread([&] {
+            for (std::size_t serial = 0; serial < 50; ++serial)
+                blocks.emplace_back(this->pool->allocate(), layout(64), i, serial);
+            for (int freed = 0; freed < 20; ++freed) {
+                this->pool->deallocate(blocks.back().verified());
+                blocks.pop_back();
+            }
+            ::pthread_exit(nullptr);
+        });
+        for (stamped const& block : blocks)
+            this->pool->deallocate(block.verified());
+    }
+    EXPECT_EQ(this->pool->stats().blocks_live, 0U);
+    this->expect_little_memory();
+}
+
+/// Refuses by an exception, or by the end of the thread that asks.
+class abrupt_source : public mapped_source {
+public:
+    chunk try_take(layout l) noexcept { return refuses ? chunk{} : mapped_source::try_take(l); }
+    chunk take(layout l)
+    {
+        if (refuses && ends_threads)
+            ::pthread_exit(nullptr);
+        if (refuses)
+            throw refusal{l.bytes, l.align};
+        return mapped_source::try_take(l);
+    }
+
+    std::atomic<bool> refuses = false;
+    std::atomic<bool> ends_threads = false;
+};
+
+TYPED_TEST(shared_exits, out_of_a_source_leave_no_lock_behind)
+{
+    using abrupt_pool = typename TypeParam::template pool<small_steps, ref<abrupt_source>>;
+    abrupt_source source;
+    auto const abrupt = std::make_unique<abrupt_pool>(64, 0, ref<abrupt_source>(source));
+    std::vector<void*> of_others(300);
+    in_a_thread([&] { abrupt->allocate_batch(of_others); });
+    std::atomic<bool> stop = false;
+    std::jthread const goes_on([&] {
+        for (std::size_t i = 0; !stop; ++i) {
+            void*& block = of_others[i % of_others.size()];
+            if (block != nullptr)
+                abrupt->deallocate(block);
+            block = abrupt->try_allocate();
+        }
+    });
+    for (std::size_t i = 0; i < 100; ++i) {
+        source.ends_threads = i % 2 == 0;
+        in_a_thread([&] {
+            struct last_will { // carried out by an exception, and by the end of the thread
+                abrupt_pool& to;
+                std::vector<void*> blocks{};
+                ~last_will() { to.deallocate_batch(blocks); }
+            } mine{*abrupt};
+            source.refuses = true;
+            try {
+                for (;;)
+                    mine.blocks.push_back(abrupt->allocate());
+            } catch (const refusal&) {
+                EXPECT_FALSE(source.ends_threads);
+            }
+        });
+        source.refuses = false;
+        in_a_thread([&] { abrupt->deallocate(abrupt->allocate()); });
+    }
+    stop = true;
+}
+
+} // namespace

@@ -1,0 +1,284 @@
+// A child of a fork goes on with the pools of `sync::thread_cached`, whatever the other
+// threads were doing with them.
+#include "../support/child.hpp"
+#include "../support/kinds.hpp"
+#include "../support/mapped_source.hpp"
+#include "../support/threads.hpp"
+
+#include <pthread.h>
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+using cached_kinds = ::testing::Types<kind<reuse::ordered, check::off, sync::thread_cached>,
+                                      kind<reuse::ordered, check::on, sync::thread_cached>>;
+
+constexpr pool_options small_steps{
+    .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
+constexpr std::size_t workers = 3;
+constexpr std::size_t forks = 50;
+
+/// Work goes on in other threads, from before a test's first fork to after its last.
+template <class Work>
+class at_work {
+public:
+    explicit at_work(Work work)
+    {
+        for (std::size_t number = 0; number < workers; ++number)
+            threads_.emplace_back([this, work, number] {
+                for (std::size_t round = 0; !stop_; ++round)
+                    work(number, round);
+            });
+    }
+    ~at_work() { stop_ = true; }
+
+private:
+    std::atomic<bool> stop_ = false;
+    std::vector<std::jthread> threads_;
+};
+
+template <class Kind>
+class forks_of : public ::testing::Test {
+protected:
+    /// The pool is the child's own, with blocks of threads that are not there.
+    template <class Pool>
+    static void use_up(std::unique_ptr<Pool>& pool, std::span<void* const> of_others)
+    {
+        void* some[500];
+        for (int round = 0; round < 3; ++round) {
+            pool->allocate_batch(some);
+            for (void* const block : some)
+                std::memset(block, round, pool->block_bytes());
+            pool->deallocate_batch(some);
+        }
+        std::size_t const live = pool->stats().blocks_live;
+        for (void* const block : of_others) {
+            require(pool->classify(block) == validity::valid, "blocks stay");
+            pool->deallocate(block);
+        }
+        require(pool->stats().blocks_live == live - of_others.size(), "blocks are counted");
+        void* const large = pool->allocate(layout(10'000));
+        pool->deallocate(large, layout(10'000));
+        pool->trim();
+        pool->allocate_batch(some);
+        pool.reset();
+    }
+};
+TYPED_TEST_SUITE(forks_of, cached_kinds, kind_names);
+
+TYPED_TEST(forks_of, a_pool_at_work_leave_it_whole)
+{
+    using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
+    mapped_source pages;
+    auto pool = std::make_unique<small_pool>(64, 0, pages);
+    std::vector<void*> of_others(200);
+    in_a_thread([&] { pool->allocate_batch(of_others); });
+    {
+        at_work const goes_on([&](std::size_t, std::size_t round) {
+            void* some[150];
+            std::span const few(some, 1 + round % 150);
+            pool->allocate_batch(few);
+            pool->deallocate_batch(few);
+        });
+        for (std::size_t i = 0; i < forks; ++i)
+            ASSERT_EQ(in_a_child([&] { this->use_up(pool, of_others); }), "fine") << "fork " << i;
+    }
+    EXPECT_EQ(pool->stats().blocks_live, of_others.size());
+    pool->deallocate_batch(of_others);
+    pool->trim();
+    EXPECT_EQ(pool->stats().chunks, 0U);
+}
+
+TYPED_TEST(forks_of, a_pool_whose_threads_come_and_go_and_trim_leave_it_whole)
+{
+    using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
+    mapped_source pages;
+    auto pool = std::make_unique<small_pool>(64, 0, pages);
+    std::vector<void*> of_others(200);
+    in_a_thread([&] { pool->allocate_batch(of_others); });
+    {
+        at_work const goes_on([&](std::size_t number, std::size_t round) {
+            in_a_thread([&] {
+                void* some[100];
+                pool->allocate_batch(some);
+                pool->deallocate_batch(some);
+                if ((number + round) % 3 == 0)
+                    pool->trim();
+            });
+        });
+        for (std::size_t i = 0; i < forks; ++i)
+            ASSERT_EQ(in_a_child([&] { this->use_up(pool, of_others); }), "fine") << "fork " << i;
+    }
+    EXPECT_EQ(pool->stats().blocks_live, of_others.size());
+}
+
+TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_leave_it_whole)
+{
+    using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
+    mapped_source pages;
+    auto pool = std::make_unique<small_pool>(64, 0, pages);
+    {
+        at_work const goes_on([&](std::size_t, std::size_t) {
+            void* const large = pool->allocate(layout(5000));
+            pool->deallocate(large, layout(5000));
+        });
+        for (std::size_t i = 0; i < forks; ++i)
+            ASSERT_EQ(in_a_child([&] { this->use_up(pool, {}); }), "fine") << "fork " << i;
+    }
+    EXPECT_EQ(pool->stats().blocks_live, 0U);
+}
+
+/// For one thread: the lock of the pool makes it safe.
+struct one_by_one : mapped_source {
+    static constexpr bool any_thread = false;
+};
+
+TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_of_a_source_for_one_thread_leave_it_whole)
+{
+    using small_pool = typename TypeParam::template pool<small_steps, ref<one_by_one>>;
+    one_by_one pages;
+    auto pool = std::make_unique<small_pool>(64, 0, ref<one_by_one>(pages));
+    {
+        at_work const goes_on([&](std::size_t, std::size_t) {
+            void* const large = pool->allocate(layout(5000));
+            pool->deallocate(large, layout(5000));
+        });
+        for (std::size_t i = 0; i < forks; ++i)
+            ASSERT_EQ(in_a_child([&] { this->use_up(pool, {}); }), "fine") << "fork " << i;
+    }
+    EXPECT_EQ(pool->stats().blocks_live, 0U);
+}
+
+TYPED_TEST(forks_of, a_pool_on_a_multipool_leave_both_whole)
+{
+    using upstream = typename TypeParam::template multipool<ref<mapped_source>, 1 << 15>;
+    using small_pool = typename TypeParam::template pool<small_steps, ref<upstream>>;
+    mapped_source pages;
+    auto from = std::make_unique<upstream>(pages);
+    auto pool = std::make_unique<small_pool>(64, 0, ref<upstream>(*from));
+    std::vector<void*> of_others(200);
+    in_a_thread([&] { pool->allocate_batch(of_others); });
+    {
+        at_work const goes_on([&](std::size_t number, std::size_t) {
+            in_a_thread([&] {
+                void* some[100];
+                pool->allocate_batch(some);
+                void* const own = from->allocate(layout(1000 * (number + 1)));
+                pool->deallocate_batch(some);
+                pool->trim();
+                from->deallocate(own, layout(1000 * (number + 1)));
+            });
+        });
+        for (std::size_t i = 0; i < forks; ++i)
+            ASSERT_EQ(in_a_child([&] {
+                          this->use_up(pool, of_others);
+                          from->trim();
+                          from.reset();
+                      }),
+                      "fine")
+                << "fork " << i;
+    }
+    EXPECT_EQ(pool->stats().blocks_live, of_others.size());
+}
+
+TYPED_TEST(forks_of, many_pools_at_work_leave_all_whole)
+{
+    using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
+    mapped_source pages;
+    // ThreadSanitizer knows of 64 locks that a thread holds at once, and no more.
+    std::vector<std::unique_ptr<small_pool>> pools(__tsan_init == nullptr ? 70 : 20);
+    for (auto& pool : pools)
+        pool = std::make_unique<small_pool>(64, 0, pages);
+    {
+        at_work const goes_on([&](std::size_t number, std::size_t round) {
+            small_pool& pool = *pools[(number * 31 + round) % pools.size()];
+            void* some[20];
+            pool.allocate_batch(some);
+            pool.deallocate_batch(some);
+        });
+        for (std::size_t i = 0; i < forks / 5; ++i)
+            ASSERT_EQ(in_a_child([&] {
+                          for (auto& pool : pools)
+                              this->use_up(pool, {});
+                      }),
+                      "fine")
+                << "fork " << i;
+    }
+}
+
+TYPED_TEST(forks_of, a_child_that_forks_leave_the_pool_whole)
+{
+    using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
+    mapped_source pages;
+    auto pool = std::make_unique<small_pool>(64, 0, pages);
+    std::vector<void*> of_others(200);
+    in_a_thread([&] { pool->allocate_batch(of_others); });
+    at_work const goes_on([&](std::size_t, std::size_t) { pool->deallocate(pool->allocate()); });
+    for (std::size_t i = 0; i < 5; ++i)
+        ASSERT_EQ(in_a_child([&] {
+                      void* some[100];
+                      pool->allocate_batch(some);
+                      require(in_a_child([&] { this->use_up(pool, of_others); }) == "fine",
+                              "a grandchild goes on");
+                      pool->deallocate_batch(some);
+                      this->use_up(pool, of_others);
+                  }),
+                  "fine");
+}
+
+// --- a thread that is cut short between the two lines of `enter`
+
+struct fork_in_steps {
+    gate all_frozen, cut_short;
+};
+std::atomic<fork_in_steps*> in_steps = nullptr;
+
+/// Registered before the library's handlers, and so called after they have frozen all
+/// fronts.
+[[gnu::constructor(101)]] void listen_early()
+{
+    ::pthread_atfork(
+        [] {
+            if (fork_in_steps* const f = in_steps) {
+                f->all_frozen.open();
+                f->cut_short.wait();
+            }
+        },
+        nullptr, nullptr);
+}
+
+TEST(forks_of_a_front, that_its_thread_was_about_to_leave_let_it_be_frozen_in_the_child)
+{
+    struct part : thread_front {
+        chunk taken;
+    };
+    default_heap heap;
+    auto const home = std::make_unique<fronts_of<part>>();
+    home->own(heap);
+    fork_in_steps steps;
+    gate begun, forked;
+    std::jthread const other([&] {
+        part* const mine = home->own(heap);
+        begun.open();
+        steps.all_frozen.wait();
+        EXPECT_FALSE(mine->enter());
+        steps.cut_short.open();
+        forked.wait();
+        mine->leave();
+    });
+    begun.wait();
+    in_steps = &steps;
+    EXPECT_EQ(in_a_child([&] {
+                  std::lock_guard const alone(home->lock);
+                  frozen const still(*home);
+              }),
+              "fine");
+    in_steps = nullptr;
+    forked.open();
+    home->part();
+    home->give_all(heap);
+}
+
+} // namespace

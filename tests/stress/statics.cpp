@@ -1,0 +1,106 @@
+// Pools that are there before the first line of the program, and until after its
+// last: used by other static objects, by objects of threads, and by threads that
+// nobody waits for.
+#include "../support/kinds.hpp"
+#include "../support/market.hpp"
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+constexpr pool_options of_nodes(mallard::sync threads, check checks)
+{
+    return {.block = 48, .grow = growth::fixed(1 << 16), .threads = threads, .checks = checks};
+}
+template <mallard::sync Threads, check Checks>
+using nodes = pool<default_heap, of_nodes(Threads, Checks)>;
+
+/// Frees, and allocates, in its own destruction; what it holds is from the pool.
+template <class Pool, Pool& From>
+struct user {
+    std::vector<void*> blocks;
+
+    ~user()
+    {
+        if (blocks.empty())
+            return;
+        std::size_t const before = From.stats().blocks_live;
+        for (void* const block : blocks)
+            From.deallocate(block);
+        From.deallocate(From.allocate());
+        require(From.stats().blocks_live == before - blocks.size(), "blocks are counted");
+    }
+};
+
+// In order of their construction; so they are destroyed from last to first.
+constinit nodes<sync::mutex, check::on> locked;
+nodes<sync::lock_free, check::on> stacked; // constinit when chunk_geometry::unit is constexpr
+constinit nodes<sync::thread_cached, check::off> cached;
+constinit nodes<sync::thread_cached, check::on> watched;
+constinit multipool<default_heap, multipool_options{.threads = sync::thread_cached}> mixed;
+
+user<decltype(cached), cached> user_of_cached;
+user<decltype(watched), watched> user_of_watched;
+user<decltype(locked), locked> user_of_locked;
+user<decltype(stacked), stacked> user_of_stacked;
+
+thread_local user<decltype(cached), cached> cached_in_thread;
+thread_local user<decltype(watched), watched> watched_in_thread;
+
+template <class Pool>
+void take(Pool& from, std::vector<void*>& into, std::size_t count)
+{
+    for (; count > 0; --count)
+        into.push_back(from.allocate());
+}
+
+TEST(static_pools, are_ready_at_once_and_to_the_end)
+{
+    take(locked, user_of_locked.blocks, 100);
+    take(stacked, user_of_stacked.blocks, 100);
+    take(cached, user_of_cached.blocks, 100);
+    take(watched, user_of_watched.blocks, 100);
+    take(cached, cached_in_thread.blocks, 100); // destroyed before those
+    take(watched, watched_in_thread.blocks, 100);
+    EXPECT_GE(cached.stats().blocks_live, 200U);
+    EXPECT_GE(watched.stats().blocks_live, 200U);
+}
+
+TEST(static_pools, serve_threads_that_nobody_waits_for)
+{
+    static market between;
+    static std::latch all_at_work(4);
+    for (std::size_t number = 0; number < 4; ++number)
+        std::thread([number] {
+            seeded choose(number);
+            for (std::size_t i = 0; i < 3000; ++i) {
+                layout const l(1 + choose(500));
+                stamped const fresh(mixed.allocate(l), l, number, i);
+                if (stamped const old = between.swap(choose(market::places), fresh))
+                    mixed.deallocate(old.verified(), old.asked());
+                cached.deallocate(cached.allocate());
+                watched.deallocate(watched.allocate());
+            }
+            take(cached, cached_in_thread.blocks, 10); // freed if this thread ever ends
+            all_at_work.count_down();
+            std::this_thread::sleep_for(std::chrono::hours(1));
+        }).detach();
+    all_at_work.wait();
+    EXPECT_GE(mixed.stats().blocks_live, 1U);
+}
+
+TEST(static_pools, are_left_by_threads_in_any_order)
+{
+    for (int i = 0; i < 100; ++i)
+        in_a_thread([i] {
+            if (i % 2 == 0)
+                cached_in_thread.blocks.clear(); // made before what the library has, or after
+            else
+                cached.deallocate(cached.allocate());
+            take(cached, cached_in_thread.blocks, 20);
+            take(watched, watched_in_thread.blocks, 20);
+        });
+}
+
+} // namespace
