@@ -5,16 +5,16 @@
 #include <memory>
 #include <thread>
 
+#include <cxxabi.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Of the Itanium C++ ABI. As long as a thread has a table, this code stays loaded:
-// `dlclose` leaves it to the end of the last such thread.
-extern "C" int __cxa_thread_atexit(void (*)(void*), void*, void*) noexcept;
-extern "C" void* __dso_handle;
+// Of the Itanium C++ ABI, as __cxa_thread_atexit is. As long as a thread has a table,
+// this code stays loaded: `dlclose` leaves it to the end of the last such thread.
+extern "C" void* __dso_handle; // NOLINT(bugprone-reserved-identifier)
 
 namespace mallard {
 namespace os {
@@ -77,7 +77,7 @@ struct registry {
             std::lock_guard const alone(lock);
             insert(tables, *fresh);
         }
-        if (__cxa_thread_atexit(at_thread_exit, fresh, &__dso_handle) != 0) {
+        if (abi::__cxa_thread_atexit(at_thread_exit, fresh, &__dso_handle) != 0) {
             at_thread_exit(fresh);
             return nullptr;
         }
