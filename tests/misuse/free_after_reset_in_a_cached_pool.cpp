@@ -1,0 +1,14 @@
+// dies: mallard: free of ADDRESS, which is not a block of this pool
+#include <mallard/pool.hpp>
+
+int main()
+{
+    using namespace mallard;
+    pool<default_heap,
+         pool_options{.block = 48, .threads = mallard::sync::thread_cached, .checks = check::on}>
+        blocks;
+    void* some[700];
+    blocks.allocate_batch(some);
+    blocks.reset();
+    blocks.deallocate(some[600]);
+}

@@ -1,0 +1,12 @@
+// dies: mallard: free of ADDRESS, which is not a block of this pool
+#include <mallard/pool.hpp>
+
+int main()
+{
+    using namespace mallard;
+    pool<default_heap,
+         pool_options{.block = 48, .threads = mallard::sync::thread_cached, .checks = check::on}>
+        blocks;
+    auto* const block = static_cast<char*>(blocks.allocate());
+    blocks.deallocate(block + 48 * 200);
+}
