@@ -3,7 +3,7 @@
 #pragma once
 
 #include <mallard/chunk_store.hpp>
-#include <mallard/magazine.hpp>
+#include <mallard/gated_magazine.hpp>
 
 #include <atomic>
 
@@ -85,7 +85,7 @@ class cached_blocks {
 public:
     constexpr cached_blocks() noexcept = default;
 
-    magazine free;
+    gated_magazine free;
 
     /// A block from all that is its own; null when there is nothing.
     void* take(const geometry& cut) noexcept
@@ -197,15 +197,10 @@ public:
     }
 
     /// The array is the caller's.
-    chunk forget_array() noexcept
-    {
-        chunk const array = free.memory();
-        free = magazine();
-        return array;
-    }
+    chunk forget_array() noexcept { return free.leave_array(); }
 
-    chunk_store<geometry> own;
     std::size_t chunks = 0; // with blocks to give or without
+    chunk_store<geometry> own;
 
 private:
     /// Loads what `f` writes and gives the last: half of the array, so that a few
@@ -251,7 +246,9 @@ private:
         while (!inbox_.compare_exchange_weak(head, c));
     }
 
-    std::atomic<pool_chunk*> inbox_{nullptr};
+    std::atomic<pool_chunk*> inbox_{nullptr}; // the only part that other threads write to
+    std::byte unused_[2 * cache_line_bytes - sizeof(gated_magazine) - sizeof(std::size_t) -
+                      sizeof(chunk_store<geometry>) - sizeof(std::atomic<pool_chunk*>)]{};
 };
 
 } // namespace mallard

@@ -46,9 +46,9 @@ public:
     template <bool Throws, class Source>
     [[gnu::always_inline]] void* allocate(Source& source, std::size_t i) noexcept(!Throws)
     {
-        if (auto* const f = static_cast<front*>(here()); f != nullptr && f->enter()) [[likely]] {
-            if (magazine& free = f->of[i].free; !free.empty()) [[likely]] {
-                void* const block = free.pop();
+        if (auto* const f = static_cast<front*>(here()); f != nullptr) [[likely]] {
+            f->announce();
+            if (void* const block = f->of[i].free.try_pop(); block != nullptr) [[likely]] {
                 f->leave();
                 return hand_out(i, block);
             }
@@ -60,11 +60,10 @@ public:
     [[gnu::always_inline]] void deallocate(Source& source, std::size_t i, void* block) noexcept
     {
         take_back(i, block);
-        if (auto* const f = static_cast<front*>(here()); f != nullptr && f->enter()) [[likely]] {
-            if (magazine& free = f->of[i].free; !free.full()) [[likely]] {
-                free.push(block);
+        if (auto* const f = static_cast<front*>(here()); f != nullptr) [[likely]] {
+            f->announce();
+            if (f->of[i].free.try_push(block)) [[likely]]
                 return f->leave();
-            }
         }
         overflow(source, i, block);
     }
@@ -226,14 +225,14 @@ private:
     }
 
     /// Whether a full array should grow: it has been emptied since it was last full.
-    bool is_too_small(std::size_t i, magazine& free) const noexcept
+    bool is_too_small(std::size_t i, gated_magazine& free) const noexcept
     {
         return free.full() && free.capacity() < entries_limit(i) &&
                (free.was_reloaded() || !free.has_memory());
     }
 
     template <class Source>
-    void enlarge_by_the_way(Source& source, std::size_t i, magazine& free) noexcept
+    void enlarge_by_the_way(Source& source, std::size_t i, gated_magazine& free) noexcept
     {
         std::unique_lock const alone(growing, std::try_to_lock);
         if (!alone) // some later free will
@@ -245,7 +244,7 @@ private:
 
     /// With both locks held; of this thread's own front.
     template <class Source>
-    void enlarge(Source& from, std::size_t i, magazine& free) noexcept
+    void enlarge(Source& from, std::size_t i, gated_magazine& free) noexcept
     {
         std::size_t const wanted = free.has_memory() ? free.capacity() * 2 : entries_first;
         std::size_t const entries = std::min(wanted, entries_limit(i));

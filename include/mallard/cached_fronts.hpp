@@ -12,11 +12,18 @@ namespace mallard {
 template <pool_options Options>
 using cached_supply = chunk_supply<Options.with(reuse::ordered), remote_room>;
 
-/// The blocks of `N` sizes that one thread has at hand.
+/// The blocks of `N` sizes that one thread has at hand: two lines a size, of which
+/// one has its magazine and nothing that another thread writes to.
 template <pool_options Options, std::size_t N>
 struct alignas(cache_line_bytes) cached_front : thread_front {
     std::array<cached_blocks<cached_supply<Options>>, N> of;
     chunk taken; // null: it is part of the pool
+
+    void set_open(bool open) noexcept
+    {
+        for (auto& blocks : of)
+            open ? blocks.free.open() : blocks.free.shut();
+    }
 };
 
 template <pool_options Options, std::size_t N>

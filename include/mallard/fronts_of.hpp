@@ -12,7 +12,10 @@ template <class Front>
 class fronts_of : public front_home {
 public:
     template <class... Args>
-    constexpr explicit fronts_of(Args&... args) noexcept : house_(args...)
+    constexpr explicit fronts_of(Args&... args) noexcept
+        : front_home(
+              [](thread_front& f, bool open) noexcept { static_cast<Front&>(f).set_open(open); }),
+          house_(args...)
     {
         add_idle(house_);
     }

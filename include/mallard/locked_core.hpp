@@ -10,7 +10,7 @@ namespace mallard {
 /// frees, or finds a free block, never waits for one that grows. Those who grow
 /// do it one by one, and look again before, so that one step serves them all.
 template <pool_options Options>
-class locked_core {
+class alignas(cache_line_bytes) locked_core {
 public:
     constexpr explicit locked_core(slot_shape shape,
                                    growth_argument<Options.grow> rule = {}) noexcept
@@ -41,9 +41,13 @@ public:
     template <class Source>
     void deallocate(Source& source, void* block) noexcept
     {
-        std::unique_lock one_at_a_time(lock_);
-        growth_by_the_way<Source> now_or_never(source, one_at_a_time, growing_);
-        core_.deallocate(now_or_never, block);
+        {
+            null no_growth;
+            std::lock_guard const one_at_a_time(lock_);
+            if (core_.has_room()) [[likely]]
+                return core_.deallocate(no_growth, block);
+        }
+        deallocate_batch(source, {&block, 1});
     }
 
     template <bool Throws, class Source>
@@ -59,7 +63,7 @@ public:
             source, [&](auto& grown) { return core_.template allocate_batch<Throws>(grown, out); });
     }
     template <class Source>
-    void deallocate_batch(Source& source, std::span<void* const> blocks) noexcept
+    [[gnu::noinline]] void deallocate_batch(Source& source, std::span<void* const> blocks) noexcept
     {
         std::unique_lock one_at_a_time(lock_);
         growth_by_the_way<Source> now_or_never(source, one_at_a_time, growing_);
@@ -138,7 +142,7 @@ private:
     };
 
     template <class Source, class F>
-    auto with_growth(Source& source, F f)
+    [[gnu::noinline]] auto with_growth(Source& source, F f)
     {
         std::lock_guard const alone(growing_);
         std::unique_lock one_at_a_time(lock_);
@@ -146,9 +150,10 @@ private:
         return f(others_go_on);
     }
 
-    std::mutex growing_; // for the source; taken before lock_
+    // The lock, and what most calls write, on one line.
     mutable std::mutex lock_;
     pool_core<Options> core_;
+    std::mutex growing_; // for the source; taken before lock_
 };
 
 } // namespace mallard

@@ -10,21 +10,23 @@
 namespace mallard {
 
 /// A stack of pointers beside the blocks, so that neither push nor pop reads or
-/// writes a free block. The name is Bonwick's ("Magazines and Vmem", 2001).
-class magazine {
+/// writes a free block. The name is Bonwick's ("Magazines and Vmem", 2001). `Top` is
+/// where it ends: a `void**`, or what can be assigned one.
+template <class Top>
+class basic_magazine {
 public:
-    constexpr magazine() noexcept = default;
-    constexpr magazine(magazine&& other) noexcept
-        : memory_(std::exchange(other.memory_, {})), top_(std::exchange(other.top_, nullptr)),
-          high_(std::exchange(other.high_, nullptr)),
+    constexpr basic_magazine() noexcept = default;
+    constexpr basic_magazine(basic_magazine&& other) noexcept
+        : top_(std::exchange(other.top_, nullptr)), high_(std::exchange(other.high_, nullptr)),
+          memory_(std::exchange(other.memory_, {})),
           reloaded_(std::exchange(other.reloaded_, false))
     {
     }
-    constexpr magazine& operator=(magazine&& other) noexcept
+    constexpr basic_magazine& operator=(basic_magazine&& other) noexcept
     {
-        memory_ = std::exchange(other.memory_, {});
-        top_ = std::exchange(other.top_, nullptr);
+        set_top(std::exchange(other.top_, nullptr));
         high_ = std::exchange(other.high_, nullptr);
+        memory_ = std::exchange(other.memory_, {});
         reloaded_ = std::exchange(other.reloaded_, false);
         return *this;
     }
@@ -34,10 +36,18 @@ public:
     bool full() const noexcept { return top_ == high_; }
 
     /// Not when empty.
-    void* pop() noexcept { return *--top_; }
+    void* pop() noexcept
+    {
+        set_top(top() - 1);
+        return *top_;
+    }
 
     /// Not when full.
-    void push(void* block) noexcept { *top_++ = block; }
+    void push(void* block) noexcept
+    {
+        *top_ = block;
+        set_top(top() + 1);
+    }
 
     /// The last of `blocks` comes on top; they may stand in the array itself.
     void load(std::span<void* const> blocks) noexcept
@@ -59,7 +69,7 @@ public:
     /// Forgets the oldest `count`.
     void drop_oldest(std::size_t count) noexcept
     {
-        top_ = std::move(array() + count, top_, array());
+        top_ = std::move(array() + count, top(), array());
     }
 
     /// Moves what it holds into a larger array of `entries`, at the front of
@@ -67,30 +77,36 @@ public:
     chunk move_to(chunk memory, std::size_t entries) noexcept
     {
         auto** const larger = static_cast<void**>(memory.data);
-        top_ = std::copy(array(), top_, larger);
+        top_ = std::copy(array(), top(), larger);
         high_ = larger + entries;
         return std::exchange(memory_, memory);
     }
     chunk memory() const noexcept { return memory_; }
 
     /// Oldest first.
-    std::span<void*> blocks() const noexcept { return {array(), top_}; }
+    std::span<void*> blocks() const noexcept { return {array(), top()}; }
     void** array() const noexcept { return static_cast<void**>(memory_.data); }
     std::size_t capacity() const noexcept { return static_cast<std::size_t>(high_ - array()); }
 
     template <class F>
     void for_each(F f) const
     {
-        std::for_each(array(), top_, f);
+        std::for_each(array(), top(), f);
     }
+
+protected:
+    void** top() const noexcept { return top_; }
+    constexpr void set_top(void** to) noexcept { top_ = to; }
 
 private:
     // array() <= top <= high. A magazine without memory is empty and full at once:
     // all three null.
-    chunk memory_;
-    void** top_ = nullptr;
+    Top top_{nullptr};
     void** high_ = nullptr;
+    chunk memory_;
     bool reloaded_ = false;
 };
+
+using magazine = basic_magazine<void**>;
 
 } // namespace mallard

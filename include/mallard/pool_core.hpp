@@ -62,6 +62,14 @@ public:
         front_.push(block);
     }
 
+    /// Whether a free is nothing but a push.
+    bool has_room() const noexcept
+    {
+        if constexpr (ordered)
+            return !front_.full();
+        return true;
+    }
+
     /// All or nothing.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)

@@ -46,33 +46,45 @@ public:
     /// False: someone else is at it. Then, too, `leave`.
     [[gnu::always_inline]] bool enter() noexcept
     {
-        busy_.store(true, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        return !frozen_.load(std::memory_order_acquire);
+        announce();
+        return frozen_.load(std::memory_order_acquire) == 0;
     }
-    [[gnu::always_inline]] void leave() noexcept { busy_.store(false, std::memory_order_release); }
+    /// To enter by a gate of the front's own, which `set_open` has shut when it is frozen.
+    [[gnu::always_inline]] void announce() noexcept
+    {
+        busy_.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    [[gnu::always_inline]] void leave() noexcept { busy_.store(0, std::memory_order_release); }
 
     thread_front* next_of_home() const noexcept { return next_of_home_; }
     bool is_idle() const noexcept { return thread_ == nullptr; }
+
+    /// For a front that is only entered by `enter`.
+    void set_open(bool) noexcept {}
 
 private:
     friend class front_home;
     friend struct os::registry;
 
-    std::atomic<bool> busy_{false};
-    std::atomic<bool> frozen_{false};
+    using flag = std::uint32_t;
+
     thread_front* next_of_home_ = nullptr;
     front_home* home_ = nullptr;
     // Both locks are held by who writes these, one of them by who reads.
     os::thread_table* thread_ = nullptr;
     thread_front* next_of_thread_ = nullptr;
+    // Last, so that what a call writes to a derived front begins on the same line:
+    // processors put together neighbouring stores of whole words (docs/decisions/0014).
+    alignas(cache_line_bytes) std::atomic<flag> busy_{0};
+    std::atomic<flag> frozen_{0};
 };
 
 namespace os {
 
 /// The fronts of one thread: in places, where those of up to 64 homes are found at
 /// once, and all in a list.
-struct thread_table : listed<thread_table> {
+struct alignas(cache_line_bytes) thread_table : listed<thread_table> {
     static constexpr std::size_t places = 64;
 
     constexpr thread_table() noexcept = default;
@@ -98,7 +110,9 @@ extern thread_table no_fronts;
 /// called: so when a fork has all of them, no thread is inside the source either.
 class front_home : os::listed<front_home> { // of those with a front in use
 public:
-    constexpr front_home() noexcept = default;
+    using gate = void (*)(thread_front&, bool open) noexcept;
+
+    constexpr explicit front_home(gate set_open) noexcept : set_open_(set_open) {}
     front_home(const front_home&) = delete;
     front_home& operator=(const front_home&) = delete;
 
@@ -164,6 +178,7 @@ protected:
 private:
     friend struct os::registry;
 
+    gate set_open_; // of the fronts that it has
     std::array<std::mutex*, 2> held_at_fork_{};
     std::atomic<bool> enlisted_ = false;
     thread_front* fronts_ = nullptr;       // all; under `lock`

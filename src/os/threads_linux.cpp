@@ -49,9 +49,64 @@ constinit thread_local bool is_late = false;
 constinit thread_table no_fronts;
 constinit thread_local thread_table* this_thread_table = &no_fronts;
 
+/// Tables of threads, taken from the system some at a time and kept for the next
+/// threads: to unmap one interrupts every processor that runs a thread of the program.
+/// Not from any malloc, which may itself stand on a pool. Under the registry's lock.
+class table_store {
+public:
+    /// Null when there is no memory.
+    thread_table* take() noexcept
+    {
+        thread_table* const spare = spare_;
+        if (spare != nullptr)
+            spare_ = spare->next_listed;
+        void* const room = spare != nullptr ? spare : cut();
+        return room == nullptr ? nullptr : ::new (room) thread_table;
+    }
+
+    void give(thread_table& t) noexcept { t.next_listed = std::exchange(spare_, &t); }
+
+    /// While no thread has one.
+    void unmap() noexcept
+    {
+        for (std::byte* map = std::exchange(newest_, nullptr); map != nullptr;)
+            ::munmap(std::exchange(map, older(map)), map_bytes);
+        spare_ = nullptr;
+        uncut_ = 0;
+    }
+
+private:
+    static constexpr std::size_t map_bytes = 16384; // the first line has the map before it
+
+    static std::byte*& older(std::byte* map) noexcept
+    {
+        return *reinterpret_cast<std::byte**>(map);
+    }
+
+    void* cut() noexcept
+    {
+        if (uncut_ < sizeof(thread_table)) {
+            void* const fresh = ::mmap(nullptr, map_bytes, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (fresh == MAP_FAILED)
+                return nullptr;
+            older(static_cast<std::byte*>(fresh)) = newest_;
+            newest_ = static_cast<std::byte*>(fresh);
+            uncut_ = map_bytes - cache_line_bytes;
+        }
+        uncut_ -= sizeof(thread_table);
+        return newest_ + cache_line_bytes + uncut_;
+    }
+
+    thread_table* spare_ = nullptr;
+    std::byte* newest_ = nullptr;
+    std::size_t uncut_ = 0; // bytes of the newest, from its first line on
+};
+
 /// All tables and all homes, behind one lock: that of births, deaths and forks.
 struct registry {
     std::mutex lock;
+    table_store store;
     thread_table* tables = nullptr;
     front_home* homes = nullptr;
     std::uint32_t next_place = 0;
@@ -59,24 +114,22 @@ struct registry {
     /// Once; whether threads can have fronts.
     static bool listens() noexcept;
 
-    /// This thread's table, made if need be; null when there is no memory. Not from
-    /// any malloc, which may itself stand on a pool.
+    /// This thread's table, made if need be; null when there is no memory.
     thread_table* table() noexcept
     {
         if (this_thread_table != &no_fronts)
             return this_thread_table;
         if (is_late || !listens())
             return nullptr;
-        void* const memory = ::mmap(nullptr, sizeof(thread_table), PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED)
-            return nullptr;
-        auto* const fresh = ::new (memory) thread_table;
-        this_thread_table = fresh; // by now, as what follows may allocate
+        thread_table* fresh = nullptr;
         {
             std::lock_guard const alone(lock);
+            fresh = store.take();
+            if (fresh == nullptr)
+                return nullptr;
             insert(tables, *fresh);
         }
+        this_thread_table = fresh; // by now, as what follows may allocate
         if (abi::__cxa_thread_atexit(at_thread_exit, fresh, &__dso_handle) != 0) {
             at_thread_exit(fresh);
             return nullptr;
@@ -131,6 +184,14 @@ struct registry {
         home.enlisted_.store(false, std::memory_order_relaxed);
     }
 
+    /// What is left when this code is unloaded, or the program at its end.
+    void end() noexcept
+    {
+        std::lock_guard const alone(lock);
+        if (tables == nullptr)
+            store.unmap();
+    }
+
 private:
     static void strike(const front_home& home, thread_front& f) noexcept
     {
@@ -145,16 +206,16 @@ private:
     }
 
     /// Its fronts become idle, with all that they hold.
-    static void retire(thread_table& t) noexcept
+    void retire(thread_table& t) noexcept
     {
         for (thread_front* f = t.fronts; f != nullptr;) {
             std::lock_guard const nobody_looks(f->home_->lock);
             f->thread_ = nullptr;
-            f->busy_.store(false, std::memory_order_relaxed); // by one that a fork cut short
+            f->busy_.store(0, std::memory_order_relaxed); // by one that a fork cut short
             f = f->next_of_thread_;
         }
         erase(t);
-        ::munmap(&t, sizeof(thread_table));
+        store.give(t);
     }
 
     template <class Node>
@@ -203,6 +264,11 @@ namespace {
 // Early, so that the fork handlers of others, which may use a pool, are called
 // while ours do not hold all of them.
 [[maybe_unused]] bool const listens_from_the_start = registry::listens();
+
+[[gnu::destructor]] void end_of_this_code()
+{
+    all.end();
+}
 } // namespace
 
 void registry::at_thread_exit(void* table) noexcept
@@ -210,7 +276,7 @@ void registry::at_thread_exit(void* table) noexcept
     is_late = true;
     this_thread_table = &no_fronts;
     std::lock_guard const alone(all.lock);
-    retire(*static_cast<thread_table*>(table));
+    all.retire(*static_cast<thread_table*>(table));
 }
 
 void registry::before_fork() noexcept
@@ -285,7 +351,7 @@ void registry::in_child() noexcept
     for (thread_table* t = all.tables; t != nullptr;) {
         thread_table* const next = t->next_listed;
         if (t != this_thread_table)
-            retire(*t);
+            all.retire(*t);
         t = next;
     }
 }
@@ -343,20 +409,23 @@ void front_home::freeze() const noexcept
 {
     bool in_use = false;
     for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_) {
-        f->frozen_.store(true, std::memory_order_relaxed);
+        f->frozen_.store(1, std::memory_order_relaxed);
+        set_open_(*f, false);
         in_use = in_use || !f->is_idle();
     }
     if (in_use)
         os::barrier_in_all_threads();
     for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_)
-        while (f->busy_.load(std::memory_order_acquire))
+        while (f->busy_.load(std::memory_order_acquire) != 0)
             std::this_thread::yield();
 }
 
 void front_home::thaw() const noexcept
 {
-    for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_)
-        f->frozen_.store(false, std::memory_order_release);
+    for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_) {
+        set_open_(*f, true);
+        f->frozen_.store(0, std::memory_order_release);
+    }
 }
 
 void front_home::remove_idle(thread_front& f) noexcept

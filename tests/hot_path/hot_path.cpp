@@ -7,6 +7,9 @@ using lifo = mallard::pool<mallard::default_heap,
                            mallard::pool_options{.block = 64, .order = mallard::reuse::lifo}>;
 using ordered = mallard::pool<mallard::default_heap,
                               mallard::pool_options{.block = 64, .order = mallard::reuse::ordered}>;
+using cached =
+    mallard::pool<mallard::default_heap,
+                  mallard::pool_options{.block = 64, .threads = mallard::sync::thread_cached}>;
 
 extern "C" {
 
@@ -36,6 +39,18 @@ void* pool_ordered_allocate(ordered& pool)
 
 // hot: 7 instructions, 1 test
 void pool_ordered_deallocate(ordered& pool, void* block)
+{
+    pool.deallocate(block);
+}
+
+// hot: 17 instructions, 2 tests
+void* pool_cached_allocate(cached& pool)
+{
+    return pool.allocate();
+}
+
+// hot: 17 instructions, 2 tests
+void pool_cached_deallocate(cached& pool, void* block)
 {
     pool.deallocate(block);
 }

@@ -18,7 +18,7 @@ using cached_kinds = ::testing::Types<kind<reuse::ordered, check::off, sync::thr
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 constexpr std::size_t workers = 3;
-constexpr std::size_t forks = 50;
+std::size_t const forks = __tsan_init == nullptr ? 50 : 15; // slow with a shadow to copy
 
 /// Work goes on in other threads, from before a test's first fork to after its last.
 template <class Work>

@@ -35,7 +35,7 @@ struct user {
 
 // In order of their construction; so they are destroyed from last to first.
 constinit nodes<sync::mutex, check::on> locked;
-nodes<sync::lock_free, check::on> stacked; // constinit when chunk_geometry::unit is constexpr
+constinit nodes<sync::lock_free, check::on> stacked;
 constinit nodes<sync::thread_cached, check::off> cached;
 constinit nodes<sync::thread_cached, check::on> watched;
 constinit multipool<default_heap, multipool_options{.threads = sync::thread_cached}> mixed;

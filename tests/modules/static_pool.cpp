@@ -1,0 +1,26 @@
+// Loaded by stress/modules.cpp: a pool with a library of its own.
+#include <mallard/pool.hpp>
+
+namespace {
+
+constinit mallard::pool<mallard::default_heap,
+                        mallard::pool_options{.block = 64, .threads = mallard::sync::thread_cached}>
+    blocks;
+
+} // namespace
+
+extern "C" {
+
+[[gnu::visibility("default")]] void* module_allocate()
+{
+    return blocks.try_allocate();
+}
+[[gnu::visibility("default")]] void module_deallocate(void* block)
+{
+    blocks.deallocate(block);
+}
+[[gnu::visibility("default")]] std::size_t module_blocks_live()
+{
+    return blocks.stats().blocks_live;
+}
+}
