@@ -49,8 +49,9 @@ public:
         if (auto* const f = static_cast<front*>(here()); f != nullptr) [[likely]] {
             f->announce();
             if (void* const block = f->of[i].free.try_pop(); block != nullptr) [[likely]] {
+                hand_out(i, block);
                 f->leave();
-                return hand_out(i, block);
+                return block;
             }
         }
         return refill<Throws>(source, i);
@@ -115,9 +116,11 @@ private:
             bool const entered = f->enter();
             if (entered)
                 block = f->of[i].take(supplies_[i].cut());
+            if (block != nullptr)
+                hand_out(i, block);
             f->leave();
             if (block != nullptr)
-                return hand_out(i, block);
+                return block;
             if (entered)
                 return grow<Throws>(source, i, f);
             this->wait_for_thaw();
@@ -172,7 +175,9 @@ private:
         if constexpr (Throws) // in the source's own words
             if (block == nullptr)
                 block = take_new(i, supplies_[i].template make<true>(from), f, to);
-        return block == nullptr ? nullptr : hand_out(i, block);
+        if (block != nullptr)
+            hand_out(i, block);
+        return block;
     }
 
     void* take_from_idle(std::size_t i, blocks& to) noexcept
@@ -256,14 +261,15 @@ private:
     }
 
     // --- check::on
-    [[gnu::always_inline]] void* hand_out(std::size_t i, void* block) noexcept
+
+    /// Inside the front or under the lock: it looks for the block's chunk.
+    [[gnu::always_inline]] void hand_out(std::size_t i, void* block) noexcept
     {
         unpoison<watched>(block, shape(i).bytes);
         if constexpr (watched) {
             auto const p = supplies_[i].place_of(block);
             p.c->exchange_live(p.slot, true);
         }
-        return block;
     }
 
     [[gnu::always_inline]] void take_back(std::size_t i, void* block) noexcept

@@ -259,7 +259,7 @@ TEST(forks_of_a_front, that_its_thread_was_about_to_leave_let_it_be_frozen_in_th
     home->own(heap);
     fork_in_steps steps;
     gate begun, forked;
-    std::jthread const other([&] {
+    std::thread other([&] {
         part* const mine = home->own(heap);
         begun.open();
         steps.all_frozen.wait();
@@ -277,6 +277,7 @@ TEST(forks_of_a_front, that_its_thread_was_about_to_leave_let_it_be_frozen_in_th
               "fine");
     in_steps = nullptr;
     forked.open();
+    other.join();
     home->part();
     home->give_all(heap);
 }
