@@ -99,12 +99,16 @@ inline const char* word_for(sync how)
 }
 
 /// Mallard's pool in each of its modes.
-template <sync Threads>
+template <sync Threads, reuse Order = pool_options{}.order>
 struct pool_of_mode {
     template <std::size_t Bytes>
     class of {
     public:
-        static std::string name() { return std::string("mallard/") + word_for(Threads); }
+        static std::string name()
+        {
+            bool const usual = Order == pool_options{}.order;
+            return std::string("mallard/") + word_for(Threads) + (usual ? "" : "/lifo");
+        }
 
         static const char* refusal(demand d)
         {
@@ -118,7 +122,7 @@ struct pool_of_mode {
         void deallocate(void* block) { pool_.deallocate(block); }
 
     private:
-        pool<default_heap, pool_options{.block = Bytes, .threads = Threads}> pool_;
+        pool<default_heap, pool_options{.block = Bytes, .threads = Threads, .order = Order}> pool_;
     };
 };
 

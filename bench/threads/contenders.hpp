@@ -21,6 +21,7 @@ using shared_contenders = contender_list<
     std_sync_pool_blocks<block_bytes>, locked<std_pool_blocks<block_bytes>>,
     locked<boost_pool<block_bytes>>, boost_lockfree_pool<block_bytes>,
     foonathan_locked_pool<block_bytes>, pool_of_mode<sync::mutex>::of<block_bytes>,
+    pool_of_mode<sync::mutex, reuse::lifo>::of<block_bytes>,
     pool_of_mode<sync::lock_free>::of<block_bytes>, cached_contender>;
 
 using all_contenders = shared_contenders::with<none_contender>;
