@@ -62,10 +62,13 @@ public:
     }
     ~multipool() { release(); }
 
-    [[nodiscard]] void* allocate(layout l) { return allocate_as<true>(l); }
-    [[nodiscard]] void* try_allocate(layout l) noexcept { return allocate_as<false>(l); }
+    [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_as<true>(l); }
+    [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
+    {
+        return allocate_as<false>(l);
+    }
 
-    void deallocate(void* block, layout l) noexcept
+    [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
         if (is_large(l)) [[unlikely]]
             return large_.template deallocate<watched>(source_.shared(), block, l.bytes);

@@ -1,6 +1,7 @@
 // The hot paths whose length is a promise. `tools/check-hot-path` compiles this
 // file and counts the shortest way from each entry to its `ret`.
 #include <mallard/arena.hpp>
+#include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
 
 using lifo = mallard::pool<mallard::default_heap,
@@ -53,6 +54,18 @@ void* pool_cached_allocate(cached& pool)
 void pool_cached_deallocate(cached& pool, void* block)
 {
     pool.deallocate(block);
+}
+
+// hot: 5 instructions, 1 test
+void* multipool_allocate_constant(mallard::multipool<>& pools)
+{
+    return pools.allocate({48, 8});
+}
+
+// hot: 3 instructions, 0 tests
+void multipool_deallocate_constant(mallard::multipool<>& pools, void* block)
+{
+    pools.deallocate(block, {48, 8});
 }
 
 // hot: 7 instructions, 1 test
