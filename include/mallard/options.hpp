@@ -23,8 +23,8 @@ enum class sync {
     /// Any thread, from a front of its own without a lock; blocks freed elsewhere
     /// return to their chunk. A thread holds at most `cached_bytes` worth of free
     /// blocks, or 1,024, and their array; what is left of its chunks goes to other
-    /// threads before memory is refused. `order` has no effect. Fronts and arrays
-    /// come on top of the growth's limit. After a fork the child goes on with the
+    /// threads before memory is refused. `order` has no effect; blocks are multiples
+    /// of 8 bytes. Fronts and arrays come on top of the growth's limit. After a fork the child goes on with the
     /// pool. Needs the library.
     thread_cached
 };
@@ -63,10 +63,13 @@ struct pool_options {
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in an array
     check checks = check::off;
 
-    /// Links need room: in the blocks of a list, beside those of a stack.
+    /// The smallest block, and the smallest step from one to the next. A list has its
+    /// links in the blocks; and where threads free neighbours without a lock these share
+    /// no word: AddressSanitizer has one byte for eight, and changes it as a whole.
     constexpr std::size_t block_min() const noexcept
     {
-        return threads == sync::lock_free || order == reuse::lifo ? sizeof(void*) : 1;
+        bool const by_itself = threads == sync::lock_free || threads == sync::thread_cached;
+        return by_itself || order == reuse::lifo ? sizeof(void*) : 1;
     }
 
     constexpr pool_options with(reuse another) const noexcept

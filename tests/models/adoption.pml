@@ -9,6 +9,9 @@
    The stores of `busy` have no fence: each waits in a store buffer of one entry,
    which drains at any time.
 
+   `frozen` stands for the flag and for the bounds of the front's magazines, which are
+   shut with it and looked at instead (gated_magazine).
+
    Left out: weaker memory than TSO; what a front has, but a count of blocks.
 
    Holds: one at a time touches a front; a front has one owner at most; its blocks
