@@ -24,8 +24,8 @@ enum class sync {
     /// return to their chunk. A thread holds at most `cached_bytes` worth of free
     /// blocks, or 1,024, and their array; what is left of its chunks goes to other
     /// threads before memory is refused. `order` has no effect; blocks are multiples
-    /// of 8 bytes. Fronts and arrays come on top of the growth's limit. After a fork the child goes on with the
-    /// pool. Needs the library.
+    /// of 8 bytes. Fronts and arrays come on top of the growth's limit. After a fork the child goes
+    /// on with the pool. Needs the library.
     thread_cached
 };
 
