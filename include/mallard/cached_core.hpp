@@ -33,7 +33,6 @@ class cached_core : public cached_fronts<Options, N> {
     using base::watched;
     using typename base::blocks;
     using typename base::front;
-    using typename base::geometry;
 
     static constexpr std::size_t entries_min = 4; // as bytes, no less than later_source needs
     static constexpr std::size_t entries_first = 64;
@@ -42,6 +41,7 @@ class cached_core : public cached_fronts<Options, N> {
 public:
     using base::base;
     using base::shape;
+    using typename base::geometry;
 
     template <bool Throws, class Source>
     [[gnu::always_inline]] void* allocate(Source& source, std::size_t i) noexcept(!Throws)

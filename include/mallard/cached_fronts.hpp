@@ -31,7 +31,6 @@ class cached_fronts : public fronts_of<cached_front<Options, N>> {
 protected:
     using front = cached_front<Options, N>;
     using supply = cached_supply<Options>;
-    using geometry = typename supply::geometry;
     using blocks = cached_blocks<supply>;
     using remote = remote_frees<supply>;
     using fronts_of<front>::first;
@@ -39,9 +38,11 @@ protected:
     using fronts_of<front>::house;
     using fronts_of<front>::lock;
     using fronts_of<front>::next;
-    static constexpr bool watched = geometry::watched;
+    static constexpr bool watched = supply::geometry::watched;
 
 public:
+    using geometry = typename supply::geometry;
+
     template <class Rule>
     constexpr cached_fronts(const std::array<slot_shape, N>& shapes, Rule rule) noexcept
         : cached_fronts(shapes, rule, std::make_index_sequence<N>())
@@ -51,6 +52,12 @@ public:
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         return geometry::bytes_for(shape, count);
+    }
+
+    constexpr void lead_to(void* owner) noexcept
+    {
+        for (supply& s : supplies_)
+            s.lead_to(owner);
     }
 
     constexpr slot_shape shape(std::size_t i) const noexcept { return supplies_[i].cut().shape(); }

@@ -14,9 +14,9 @@ class chunk_geometry {
 public:
     static constexpr bool watched = Options.checks == check::on;
     // A pool that never grows has one chunk, whatever its address. A list finds
-    // chunks on slow paths only, through the tree.
+    // chunks on slow paths only, through the tree; but its owner is found by mask.
     static constexpr bool single = Options.grow.is_single();
-    static constexpr bool gridded = Options.order == reuse::ordered && !single;
+    static constexpr bool gridded = (Options.order == reuse::ordered || Options.owned) && !single;
     static constexpr std::size_t own_maps = watched ? 2 : 1;
     static constexpr header_shape header{own_maps + Tail.maps, Tail.bytes, Tail.bytes_a_slot};
 

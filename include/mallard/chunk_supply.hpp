@@ -9,6 +9,13 @@ namespace mallard {
 /// Takes chunks from the source that each call names.
 template <pool_options Options, header_shape Tail = header_shape{0}>
 class chunk_supply {
+    struct some_owner {
+        void* is = nullptr;
+    };
+    struct no_owner {
+        static constexpr void* is = nullptr;
+    };
+
     // What is left of the last take, in whole chunks that have no header yet.
     struct run {
         std::byte* next = nullptr;
@@ -33,7 +40,16 @@ public:
     constexpr growth_state<Options.grow>& growth() noexcept { return growth_; }
     constexpr const growth_state<Options.grow>& growth() const noexcept { return growth_; }
 
-    bool is_empty() const noexcept { return chunks_.root() == nullptr; }
+    /// Every chunk says so, those to come included.
+    constexpr void lead_to(void* owner) noexcept
+        requires(Options.owned)
+    {
+        owner_.is = owner;
+        if (!is_empty())
+            chunks_.for_each([owner](pool_chunk& c) { c.owner = owner; });
+    }
+
+    constexpr bool is_empty() const noexcept { return chunks_.root() == nullptr; }
     pool_chunk* find(const void* p) const noexcept { return chunks_.find(p); }
 
     /// Of a block of this pool, which need not be looked for.
@@ -78,6 +94,7 @@ public:
         pool_chunk* const c = geometry_.make_chunk(run_.next, run_.bytes());
         run_.next += geometry_.bytes_of_chunk(run_.bytes());
         c->taken = taken;
+        c->owner = owner_.is;
         chunks_.insert(c);
         return c;
     }
@@ -151,6 +168,7 @@ private:
     run run_;
     growth_state<Options.grow> growth_;
     geometry geometry_;
+    [[no_unique_address]] std::conditional_t<Options.owned, some_owner, no_owner> owner_;
 };
 
 } // namespace mallard

@@ -27,7 +27,7 @@ public:
         return *this;
     }
 
-    Node* root() const noexcept { return root_; }
+    constexpr Node* root() const noexcept { return root_; }
 
     /// The node with begin() <= p < end(), or null.
     Node* find(const void* pointer) const noexcept

@@ -15,6 +15,8 @@ namespace mallard {
 template <class Core, std::size_t N>
 class core_array {
 public:
+    using geometry = typename Core::geometry;
+
     template <class Rule>
     constexpr core_array(const std::array<slot_shape, N>& shapes, Rule rule) noexcept
         : core_array(shapes, rule, std::make_index_sequence<N>())
@@ -31,6 +33,12 @@ public:
     template <class Mutex>
     static constexpr void hold_at_fork(std::mutex*, Mutex*) noexcept
     {
+    }
+
+    constexpr void lead_to(void* owner) noexcept
+    {
+        for (auto& core : cores_)
+            core.lead_to(owner);
     }
 
     constexpr slot_shape shape(std::size_t i) const noexcept { return cores_[i].shape(); }

@@ -127,6 +127,24 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
         .stop();
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_handle_overflow() noexcept
+{
+    (fatal_message() << "mallard: more than 2^30 handles of one object\n"
+                     << "  a program that copies handles and drops none has no other end; "
+                     << "the object still lives\n"
+                     << "  help: find who keeps them with "
+                     << "`break mallard::fatal_handle_overflow` in gdb\n")
+        .stop();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_shared_destroy(const void* object) noexcept
+{
+    (fatal_message() << "mallard: destroy of " << object << ", which other handles lead to\n"
+                     << "  an object has one owner, or only rc and arc; this call changed nothing\n"
+                     << "  help: let the last rc or arc destroy it; `leak` from a box only\n")
+        .stop();
+}
+
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_no_barrier() noexcept
 {
     (fatal_message() << "mallard: the system refuses membarrier, which it had granted before\n"

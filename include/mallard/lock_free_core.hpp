@@ -26,7 +26,11 @@ template <pool_options Options>
 class lock_free_core {
     static constexpr pool_options options_of_chunks = Options.with(reuse::ordered);
     using supply = chunk_supply<options_of_chunks, numbered_header>;
+
+public:
     using geometry = typename supply::geometry;
+
+private:
     using place = typename geometry::place;
     using number = slot_number;
     static constexpr bool watched = geometry::watched;
@@ -37,6 +41,8 @@ public:
         : supply_(shape, rule), numbers_(supply_.cut())
     {
     }
+
+    constexpr void lead_to(void* owner) noexcept { supply_.lead_to(owner); }
 
     constexpr slot_shape shape() const noexcept { return supply_.cut().shape(); }
 

@@ -12,11 +12,15 @@ namespace mallard {
 template <pool_options Options>
 class alignas(cache_line_bytes) locked_core {
 public:
+    using geometry = typename pool_core<Options>::geometry;
+
     constexpr explicit locked_core(slot_shape shape,
                                    growth_argument<Options.grow> rule = {}) noexcept
         : core_(shape, rule)
     {
     }
+
+    constexpr void lead_to(void* owner) noexcept { core_.lead_to(owner); }
 
     constexpr slot_shape shape() const noexcept { return core_.shape(); }
 

@@ -62,6 +62,8 @@ struct pool_options {
     reuse order = reuse::ordered;
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in an array
     check checks = check::off;
+    bool owned = false; ///< any block leads to whoever owns the pool, as `object_pool` needs:
+                        ///< chunks are aligned as for `ordered`
 
     /// The smallest block, and the smallest step from one to the next. A list has its
     /// links in the blocks; and where threads free neighbours without a lock these share

@@ -19,7 +19,7 @@ namespace mallard {
 /// touched. Recycled blocks come first, then carved ones, then growth. A block
 /// is `block_bytes()` long, the bytes asked for rounded up to a multiple of the
 /// alignment, and has no header. Memory beside the blocks: 1/8 byte a block,
-/// 96 a chunk, and for `reuse::ordered` 8 for each recently freed block.
+/// 104 a chunk, and for `reuse::ordered` 8 for each recently freed block.
 ///
 /// `reuse::ordered` (the default) and `reuse::lifo` differ when frees scatter:
 /// see `reuse`. Chunks stay until `trim`, `release` or the end of the pool.
@@ -188,6 +188,28 @@ public:
         requires(Options.block != 0)
     {
         return pool_cores<Options, 1>::bytes_for(fixed_shape, count);
+    }
+
+    /// With `Options.owned`, whether blocks lead to an owner: not so where the growth
+    /// has one step, whose chunk may stand anywhere.
+    static constexpr bool knows_owner = Options.owned && pool_cores<Options, 1>::geometry::gridded;
+
+    /// What `owner_of` says of all blocks from now on; O(chunks). While no other
+    /// thread is inside a call.
+    constexpr void lead_to(void* owner) noexcept
+        requires knows_owner
+    {
+        cores_.lead_to(owner);
+    }
+
+    /// The owner of a single block of any pool of this type: a mask and a load.
+    static void* owner_of(void* block) noexcept
+        requires(knows_owner && Options.block != 0)
+    {
+        static_assert(!Options.grow.is_at_run_time(), "chunks are as large as the limit in the "
+                                                      "type of the pool says");
+        constexpr typename pool_cores<Options, 1>::geometry cut(fixed_shape, Options.grow.limit);
+        return cut.place_of(block).c->owner;
     }
 
     Source& upstream() noexcept { return source_.bare(); }

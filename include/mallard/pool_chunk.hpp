@@ -46,6 +46,7 @@ struct pool_chunk {
     pool_chunk* right;
     pool_chunk* next_fresh; // list of the chunks with carved < count
     chunk taken;            // what to give back; null in all but the first chunk of a take
+    void* owner;            // where `pool_options::owned`: the object_pool
 
     std::byte* begin() const noexcept { return slots; }
     std::byte* end() const noexcept { return slots_end; }

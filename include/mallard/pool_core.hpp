@@ -27,11 +27,15 @@ class pool_core {
     static constexpr std::size_t entries_max = 1024;
 
 public:
+    using geometry = typename supply::geometry;
+
     constexpr explicit pool_core(slot_shape shape, growth_argument<Options.grow> rule = {}) noexcept
         : supply_(shape, rule)
     {
     }
     constexpr pool_core(pool_core&& other) noexcept = default;
+
+    constexpr void lead_to(void* owner) noexcept { supply_.lead_to(owner); }
 
     constexpr slot_shape shape() const noexcept { return supply_.cut().shape(); }
 
@@ -39,7 +43,7 @@ public:
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         std::size_t const array = ordered ? entries_first * sizeof(void*) : 0;
-        return saturating_add(array, supply::geometry::bytes_for(shape, count));
+        return saturating_add(array, geometry::bytes_for(shape, count));
     }
 
     template <bool Throws, class Source>
@@ -118,8 +122,7 @@ public:
     {
         front_.clear();
         store_.forget(supply_);
-        supply_.for_each(
-            [](pool_chunk& c) { c.template uncarve<watched>(supply::geometry::header); });
+        supply_.for_each([](pool_chunk& c) { c.template uncarve<watched>(geometry::header); });
         list_all();
     }
 
@@ -342,7 +345,7 @@ private:
     // Between any two calls, with |x| for the blocks in x, summed over chunks:
     //   live + |front| + |free in the store| + |window| + |not carved|  ==  capacity
     front front_;
-    chunk_store<typename supply::geometry> store_;
+    chunk_store<geometry> store_;
     supply supply_;
 };
 

@@ -1,0 +1,138 @@
+// A slot of an object_pool: the object, and behind it what its handles need.
+#pragma once
+
+#include <mallard/annotate.hpp>
+#include <mallard/fatal.hpp>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace mallard {
+
+/// Who shares the objects of a pool, and so what stands behind each.
+enum class counts {
+    none,  ///< nobody: `box`. Nothing
+    local, ///< handles of one thread at a time: `rc` and `weak`. 8 bytes
+    shared ///< handles of any thread: `arc` and `weak`. 8 bytes, changed atomically
+};
+
+/// How many handles there are of one object, in a word {weak, strong}. The strong
+/// ones together hold one weak: the object dies with the last strong handle, its
+/// slot becomes free with the last weak one.
+///
+///     strong > 0   ==   the object lives
+///     weak > 0     ==   the slot is in use
+///
+/// A strong handle may be copied as long as one exists, so a count of 0 is final;
+/// `lock`, which has none, must never make 1 of it.
+/// tests/models/arc.pml has the proof.
+template <counts Kind>
+class handle_counts {
+    using word = std::uint64_t;
+    static constexpr word one_strong = 1;
+    static constexpr word one_weak = word{1} << 32;
+    static constexpr word strong_max = word{1} << 30; // as many again before it would matter
+    static constexpr word of_the_end = word{1} << 31;
+
+public:
+    static std::uint32_t strong_in(word w) noexcept { return static_cast<std::uint32_t>(w); }
+
+    std::uint32_t strong() const noexcept { return strong_in(load()); }
+    bool is_alive() const noexcept { return strong() != 0; }
+    /// One handle, and nobody who might make another: it may go without counting.
+    bool is_sole() const noexcept { return load() == one_strong + one_weak; }
+
+    void add_strong() noexcept { stop_at_overflow(strong_in(add(one_strong))); }
+    void add_weak() noexcept { stop_at_overflow(add(one_weak) >> 32); }
+
+    /// Another strong handle, if there is one.
+    bool lock() noexcept
+    {
+        if constexpr (Kind == counts::shared) {
+            std::atomic_ref const now(word_);
+            word seen = now.load(std::memory_order_relaxed);
+            while (strong_in(seen) != 0)
+                if (now.compare_exchange_weak(seen, seen + one_strong, std::memory_order_acquire,
+                                              std::memory_order_relaxed))
+                    return stop_at_overflow(strong_in(seen)), true;
+            return false;
+        } else {
+            word_ += is_alive() ? one_strong : 0;
+            return is_alive();
+        }
+    }
+
+    /// True: that was the last strong handle; the object is the caller's to destroy,
+    /// and then a weak handle to drop.
+    bool drop_strong() noexcept { return strong_in(subtract(one_strong)) == 1; }
+    /// True: that was the last handle of all; the slot is the caller's to free.
+    bool drop_weak() noexcept { return subtract(one_weak) >> 32 == 1; }
+
+    // --- the end of all objects at once, by one thread. While it lasts, handles that
+    // objects hold of each other come and go, and none of them is the last.
+    void begin_end() noexcept { word_ += one_weak + (is_alive() ? of_the_end : 0); }
+    /// Of an object that lived when the end began.
+    bool is_at_end() const noexcept { return strong() >= of_the_end; }
+    /// True: no weak handle is left, and the slot is the caller's to free.
+    bool finish_end() noexcept
+    {
+        word_ = (word_ >> 32 << 32) - (is_at_end() ? 2 : 1) * one_weak;
+        return word_ == 0;
+    }
+
+private:
+    word load() const noexcept
+    {
+        if constexpr (Kind == counts::shared)
+            return std::atomic_ref(const_cast<word&>(word_)).load(std::memory_order_acquire);
+        else
+            return word_;
+    }
+    word add(word some) noexcept
+    {
+        if constexpr (Kind == counts::shared)
+            return std::atomic_ref(word_).fetch_add(some, std::memory_order_relaxed);
+        else
+            return std::exchange(word_, word_ + some);
+    }
+    word subtract(word some) noexcept
+    {
+        if constexpr (Kind == counts::shared)
+            return std::atomic_ref(word_).fetch_sub(some, std::memory_order_acq_rel);
+        else
+            return std::exchange(word_, word_ - some);
+    }
+    static void stop_at_overflow(word before) noexcept
+    {
+        if (before >= strong_max) [[unlikely]]
+            fatal_handle_overflow();
+    }
+
+    word word_ = one_strong + one_weak;
+};
+
+template <>
+class handle_counts<counts::none> {
+public:
+    static constexpr bool is_alive() noexcept { return true; }
+    static constexpr bool is_sole() noexcept { return true; }
+    static constexpr void begin_end() noexcept {}
+    static constexpr bool is_at_end() noexcept { return true; }
+    static constexpr bool finish_end() noexcept { return true; }
+};
+
+/// `Owner`: the slot itself leads to its pool, since its chunk cannot.
+template <class T, counts Kind, bool Owner>
+struct object_slot {
+    struct no_owner {};
+
+    alignas(T) std::byte object[sizeof(T)];
+    [[no_unique_address]] handle_counts<Kind> handles;
+    [[no_unique_address]] std::conditional_t<Owner, void*, no_owner> owner;
+
+    T* get() noexcept { return std::launder(reinterpret_cast<T*>(object)); }
+    static object_slot& of(T* object) noexcept { return *reinterpret_cast<object_slot*>(object); }
+};
+
+} // namespace mallard
