@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mallard/slot_shape.hpp>
+#include <mallard/undo.hpp>
 
 #include <algorithm>
 #include <array>
@@ -127,24 +128,14 @@ private:
 template <bool Throws, class Core, class Source>
 bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Throws)
 {
-    struct undo {
-        Core& core;
-        Source& source;
-        std::span<void*> out;
-        std::size_t count = 0;
-        ~undo()
-        {
-            if (count < out.size())
-                core.deallocate_batch(source, out.first(count));
-        }
-    } done{core, source, out};
-
-    for (; done.count < out.size(); ++done.count) {
-        void* const block = core.template allocate<Throws>(source);
-        if (block == nullptr)
+    std::size_t count = 0;
+    undo all([&] { core.deallocate_batch(source, out.first(count)); });
+    for (; count < out.size(); ++count) {
+        out[count] = core.template allocate<Throws>(source);
+        if (out[count] == nullptr)
             return false;
-        out[done.count] = block;
     }
+    all.keep();
     return true;
 }
 

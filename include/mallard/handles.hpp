@@ -2,16 +2,11 @@
 #pragma once
 
 #include <mallard/object_slot.hpp>
-#include <mallard/options.hpp>
-#include <mallard/source.hpp>
 
 #include <compare>
 #include <functional>
 
 namespace mallard {
-
-struct object_pool_options;
-struct no_hooks;
 
 /// The only owner of an object: destroys it and frees its slot at its end.
 ///

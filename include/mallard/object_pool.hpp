@@ -3,32 +3,9 @@
 
 #include <mallard/handles.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/undo.hpp>
 
 namespace mallard {
-
-struct object_pool_options {
-    mallard::counts counts = mallard::counts::none; ///< what `rc`, `arc` and `weak` need
-    /// The rest is as in `pool_options`. Growth at run time is not for an object_pool.
-    std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16};
-    sync threads = sync::none;
-    reuse order = reuse::ordered;
-    std::size_t cached_bytes = std::size_t{1} << 18;
-    check checks = check::off;
-
-    constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
-    {
-        return {.block = bytes,
-                .align = align,
-                .chunk = chunk,
-                .grow = grow,
-                .threads = threads,
-                .order = order,
-                .cached_bytes = cached_bytes,
-                .checks = checks,
-                .owned = true};
-    }
-};
 
 /// What an object_pool calls beside constructors and destructors: nothing. A type of
 /// your own has either or both of
@@ -322,24 +299,6 @@ private:
         slots_.for_each([&f](void* block) { f(*static_cast<slot*>(block)); });
     }
 
-    /// Frees a slot again unless the object in it came to be.
-    class slot_guard {
-    public:
-        slot_guard(slots& from, void* block) noexcept : from_(from), block_(block) {}
-        slot_guard(const slot_guard&) = delete;
-        slot_guard& operator=(const slot_guard&) = delete;
-        ~slot_guard()
-        {
-            if (block_ != nullptr)
-                from_.deallocate(block_);
-        }
-        void keep() noexcept { block_ = nullptr; }
-
-    private:
-        slots& from_;
-        void* block_;
-    };
-
     template <bool Throws, class... Args>
     [[gnu::always_inline]] T* make_object(Args&&... args)
     {
@@ -351,54 +310,36 @@ private:
             return nullptr;
     }
 
+    /// Whatever throws, the slot is free again.
     template <class... Args>
     [[gnu::always_inline]] T* make_at(void* block, Args&&... args)
     {
-        slot_guard undo(slots_, block);
+        undo slot_again_free([this, block] { slots_.deallocate(block); });
         auto* const s = static_cast<slot*>(block);
-        std::construct_at(reinterpret_cast<T*>(s->object), std::forward<Args>(args)...);
+        T* const object = std::construct_at(s->get(), std::forward<Args>(args)...);
         std::construct_at(&s->handles);
         if constexpr (!by_chunk)
             s->owner = this;
-        call_acquired(*s->get());
-        undo.keep();
-        return s->get();
-    }
-
-    void call_acquired(T& object)
-    {
-        if constexpr (requires(Hooks& h) { h.acquired(object); }) {
-            struct undo {
-                T* object;
-                ~undo()
-                {
-                    if (object != nullptr)
-                        std::destroy_at(object);
-                }
-            } made{&object};
-            hooks_.acquired(object);
-            made.object = nullptr;
+        if constexpr (requires(Hooks& h) { h.acquired(*object); }) {
+            undo object_again_gone([object] { std::destroy_at(object); });
+            hooks_.acquired(*object);
+            object_again_gone.keep();
         }
+        slot_again_free.keep();
+        return object;
     }
 
     template <bool Throws, class... Args>
     bool make_all(std::span<T*> out, const Args&... args)
     {
-        struct undo {
-            object_pool& pool;
-            std::span<T*> out;
-            std::size_t made = 0;
-            ~undo()
-            {
-                if (made < out.size())
-                    pool.destroy_batch(out.first(made));
-            }
-        } done{*this, out};
-        for (; done.made < out.size(); ++done.made) {
-            out[done.made] = make_object<Throws>(args...);
-            if (out[done.made] == nullptr)
+        std::size_t made = 0;
+        undo all([&] { destroy_batch(out.first(made)); });
+        for (; made < out.size(); ++made) {
+            out[made] = make_object<Throws>(args...);
+            if (out[made] == nullptr)
                 return false;
         }
+        all.keep();
         return true;
     }
 
@@ -412,7 +353,8 @@ private:
     void destroy_all() noexcept
     {
         if constexpr (Options.counts != counts::none || !is_winkable) {
-            for_each_slot([](slot& s) { s.handles.begin_end(); });
+            if constexpr (Options.counts != counts::none)
+                for_each_slot([](slot& s) { s.handles.begin_end(); });
             lead_to(nullptr);
             for_each_slot([this](slot& s) {
                 if (s.handles.is_at_end())

@@ -1,21 +1,13 @@
 // A slot of an object_pool: the object, and behind it what its handles need.
 #pragma once
 
-#include <mallard/annotate.hpp>
-#include <mallard/fatal.hpp>
+#include <mallard/options.hpp>
 
 #include <atomic>
 #include <memory>
 #include <utility>
 
 namespace mallard {
-
-/// Who shares the objects of a pool, and so what stands behind each.
-enum class counts {
-    none,  ///< nobody: `box`. Nothing
-    local, ///< handles of one thread at a time: `rc` and `weak`. 8 bytes
-    shared ///< handles of any thread: `arc` and `weak`. 8 bytes, changed atomically
-};
 
 /// How many handles there are of one object, in a word {weak, strong}. The strong
 /// ones together hold one weak: the object dies with the last strong handle, its
@@ -131,7 +123,7 @@ struct object_slot {
     [[no_unique_address]] handle_counts<Kind> handles;
     [[no_unique_address]] std::conditional_t<Owner, void*, no_owner> owner;
 
-    T* get() noexcept { return std::launder(reinterpret_cast<T*>(object)); }
+    T* get() noexcept { return reinterpret_cast<T*>(object); }
     static object_slot& of(T* object) noexcept { return *reinterpret_cast<object_slot*>(object); }
 };
 

@@ -109,6 +109,37 @@ struct multipool_options {
     }
 };
 
+/// Who shares the objects of a pool, and so what stands behind each.
+enum class counts {
+    none,  ///< nobody: `box`. Nothing
+    local, ///< handles of one thread at a time: `rc` and `weak`. 8 bytes
+    shared ///< handles of any thread: `arc` and `weak`. 8 bytes, changed atomically
+};
+
+struct object_pool_options {
+    mallard::counts counts = mallard::counts::none; ///< what `rc`, `arc` and `weak` need
+    /// The rest is as in `pool_options`. Growth at run time is not for an object_pool.
+    std::size_t chunk = std::size_t{1} << 16;
+    growth grow{.first = std::size_t{1} << 16};
+    sync threads = sync::none;
+    reuse order = reuse::ordered;
+    std::size_t cached_bytes = std::size_t{1} << 18;
+    check checks = check::off;
+
+    constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
+    {
+        return {.block = bytes,
+                .align = align,
+                .chunk = chunk,
+                .grow = grow,
+                .threads = threads,
+                .order = order,
+                .cached_bytes = cached_bytes,
+                .checks = checks,
+                .owned = true};
+    }
+};
+
 /// What an allocator holds, derived from its cursors and lists when asked.
 struct statistics {
     std::size_t blocks_live = 0; ///< in use; an arena does not count them: 0
