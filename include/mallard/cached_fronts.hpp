@@ -227,9 +227,13 @@ protected:
 
     validity classify(std::size_t i, pool_chunk* c, const void* p) const noexcept
     {
-        frozen const still(*this);
         std::size_t const slot = supplies_[i].cut().slot_of(c, p);
-        if (supplies_[i].cut().slot_address(c, slot) != p || !is_carved(supplies_[i], c, slot))
+        if (supplies_[i].cut().slot_address(c, slot) != p)
+            return validity::invalid;
+        if constexpr (watched) // nobody has to stand still for that
+            return c->is_live(slot) ? validity::valid : validity::invalid;
+        frozen const still(*this);
+        if (!is_carved(supplies_[i], c, slot))
             return validity::invalid;
         bool free = c->is_free(slot) || remote::of(c).has(slot);
         for_each_cache([&](std::size_t, const blocks& b) {

@@ -88,7 +88,8 @@ struct pool_chunk {
     }
     bool is_live(std::size_t slot) const noexcept
     {
-        return (live_bits()[slot / word_bits] & bit(slot)) != 0;
+        word& bits = const_cast<word&>(live_bits()[slot / word_bits]); // which is only read
+        return (std::atomic_ref(bits).load(std::memory_order_relaxed) & bit(slot)) != 0;
     }
     bool is_carved(std::size_t slot) const noexcept
     {
