@@ -129,7 +129,7 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_handle_overflow() noexcept
 {
-    (fatal_message() << "mallard: more than 2^30 handles of one object\n"
+    (fatal_message() << "mallard: more than 2^29 handles of one object\n"
                      << "  a program that copies handles and drops none has no other end; "
                      << "the object still lives\n"
                      << "  help: find who keeps them with "
@@ -142,6 +142,15 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
     (fatal_message() << "mallard: destroy of " << object << ", which other handles lead to\n"
                      << "  an object has one owner, or only rc and arc; this call changed nothing\n"
                      << "  help: let the last rc or arc destroy it; `leak` from a box only\n")
+        .stop();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_handle_left(const void* object) noexcept
+{
+    (fatal_message() << "mallard: a handle of " << object << " outlives the objects of its pool\n"
+                     << "  all of them were destroyed, by clear, release or the end of the pool\n"
+                     << "  help: let handles go before that; only `clear`, which keeps the memory, "
+                     << "leaves weak ones behind\n")
         .stop();
 }
 

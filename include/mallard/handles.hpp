@@ -75,10 +75,6 @@ private:
 /// takes one atomic operation, to drop one as well, or none where it is the only handle.
 template <class T, class Pool>
 class shared_handle {
-    static_assert(Pool::shares != counts::none,
-                  "rc and arc need .shares = counts::local or counts::shared in the options "
-                  "of the object_pool");
-
 public:
     using element_type = T;
     using box = mallard::box<T, Pool>;
@@ -103,6 +99,10 @@ public:
 
     void reset() noexcept
     {
+        // Here and not above: objects may hold handles of their own type.
+        static_assert(Pool::shares != counts::none,
+                      "rc, arc and weak need .counts = counts::local or counts::shared in the "
+                      "options of the object_pool");
         if (object_ == nullptr)
             return;
         T* const object = std::exchange(object_, nullptr);

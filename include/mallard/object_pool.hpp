@@ -2,20 +2,11 @@
 #pragma once
 
 #include <mallard/handles.hpp>
-#include <mallard/pool.hpp>
+#include <mallard/hooks.hpp>
+#include <mallard/slot_pool.hpp>
 #include <mallard/undo.hpp>
 
 namespace mallard {
-
-/// What an object_pool calls beside constructors and destructors: nothing. A type of
-/// your own has either or both of
-///
-///     void acquired(T& object);          // just made; may throw, then it is destroyed
-///     void released(T& object) noexcept; // about to be destroyed
-///
-/// They are called where the constructor and the destructor are: by any thread that
-/// makes or destroys, and under no lock.
-struct no_hooks {};
 
 /// Says that objects go without their destructors.
 struct wink_out_t {};
@@ -39,30 +30,33 @@ inline constexpr wink_out_t wink_out{};
 /// but not const.
 ///
 /// Bytes beside an object: 8 with `counts`; 8 where the growth has one step, since
-/// handles then find the pool by it; else none.
+/// handles then find the pool by it; else none. The sum is a multiple of alignof(T).
 ///
 /// Handles must not outlive the pool. Objects may hold handles of each other: where
-/// all are destroyed at once, each is destroyed once. They must not then call the pool
-/// itself. Destructors and hooks never run under a lock. `check::on` stops at a
-/// `destroy` of what is not an object of this pool, or is dead, or is shared.
+/// all are destroyed at once, each is destroyed once, in no order to rely on. A
+/// destructor then finds with `lock` those that still live; it must neither look at
+/// others nor call the pool itself. Destructors and hooks never run under a lock.
+///
+/// `check::on` stops at a `destroy` of what is not an object of this pool, or is dead,
+/// or is shared; and where rc, arc or weak are left when they must not be.
 template <class T, source Source = default_heap,
           object_pool_options Options = object_pool_options{}, class Hooks = no_hooks>
 class object_pool {
-    static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
+    static_assert(std::is_object_v<T> && !std::is_array_v<T> &&
+                      std::same_as<T, std::remove_cv_t<T>>,
                   "an object_pool holds objects of one type: no array, not const");
+    static_assert(hooks_for<Hooks, T>, "hooks of an object_pool have acquired(T&), released(T&)");
     static_assert(Options.counts != counts::shared || Options.threads != sync::none,
                   "an arc may end in any thread: the object_pool needs a mode for that, such as "
                   ".threads = sync::thread_cached");
 
     static constexpr bool watched = Options.checks == check::on;
-    static constexpr bool by_chunk = !Options.grow.is_single();
-    using slot = object_slot<T, Options.counts, !by_chunk>;
-    static constexpr pool_options slots_options = Options.of_slots(sizeof(slot), alignof(slot));
-    using slots = pool<Source, slots_options>;
-    static_assert(by_chunk == slots::knows_owner);
+    static constexpr bool counted = Options.counts != counts::none;
+    using slots = slot_pool<T, Source, Options>;
+    using slot = typename slots::slot;
 
     static constexpr bool is_winkable =
-        std::is_trivially_destructible_v<T> && !requires(Hooks& h, T& o) { h.released(o); };
+        std::is_trivially_destructible_v<T> && !hears_of_dead<Hooks, T>;
 
 public:
     using value_type = T;
@@ -73,21 +67,21 @@ public:
     static constexpr mallard::counts shares = Options.counts;
 
     constexpr object_pool() noexcept
-        requires std::default_initializable<Source>
+        requires std::default_initializable<Source> && std::default_initializable<Hooks>
     {
-        lead_to(this);
+        slots_.lead_to(this);
     }
     constexpr explicit object_pool(Source from, growth_function rule = nullptr,
                                    Hooks hooks = Hooks()) noexcept
         : slots_(std::move(from), rule), hooks_(std::move(hooks))
     {
-        lead_to(this);
+        slots_.lead_to(this);
     }
     constexpr explicit object_pool(Hooks hooks) noexcept
         requires(!std::same_as<Hooks, no_hooks> && std::default_initializable<Source>)
         : hooks_(std::move(hooks))
     {
-        lead_to(this);
+        slots_.lead_to(this);
     }
 
     /// The moved-from pool is empty and usable; handles now lead here. O(chunks), or
@@ -96,7 +90,7 @@ public:
         requires std::move_constructible<slots>
         : slots_(std::move(other.slots_)), hooks_(std::move(other.hooks_))
     {
-        lead_to(this);
+        slots_.lead_to(this);
     }
     object_pool& operator=(object_pool&& other) noexcept
         requires std::movable<slots>
@@ -158,19 +152,21 @@ public:
     {
         if constexpr (watched)
             check_sole(object);
-        destroy_object(*object);
+        destroy_object(object);
         slots_.deallocate(object);
     }
 
     /// The other way round: a box for what was leaked.
     [[nodiscard]] box adopt(T* leaked) noexcept { return box(leaked); }
 
-    /// One more owner of an object that has one: what `shared_from_this` does.
+    /// One more owner of an object that rc or arc own: what `shared_from_this` does.
+    /// Not for an object of a box, nor in a constructor or a destructor.
     [[nodiscard]] shared_handle<T, object_pool> share(T& object) noexcept
-        requires(Options.counts != counts::none)
+        requires counted
     {
-        handles_of(&object).add_strong();
-        return shared_handle<T, object_pool>(&object);
+        T* const address = std::addressof(object);
+        handles_of(address).add_strong();
+        return shared_handle<T, object_pool>(address);
     }
 
     /// Fills `out` with objects made of the same arguments, each the caller's to
@@ -184,9 +180,8 @@ public:
     /// False: none was made.
     template <class... Args>
         requires std::constructible_from<T, const Args&...>
-    [[nodiscard]] bool
-    try_make_batch(std::span<T*> out,
-                   const Args&... args) noexcept(std::is_nothrow_constructible_v<T, const Args&...>)
+    [[nodiscard]] bool try_make_batch(std::span<T*> out,
+                                      const Args&... args) noexcept(is_nothrow<const Args&...>)
     {
         return make_all<false>(out, args...);
     }
@@ -197,11 +192,11 @@ public:
     }
 
     /// Calls `f(T&)` for each object, in address order; `f` may destroy the one it is
-    /// given, and no other. O(objects), under the rule of `pool::for_each`.
+    /// given, unless others go with that. O(objects), under the rule of `pool::for_each`.
     template <std::invocable<T&> F>
     void for_each(F f)
     {
-        for_each_slot([&f](slot& s) {
+        slots_.for_each_slot([&f](slot& s) {
             if (s.handles.is_alive())
                 f(*s.get());
         });
@@ -212,14 +207,14 @@ public:
     void clear() noexcept
     {
         destroy_all();
-        if constexpr (Options.counts == counts::none)
+        if constexpr (!counted)
             slots_.reset();
         else
-            for_each_slot([this](slot& s) {
-                if (s.handles.finish_end())
+            slots_.for_each_slot([this](slot& s) {
+                if (finish_end(s))
                     slots_.deallocate(&s);
             });
-        lead_to(this);
+        slots_.lead_to(this);
     }
     /// The same without destructors or hooks, and no handle at all may be left.
     void clear(wink_out_t) noexcept { slots_.reset(); }
@@ -229,8 +224,13 @@ public:
     void release() noexcept
     {
         destroy_all();
+        if constexpr (watched && counted)
+            slots_.for_each_slot([this](slot& s) {
+                if (!finish_end(s))
+                    fatal_handle_left(s.get());
+            });
         release(wink_out);
-        lead_to(this);
+        slots_.lead_to(this);
     }
     void release(wink_out_t) noexcept { slots_.release(); }
 
@@ -242,8 +242,9 @@ public:
     /// Of the slots: an object that is dead but watched counts.
     [[nodiscard]] statistics stats() const noexcept { return slots_.stats(); }
 
-    /// Source bytes that surely hold `count` objects.
+    /// Source bytes that surely hold `count` objects: `growth::none(1)` will do to ask.
     static constexpr std::size_t bytes_for(std::size_t count) noexcept
+        requires(!slots::by_chunk)
     {
         return slots::bytes_for(count);
     }
@@ -264,7 +265,9 @@ public:
     static void drop_last(T* object, bool sole) noexcept
     {
         object_pool* const pool = pool_of(object);
-        pool->destroy_object(*object);
+        if constexpr (watched)
+            pool->check_live(object);
+        pool->destroy_object(object);
         if (sole || handles_of(object).drop_weak())
             pool->slots_.deallocate(object);
     }
@@ -274,29 +277,11 @@ public:
 private:
     template <class... Args>
     static constexpr bool is_nothrow =
-        std::is_nothrow_constructible_v<T, Args...> && !requires(Hooks& h, T& o) { h.acquired(o); };
+        std::is_nothrow_constructible_v<T, Args...> && refuses_no_new<Hooks, T>;
 
     static object_pool* pool_of(T* object) noexcept
     {
-        if constexpr (by_chunk)
-            return static_cast<object_pool*>(slots::owner_of(object));
-        else
-            return static_cast<object_pool*>(slot::of(object).owner);
-    }
-
-    /// Handles of all objects lead to `owner`.
-    constexpr void lead_to(object_pool* owner) noexcept
-    {
-        if constexpr (by_chunk)
-            slots_.lead_to(owner);
-        else if (!std::is_constant_evaluated()) // where there are no objects yet
-            for_each_slot([owner](slot& s) { s.owner = owner; });
-    }
-
-    template <class F>
-    void for_each_slot(F f)
-    {
-        slots_.for_each([&f](void* block) { f(*static_cast<slot*>(block)); });
+        return static_cast<object_pool*>(slots::owner_of(object));
     }
 
     template <bool Throws, class... Args>
@@ -317,10 +302,10 @@ private:
         undo slot_again_free([this, block] { slots_.deallocate(block); });
         auto* const s = static_cast<slot*>(block);
         T* const object = std::construct_at(s->get(), std::forward<Args>(args)...);
-        std::construct_at(&s->handles);
-        if constexpr (!by_chunk)
-            s->owner = this;
-        if constexpr (requires(Hooks& h) { h.acquired(*object); }) {
+        if constexpr (counted)
+            std::construct_at(&s->handles);
+        slots::lead_to(this, *s);
+        if constexpr (hears_of_new<Hooks, T>) {
             undo object_again_gone([object] { std::destroy_at(object); });
             hooks_.acquired(*object);
             object_again_gone.keep();
@@ -343,30 +328,43 @@ private:
         return true;
     }
 
-    void destroy_object(T& object) noexcept
+    void destroy_object(T* object) noexcept
     {
-        if constexpr (requires(Hooks& h) { h.released(object); })
-            hooks_.released(object);
-        std::destroy_at(&object);
+        if constexpr (hears_of_dead<Hooks, T>)
+            hooks_.released(*object);
+        std::destroy_at(object);
+        poison<watched>(object, sizeof(T)); // its slot may be in use for long
     }
 
     void destroy_all() noexcept
     {
-        if constexpr (Options.counts != counts::none || !is_winkable) {
-            if constexpr (Options.counts != counts::none)
-                for_each_slot([](slot& s) { s.handles.begin_end(); });
-            lead_to(nullptr);
-            for_each_slot([this](slot& s) {
-                if (s.handles.is_at_end())
-                    destroy_object(*s.get());
+        if constexpr (counted || !is_winkable) {
+            if constexpr (counted)
+                slots_.for_each_slot([](slot& s) { s.handles.begin_end(); });
+            slots_.lead_to(nullptr);
+            slots_.for_each_slot([this](slot& s) {
+                if (s.handles.die_at_end())
+                    destroy_object(s.get());
             });
         }
     }
 
-    void check_sole(T* object) noexcept
+    /// True: no handle of a dead object is left.
+    bool finish_end(slot& s) noexcept
+    {
+        if (watched && s.handles.strong() != 0)
+            fatal_handle_left(s.get());
+        return s.handles.finish_end();
+    }
+
+    void check_live(T* object) noexcept
     {
         if (slots_.classify(object) != validity::valid)
-            slots_.deallocate(object);      // which stops, and says why
+            slots_.deallocate(object); // which stops, and says why
+    }
+    void check_sole(T* object) noexcept
+    {
+        check_live(object);
         if (!handles_of(object).is_alive()) // watched by weak handles
             fatal_double_free(object, sizeof(slot));
         if (!handles_of(object).is_sole())
@@ -387,6 +385,11 @@ using arc_pool =
     object_pool<T, Source,
                 object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>;
 
+/// For objects that hold handles of their own type.
+template <class T, class Pool = object_pool<T>>
+class box;
+template <class T, class Pool = rc_pool<T>>
+class weak;
 template <class T, class Pool = rc_pool<T>>
 using rc = shared_handle<T, Pool>;
 template <class T, class Pool = arc_pool<T>>

@@ -24,56 +24,58 @@ class handle_counts {
     using word = std::uint64_t;
     static constexpr word one_strong = 1;
     static constexpr word one_weak = word{1} << 32;
-    static constexpr word strong_max = word{1} << 30; // as many again before it would matter
-    static constexpr word of_the_end = word{1} << 31;
+    static constexpr word half = one_weak - 1;
+    static constexpr word too_many = word{1} << 29; // as many again before it would matter
+    static constexpr word at_the_end = word{1} << 30;
+    static constexpr word after_the_end = word{1} << 31;
 
 public:
-    static std::uint32_t strong_in(word w) noexcept { return static_cast<std::uint32_t>(w); }
-
-    std::uint32_t strong() const noexcept { return strong_in(load()); }
-    bool is_alive() const noexcept { return strong() != 0; }
+    std::size_t strong() const noexcept { return load() % at_the_end; }
+    bool is_alive() const noexcept { return is_alive(load()); }
     /// One handle, and nobody who might make another: it may go without counting.
     bool is_sole() const noexcept { return load() == one_strong + one_weak; }
 
-    void add_strong() noexcept { stop_at_overflow(strong_in(add(one_strong))); }
-    void add_weak() noexcept { stop_at_overflow(add(one_weak) >> 32); }
+    void add_strong() noexcept { stop_at_overflow(add(one_strong)); }
+    void add_weak() noexcept { stop_at_overflow(add(one_weak) / one_weak); }
 
     /// Another strong handle, if there is one.
     bool lock() noexcept
     {
-        if constexpr (Kind == counts::shared) {
-            std::atomic_ref const now(word_);
-            word seen = now.load(std::memory_order_relaxed);
-            while (strong_in(seen) != 0)
-                if (now.compare_exchange_weak(seen, seen + one_strong, std::memory_order_acquire,
-                                              std::memory_order_relaxed))
-                    return stop_at_overflow(strong_in(seen)), true;
-            return false;
-        } else {
-            word_ += is_alive() ? one_strong : 0;
-            return is_alive();
-        }
+        word seen = load();
+        while (is_alive(seen))
+            if (exchange(seen, seen + one_strong))
+                return stop_at_overflow(seen), true;
+        return false;
     }
 
     /// True: that was the last strong handle; the object is the caller's to destroy,
     /// and then a weak handle to drop.
-    bool drop_strong() noexcept { return strong_in(subtract(one_strong)) == 1; }
+    bool drop_strong() noexcept { return (subtract(one_strong) & half) == 1; }
     /// True: that was the last handle of all; the slot is the caller's to free.
-    bool drop_weak() noexcept { return subtract(one_weak) >> 32 == 1; }
+    bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
     // --- the end of all objects at once, by one thread. While it lasts, handles that
     // objects hold of each other come and go, and none of them is the last.
-    void begin_end() noexcept { word_ += one_weak + (is_alive() ? of_the_end : 0); }
-    /// Of an object that lived when the end began.
-    bool is_at_end() const noexcept { return strong() >= of_the_end; }
+    void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }
+    /// True: the object lived until now, and is the caller's to destroy. No `lock`
+    /// finds it any more.
+    bool die_at_end() noexcept
+    {
+        word const lived = word_ & at_the_end;
+        word_ += lived; // which carries into `after_the_end`
+        return lived != 0;
+    }
     /// True: no weak handle is left, and the slot is the caller's to free.
     bool finish_end() noexcept
     {
-        word_ = (word_ >> 32 << 32) - (is_at_end() ? 2 : 1) * one_weak;
+        word_ = (word_ & ~half) - ((word_ & after_the_end) != 0 ? 2 : 1) * one_weak;
         return word_ == 0;
     }
 
 private:
+    /// Its strong half as a signed number is positive.
+    static bool is_alive(word w) noexcept { return static_cast<std::int32_t>(w & half) > 0; }
+
     word load() const noexcept
     {
         if constexpr (Kind == counts::shared)
@@ -95,9 +97,17 @@ private:
         else
             return std::exchange(word_, word_ - some);
     }
+    bool exchange(word& seen, word wanted) noexcept
+    {
+        if constexpr (Kind == counts::shared)
+            return std::atomic_ref(word_).compare_exchange_weak(
+                seen, wanted, std::memory_order_acquire, std::memory_order_acquire);
+        else
+            return word_ = wanted, true;
+    }
     static void stop_at_overflow(word before) noexcept
     {
-        if (before >= strong_max) [[unlikely]]
+        if ((before & too_many) != 0) [[unlikely]]
             fatal_handle_overflow();
     }
 
@@ -110,7 +120,7 @@ public:
     static constexpr bool is_alive() noexcept { return true; }
     static constexpr bool is_sole() noexcept { return true; }
     static constexpr void begin_end() noexcept {}
-    static constexpr bool is_at_end() noexcept { return true; }
+    static constexpr bool die_at_end() noexcept { return true; }
     static constexpr bool finish_end() noexcept { return true; }
 };
 
