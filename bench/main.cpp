@@ -16,6 +16,7 @@ constexpr suite suites[] = {
     {"arena", "What do blocks cost that die together?", arena_suite},
     {"multipool", "What do blocks of many sizes cost?", multipool_suite},
     {"threads", "What do blocks cost that several threads take and give?", threads_suite, 8},
+    {"typed", "What do objects cost, with handles, keys and memory of special kinds?", typed_suite},
 };
 
 struct arguments {

@@ -9,5 +9,6 @@ std::vector<experiment> pool_suite(effort);
 std::vector<experiment> arena_suite(effort);
 std::vector<experiment> multipool_suite(effort);
 std::vector<experiment> threads_suite(effort);
+std::vector<experiment> typed_suite(effort);
 
 } // namespace mallard::bench

@@ -1,0 +1,16 @@
+// The typed suite, in the order in which it is read.
+#include <bench/suites.hpp>
+#include <bench/typed/contenders.hpp>
+
+namespace mallard::bench {
+
+std::vector<experiment> typed_suite(effort how)
+{
+    std::vector<experiment> all;
+    append(all, typed_objects(how));
+    append(all, typed_handles(how));
+    append(all, typed_threads(how));
+    return all;
+}
+
+} // namespace mallard::bench
