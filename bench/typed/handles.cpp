@@ -27,7 +27,7 @@ struct shared_handles_in_a_pool {
     std::pmr::unsynchronized_pool_resource pool;
 };
 struct shared_handles_in_mallard {
-    using blocks = mallard::pool<default_heap, pool_options{.block = 48, .align = 16}>;
+    using blocks = mallard::pool<default_heap, pool_options{.block = 64}>;
     static std::string name() { return "std::shared_ptr+mallard/pool"; }
     auto make(std::uint64_t id)
     {

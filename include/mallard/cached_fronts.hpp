@@ -89,9 +89,12 @@ public:
         }
         for (supply const& s : supplies_)
             s.for_each([&](pool_chunk& c) {
-                for (std::size_t slot = 0; slot < c.carved; ++slot)
-                    if (is_carved(s, &c, slot) && !c.is_free(slot))
-                        f(static_cast<void*>(s.cut().slot_address(&c, slot)));
+                auto const& owner = remote::of(&c).owner->own;
+                c.for_each_used([&](std::size_t slot) {
+                    void* const block = s.cut().slot_address(&c, slot);
+                    if (!owner.is_in_window(block))
+                        f(block);
+                });
             });
     }
 

@@ -149,6 +149,8 @@ public:
         return c->is_carved(slot) && !window_.has(cut.slot_address(c, slot));
     }
 
+    bool is_in_window(const void* block) const noexcept { return window_.has(block); }
+
     /// What was carved last and not given out yet is the caller's.
     carve_window take_window() noexcept { return std::exchange(window_, {}); }
     std::size_t window_bytes() const noexcept { return window_.bytes(); }

@@ -112,9 +112,9 @@ public:
         settle();
         undo const also_when_it_throws([this] { unsettle(); });
         supply_.for_each([&](pool_chunk& c) {
-            for (std::size_t slot = 0; slot < c.carved; ++slot)
-                if (c.is_carved(slot) && !c.is_free(slot))
-                    f(static_cast<void*>(supply_.cut().slot_address(&c, slot)));
+            c.for_each_used([&](std::size_t slot) {
+                f(static_cast<void*>(supply_.cut().slot_address(&c, slot)));
+            });
         });
     }
 

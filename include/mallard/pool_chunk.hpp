@@ -96,6 +96,19 @@ struct pool_chunk {
         return slot < carved && !(hole_begin <= slot && slot < hole_end);
     }
 
+    /// Calls `f(slot)` for each slot that is carved and not free here, in their order:
+    /// by words of bits, so that a visit of few among many does not look at each.
+    template <class F>
+    void for_each_used(F f) const
+    {
+        for (std::size_t w = 0; w < words_for(carved); ++w) {
+            word const hole = below(hole_end, w) & ~below(hole_begin, w);
+            for (word used = ~free_bits()[w] & below(carved, w) & ~hole; used != 0;
+                 used &= used - 1)
+                f(w * word_bits + static_cast<std::size_t>(std::countr_zero(used)));
+        }
+    }
+
     /// Blocks it can hold, those carved, those of them that are free here.
     std::size_t capacity() const noexcept { return count - (hole_end - hole_begin); }
     std::size_t carved_blocks() const noexcept
@@ -142,6 +155,15 @@ struct pool_chunk {
     }
 
 private:
+    /// The bits of word `w` for slots before `slot`.
+    static constexpr word below(std::size_t slot, std::size_t w) noexcept
+    {
+        std::size_t const first = w * word_bits;
+        if (slot >= first + word_bits)
+            return ~word{0};
+        return slot <= first ? 0 : bit(slot) - 1;
+    }
+
     static std::size_t bytes_between(const void* from, const void* to) noexcept
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(to) -

@@ -112,9 +112,11 @@ public:
     {
         settle();
         supply_.for_each([&](const pool_chunk& c) {
-            for (std::size_t slot = 0; slot < c.carved; ++slot)
-                if (store_.is_carved(supply_.cut(), &c, slot) && !c.is_free(slot))
-                    f(static_cast<void*>(supply_.cut().slot_address(&c, slot)));
+            c.for_each_used([&](std::size_t slot) {
+                void* const block = supply_.cut().slot_address(&c, slot);
+                if (!store_.is_in_window(block))
+                    f(block);
+            });
         });
     }
 
