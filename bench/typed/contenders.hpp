@@ -222,5 +222,7 @@ inline void put(std::span<double> out, double ns)
 std::vector<experiment> typed_objects(effort);
 std::vector<experiment> typed_handles(effort);
 std::vector<experiment> typed_threads(effort);
+std::vector<experiment> typed_slot_map(effort);
+std::vector<experiment> typed_shared_slot_map(effort);
 
 } // namespace mallard::bench

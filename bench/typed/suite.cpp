@@ -10,6 +10,8 @@ std::vector<experiment> typed_suite(effort how)
     append(all, typed_objects(how));
     append(all, typed_handles(how));
     append(all, typed_threads(how));
+    append(all, typed_slot_map(how));
+    append(all, typed_shared_slot_map(how));
     return all;
 }
 
