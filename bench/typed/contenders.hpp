@@ -224,5 +224,7 @@ std::vector<experiment> typed_handles(effort);
 std::vector<experiment> typed_threads(effort);
 std::vector<experiment> typed_slot_map(effort);
 std::vector<experiment> typed_shared_slot_map(effort);
+std::vector<experiment> typed_file(effort);
+std::vector<experiment> typed_adaptors(effort);
 
 } // namespace mallard::bench

@@ -12,6 +12,8 @@ std::vector<experiment> typed_suite(effort how)
     append(all, typed_threads(how));
     append(all, typed_slot_map(how));
     append(all, typed_shared_slot_map(how));
+    append(all, typed_adaptors(how));
+    append(all, typed_file(how));
     return all;
 }
 

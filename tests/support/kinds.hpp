@@ -44,8 +44,7 @@ using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, 
 
 /// Of pools for several threads. Only behind a mutex is there an order to choose.
 using shared_kinds = ::testing::Types<
-    kind<reuse::lifo, check::off, sync::mutex>, kind<reuse::lifo, check::on, sync::mutex>,
-    kind<reuse::ordered, check::off, sync::mutex>, kind<reuse::ordered, check::on, sync::mutex>,
+    kind<reuse::lifo, check::on, sync::mutex>, kind<reuse::ordered, check::off, sync::mutex>,
     kind<reuse::ordered, check::off, sync::lock_free>,
     kind<reuse::ordered, check::on, sync::lock_free>,
     kind<reuse::ordered, check::off, sync::thread_cached>,
