@@ -52,7 +52,7 @@ struct sampled_tag {
     static constexpr const char* name = "mallard/guarded/1-in-1000";
     static auto make()
     {
-        return std::make_unique<guarded<bare, guarded_options{.sample = 1000}>>();
+        return std::make_unique<guarded<bare, guarded_options{.one_in = 1000}>>();
     }
 };
 struct guarded_tag {
