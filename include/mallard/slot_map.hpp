@@ -44,15 +44,19 @@ struct slot_map_options {
 /// `shared_slot_map`. Constructors, destructors and whatever `for_each` calls may use the map.
 template <class T, class Key = key32, class Storage = reserved<>,
           slot_map_options Options = slot_map_options{}>
-class slot_map : public slot_table<T, Key, Storage, Options.checks> {
-    using table = slot_table<T, Key, Storage, Options.checks>;
+class slot_map
+    : public slot_table<slot_map<T, Key, Storage, Options>, T, Key, Storage, Options.checks> {
+    using table = slot_table<slot_map, T, Key, Storage, Options.checks>;
     using table::end_;
+    using table::free_;
     using table::size_;
     using table::slots_;
     using table::watched;
     using typename table::slots_type;
     using typename table::word;
     using typename table::words_of;
+    static constexpr bool fits_registers =
+        std::is_trivially_copyable_v<T> && sizeof(T) <= 2 * sizeof(void*);
 
 public:
     slot_map() = default;
@@ -64,8 +68,8 @@ public:
     /// The moved-from map is empty, and as if new.
     slot_map(slot_map&& other) noexcept
         requires std::move_constructible<slots_type>
-        : table(std::move(other)), free_(std::exchange(other.free_, 0)),
-          retired_(std::exchange(other.retired_, 0)), detached_(std::exchange(other.detached_, 0))
+        : table(std::move(other)), retired_(std::exchange(other.retired_, 0)),
+          detached_(std::exchange(other.detached_, 0))
     {
     }
     slot_map& operator=(slot_map&& other) noexcept
@@ -77,10 +81,20 @@ public:
         }
         return *this;
     }
-    ~slot_map() { destroy_all(); }
+    ~slot_map() { this->destroy_all(); }
 
-    Key insert(const T& value) { return emplace(value); }
-    Key insert(T&& value) { return emplace(std::move(value)); }
+    Key insert(const T& value)
+    {
+        if constexpr (fits_registers) // caught by value, it needs no stack for the cold path
+            return place<true>([value](Key, T* at) { std::construct_at(at, value); });
+        else
+            return emplace(value);
+    }
+    Key insert(T&& value)
+        requires(!fits_registers)
+    {
+        return emplace(std::move(value));
+    }
 
     template <class... Args>
     Key emplace(Args&&... args)
@@ -107,8 +121,7 @@ public:
         if (slots_.word_of(i) != k.value()) [[unlikely]]
             return give_up(k);
         this->end_life(i);
-        recycle(i, k.value());
-        return true;
+        return recycle(i, k.value());
     }
 
     /// Moves the element out and erases it.
@@ -137,9 +150,7 @@ public:
         std::size_t const i = slots_.bounded(k.value());
         if (!is_detached(k))
             return nullptr;
-        T* const at = slots_.value_of(i);
-        unpoison<watched>(at, sizeof(T));
-        std::construct_at(at, std::move(value)); // may throw: the key is still detached
+        T* const at = this->make_value(i, [&](T* to) { std::construct_at(to, std::move(value)); });
         detached_ -= 1;
         this->begin_life(i, k.value());
         return at;
@@ -152,23 +163,6 @@ public:
         for (std::size_t i = 1; i < end_ && detached_ != 0; ++i)
             if (words_of::is_detached(slots_.word_of(i)))
                 give_up(Key(static_cast<word>(slots_.word_of(i) | i)));
-    }
-
-    /// Erases those for which `keep(key, value)` is false.
-    template <class F>
-    std::size_t retain(F keep)
-    {
-        std::size_t const before = size_;
-        this->for_each([&](Key k, T& value) {
-            if (!keep(k, value))
-                erase(k);
-        });
-        return before - size_;
-    }
-    template <class F>
-    friend std::size_t erase_if(slot_map& map, F drop)
-    {
-        return map.retain([&](Key k, T& value) { return !drop(k, value); });
     }
 
     /// The key of an element of this map, from where it lies. `check::on` stops at
@@ -227,33 +221,32 @@ private:
     template <bool Throws, class Make>
     [[gnu::always_inline]] Key place(Make make)
     {
-        if (free_ == 0 && !refill<Throws>()) [[unlikely]]
-            return Key();
+        if (free_ == 0) [[unlikely]]
+            return refill_and_place<Throws>(make);
         word const k = free_;
         std::size_t const i = words_of::index(k);
-        T* const at = slots_.value_of(i);
         free_ = slots_.word_of(i); // first: a constructor may insert
-        unpoison<watched>(at, sizeof(T));
-        {
-            put_back unless_made{*this, k, at};
-            make(Key(k), at);
-            unless_made.at = nullptr;
-        }
+        put_back unless_made{this, k};
+        this->make_value(i, [&](T* at) { make(Key(k), at); });
+        unless_made.map = nullptr;
         this->begin_life(i, k);
         return Key(k);
     }
 
+    template <bool Throws, class Make>
+    MALLARD_COLD Key refill_and_place(Make make)
+    {
+        return refill<Throws>() ? place<Throws>(make) : Key();
+    }
+
     /// What a constructor that throws leaves behind: a slot that gives the same key again.
     struct put_back {
-        slot_map& map;
+        slot_map* map;
         word key;
-        T* at;
         ~put_back()
         {
-            if (at == nullptr)
-                return;
-            poison<watched>(at, sizeof(T));
-            map.slots_.word_of(words_of::index(key)) = std::exchange(map.free_, key);
+            if (map != nullptr)
+                map->slots_.word_of(words_of::index(key)) = std::exchange(map->free_, key);
         }
     };
 
@@ -275,19 +268,25 @@ private:
         return true;
     }
 
-    /// The slot's next key becomes the first of the list.
-    void recycle(std::size_t i, word k) noexcept
+    /// The slot's next key becomes the first of the list. True, as `retire` says, so that
+    /// the way there is a jump.
+    bool recycle(std::size_t i, word k) noexcept
     {
         word next = words_of::after(k);
         if (next < k) [[unlikely]] {
             if (!Options.wrapping)
-                return retire();
+                return retire(i);
             next = words_of::first(i);
         }
-        slots_.word_of(i) = free_;
-        free_ = next;
+        slots_.word_of(i) = std::exchange(free_, next);
+        return true;
     }
-    MALLARD_COLD void retire() noexcept { retired_ += 1; } // its word is 0 already
+    MALLARD_COLD bool retire(std::size_t i) noexcept
+    {
+        slots_.word_of(i) = 0;
+        retired_ += 1;
+        return true;
+    }
 
     std::optional<T> take(Key k)
     {
@@ -309,20 +308,11 @@ private:
     {
         if (!is_detached(k))
             return false;
-        slots_.word_of(k.index()) = 0;
         detached_ -= 1;
-        recycle(k.index(), k.value());
-        return true;
-    }
-
-    void destroy_all() noexcept
-    {
-        if constexpr (!std::is_trivially_destructible_v<T>)
-            this->for_each([this](Key k, T&) { this->end_life(k.index()); });
+        return recycle(k.index(), k.value());
     }
 
     // Of slots 1 to end_:  size + retired + detached + |list from free_ on| == end_ - 1
-    word free_ = 0; // the key that the next element gets; 0: no slot is free
     std::size_t retired_ = 0;
     std::size_t detached_ = 0;
 };

@@ -21,8 +21,8 @@ struct slots_in<Source, T, Key> {
     using type = chunked_slots<T, Key, Source>;
 };
 
-/// A base of `slot_map` and `secondary_map`. `Checks` as there.
-template <class T, class Key, class Storage, check Checks>
+/// A base of `slot_map` and `secondary_map`, which are `Self`.
+template <class Self, class T, class Key, class Storage, check Checks>
 class slot_table {
     static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
                   "the values of a keyed pool are objects that can be written to");
@@ -77,19 +77,46 @@ public:
     const_iterator end() const noexcept { return {*this, none}; }
 
     /// Calls `f(key, value)` for each, a little faster than the iterators; `f` may insert
-    /// and erase.
-    template <class F>
-    void for_each(F f)
+    /// and erase. With secondary maps behind it: `f(key, value, theirs...)` for those
+    /// elements that each of these has something for.
+    ///
+    ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s; }, speeds);
+    template <class F, class... Others>
+    void for_each(F f, Others&... others)
     {
-        for_each_in(*this, f);
+        for_each_in(*this, f, others...);
     }
-    template <class F>
-    void for_each(F f) const
+    template <class F, class... Others>
+    void for_each(F f, Others&... others) const
     {
-        for_each_in(*this, f);
+        for_each_in(*this, f, others...);
     }
 
+    /// Erases those for which `keep(key, value)` is false, and says how many.
+    template <class F>
+    std::size_t retain(F keep)
+    {
+        std::size_t const before = size_;
+        for_each([&](Key k, T& value) {
+            if (!keep(k, value))
+                static_cast<Self&>(*this).erase(k);
+        });
+        return before - size_;
+    }
+    template <class F>
+    friend std::size_t erase_if(Self& from, F drop)
+    {
+        return from.retain([&](Key k, T& value) { return !drop(k, value); });
+    }
+
+    /// Where the slots are: `storage().last_refusal()` says why `reserved<>` was refused memory.
     const slots_type& storage() const noexcept { return slots_; }
+
+    /// Of 64 slots, those in which there may be something.
+    slot_bits candidates(std::size_t w) const noexcept
+    {
+        return w * slots_per_bits < end_ ? slots_.bits_at(w) : 0;
+    }
 
 protected:
     static constexpr std::size_t none = ~std::size_t{0};
@@ -97,8 +124,8 @@ protected:
     slot_table() = default;
     constexpr explicit slot_table(slots_type slots) noexcept : slots_(std::move(slots)) {}
     slot_table(slot_table&& other) noexcept
-        : slots_(std::move(other.slots_)), end_(std::exchange(other.end_, 0)),
-          size_(std::exchange(other.size_, 0))
+        : free_(std::exchange(other.free_, 0)), size_(std::exchange(other.size_, 0)),
+          end_(std::exchange(other.end_, 0)), slots_(std::move(other.slots_))
     {
     }
     ~slot_table() = default;
@@ -115,16 +142,36 @@ protected:
         return words_of::index(slots_.word_of(i)) == i;
     }
 
+    /// Makes the value of slot `i`, which is not one yet if that throws.
+    template <class Make>
+    T* make_value(std::size_t i, Make&& make)
+    {
+        T* const at = slots_.value_of(i);
+        unpoison<watched>(at, sizeof(T));
+        struct undo {
+            T* at;
+            ~undo()
+            {
+                if (at != nullptr)
+                    poison<watched>(at, sizeof(T));
+            }
+        } unless_made{at};
+        make(at);
+        unless_made.at = nullptr;
+        return at;
+    }
     void begin_life(std::size_t i, word w) noexcept
     {
         slots_.word_of(i) = w;
         slots_.bits_at(i / slots_per_bits) |= slot_bit(i);
         size_ += 1;
     }
-    /// First of all, so that a destructor may use the map.
+    /// The caller writes the word, which by now says that nothing is alive if a destructor
+    /// could look.
     void end_life(std::size_t i) noexcept
     {
-        slots_.word_of(i) = 0;
+        if constexpr (!std::is_trivially_destructible_v<T>)
+            slots_.word_of(i) = 0;
         slots_.bits_at(i / slots_per_bits) &= ~slot_bit(i);
         size_ -= 1;
         std::destroy_at(slots_.value_of(i));
@@ -146,33 +193,47 @@ protected:
         return w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
     }
 
-    slots_type slots_{};
-    std::size_t end_ = 0; // no slot from here on has ever been used
+    // With the first fields of `slots_`, all that a call looks at is on one cache line.
+    word free_ = 0; // the key that the next element of a slot map gets; 0: no slot is free
     std::size_t size_ = 0;
+    std::size_t end_ = 0; // no slot from here on has ever been used
+    slots_type slots_{};
+
+    void destroy_all() noexcept
+    {
+        if constexpr (!std::is_trivially_destructible_v<T>)
+            for_each([this](Key k, T&) { end_life(k.index()); });
+    }
 
 private:
-    template <class F>
-    static void for_each_in(auto& self, F& f)
+    template <class F, class... Others>
+    static void for_each_in(auto& self, F& f, Others&... others)
     {
         for (std::size_t w = 0; w * slots_per_bits < self.end_; ++w) {
-            slot_bits live = self.slots_.bits_at(w);
+            slot_bits live = (self.slots_.bits_at(w) & ... & others.candidates(w));
             while (live != 0) {
                 std::size_t const i =
                     w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
-                auto& value = *self.get_at(i);
-                f(self.key_at(i), value);
+                Key const k = self.key_at(i);
+                call_if_all(f, k, *self.get_at(i), others.get(k)...);
                 live &= live - 1;
                 live &= self.slots_.bits_at(w); // what f has erased is not met
             }
         }
     }
+    template <class F, class Value, class... Found>
+    static void call_if_all(F& f, Key k, Value& value, Found*... found)
+    {
+        if ((true && ... && (found != nullptr)))
+            f(k, value, *found...);
+    }
     T* get_at(std::size_t i) noexcept { return slots_.value_of(i); }
     const T* get_at(std::size_t i) const noexcept { return slots_.value_of(i); }
 };
 
-template <class T, class Key, class Storage, check Checks>
+template <class Self, class T, class Key, class Storage, check Checks>
 template <bool Const>
-class slot_table<T, Key, Storage, Checks>::iterator_of {
+class slot_table<Self, T, Key, Storage, Checks>::iterator_of {
     using table = std::conditional_t<Const, const slot_table, slot_table>;
     using element = std::conditional_t<Const, const T, T>;
 
