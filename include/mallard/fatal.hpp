@@ -145,6 +145,14 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
         .stop();
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_guarded_element(const void* value) noexcept
+{
+    (fatal_message() << "mallard: a shared slot map ends while a guard holds " << value << "\n"
+                     << "  the guard would use memory that is gone; nothing of it was freed yet\n"
+                     << "  help: end all guards first: declare the map before what holds them\n")
+        .stop();
+}
+
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_no_barrier() noexcept
 {
     (fatal_message() << "mallard: the system refuses membarrier, which it had granted before\n"
