@@ -189,11 +189,19 @@ public:
         for (auto& [index, e] : entries_)
             f(e.key, e.value);
     }
+    /// Erases those for which `keep(key, value)` is false, and says how many.
+    template <class F>
+    std::size_t retain(F keep)
+    {
+        std::size_t const before = size();
+        for (auto at = entries_.begin(); at != entries_.end();)
+            at = keep(at->second.key, at->second.value) ? std::next(at) : entries_.erase(at);
+        return before - size();
+    }
     template <class F>
     friend std::size_t erase_if(sparse_secondary_map& from, F drop)
     {
-        return std::erase_if(from.entries_,
-                             [&](auto& e) { return drop(e.second.key, e.second.value); });
+        return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
     /// Any slot may have something here: `slot_map::for_each` asks by key.
