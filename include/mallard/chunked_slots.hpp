@@ -25,10 +25,9 @@ class chunked_slots {
 
 public:
     /// In each chunk.
-    static constexpr std::size_t slots =
-        std::min(words_of::slots_max,
-                 std::max(std::bit_floor(chunk_bytes_wanted / (sizeof(T) + sizeof(word))),
-                          slots_per_bits));
+    static constexpr std::size_t slots = std::min(
+        words_of::slots_max,
+        std::max(std::bit_floor(chunk_bytes_wanted / (sizeof(T) + sizeof(word))), slots_per_bits));
 
 private:
     static constexpr std::size_t groups = (slots + slots_per_bits - 1) / slots_per_bits;
@@ -88,9 +87,8 @@ public:
     std::size_t find(const void* value) const noexcept
     {
         for (std::size_t c = 0; c < at_.count; ++c) {
-            auto const offset =
-                reinterpret_cast<std::uintptr_t>(value) -
-                reinterpret_cast<std::uintptr_t>(values_in(at_.directory[c]));
+            auto const offset = reinterpret_cast<std::uintptr_t>(value) -
+                                reinterpret_cast<std::uintptr_t>(values_in(at_.directory[c]));
             if (offset / sizeof(T) < slots)
                 return offset % sizeof(T) == 0 ? c * slots + offset / sizeof(T) : 0;
         }

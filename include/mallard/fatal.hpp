@@ -148,7 +148,7 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_guarded_element(const void* value) noexcept
 {
     (fatal_message() << "mallard: a shared slot map ends while a guard holds " << value << "\n"
-                     << "  the guard would use memory that is gone; nothing of it was freed yet\n"
+                     << "  the guard would use memory that is gone; the map was not freed\n"
                      << "  help: end all guards first: declare the map before what holds them\n")
         .stop();
 }

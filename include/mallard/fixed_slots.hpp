@@ -14,7 +14,7 @@ class fixed_slots {
     using words_of = slot_words<Key>;
     using word = typename words_of::word;
 
-    static constexpr std::size_t slots = Count + 1;                // slot 0 has no value
+    static constexpr std::size_t slots = Count + 1;                  // slot 0 has no value
     static constexpr std::size_t words_count = std::bit_ceil(slots); // for the mask
     static_assert(Count > 0 && slots <= words_of::slots_max, "more slots than the key can name");
 

@@ -73,9 +73,8 @@ class reserved_slots {
     using word = typename words_of::word;
 
     static constexpr std::size_t slot_bytes = sizeof(word) + sizeof(T) + 1;
-    static constexpr std::size_t slots_max =
-        std::min(words_of::slots_max, std::max(std::bit_floor(BytesMax / slot_bytes),
-                                               std::size_t{2}));
+    static constexpr std::size_t slots_max = std::min(
+        words_of::slots_max, std::max(std::bit_floor(BytesMax / slot_bytes), std::size_t{2}));
     /// A page of words, or 64 KiB of values if these are fewer slots.
     static constexpr std::size_t slots_first =
         std::min(slots_max, std::clamp(std::bit_floor((std::size_t{1} << 16) / sizeof(T)),
@@ -107,10 +106,10 @@ public:
     /// The slot of the value at an address; 0: none.
     std::size_t find(const void* value) const noexcept
     {
-        auto const offset = reinterpret_cast<std::uintptr_t>(value) -
-                            reinterpret_cast<std::uintptr_t>(at_.values);
+        auto const offset =
+            reinterpret_cast<std::uintptr_t>(value) - reinterpret_cast<std::uintptr_t>(at_.values);
         return offset % sizeof(T) == 0 && offset / sizeof(T) < at_.capacity ? offset / sizeof(T)
-                                                                             : 0;
+                                                                            : 0;
     }
 
     /// More slots: as many as there are, or fewer if only that is granted. False, or

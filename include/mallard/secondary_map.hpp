@@ -115,8 +115,8 @@ private:
                 return nullptr;
             erase(there);
         }
-        V* const at = this->make_value(
-            i, [&](V* to) { std::construct_at(to, std::forward<Args>(args)...); });
+        V* const at =
+            this->make_value(i, [&](V* to) { std::construct_at(to, std::forward<Args>(args)...); });
         this->begin_life(i, k.value());
         return at;
     }
@@ -208,8 +208,7 @@ public:
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:
-    std::unordered_map<std::size_t, entry, std::hash<std::size_t>, std::equal_to<>,
-                       entry_allocator>
+    std::unordered_map<std::size_t, entry, std::hash<std::size_t>, std::equal_to<>, entry_allocator>
         entries_;
 };
 

@@ -12,7 +12,7 @@ namespace mallard {
 
 struct shared_slot_map_options {
     std::size_t bytes_max = std::size_t{1} << 36; ///< of address space for the elements
-    check checks = check::off; ///< verify that no guard outlives the map
+    check checks = check::off;                    ///< verify that no guard outlives the map
 };
 
 /// A `slot_map` that any thread may use at any time.
@@ -51,9 +51,9 @@ class shared_slot_map {
 
     static constexpr slot_shape shape = slot_shape::of(sizeof(T), alignof(T), sizeof(void*));
     using slots = shared_slots<shape.bytes, Key::index_mask, Options.bytes_max>;
-    using block_pool = pool<slots, pool_options{.block = sizeof(T),
-                                                .align = alignof(T),
-                                                .threads = sync::thread_cached}>;
+    using block_pool =
+        pool<slots,
+             pool_options{.block = sizeof(T), .align = alignof(T), .threads = sync::thread_cached}>;
     static constexpr bool copyable = std::is_trivially_copyable_v<T>;
 
 public:
@@ -178,8 +178,7 @@ private:
     }
     static Key key_of(std::size_t number, std::size_t generation) noexcept
     {
-        return Key(static_cast<typename Key::raw_type>(
-            generation << Key::index_bits | number));
+        return Key(static_cast<typename Key::raw_type>(generation << Key::index_bits | number));
     }
     static bool is_live(const shared_slot& slot, Key k, std::memory_order order) noexcept
     {

@@ -138,10 +138,7 @@ private:
     }
 
     /// Pages are zero, and so is a slot that was never used.
-    shared_slot* slots() const noexcept
-    {
-        return reinterpret_cast<shared_slot*>(slots_.begin());
-    }
+    shared_slot* slots() const noexcept { return reinterpret_cast<shared_slot*>(slots_.begin()); }
 
     os::page_source values_{{}};
     os::growing_range slots_;

@@ -8,8 +8,8 @@
 namespace mallard {
 
 struct slot_map_options {
-    bool wrapping = false; ///< a slot whose generations are used up begins again, and an old
-                           ///< key may name a new element
+    bool wrapping = false;     ///< a slot whose generations are used up begins again, and an old
+                               ///< key may name a new element
     check checks = check::off; ///< verify `key_of` and iterators; tell Valgrind about values
 };
 
@@ -105,7 +105,8 @@ public:
     template <class... Args>
     [[nodiscard]] Key try_emplace(Args&&... args)
     {
-        return place<false>([&](Key, T* at) { std::construct_at(at, std::forward<Args>(args)...); });
+        return place<false>(
+            [&](Key, T* at) { std::construct_at(at, std::forward<Args>(args)...); });
     }
     /// What `make(key)` returns, for elements that know their key.
     template <std::invocable<Key> F>
@@ -259,8 +260,7 @@ private:
             if (!slots_.template grow<Throws>())
                 return false;
         std::size_t i = end_ + (end_ == 0); // not slot 0
-        std::size_t const end =
-            std::min(slots_.capacity(), align_up(i + 1, slots_per_bits));
+        std::size_t const end = std::min(slots_.capacity(), align_up(i + 1, slots_per_bits));
         free_ = words_of::first(i);
         for (; i + 1 < end; ++i)
             slots_.word_of(i) = words_of::first(i + 1);

@@ -133,14 +133,13 @@ protected:
     [[gnu::always_inline]] T* find(Key k) const noexcept
     {
         std::size_t const i = slots_.bounded(k.value());
-        return slots_.word_of(i) == k.value() ? slots_.value_of(i) : nullptr;
+        if (slots_.word_of(i) == k.value()) [[likely]] // a branch: the value need not wait
+            return slots_.value_of(i);
+        return nullptr;
     }
 
     Key key_at(std::size_t i) const noexcept { return Key(slots_.word_of(i)); }
-    bool is_live(std::size_t i) const noexcept
-    {
-        return words_of::index(slots_.word_of(i)) == i;
-    }
+    bool is_live(std::size_t i) const noexcept { return words_of::index(slots_.word_of(i)) == i; }
 
     /// Makes the value of slot `i`, which is not one yet if that throws.
     template <class Make>

@@ -91,7 +91,8 @@ private:
         if (keys_.empty() || choose_(20) == 0)
             return key_type(static_cast<typename key_type::raw_type>(choose_(~std::size_t{0})));
         // Of all ages: half of them among the last hundred.
-        std::size_t const of = choose_(2) == 0 ? keys_.size() : std::min<std::size_t>(100, keys_.size());
+        std::size_t const of =
+            choose_(2) == 0 ? keys_.size() : std::min<std::size_t>(100, keys_.size());
         return keys_[keys_.size() - 1 - choose_(of)];
     }
 
@@ -133,7 +134,8 @@ private:
     }
     void reattach()
     {
-        key_type const k = detached_.empty() || choose_(4) == 0 ? some_key() : detached_.begin()->first;
+        key_type const k =
+            detached_.empty() || choose_(4) == 0 ? some_key() : detached_.begin()->first;
         bool const known = detached_.erase(k) != 0;
         element back(next_);
         require((map_.reattach(k, std::move(back)) != nullptr) == known, "a detached key waits");

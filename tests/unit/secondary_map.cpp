@@ -13,11 +13,10 @@ using namespace mallard;
 
 template <class Map>
 class a_secondary_map : public ::testing::Test {};
-using kinds =
-    ::testing::Types<secondary_map<key32, std::string>,
-                     secondary_map<key32, std::string, default_heap>,
-                     secondary_map<key32, std::string, fixed<500>, check::on>,
-                     sparse_secondary_map<key32, std::string>>;
+using kinds = ::testing::Types<secondary_map<key32, std::string>,
+                               secondary_map<key32, std::string, default_heap>,
+                               secondary_map<key32, std::string, fixed<500>, check::on>,
+                               sparse_secondary_map<key32, std::string>>;
 TYPED_TEST_SUITE(a_secondary_map, kinds);
 
 TYPED_TEST(a_secondary_map, has_a_value_for_some_keys)
