@@ -19,7 +19,11 @@ class fixed_slots {
     static_assert(Count > 0 && slots <= words_of::slots_max, "more slots than the key can name");
 
 public:
-    constexpr fixed_slots() noexcept : untouched_{} {}
+    constexpr fixed_slots() noexcept : untouched_{}
+    {
+        if (!std::is_constant_evaluated())
+            asan::poison(values_, sizeof values_);
+    }
     fixed_slots(const fixed_slots&) = delete;
     fixed_slots& operator=(const fixed_slots&) = delete;
     ~fixed_slots() { asan::unpoison(values_, sizeof values_); }

@@ -87,7 +87,7 @@ public:
     /// False when the key names nothing.
     [[nodiscard]] guard get(Key k) noexcept
     {
-        shared_slot* const slot = at(k.index());
+        shared_slot* const slot = slot_of(k);
         return slot != nullptr && slot->try_hold(k.generation()) ? guard(*this, *slot) : guard();
     }
 
@@ -95,7 +95,7 @@ public:
     [[nodiscard]] std::optional<T> read(Key k) const noexcept
         requires copyable
     {
-        shared_slot* const slot = at(k.index());
+        shared_slot* const slot = slot_of(k);
         if (slot == nullptr || !is_live(*slot, k, std::memory_order_acquire))
             return {};
         bytes const copy = load(slot->value);
@@ -117,14 +117,14 @@ public:
     /// At this moment.
     [[nodiscard]] bool contains(Key k) const noexcept
     {
-        shared_slot* const slot = at(k.index());
+        shared_slot* const slot = slot_of(k);
         return slot != nullptr && is_live(*slot, k, std::memory_order_relaxed);
     }
 
     /// True for one caller alone: the key is stale from now on.
     bool remove(Key k) noexcept
     {
-        shared_slot* const slot = at(k.index());
+        shared_slot* const slot = slot_of(k);
         if (slot == nullptr)
             return false;
         auto const removed = slot->try_remove(k.generation());
@@ -175,6 +175,11 @@ private:
     std::size_t number_of(const void* block) const noexcept
     {
         return pool_.upstream().number_of(block);
+    }
+    /// Null: the key is of no slot. For keys of 32 or 64 bits the first test is none.
+    shared_slot* slot_of(Key k) const noexcept
+    {
+        return k.value() > Key::value_max ? nullptr : at(k.index());
     }
     static Key key_of(std::size_t number, std::size_t generation) noexcept
     {
@@ -235,8 +240,10 @@ private:
         auto const s = slot->state.load(std::memory_order_relaxed);
         if (Options.checks == check::on && (s & shared_slot::guards) != 0)
             fatal_guarded_element(block);
-        if ((s & shared_slot::live) != 0) // else retired
-            std::destroy_at(static_cast<T*>(block));
+        if ((s & shared_slot::live) != 0) { // else retired
+            slot->state.store(s & ~shared_slot::live, std::memory_order_relaxed);
+            std::destroy_at(static_cast<T*>(block)); // which may remove others
+        }
     }
 
     static void store(void* to, const bytes& from) noexcept

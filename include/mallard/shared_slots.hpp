@@ -90,11 +90,15 @@ public:
 
     chunk try_take(layout l) noexcept
     {
-        chunk const taken = base_ == nullptr ? begin(l) : values_.try_take(l);
-        if (taken.data == nullptr || cover(number_of(taken.data) + taken.bytes / Stride + 1))
-            return taken;
-        values_.give(taken);
-        return {};
+        if (base_ != nullptr)
+            return take_covered(l);
+        for (std::size_t bytes = bytes_max;; bytes /= 4) { // a quarter where all is refused
+            values_ = os::page_source({.reserve_bytes = bytes});
+            slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
+            chunk const taken = take_covered(l);
+            if (taken.data != nullptr || bytes <= bytes_first)
+                return taken;
+        }
     }
     void give(chunk c) noexcept { values_.give(c); }
 
@@ -115,26 +119,25 @@ private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
     static constexpr std::size_t bytes_max = std::min(BytesMax, saturating_mul(SlotsMax, Stride));
 
-    chunk begin(layout l) noexcept
+    /// With slots for all blocks that may be in it. The first take of a range is its begin.
+    chunk take_covered(layout l) noexcept
     {
-        for (std::size_t bytes = bytes_max;; bytes /= 4) {
-            values_ = os::page_source({.reserve_bytes = bytes});
-            slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
-            chunk const taken = values_.try_take(l);
-            if (taken.data != nullptr) // the first take of a range is its begin
-                base_ = static_cast<std::byte*>(taken.data);
-            if (taken.data != nullptr || bytes <= bytes_first)
-                return taken;
+        chunk const taken = values_.try_take(l);
+        if (taken.data == nullptr)
+            return {};
+        std::byte* const base = base_ != nullptr ? base_ : static_cast<std::byte*>(taken.data);
+        std::size_t const end =
+            static_cast<std::size_t>(static_cast<std::byte*>(taken.data) + taken.bytes - base) /
+                Stride +
+            2;
+        if (!slots_.cover(end * sizeof(shared_slot), 1)) {
+            values_.give(taken);
+            return {};
         }
-    }
-
-    bool cover(std::size_t count) noexcept
-    {
-        if (!slots_.cover((count + 1) * sizeof(shared_slot), 1))
-            return false;
-        if (count + 1 > end_.load(std::memory_order_relaxed))
-            end_.store(count + 1, std::memory_order_release);
-        return true;
+        base_ = base;
+        if (end > end_.load(std::memory_order_relaxed))
+            end_.store(end, std::memory_order_release);
+        return taken;
     }
 
     /// Pages are zero, and so is a slot that was never used.

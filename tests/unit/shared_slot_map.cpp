@@ -23,6 +23,9 @@ TEST(shared_slot_map, gives_each_element_by_its_key)
     EXPECT_EQ(words.size(), 2U);
     EXPECT_FALSE(words.get(key64()));
     EXPECT_FALSE(words.get(key64(~std::uint64_t{0})));
+    shared_slot_map<int, key<20, 4>> narrow;
+    auto const k = narrow.insert(1);
+    EXPECT_FALSE(narrow.get(key<20, 4>(k.value() | 1U << 31))); // a bit that no key has
     EXPECT_FALSE(words.with(key64(5), [](std::string&) { FAIL(); }));
 }
 
@@ -77,6 +80,38 @@ TEST(shared_slot_map, destroys_its_elements_at_its_end)
         EXPECT_EQ(owners.size(), 334U);
     }
     EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST(shared_slot_map, may_be_used_by_the_constructors_and_destructors_of_its_elements)
+{
+    struct parent;
+    using family = shared_slot_map<parent>;
+    struct parent {
+        family& all;
+        std::atomic<int>& alive;
+        key64 child;
+        parent(family& in, std::atomic<int>& count, int depth) : all(in), alive(count)
+        {
+            alive += 1;
+            if (depth > 0)
+                child = all.emplace(all, alive, depth - 1);
+        }
+        ~parent()
+        {
+            all.remove(child);
+            alive -= 1;
+        }
+    };
+    std::atomic<int> alive = 0;
+    {
+        family parents;
+        parents.remove(parents.emplace(parents, alive, 9));
+        EXPECT_EQ(alive, 0);
+        parents.emplace(parents, alive, 9);
+        parents.emplace(parents, alive, 9);
+        EXPECT_EQ(alive, 20);
+    }
+    EXPECT_EQ(alive, 0);
 }
 
 TEST(shared_slot_map, retires_a_slot_whose_generations_are_used_up)
