@@ -171,4 +171,30 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
         .stop();
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_foreign_element(const void* value) noexcept
+{
+    (fatal_message() << "mallard: key_of " << value << ", which is no element of this slot map\n"
+                     << "  it lies elsewhere, or was erased; this call changed nothing\n"
+                     << "  help: keep the key that insert returned; "
+                     << "`break mallard::fatal_foreign_element` in gdb shows the caller\n")
+        .stop();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_dead_iterator() noexcept
+{
+    (fatal_message() << "mallard: an iterator of a slot map stands where no element is\n"
+                     << "  it was erased, or the end was reached; this call changed nothing\n"
+                     << "  help: advance an iterator whose element was erased before reading it, "
+                     << "or erase by `retain`\n")
+        .stop();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_guarded_element(const void* value) noexcept
+{
+    (fatal_message() << "mallard: a shared slot map ends while a guard holds " << value << "\n"
+                     << "  the guard would use memory that is gone; the map was not freed\n"
+                     << "  help: end all guards first: declare the map before what holds them\n")
+        .stop();
+}
+
 } // namespace mallard

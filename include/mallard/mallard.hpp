@@ -7,6 +7,9 @@
 #include <mallard/pages.hpp>
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/secondary_map.hpp>
 #include <mallard/shared_arena.hpp>
+#include <mallard/shared_slot_map.hpp>
+#include <mallard/slot_map.hpp>
 #include <mallard/strategy.hpp>
 #include <mallard/winked.hpp>

@@ -7,6 +7,7 @@ constexpr arena_options arena_checks{.checks = check::on};
 constexpr pool_options lifo{.block = 64, .order = reuse::lifo};
 constexpr pool_options lifo_checks{.block = 64, .order = reuse::lifo, .checks = check::on};
 constexpr pool_options ordered_checks{.checks = check::on};
+constexpr slot_map_options slot_map_checks{.checks = check::on};
 
 template class pages<>;
 template class arena<>;
@@ -18,6 +19,13 @@ template class pool<pmr_source, lifo_checks>;
 template class pool<pages<>, ordered_checks>;
 template class multipool<>;
 template class multipool<arena<>>;
+
+template class slot_map<int>;
+template class slot_map<int, key64, default_heap, slot_map_checks>;
+template class slot_map<int, key32, fixed<10>>;
+template class secondary_map<key32, int>;
+template class sparse_secondary_map<key32, int>;
+template class shared_slot_map<int>;
 
 template class allocator<int, pool<>>;
 template class pmr_resource<arena<>>;

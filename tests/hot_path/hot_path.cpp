@@ -3,6 +3,7 @@
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/slot_map.hpp>
 
 using lifo = mallard::pool<mallard::default_heap,
                            mallard::pool_options{.block = 64, .order = mallard::reuse::lifo}>;
@@ -11,6 +12,8 @@ using ordered = mallard::pool<mallard::default_heap,
 using cached =
     mallard::pool<mallard::default_heap,
                   mallard::pool_options{.block = 64, .threads = mallard::sync::thread_cached}>;
+using slot_map = mallard::slot_map<std::uint64_t>;
+using slot_map_in_chunks = mallard::slot_map<std::uint64_t, mallard::key32, mallard::default_heap>;
 
 extern "C" {
 
@@ -74,6 +77,40 @@ void* arena_allocate_constant(mallard::arena<>& arena)
     return arena.allocate({24, 8});
 }
 
+void slot_map_missed();
+
+// hot: 6 instructions, 1 test
+void slot_map_get(slot_map& map, mallard::key32 key)
+{
+    if (std::uint64_t* const found = map.get(key))
+        *found = 0;
+    else
+        slot_map_missed();
+}
+
+// hot: 9 instructions, 1 test
+void slot_map_in_chunks_get(slot_map_in_chunks& map, mallard::key32 key)
+{
+    if (std::uint64_t* const found = map.get(key))
+        *found = 0;
+    else
+        slot_map_missed();
+}
+
+// hot: 20 instructions, 1 test
+std::uint32_t slot_map_insert(slot_map& map, std::uint64_t value)
+{
+    return map.insert(value).value();
+}
+
+// hot: 20 instructions, 2 tests
+bool slot_map_erase(slot_map& map, mallard::key32 key)
+{
+    return map.erase(key);
+}
+
 } // extern "C"
+
+void slot_map_missed() {}
 
 int main() {}

@@ -1,0 +1,74 @@
+// Names for the elements of keyed pools: integers that are never given twice.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <type_traits>
+
+namespace mallard {
+
+/// Names one element of a `slot_map`, for ever: the number of its slot, and which
+/// of those that have lived there it is, its generation.
+///
+///     using enemy_key = mallard::key<20, 12, struct enemy>; // 4 bytes
+///     enemy_key target;                                     // names nothing
+///     std::uint32_t const sent = target.value();
+///
+/// A default key is null. Index 0 and generation 0 are its own, so an integer map
+/// of `IndexBits` has 2^IndexBits - 1 slots, each for 2^GenerationBits - 1 elements.
+/// `Tag` makes keys of different maps different types. Any integer may become a key:
+/// one that was never given names nothing.
+///
+/// Layout: the index is in the low bits, the generation above it. The order is that
+/// of the integers: by generation first.
+template <unsigned IndexBits, unsigned GenerationBits, class Tag = void>
+class key {
+    static_assert(IndexBits >= 1 && GenerationBits >= 1, "a key has an index and a generation");
+    static_assert(IndexBits <= 40 && IndexBits + GenerationBits <= 64,
+                  "a key has 64 bits at most, 40 of them for the index");
+
+public:
+    using raw_type =
+        std::conditional_t<IndexBits + GenerationBits <= 32, std::uint32_t, std::uint64_t>;
+
+    static constexpr unsigned index_bits = IndexBits;
+    static constexpr unsigned generation_bits = GenerationBits;
+    static constexpr raw_type index_mask = (raw_type{1} << IndexBits) - 1;
+    static constexpr raw_type one_generation = raw_type{1} << IndexBits;
+    static constexpr raw_type value_max = std::numeric_limits<raw_type>::max() >>
+                                          (8 * sizeof(raw_type) - IndexBits - GenerationBits);
+
+    constexpr key() noexcept = default;
+    constexpr explicit key(raw_type value) noexcept : value_(value) {}
+
+    constexpr raw_type value() const noexcept { return value_; }
+    constexpr std::size_t index() const noexcept { return value_ & index_mask; }
+    constexpr std::size_t generation() const noexcept { return value_ >> IndexBits; }
+
+    /// False for the null key; true says nothing about an element.
+    constexpr explicit operator bool() const noexcept { return value_ != 0; }
+
+    friend constexpr auto operator<=>(key, key) noexcept = default;
+
+private:
+    raw_type value_ = 0;
+};
+
+/// A million slots, each for 4,095 elements.
+using key32 = key<20, 12>;
+
+/// Four billion slots, each for as many elements.
+using key64 = key<32, 32>;
+
+} // namespace mallard
+
+template <unsigned IndexBits, unsigned GenerationBits, class Tag>
+struct std::hash<mallard::key<IndexBits, GenerationBits, Tag>> {
+    std::size_t operator()(mallard::key<IndexBits, GenerationBits, Tag> k) const noexcept
+    {
+        return std::hash<typename decltype(k)::raw_type>()(k.value());
+    }
+};

@@ -1,0 +1,215 @@
+// More values for the keys of a slot map, beside it.
+#pragma once
+
+#include <mallard/slot_table.hpp>
+
+#include <optional>
+#include <unordered_map>
+
+namespace mallard {
+
+/// Values for keys that a `slot_map` gave, in slots of its own by the same numbers.
+///
+///     mallard::secondary_map<mallard::key32, speed> speeds;
+///     speeds.set(key, {3, 4});
+///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s.x; }, speeds);
+///
+/// It does not know the map. What was set for a key that is stale in the map by now is
+/// found by that key until its slot is set again, for a newer key; walk the map and not
+/// this to meet only what is alive, or `erase_if` what the map does not contain. An older
+/// key never replaces a newer one, while generations do not wrap.
+///
+/// A lookup costs what one in the map does. There is memory for all slots up to the
+/// largest that was ever set; for a few of many see `sparse_secondary_map`. `Storage`,
+/// iterators, growth, exceptions and threads are as with `slot_map`.
+template <class Key, class V, class Storage = reserved<>, check Checks = check::off>
+class secondary_map
+    : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key, Storage, Checks> {
+    using table = slot_table<secondary_map, V, Key, Storage, Checks>;
+    using table::slots_;
+    using typename table::slots_type;
+    using typename table::words_of;
+
+public:
+    secondary_map() = default;
+    explicit secondary_map(Storage from) noexcept
+        requires source<Storage>
+        : table(slots_type(std::move(from)))
+    {
+    }
+    secondary_map(secondary_map&& other) noexcept
+        requires std::move_constructible<slots_type>
+    = default;
+    secondary_map& operator=(secondary_map&& other) noexcept
+        requires std::movable<slots_type>
+    {
+        if (this != &other) {
+            std::destroy_at(this);
+            std::construct_at(this, std::move(other));
+        }
+        return *this;
+    }
+    ~secondary_map() { this->destroy_all(); }
+
+    /// The value of `k` from now on. Null, and nothing is made of the arguments: the key is
+    /// null, or there is a value for a newer key of the same slot. Throws if memory is
+    /// refused. If the constructor throws, the value before is gone.
+    template <class... Args>
+    V* emplace(Key k, Args&&... args)
+    {
+        return place<true>(k, std::forward<Args>(args)...);
+    }
+    V* set(Key k, V value) { return place<true>(k, std::move(value)); }
+    /// Null also when memory is refused.
+    template <class... Args>
+    [[nodiscard]] V* try_emplace(Key k, Args&&... args)
+    {
+        return place<false>(k, std::forward<Args>(args)...);
+    }
+
+    bool erase(Key k) noexcept
+    {
+        std::size_t const i = slots_.bounded(k.value());
+        if (slots_.word_of(i) != k.value())
+            return false;
+        this->end_life(i);
+        slots_.word_of(i) = 0;
+        return true;
+    }
+    /// Moves the value out and erases it.
+    std::optional<V> remove(Key k)
+    {
+        V* const at = this->get(k);
+        if (at == nullptr)
+            return {};
+        std::optional<V> value(std::in_place, std::move(*at));
+        erase(k);
+        return value;
+    }
+    void clear() noexcept
+    {
+        this->for_each([this](Key k, V&) { erase(k); });
+    }
+
+    [[nodiscard]] statistics stats() const noexcept
+    {
+        statistics s{.blocks_live = this->size(), .bytes_live = this->size() * sizeof(V)};
+        s.bytes_idle = slots_.capacity() * sizeof(V) - s.bytes_live;
+        slots_.add_to(s);
+        return s;
+    }
+
+private:
+    template <bool Throws, class... Args>
+    V* place(Key k, Args&&... args)
+    {
+        std::size_t const i = k.index();
+        if (i == 0 || k.generation() == 0 || k.value() > Key::value_max)
+            return nullptr;
+        while (i >= slots_.capacity())
+            if (!slots_.template grow<Throws>())
+                return nullptr;
+        this->end_ = std::max(this->end_, i + 1);
+        if (Key const there = this->key_at(i); there) {
+            if (there > k)
+                return nullptr;
+            erase(there);
+        }
+        V* const at =
+            this->make_value(i, [&](V* to) { std::construct_at(to, std::forward<Args>(args)...); });
+        this->begin_life(i, k.value());
+        return at;
+    }
+};
+
+/// The same for a few of many keys, in a hash table: memory for what is set alone.
+/// `Allocator` as of `std::unordered_map`.
+template <class Key, class V, class Allocator = std::allocator<std::pair<const std::size_t, V>>>
+class sparse_secondary_map {
+    struct entry {
+        Key key;
+        V value;
+    };
+    using entry_allocator = typename std::allocator_traits<Allocator>::template rebind_alloc<
+        std::pair<const std::size_t, entry>>;
+
+public:
+    using key_type = Key;
+    using value_type = V;
+
+    sparse_secondary_map() = default;
+    explicit sparse_secondary_map(const Allocator& from) : entries_(entry_allocator(from)) {}
+
+    [[nodiscard]] V* get(Key k) noexcept
+    {
+        auto const found = entries_.find(k.index());
+        return found != entries_.end() && found->second.key == k
+                   ? std::addressof(found->second.value)
+                   : nullptr;
+    }
+    [[nodiscard]] const V* get(Key k) const noexcept
+    {
+        return const_cast<sparse_secondary_map&>(*this).get(k);
+    }
+    [[nodiscard]] bool contains(Key k) const noexcept { return get(k) != nullptr; }
+
+    /// As `secondary_map::set`; if it throws, the value before is there or gone.
+    V* set(Key k, V value)
+    {
+        if (!k)
+            return nullptr;
+        auto const found = entries_.find(k.index());
+        if (found != entries_.end()) {
+            if (found->second.key > k)
+                return nullptr;
+            entries_.erase(found);
+        }
+        auto const made = entries_.try_emplace(k.index(), k, std::move(value)).first;
+        return std::addressof(made->second.value);
+    }
+    bool erase(Key k) noexcept { return contains(k) && entries_.erase(k.index()) != 0; }
+    std::optional<V> remove(Key k)
+    {
+        V* const at = get(k);
+        if (at == nullptr)
+            return {};
+        std::optional<V> value(std::in_place, std::move(*at));
+        entries_.erase(k.index());
+        return value;
+    }
+    void clear() noexcept { entries_.clear(); }
+
+    [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+    [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+
+    /// In no order; `f` may not set or erase.
+    template <class F>
+    void for_each(F f)
+    {
+        for (auto& [index, e] : entries_)
+            f(e.key, e.value);
+    }
+    /// Erases those for which `keep(key, value)` is false, and says how many.
+    template <class F>
+    std::size_t retain(F keep)
+    {
+        std::size_t const before = size();
+        for (auto at = entries_.begin(); at != entries_.end();)
+            at = keep(at->second.key, at->second.value) ? std::next(at) : entries_.erase(at);
+        return before - size();
+    }
+    template <class F>
+    friend std::size_t erase_if(sparse_secondary_map& from, F drop)
+    {
+        return from.retain([&](Key k, V& value) { return !drop(k, value); });
+    }
+
+    /// Any slot may have something here: `slot_map::for_each` asks by key.
+    static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
+
+private:
+    std::unordered_map<std::size_t, entry, std::hash<std::size_t>, std::equal_to<>, entry_allocator>
+        entries_;
+};
+
+} // namespace mallard

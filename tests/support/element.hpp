@@ -1,0 +1,57 @@
+// Elements that count themselves, throw when told to, and say which they are.
+#pragma once
+
+#include "require.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace mallard::testing {
+
+/// Move-only; not a byte of it is another's while it lives.
+class element {
+public:
+    static inline std::size_t live = 0;
+    static inline std::size_t throw_in = 0; ///< the how-manieth construction from now
+
+    explicit element(std::uint64_t number) : number_(number)
+    {
+        maybe_throw();
+        live += 1;
+    }
+    element(element&& other) : number_(other.number_)
+    {
+        maybe_throw();
+        other.number_ = moved;
+        live += 1;
+    }
+    element& operator=(element&&) = delete;
+    ~element()
+    {
+        require(self_ == this, "an element is destroyed where it was made, and once");
+        self_ = nullptr;
+        live -= 1;
+    }
+    void operator&() const = delete; // nobody takes the address of what is not theirs
+
+    std::uint64_t number() const
+    {
+        require(self_ == this, "an element lives");
+        return number_;
+    }
+
+private:
+    static constexpr std::uint64_t moved = ~std::uint64_t{0};
+
+    static void maybe_throw()
+    {
+        if (throw_in != 0 && --throw_in == 0)
+            throw 1;
+    }
+
+    std::uint64_t number_;
+    element* self_ = this;
+};
+
+} // namespace mallard::testing
