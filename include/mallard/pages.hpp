@@ -59,6 +59,9 @@ public:
     int last_error() const noexcept { return error_; }
     const char* last_refusal() const noexcept { return refusal_; }
 
+protected:
+    bool refuse(int error, const char* why) noexcept; // false
+
 private:
     // One stretch of address space, cut into units of a page, and after it a bit
     // for each unit that says whether it belongs to a chunk:
@@ -84,7 +87,6 @@ private:
 
     bool commit(std::byte* data, std::size_t bytes) noexcept;
     bool place_on_node(std::byte* data, std::size_t bytes) noexcept;
-    bool refuse(int error, const char* why) noexcept;
 
     pages_options options_;
     range range_{};
