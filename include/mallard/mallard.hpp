@@ -7,6 +7,8 @@
 #include <mallard/pages.hpp>
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/protected_pages.hpp>
+#include <mallard/segment_pool.hpp>
 #include <mallard/shared_arena.hpp>
 #include <mallard/strategy.hpp>
 #include <mallard/winked.hpp>

@@ -69,7 +69,7 @@ public:
         if (taken == 0) [[unlikely]]
             return nullptr;
         auto const n = static_cast<number>(taken - 1);
-        links_[n].store(in_use, std::memory_order_relaxed);
+        link_of(n).store(in_use, std::memory_order_relaxed);
         return at(n);
     }
 
@@ -79,7 +79,7 @@ public:
         std::size_t const slot = offset / shape.bytes;
         number link = in_use;
         if (offset >= carved() * shape.bytes || offset % shape.bytes != 0 ||
-            !links_[slot].compare_exchange_strong(link, 0, std::memory_order_relaxed)) [[unlikely]]
+            !link_of(slot).compare_exchange_strong(link, 0, std::memory_order_relaxed)) [[unlikely]]
             fatal_bad_free(block, blocks_.get() + slot * shape.bytes, shape.bytes, slot < carved());
         push(slot);
     }
@@ -102,7 +102,7 @@ public:
     void for_each(F f)
     {
         for (std::size_t n = 0; n < carved(); ++n)
-            if (links_[n].load(std::memory_order_acquire) == in_use)
+            if (link_of(n).load(std::memory_order_acquire) == in_use)
                 f(at(static_cast<number>(n)));
     }
 
@@ -111,7 +111,7 @@ public:
     {
         std::size_t live = 0;
         for (std::size_t n = 0; n < carved(); ++n)
-            live += links_[n].load(std::memory_order_relaxed) == in_use;
+            live += link_of(n).load(std::memory_order_relaxed) == in_use;
         return {.blocks_live = live,
                 .bytes_live = live * shape.bytes,
                 .bytes_idle = (capacity_ - live) * shape.bytes,
@@ -126,6 +126,8 @@ private:
 
     std::size_t carved() const noexcept { return carved_.load(std::memory_order_relaxed); }
 
+    std::atomic<number>& link_of(std::size_t slot) const noexcept { return links_.get()[slot]; }
+
     std::size_t offset_of(const void* p) const noexcept
     {
         return reinterpret_cast<std::uintptr_t>(p) -
@@ -139,7 +141,7 @@ private:
         std::uint64_t head = head_.load(std::memory_order_acquire);
         while (static_cast<number>(head) != 0) {
             std::uint64_t const next =
-                links_[static_cast<number>(head) - 1].load(std::memory_order_relaxed);
+                link_of(static_cast<number>(head) - 1).load(std::memory_order_relaxed);
             std::uint64_t const after = ((head + one_tag) & ~(one_tag - 1)) | next;
             if (head_.compare_exchange_weak(head, after, std::memory_order_acquire))
                 return static_cast<number>(head);
@@ -151,7 +153,7 @@ private:
     {
         std::uint64_t head = head_.load(std::memory_order_relaxed);
         do
-            links_[slot].store(static_cast<number>(head), std::memory_order_relaxed);
+            link_of(slot).store(static_cast<number>(head), std::memory_order_relaxed);
         while (!head_.compare_exchange_weak(head, (head & ~(one_tag - 1)) | (slot + 1),
                                             std::memory_order_release, std::memory_order_relaxed));
     }

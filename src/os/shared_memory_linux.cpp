@@ -49,7 +49,8 @@ constexpr refusal no_bytes{EINVAL, "a segment has at least one byte: say how man
 constexpr refusal too_many_bytes{ENOMEM, "the request is larger than any address space"};
 constexpr refusal file_limit{
     EFBIG, "the limit of this process on the size of files is reached: see `ulimit -f`"};
-constexpr refusal no_memory{ENOMEM, "the system has not that much memory: see `free -m`"};
+constexpr refusal no_memory{
+    ENOMEM, "the system has not that much memory for this process: see `free -m` and `ulimit -v`"};
 constexpr refusal is_another_file{
     EBADMSG, "this is no segment of Mallard's, or a stray write damaged its header: remove it"};
 constexpr refusal is_another_version{
@@ -125,18 +126,14 @@ refusal set_aside(int descriptor, std::size_t bytes) noexcept
     return error == 0 ? refusal{} : refusal{error, no_memory.why};
 }
 
-/// A file without a name is bounded by nothing but the machine, and would be filled until
-/// somebody is killed. What is certainly too much is refused for private memory.
+/// What is certainly too much is refused before the first of it is set aside: where nothing
+/// but the machine bounds a file, that would go on until somebody is killed. Shared memory
+/// without a file is promised or not, as a whole.
 bool may_have(std::size_t bytes) noexcept
 {
-    if (bytes == 0 || bytes > segment_bytes_max)
-        return true; // for others to refuse
     void* const tried =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (tried == MAP_FAILED)
-        return false;
-    ::munmap(tried, bytes);
-    return true;
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return tried != MAP_FAILED && ::munmap(tried, bytes) == 0;
 }
 
 /// At a multiple of 2 MiB, so that alignments in the segment hold in each process.
@@ -242,8 +239,6 @@ refusal shared_memory::remove(std::string_view name) noexcept
 
 shared_memory shared_memory::anonymous(std::size_t bytes) noexcept
 {
-    if (!may_have(bytes))
-        return shared_memory(no_memory);
     file nameless(::memfd_create("mallard", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!nameless.is_open())
         return shared_memory(refusal_of_file(errno));
@@ -267,6 +262,8 @@ shared_memory shared_memory::make(file& from, std::size_t bytes) noexcept
     if (bytes > segment_bytes_max)
         return shared_memory(too_many_bytes);
     bytes = align_up(bytes, page_bytes);
+    if (!may_have(bytes))
+        return shared_memory(no_memory);
     if (refusal const why = set_aside(from.number(), bytes))
         return shared_memory(why);
     void* const data = map(from.number(), bytes);

@@ -50,6 +50,10 @@ public:
         byte = static_cast<unsigned char>(byte ^ bits);
         require(::pwrite(file_, &byte, 1, static_cast<off_t>(offset)) == 1, "and written");
     }
+    void write(std::size_t offset, std::uint64_t word) const
+    {
+        require(::pwrite(file_, &word, 8, static_cast<off_t>(offset)) == 8, "a word is written");
+    }
     void truncate(std::size_t bytes) const
     {
         require(::ftruncate(file_, static_cast<off_t>(bytes)) == 0, "the file is cut");
@@ -100,6 +104,19 @@ TEST(a_damaged_header, met_by_those_who_have_the_segment_gives_them_nothing)
     EXPECT_EQ(opened.try_allocate({8}), nullptr);
     file.flip(offsetof(segment_header, cursor) + 3, 4);
     EXPECT_NE(opened.try_allocate({8}), nullptr);
+}
+
+TEST(a_root, whose_constructor_died_is_constructed_though_its_pid_is_in_use_again)
+{
+    segment_file const file;
+    auto opened = required(shared_memory::open(file.name));
+    auto* const root = opened.root<configuration>();
+    root->answer = 7; // half constructed
+    auto const pid = static_cast<std::uint64_t>(::getpid());
+    std::uint64_t const begun_at_boot = mallard::checked_number::of(pid << 26);
+    file.write(offsetof(segment_header, root_state), begun_at_boot);
+    EXPECT_EQ(opened.root<configuration>(), root);
+    EXPECT_EQ(root->answer, 42U);
 }
 
 TEST(a_segment, of_another_version_is_refused_as_such)
@@ -224,15 +241,14 @@ TEST(limits_of_the_process, are_named_when_they_refuse)
               "fine");
 }
 
-TEST(more_than_the_machine_has, is_refused)
+TEST(more_than_the_machine_has, is_refused_before_any_of_it_is_filled)
 {
+    if (proc_file("/proc/sys/vm/overcommit_memory").text[0] == '1')
+        GTEST_SKIP() << "this system is told to promise any amount";
     segment_name const name("-large");
-    auto const named = shared_memory::create(name, std::size_t{1} << 46);
-    EXPECT_FALSE(named);
-    EXPECT_EQ(named.last_error(), ENOSPC) << named.last_refusal();
-    if (proc_file("/proc/sys/vm/overcommit_memory").text[0] != '1') {
-        require_refused(shared_memory::anonymous(std::size_t{1} << 46), ENOMEM, "free -m");
-    }
+    std::size_t const too_much = std::size_t{1} << 46;
+    require_refused(shared_memory::create(name, too_much), ENOMEM, "free -m");
+    require_refused(shared_memory::anonymous(too_much), ENOMEM, "free -m");
 }
 
 /// Gives this process, a child, a /dev/shm of its own. False: it may not have one.

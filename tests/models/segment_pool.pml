@@ -255,8 +255,8 @@ init
             head = pack(0, 0);
             links[0] = 1;
             links[1] = none;
-            pops_left = 4;
-            frees_left = 3;
+            pops_left = 3;
+            frees_left = 2;
             run process(0);
             run process(1);
             run killer()

@@ -157,7 +157,7 @@ TEST(unsealed, is_a_scope_in_which_they_can_be_written)
 
 struct settings {
     int answer;
-    const char* name;
+    std::string_view name;
 };
 
 TEST(an_arena_of_protected_pages, is_built_sealed_read_and_ends_sealed)
@@ -167,11 +167,11 @@ TEST(an_arena_of_protected_pages, is_built_sealed_read_and_ends_sealed)
         arena<protected_pages<>> built;
         built.make_array<char>(100'000);
         built.reset(); // so that some chunks are idle, and are linked
-        auto& s = built.make<settings>(42, built.copy("mallard").data());
+        auto& s = built.make<settings>(42, built.copy("mallard"));
         built.make_array<char>(3'000'000);
         ASSERT_TRUE(built.upstream().seal());
         EXPECT_EQ(s.answer, 42);
-        EXPECT_STREQ(s.name, "mallard");
+        EXPECT_EQ(s.name, "mallard");
         EXPECT_EQ(write_to(reinterpret_cast<std::byte*>(&s)), faults);
         EXPECT_EQ(built.try_allocate({10'000'000}), nullptr) << "it does not grow";
     }
