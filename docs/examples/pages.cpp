@@ -3,6 +3,7 @@
 #include <mallard/pages.hpp>
 
 #include <cassert>
+#include <cstdio>
 
 int main()
 {
@@ -16,6 +17,18 @@ int main()
     mallard::arena<mallard::pages<mallard::pages_options{.guard = true}>> fenced;
     fenced.make<int>(1);
 
+    // Memory of the node whose processors use it; of another when it has none left.
+    mallard::arena<mallard::pages<mallard::pages_options{.numa = mallard::numa::prefer(0)}>> near;
+    near.make_array<int>(1000);
+
+    // Never in the swap, all of it there now.
+    mallard::pages<mallard::pages_options{.populate = true, .locked = true}> secrets;
+    mallard::chunk const keys = secrets.try_take({4096});
+    if (keys.data == nullptr)
+        std::puts(secrets.last_refusal()); // this process may lock no memory: see `ulimit -l`
+
     assert(table.size() == 1'000'000 && table[999'999] == 0);
     assert(tables.upstream().last_error() == 0);
+    if (keys.data != nullptr)
+        secrets.give(keys);
 }

@@ -166,23 +166,15 @@ public:
     void release() noexcept
     {
         owned_.run_until(nullptr);
-        chunks_.retire_all();
-        trim();
+        give_all(chunks_.cut_used());
+        give_all(chunks_.cut_idle(0));
         growth_.restart();
         begin_again();
     }
 
     /// Gives idle chunks back, oldest first, until at most `keep` bytes of them
     /// are left. What is in use is not touched.
-    void trim(std::size_t keep = 0) noexcept
-    {
-        for (arena_chunk* c = chunks_.cut_idle(keep); c != nullptr;) {
-            chunk const taken = std::exchange(c, c->next)->taken;
-            unpoison<watched>(taken.data, taken.bytes);
-            growth_.gave(taken.bytes);
-            give(source_, taken);
-        }
-    }
+    void trim(std::size_t keep = 0) noexcept { give_all(chunks_.cut_idle(keep)); }
 
     /// Walks the chunks. Bytes left behind at the end of a full chunk count as live.
     [[nodiscard]] statistics stats() const noexcept
@@ -301,6 +293,17 @@ private:
         if (rest <= c->end() && room(rest, c->end()) >= room(cursor_, end_)) {
             cursor_ = rest;
             end_ = c->end();
+        }
+    }
+
+    // Reads them and writes nothing: they may be sealed.
+    void give_all(arena_chunk* c) noexcept
+    {
+        while (c != nullptr) {
+            chunk const taken = std::exchange(c, c->next)->taken;
+            unpoison<watched>(taken.data, taken.bytes);
+            growth_.gave(taken.bytes);
+            give(source_, taken);
         }
     }
 

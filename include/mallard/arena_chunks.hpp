@@ -87,6 +87,9 @@ public:
         return std::exchange(*last, nullptr);
     }
 
+    /// Cuts off all that are in use, as a list.
+    arena_chunk* cut_used() noexcept { return std::exchange(used_, nullptr); }
+
     bool is_used(const arena_chunk* wanted) const noexcept
     {
         const arena_chunk* c = used_;

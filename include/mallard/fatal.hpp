@@ -197,4 +197,12 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
         .stop();
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_not_sealed(const char* why) noexcept
+{
+    (fatal_message() << "mallard: protected pages cannot be sealed again\n"
+                     << "  " << why << "; they can be written as before\n"
+                     << "  help: call seal() and unseal(), which say so, in place of the scope\n")
+        .stop();
+}
+
 } // namespace mallard

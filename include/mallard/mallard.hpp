@@ -8,6 +8,8 @@
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/secondary_map.hpp>
+#include <mallard/protected_pages.hpp>
+#include <mallard/segment_pool.hpp>
 #include <mallard/shared_arena.hpp>
 #include <mallard/shared_slot_map.hpp>
 #include <mallard/slot_map.hpp>

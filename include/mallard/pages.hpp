@@ -18,10 +18,28 @@ enum class huge {
     hugetlb  ///< 2 MiB pages that the administrator set aside, else no chunk; Linux 5.16
 };
 
+/// Which NUMA node has the memory. Written as `numa::prefer(1)` or `numa::bind(1)`;
+/// nothing said, it is the node of the thread that touches a page first.
+struct numa {
+    int node = -1;
+    bool strict = false;
+
+    /// That node's memory while it has some, else another's: advice, as `huge::madvise`.
+    static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
+
+    /// That node's memory or no chunk. When it runs out later, the system kills somebody,
+    /// as when all memory runs out: with `populate` it is taken, or refused, at once.
+    static constexpr numa bind(int node) noexcept { return {.node = node, .strict = true}; }
+
+    friend constexpr bool operator==(numa, numa) = default;
+};
+
 struct pages_options {
     mallard::huge huge = mallard::huge::none;
+    mallard::numa numa = {};
     bool guard = false;            ///< before and after each chunk, a page that nobody may touch
     bool populate = false;         ///< all pages now: a refusal here, not page faults later
+    bool locked = false;           ///< never swapped, from the first touch on; see `ulimit -l`
     std::size_t reserve_bytes = 0; ///< address space for all chunks together; 0: each has its own
 };
 
@@ -40,6 +58,9 @@ public:
 
     int last_error() const noexcept { return error_; }
     const char* last_refusal() const noexcept { return refusal_; }
+
+protected:
+    bool refuse(int error, const char* why) noexcept; // false
 
 private:
     // One stretch of address space, cut into units of a page, and after it a bit
@@ -65,7 +86,7 @@ private:
     std::size_t claimed_units(std::size_t bytes) const noexcept;
 
     bool commit(std::byte* data, std::size_t bytes) noexcept;
-    bool refuse(int error, const char* why) noexcept;
+    bool place_on_node(std::byte* data, std::size_t bytes) noexcept;
 
     pages_options options_;
     range range_{};
@@ -108,7 +129,7 @@ public:
 
     /// What the system refused last and what to do about it, in one line that
     /// lives for ever. Refused advice is told too, though the chunk was given:
-    /// `huge::madvise` on a kernel that has none.
+    /// `huge::madvise` on a kernel that has none, `numa::prefer` of a node that is not.
     const char* last_refusal() const noexcept { return source_.last_refusal(); }
 
 private:

@@ -12,8 +12,10 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace mallard::os {
@@ -63,6 +65,26 @@ const char* why_no_huge_pages(int error) noexcept
            "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 }
 
+const char* why_no_node(int error) noexcept
+{
+    if (error == ENOSYS)
+        return "this kernel has no NUMA nodes: leave out .numa";
+    if (error == EPERM)
+        return "the sandbox of this process forbids mbind: a container needs CAP_SYS_NICE";
+    return "there is no such NUMA node, or this process may not use it: see "
+           "/sys/devices/system/node/has_memory and Mems_allowed_list in /proc/self/status";
+}
+
+const char* why_not_locked(int error) noexcept
+{
+    if (error == EPERM)
+        return "this process may lock no memory: see `ulimit -l`";
+    if (error == ENOMEM)
+        return "the limit of this process on locked memory is reached, see `ulimit -l`; or it has "
+               "too many mappings, see /proc/sys/vm/max_map_count";
+    return "this kernel cannot lock pages as they are touched: Linux 4.4 can";
+}
+
 constexpr const char* why_no_memory =
     "the system commits no more memory to this process: see `ulimit -d` and "
     "/proc/sys/vm/overcommit_memory";
@@ -80,12 +102,19 @@ bool unmap_between(std::byte* from, std::byte* to) noexcept
     return from == to || ::munmap(from, static_cast<std::size_t>(to - from)) == 0;
 }
 
+/// The pages go, and the mapping stays; locked ones since Linux 5.18.
+bool discard(std::byte* data, std::size_t bytes) noexcept
+{
+    return ::madvise(data, bytes, MADV_DONTNEED) == 0 ||
+           ::madvise(data, bytes, MADV_DONTNEED_LOCKED) == 0;
+}
+
 /// Memory becomes a place again. The new mapping replaces the old one in one
 /// step, huge pages or not, and ends the charge, which `mprotect` would keep.
 bool decommit(std::byte* data, std::size_t bytes) noexcept
 {
     return map_untouchable(data, bytes, MAP_FIXED) != MAP_FAILED ||
-           ::madvise(data, bytes, MADV_DONTNEED) == 0; // too many mappings to make one more
+           discard(data, bytes); // too many mappings to make one more
 }
 
 /// Huge pages cannot be had by `mprotect`: they replace the place, once they are
@@ -104,6 +133,22 @@ bool map_huge(std::byte* data, std::size_t bytes) noexcept
     ::munmap(elsewhere, bytes);
     errno = error;
     return false;
+}
+
+/// Without libnuma, of which this is all that is needed.
+bool prefer_node(std::byte* data, std::size_t bytes, numa wanted) noexcept
+{
+    constexpr int nodes_max = 1024; // of any kernel for x86-64
+    unsigned long mask[nodes_max / bits_per_word] = {};
+    if (wanted.node < 0 || wanted.node >= nodes_max) {
+        errno = EINVAL;
+        return false;
+    }
+    auto const node = static_cast<std::size_t>(wanted.node);
+    mask[node / bits_per_word] = 1UL << node % bits_per_word;
+    // One bit more than there are: the kernel looks at one less than it is told.
+    return ::syscall(SYS_mbind, data, bytes, wanted.strict ? MPOL_BIND : MPOL_PREFERRED, mask,
+                     nodes_max + 1, 0) == 0;
 }
 
 /// Not MAP_POPULATE, which keeps to itself what it could not do.
@@ -238,7 +283,7 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
 void page_source::unmap(std::byte* data, std::size_t bytes) noexcept
 {
     if (!unmap_between(data - guard_bytes(), data + bytes + guard_bytes()))
-        ::madvise(data, bytes, MADV_DONTNEED);
+        discard(data, bytes);
 }
 
 /// The range begins at a multiple of the first request's alignment, so that it
@@ -310,9 +355,32 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
     // Advice: ordinary pages serve as well, so its refusal is told and no more.
     if (options_.huge == huge::madvise && ::madvise(data, bytes, MADV_HUGEPAGE) != 0)
         refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
-    if (options_.populate && !populate(data, bytes))
-        return refuse(errno, "no memory is left for all pages at once: leave out .populate");
+    if (!place_on_node(data, bytes))
+        return false;
+    // As they are touched, not now: that is what `populate` is for.
+    if (options_.locked && ::mlock2(data, bytes, MLOCK_ONFAULT) != 0) {
+        int const error = errno;
+        return refuse(error, why_not_locked(error));
+    }
+    // Huge pages are set aside for all nodes together, and a touch that finds none on its
+    // node is a SIGBUS: so whoever binds them gets all of them now.
+    bool const at_once = options_.populate || (set_aside && options_.numa.strict);
+    if (at_once && !populate(data, bytes))
+        return refuse(errno, options_.populate
+                                 ? "no memory is left for all pages at once: leave out .populate"
+                                 : "too few huge pages are free on this node: see "
+                                   "/sys/devices/system/node/node*/hugepages");
     return true;
+}
+
+/// Before the first touch, which is when the node is chosen.
+bool page_source::place_on_node(std::byte* data, std::size_t bytes) noexcept
+{
+    if (options_.numa == numa{} || prefer_node(data, bytes, options_.numa))
+        return true;
+    int const error = errno;
+    refuse(error, why_no_node(error));
+    return !options_.numa.strict;
 }
 
 bool page_source::refuse(int error, const char* why) noexcept

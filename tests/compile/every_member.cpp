@@ -10,6 +10,10 @@ constexpr pool_options ordered_checks{.checks = check::on};
 constexpr slot_map_options slot_map_checks{.checks = check::on};
 
 template class pages<>;
+template class protected_pages<>;
+template class unsealed<protected_pages<>>;
+template class offset_ptr<int>;
+template class segment_pool<48>;
 template class arena<>;
 template class arena<pages<>, arena_checks>;
 template class scope<arena<>>;

@@ -13,33 +13,67 @@
 
 namespace mallard::testing {
 
-/// Forks, calls `f()` in the child, and says how that ended: "fine", or how not.
-template <class F>
-std::string in_a_child(F f)
-{
-    pid_t const child = ::fork();
-    if (child == 0) {
+/// A child of a fork that calls `f()` and ends.
+class running_child {
+public:
+    template <class F>
+    explicit running_child(F f) : pid_(::fork())
+    {
+        if (pid_ != 0)
+            return;
         f();
         ::_exit(0);
     }
-    if (child < 0)
-        return "no fork";
-    using clock = std::chrono::steady_clock;
-    int status = 0;
-    for (auto const end = clock::now() + std::chrono::seconds(10);;) {
-        if (::waitpid(child, &status, WNOHANG) == child)
-            break;
-        if (clock::now() > end) {
-            ::kill(child, SIGKILL);
-            ::waitpid(child, &status, 0);
-            return "hangs";
-        }
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    running_child(const running_child&) = delete;
+    running_child& operator=(const running_child&) = delete;
+    ~running_child()
+    {
+        stop();
+        static_cast<void>(end());
     }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return "fine";
-    return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
-                               : "exit " + std::to_string(WEXITSTATUS(status));
+
+    void stop() const
+    {
+        if (pid_ > 0)
+            ::kill(pid_, SIGKILL);
+    }
+
+    /// Waits, and says how it ended: "fine", or how not.
+    std::string end()
+    {
+        if (pid_ < 0)
+            return "no fork";
+        using clock = std::chrono::steady_clock;
+        int status = 0;
+        for (auto const last = clock::now() + patience; pid_ != 0;) {
+            if (::waitpid(pid_, &status, WNOHANG) == pid_)
+                break;
+            if (clock::now() > last) {
+                stop();
+                ::waitpid(pid_, &status, 0);
+                pid_ = 0;
+                return "hangs";
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+        }
+        pid_ = 0;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            return "fine";
+        return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                   : "exit " + std::to_string(WEXITSTATUS(status));
+    }
+
+private:
+    static constexpr std::chrono::seconds patience{60};
+
+    pid_t pid_; // 0: it has ended
+};
+
+/// The same at once.
+template <class F>
+std::string in_a_child(F f)
+{
+    return running_child(f).end();
 }
 
 } // namespace mallard::testing

@@ -1,0 +1,33 @@
+// A configuration that is built, and from then on is read-only to the whole process.
+#include <mallard/arena.hpp>
+#include <mallard/protected_pages.hpp>
+
+#include <cassert>
+#include <cstdio>
+#include <string_view>
+
+struct route {
+    std::string_view host;
+    int port;
+    const route* next;
+};
+
+int main()
+{
+    mallard::arena<mallard::protected_pages<>> settings;
+    const route* routes = nullptr;
+    for (std::string_view const host : {"db", "cache", "queue"})
+        routes = &settings.make<route>(settings.copy(host), 5000, routes);
+    if (!settings.upstream().seal()) // a stray write stops the process from here on
+        std::puts(settings.upstream().last_refusal());
+
+    assert(routes->host == "queue" && routes->next->host == "cache");
+    assert(settings.upstream().is_sealed());
+    assert(settings.try_allocate({1 << 20}) == nullptr); // sealed pages do not grow
+
+    {
+        mallard::unsealed const writable(settings.upstream()); // until the brace
+        routes = &settings.make<route>(settings.copy("log"), 5140, routes);
+    }
+    assert(settings.upstream().is_sealed() && routes->port == 5140);
+}

@@ -1,0 +1,76 @@
+// Two processes exchange messages: each is a block of a pool in shared memory.
+#include <mallard/segment_pool.hpp>
+
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct message {
+    int number;
+    char text[60];
+};
+
+/// The root: what both processes find in the segment. No pointers, but numbers of blocks.
+struct mailbox {
+    explicit mailbox(mallard::shared_memory& segment) : messages(segment, 100) {}
+
+    /// Puts a message there when the last was fetched.
+    void send(std::uint32_t block)
+    {
+        for (std::uint32_t empty = none; !waiting.compare_exchange_weak(empty, block); empty = none)
+            ::sched_yield();
+    }
+    std::uint32_t receive()
+    {
+        std::uint32_t block = none;
+        while ((block = waiting.exchange(none)) == none)
+            ::sched_yield();
+        return block;
+    }
+
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    mallard::segment_pool<sizeof(message)> messages;
+    std::atomic<std::uint32_t> waiting{none};
+};
+
+/// What each of the processes does first, in any order.
+mailbox& open_mailbox(mallard::shared_memory& segment)
+{
+    if (segment)
+        if (auto* const box = segment.root<mailbox>(segment)) // constructed once, by the first
+            return *box;
+    std::fprintf(stderr, "%s\n", segment.last_refusal());
+    std::exit(1);
+}
+
+int main()
+{
+    std::string const name = "mallard-example-" + std::to_string(::getpid());
+
+    if (::fork() == 0) { // or any other program
+        auto segment = mallard::shared_memory::open_or_create(name, 1 << 16);
+        mailbox& box = open_mailbox(segment);
+        for (int i = 0; i < 1000; ++i) {
+            auto* const m = ::new (box.messages.allocate()) message{i, "hello"};
+            box.send(box.messages.number_of(m)); // `m` means nothing elsewhere, its number does
+        }
+        return 0;
+    }
+
+    auto segment = mallard::shared_memory::open_or_create(name, 1 << 16);
+    mailbox& box = open_mailbox(segment);
+    for (int i = 0; i < 1000; ++i) {
+        auto* const m = static_cast<message*>(box.messages.at(box.receive()));
+        assert(m->number == i && std::string(m->text) == "hello");
+        box.messages.deallocate(m); // any process frees any block
+    }
+    static_cast<void>(mallard::shared_memory::remove(name)); // else it stays until the next boot
+    int status = 1;
+    ::wait(&status);
+    assert(status == 0 && box.messages.stats().blocks_live == 0);
+}

@@ -1,0 +1,89 @@
+// The root of a segment: constructed once, whoever comes first and whoever is killed.
+#include "process_linux.hpp"
+
+#include <mallard/shared_memory.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace mallard {
+namespace {
+
+constexpr refusal is_another_type{
+    EINVAL, "the root of this segment is of another type, or of another version of it: remove the "
+            "segment, or see mallard::layout_hash"};
+constexpr refusal root_is_damaged{
+    EBADMSG, "a stray write damaged what leads to the root: remove the segment"};
+constexpr refusal no_room_for_root{ENOMEM, "the segment has no room for the root: make it larger"};
+
+void wait_a_moment() noexcept
+{
+    timespec const moment{.tv_sec = 0, .tv_nsec = 100'000};
+    ::nanosleep(&moment, nullptr);
+}
+
+} // namespace
+
+shared_memory::root_place shared_memory::enter_root(layout l, std::uint64_t hash) noexcept
+{
+    if (bytes_ == 0)
+        return {}; // why there is none has been told
+    std::uint64_t const mine = checked_number::of(os::mark_of_this_process());
+    for (;;) {
+        std::uint64_t state = header_->root_state;
+        if (state == segment_header::root_is_ready)
+            return {find_root(l, hash), true};
+        if (!checked_number::is_sound(state))
+            return {refuse(root_is_damaged), true};
+        if (state != 0 && os::is_alive(checked_number::in(state)))
+            wait_a_moment();
+        else if (header_->root_state.compare_exchange_strong(state, mine))
+            return {place_root(l, hash), false};
+    }
+}
+
+void* shared_memory::find_root(layout l, std::uint64_t hash) noexcept
+{
+    if (header_->root_hash != hash)
+        return refuse(is_another_type);
+    std::uint64_t const root = header_->root;
+    if (!segment_header::is_offset(root, bytes_ - std::min(l.bytes, bytes_)))
+        return refuse(root_is_damaged);
+    return base() + checked_number::in(root);
+}
+
+/// By the one process that constructs it. A place that one before had is used again, unless
+/// it was for another type; and never is a place there with a wrong hash beside it, so that
+/// this process may be killed anywhere.
+void* shared_memory::place_root(layout l, std::uint64_t hash) noexcept
+{
+    if (header_->root != 0 && header_->root_hash == hash) {
+        void* const place = find_root(l, hash);
+        return place == nullptr ? give_up_root() : std::memset(place, 0, l.bytes);
+    }
+    void* const place = try_allocate(l);
+    if (place == nullptr) {
+        refuse(no_room_for_root);
+        return give_up_root();
+    }
+    header_->root = 0;
+    header_->root_hash = hash;
+    header_->root =
+        checked_number::of(static_cast<std::size_t>(static_cast<std::byte*>(place) - base()));
+    return place;
+}
+
+std::nullptr_t shared_memory::give_up_root() noexcept
+{
+    leave_root(false);
+    return nullptr;
+}
+
+void shared_memory::leave_root(bool constructed) noexcept
+{
+    header_->root_state = constructed ? segment_header::root_is_ready : 0;
+}
+
+} // namespace mallard

@@ -1,0 +1,11 @@
+// dies: mallard: double free of ADDRESS in a pool
+#include <mallard/segment_pool.hpp>
+
+int main()
+{
+    auto segment = mallard::shared_memory::anonymous(1 << 16);
+    mallard::segment_pool<48> blocks(segment, 10);
+    void* const block = blocks.allocate();
+    blocks.deallocate(block);
+    blocks.deallocate(block);
+}

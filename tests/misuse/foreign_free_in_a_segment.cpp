@@ -1,0 +1,10 @@
+// dies: mallard: free of ADDRESS, which is not a block of this pool
+#include <mallard/segment_pool.hpp>
+
+int main()
+{
+    auto segment = mallard::shared_memory::anonymous(1 << 16);
+    mallard::segment_pool<48> blocks(segment, 10);
+    static_cast<void>(blocks.allocate());
+    blocks.deallocate(segment.allocate({48}));
+}

@@ -1,0 +1,7 @@
+// error: a pointer leads elsewhere in each process
+#include <mallard/shared_memory.hpp>
+
+int** find(mallard::shared_memory& segment)
+{
+    return segment.root<int*>();
+}

@@ -1,0 +1,54 @@
+// Segments for tests, which leave none behind, and the memory that processes count in.
+#pragma once
+
+#include <mallard/shared_memory.hpp>
+
+#include "require.hpp"
+
+#include <atomic>
+#include <string>
+
+#include <unistd.h>
+
+namespace mallard::testing {
+
+/// A name that no other test has, removed in the end.
+class segment_name {
+public:
+    explicit segment_name(const char* of) : text_("mallard-test-" + std::to_string(::getpid()) + of)
+    {
+        static_cast<void>(shared_memory::remove(text_));
+    }
+    ~segment_name() { static_cast<void>(shared_memory::remove(text_)); }
+    segment_name(const segment_name&) = delete;
+    segment_name& operator=(const segment_name&) = delete;
+
+    operator std::string_view() const { return text_; }
+    std::string path() const { return "/dev/shm/" + text_; }
+
+private:
+    std::string text_;
+};
+
+/// Refusals are read with the test that fails.
+inline shared_memory required(shared_memory segment)
+{
+    require(bool(segment), segment.last_refusal());
+    return segment;
+}
+
+/// A number that children count in too.
+class common_number {
+public:
+    common_number() : segment_(required(shared_memory::anonymous(1)))
+    {
+        number_ = ::new (segment_.allocate({sizeof *number_})) std::atomic<int>(0);
+    }
+    std::atomic<int>& operator*() { return *number_; }
+
+private:
+    shared_memory segment_;
+    std::atomic<int>* number_;
+};
+
+} // namespace mallard::testing

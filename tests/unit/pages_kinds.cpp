@@ -1,0 +1,250 @@
+// Pages of one NUMA node, and pages that are never swapped.
+#include "../support/child.hpp"
+#include "../support/refused_call.hpp"
+#include "pages.hpp"
+
+#include <cstring>
+
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::chunk;
+using mallard::huge;
+using mallard::numa;
+using mallard::page_bytes;
+using mallard::pages;
+using mallard::pages_options;
+
+constexpr pages_options on_node_0{.numa = numa::prefer(0)};
+constexpr pages_options only_node_0{.numa = numa::bind(0)};
+constexpr pages_options on_no_node{.numa = numa::prefer(1023)};
+constexpr pages_options only_no_node{.numa = numa::bind(1023)};
+constexpr pages_options locked{.locked = true};
+
+struct policy {
+    int mode = -1;
+    unsigned long nodes[16] = {};
+    explicit policy(const void* page)
+    {
+        if (::syscall(SYS_get_mempolicy, &mode, nodes, 1024, page, MPOL_F_ADDR) != 0)
+            mode = -1;
+    }
+};
+
+/// Of the mapping of `page`: the line that begins with `key`, in KiB; -1: no such mapping.
+long kib_of_mapping(const void* page, const char* key)
+{
+    auto const address = reinterpret_cast<std::uintptr_t>(page);
+    std::FILE* const file = std::fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool inside = false;
+    long kib = -1;
+    while (kib < 0 && file != nullptr && std::fgets(line, sizeof line, file) != nullptr) {
+        unsigned long from = 0;
+        unsigned long to = 0;
+        if (std::sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            inside = from <= address && address < to;
+        else if (inside && std::strncmp(line, key, std::strlen(key)) == 0)
+            kib = std::atol(line + std::strlen(key));
+    }
+    if (file != nullptr)
+        std::fclose(file);
+    return kib;
+}
+
+bool is_locked(chunk c)
+{
+    return kib_of_mapping(c.data, "Locked:") > 0;
+}
+
+TEST(pages_of_a_node, are_preferred_or_bound_there)
+{
+    pages<on_node_0> preferring;
+    chunk const c = preferring.try_take({mib});
+    if (preferring.last_error() == ENOSYS || preferring.last_error() == EPERM)
+        GTEST_SKIP() << preferring.last_refusal();
+    pages<only_node_0> bound;
+    chunk const d = bound.try_take({mib});
+    ASSERT_NE(d.data, nullptr) << bound.last_refusal();
+    EXPECT_EQ(preferring.last_error(), 0) << preferring.last_refusal();
+    EXPECT_EQ(policy(c.data).mode, MPOL_PREFERRED);
+    EXPECT_EQ(policy(d.data).mode, MPOL_BIND);
+    EXPECT_EQ(policy(d.data).nodes[0], 1U);
+    EXPECT_EQ(policy(end(d) - 1).mode, MPOL_BIND);
+    std::memset(d.data, 1, d.bytes);
+    preferring.give(c);
+    bound.give(d);
+}
+
+TEST(pages_of_a_node, in_a_range_lose_the_node_with_the_chunk)
+{
+    pages<pages_options{.numa = numa::bind(0), .guard = true, .reserve_bytes = mib}> source;
+    chunk const c = source.try_take({page_bytes});
+    if (c.data == nullptr)
+        GTEST_SKIP() << source.last_refusal();
+    EXPECT_EQ(policy(c.data).mode, MPOL_BIND);
+    EXPECT_EQ(policy(end(c)).mode, MPOL_DEFAULT) << "the guard is of no node";
+    source.give(c);
+    EXPECT_EQ(policy(c.data).mode, MPOL_DEFAULT);
+    EXPECT_EQ(source.try_take({page_bytes}).data, c.data);
+}
+
+TEST(pages_of_a_node, that_is_not_there_are_given_when_preferred_and_refused_when_bound)
+{
+    pages<on_no_node> preferring;
+    chunk const c = preferring.try_take({mib});
+    ASSERT_NE(c.data, nullptr);
+    EXPECT_NE(preferring.last_error(), 0) << "refused advice is told";
+    EXPECT_TRUE(says(preferring.last_refusal(), "NUMA node") ||
+                says(preferring.last_refusal(), "mbind"))
+        << preferring.last_refusal();
+    std::memset(c.data, 1, c.bytes);
+    preferring.give(c);
+
+    pages<only_no_node> bound;
+    std::size_t const before = mapped_pages();
+    EXPECT_EQ(bound.try_take({mib}).data, nullptr);
+    EXPECT_EQ(mapped_pages(), before);
+    EXPECT_NE(bound.last_error(), 0);
+}
+
+TEST(pages_of_a_node, whose_number_no_kernel_has_are_refused)
+{
+    pages<pages_options{.numa = numa::bind(1024)}> beyond;
+    EXPECT_EQ(beyond.try_take({1}).data, nullptr);
+    EXPECT_EQ(beyond.last_error(), EINVAL);
+    pages<pages_options{.numa = numa::bind(-1)}> below;
+    EXPECT_EQ(below.try_take({1}).data, nullptr);
+    EXPECT_EQ(below.last_error(), EINVAL);
+}
+
+/// Whether `preferring` and `bound` do as they should where mbind fails with `error`.
+template <pages_options Preferring, pages_options Bound>
+bool tells_refused_mbind(int error, const char* words)
+{
+    if (!refuse_call(SYS_mbind, error))
+        return true; // this system lets nobody refuse anything: not ours to test
+    pages<Preferring> preferring;
+    pages<Bound> bound;
+    chunk const c = preferring.try_take({mib});
+    return c.data != nullptr && preferring.last_error() == error &&
+           says(preferring.last_refusal(), words) && bound.try_take({mib}).data == nullptr &&
+           bound.last_error() == error && says(bound.last_refusal(), words);
+}
+
+TEST(pages_of_a_node, say_when_the_kernel_or_a_sandbox_has_no_nodes)
+{
+    EXPECT_EQ(in_a_child([] {
+                  require(tells_refused_mbind<on_node_0, only_node_0>(ENOSYS, "no NUMA nodes"),
+                          "a kernel without nodes is told");
+              }),
+              "fine");
+    EXPECT_EQ(in_a_child([] {
+                  require(tells_refused_mbind<on_node_0, only_node_0>(EPERM, "CAP_SYS_NICE"),
+                          "a sandbox is told");
+              }),
+              "fine");
+}
+
+TEST(pages_that_are_locked, are_locked_as_they_are_touched_or_all_at_once)
+{
+    pages<locked> source;
+    chunk const c = source.try_take({16 * page_bytes});
+    if (c.data == nullptr)
+        GTEST_SKIP() << source.last_refusal();
+    EXPECT_EQ(resident_pages(begin(c), c.bytes), 0U) << "nothing is touched ahead of its use";
+    *begin(c) = std::byte{1};
+    EXPECT_TRUE(is_locked(c));
+    EXPECT_NE(::madvise(c.data, c.bytes, MADV_DONTNEED), 0) << "the kernel keeps locked pages";
+    source.give(c);
+    EXPECT_FALSE(is_mapped(c.data));
+
+    pages<pages_options{.populate = true, .locked = true}> at_once;
+    chunk const d = at_once.try_take({16 * page_bytes});
+    ASSERT_NE(d.data, nullptr) << at_once.last_refusal();
+    EXPECT_EQ(resident_pages(begin(d), d.bytes), 16U);
+    EXPECT_TRUE(is_locked(d));
+    at_once.give(d);
+}
+
+TEST(pages_that_are_locked, have_guards_that_are_not)
+{
+    pages<pages_options{.guard = true, .locked = true}> source;
+    chunk const c = source.try_take({page_bytes});
+    if (c.data == nullptr)
+        GTEST_SKIP() << source.last_refusal();
+    *begin(c) = *(end(c) - 1) = std::byte{1};
+    EXPECT_TRUE(is_locked(c));
+    EXPECT_LE(kib_of_mapping(end(c), "Locked:"), 0);
+    EXPECT_DEATH(*static_cast<volatile std::byte*>(begin(c) - 1) = std::byte{1}, "");
+    EXPECT_DEATH(*static_cast<volatile std::byte*>(end(c)) = std::byte{1}, "");
+    source.give(c);
+}
+
+TEST(pages_that_are_locked, in_a_range_are_unlocked_when_given_and_come_back_zeroed)
+{
+    pages<pages_options{.locked = true, .reserve_bytes = mib}> source;
+    chunk const c = source.try_take({page_bytes});
+    if (c.data == nullptr)
+        GTEST_SKIP() << source.last_refusal();
+    *begin(c) = std::byte{1};
+    source.give(c);
+    EXPECT_FALSE(is_locked(c));
+    chunk const again = source.try_take({page_bytes});
+    ASSERT_EQ(again.data, c.data);
+    EXPECT_EQ(*begin(again), std::byte{});
+    *begin(again) = std::byte{1};
+    EXPECT_TRUE(is_locked(again));
+}
+
+/// As somebody whom the limit binds: root is bound by none.
+void take_locked_under_a_limit(std::size_t bytes, int error)
+{
+    limit(RLIMIT_MEMLOCK, bytes);
+    if (::geteuid() == 0)
+        require(::setresuid(65534, 65534, 65534) == 0, "root may become nobody");
+    pages<pages_options{.guard = true, .locked = true}> source;
+    pages<pages_options{.locked = true, .reserve_bytes = 4 * mib}> in_range;
+    static_cast<void>(in_range.try_take({page_bytes})); // where two pages are allowed, it is one
+    std::size_t const before = mapped_pages();
+    require(source.try_take({mib}).data == nullptr, "more than the limit is refused");
+    require(mapped_pages() == before, "and nothing stays mapped");
+    require(source.last_error() == error, "the error is the system's");
+    require(says(source.last_refusal(), "ulimit -l"), "and the line says which limit it is");
+    require(in_range.try_take({mib}).data == nullptr, "in a range too");
+    require(says(in_range.last_refusal(), "ulimit -l"), "with the same words");
+}
+
+TEST(pages_that_are_locked, are_refused_beyond_the_limit_which_is_named)
+{
+    EXPECT_EQ(in_a_child([] { take_locked_under_a_limit(0, EPERM); }), "fine");
+    EXPECT_EQ(in_a_child([] { take_locked_under_a_limit(2 * page_bytes, ENOMEM); }), "fine");
+}
+
+TEST(pages_that_are_locked, say_when_the_kernel_is_too_old)
+{
+    EXPECT_EQ(in_a_child([] {
+                  if (!refuse_call(SYS_mlock2, ENOSYS))
+                      return;
+                  pages<locked> source;
+                  require(source.try_take({1}).data == nullptr, "no lock, no chunk");
+                  require(says(source.last_refusal(), "Linux 4.4"), "the line says since when");
+              }),
+              "fine");
+}
+
+TEST(pages_with_hugetlb, name_the_file_to_write_to_when_none_are_set_aside)
+{
+    if (has_huge_pages())
+        GTEST_SKIP() << "huge pages are set aside on this machine";
+    pages<pages_options{.huge = huge::hugetlb, .numa = numa::bind(0), .locked = true}> source;
+    EXPECT_EQ(source.try_take({1}).data, nullptr);
+    EXPECT_TRUE(says(source.last_refusal(), "nr_hugepages") ||
+                says(source.last_refusal(), "huge::madvise"))
+        << source.last_refusal();
+}
+
+} // namespace
