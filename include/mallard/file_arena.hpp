@@ -20,8 +20,8 @@ struct file_options {
     /// wrong, and only `offset_ptr` and the root are right. Else that is a refusal.
     bool relocate = false;
     bool verify = false; ///< read all of the file and compare its checksums
-    /// A commit outlives power failures. Else it outlives the process, at a tenth of
-    /// the price, and after a power failure the file may be refused.
+    /// A commit is on the disk when it returns. Else it outlives the process alone: open
+    /// the file with `verify` after a power failure.
     bool sync = true;
 };
 

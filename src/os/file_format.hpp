@@ -75,10 +75,12 @@ inline std::uint64_t checksum(std::uint64_t seed, const void* pages, std::size_t
     std::uint64_t lanes[4] = {seed, seed + odd_a, seed + 2 * odd_a, seed + 3 * odd_a};
     auto const data = static_cast<const std::byte*>(pages);
     for (std::size_t at = 0; at < count * page_bytes; at += sizeof lanes) {
-        std::uint64_t four[4]; // the program's objects, of whatever type
-        std::memcpy(four, data + at, sizeof four);
-        for (std::size_t lane = 0; lane < 4; ++lane)
-            lanes[lane] = stirred(lanes[lane], four[lane]);
+        std::uint64_t word[4]; // of the program's objects, whatever their types
+        std::memcpy(word, data + at, sizeof word);
+        lanes[0] = stirred(lanes[0], word[0]);
+        lanes[1] = stirred(lanes[1], word[1]);
+        lanes[2] = stirred(lanes[2], word[2]);
+        lanes[3] = stirred(lanes[3], word[3]);
     }
     std::uint64_t sum = seed;
     for (std::uint64_t const lane : lanes)
