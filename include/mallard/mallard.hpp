@@ -3,7 +3,9 @@
 
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
+#include <mallard/file_arena.hpp>
 #include <mallard/multipool.hpp>
+#include <mallard/offset_ptr.hpp>
 #include <mallard/pages.hpp>
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>

@@ -32,6 +32,11 @@ template class sparse_secondary_map<key32, int>;
 template class shared_slot_map<int>;
 
 template class allocator<int, pool<>>;
+template class offset_ptr<int>;
+template class pmr_resource<file_arena>;
+template int* file_arena::root<int>();
+template bool file_arena::set_root<int>(int*);
+template int* file_arena::root_or_make<int>();
 template class pmr_resource<arena<>>;
 template class pmr_resource<multipool<>>;
 template class winked<std::pmr::vector<int>>;

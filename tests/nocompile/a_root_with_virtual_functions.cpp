@@ -1,11 +1,11 @@
-// error: virtual functions have another address in each process
-#include <mallard/shared_memory.hpp>
+// error: the next process has its vtable elsewhere
+#include <mallard/file_arena.hpp>
 
 struct shape {
     virtual ~shape() = default;
 };
 
-shape* find(mallard::shared_memory& segment)
+shape* first(mallard::file_arena& file)
 {
-    return segment.root<shape>();
+    return file.root<shape>();
 }

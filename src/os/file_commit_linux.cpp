@@ -1,0 +1,270 @@
+// Memory becomes the file: what changed is found, stored beside what it replaces,
+// published by one header, and copied to its place.
+//
+//     prepare   new pages at the end of the file, changed ones in a journal behind them
+//     publish   the first header: from here on the commit is done, whatever happens
+//     apply     the journal to its places
+//     settle    the second header: from here on the journal is not needed
+//     let go    of copies in memory, and of the journal
+//
+// Each is on the disk before the next begins, but the last two, which need not be.
+#include "file_store_linux.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mallard::os {
+namespace {
+
+const char* why_not_written(int error) noexcept
+{
+    switch (error) {
+    case ENOSPC:
+        return "the disk is full: make room and commit again";
+    case EDQUOT:
+        return "the quota on this disk is used up: make room and commit again";
+    case EFBIG:
+        return "the file may not grow further: see `ulimit -f`, and commit again";
+    default:
+        return "the disk reports an error: see `dmesg`, and commit again";
+    }
+}
+
+/// Which pages of a private mapping were written, as the system sees it: those are
+/// anonymous, whether in memory or swapped out.
+class page_map {
+public:
+    page_map() noexcept = default;
+    page_map(const page_map&) = delete;
+    page_map& operator=(const page_map&) = delete;
+    ~page_map()
+    {
+        if (file_ >= 0)
+            ::close(file_);
+    }
+
+    /// False: this system does not say.
+    bool find_written(const std::byte* data, std::size_t count, page_set& found) const noexcept
+    {
+        constexpr std::uint64_t present = std::uint64_t{1} << 63;
+        constexpr std::uint64_t swapped = std::uint64_t{1} << 62;
+        constexpr std::uint64_t of_file = std::uint64_t{1} << 61;
+        words entry;
+        std::size_t const bytes = count * sizeof entry[0];
+        auto const at = reinterpret_cast<std::uintptr_t>(data) / page_bytes * sizeof entry[0];
+        if (::pread(file_, &entry, bytes, static_cast<off_t>(at)) != static_cast<ssize_t>(bytes))
+            return false;
+        for (std::size_t page = 0; page < count; ++page)
+            if ((entry[page] & (present | swapped)) != 0 && (entry[page] & of_file) == 0)
+                found.add(page);
+        return true;
+    }
+
+private:
+    int file_ = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+};
+
+} // namespace
+
+/// The file becomes what memory is, or stays what it was.
+bool file_image::commit() noexcept
+{
+    if (!is_open())
+        return refuse(EBADF, "no file is open: see what open() refused");
+    if (!writes())
+        return refuse(EROFS, "the file is open for reading: open with file_access::create");
+    if (now_.owner != ::getpid())
+        return refuse(EPERM, "the file was opened before a fork, by the parent: commit there");
+    if (!settle())
+        return false;
+    file_state next = now_.state;
+    next.pages = align_up(blocks().used_, page_bytes) / page_bytes;
+    if (!prepare(next)) {
+        fail(why_not_written(errno));
+        cut_off();
+        return false;
+    }
+    if (next.sequence == now_.state.sequence)
+        return true;
+    now_.state = next;
+    now_.step = stage::decided;
+    if (settle())
+        let_go();
+    return now_.step != stage::decided;
+}
+
+/// Writes what nobody reads before the header says so. Where nothing has changed the
+/// sequence stays as it is.
+bool file_image::prepare(file_state& next) noexcept
+{
+    file_state const& old = now_.state;
+    next.journal_begin = file_end(std::max(old.pages, next.pages));
+    next.journal_pages = 0;
+    next.journal_check = next.sequence = old.sequence + 1;
+    if (next.pages < old.pages) {
+        std::uint64_t gone = 0;
+        if (!add_to_digest(now_.file, next.pages, old.pages, gone))
+            return false;
+        next.digest -= gone;
+    }
+    page_map const map;
+    for (std::uint64_t first = 0; first < next.pages; first += group_pages) {
+        file_group group{.first = first};
+        std::uint64_t const kept = std::min({old.pages, next.pages, first + group_pages});
+        std::size_t const count = kept > first ? kept - first : 0;
+        if (!map.find_written(page(first), count, group.changed) && !compare(group, count))
+            return false;
+        if (!store(group, next))
+            return false;
+    }
+    if (next.pages == old.pages && next.journal_pages == 0) {
+        next = old;
+        return true;
+    }
+    return sync();
+}
+
+/// By checksums: for systems that do not say which pages were written.
+bool file_image::compare(file_group& group, std::size_t count) noexcept
+{
+    if (count != 0 && !read_checksums(now_.file, group))
+        return false;
+    for (std::size_t i = 0; i < count; ++i)
+        if (checksum(group.first + i, page(group.first + i)) != group.checksums[i])
+            group.changed.add(i);
+    return true;
+}
+
+/// New pages go to their place. A checksum of a page that is not new goes to the
+/// journal, and so do all others of its group.
+bool file_image::store(file_group& group, file_state& next) noexcept
+{
+    std::uint64_t const kept = std::min(now_.state.pages, next.pages);
+    std::uint64_t const end = std::min(group.first + group_pages, next.pages);
+    std::uint64_t const fresh = std::clamp(kept, group.first, end);
+    bool const is_old = group.first < now_.state.pages;
+    if (group.changed.count() == 0 && fresh == end)
+        return true;
+    if (is_old && !read_checksums(now_.file, group))
+        return false;
+    for (std::uint64_t number = group.first; number < end; ++number) {
+        std::size_t const i = number - group.first;
+        if (number < fresh && !group.changed.has(i))
+            continue;
+        if (number < fresh)
+            next.digest -= digest_part(number, group.checksums[i]);
+        group.checksums[i] = checksum(number, page(number));
+        next.digest += digest_part(number, group.checksums[i]);
+    }
+    if (!write_pages(now_.file, page(fresh), data_place(fresh), end - fresh))
+        return false;
+    if (is_old)
+        return append_record(now_.file, group, page(group.first), next);
+    return write_pages(now_.file, &group.checksums, checksums_place(group.first / group_pages));
+}
+
+/// Ends a commit whose pages are all in the file. Where an error stops it, it can be
+/// called again, for the next commit.
+bool file_image::settle() noexcept
+{
+    file_header const header = header_of(now_.state);
+    if (now_.step == stage::decided) {
+        if (!write_pages(now_.file, &header, 0) || !sync())
+            return fail(why_not_written(errno));
+        now_.step = stage::published;
+    }
+    if (now_.step == stage::published) {
+        bool const applied =
+            now_.state.journal_pages == 0 || (apply_journal(now_.file, now_.state) && sync());
+        if (!applied || !write_pages(now_.file, &header, 1))
+            return fail(why_not_written(errno));
+        now_.step = stage::settled;
+    }
+    return true;
+}
+
+/// The file has everything now: memory need not have it twice. Where the system
+/// refuses, it has, and the next commit writes some pages that have not changed.
+void file_image::let_go() noexcept
+{
+    for_each_record(now_.file, now_.state, [&](const file_group& group, std::uint64_t) {
+        return group.changed.for_each_run([&](std::size_t first, std::size_t count) {
+            ::madvise(page(group.first + first), count * page_bytes, MADV_DONTNEED);
+            return true;
+        });
+    });
+    std::uint64_t const pages = now_.state.pages;
+    // Before the file ends earlier: to touch what is mapped beyond its end is a SIGBUS.
+    if (pages < now_.mapped &&
+        ::mmap(page(pages), (now_.mapped - pages) * page_bytes, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
+        now_.mapped = pages;
+    map_committed();
+    cut_off();
+}
+
+/// What is behind the last page: journals, and pages that were never committed.
+void file_image::cut_off() noexcept
+{
+    auto const bytes = static_cast<off_t>(file_end(now_.state.pages) * page_bytes);
+    if (now_.mapped <= now_.state.pages && ::ftruncate(now_.file, bytes) != 0)
+        return; // the next time, then
+}
+
+bool file_image::sync() noexcept
+{
+    return !now_.options.sync || ::fdatasync(now_.file) == 0;
+}
+
+bool file_image::verify() noexcept
+{
+    if (!is_open())
+        return refuse(EBADF, "no file is open: see what open() refused");
+    if (now_.step != stage::settled && !settle())
+        return false;
+    std::uint64_t const wrong = find_damaged(now_.file, 0, now_.state.pages);
+    if (wrong == now_.state.pages)
+        return true;
+    damaged_at_ = data_place(wrong) * page_bytes;
+    return refuse(
+        0, "a page of the file is damaged: damaged_at() says where; restore the file from a copy");
+}
+
+void file_image::reset() noexcept
+{
+    if (!is_open() || !writes())
+        return;
+    blocks().used_ = file_blocks::first_offset;
+    blocks().root_ = 0;
+}
+
+file_statistics file_image::stats() const noexcept
+{
+    return {.bytes_used = blocks().used_,
+            .bytes_committed = now_.state.pages * page_bytes,
+            .bytes_max = blocks().limit_,
+            .commits = now_.state.sequence};
+}
+
+std::byte* file_image::page(std::uint64_t number) const noexcept
+{
+    return reinterpret_cast<std::byte*>(now_.blocks) + number * page_bytes;
+}
+
+bool file_image::fail(const char* why) noexcept
+{
+    return refuse(errno, why);
+}
+
+bool file_image::refuse(int error, const char* why) noexcept
+{
+    error_ = error;
+    refusal_ = why;
+    return false;
+}
+
+} // namespace mallard::os

@@ -1,0 +1,172 @@
+// The format of spec/file_arena.md: where things are in the file, and their checksums.
+// Places and lengths are numbers of pages.
+#pragma once
+
+#include <mallard/file_arena.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace mallard::os {
+
+inline constexpr std::size_t page_words = page_bytes / sizeof(std::uint64_t);
+using words = std::array<std::uint64_t, page_words>; // of a page
+
+// ---- places ----
+
+inline constexpr std::size_t group_pages = page_words; // one page has the checksums of a group
+inline constexpr std::uint64_t header_pages = 2;
+
+// Groups stand in extents of 1, 1, 2, 4, 8, ... groups: first the checksums of the
+// extent, then its data. So no size is laid down when a file is made, there are few
+// extents, and each is one mapping.
+
+constexpr std::uint64_t checksums_place(std::uint64_t group) noexcept
+{
+    return header_pages + group + group_pages * std::bit_floor(group);
+}
+
+constexpr std::uint64_t data_place(std::uint64_t page) noexcept
+{
+    return header_pages + std::bit_ceil(page / group_pages + 1) + page;
+}
+
+/// The page after the last of the extent that has this one.
+constexpr std::uint64_t extent_end(std::uint64_t page) noexcept
+{
+    return group_pages * std::bit_ceil(page / group_pages + 1);
+}
+
+/// The length of a file with so many pages of data.
+constexpr std::uint64_t file_end(std::uint64_t pages) noexcept
+{
+    return pages == 0 ? header_pages : data_place(pages - 1) + 1;
+}
+
+static_assert(checksums_place(0) == 2 && data_place(0) == 3 && data_place(511) == 514);
+static_assert(checksums_place(1) == 515 && data_place(512) == 516 && data_place(1023) == 1027);
+static_assert(checksums_place(2) == 1028 && checksums_place(3) == 1029 && data_place(1024) == 1030);
+
+// ---- checksums ----
+
+inline constexpr std::uint64_t odd_a = 0x9e3779b97f4a7c15;
+inline constexpr std::uint64_t odd_b = 0xd6e8feb86659fd93;
+
+/// Every step is a bijection of what it changes: so a change within a single word
+/// never goes unseen, and any other does once in 2^64.
+constexpr std::uint64_t mixed(std::uint64_t x) noexcept
+{
+    x = (x ^ x >> 32) * odd_b;
+    x = (x ^ x >> 32) * odd_b;
+    return x ^ x >> 32;
+}
+
+constexpr std::uint64_t stirred(std::uint64_t lane, std::uint64_t word) noexcept
+{
+    return std::rotl((lane ^ word) * odd_a, 29);
+}
+
+/// Of whole pages. Four lanes, since a processor can multiply for all of them at once.
+inline std::uint64_t checksum(std::uint64_t seed, const void* pages, std::size_t count = 1) noexcept
+{
+    std::uint64_t lanes[4] = {seed, seed + odd_a, seed + 2 * odd_a, seed + 3 * odd_a};
+    auto const data = static_cast<const std::byte*>(pages);
+    for (std::size_t at = 0; at < count * page_bytes; at += sizeof lanes) {
+        std::uint64_t word[4]; // of the program's objects, whatever their types
+        std::memcpy(word, data + at, sizeof word);
+        lanes[0] = stirred(lanes[0], word[0]);
+        lanes[1] = stirred(lanes[1], word[1]);
+        lanes[2] = stirred(lanes[2], word[2]);
+        lanes[3] = stirred(lanes[3], word[3]);
+    }
+    std::uint64_t sum = seed;
+    for (std::uint64_t const lane : lanes)
+        sum = stirred(sum, lane);
+    return mixed(sum);
+}
+
+/// What a page adds to the digest of all: a sum, so that a page can leave it again.
+constexpr std::uint64_t digest_part(std::uint64_t page, std::uint64_t page_check) noexcept
+{
+    return mixed(page_check ^ mixed(page + 1));
+}
+
+// ---- headers ----
+
+struct file_header {
+    static constexpr std::uint64_t magic_number = 0x6472616c6c616d7f; // "\x7fmallard"
+    static constexpr std::uint32_t version_number = 1;
+
+    std::uint64_t magic = magic_number;
+    std::uint32_t version = version_number;
+    std::uint32_t bytes_of_a_page = page_bytes;
+    file_state state{};
+    std::uint64_t zero[502] = {};
+    std::uint64_t check = 0;
+
+    friend bool operator==(const file_header&, const file_header&) = default;
+
+    std::uint64_t checked() const noexcept
+    {
+        file_header copy = *this;
+        copy.check = 0;
+        return checksum(magic_number, &copy);
+    }
+};
+static_assert(sizeof(file_header) == page_bytes && alignof(file_header) == 8);
+
+// ---- the journal ----
+
+/// Some pages of a group.
+struct page_set {
+    std::array<std::uint64_t, group_pages / 64> bits{};
+
+    bool has(std::size_t page) const noexcept { return (bits[page / 64] >> page % 64 & 1) != 0; }
+    void add(std::size_t page) noexcept { bits[page / 64] |= std::uint64_t{1} << page % 64; }
+
+    std::size_t count() const noexcept
+    {
+        std::size_t sum = 0;
+        for (std::uint64_t const b : bits)
+            sum += static_cast<std::size_t>(std::popcount(b));
+        return sum;
+    }
+
+    /// Calls `f(first, count)` for pages that follow each other, until one is false.
+    template <class F>
+    bool for_each_run(F f) const
+    {
+        for (std::size_t page = 0; page < group_pages; ++page) {
+            std::size_t const first = page;
+            while (page < group_pages && has(page))
+                ++page;
+            if (page != first && !f(first, page - first))
+                return false;
+        }
+        return true;
+    }
+};
+
+/// A group that a commit changed. In the journal it stands with all new checksums of
+/// the group, then the changed pages.
+struct file_group {
+    std::uint64_t first = 0; // its first page
+    page_set changed{};
+    std::uint64_t zero[page_words - 9] = {};
+    words checksums{};
+
+    static constexpr std::size_t record_pages = 2; // and then the changed ones
+    std::uint64_t pages_in_journal() const noexcept { return record_pages + changed.count(); }
+
+    /// Runs through all records of a journal: each knows those before it.
+    std::uint64_t checked(std::uint64_t before) const noexcept
+    {
+        return checksum(before, this, record_pages);
+    }
+};
+static_assert(sizeof(file_group) == file_group::record_pages * page_bytes);
+
+} // namespace mallard::os

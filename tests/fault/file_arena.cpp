@@ -1,0 +1,335 @@
+// Whatever interrupts a commit, the file is the one before it or the one after it.
+#include "../support/child.hpp"
+#include "../support/choices.hpp"
+#include "../support/disk.hpp"
+#include "../support/files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include <sys/mman.h>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::file_arena;
+using mallard::file_options;
+
+constexpr file_options small{.max_bytes = 64 << 20};
+
+/// A step of a program: blocks come and go, bytes change, and now and then all begins
+/// anew. What it does depends on nothing but the choices and what it did before.
+void change(file_arena& file, seeded& choose)
+{
+    auto const fill = [&](std::byte* p, std::size_t bytes) {
+        for (std::size_t i = 0; i < bytes; i += 1 + choose(700))
+            p[i] = static_cast<std::byte>(choose(256));
+    };
+    if (choose(6) == 0)
+        file.reset();
+    for (std::size_t n = choose(4); n > 0; --n) {
+        std::size_t const bytes = 16 * (1 + choose(2500)); // so that no gap is between blocks
+        auto* const block = static_cast<std::byte*>(file.allocate({bytes}));
+        std::memset(block, 0, bytes); // what was there before depends on what was dropped
+        fill(block, bytes);
+        if (choose(5) == 0)
+            file.deallocate(block, {bytes});
+    }
+    auto* const all = reinterpret_cast<std::byte*>(&file.blocks());
+    for (std::size_t n = choose(3); n > 0 && file.stats().bytes_used > 64; --n) {
+        std::size_t const begin = 64 + choose(file.stats().bytes_used - 64);
+        fill(all + begin, std::min<std::size_t>(file.stats().bytes_used - begin, 3000));
+    }
+}
+
+constexpr std::size_t commits = 8;
+
+/// What the file holds after so many commits of a program, when nothing goes wrong.
+std::vector<std::string> history_of(std::uint64_t seed)
+{
+    temporary_folder const folder;
+    file_arena file;
+    EXPECT_TRUE(file.open((folder / "model").c_str(), small)) << file.last_refusal();
+    std::vector<std::string> history{contents_of(file)};
+    for (seeded choose(seed); history.size() <= commits; history.push_back(contents_of(file))) {
+        change(file, choose);
+        EXPECT_TRUE(file.commit()) << file.last_refusal();
+    }
+    return history;
+}
+
+/// Opens what an accident left, which must be the state after `done` commits or, if
+/// another was under way, the one after it.
+void expect_state(const std::string& path, const std::vector<std::string>& history,
+                  std::size_t done)
+{
+    file_options options = small;
+    options.relocate = options.verify = true;
+    file_arena file;
+    ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_refusal();
+    std::string const contents = contents_of(file);
+    bool const before = contents == history[done];
+    bool const after = done + 1 < history.size() && contents == history[done + 1];
+    EXPECT_TRUE(before || after) << "after " << done << " commits";
+
+    // And it can be gone on with.
+    static_cast<void>(file.make<int>(1));
+    ASSERT_TRUE(file.commit()) << file.last_refusal();
+    std::string const more = contents_of(file);
+    file.close();
+    ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_refusal();
+    EXPECT_TRUE(contents_of(file) == more);
+}
+
+/// What a child that will be killed has done, where its parent sees it.
+struct progress {
+    bool opened;
+    std::size_t commits;
+};
+
+/// Kills a child in its first call, then another in its second, ..., then one never.
+void kill_at_each_call(std::uint64_t seed, std::size_t tear)
+{
+    std::vector<std::string> const history = history_of(seed);
+    auto* const seen = static_cast<progress*>(::mmap(
+        nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    for (std::size_t call = 1;; ++call) {
+        SCOPED_TRACE("killed in call " + std::to_string(call));
+        temporary_folder const folder;
+        std::string const path = folder / "file";
+        *seen = {};
+        std::string const end = in_a_child([&] {
+            disk.fail_at(call, 0);
+            disk.tear = tear;
+            file_arena file;
+            seen->opened = file.open(path.c_str(), small);
+            for (seeded choose(seed); seen->commits < commits; seen->commits += file.commit())
+                change(file, choose);
+        });
+        if (seen->opened)
+            expect_state(path, history, seen->commits);
+        if (end == "fine" || ::testing::Test::HasFatalFailure())
+            break;
+        ASSERT_EQ(end, "signal 9");
+    }
+    ::munmap(seen, sizeof(progress));
+}
+
+TEST(a_killed_program, leaves_the_last_commit_at_each_call)
+{
+    for (std::uint64_t seed = 1; seed < 4; ++seed)
+        kill_at_each_call(seed, 0);
+}
+
+TEST(a_killed_program, leaves_the_last_commit_in_the_middle_of_each_write)
+{
+    for (std::size_t const tear : {1, 100, 4096 + 2048})
+        kill_at_each_call(4, tear);
+}
+
+/// A program whose disk refuses some calls. It commits until that succeeds.
+void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size_t tear)
+{
+    std::vector<std::string> const history = history_of(seed);
+    for (std::size_t call = 1;; ++call) {
+        SCOPED_TRACE("refused in call " + std::to_string(call));
+        temporary_folder const folder;
+        std::string const path = folder / "file", copy = folder / "copy";
+        file_arena file;
+        ASSERT_TRUE(file.open(path.c_str(), small));
+        bool refused = false;
+        seeded choose(seed);
+        for (std::size_t done = 0; done < commits; ++done) {
+            if (done == 2) {
+                for_long ? disk.fail_from(call, error) : disk.fail_at(call, error);
+                disk.tear = tear;
+            }
+            change(file, choose);
+            while (!file.commit()) {
+                refused = true;
+                EXPECT_STRNE(file.last_refusal(), "");
+                EXPECT_EQ(file.last_error(), error);
+                EXPECT_TRUE(contents_of(file) == history[done + 1]) << "memory stays as it was";
+                disk = {};
+                std::filesystem::copy_file(path, copy,
+                                           std::filesystem::copy_options::overwrite_existing);
+                expect_state(copy, history, done);
+            }
+            ASSERT_TRUE(contents_of(file) == history[done + 1]);
+        }
+        refused = refused || disk.failures != 0;
+        disk = {};
+        file.close();
+        ASSERT_TRUE(file.open(path.c_str(), small)) << file.last_refusal();
+        ASSERT_TRUE(contents_of(file) == history[commits]);
+        if (!refused || ::testing::Test::HasFailure())
+            break;
+    }
+}
+
+TEST(a_full_disk, keeps_the_last_commit_and_takes_the_next_when_there_is_room)
+{
+    refuse_at_each_call(1, ENOSPC, true, 0);
+    refuse_at_each_call(2, ENOSPC, true, 1000);
+    refuse_at_each_call(3, EDQUOT, false, 0);
+}
+
+TEST(a_broken_disk, keeps_one_of_two_commits_at_any_error)
+{
+    refuse_at_each_call(5, EIO, false, 5000);
+}
+
+TEST(an_interrupted_call, is_made_again)
+{
+    temporary_folder const folder;
+    file_arena file;
+    ASSERT_TRUE(file.open((folder / "file").c_str(), small));
+    disk.fail_at(1, EINTR);
+    static_cast<void>(file.make<int>(1));
+    EXPECT_TRUE(file.commit()) << file.last_refusal();
+    disk = {};
+}
+
+/// A disk that has lost power: of what was not synced some is there and some is not,
+/// in sectors of 512 bytes.
+class disk_image {
+public:
+    void make(const disk_change& change)
+    {
+        if (change.what == disk_change::cut)
+            bytes_.resize(change.at);
+        else
+            put(change.at, change.bytes);
+    }
+    void make_some(const disk_change& change, seeded& choose)
+    {
+        if (choose(3) == 0)
+            return;
+        if (change.what == disk_change::cut || choose(2) == 0)
+            return make(change);
+        for (std::size_t at = 0; at < change.bytes.size(); at += 512)
+            if (choose(2) == 0)
+                put(change.at + at, change.bytes.substr(at, 512));
+    }
+    const std::string& bytes() const { return bytes_; }
+
+private:
+    void put(std::size_t at, const std::string& bytes)
+    {
+        bytes_.resize(std::max(bytes_.size(), at + bytes.size()));
+        bytes_.replace(at, bytes.size(), bytes);
+    }
+    std::string bytes_;
+};
+
+TEST(a_power_failure, leaves_the_last_commit_whatever_was_written_before_what)
+{
+    for (std::uint64_t seed = 10; seed < 13; ++seed) {
+        std::vector<std::string> const history = history_of(seed);
+        temporary_folder const folder;
+        std::vector<disk_change> log;
+        std::map<std::size_t, std::size_t> done_at; // length of the log -> commits
+        {
+            file_arena file;
+            disk = {.log = &log};
+            ASSERT_TRUE(file.open((folder / "file").c_str(), small));
+            seeded choose(seed);
+            for (std::size_t done = 0; done <= commits; ++done) {
+                done_at[log.size()] = done;
+                change(file, choose);
+                ASSERT_TRUE(done == commits || file.commit());
+            }
+            disk = {};
+        }
+        seeded choose(seed);
+        disk_image synced;
+        for (std::size_t end = 0, begin = 0; end < log.size(); ++end) {
+            if (log[end].what == disk_change::sync)
+                for (; begin <= end; ++begin)
+                    if (log[begin].what != disk_change::sync)
+                        synced.make(log[begin]);
+            if (end + 1 < done_at.begin()->first)
+                continue; // the file was being made
+            std::size_t const done = std::prev(done_at.upper_bound(end + 1))->second;
+            for (int time = 0; time < 6; ++time) {
+                SCOPED_TRACE("seed " + std::to_string(seed) + ", call " + std::to_string(end));
+                disk_image image = synced;
+                for (std::size_t i = begin; i <= end; ++i)
+                    image.make_some(log[i], choose);
+                write_bytes(folder / "image", image.bytes());
+                expect_state(folder / "image", history, done);
+                if (::testing::Test::HasFailure())
+                    return;
+            }
+        }
+    }
+}
+
+TEST(a_file_arena, finds_what_changed_where_the_system_does_not_say)
+{
+    std::vector<std::string> const history = history_of(20);
+    temporary_folder const folder;
+    std::string const path = folder / "file";
+    disk.hides_pagemap = true;
+    seeded choose(20);
+    file_arena file;
+    for (std::size_t done = 0; done < commits; ++done) {
+        ASSERT_TRUE(file.open(path.c_str(), small)) << file.last_refusal();
+        ASSERT_TRUE(contents_of(file) == history[done]);
+        change(file, choose);
+        ASSERT_TRUE(file.commit()) << file.last_refusal();
+        std::size_t const calls = disk.calls;
+        ASSERT_TRUE(file.commit());
+        EXPECT_EQ(disk.calls, calls) << "nothing has changed";
+    }
+    disk = {};
+    EXPECT_TRUE(file.verify());
+    EXPECT_TRUE(contents_of(file) == history[commits]);
+}
+
+/// Against what the program remembers: it closes the file without a commit, goes on
+/// elsewhere, finds it relocated, is refused by the disk.
+TEST(a_file_arena, agrees_with_a_model_over_random_lives)
+{
+    for (std::uint64_t seed = 100; seed < 130; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        temporary_folder const folder;
+        std::string const path = folder / "file";
+        seeded choose(seed);
+        file_arena file;
+        file_options options = small;
+        options.relocate = true;
+        ASSERT_TRUE(file.open(path.c_str(), options));
+        std::string committed = contents_of(file);
+        for (int step = 0; step < 40; ++step) {
+            std::size_t const what = choose(8);
+            if (what < 3) {
+                change(file, choose);
+            } else if (what < 6) {
+                if (what == 5)
+                    disk.fail_from(1 + choose(8), ENOSPC);
+                std::string const now = contents_of(file);
+                bool const done = file.commit();
+                disk = {};
+                ASSERT_TRUE(contents_of(file) == now);
+                if (done || file.commit())
+                    committed = now;
+            } else {
+                void* const home = &file.blocks();
+                file.close();
+                bool const taken = choose(2) == 0;
+                if (taken)
+                    ::mmap(home, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                           -1, 0);
+                ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_refusal();
+                if (taken)
+                    ::munmap(home, 4096);
+                ASSERT_TRUE(contents_of(file) == committed);
+                ASSERT_TRUE(file.verify());
+            }
+        }
+    }
+}
+
+} // namespace

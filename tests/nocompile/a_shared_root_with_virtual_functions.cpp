@@ -1,0 +1,11 @@
+// error: virtual functions have another address in each process
+#include <mallard/shared_memory.hpp>
+
+struct shape {
+    virtual ~shape() = default;
+};
+
+shape* find(mallard::shared_memory& segment)
+{
+    return segment.root<shape>();
+}

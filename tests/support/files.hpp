@@ -1,0 +1,65 @@
+// Files of file arenas: a folder for them, their bytes, and arenas in them.
+#pragma once
+
+#include <mallard/file_arena.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+namespace mallard::testing {
+
+/// A folder that is gone with this.
+class temporary_folder {
+public:
+    temporary_folder()
+    {
+        std::string name = (std::filesystem::temp_directory_path() / "mallard-XXXXXX").string();
+        path_ = ::mkdtemp(name.data());
+    }
+    temporary_folder(const temporary_folder&) = delete;
+    temporary_folder& operator=(const temporary_folder&) = delete;
+    ~temporary_folder()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    std::string operator/(const char* name) const { return (path_ / name).string(); }
+
+private:
+    std::filesystem::path path_;
+};
+
+inline std::string bytes_of(const std::string& path)
+{
+    std::string bytes(std::filesystem::file_size(path), '\0');
+    std::ifstream(path, std::ios::binary)
+        .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+}
+
+inline void write_bytes(const std::string& path, const std::string& bytes)
+{
+    std::filesystem::remove(path); // to overwrite a file that was cut waits for the disk
+    std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// All that is committed by `commit`.
+inline std::string contents_of(const file_arena& file)
+{
+    std::string bytes(file.stats().bytes_used, '\0');
+    std::memcpy(bytes.data(), &file.blocks(), bytes.size());
+    return bytes;
+}
+
+inline bool says(const file_arena& file, std::string_view words)
+{
+    return std::string_view(file.last_refusal()).find(words) != std::string_view::npos;
+}
+
+} // namespace mallard::testing

@@ -1,0 +1,53 @@
+// A small file arena, for tests of who may open it and what is in it then.
+#pragma once
+
+#include "files.hpp"
+
+#include <mallard/offset_ptr.hpp>
+
+#include <gtest/gtest.h>
+
+namespace mallard::testing {
+
+/// A list that can be anywhere.
+struct list {
+    struct node {
+        int key;
+        mallard::offset_ptr<node> next;
+    };
+    mallard::offset_ptr<node> first;
+
+    void push(file_arena& file, int key) { first = &file.make<node>(key, first); }
+    int sum() const
+    {
+        int result = 0;
+        for (node* n = first.get(); n != nullptr; n = n->next.get())
+            result += n->key;
+        return result;
+    }
+};
+
+/// A folder with one file, in which a list has the keys 1, 2 and 3.
+struct with_list {
+    temporary_folder folder;
+    std::string path = folder / "list";
+
+    with_list()
+    {
+        file_arena file;
+        EXPECT_TRUE(file.open(path.c_str())) << file.last_refusal();
+        list* const keys = file.root_or_make<list>();
+        for (int key : {1, 2, 3})
+            keys->push(file, key);
+        EXPECT_TRUE(file.commit()) << file.last_refusal();
+    }
+    int sum() const
+    {
+        file_arena file;
+        EXPECT_TRUE(file.open(path.c_str(), {.access = file_access::read})) << file.last_refusal();
+        list const* const keys = file.root<list>();
+        return keys == nullptr ? -1 : keys->sum();
+    }
+};
+
+} // namespace mallard::testing

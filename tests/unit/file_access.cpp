@@ -1,0 +1,159 @@
+// Who may open a file arena, where, and what is refused.
+#include <mallard/file_arena.hpp>
+
+#include "../support/child.hpp"
+#include "../support/list_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::file_access;
+using mallard::file_arena;
+using mallard::file_options;
+
+constexpr file_options reading{.access = file_access::read};
+constexpr file_options moving{.max_bytes = 1 << 20, .relocate = true};
+
+// ---- relocation ----
+
+TEST(a_relocated_file_arena, is_refused_unless_the_options_permit_it)
+{
+    with_list const given;
+    file_arena file, other;
+    ASSERT_TRUE(file.open(given.path.c_str(), reading));
+    void* const home = &file.blocks();
+    EXPECT_FALSE(other.open(given.path.c_str(), reading));
+    EXPECT_EQ(other.last_error(), EEXIST);
+    EXPECT_TRUE(says(other, "another mapping"));
+    file.close();
+
+    void* const taken =
+        ::mmap(home, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    ASSERT_EQ(taken, home);
+    EXPECT_FALSE(other.open(given.path.c_str()));
+    ASSERT_TRUE(other.open(given.path.c_str(), moving)) << other.last_refusal();
+    EXPECT_TRUE(other.relocated());
+    EXPECT_NE(static_cast<void*>(&other.blocks()), home);
+    list* const keys = other.root<list>();
+    EXPECT_EQ(keys->sum(), 6);
+    keys->push(other, 4);
+    ASSERT_TRUE(other.commit());
+    other.close();
+    ::munmap(taken, 4096);
+    ASSERT_TRUE(file.open(given.path.c_str(), moving)) << file.last_refusal();
+    EXPECT_FALSE(file.relocated());
+    EXPECT_EQ(file.root<list>()->sum(), 10);
+}
+
+// ---- readers and writers ----
+
+TEST(readers_of_a_file_arena, are_many_and_have_no_room)
+{
+    with_list const given;
+    file_arena first, second;
+    ASSERT_TRUE(first.open(given.path.c_str(), reading));
+    ASSERT_TRUE(second.open(given.path.c_str(), {.access = file_access::read, .relocate = true}));
+    EXPECT_EQ(first.root<list>()->sum(), second.root<list>()->sum());
+    EXPECT_EQ(first.try_allocate({1}), nullptr);
+    EXPECT_EQ(first.blocks().try_allocate({1}), nullptr);
+    EXPECT_FALSE(first.commit());
+    EXPECT_EQ(first.last_error(), EROFS);
+    first.reset();
+    EXPECT_TRUE(first.verify());
+    EXPECT_NE(in_a_child([&] { first.root<list>()->first->key = 7; }), "fine");
+
+    file_arena writer;
+    EXPECT_FALSE(writer.open(given.path.c_str()));
+    EXPECT_EQ(writer.last_error(), EWOULDBLOCK);
+    EXPECT_TRUE(says(writer, "a writer must be alone")) << writer.last_refusal();
+}
+
+TEST(a_writer_of_a_file_arena, is_alone)
+{
+    with_list const given;
+    file_arena writer;
+    ASSERT_TRUE(writer.open(given.path.c_str()));
+    EXPECT_EQ(in_a_child([&] {
+                  file_arena other;
+                  bool const fine = !other.open(given.path.c_str()) &&
+                                    says(other, "a writer must be alone") &&
+                                    !other.open(given.path.c_str(), reading) &&
+                                    says(other, "open for writing elsewhere") && !other.is_open();
+                  ::_exit(fine ? 0 : 1);
+              }),
+              "fine");
+    writer.root<list>()->push(writer, 1);
+    EXPECT_TRUE(writer.commit());
+}
+
+TEST(a_child_of_a_fork, uses_what_it_inherits_and_commits_nothing)
+{
+    with_list const given;
+    file_arena file;
+    ASSERT_TRUE(file.open(given.path.c_str()));
+    EXPECT_EQ(in_a_child([&] {
+                  file.root<list>()->push(file, 100);
+                  bool const fine = file.root<list>()->sum() == 106 && !file.commit() &&
+                                    says(file, "before a fork");
+                  file.close();
+                  ::_exit(fine ? 0 : 1);
+              }),
+              "fine");
+    EXPECT_EQ(file.root<list>()->sum(), 6);
+    file.root<list>()->push(file, 4);
+    ASSERT_TRUE(file.commit());
+    EXPECT_FALSE(file_arena().open(given.path.c_str())) << "the lock is still held";
+}
+
+// ---- what is no file arena ----
+
+TEST(a_file_arena_refuses, paths_that_lead_to_no_file)
+{
+    temporary_folder const folder;
+    file_arena file;
+    auto const refuses = [&](const std::string& path, file_options options, int error,
+                             const char* words) {
+        EXPECT_FALSE(file.open(path.c_str(), options)) << path;
+        EXPECT_FALSE(file.is_open());
+        EXPECT_EQ(file.last_error(), error) << path;
+        EXPECT_TRUE(says(file, words)) << path << ": " << file.last_refusal();
+    };
+    refuses(folder / "none", reading, ENOENT, "does not exist");
+    refuses(folder / "none", {.access = file_access::existing}, ENOENT, "file_access::create");
+    refuses(folder / "no/folder", {}, ENOENT, "folder");
+    refuses(folder / "", {}, EISDIR, "folder");
+    refuses(folder / "", reading, EINVAL, "not that of a regular file");
+    refuses("/dev/null", {}, EINVAL, "not that of a regular file");
+    std::string const pipe = folder / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    refuses(pipe, {}, EINVAL, "not that of a regular file");
+    refuses(pipe, reading, EINVAL, "not that of a regular file");
+    write_bytes(folder / "empty", "");
+    refuses(folder / "empty", reading, 0, "empty");
+    refuses(folder / "empty", {.access = file_access::existing}, 0, "empty");
+    EXPECT_TRUE(file.open((folder / "empty").c_str())) << "an empty file may become one";
+    refuses(folder / "new", {.max_bytes = SIZE_MAX}, ENOMEM, "lower max_bytes");
+}
+
+TEST(a_file_arena_refuses, a_file_without_permission)
+{
+    with_list const given;
+    EXPECT_EQ(in_a_child([&] {
+                  ::chmod(given.path.c_str(), 0);
+                  if (::geteuid() == 0 && ::setuid(65534) != 0)
+                      ::_exit(0);
+                  file_arena file;
+                  bool const fine =
+                      !file.open(given.path.c_str()) && says(file, "may not be written") &&
+                      !file.open(given.path.c_str(), reading) && says(file, "may not be read");
+                  ::_exit(fine ? 0 : 1);
+              }),
+              "fine");
+}
+
+} // namespace
