@@ -210,7 +210,7 @@ public:
             image_.refuse(0, "the file has no root yet: call root_or_make or set_root");
             return nullptr;
         }
-        if (blocks().root_mark_ != type_mark<T>()) {
+        if (blocks().root_mark_ != layout_hash<T>) {
             image_.refuse(0, "the root of this file is of another type: open it with the program "
                              "that made it, or reset() it");
             return nullptr;
@@ -227,7 +227,7 @@ public:
         if (!is_open() || blocks().offset_of(object) >= blocks().used_)
             return image_.refuse(0, "the root is not in the file: make it there");
         blocks().root_ = blocks().offset_of(object);
-        blocks().root_mark_ = type_mark<T>();
+        blocks().root_mark_ = layout_hash<T>;
         return true;
     }
 

@@ -2,38 +2,14 @@
 #pragma once
 
 #include <mallard/arena_objects.hpp>
+#include <mallard/layout_hash.hpp>
 
-#include <string_view>
 #include <type_traits>
 
 namespace mallard {
 
 namespace os {
 class file_image;
-}
-
-template <class T>
-constexpr std::string_view spelling_of() noexcept
-{
-    return __PRETTY_FUNCTION__;
-}
-
-/// A number for what programs must agree on about the root of a file: size,
-/// alignment and name of its type. Names of templates are spelt differently by
-/// different compilers, hence give different numbers; plain names do not.
-template <class T>
-constexpr std::uint64_t type_mark() noexcept
-{
-    std::string_view name = spelling_of<T>(); // "... [with T = NAME; ...]" or "... [T = NAME]"
-    name.remove_prefix(name.find("T = ") + 4);
-    name = name.substr(0, std::min(name.rfind(']'), name.find("; std::")));
-    std::uint64_t mark = 0xcbf29ce484222325; // FNV-1a, Fowler, Noll and Vo
-    auto const add = [&](std::uint64_t value) { mark = (mark ^ value) * 0x100000001b3; };
-    for (char const c : name)
-        add(static_cast<unsigned char>(c));
-    add(sizeof(T));
-    add(alignof(T));
-    return mark;
 }
 
 /// The blocks of a `file_arena`: a cursor at the first byte of the file's contents,

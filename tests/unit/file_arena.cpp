@@ -150,7 +150,7 @@ TEST(file_arena, refuses_a_root_of_another_type_and_keeps_it)
     file.reset();
     EXPECT_FALSE(file.set_root(&elsewhere));
     EXPECT_TRUE(says(file, "not in the file"));
-    static_assert(mallard::type_mark<int>() != mallard::type_mark<unsigned>());
+    static_assert(mallard::layout_hash<int> != mallard::layout_hash<unsigned>);
 }
 
 TEST(file_arena, becomes_small_again_by_a_commit_after_reset)
