@@ -184,6 +184,12 @@ public:
         }
     }
 
+    /// Whether `p` points into memory of this arena, in use or not; O(chunks).
+    [[nodiscard]] bool owns(const void* p) const noexcept
+    {
+        return is_inside(initial_, p) || chunks_.owns(p);
+    }
+
     /// Walks the chunks. Bytes left behind at the end of a full chunk count as live.
     [[nodiscard]] statistics stats() const noexcept
     {

@@ -87,6 +87,15 @@ public:
         return std::exchange(*last, nullptr);
     }
 
+    bool owns(const void* p) const noexcept
+    {
+        for (const arena_chunk* const list : {used_, idle_})
+            for (const arena_chunk* c = list; c != nullptr; c = c->next)
+                if (c->taken.data <= p && p < c)
+                    return true;
+        return false;
+    }
+
     bool is_used(const arena_chunk* wanted) const noexcept
     {
         const arena_chunk* c = used_;
