@@ -195,7 +195,8 @@ public:
     {
         statistics s{.bytes_idle = room(cursor_, end_),
                      .bytes_taken = growth_.taken(),
-                     .growths = growth_.steps()};
+                     .growths = growth_.steps(),
+                     .refills = chunks_.uses()};
         for (arena_chunk* c = chunks_.idle(); c != nullptr; c = c->next, ++s.chunks)
             s.bytes_idle += c->bytes();
         for (arena_chunk* c = chunks_.used(); c != nullptr; c = c->next, ++s.chunks)

@@ -97,6 +97,29 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
         .stop();
 }
 
+/// Of `for_each_failure`: what its function still had, or had too few of, at its end.
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_unbalanced(std::size_t number, bool failed,
+                                                                    std::ptrdiff_t blocks,
+                                                                    std::ptrdiff_t bytes) noexcept
+{
+    auto const amount = [](std::ptrdiff_t n) { return static_cast<std::size_t>(n < 0 ? -n : n); };
+    fatal_message message;
+    message << "mallard: ";
+    if (blocks == 0)
+        message << "blocks were freed with other sizes than they were asked for";
+    else
+        message << amount(blocks) << (blocks > 0 ? " blocks leaked" : " blocks too many freed");
+    if (failed)
+        message << " when allocation " << number << " failed\n";
+    else
+        message << " when no allocation failed\n";
+    message << "  in a function under for_each_failure: bytes allocated and freed differ by "
+            << amount(bytes) << "\n"
+            << "  help: run it alone on a `failing` with {.first = " << number
+            << "}, and `break mallard::throw_bad_alloc` in gdb\n";
+    message.stop();
+}
+
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_no_barrier() noexcept
 {
     (fatal_message() << "mallard: the system refuses membarrier, which it had granted before\n"
