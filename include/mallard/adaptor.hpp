@@ -18,37 +18,38 @@ concept measured = requires(const A& a) { { a.stats() } noexcept; };
 // clang-format on
 
 /// The calls of an allocator where `Blocks`, of a chunk source where `Chunks`, made
-/// of two functions of `Face`, `take_any` and `give_any`.
+/// of two functions of `Face`, `take_any` and `give_any`. Inlined always: a chunk is
+/// three words, which a call would give in memory.
 template <class Face, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
-    [[nodiscard]] void* allocate(layout l)
+    [[nodiscard, gnu::always_inline]] void* allocate(layout l)
         requires Blocks
     {
         return face().template take_any<true>(l).data;
     }
-    [[nodiscard]] void* try_allocate(layout l) noexcept
+    [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
         requires Blocks
     {
         return face().template take_any<false>(l).data;
     }
-    void deallocate(void* block, layout l) noexcept
+    [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
         requires Blocks
     {
         face().give_any({block, l.bytes, l.align});
     }
 
-    [[nodiscard]] chunk take(layout l)
+    [[nodiscard, gnu::always_inline]] chunk take(layout l)
         requires Chunks
     {
         return face().template take_any<true>(l);
     }
-    [[nodiscard]] chunk try_take(layout l) noexcept
+    [[nodiscard, gnu::always_inline]] chunk try_take(layout l) noexcept
         requires Chunks
     {
         return face().template take_any<false>(l);
     }
-    void give(chunk c) noexcept
+    [[gnu::always_inline]] void give(chunk c) noexcept
         requires Chunks
     {
         face().give_any(c);
@@ -144,7 +145,7 @@ protected:
 
     /// From what is wrapped; null, or it throws, when that is dry.
     template <bool Throws>
-    chunk take_below(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_below(layout l) noexcept(!Throws)
     {
         return take_or_null<Throws>(inner_, l);
     }
@@ -153,7 +154,7 @@ protected:
     /// The same; a refusal of either kind calls `refused()` first. Nothing is left
     /// of that in the way that throws but the exception's own.
     template <bool Throws, class F>
-    chunk take_below_or(layout l, F refused) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_below_or(layout l, F refused) noexcept(!Throws)
     {
         struct told {
             F& refused;
@@ -173,7 +174,7 @@ private:
     Self& self() noexcept { return static_cast<Self&>(*this); }
 
     template <bool Throws>
-    chunk take_any(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
     {
         return self().template take_one<Throws>(l);
     }
@@ -202,7 +203,7 @@ A adapted(Args&&... args)
         return A(std::forward<Args>(args)...);
 }
 
-/// What refuses where a part of a program says so: for adaptors that do.
+/// As if what is wrapped had run out.
 template <bool Throws>
 chunk refuse() noexcept(!Throws)
 {

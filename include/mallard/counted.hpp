@@ -48,7 +48,7 @@ public:
 
 private:
     template <bool Throws>
-    chunk take_one(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         chunk const taken =
             base::template take_below_or<Throws>(l, [this]() noexcept { tally_.failed(); });

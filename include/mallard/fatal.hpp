@@ -108,7 +108,8 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
     if (blocks == 0)
         message << "blocks were freed with other sizes than they were asked for";
     else
-        message << amount(blocks) << (blocks > 0 ? " blocks leaked" : " blocks too many freed");
+        message << amount(blocks) << (amount(blocks) == 1 ? " block" : " blocks")
+                << (blocks > 0 ? " leaked" : " too many freed");
     if (failed)
         message << " when allocation " << number << " failed\n";
     else

@@ -51,16 +51,17 @@ public:
     constexpr explicit allowance(std::size_t most) noexcept : most_(most), left_(most) {}
 
     /// By comparison and exchange: to subtract first and look afterwards would refuse
-    /// others what is there.
+    /// others what is there. What is spent again was given back before.
     bool spend(std::size_t amount) noexcept
     {
         std::size_t left = left_.load(std::memory_order_relaxed);
         while (amount <= left)
-            if (left_.compare_exchange_weak(left, left - amount, std::memory_order_relaxed))
+            if (left_.compare_exchange_weak(left, left - amount, std::memory_order_acquire,
+                                            std::memory_order_relaxed))
                 return true;
         return false;
     }
-    void earn(std::size_t amount) noexcept { left_.fetch_add(amount, std::memory_order_relaxed); }
+    void earn(std::size_t amount) noexcept { left_.fetch_add(amount, std::memory_order_release); }
     void refill() noexcept { left_.store(most_, std::memory_order_relaxed); }
     std::size_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
     std::size_t most() const noexcept { return most_; }
@@ -121,20 +122,23 @@ public:
 
 private:
     template <bool Throws>
-    chunk take_one(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
-        if (!spend(l.bytes)) [[unlikely]]
-            return refuse<Throws>();
+        if (!blocks_.spend(1)) [[unlikely]]
+            return refused<Throws>("the budget of blocks is used up: free some, or allow more");
+        if (!bytes_.spend(l.bytes)) [[unlikely]] {
+            blocks_.earn(1);
+            return refused<Throws>("the budget has fewer bytes left: free some, or allow more");
+        }
         chunk const taken = base::template take_below_or<Throws>(l, [&]() noexcept {
             earn(l.bytes);
-            say("what is wrapped has refused; the budget has room");
+            refusal_ = "what is wrapped has refused, within the budget";
         });
         if constexpr (chunk_source<Inner>) // which may give more, as pages do
             if (taken.bytes > l.bytes && !bytes_.spend(taken.bytes - l.bytes)) [[unlikely]] {
                 base::give_below(taken);
                 earn(l.bytes);
-                say("the source gave more bytes than were asked for, and than are left");
-                return refuse<Throws>();
+                return refused<Throws>("the source gave more than was asked for, and is left");
             }
         return taken;
     }
@@ -150,25 +154,17 @@ private:
         blocks_.refill();
     }
 
-    bool spend(std::size_t bytes) noexcept
-    {
-        if (!blocks_.spend(1)) [[unlikely]]
-            return say("the budget of blocks is used up: free some, or allow more");
-        if (!bytes_.spend(bytes)) [[unlikely]] {
-            blocks_.earn(1);
-            return say("the budget has fewer bytes left: free some, or allow more");
-        }
-        return true;
-    }
-    bool say(const char* why) noexcept
-    {
-        refusal_ = why;
-        return false;
-    }
     void earn(std::size_t bytes) noexcept
     {
         blocks_.earn(1);
         bytes_.earn(bytes);
+    }
+
+    template <bool Throws>
+    chunk refused(const char* why) noexcept(!Throws)
+    {
+        refusal_ = why;
+        return refuse<Throws>();
     }
 
     // left + what is in use  ==  most

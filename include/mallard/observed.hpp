@@ -82,7 +82,7 @@ public:
 
 private:
     template <bool Throws>
-    chunk take_one(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         chunk const taken = base::template take_below_or<Throws>(l, [&]() noexcept { failed(l); });
         if constexpr (chunk_source<Inner> && requires { observer_.grew(taken); }) {
@@ -102,7 +102,7 @@ private:
     }
     static void forget_all() noexcept {}
 
-    void failed(layout l) noexcept
+    MALLARD_COLD void failed(layout l) noexcept
     {
         if constexpr (chunk_source<Inner> && requires { observer_.refused(l); }) {
             static_assert(noexcept(observer_.refused(l)), "an observer does not throw");

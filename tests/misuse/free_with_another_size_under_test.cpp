@@ -1,0 +1,11 @@
+// dies: mallard: blocks were freed with other sizes than they were asked for when no allocation
+// failed
+#include <mallard/exception_test.hpp>
+
+int main()
+{
+    mallard::for_each_failure([](auto& memory) {
+        void* const block = memory.allocate({48, 16});
+        memory.deallocate(block, {44, 16}); // the same class of a multipool, as it happens
+    });
+}
