@@ -18,8 +18,8 @@ concept measured = requires(const A& a) { { a.stats() } noexcept; };
 // clang-format on
 
 /// The calls of an allocator where `Blocks`, of a chunk source where `Chunks`, made
-/// of two functions of `Face`, `take_any` and `give_any`. Inlined always: a chunk is
-/// three words, which a call would give in memory.
+/// of two functions of `Face`, `take_any` and `give_any`. All of this is inlined by
+/// order: a chunk is three words, and between two calls they would pass through memory.
 template <class Face, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
@@ -149,7 +149,7 @@ protected:
     {
         return take_or_null<Throws>(inner_, l);
     }
-    void give_below(chunk c) noexcept { mallard::give(inner_, c); }
+    [[gnu::always_inline]] void give_below(chunk c) noexcept { mallard::give(inner_, c); }
 
     /// The same; a refusal of either kind calls `refused()` first. Nothing is left
     /// of that in the way that throws but the exception's own.
@@ -157,9 +157,9 @@ protected:
     [[gnu::always_inline]] chunk take_below_or(layout l, F refused) noexcept(!Throws)
     {
         struct told {
-            F& refused;
+            F refused;
             bool given = false;
-            ~told()
+            [[gnu::always_inline]] ~told() // else it is kept in memory for the way out
             {
                 if (!given)
                     refused();
@@ -178,7 +178,7 @@ private:
     {
         return self().template take_one<Throws>(l);
     }
-    void give_any(chunk c) noexcept { self().give_one(c); }
+    [[gnu::always_inline]] void give_any(chunk c) noexcept { self().give_one(c); }
 
     [[no_unique_address]] Inner inner_{};
 };

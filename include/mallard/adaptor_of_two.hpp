@@ -73,11 +73,11 @@ private:
     Self& self() noexcept { return static_cast<Self&>(*this); }
 
     template <bool Throws>
-    chunk take_any(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
     {
         return self().template take_one<Throws>(l);
     }
-    void give_any(chunk c) noexcept { self().give_one(c); }
+    [[gnu::always_inline]] void give_any(chunk c) noexcept { self().give_one(c); }
 
     [[no_unique_address]] First first_{};
     [[no_unique_address]] Second second_{};

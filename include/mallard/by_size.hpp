@@ -23,12 +23,12 @@ public:
 
 private:
     template <bool Throws>
-    chunk take_one(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         return l.bytes <= N ? take_or_null<Throws>(base::first(), l)
                             : take_or_null<Throws>(base::second(), l);
     }
-    void give_one(chunk c) noexcept
+    [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
         if (c.bytes <= N)
             mallard::give(base::first(), c);

@@ -56,7 +56,7 @@ private:
             tally_.took(taken.bytes);
         return taken;
     }
-    void give_one(chunk c) noexcept
+    [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
         tally_.gave(c.bytes);
         base::give_below(c);

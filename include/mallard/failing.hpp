@@ -68,7 +68,7 @@ public:
 
 private:
     template <bool Throws>
-    chunk take_one(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         if (rule_(l, calls_++)) {
             refused_ += 1;
@@ -76,7 +76,7 @@ private:
         }
         return base::template take_below<Throws>(l);
     }
-    void give_one(chunk c) noexcept { base::give_below(c); }
+    [[gnu::always_inline]] void give_one(chunk c) noexcept { base::give_below(c); }
     static void forget_all() noexcept {}
 
     [[no_unique_address]] Rule rule_{};

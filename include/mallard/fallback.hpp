@@ -27,12 +27,12 @@ public:
 
 private:
     template <bool Throws>
-    chunk take_one(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         chunk const taken = mallard::try_take(base::first(), l);
         return taken.data != nullptr ? taken : take_or_null<Throws>(base::second(), l);
     }
-    void give_one(chunk c) noexcept
+    [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
         if (base::first().owns(c.data))
             mallard::give(base::first(), c);

@@ -106,7 +106,7 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
     fatal_message message;
     message << "mallard: ";
     if (blocks == 0)
-        message << "blocks were freed with other sizes than they were asked for";
+        message << "blocks were freed with wrong sizes";
     else
         message << amount(blocks) << (amount(blocks) == 1 ? " block" : " blocks")
                 << (blocks > 0 ? " leaked" : " too many freed");

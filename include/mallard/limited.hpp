@@ -130,7 +130,7 @@ private:
             blocks_.earn(1);
             return refused<Throws>("the budget has fewer bytes left: free some, or allow more");
         }
-        chunk const taken = base::template take_below_or<Throws>(l, [&]() noexcept {
+        chunk const taken = base::template take_below_or<Throws>(l, [this, l]() noexcept {
             earn(l.bytes);
             refusal_ = "what is wrapped has refused, within the budget";
         });
@@ -142,7 +142,7 @@ private:
             }
         return taken;
     }
-    void give_one(chunk c) noexcept
+    [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
         std::size_t const bytes = c.bytes; // before another thread can have the chunk
         base::give_below(c);

@@ -84,7 +84,8 @@ private:
     template <bool Throws>
     [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
-        chunk const taken = base::template take_below_or<Throws>(l, [&]() noexcept { failed(l); });
+        chunk const taken =
+            base::template take_below_or<Throws>(l, [this, l]() noexcept { failed(l); });
         if constexpr (chunk_source<Inner> && requires { observer_.grew(taken); }) {
             static_assert(noexcept(observer_.grew(taken)), "an observer does not throw");
             if (Throws || taken.data != nullptr)
@@ -92,7 +93,7 @@ private:
         }
         return taken;
     }
-    void give_one(chunk c) noexcept
+    [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
         if constexpr (chunk_source<Inner> && requires { observer_.gave(c); }) {
             static_assert(noexcept(observer_.gave(c)), "an observer does not throw");

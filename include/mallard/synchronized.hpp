@@ -89,11 +89,11 @@ public:
 
 private:
     template <bool Throws>
-    chunk take_any(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
     {
         return with([l](Inner& in) { return take_or_null<Throws>(in, l); });
     }
-    void give_any(chunk c) noexcept
+    [[gnu::always_inline]] void give_any(chunk c) noexcept
     {
         with([c](Inner& in) { mallard::give(in, c); });
     }

@@ -1,5 +1,4 @@
-// dies: mallard: blocks were freed with other sizes than they were asked for when no allocation
-// failed
+// dies: mallard: blocks were freed with wrong sizes when no allocation failed
 #include <mallard/exception_test.hpp>
 
 int main()
