@@ -121,10 +121,10 @@ public:
     {
         return inner_.owns(p);
     }
-    std::size_t bytes_left() const noexcept
+    std::size_t most_to_take() const noexcept
         requires bounded<Inner>
     {
-        return inner_.bytes_left();
+        return inner_.most_to_take();
     }
     auto counts() const noexcept
         requires counting<Inner>

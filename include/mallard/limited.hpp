@@ -107,13 +107,14 @@ public:
     {
     }
 
-    std::size_t bytes_left() const noexcept
+    std::size_t bytes_left() const noexcept { return bytes_.left(); }
+    std::size_t blocks_left() const noexcept { return blocks_.left(); }
+    std::size_t most_to_take() const noexcept
     {
         if constexpr (bounded<Inner>)
-            return std::min(bytes_.left(), base::upstream().bytes_left());
-        return bytes_.left();
+            return std::min(bytes_left(), base::upstream().most_to_take());
+        return bytes_left();
     }
-    std::size_t blocks_left() const noexcept { return blocks_.left(); }
     constexpr budget most() const noexcept { return {bytes_.most(), blocks_.most()}; }
 
     /// Why the last call that failed did, in a line that lives for ever; "" when

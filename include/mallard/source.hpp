@@ -59,10 +59,10 @@ concept owning = requires(const S& s, const void* p) {
     { s.owns(p) } noexcept -> std::same_as<bool>;
 };
 
-/// Knows how many bytes it has left, at most: steps of growth are cut to that.
+/// Surely refuses a chunk of more bytes than these: steps of growth are cut to them.
 template <class S>
 concept bounded = requires(const S& s) {
-    { s.bytes_left() } noexcept -> std::same_as<std::size_t>;
+    { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
 };
 
 /// Says that any thread may call it at any time. To an allocator for several
@@ -125,7 +125,7 @@ template <source S>
 }
 
 /// Takes the next step of an allocator's growth, at least `least` and a multiple
-/// of `unit` bytes. A step above what the source has left is cut to that, and one
+/// of `unit` bytes. A step above what the source can give is cut to that, and one
 /// that it refuses is halved, down to `least`. Null, or throws, when the limit or
 /// the source refuses that too.
 template <bool Throws, source S, growth G>
@@ -135,7 +135,7 @@ chunk take_step(S& from, growth_state<G>& state, layout least,
     chunk taken;
     std::size_t step = state.step(least.bytes);
     if constexpr (bounded<S>)
-        step = std::min(step, std::max(from.bytes_left(), least.bytes));
+        step = std::min(step, std::max(from.most_to_take(), least.bytes));
     step = step / unit * unit;
     while (step > least.bytes && taken.data == nullptr) {
         taken = try_take(from, {step, least.align});
@@ -346,10 +346,10 @@ public:
     {
         return source_->owns(p);
     }
-    std::size_t bytes_left() const noexcept
+    std::size_t most_to_take() const noexcept
         requires bounded<S>
     {
-        return source_->bytes_left();
+        return source_->most_to_take();
     }
 
     S& upstream() const noexcept { return *source_; }

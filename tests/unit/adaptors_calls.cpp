@@ -270,7 +270,8 @@ TEST(limited, is_used_to_the_end_by_the_arena_above)
 TEST(limited, is_only_as_large_as_what_it_wraps)
 {
     limited<limited<default_heap>> source({.bytes = 100}, std::in_place, budget{.bytes = 10});
-    EXPECT_EQ(source.bytes_left(), 10u);
+    EXPECT_EQ(source.most_to_take(), 10u);
+    EXPECT_EQ(source.bytes_left(), 100u);
     EXPECT_EQ(source.try_take({11, 1}).data, nullptr);
 }
 
