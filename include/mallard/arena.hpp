@@ -176,12 +176,19 @@ public:
     /// are left. What is in use is not touched.
     void trim(std::size_t keep = 0) noexcept { give_all(chunks_.cut_idle(keep)); }
 
+    /// Whether `p` points into memory of this arena, in use or not; O(chunks).
+    [[nodiscard]] bool owns(const void* p) const noexcept
+    {
+        return is_inside(initial_, p) || chunks_.owns(p);
+    }
+
     /// Walks the chunks. Bytes left behind at the end of a full chunk count as live.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.bytes_idle = room(cursor_, end_),
                      .bytes_taken = growth_.taken(),
-                     .growths = growth_.steps()};
+                     .growths = growth_.steps(),
+                     .refills = chunks_.uses()};
         for (arena_chunk* c = chunks_.idle(); c != nullptr; c = c->next, ++s.chunks)
             s.bytes_idle += c->bytes();
         for (arena_chunk* c = chunks_.used(); c != nullptr; c = c->next, ++s.chunks)

@@ -1,6 +1,7 @@
 // The chunks of an arena: those in use, newest first, and those that are idle.
 #pragma once
 
+#include <mallard/event_count.hpp>
 #include <mallard/source.hpp>
 
 namespace mallard {
@@ -37,17 +38,21 @@ public:
     constexpr arena_chunks(arena_chunks&& other) noexcept
         : used_(std::exchange(other.used_, nullptr)),
           oldest_used_(std::exchange(other.oldest_used_, nullptr)),
-          idle_(std::exchange(other.idle_, nullptr))
+          idle_(std::exchange(other.idle_, nullptr)), uses_(std::move(other.uses_))
     {
     }
 
     arena_chunk* used() const noexcept { return used_; }
     arena_chunk* idle() const noexcept { return idle_; }
 
+    /// How often a chunk came into use.
+    std::size_t uses() const noexcept { return uses_; }
+
     void use(arena_chunk* c) noexcept
     {
         if (used_ == nullptr)
             oldest_used_ = c;
+        ++uses_;
         c->next = std::exchange(used_, c);
     }
 
@@ -90,6 +95,15 @@ public:
     /// Cuts off all that are in use, as a list.
     arena_chunk* cut_used() noexcept { return std::exchange(used_, nullptr); }
 
+    bool owns(const void* p) const noexcept
+    {
+        for (const arena_chunk* const list : {used_, idle_})
+            for (const arena_chunk* c = list; c != nullptr; c = c->next)
+                if (c->taken.data <= p && p < c)
+                    return true;
+        return false;
+    }
+
     bool is_used(const arena_chunk* wanted) const noexcept
     {
         const arena_chunk* c = used_;
@@ -104,6 +118,7 @@ private:
     arena_chunk* used_ = nullptr;
     arena_chunk* oldest_used_ = nullptr;
     arena_chunk* idle_ = nullptr;
+    event_count uses_;
 };
 
 /// Tells marks from those that the last rewind has passed, by their numbers.

@@ -109,4 +109,20 @@ auto value_or_nothing(F f) noexcept -> decltype(f())
 #endif
 }
 
+/// Calls `f`, and says whether it threw `std::bad_alloc`. Other exceptions pass.
+template <class F>
+bool ends_in_bad_alloc(F f)
+{
+#ifdef __cpp_exceptions
+    try {
+        f();
+    } catch (const std::bad_alloc&) {
+        return true;
+    }
+#else
+    f();
+#endif
+    return false;
+}
+
 } // namespace mallard

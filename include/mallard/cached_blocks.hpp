@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mallard/chunk_store.hpp>
+#include <mallard/event_count.hpp>
 #include <mallard/gated_magazine.hpp>
 
 #include <atomic>
@@ -115,6 +116,7 @@ public:
             std::size_t const older = (free.capacity() + 1) / 2;
             put_back(supply, free.blocks().first(older));
             free.drop_oldest(older);
+            ++flushes;
         }
         if (free.full())
             put_back(supply, {&block, 1});
@@ -178,13 +180,14 @@ public:
     {
         remote::begin(c, this);
         own.add(c);
-        chunks += 1;
+        owns_chunks = true;
     }
 
     /// Makes its lists anew after chunks have gone, or have been emptied.
     void list(const Supply& supply) noexcept
     {
-        chunks = own.list(supply, [this](pool_chunk& c) { return remote::of(&c).owner == this; });
+        owns_chunks =
+            own.list(supply, [this](pool_chunk& c) { return remote::of(&c).owner == this; }) != 0;
     }
 
     /// Has no blocks, though chunks may still name it their owner.
@@ -192,14 +195,16 @@ public:
     {
         free.clear();
         own = {};
-        chunks = 0;
+        owns_chunks = false;
         inbox_.store(nullptr, std::memory_order_relaxed);
     }
 
     /// The array is the caller's.
     chunk forget_array() noexcept { return free.leave_array(); }
 
-    std::size_t chunks = 0; // with blocks to give or without
+    std::size_t owns_chunks : 1 = false; // with blocks to give or without
+    std::size_t refills : 63 = 0;        // ever; in one word, so that all fit two lines
+    event_count flushes;
     chunk_store<geometry> own;
 
 private:
@@ -214,6 +219,7 @@ private:
         std::size_t const count = f(room);
         if (count == 0)
             return nullptr;
+        refills += 1;
         if (half != 0)
             free.load(room.first(count - 1));
         return room[count - 1];
@@ -247,8 +253,6 @@ private:
     }
 
     std::atomic<pool_chunk*> inbox_{nullptr}; // the only part that other threads write to
-    std::byte unused_[2 * cache_line_bytes - sizeof(gated_magazine) - sizeof(std::size_t) -
-                      sizeof(chunk_store<geometry>) - sizeof(std::atomic<pool_chunk*>)]{};
 };
 
 } // namespace mallard

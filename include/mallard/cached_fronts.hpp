@@ -17,6 +17,7 @@ using cached_supply = chunk_supply<Options.with(reuse::ordered), remote_room>;
 template <pool_options Options, std::size_t N>
 struct alignas(cache_line_bytes) cached_front : thread_front {
     std::array<cached_blocks<cached_supply<Options>>, N> of;
+    static_assert(sizeof of[0] == 2 * cache_line_bytes);
     chunk taken; // null: it is part of the pool
 
     void set_open(bool open) noexcept
@@ -174,6 +175,8 @@ public:
             s.blocks_live -= idle;
             s.bytes_live -= idle * stride;
             s.bytes_idle += idle * stride;
+            s.refills += b.refills;
+            s.flushes += b.flushes;
         });
         s.bytes_taken += this->bytes() + arrays_bytes_;
     }
@@ -203,7 +206,7 @@ protected:
 
     static bool owns_nothing(const front& f) noexcept
     {
-        return std::all_of(f.of.begin(), f.of.end(), [](auto& b) { return b.chunks == 0; });
+        return std::all_of(f.of.begin(), f.of.end(), [](auto& b) { return !b.owns_chunks; });
     }
 
     /// Every free block gets its bit with the owner of its chunk.

@@ -5,6 +5,8 @@
 // bug is never papered over, and a core file shows where it was.
 #pragma once
 
+#include <mallard/text.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -12,58 +14,26 @@
 
 namespace mallard {
 
-/// A message put together in place: no allocation, no locale, cut at its end
-/// when it does not fit.
+/// Cut at its end when it does not fit.
 class fatal_message {
 public:
-    fatal_message& operator<<(const char* text) noexcept
+    template <class T>
+    fatal_message& operator<<(T part) noexcept
     {
-        while (*text != '\0')
-            put(*text++);
-        return *this;
-    }
-
-    fatal_message& operator<<(std::size_t number) noexcept
-    {
-        char digits[20];
-        int count = 0;
-        do {
-            digits[count++] = static_cast<char>('0' + number % 10);
-            number /= 10;
-        } while (number != 0);
-        while (count > 0)
-            put(digits[--count]);
-        return *this;
-    }
-
-    fatal_message& operator<<(const void* address) noexcept
-    {
-        *this << "0x";
-        auto const value = reinterpret_cast<std::uintptr_t>(address);
-        int shift = 8 * sizeof value - 4;
-        while (shift > 0 && (value >> shift) == 0)
-            shift -= 4;
-        for (; shift >= 0; shift -= 4)
-            put("0123456789abcdef"[(value >> shift) & 15]);
+        out_ << part;
         return *this;
     }
 
     [[noreturn]] void stop() noexcept
     {
-        std::fwrite(text_, 1, length_, stderr);
+        std::fwrite(text_, 1, out_.written(), stderr);
         std::fflush(stderr);
         std::abort();
     }
 
 private:
-    void put(char c) noexcept
-    {
-        if (length_ < sizeof text_)
-            text_[length_++] = c;
-    }
-
     char text_[512];
-    std::size_t length_ = 0;
+    text_writer out_{text_, sizeof text_};
 };
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_alignment(std::size_t align) noexcept
@@ -203,6 +173,30 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
                      << "  " << why << "; they can be written as before\n"
                      << "  help: call seal() and unseal(), which say so, in place of the scope\n")
         .stop();
+}
+
+/// Of `for_each_failure`: what its function still had, or had too few of, at its end.
+[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_unbalanced(std::size_t number, bool failed,
+                                                                    std::ptrdiff_t blocks,
+                                                                    std::ptrdiff_t bytes) noexcept
+{
+    auto const amount = [](std::ptrdiff_t n) { return static_cast<std::size_t>(n < 0 ? -n : n); };
+    fatal_message message;
+    message << "mallard: ";
+    if (blocks == 0)
+        message << "blocks were freed with wrong sizes";
+    else
+        message << amount(blocks) << (amount(blocks) == 1 ? " block" : " blocks")
+                << (blocks > 0 ? " leaked" : " too many freed");
+    if (failed)
+        message << " when allocation " << number << " failed\n";
+    else
+        message << " when no allocation failed\n";
+    message << "  in a function under for_each_failure: bytes allocated and freed differ by "
+            << amount(bytes) << "\n"
+            << "  help: run it alone on a `failing` with {.first = " << number
+            << "}, and `break mallard::throw_bad_alloc` in gdb\n";
+    message.stop();
 }
 
 } // namespace mallard

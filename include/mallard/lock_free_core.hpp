@@ -3,6 +3,7 @@
 
 #include <mallard/chunk_store.hpp>
 #include <mallard/core_array.hpp>
+#include <mallard/event_count.hpp>
 #include <mallard/locks.hpp>
 #include <mallard/numbered_chunks.hpp>
 
@@ -172,6 +173,7 @@ public:
         s.blocks_live += live;
         s.bytes_live += live * shape().bytes;
         s.bytes_idle += (all - live) * shape().bytes;
+        s.refills += refills_;
         supply_.add_to(s);
     }
 
@@ -239,6 +241,7 @@ private:
         void* block = pop();
         while (block == nullptr && (store_.replenish(supply_.cut()) || make_chunk<Throws>(from))) {
             open(store_.take_window());
+            ++refills_;
             block = pop(); // others may have been quicker
         }
         if (block == nullptr)
@@ -359,6 +362,7 @@ private:
     supply supply_;
     chunk_store<geometry> store_; // what the next windows are carved from
     numbered_chunks<geometry> numbers_;
+    event_count refills_; // under lock_
     alignas(cache_line_bytes) std::atomic<std::uint64_t> head_{0};
     alignas(cache_line_bytes) std::atomic<std::uint64_t> window_{0};
 };

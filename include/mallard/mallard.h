@@ -224,6 +224,8 @@ typedef struct mallard_stats {
     size_t bytes_taken; /* from the source: live, idle and bookkeeping; not the handle */
     size_t chunks;
     size_t growths; /* steps, ever */
+    size_t refills; /* how often, ever, nothing was at hand and something was found */
+    size_t flushes; /* how often, ever, too much was, and half of it was let go */
 } mallard_stats;
 
 /* What an allocator knows of an address. */

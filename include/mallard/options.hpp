@@ -148,6 +148,24 @@ struct statistics {
     std::size_t bytes_taken = 0; ///< from the source: live, idle and bookkeeping
     std::size_t chunks = 0;
     std::size_t growths = 0; ///< growth steps, ever: not arrays, not large blocks
+    /// How often, ever, a front that had nothing at hand got something to give: free
+    /// blocks, slots to carve, or a new chunk; an arena, a chunk to go on in.
+    std::size_t refills = 0;
+    /// How often, ever, a front that was full let go of the older half.
+    std::size_t flushes = 0;
+
+    constexpr statistics& operator+=(const statistics& other) noexcept
+    {
+        blocks_live += other.blocks_live;
+        bytes_live += other.bytes_live;
+        bytes_idle += other.bytes_idle;
+        bytes_taken += other.bytes_taken;
+        chunks += other.chunks;
+        growths += other.growths;
+        refills += other.refills;
+        flushes += other.flushes;
+        return *this;
+    }
 
     friend bool operator==(const statistics&, const statistics&) = default;
 };

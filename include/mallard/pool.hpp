@@ -100,9 +100,12 @@ public:
     }
     void deallocate(void* block) noexcept { cores_.deallocate(source_.shared(), 0, block); }
 
-    [[nodiscard]] void* allocate(layout l) { return allocate_fitting<true>(l); }
-    [[nodiscard]] void* try_allocate(layout l) noexcept { return allocate_fitting<false>(l); }
-    void deallocate(void* block, layout l) noexcept
+    [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_fitting<true>(l); }
+    [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
+    {
+        return allocate_fitting<false>(l);
+    }
+    [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
         if (fits(l))
             cores_.deallocate(source_.shared(), 0, block);

@@ -4,6 +4,7 @@
 
 #include <mallard/chunk_store.hpp>
 #include <mallard/core_array.hpp>
+#include <mallard/event_count.hpp>
 #include <mallard/free_list.hpp>
 #include <mallard/magazine.hpp>
 
@@ -172,6 +173,8 @@ public:
         s.blocks_live -= idle;
         s.bytes_live -= idle * stride;
         s.bytes_idle += idle * stride;
+        s.refills += refills_;
+        s.flushes += flushes_;
         supply_.add_to(s);
     }
 
@@ -223,6 +226,7 @@ private:
                 give_array(source, forget_front());
         if (!replenish<Throws>(source))
             return nullptr;
+        ++refills_;
         if (!front_.empty()) // while the source was taking
             return hand_out(front_.pop());
         return hand_out(store_.has_recycled() ? recycle() : store_.carve(supply_.cut()));
@@ -277,6 +281,7 @@ private:
             std::size_t const older = (front_.capacity() + 1) / 2;
             store_.put_back(supply_, front_.blocks().first(older));
             front_.drop_oldest(older);
+            ++flushes_;
         }
         if (front_.full()) // without an array: there was no memory for one
             store_.put_back(supply_, {&block, 1});
@@ -349,6 +354,8 @@ private:
     front front_;
     chunk_store<geometry> store_;
     supply supply_;
+    event_count refills_;
+    [[no_unique_address]] std::conditional_t<ordered, event_count, no_events> flushes_;
 };
 
 } // namespace mallard

@@ -100,14 +100,8 @@ public:
         frozen const still(parts_);
         statistics all;
         all.bytes_taken = parts_.bytes();
-        for (part* p = parts_.first(); p != nullptr; p = parts_.next(p)) {
-            statistics const s = p->blocks.stats();
-            all.bytes_live += s.bytes_live;
-            all.bytes_idle += s.bytes_idle;
-            all.bytes_taken += s.bytes_taken;
-            all.chunks += s.chunks;
-            all.growths += s.growths;
-        }
+        for (part* p = parts_.first(); p != nullptr; p = parts_.next(p))
+            all += p->blocks.stats();
         return all;
     }
 

@@ -53,6 +53,18 @@ concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
     a.rewind(m);
 };
 
+/// Knows its own blocks, or chunks, by their address.
+template <class S>
+concept owning = requires(const S& s, const void* p) {
+    { s.owns(p) } noexcept -> std::same_as<bool>;
+};
+
+/// Surely refuses a chunk of more bytes than these: steps of growth are cut to them.
+template <class S>
+concept bounded = requires(const S& s) {
+    { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
+};
+
 /// Says that any thread may call it at any time. To an allocator for several
 /// threads another source is called by one at a time; not so through a `ref`,
 /// which cannot know who else borrows it.
@@ -67,7 +79,7 @@ concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, l
 // clang-format on
 
 template <source S>
-chunk try_take(S& from, layout l) noexcept
+[[gnu::always_inline]] inline chunk try_take(S& from, layout l) noexcept
 {
     if constexpr (chunk_source<S>)
         return from.try_take(l);
@@ -79,7 +91,7 @@ chunk try_take(S& from, layout l) noexcept
 
 /// Throws `std::bad_alloc`, or what the source throws; never gives null.
 template <source S>
-chunk take(S& from, layout l)
+[[gnu::always_inline]] inline chunk take(S& from, layout l)
 {
     if constexpr (requires { from.take(l); }) {
         return from.take(l);
@@ -95,7 +107,7 @@ chunk take(S& from, layout l)
 
 /// One body, two edges: slow paths are written once and say which they want.
 template <bool Throws, source S>
-chunk take_or_null(S& from, layout l) noexcept(!Throws)
+[[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
 {
     if constexpr (Throws)
         return take(from, l);
@@ -104,7 +116,7 @@ chunk take_or_null(S& from, layout l) noexcept(!Throws)
 }
 
 template <source S>
-void give(S& to, chunk c) noexcept
+[[gnu::always_inline]] inline void give(S& to, chunk c) noexcept
 {
     if constexpr (chunk_source<S>)
         to.give(c);
@@ -113,14 +125,18 @@ void give(S& to, chunk c) noexcept
 }
 
 /// Takes the next step of an allocator's growth, at least `least` and a multiple
-/// of `unit` bytes. A step that the source refuses is halved, down to `least`.
-/// Null, or throws, when the limit or the source refuses that too.
+/// of `unit` bytes. A step above what the source can give is cut to that, and one
+/// that it refuses is halved, down to `least`. Null, or throws, when the limit or
+/// the source refuses that too.
 template <bool Throws, source S, growth G>
 chunk take_step(S& from, growth_state<G>& state, layout least,
                 std::size_t unit = 1) noexcept(!Throws)
 {
     chunk taken;
-    std::size_t step = state.step(least.bytes) / unit * unit;
+    std::size_t step = state.step(least.bytes);
+    if constexpr (bounded<S>)
+        step = std::min(step, std::max(from.most_to_take(), least.bytes));
+    step = step / unit * unit;
     while (step > least.bytes && taken.data == nullptr) {
         taken = try_take(from, {step, least.align});
         step = std::max(least.bytes, step / 2 / unit * unit);
@@ -187,6 +203,11 @@ public:
     void give(chunk) noexcept {}
 };
 
+inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
+{
+    return bytes.data() <= p && p < bytes.data() + bytes.size();
+}
+
 /// How much of some bytes is taken, from the front. What is given back returns
 /// when it was the last taken, and everything once all of it is back: so it does
 /// not matter in which order an allocator gives at its end.
@@ -196,7 +217,8 @@ public:
     {
         std::span const left = bytes.subspan(used_);
         std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
-        if (left.size() < padding || left.size() - padding < l.bytes)
+        // Not even nothing comes from behind the end: that address is another's.
+        if (left.size() <= padding || left.size() - padding < l.bytes)
             return {};
         used_ += padding + l.bytes;
         chunks_ += 1;
@@ -237,6 +259,7 @@ public:
 
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
     void give(chunk c) noexcept { taken_.give(bytes_, c); }
+    bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
 private:
     std::span<std::byte> bytes_;
@@ -254,6 +277,7 @@ public:
 
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
     void give(chunk c) noexcept { taken_.give(bytes_, c); }
+    bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
 private:
     taken_front taken_;
@@ -287,8 +311,9 @@ private:
     std::pmr::memory_resource* upstream_;
 };
 
-/// Borrows a source, or an allocator, that others use too. One pointer; the
-/// source stays where it is and outlives this.
+/// Borrows a source, or an allocator, that others use too: it is a source, and an
+/// allocator if that is one. One pointer; what it points to stays where it is and
+/// outlives this. To reset or release it is up to its owner.
 template <source S>
 class ref {
 public:
@@ -299,6 +324,35 @@ public:
     chunk try_take(layout l) noexcept { return mallard::try_take(*source_, l); }
     chunk take(layout l) { return mallard::take(*source_, l); }
     void give(chunk c) noexcept { mallard::give(*source_, c); }
+
+    [[nodiscard]] void* allocate(layout l)
+        requires block_allocator<S>
+    {
+        return source_->allocate(l);
+    }
+    [[nodiscard]] void* try_allocate(layout l) noexcept
+        requires block_allocator<S>
+    {
+        return source_->try_allocate(l);
+    }
+    void deallocate(void* block, layout l) noexcept
+        requires block_allocator<S>
+    {
+        source_->deallocate(block, l);
+    }
+
+    bool owns(const void* p) const noexcept
+        requires owning<S>
+    {
+        return source_->owns(p);
+    }
+    std::size_t most_to_take() const noexcept
+        requires bounded<S>
+    {
+        return source_->most_to_take();
+    }
+
+    S& upstream() const noexcept { return *source_; }
 
 private:
     S* source_;

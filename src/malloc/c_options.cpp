@@ -197,8 +197,8 @@ int write_stats(const char* function, const statistics& s, mallard_stats* out) n
     std::size_t const bytes = out->struct_bytes;
     if (bytes < sizeof bytes || bytes % sizeof(void*) != 0 || bytes > struct_bytes_max)
         return fail(messages::struct_bytes, function, bytes, "mallard_stats", "mallard_stats");
-    mallard_stats const known{bytes,         s.blocks_live, s.bytes_live, s.bytes_idle,
-                              s.bytes_taken, s.chunks,      s.growths};
+    mallard_stats const known{bytes,    s.blocks_live, s.bytes_live, s.bytes_idle, s.bytes_taken,
+                              s.chunks, s.growths,     s.refills,    s.flushes};
     std::memset(out, 0, bytes);
     std::memcpy(out, &known, std::min(bytes, sizeof known));
     return MALLARD_ERROR_NONE;

@@ -135,6 +135,7 @@ TEST(c_pool, says_what_it_holds)
         EXPECT_GE(stats.bytes_taken, stats.bytes_live + stats.bytes_idle);
         EXPECT_GE(stats.chunks, 1U);
         EXPECT_GE(stats.growths, 1U);
+        EXPECT_GE(stats.refills, 1U);
         mallard_pool_destroy(pool);
     });
 }

@@ -1,0 +1,13 @@
+// dies: mallard: 1 block too many freed when no allocation failed
+#include <mallard/arena.hpp>
+#include <mallard/exception_test.hpp>
+
+int main()
+{
+    auto const arenas = [] { return mallard::arena<>(); }; // to which a free is nothing
+    mallard::for_each_failure(arenas, [](auto& memory) {
+        void* const block = memory.allocate({48, 16});
+        memory.deallocate(block, {48, 16});
+        memory.deallocate(block, {48, 16});
+    });
+}

@@ -1,0 +1,10 @@
+// dies: mallard: blocks were freed with wrong sizes when no allocation failed
+#include <mallard/exception_test.hpp>
+
+int main()
+{
+    mallard::for_each_failure([](auto& memory) {
+        void* const block = memory.allocate({48, 16});
+        memory.deallocate(block, {44, 16}); // the same class of a multipool, as it happens
+    });
+}

@@ -1,0 +1,12 @@
+// dies: mallard: 1 block leaked when allocation 1 failed
+#include <mallard/exception_test.hpp>
+
+int main()
+{
+    mallard::for_each_failure([](auto& memory) {
+        void* const first = memory.allocate({48, 16});
+        void* const second = memory.allocate({48, 16}); // nobody frees the first if this throws
+        memory.deallocate(second, {48, 16});
+        memory.deallocate(first, {48, 16});
+    });
+}

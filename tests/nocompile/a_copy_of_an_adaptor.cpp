@@ -1,0 +1,7 @@
+// error: deleted|implicitly
+#include <mallard/counted.hpp>
+
+void copy(const mallard::counted<mallard::default_heap>& from)
+{
+    mallard::counted<mallard::default_heap> to(from);
+}

@@ -1,0 +1,4 @@
+// error: constraint
+#include <mallard/counted.hpp>
+
+mallard::counted<int> memory;

@@ -1,0 +1,8 @@
+// error: observer_of
+#include <mallard/observed.hpp>
+
+struct observer {
+    void exhausted(mallard::layout) noexcept; // a source is not an allocator
+};
+
+mallard::observed<mallard::default_heap, observer> heap;

@@ -1,0 +1,11 @@
+// error: an observer does not throw
+#include <mallard/observed.hpp>
+
+struct loud {
+    void refused(mallard::layout) { throw 1; }
+};
+
+mallard::chunk take(mallard::observed<mallard::default_heap, loud>& heap)
+{
+    return heap.try_take({64, 16});
+}

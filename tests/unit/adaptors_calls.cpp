@@ -1,0 +1,334 @@
+#include "../support/sources.hpp"
+
+#include <mallard/allocator.hpp>
+#include <mallard/failing.hpp>
+#include <mallard/limited.hpp>
+#include <mallard/pmr.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <list>
+
+namespace {
+
+using namespace mallard::testing;
+using mallard::adapt_if;
+using mallard::allocator;
+using mallard::arena;
+using mallard::block_allocator;
+using mallard::budget;
+using mallard::call_counts;
+using mallard::chunk;
+using mallard::chunk_source;
+using mallard::counted;
+using mallard::counting_scope;
+using mallard::default_heap;
+using mallard::failing;
+using mallard::layout;
+using mallard::limited;
+using mallard::multipool;
+using mallard::pmr_resource;
+using mallard::pool;
+using mallard::pool_options;
+using mallard::ref;
+using mallard::refusals;
+using mallard::resettable;
+using mallard::sync;
+
+// --- what all of them are
+
+static_assert(block_allocator<counted<arena<>>> && resettable<counted<arena<>>>);
+static_assert(!chunk_source<counted<arena<>>> && !mallard::expanding<counted<arena<>>>);
+static_assert(chunk_source<counted<default_heap>> && !block_allocator<counted<default_heap>>);
+static_assert(block_allocator<ref<arena<>>> && chunk_source<ref<arena<>>>);
+static_assert(!resettable<ref<arena<>>> && !block_allocator<ref<default_heap>>);
+static_assert(mallard::owning<counted<limited<pool<>>>> && !mallard::owning<ref<default_heap>>);
+static_assert(mallard::shareable<counted<default_heap, sync::lock_free>>);
+static_assert(!mallard::shareable<counted<default_heap>>);
+static_assert(std::is_same_v<adapt_if<false, counted<arena<>>>, arena<>>);
+static_assert(std::is_same_v<adapt_if<true, counted<arena<>>>, counted<arena<>>>);
+static_assert(!std::is_copy_constructible_v<counted<ref<default_heap>>>);
+static_assert(std::is_nothrow_move_constructible_v<counted<default_heap>>);
+
+constinit counted<mallard::fixed_pool<64, 4>> ready_at_compile_time;
+
+TEST(adaptor, is_made_like_what_it_wraps_whether_it_is_on_or_off)
+{
+    auto on = mallard::adapted<adapt_if<true, counted<pool<>>>>(48u);
+    auto off = mallard::adapted<adapt_if<false, counted<pool<>>>>(48u);
+    EXPECT_EQ(on.upstream().block_bytes(), 48u);
+    EXPECT_EQ(off.block_bytes(), 48u);
+    void* const block = ready_at_compile_time.allocate({64, 8});
+    EXPECT_TRUE(ready_at_compile_time.owns(block));
+    ready_at_compile_time.deallocate(block, {64, 8});
+}
+
+TEST(adaptor, serves_containers_of_both_bindings)
+{
+    pmr_resource<counted<multipool<>>> memory;
+    {
+        std::list<int, allocator<int, pmr_resource<counted<multipool<>>>>> typed({1, 2}, memory);
+        std::pmr::list<int> pmr({1, 2}, &memory);
+        EXPECT_EQ(memory.counts().blocks_live(), 4);
+    }
+    EXPECT_TRUE(memory.counts().is_balanced());
+}
+
+TEST(adaptor, is_a_source_of_pools_arenas_and_multipools)
+{
+    counting_source heap;
+    counted<ref<counting_source>> counts(std::in_place, heap);
+    {
+        pool<ref<decltype(counts)>> blocks(48, 0, counts);
+        multipool<ref<decltype(counts)>> many(ref{counts});
+        arena<ref<decltype(counts)>> scratch(ref{counts});
+        EXPECT_NE(blocks.allocate(), nullptr);
+        EXPECT_NE(many.allocate(layout{48}), nullptr);
+        EXPECT_NE(many.allocate(layout{100000}), nullptr);
+        EXPECT_NE(scratch.allocate(layout{48}), nullptr);
+        EXPECT_EQ(counts.counts().bytes_live(), static_cast<std::ptrdiff_t>(heap.bytes()));
+        EXPECT_EQ(counts.counts().allocations, heap.calls());
+    }
+    EXPECT_EQ(counts.counts().frees, heap.gives());
+    EXPECT_EQ(counts.counts().bytes_peak, heap.bytes_peak());
+}
+
+TEST(adaptor, moves_as_a_source_inside_of_its_pool)
+{
+    pool<counted<default_heap>> first(48);
+    EXPECT_NE(first.allocate(), nullptr);
+    pool<counted<default_heap>> second = std::move(first);
+    EXPECT_EQ(first.upstream().counts(), call_counts{});
+    EXPECT_GT(second.upstream().counts().blocks_live(), 0);
+    second.release();
+    EXPECT_TRUE(second.upstream().counts().is_balanced());
+}
+
+// --- counted
+
+TEST(counted, tells_calls_bytes_and_peaks)
+{
+    counted<multipool<>> memory;
+    void* const first = memory.allocate({10, 1});
+    void* const second = memory.try_allocate({20, 1});
+    memory.deallocate(first, {10, 1});
+    void* const third = memory.allocate({1, 1});
+    call_counts const c = memory.counts();
+    EXPECT_EQ(c.allocations, 3u);
+    EXPECT_EQ(c.frees, 1u);
+    EXPECT_EQ(c.failures, 0u);
+    EXPECT_EQ(c.bytes_allocated, 31u);
+    EXPECT_EQ(c.bytes_freed, 10u);
+    EXPECT_EQ(c.blocks_live(), 2);
+    EXPECT_EQ(c.bytes_live(), 21);
+    EXPECT_EQ(c.blocks_peak, 2u);
+    EXPECT_EQ(c.bytes_peak, 30u);
+    EXPECT_FALSE(c.is_balanced());
+    memory.deallocate(second, {20, 1});
+    memory.deallocate(third, {1, 1});
+    EXPECT_TRUE(memory.counts().is_balanced());
+}
+
+TEST(counted, tells_failures_of_both_kinds_and_nothing_else_of_them)
+{
+    counted<arena<mallard::null>> memory;
+    EXPECT_EQ(memory.try_allocate({10, 1}), nullptr);
+    EXPECT_THROW(static_cast<void>(memory.allocate({10, 1})), std::bad_alloc);
+    EXPECT_EQ(memory.counts(), call_counts{.failures = 2});
+    counted<mallard::pmr_source> in_its_own_words(std::in_place, std::pmr::null_memory_resource());
+    EXPECT_THROW(static_cast<void>(in_its_own_words.take({10, 1})), std::bad_alloc);
+    EXPECT_EQ(in_its_own_words.counts().failures, 1u);
+}
+
+TEST(counted, tells_what_a_source_gave_and_not_what_it_was_asked_for)
+{
+    counted<generous_source> source;
+    chunk const c = source.try_take({24, 8});
+    EXPECT_EQ(source.counts().bytes_live(), 1024);
+    source.give(c);
+    EXPECT_TRUE(source.counts().is_balanced());
+}
+
+TEST(counted, takes_a_reset_or_a_release_for_the_free_of_all)
+{
+    counted<arena<>> scratch;
+    for (int i = 0; i < 3; ++i)
+        static_cast<void>(scratch.allocate({100, 1}));
+    scratch.reset();
+    EXPECT_EQ(scratch.counts().frees, 3u);
+    EXPECT_TRUE(scratch.counts().is_balanced());
+    static_cast<void>(scratch.allocate({7, 1}));
+    scratch.release();
+    scratch.trim();
+    EXPECT_TRUE(scratch.counts().is_balanced());
+    EXPECT_EQ(scratch.counts().bytes_peak, 300u);
+}
+
+template <class Counted>
+class any_counted : public ::testing::Test {};
+using all_counted = ::testing::Types<counted<multipool<>>, counted<multipool<>, sync::lock_free>>;
+TYPED_TEST_SUITE(any_counted, all_counted);
+
+TYPED_TEST(any_counted, counts_nested_scopes_by_themselves)
+{
+    TypeParam memory;
+    void* const before = memory.allocate({1000, 1});
+    void* const peak = memory.allocate({5000, 1});
+    memory.deallocate(peak, {5000, 1});
+    {
+        counting_scope outer(memory);
+        EXPECT_EQ(outer.counts(), call_counts{});
+        void* const a = memory.allocate({10, 1});
+        {
+            counting_scope inner(memory);
+            void* const b = memory.allocate({30, 1});
+            memory.deallocate(b, {30, 1});
+            memory.deallocate(a, {10, 1});
+            EXPECT_EQ(inner.counts().allocations, 1u);
+            EXPECT_EQ(inner.counts().blocks_live(), -1) << "it freed what is older";
+            EXPECT_EQ(inner.counts().bytes_live(), -10);
+            EXPECT_EQ(inner.counts().bytes_peak, 30u) << "above what was there";
+        }
+        EXPECT_EQ(outer.counts().allocations, 2u);
+        EXPECT_TRUE(outer.counts().is_balanced());
+        EXPECT_EQ(outer.counts().bytes_peak, 40u) << "that of the inner one, too";
+        EXPECT_EQ(outer.counts().blocks_peak, 2u);
+    }
+    EXPECT_EQ(memory.counts().bytes_peak, 6000u) << "as if there had been no scope";
+    memory.deallocate(before, {1000, 1});
+}
+
+// --- limited
+
+template <class Limited>
+class any_limited : public ::testing::Test {};
+using strict = multipool<counting_source>; // which refuses what is absurd
+using all_limited = ::testing::Types<limited<strict>, limited<strict, sync::lock_free>>;
+TYPED_TEST_SUITE(any_limited, all_limited);
+
+TYPED_TEST(any_limited, gives_its_last_byte_and_not_one_more)
+{
+    TypeParam memory({.bytes = 100});
+    EXPECT_STREQ(memory.last_refusal(), "");
+    void* const most = memory.allocate({99, 1});
+    EXPECT_EQ(memory.try_allocate({2, 1}), nullptr);
+    EXPECT_EQ(std::string(memory.last_refusal()).find("the budget has fewer bytes left"), 0u);
+    EXPECT_THROW(static_cast<void>(memory.allocate({SIZE_MAX, 1})), std::bad_alloc);
+    void* const last = memory.allocate({1, 1});
+    EXPECT_EQ(memory.bytes_left(), 0u);
+    memory.deallocate(most, {99, 1});
+    EXPECT_EQ(memory.bytes_left(), 99u) << "what is freed can be had again";
+    memory.deallocate(last, {1, 1});
+    EXPECT_EQ(memory.bytes_left(), memory.most().bytes);
+}
+
+TYPED_TEST(any_limited, gives_its_last_block_and_not_one_more)
+{
+    TypeParam memory({.blocks = 2});
+    static_cast<void>(memory.allocate({8, 1}));
+    void* const last = memory.allocate({8, 1});
+    EXPECT_EQ(memory.try_allocate({0, 1}), nullptr);
+    EXPECT_EQ(std::string(memory.last_refusal()).find("the budget of blocks"), 0u);
+    memory.deallocate(last, {8, 1});
+    EXPECT_EQ(memory.blocks_left(), 1u);
+    memory.reset();
+    EXPECT_EQ(memory.blocks_left(), 2u);
+}
+
+TYPED_TEST(any_limited, spends_nothing_on_what_is_refused_below)
+{
+    TypeParam memory({.bytes = SIZE_MAX, .blocks = 3});
+    EXPECT_EQ(memory.try_allocate({mallard::bytes_max, 1}), nullptr);
+    EXPECT_EQ(std::string(memory.last_refusal()).find("what is wrapped has refused"), 0u);
+    EXPECT_THROW(static_cast<void>(memory.allocate({mallard::bytes_max, 1})), std::bad_alloc);
+    EXPECT_EQ(memory.bytes_left(), SIZE_MAX);
+    EXPECT_EQ(memory.blocks_left(), 3u);
+}
+
+TEST(limited, counts_what_a_source_gives_beyond_the_request)
+{
+    limited<generous_source> source({.bytes = 1500});
+    EXPECT_EQ(source.try_take({501, 1}).data, nullptr);
+    EXPECT_EQ(std::string(source.last_refusal()).find("the source gave more"), 0u);
+    EXPECT_EQ(source.bytes_left(), 1500u);
+    chunk const c = source.try_take({500, 1});
+    EXPECT_EQ(source.bytes_left(), 0u);
+    source.give(c);
+    EXPECT_EQ(source.bytes_left(), 1500u);
+}
+
+TEST(limited, is_used_to_the_end_by_the_arena_above)
+{
+    limited<default_heap> source({.bytes = 100'000});
+    arena<ref<limited<default_heap>>> scratch(ref{source});
+    while (scratch.try_allocate({16, 16}) != nullptr) {}
+    EXPECT_LT(source.bytes_left(), 64u) << "the last step is cut to what is left";
+    EXPECT_EQ(scratch.stats().growths, 5u) << "4, 8, 16, 32 KiB and the rest";
+}
+
+TEST(limited, is_only_as_large_as_what_it_wraps)
+{
+    limited<limited<default_heap>> source({.bytes = 100}, std::in_place, budget{.bytes = 10});
+    EXPECT_EQ(source.most_to_take(), 10u);
+    EXPECT_EQ(source.bytes_left(), 100u);
+    EXPECT_EQ(source.try_take({11, 1}).data, nullptr);
+}
+
+TEST(limited, has_its_whole_budget_again_after_a_move)
+{
+    limited<arena<>> first({.bytes = 100});
+    static_cast<void>(first.allocate({40, 1}));
+    limited<arena<>> second = std::move(first);
+    EXPECT_EQ(first.bytes_left(), 100u);
+    EXPECT_EQ(second.bytes_left(), 60u);
+}
+
+// --- failing
+
+TEST(refusals, are_a_number_or_several_or_recur)
+{
+    auto const of = [](refusals rule) {
+        std::vector<std::size_t> all;
+        for (std::size_t n = 0; n < 12; ++n)
+            if (rule({1, 1}, n))
+                all.push_back(n);
+        return all;
+    };
+    using numbers = std::vector<std::size_t>;
+    EXPECT_EQ(of({}), numbers{});
+    EXPECT_EQ(of({.first = 3}), numbers{3});
+    EXPECT_EQ(of({.first = 3, .count = 2}), (numbers{3, 4}));
+    EXPECT_EQ(of({.first = 2, .count = 2, .every = 5}), (numbers{2, 3, 7, 8}));
+    EXPECT_EQ(of({.first = 10, .count = refusals::never}), (numbers{10, 11}));
+}
+
+TEST(failing, refuses_by_number_and_does_not_call_what_it_wraps)
+{
+    failing<counted<multipool<>>> memory({.first = 1, .count = 2});
+    EXPECT_NE(memory.allocate({8, 1}), nullptr);
+    EXPECT_EQ(memory.try_allocate({8, 1}), nullptr);
+    EXPECT_THROW(static_cast<void>(memory.allocate({8, 1})), std::bad_alloc);
+    EXPECT_NE(memory.try_allocate({8, 1}), nullptr);
+    EXPECT_EQ(memory.calls(), 4u);
+    EXPECT_EQ(memory.refused(), 2u);
+    EXPECT_EQ(
+        memory.counts(),
+        (call_counts{.allocations = 2, .bytes_allocated = 16, .blocks_peak = 2, .bytes_peak = 16}));
+    memory.restart();
+    memory.rule() = {};
+    EXPECT_NE(memory.try_allocate({8, 1}), nullptr);
+    EXPECT_EQ(memory.calls(), 1u);
+    memory.release();
+}
+
+TEST(failing, refuses_by_layout)
+{
+    auto const large = [](layout l, std::size_t) noexcept { return l.bytes > 100; };
+    failing<default_heap, decltype(large)> source(large);
+    EXPECT_EQ(source.try_take({101, 1}).data, nullptr);
+    chunk const c = source.take({100, 1});
+    source.give(c);
+}
+
+} // namespace
