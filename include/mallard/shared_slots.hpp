@@ -117,7 +117,9 @@ public:
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
-    static constexpr std::size_t bytes_max = std::min(BytesMax, saturating_mul(SlotsMax, Stride));
+    // Rounded down to pages, since a range is rounded up: no number is above SlotsMax.
+    static constexpr std::size_t bytes_max =
+        std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
 
     /// With slots for all blocks that may be in it. The first take of a range is its begin.
     chunk take_covered(layout l) noexcept
