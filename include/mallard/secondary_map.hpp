@@ -3,7 +3,6 @@
 
 #include <mallard/slot_table.hpp>
 
-#include <optional>
 #include <unordered_map>
 
 namespace mallard {
@@ -79,11 +78,9 @@ public:
     /// Moves the value out and erases it.
     std::optional<V> remove(Key k)
     {
-        V* const at = this->get(k);
-        if (at == nullptr)
-            return {};
-        std::optional<V> value(std::in_place, std::move(*at));
-        erase(k);
+        std::optional<V> value = this->take(k);
+        if (value)
+            slots_.word_of(k.index()) = 0;
         return value;
     }
     void clear() noexcept

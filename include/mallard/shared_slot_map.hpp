@@ -160,9 +160,10 @@ public:
     }
     [[nodiscard]] statistics stats() const noexcept
     {
+        std::size_t const gone = retired(); // first: to the pool they are in use
         statistics s = pool_.stats();
-        s.blocks_live -= retired();
-        s.bytes_live -= retired() * shape.bytes;
+        s.blocks_live -= gone;
+        s.bytes_live -= gone * shape.bytes;
         s.bytes_taken += pool_.upstream().bytes();
         return s;
     }

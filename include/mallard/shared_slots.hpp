@@ -117,24 +117,25 @@ public:
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
-    static constexpr std::size_t bytes_max = std::min(BytesMax, saturating_mul(SlotsMax, Stride));
+    // Rounded down to pages, since a range is rounded up: no number is above SlotsMax.
+    static constexpr std::size_t bytes_max =
+        std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
 
-    /// With slots for all blocks that may be in it. The first take of a range is its begin.
+    /// With slots for all blocks that may be in it.
     chunk take_covered(layout l) noexcept
     {
         chunk const taken = values_.try_take(l);
         if (taken.data == nullptr)
             return {};
-        std::byte* const base = base_ != nullptr ? base_ : static_cast<std::byte*>(taken.data);
-        std::size_t const end =
-            static_cast<std::size_t>(static_cast<std::byte*>(taken.data) + taken.bytes - base) /
-                Stride +
-            2;
+        auto* const begin = static_cast<std::byte*>(taken.data);
+        std::byte* const base = base_ == nullptr ? begin : base_; // the first take's is the range's
+        std::size_t const end = static_cast<std::size_t>(begin + taken.bytes - base) / Stride + 2;
         if (!slots_.cover(end * sizeof(shared_slot), 1)) {
             values_.give(taken);
             return {};
         }
-        base_ = base;
+        if (base_ == nullptr) // else other threads may be reading it
+            base_ = base;
         if (end > end_.load(std::memory_order_relaxed))
             end_.store(end, std::memory_order_release);
         return taken;

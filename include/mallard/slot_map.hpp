@@ -3,8 +3,6 @@
 
 #include <mallard/slot_table.hpp>
 
-#include <optional>
-
 namespace mallard {
 
 struct slot_map_options {
@@ -128,7 +126,7 @@ public:
     /// Moves the element out and erases it.
     std::optional<T> remove(Key k)
     {
-        std::optional<T> value = take(k);
+        std::optional<T> value = this->take(k);
         if (value)
             recycle(k.index(), k.value());
         return value;
@@ -138,7 +136,7 @@ public:
     /// other element gets it. `erase` and `clear` give it up.
     std::optional<T> detach(Key k)
     {
-        std::optional<T> value = take(k);
+        std::optional<T> value = this->take(k);
         if (value) {
             slots_.word_of(k.index()) = words_of::detached(k.value());
             detached_ += 1;
@@ -286,16 +284,6 @@ private:
         slots_.word_of(i) = 0;
         retired_ += 1;
         return true;
-    }
-
-    std::optional<T> take(Key k)
-    {
-        T* const at = this->get(k);
-        if (at == nullptr)
-            return {};
-        std::optional<T> value(std::in_place, std::move(*at));
-        this->end_life(k.index());
-        return value;
     }
 
     bool is_detached(Key k) const noexcept

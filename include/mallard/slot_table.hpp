@@ -9,6 +9,7 @@
 #include <concepts>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 namespace mallard {
 
@@ -177,6 +178,22 @@ protected:
         poison<watched>(slots_.value_of(i), sizeof(T));
     }
 
+    /// Moves the value out, and ends its life likewise.
+    std::optional<T> take(Key k)
+    {
+        T* const at = find(k);
+        if (at == nullptr)
+            return {};
+        std::optional<T> value(std::in_place, std::move(*at));
+        end_life(k.index());
+        return value;
+    }
+    void destroy_all() noexcept
+    {
+        if constexpr (!std::is_trivially_destructible_v<T>)
+            for_each([this](Key k, T&) { end_life(k.index()); });
+    }
+
     /// The first one in use from `i` on.
     std::size_t next_live(std::size_t i) const noexcept
     {
@@ -197,12 +214,6 @@ protected:
     std::size_t size_ = 0;
     std::size_t end_ = 0; // no slot from here on has ever been used
     slots_type slots_{};
-
-    void destroy_all() noexcept
-    {
-        if constexpr (!std::is_trivially_destructible_v<T>)
-            for_each([this](Key k, T&) { end_life(k.index()); });
-    }
 
 private:
     template <class F, class... Others>

@@ -183,6 +183,18 @@ TEST(shared_slot_map, refuses_what_does_not_fit_and_goes_on)
     EXPECT_LE(pages.stats().bytes_live, pages.stats().bytes_taken);
 }
 
+TEST(shared_slot_map, gives_no_index_that_a_key_cannot_name)
+{
+    shared_slot_map<std::uint64_t, key<16, 8>> numbers;
+    std::vector<key<16, 8>> keys;
+    while (auto const k = numbers.try_emplace(keys.size()))
+        keys.push_back(k);
+    EXPECT_GT(keys.size(), 50'000U); // of 65,535: some room is for fronts and headers
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        EXPECT_EQ(numbers.read(keys[i]), i);
+    EXPECT_EQ(keys.back().generation(), 1U);
+}
+
 TEST(shared_slot_map, holds_elements_of_any_size_and_alignment)
 {
     struct nothing {};
