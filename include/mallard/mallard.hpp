@@ -4,6 +4,7 @@
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
+#include <mallard/object_pool.hpp>
 #include <mallard/pages.hpp>
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>

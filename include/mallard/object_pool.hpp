@@ -258,6 +258,7 @@ public:
             pool->destroy(object);
     }
     static void drop_last(T* object, bool sole) noexcept
+        requires counted
     {
         object_pool* const pool = pool_of(object);
         if constexpr (watched)
@@ -266,7 +267,11 @@ public:
         if (sole || handles_of(object).drop_weak())
             pool->slots_.deallocate(object);
     }
-    static void free_slot(T* object) noexcept { pool_of(object)->slots_.deallocate(object); }
+    static void free_slot(T* object) noexcept
+        requires counted
+    {
+        pool_of(object)->slots_.deallocate(object);
+    }
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:
@@ -328,7 +333,7 @@ private:
         if constexpr (hears_of_dead<Hooks, T>)
             hooks_.released(*object);
         std::destroy_at(object);
-        poison<watched>(object, sizeof(T)); // its slot may be in use for long
+        poison<watched>(object, slot::object_bytes()); // its slot may be in use for long
     }
 
     void destroy_all() noexcept

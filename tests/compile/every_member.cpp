@@ -7,6 +7,14 @@ constexpr arena_options arena_checks{.checks = check::on};
 constexpr pool_options lifo{.block = 64, .order = reuse::lifo};
 constexpr pool_options lifo_checks{.block = 64, .order = reuse::lifo, .checks = check::on};
 constexpr pool_options ordered_checks{.checks = check::on};
+constexpr object_pool_options counted{.counts = counts::local, .checks = check::on};
+constexpr object_pool_options shared{.counts = counts::shared, .threads = sync::lock_free};
+constexpr object_pool_options single{.grow = growth::none(4096)};
+
+struct both_hooks {
+    void acquired(int&) {}
+    void released(int&) noexcept {}
+};
 
 template class pages<>;
 template class arena<>;
@@ -18,6 +26,16 @@ template class pool<pmr_source, lifo_checks>;
 template class pool<pages<>, ordered_checks>;
 template class multipool<>;
 template class multipool<arena<>>;
+
+template class object_pool<int>;
+template class object_pool<int, default_heap, counted>;
+template class object_pool<int, default_heap, shared>;
+template class object_pool<int, borrowed, single, both_hooks>;
+template class box<int>;
+template class shared_handle<int, object_pool<int, default_heap, counted>>;
+template class shared_handle<int, object_pool<int, default_heap, shared>>;
+template class weak<int, object_pool<int, default_heap, counted>>;
+template class weak<int, object_pool<int, default_heap, shared>>;
 
 template class allocator<int, pool<>>;
 template class pmr_resource<arena<>>;

@@ -342,17 +342,19 @@ void run_programs()
 
 TEST(random_object_pool, agrees_with_a_model)
 {
-    run_programs<{.counts = counts::local}>();
+    run_programs<object_pool_options{.counts = counts::local}>();
 }
 
 TEST(random_object_pool, agrees_with_a_model_when_it_checks)
 {
-    run_programs<{.counts = counts::local, .chunk = 4096, .checks = check::on}>();
+    run_programs<object_pool_options{
+        .counts = counts::local, .chunk = 4096, .checks = check::on}>();
 }
 
 TEST(random_object_pool, agrees_with_a_model_in_a_list_on_a_single_chunk)
 {
-    run_programs<{.counts = counts::local, .grow = growth::none(50'000), .order = reuse::lifo}>();
+    run_programs<object_pool_options{
+        .counts = counts::local, .grow = growth::none(50'000), .order = reuse::lifo}>();
 }
 
 } // namespace

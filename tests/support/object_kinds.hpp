@@ -23,14 +23,16 @@ struct object_kind {
 inline constexpr growth one_step = growth::none(1 << 20);
 
 using unshared_objects = object_kind<object_pool_options{.order = reuse::lifo}>;
-using local_objects = object_kind<{.counts = counts::local, .checks = check::on}>;
-using single_chunk_objects =
-    object_kind<{.counts = counts::local, .grow = one_step, .order = reuse::lifo}>;
-using locked_objects = object_kind<{
+using local_objects =
+    object_kind<object_pool_options{.counts = counts::local, .checks = check::on}>;
+using single_chunk_objects = object_kind<object_pool_options{
+    .counts = counts::local, .grow = one_step, .order = reuse::lifo}>;
+using locked_objects = object_kind<object_pool_options{
     .counts = counts::shared, .grow = one_step, .threads = sync::mutex, .checks = check::on}>;
-using lock_free_objects =
-    object_kind<{.counts = counts::shared, .threads = sync::lock_free, .checks = check::on}>;
-using cached_objects = object_kind<{.counts = counts::shared, .threads = sync::thread_cached}>;
+using lock_free_objects = object_kind<object_pool_options{
+    .counts = counts::shared, .threads = sync::lock_free, .checks = check::on}>;
+using cached_objects =
+    object_kind<object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>;
 
 using object_kinds = ::testing::Types<unshared_objects, local_objects, single_chunk_objects,
                                       locked_objects, lock_free_objects, cached_objects>;
