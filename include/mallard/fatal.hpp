@@ -115,15 +115,6 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
         .stop();
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void fatal_handle_left(const void* object) noexcept
-{
-    (fatal_message() << "mallard: a handle of " << object << " outlives the objects of its pool\n"
-                     << "  all of them were destroyed, by clear, release or the end of the pool\n"
-                     << "  help: let handles go before that; only `clear`, which keeps the memory, "
-                     << "leaves weak ones behind\n")
-        .stop();
-}
-
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_no_barrier() noexcept
 {
     (fatal_message() << "mallard: the system refuses membarrier, which it had granted before\n"

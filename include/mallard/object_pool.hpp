@@ -38,7 +38,7 @@ inline constexpr wink_out_t wink_out{};
 /// others nor call the pool itself. Destructors and hooks never run under a lock.
 ///
 /// `check::on` stops at a `destroy` of what is not an object of this pool, or is dead,
-/// or is shared; and where rc, arc or weak are left when they must not be.
+/// or is shared.
 template <class T, source Source = default_heap,
           object_pool_options Options = object_pool_options{}, class Hooks = no_hooks>
 class object_pool {
@@ -172,16 +172,16 @@ public:
     /// Fills `out` with objects made of the same arguments, each the caller's to
     /// destroy, or throws and has made none.
     template <class... Args>
-        requires std::constructible_from<T, const Args&...>
-    void make_batch(std::span<T*> out, const Args&... args)
+        requires std::constructible_from<T, Args&...>
+    void make_batch(std::span<T*> out, Args&&... args)
     {
         make_all<true>(out, args...);
     }
     /// False: none was made.
     template <class... Args>
-        requires std::constructible_from<T, const Args&...>
+        requires std::constructible_from<T, Args&...>
     [[nodiscard]] bool try_make_batch(std::span<T*> out,
-                                      const Args&... args) noexcept(is_nothrow<const Args&...>)
+                                      Args&&... args) noexcept(is_nothrow<Args&...>)
     {
         return make_all<false>(out, args...);
     }
@@ -211,7 +211,7 @@ public:
             slots_.reset();
         else
             slots_.for_each_slot([this](slot& s) {
-                if (finish_end(s))
+                if (s.handles.finish_end())
                     slots_.deallocate(&s);
             });
         slots_.lead_to(this);
@@ -224,11 +224,6 @@ public:
     void release() noexcept
     {
         destroy_all();
-        if constexpr (watched && counted)
-            slots_.for_each_slot([this](slot& s) {
-                if (!finish_end(s))
-                    fatal_handle_left(s.get());
-            });
         release(wink_out);
         slots_.lead_to(this);
     }
@@ -263,6 +258,7 @@ public:
             pool->destroy(object);
     }
     static void drop_last(T* object, bool sole) noexcept
+        requires counted
     {
         object_pool* const pool = pool_of(object);
         if constexpr (watched)
@@ -271,7 +267,11 @@ public:
         if (sole || handles_of(object).drop_weak())
             pool->slots_.deallocate(object);
     }
-    static void free_slot(T* object) noexcept { pool_of(object)->slots_.deallocate(object); }
+    static void free_slot(T* object) noexcept
+        requires counted
+    {
+        pool_of(object)->slots_.deallocate(object);
+    }
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:
@@ -315,7 +315,7 @@ private:
     }
 
     template <bool Throws, class... Args>
-    bool make_all(std::span<T*> out, const Args&... args)
+    bool make_all(std::span<T*> out, Args&... args)
     {
         std::size_t made = 0;
         undo all([&] { destroy_batch(out.first(made)); });
@@ -333,7 +333,7 @@ private:
         if constexpr (hears_of_dead<Hooks, T>)
             hooks_.released(*object);
         std::destroy_at(object);
-        poison<watched>(object, sizeof(T)); // its slot may be in use for long
+        poison<watched>(object, slot::object_bytes()); // its slot may be in use for long
     }
 
     void destroy_all() noexcept
@@ -347,14 +347,6 @@ private:
                     destroy_object(s.get());
             });
         }
-    }
-
-    /// True: no handle of a dead object is left.
-    bool finish_end(slot& s) noexcept
-    {
-        if (watched && s.handles.strong() != 0)
-            fatal_handle_left(s.get());
-        return s.handles.finish_end();
     }
 
     void check_live(T* object) noexcept

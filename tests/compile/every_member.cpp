@@ -8,11 +8,18 @@ constexpr pool_options lifo{.block = 64, .order = reuse::lifo};
 constexpr pool_options lifo_checks{.block = 64, .order = reuse::lifo, .checks = check::on};
 constexpr pool_options ordered_checks{.checks = check::on};
 constexpr slot_map_options slot_map_checks{.checks = check::on};
+constexpr object_pool_options counts_local{.counts = counts::local, .checks = check::on};
+constexpr object_pool_options counts_shared{.counts = counts::shared, .threads = sync::lock_free};
+constexpr object_pool_options single{.grow = growth::none(4096)};
+
+struct both_hooks {
+    void acquired(int&) {}
+    void released(int&) noexcept {}
+};
 
 template class pages<>;
 template class protected_pages<>;
 template class unsealed<protected_pages<>>;
-template class offset_ptr<int>;
 template class segment_pool<48>;
 template class arena<>;
 template class arena<pages<>, arena_checks>;
@@ -30,6 +37,16 @@ template class slot_map<int, key32, fixed<10>>;
 template class secondary_map<key32, int>;
 template class sparse_secondary_map<key32, int>;
 template class shared_slot_map<int>;
+
+template class object_pool<int>;
+template class object_pool<int, default_heap, counts_local>;
+template class object_pool<int, default_heap, counts_shared>;
+template class object_pool<int, borrowed, single, both_hooks>;
+template class box<int>;
+template class shared_handle<int, object_pool<int, default_heap, counts_local>>;
+template class shared_handle<int, object_pool<int, default_heap, counts_shared>>;
+template class weak<int, object_pool<int, default_heap, counts_local>>;
+template class weak<int, object_pool<int, default_heap, counts_shared>>;
 
 template class allocator<int, pool<>>;
 template class offset_ptr<int>;

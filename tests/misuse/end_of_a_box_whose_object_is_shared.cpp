@@ -1,0 +1,12 @@
+// dies: mallard: destroy of ADDRESS, which other handles lead to
+#include <mallard/object_pool.hpp>
+
+int main()
+{
+    using namespace mallard;
+    constexpr object_pool_options watched{.counts = counts::local, .checks = check::on};
+    object_pool<int, default_heap, watched> numbers;
+    auto box = numbers.make(1);
+    auto const shared = numbers.share(*box);
+    box.reset();
+}

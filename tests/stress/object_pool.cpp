@@ -1,0 +1,169 @@
+// Objects of one pool that threads share, watch and hand on.
+#include "../support/choices.hpp"
+#include "../support/threads.hpp"
+
+#include <mallard/object_pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+
+namespace {
+
+using namespace mallard::testing;
+using namespace mallard;
+
+constexpr std::size_t workers = 3;
+constexpr int alive = 0x5ca1ab1e;
+
+/// Each thread leaves a mark of its own without an atomic operation: whoever destroys
+/// the object reads them all, and ThreadSanitizer sees whether that may be.
+struct shared_object {
+    explicit shared_object(std::atomic<std::size_t>& count) : dead(count) {}
+    ~shared_object()
+    {
+        require(std::exchange(state, 0) == alive, "an object dies once");
+        require(std::accumulate(marks.begin(), marks.end(), std::size_t{0}) <= 1'000'000,
+                "marks are numbers");
+        dead.fetch_add(1, std::memory_order_relaxed);
+    }
+    void mark(std::size_t number)
+    {
+        require(state == alive, "an object lives as long as it has a handle");
+        marks[number] += 1;
+    }
+
+    int state = alive;
+    std::array<std::size_t, workers> marks{};
+    std::atomic<std::size_t>& dead;
+};
+
+template <mallard::sync Threads, check Checks>
+struct mode {
+    using pool = object_pool<shared_object, default_heap,
+                             object_pool_options{.counts = counts::shared,
+                                                 .chunk = 4096,
+                                                 .grow = growth::fixed(4096),
+                                                 .threads = Threads,
+                                                 .checks = Checks}>;
+};
+using modes =
+    ::testing::Types<mode<mallard::sync::mutex, check::off>, mode<sync::lock_free, check::on>,
+                     mode<mallard::sync::thread_cached, check::off>,
+                     mode<sync::thread_cached, check::on>>;
+
+template <class Mode>
+class shared_objects : public ::testing::Test {
+protected:
+    using pool = typename Mode::pool;
+    using arc = typename pool::arc;
+    using watcher = typename pool::weak;
+
+    ~shared_objects() override { EXPECT_EQ(objects.stats().blocks_live, 0U); }
+
+    arc make() { return objects.make_arc(dead); }
+
+    std::atomic<std::size_t> dead = 0;
+    pool objects;
+};
+TYPED_TEST_SUITE(shared_objects, modes);
+
+TYPED_TEST(shared_objects, die_once_wherever_their_last_handle_goes)
+{
+    std::size_t const count = rounds(20'000);
+    std::array<std::vector<typename TestFixture::arc>, workers> of;
+    for (std::size_t i = 0; i < count; ++i) {
+        auto const one = this->make();
+        for (auto& mine : of)
+            mine.push_back(one);
+    }
+    in_threads(workers, [&](std::size_t number) {
+        seeded choose(number);
+        auto& mine = of[number];
+        while (!mine.empty()) {
+            auto const copy = mine[choose(std::min<std::size_t>(mine.size(), 100))];
+            copy->mark(number);
+            mine.back()->mark(number);
+            mine.pop_back();
+        }
+    });
+    EXPECT_EQ(this->dead, count);
+}
+
+TYPED_TEST(shared_objects, are_locked_alive_or_not_at_all_while_their_last_handle_goes)
+{
+    std::size_t const count = rounds(20'000);
+    std::vector<typename TestFixture::arc> owners;
+    std::array<std::vector<typename TestFixture::watcher>, workers> watchers;
+    for (std::size_t i = 0; i < count; ++i) {
+        owners.push_back(this->make());
+        for (auto& some : watchers)
+            some.push_back(owners.back());
+    }
+    std::array<std::size_t, workers> found{};
+    in_threads(workers, [&](std::size_t number) {
+        if (number == 0)
+            return owners.clear();
+        for (auto& watching : watchers[number]) {
+            if (auto const one = watching.lock()) {
+                one->mark(number);
+                ++found[number];
+                EXPECT_FALSE(watching.expired());
+            }
+            watching.reset(); // which may be the slot's last handle
+        }
+    });
+    EXPECT_EQ(this->dead, count);
+    EXPECT_EQ(this->objects.stats().blocks_live, count) << "who looked at nothing keeps the slots";
+    for (auto const& watching : watchers[0])
+        EXPECT_FALSE(watching.lock());
+}
+
+/// The way without an atomic write must see what others did before they let go.
+TYPED_TEST(shared_objects, are_unique_for_at_most_one)
+{
+    std::size_t const count = rounds(20'000);
+    std::array<std::vector<typename TestFixture::arc>, workers> of;
+    for (std::size_t i = 0; i < count; ++i) {
+        auto const one = this->make();
+        for (auto& mine : of)
+            mine.push_back(one);
+    }
+    std::atomic<std::size_t> boxes = 0;
+    in_threads(workers, [&](std::size_t number) {
+        for (auto& one : of[number]) {
+            one->mark(number);
+            if (auto const only = one.try_unique()) {
+                require(only->marks[(number + 1) % workers] == 1, "others have been here");
+                ++boxes;
+            }
+            one.reset();
+        }
+    });
+    EXPECT_LE(boxes, count);
+    EXPECT_EQ(this->dead, count);
+}
+
+TYPED_TEST(shared_objects, of_one_thread_are_destroyed_by_another)
+{
+    std::array<std::atomic<shared_object*>, 64> between{};
+    std::size_t const count = rounds(30'000);
+    in_threads(workers, [&](std::size_t number) {
+        seeded choose(number);
+        for (std::size_t i = 0; i < count; ++i) {
+            auto mine = this->objects.make(this->dead);
+            mine->mark(number);
+            if (auto* const old = between[choose(between.size())].exchange(mine.leak())) {
+                auto const others = this->objects.adopt(old);
+                others->mark(number);
+            }
+        }
+    });
+    for (auto& place : between)
+        if (shared_object* const left = place)
+            this->objects.destroy(left);
+    EXPECT_EQ(this->dead, workers * count);
+}
+
+} // namespace
