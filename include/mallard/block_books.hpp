@@ -112,10 +112,31 @@ public:
         return r;
     }
 
+    /// Of all blocks, kept ones too, the one that begins or ends next to `p`; O(blocks).
+    record* nearest(const void* p) const noexcept
+    {
+        record* best = nullptr;
+        auto const closer = [&](record& r) {
+            if (best == nullptr || distance(r, p) < distance(*best, p))
+                best = &r;
+        };
+        live_.for_each(closer);
+        kept_.for_each(closer);
+        return best;
+    }
+
     const list& live() const noexcept { return live_; }
     const list& kept() const noexcept { return kept_; }
 
 private:
+    static std::uintptr_t distance(const record& r, const void* p) noexcept
+    {
+        auto const at = reinterpret_cast<std::uintptr_t>(p);
+        auto const begin = reinterpret_cast<std::uintptr_t>(r.data);
+        std::uintptr_t const end = begin + r.bytes;
+        return at < begin ? begin - at : at - std::min(at, end);
+    }
+
     record*& bucket_of(const void* block) noexcept
     {
         // Multiplied by the golden ratio: addresses differ in the middle, buckets in the end.

@@ -65,17 +65,16 @@ public:
         r->allocated.record();
         unpoison<true>(taken.data, taken.bytes);
         build_fences(*r);
-        std::memset(data, fill::fresh, bytes);
-        valgrind::unpoison(data, bytes); // a pattern is not a value
         return r;
     }
 
-    /// The block is freed, and kept.
-    void retire(record& r) noexcept
+    static void fill_fresh(record& r) noexcept
     {
-        paint(r.data, r.bytes, fill::freed);
-        books_.retire(r);
+        std::memset(r.data, fill::fresh, r.bytes);
+        valgrind::unpoison(r.data, r.bytes); // a pattern is not a value
     }
+
+    static void fill_freed(record& r) noexcept { paint(r.data, r.bytes, fill::freed); }
 
     /// The block is forgotten. Gives what it lay in.
     chunk close(record& r) noexcept
@@ -107,6 +106,12 @@ public:
         return r;
     }
 
+    void close_all() noexcept
+    {
+        books_.kept().for_each([this](record& r) { close(r); });
+        books_.live().for_each([this](record& r) { close(r); });
+    }
+
     /// What is reported is mended, so it is not reported again.
     void inspect_fences(record& r) noexcept
     {
@@ -132,7 +137,16 @@ public:
         if (sound == r.bytes) [[likely]]
             return;
         report(fault_kind::write_after_free, r.data + sound, &r);
-        paint(r.data, r.bytes, fill::freed);
+        fill_freed(r);
+    }
+
+    /// Blames the block next to `p`, in use or kept, if there is one; O(blocks).
+    bool explain_touch(const void* p) const noexcept
+    {
+        const record* const r = books_.nearest(p);
+        if (r != nullptr)
+            report(r->is_free ? fault_kind::touch_after_free : fault_kind::touch_outside, p, r);
+        return r != nullptr;
     }
 
     /// One fault for all blocks in use, if there are any.

@@ -70,8 +70,7 @@ public:
         if (Options.leaks)
             watch_.report_leaks();
         empty_quarantine();
-        // What leaks stays where it is: somebody may still use it.
-        watch_.books().live().for_each([this](record& r) { watch_.close(r); });
+        watch_.close_all(); // what leaks stays where it is: somebody may still use it
     }
 
     /// Looks for overwritten bytes around all blocks and in the quarantine.
@@ -110,8 +109,10 @@ private:
             return {};
         std::byte* const data = static_cast<std::byte*>(taken.data) + front_bytes(l.align);
         std::size_t const bytes = l.bytes + (taken.bytes - room.bytes); // a source may give more
-        if (watch_.admit(taken, data, bytes, l.align) != nullptr) [[likely]]
+        if (record* const r = watch_.admit(taken, data, bytes, l.align)) [[likely]] {
+            watch_.fill_fresh(*r);
             return {data, bytes, l.align};
+        }
         this->give_below(taken);
         if constexpr (Throws)
             throw_bad_alloc();
@@ -137,7 +138,8 @@ private:
         record* const r = watch_.dismiss(c.data, {c.bytes, c.align});
         if (r == nullptr)
             return;
-        watch_.retire(*r);
+        watch_.fill_freed(*r);
+        watch_.books().retire(*r);
         quarantined_ += r->taken.bytes;
         while (quarantined_ > Options.quarantine)
             let_go(*watch_.books().kept().oldest());
@@ -161,8 +163,7 @@ private:
     {
         std::lock_guard const alone(lock_);
         inspect_all();
-        watch_.books().kept().for_each([this](record& r) { watch_.close(r); });
-        watch_.books().live().for_each([this](record& r) { watch_.close(r); });
+        watch_.close_all();
         quarantined_ = 0;
     }
 

@@ -17,6 +17,8 @@ enum class fault_kind {
     overrun,          ///< somebody wrote behind the block
     underrun,         ///< somebody wrote in front of it
     write_after_free, ///< somebody wrote into a freed block
+    touch_outside,    ///< beside a block that is guarded
+    touch_after_free, ///< inside one that was
     leak              ///< blocks in use when the allocator ended
 };
 
@@ -60,6 +62,9 @@ inline constexpr const char* record_the_calls =
 inline constexpr const char* stop_at_the_write =
     "`guarded` instead of `checked`, -fsanitize=address or valgrind stop at the write itself";
 
+inline constexpr const char* find_the_touch =
+    "`bt` in gdb, from where the program stands now, shows who";
+
 inline constexpr text texts[] = {
     // by fault_kind
     {"double free of ", " in ", record_the_calls},
@@ -69,6 +74,8 @@ inline constexpr text texts[] = {
     {"write to ", ", behind a block of ", stop_at_the_write},
     {"write to ", ", in front of a block of ", stop_at_the_write},
     {"write to ", ", which is in a freed block of ", stop_at_the_write},
+    {"use of ", ", which is beside a block of ", find_the_touch},
+    {"use of ", ", which is in a freed block of ", find_the_touch},
     {"leak of ", " bytes in ", record_the_calls},
 };
 
@@ -82,6 +89,7 @@ inline void print_state(const fault& f, const faulty_block& b) noexcept
     fatal_message line;
     line << "  block " << b.number << " (" << b.bytes << " bytes at " << b.data << ")";
     std::ptrdiff_t const offset = static_cast<const std::byte*>(f.at) - b.data;
+    auto const distance = static_cast<std::size_t>(offset < 0 ? -offset : offset);
     switch (f.kind) {
     case fault_kind::double_free:
         line << " was free already; this call changed nothing";
@@ -96,8 +104,11 @@ inline void print_state(const fault& f, const faulty_block& b) noexcept
     case fault_kind::overrun:
     case fault_kind::underrun:
     case fault_kind::write_after_free:
-        line << ": byte " << (offset < 0 ? "-" : "")
-             << static_cast<std::size_t>(offset < 0 ? -offset : offset) << " was changed";
+        line << ": byte " << (offset < 0 ? "-" : "") << distance << " was changed";
+        break;
+    case fault_kind::touch_outside:
+    case fault_kind::touch_after_free:
+        line << ": this would be byte " << (offset < 0 ? "-" : "") << distance;
         break;
     case fault_kind::foreign_free: // has no block
     case fault_kind::leak:
