@@ -137,30 +137,34 @@ private:
         return at < begin ? begin - at : at - std::min(at, end);
     }
 
+    struct bucket {
+        record* first = nullptr;
+    };
+
     record*& bucket_of(const void* block) noexcept
     {
         // Multiplied by the golden ratio: addresses differ in the middle, buckets in the end.
         auto const mixed = reinterpret_cast<std::uintptr_t>(block) * 0x9e3779b97f4a7c15u;
-        return buckets_[(mixed >> 32) & (size_ - 1)];
+        return buckets_[(mixed >> 32) & (size_ - 1)].first;
     }
 
     void enter(record& r) noexcept { r.next_in_bucket = std::exchange(bucket_of(r.data), &r); }
 
     void grow() noexcept
     {
-        layout const wanted = layout_of<record*>(8 * size_);
+        layout const wanted = layout_of<bucket>(8 * size_);
         void* const room = memory_.try_allocate(wanted);
         if (room == nullptr)
             return;
-        record** const before = buckets_;
+        bucket* const before = buckets_;
         std::size_t const size_before = size_;
-        buckets_ = static_cast<record**>(room);
+        buckets_ = static_cast<bucket*>(room);
         size_ = 8 * size_;
-        std::uninitialized_fill_n(buckets_, size_, nullptr);
+        std::uninitialized_value_construct_n(buckets_, size_);
         live_.for_each([this](record& r) { enter(r); });
         kept_.for_each([this](record& r) { enter(r); });
         if (before != &first_bucket_)
-            memory_.deallocate(before, layout_of<record*>(size_before));
+            memory_.deallocate(before, layout_of<bucket>(size_before));
     }
 
     static constexpr pool_options of_records{
@@ -169,8 +173,8 @@ private:
     pool<Heap, of_records> memory_;
     list live_;
     list kept_;
-    record* first_bucket_ = nullptr; // so that there is always an index
-    record** buckets_ = &first_bucket_;
+    bucket first_bucket_; // so that there is always an index
+    bucket* buckets_ = &first_bucket_;
     std::size_t size_ = 1; // a power of two
     std::size_t count_ = 0;
     std::uint64_t opened_ = 0;

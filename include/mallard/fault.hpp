@@ -87,7 +87,8 @@ inline const text& text_of(const fault& f) noexcept
 inline void print_state(const fault& f, const faulty_block& b) noexcept
 {
     fatal_message line;
-    line << "  block " << b.number << " (" << b.bytes << " bytes at " << b.data << ")";
+    line << (f.kind == fault_kind::leak ? "    block " : "  block ") << b.number << " (" << b.bytes
+         << " bytes at " << b.data << ")";
     std::ptrdiff_t const offset = static_cast<const std::byte*>(f.at) - b.data;
     auto const distance = static_cast<std::size_t>(offset < 0 ? -offset : offset);
     switch (f.kind) {
@@ -111,7 +112,7 @@ inline void print_state(const fault& f, const faulty_block& b) noexcept
         line << ": this would be byte " << (offset < 0 ? "-" : "") << distance;
         break;
     case fault_kind::foreign_free: // has no block
-    case fault_kind::leak:
+    case fault_kind::leak:         // has many
         break;
     }
     (line << "\n").print();
@@ -136,15 +137,15 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
     title << "mallard: " << text.before;
     f.kind == fault_kind::leak ? title << f.bytes : title << f.at;
     (title << text.after << "\"" << f.allocator << "\"\n").print();
+    if (f.kind == fault_kind::foreign_free)
+        faults::say("  it was not given out here, or went back long ago; "
+                    "this call changed nothing\n");
+    if (f.kind == fault_kind::leak)
+        (fatal_message() << "  " << f.count << " blocks are in use, first these:\n").print();
     for (const faulty_block& b : f.blocks) {
         faults::print_state(f, b);
         faults::print_calls(b);
     }
-    if (f.kind == fault_kind::foreign_free)
-        faults::say("  it was not given out here, or went back long ago; "
-                    "this call changed nothing\n");
-    if (f.count > f.blocks.size())
-        (fatal_message() << "  and " << f.count - f.blocks.size() << " allocated later\n").print();
     const call_stack first = f.blocks.empty() ? call_stack{} : f.blocks.front().allocated;
     if (first.print != nullptr)
         first.print->help(first.calls);

@@ -37,10 +37,11 @@ struct guarded_options {
 /// page's end, bytes are filled and verified at the free. Bad frees are found as by
 /// `checked`, leaks are not. `explain` tells a handler of SIGSEGV whose block it was.
 ///
-/// A block costs a page at least, two mappings, and 5 to 10 us. `one_in = 1000`
-/// leaves all but a few to what is wrapped, for the price of two short tests a
-/// pair: then it can run where users are (as GWP-ASan does: Serebryany and others,
-/// "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", 2024).
+/// A block costs a page at least, two mappings, and some 40 us for a pair of calls,
+/// nearly all of it the kernel's. `one_in = 1000` leaves all but a few to what is
+/// wrapped, for 8 instructions a pair: so it can run where users are (as GWP-ASan
+/// does: Serebryany and others, "GWP-ASan: Sampling-Based Detection of Memory-Safety
+/// Bugs in Production", 2024).
 ///
 /// Nothing is refused for want of a guard: a block that the system has no pages or
 /// no mapping for, or that is one too many, is what is wrapped gives; `unguarded` counts
@@ -58,7 +59,7 @@ class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
     using record = typename watch_type::record;
 
 public:
-    static constexpr bool any_thread = Options.shared;
+    static constexpr bool any_thread = Options.shared && shareable<Inner>;
 
     explicit guarded(fault_reporter reporter = {}) noexcept
         requires std::default_initializable<Inner>
@@ -85,11 +86,17 @@ public:
     }
 
     /// Whether `p` is among the pages of guarded blocks, or in the gaps between them.
-    [[nodiscard]] bool owns(const void* p) const noexcept
+    [[nodiscard]] bool is_guarded(const void* p) const noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         return begin_.load(std::memory_order_relaxed) <= at &&
                at < end_.load(std::memory_order_relaxed);
+    }
+
+    [[nodiscard]] bool owns(const void* p) const noexcept
+        requires requires(const Inner& inner) { inner.owns(p); }
+    {
+        return is_guarded(p) || this->upstream().owns(p);
     }
 
     /// For a handler of SIGSEGV: tells the `fault_handler` whose block the address belongs
@@ -97,9 +104,9 @@ public:
     /// has it may be the one that stopped.
     bool explain(const void* address) const noexcept
     {
-        bool const near = owns(address) ||
-                          owns(static_cast<const std::byte*>(address) - page_bytes) ||
-                          owns(static_cast<const std::byte*>(address) + page_bytes);
+        bool const near = is_guarded(address) ||
+                          is_guarded(static_cast<const std::byte*>(address) - page_bytes) ||
+                          is_guarded(static_cast<const std::byte*>(address) + page_bytes);
         return near && watch_.explain_touch(address);
     }
 
@@ -137,7 +144,7 @@ private:
     template <bool Throws>
     chunk take_one(layout l) noexcept(!Throws)
     {
-        if (is_sampled()) {
+        if (is_sampled()) [[unlikely]] {
             chunk const c = guard(l);
             if (c.data != nullptr)
                 return c;
@@ -147,7 +154,7 @@ private:
 
     void give_one(chunk c) noexcept
     {
-        if (owns(c.data))
+        if (is_guarded(c.data)) [[unlikely]]
             unguard(c);
         else
             this->give_below(c);

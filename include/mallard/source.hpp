@@ -66,8 +66,11 @@ concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, l
 };
 // clang-format on
 
+// Inlined always, these four: out of line a chunk, three words, is given in memory, and a
+// size that is a constant is none any more, which an adaptor's hot path would pay for.
+
 template <source S>
-chunk try_take(S& from, layout l) noexcept
+[[gnu::always_inline]] inline chunk try_take(S& from, layout l) noexcept
 {
     if constexpr (chunk_source<S>)
         return from.try_take(l);
@@ -79,7 +82,7 @@ chunk try_take(S& from, layout l) noexcept
 
 /// Throws `std::bad_alloc`, or what the source throws; never gives null.
 template <source S>
-chunk take(S& from, layout l)
+[[gnu::always_inline]] inline chunk take(S& from, layout l)
 {
     if constexpr (requires { from.take(l); }) {
         return from.take(l);
@@ -95,7 +98,7 @@ chunk take(S& from, layout l)
 
 /// One body, two edges: slow paths are written once and say which they want.
 template <bool Throws, source S>
-chunk take_or_null(S& from, layout l) noexcept(!Throws)
+[[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
 {
     if constexpr (Throws)
         return take(from, l);
@@ -104,7 +107,7 @@ chunk take_or_null(S& from, layout l) noexcept(!Throws)
 }
 
 template <source S>
-void give(S& to, chunk c) noexcept
+[[gnu::always_inline]] inline void give(S& to, chunk c) noexcept
 {
     if constexpr (chunk_source<S>)
         to.give(c);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs one misuse program and compares its death with its first line.
 
-    // dies: LINE       aborts; stderr is LINE, then indented lines on the state, help last
+    // dies: LINE       aborts; stderr is three lines, LINE first, help last; under the
+                     second there may be others, indented by four
     // segfaults: TEXT  touches memory that nobody may touch, after printing TEXT
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
@@ -24,8 +25,8 @@ def verdict_of_death(expected, run):
         return f"expected an abort, got status {run.returncode}"
     if not lines or not re.fullmatch(pattern, lines[0]):
         return f"expected the first line: {expected}"
-    inner, last = lines[1:-1], lines[-1]
-    if not inner or not all(l.startswith("  ") for l in inner) or not last.startswith("  help: "):
+    lines = [line for line in lines if not line.startswith("    ")]
+    if len(lines) != 3 or not lines[1].startswith("  ") or not lines[2].startswith("  help: "):
         return "expected three lines: what happened, what state things are in, help"
     return None
 

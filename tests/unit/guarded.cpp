@@ -192,7 +192,7 @@ TEST(guarded, lets_pass_what_the_system_has_no_memory_for_and_says_so)
             limit(RLIMIT_DATA, page_bytes);
             chunk const c = chunks.try_take({page_bytes});
             limit(RLIMIT_DATA, RLIM_INFINITY);
-            bool const passed = c.data != nullptr && !chunks.owns(c.data);
+            bool const passed = c.data != nullptr && !chunks.is_guarded(c.data);
             chunks.give(c);
             chunks.give(guarded_one);
             report(passed && chunks.blocks() == 0 && chunks.unguarded() == 1 &&

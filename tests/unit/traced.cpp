@@ -2,19 +2,16 @@
 #include <mallard/arena.hpp>
 #include <mallard/checked.hpp>
 #include <mallard/multipool.hpp>
-#include <mallard/trace_reader.hpp>
 #include <mallard/traced.hpp>
 
 #include "../support/child.hpp"
-#include "../support/choices.hpp"
 #include "../support/sources.hpp"
 #include "../support/threads.hpp"
+#include "../support/traces.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <list>
 #include <map>
 #include <set>
@@ -37,41 +34,10 @@ struct temporary {
     }
     ~temporary() { std::filesystem::remove(path); }
     const char* c_str() const { return path.c_str(); }
-    std::vector<std::byte> bytes() const { return bytes_of(path); }
-
-    static std::vector<std::byte> bytes_of(const std::string& path)
-    {
-        std::ifstream file(path, std::ios::binary);
-        std::vector<char> const text((std::istreambuf_iterator<char>(file)), {});
-        auto const bytes = std::as_bytes(std::span(text));
-        return {bytes.begin(), bytes.end()};
-    }
+    std::vector<std::byte> bytes() const { return bytes_of_file(path); }
 
     std::string path;
 };
-
-std::vector<trace_event> events_of(trace_reader& trace)
-{
-    std::vector<trace_event> events;
-    while (auto const event = trace.next())
-        events.push_back(*event);
-    return events;
-}
-
-std::vector<mallard_trace_op> ops_of(const std::vector<trace_event>& events)
-{
-    std::vector<mallard_trace_op> ops;
-    for (trace_event const& e : events)
-        ops.push_back(e.op);
-    return ops;
-}
-
-std::vector<std::byte> golden()
-{
-    // Beside this file, wherever the tests are built.
-    return temporary::bytes_of(std::filesystem::path(__FILE__).parent_path() /
-                               "../../spec/trace_format.golden");
-}
 
 TEST(traced, tells_a_callable_of_each_call)
 {
@@ -323,90 +289,6 @@ TEST(traced, leaves_the_file_to_the_parent_of_a_fork)
     trace_reader reader(bytes);
     EXPECT_EQ(events_of(reader).size(), 5); // a name, a thread, a pair, the end
     EXPECT_TRUE(reader.is_whole()) << reader.remark();
-}
-
-TEST(trace_reader, reads_the_golden_trace_as_it_is_meant)
-{
-    auto const bytes = golden();
-    trace_reader trace(bytes);
-    ASSERT_TRUE(trace.is_readable()) << trace.remark();
-    EXPECT_EQ(trace.header().pid, 42);
-    EXPECT_EQ(trace.header().clock, mallard_trace_clock_monotonic);
-    auto const events = events_of(trace);
-    EXPECT_EQ(ops_of(events),
-              (std::vector{mallard_trace_name, mallard_trace_thread, mallard_trace_allocate,
-                           mallard_trace_allocate, mallard_trace_allocate, mallard_trace_deallocate,
-                           mallard_trace_lost, mallard_trace_reset, mallard_trace_end}));
-    EXPECT_EQ(events[0].name, "orders of the day, and of the night");
-    EXPECT_EQ(events[2].t, 1100);
-    EXPECT_EQ(events[2].addr, 0x7f0000001000);
-    EXPECT_EQ(events[2].bytes, 48);
-    EXPECT_EQ(events[2].align, 16);
-    EXPECT_EQ(events[2].dur, 50);
-    EXPECT_EQ(events[2].thread, 4242);
-    EXPECT_EQ(events[3].flags, mallard_trace_size_cut);
-    EXPECT_EQ(events[4].flags, mallard_trace_dur_cut);
-    EXPECT_EQ(events[4].align, 4096);
-    EXPECT_NE(std::string(trace.remark()).find("missing"), std::string::npos); // two are
-}
-
-TEST(trace_reader, packs_a_record_as_it_is_in_the_golden_trace)
-{
-    auto const bytes = golden();
-    mallard_trace_record const expected[] = {
-        {1100, 0x7f0000001000, mallard_trace_pack(48, 4, mallard_trace_allocate, 0), 1, 50},
-        {1200, 0, mallard_trace_pack(std::uint64_t{1} << 41, 3, mallard_trace_allocate, 0), 1, 70},
-        {1300, 0x7f0000002000,
-         mallard_trace_pack(4096, 12, mallard_trace_allocate, mallard_trace_dur_cut), 1,
-         UINT32_MAX}};
-    ASSERT_GE(bytes.size(), 64 + 32 * 7);
-    EXPECT_EQ(std::memcmp(bytes.data() + 64 + 32 * 4, expected, sizeof expected), 0);
-}
-
-TEST(trace_reader, gives_what_is_before_a_cut_wherever_that_is)
-{
-    auto const whole = golden();
-    std::size_t events_before = 0;
-    for (std::size_t bytes = 0; bytes <= whole.size(); ++bytes) {
-        trace_reader trace(std::span<const std::byte>(whole).first(bytes));
-        std::size_t const events = events_of(trace).size();
-        EXPECT_EQ(trace.is_readable(), bytes >= 64);
-        EXPECT_STRNE(trace.remark(), "") << bytes;
-        EXPECT_GE(events, events_before);
-        events_before = events;
-    }
-}
-
-TEST(trace_reader, refuses_what_it_cannot_read_and_says_why)
-{
-    struct change {
-        std::size_t at;
-        unsigned char to;
-        const char* says;
-    };
-    for (change const c :
-         {change{0, 'M', "not a trace"}, change{7, '\r', "not a trace"}, change{8, 1, "byte order"},
-          change{12, 2, "version"}, change{16, 63, "contradicts"}, change{17, 255, "contradicts"},
-          change{20, 31, "contradicts"}}) {
-        auto bytes = golden();
-        bytes[c.at] = std::byte{c.to};
-        trace_reader trace(bytes);
-        EXPECT_FALSE(trace.is_readable());
-        EXPECT_NE(std::string(trace.remark()).find(c.says), std::string::npos) << trace.remark();
-        EXPECT_FALSE(trace.next());
-    }
-}
-
-TEST(trace_reader, survives_any_bytes)
-{
-    for (std::size_t seed = 1; seed <= 2000; ++seed) {
-        seeded choose(seed);
-        auto bytes = golden();
-        for (std::size_t changes = 1 + choose(8); changes > 0; --changes)
-            bytes[64 + choose(bytes.size() - 64)] = static_cast<std::byte>(choose(256));
-        trace_reader trace(bytes);
-        EXPECT_LE(events_of(trace).size(), 13);
-    }
 }
 
 } // namespace
