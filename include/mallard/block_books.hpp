@@ -10,6 +10,15 @@ namespace mallard {
 /// A record for each block, found by the block's address in constant time. Records
 /// and their index are a pool's, on `Heap`. Taking a record can be refused; nothing
 /// else here can: an index that cannot grow only gets slower.
+///
+/// A block is in use, then kept (freed, but not given back), then forgotten; or
+/// forgotten at once. Between any two calls:
+///
+///     count  ==  |live| + |kept|  ==  records in all buckets
+///     a record is in `kept`  ==  its is_free
+///
+/// Addresses of records in use differ, and so do those of kept ones from them: what is
+/// kept was not given back, so nobody else can get it.
 template <std::size_t Frames, source Heap>
 class block_books {
 public:
@@ -28,7 +37,8 @@ public:
         record* newer = nullptr;
     };
 
-    /// By the order in which they came.
+    /// By the order in which they came: so the oldest of those kept goes first, and leaks
+    /// are told from the first on.
     class list {
     public:
         void push(record& r) noexcept
@@ -44,6 +54,7 @@ public:
         }
         record* oldest() const noexcept { return oldest_; }
 
+        /// `f` may remove the record that it is given.
         template <class F>
         void for_each(F f) const
         {
@@ -84,6 +95,7 @@ public:
         kept_.push(r);
     }
 
+    /// Forgets it.
     void close(record& r) noexcept
     {
         record** at = &bucket_of(r.data);
@@ -95,6 +107,7 @@ public:
         memory_.deallocate(&r);
     }
 
+    /// In use or kept; null if there is none that begins there.
     record* find(const void* block) noexcept
     {
         record* r = bucket_of(block);
@@ -129,6 +142,7 @@ public:
     const list& kept() const noexcept { return kept_; }
 
 private:
+    // By numbers, since the addresses are of different objects.
     static std::uintptr_t distance(const record& r, const void* p) noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -150,6 +164,8 @@ private:
 
     void enter(record& r) noexcept { r.next_in_bucket = std::exchange(bucket_of(r.data), &r); }
 
+    /// Eightfold, since each time all are entered anew; from one bucket, which is here
+    /// and cannot be refused.
     void grow() noexcept
     {
         layout const wanted = layout_of<bucket>(8 * size_);

@@ -1,5 +1,11 @@
 // What `checked` and `guarded` have in common: books, fences around the blocks, and
 // the faults that those show.
+//
+//     checked    | fence |   block   | fence |           of what is wrapped
+//     guarded    | fence     |   block   | f | ////////  pages, and one nobody may touch
+//
+// They differ in where a block lies in what is taken for it, and in what becomes of a
+// freed one: the first fills it, the second takes its pages away.
 #pragma once
 
 #include <mallard/block_books.hpp>
@@ -31,6 +37,7 @@ inline void paint(std::byte* p, std::size_t bytes, unsigned char value) noexcept
 equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 {
     unwatched<true> const by_valgrind;
+    // Eight at a time: by the byte, a large freed block would take longer than all else.
     std::uint64_t const eight = 0x0101010101010101u * value;
     std::size_t i = 0;
     for (std::uint64_t word = eight; word == eight && i + sizeof word <= bytes;) {
@@ -43,7 +50,11 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 }
 
 /// Everything in a chunk that is not its block is fence. `Frames` calls are recorded
-/// at each allocation and free.
+/// at each allocation and free. Faults go to the reporter; when it returns, all is as
+/// if there had been none: a bad free is no free, and what was overwritten is mended.
+///
+/// `admit` and `dismiss` are always inlined, since a record of calls leaves out the function
+/// that asks for it, which is to be one of the adaptor and none of here.
 template <std::size_t Frames, source Heap>
 class block_watch {
     using books_type = block_books<Frames, Heap>;
@@ -68,6 +79,7 @@ public:
         return r;
     }
 
+    /// So that who reads before he writes sees always the same, and nothing sensible.
     static void fill_fresh(record& r) noexcept
     {
         std::memset(r.data, fill::fresh, r.bytes);
@@ -76,7 +88,7 @@ public:
 
     static void fill_freed(record& r) noexcept { paint(r.data, r.bytes, fill::freed); }
 
-    /// The block is forgotten. Gives what it lay in.
+    /// The block is forgotten. Gives what it lay in, which sanitizers may see again.
     chunk close(record& r) noexcept
     {
         chunk const taken = r.taken;
@@ -85,7 +97,9 @@ public:
         return taken;
     }
 
-    /// The record of a block that is being freed; null when that changes nothing.
+    /// The record of a block that is being freed; null when that changes nothing: the
+    /// block is free already, or none. Books are asked before any byte is read, so
+    /// `block` may be any address.
     [[gnu::always_inline]] record* dismiss(const void* block, layout said) noexcept
     {
         record* const r = books_.find(block);
@@ -130,7 +144,7 @@ public:
         build_fences(r);
     }
 
-    /// The same for the bytes of a freed block, which were filled.
+    /// The same for the bytes of a freed block, which `fill_freed` has filled.
     void inspect_freed(record& r) noexcept
     {
         std::size_t const sound = equal_bytes(r.data, r.bytes, fill::freed);

@@ -80,7 +80,8 @@ public:
         inspect_all();
     }
 
-    /// What is asked for a block of `l`.
+    /// What is asked for a block of `l`: fences, and the block between them, so that
+    /// both ends of it are multiples of what they must be.
     static constexpr layout room_for(layout l) noexcept
     {
         return {align_up(front_bytes(l.align) + l.bytes + Options.fence, granule),
@@ -145,6 +146,7 @@ private:
             let_go(*watch_.books().kept().oldest());
     }
 
+    /// Out of the quarantine. The last look at the block, and at what is around it.
     void let_go(record& r) noexcept
     {
         watch_.inspect_fences(r);

@@ -1,4 +1,7 @@
 // What `checked` and `guarded` find, how it is told, and who hears of it.
+//
+//     a reporter names the allocator and has a handler; an adaptor makes a fault of what
+//     it finds and hands it over; `stop_at_faults`, the default, prints it and aborts.
 #pragma once
 
 #include <mallard/bits.hpp>
@@ -22,6 +25,7 @@ enum class fault_kind {
     leak              ///< blocks in use when the allocator ended
 };
 
+/// A block that a fault is about, as the books have it.
 struct faulty_block {
     const std::byte* data = nullptr;
     std::size_t bytes = 0; ///< as allocated
@@ -31,6 +35,8 @@ struct faulty_block {
     call_stack freed{};
 };
 
+/// One fault, as long as the call that tells of it lasts. Copy what is to stay: the calls
+/// are in the books, and go with them.
 struct fault {
     fault_kind kind;
     const char* allocator; ///< its name
@@ -49,6 +55,7 @@ inline void say(const char* text) noexcept
     (fatal_message() << text).print();
 }
 
+/// The first line is "mallard: BEFORE at AFTER "name"", the last "  help: HELP".
 struct text {
     const char* before; // the address; of a leak the bytes
     const char* after;  // and before the name of the allocator
@@ -84,6 +91,7 @@ inline const text& text_of(const fault& f) noexcept
     return texts[static_cast<std::size_t>(f.kind)];
 }
 
+/// Bytes are counted from the block's first, so one in front of it is negative.
 inline void print_state(const fault& f, const faulty_block& b) noexcept
 {
     fatal_message line;
@@ -129,7 +137,8 @@ inline void print_calls(const faulty_block& b) noexcept
 } // namespace faults
 
 /// What happened, what state things are in, what to type next, as in fatal.hpp; and
-/// the calls, where they are recorded. Allocates nothing.
+/// under the second line, indented by four, calls where they are recorded, and the
+/// blocks of a leak. To stderr, line by line; allocates nothing.
 MALLARD_COLD inline void print_fault(const fault& f) noexcept
 {
     const faults::text& text = faults::text_of(f);
@@ -153,6 +162,7 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
         (fatal_message() << "  help: " << text.help << "\n").print();
 }
 
+/// Where to put a breakpoint.
 [[noreturn]] MALLARD_COLD inline void stop_at_fault(const fault& f) noexcept
 {
     print_fault(f);
@@ -183,7 +193,7 @@ public:
         : call_([](const fault& found, void* context) noexcept {
               (*static_cast<F*>(context))(found);
           }),
-          context_(&f)
+          context_(const_cast<void*>(static_cast<const void*>(&f)))
     {
     }
 

@@ -114,7 +114,8 @@ public:
     static constexpr std::size_t slack(layout l) noexcept
     {
         std::size_t const bytes = std::max(l.bytes, std::size_t{1});
-        return Options.side == guard_at::end ? align_up(bytes, l.align) - bytes : 0;
+        return Options.side == guard_at::end ? (align_up(bytes, page_bytes) - bytes) & (l.align - 1)
+                                             : 0;
     }
 
     /// Guarded blocks in use, and those that were to be guarded and could not be.
@@ -129,6 +130,8 @@ private:
     static constexpr pages_options in_one_range{.guard = true,
                                                 .reserve_bytes = Options.reserve_bytes};
 
+    // Each thread counts for itself where there are several, for all objects of this
+    // type: a count that they share would be a cache line that they fight for.
     bool is_sampled() noexcept
     {
         if constexpr (Options.one_in == 1) {
@@ -160,7 +163,8 @@ private:
             this->give_below(c);
     }
 
-    /// Null when there is no page, no mapping, or no room in the books.
+    /// Null when there is no page, no mapping, or no room in the books. Those that are
+    /// kept go before that: they are there for luck, the block is wanted.
     [[gnu::noinline]] chunk guard(layout l) noexcept
     {
         std::lock_guard const alone(lock_);
@@ -202,6 +206,8 @@ private:
             retire(*r);
     }
 
+    /// Sealed first: its memory goes back, its addresses stay. Nothing is filled, since
+    /// nobody can write there.
     void retire(record& r) noexcept
     {
         blocks_ -= 1;

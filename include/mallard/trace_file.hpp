@@ -84,6 +84,7 @@ public:
 private:
     static constexpr std::size_t records_max = 500;
 
+    // All of these hold the lock.
     bool has_room(std::size_t records) noexcept;
     void put(const mallard_trace_record& r) noexcept
     {

@@ -33,8 +33,9 @@ struct trace_event {
 ///     std::puts(trace.remark()); // empty, if the trace is whole
 ///
 /// What is no trace, or one of another version or byte order, has no events; a trace
-/// that was cut short has those before the cut. `remark` says so. Allocates nothing;
-/// names are in `bytes`.
+/// that was cut short has those before the cut. `remark` says so. Any bytes may be
+/// read: no size in them is believed before it is compared with what is there.
+/// Allocates nothing; names are in `bytes`, which stay alive as long as they are used.
 class trace_reader {
 public:
     explicit trace_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes)
@@ -74,6 +75,7 @@ public:
 private:
     static constexpr std::size_t record_bytes = sizeof(mallard_trace_record);
 
+    /// In the order in which a field can be trusted.
     const char* refusal_of(std::span<const std::byte> bytes) noexcept
     {
         static constexpr unsigned char magic[] = {0x89, 'M', 'T', 'R', 'A', 'C', 'E', '\n'};
@@ -92,6 +94,7 @@ private:
         return "";
     }
 
+    /// Copied, since nothing says that `bytes` are aligned.
     std::optional<mallard_trace_record> take_record() noexcept
     {
         if (is_at_end_ || rest_.empty()) {
@@ -112,7 +115,7 @@ private:
         return r;
     }
 
-    /// False if this was not the last one after all: there is nothing more.
+    /// False if what belongs to it is cut off.
     bool take_meaning(const mallard_trace_record& r) noexcept
     {
         event_ = {.op = static_cast<mallard_trace_op>(mallard_trace_op_of(r.what)),
@@ -157,6 +160,7 @@ private:
         return true;
     }
 
+    // Others are of a later writer, who may add some without a new version.
     static bool is_known(mallard_trace_op op) noexcept
     {
         return (op >= mallard_trace_allocate && op <= mallard_trace_reset) ||

@@ -32,6 +32,8 @@ class traced : public adaptor<traced<Inner, Sink>, Inner> {
     friend base;
 
 public:
+    static constexpr bool any_thread = shareable<Inner> && std::same_as<Sink, trace_channel>;
+
     explicit traced(Sink sink) noexcept
         requires std::default_initializable<Inner>
         : sink_(std::move(sink))

@@ -296,7 +296,7 @@ TEST(checked, serves_containers_and_stacks_with_itself_and_others)
 TEST(checked, records_who_allocated_and_who_freed)
 {
     std::size_t calls = 0;
-    auto count = [&](const fault& f) {
+    auto const count = [&](const fault& f) {
         for (const faulty_block& b : f.blocks)
             calls += (b.allocated.calls.size() > 1) + 2 * (b.freed.calls.size() > 1);
     };

@@ -256,6 +256,45 @@ TEST(guarded, guards_one_in_so_many)
     EXPECT_EQ(blocks.upstream().stats().blocks_live, 0);
 }
 
+/// Right programs, with a byte in the slack changed now and then.
+TEST(guarded, keeps_blocks_and_finds_faults_in_random_programs)
+{
+    for (std::size_t seed = 1; seed <= 5; ++seed) {
+        seeded choose(seed);
+        doing = "seed " + std::to_string(seed);
+        collected_faults faults;
+        counting_source heap;
+        constexpr guarded_options some_of_them{.one_in = 2, .quarantine = 8 * page_bytes};
+        guarded<ref<counting_source>, some_of_them> chunks({"chunks", faults}, std::in_place, heap);
+        model right;
+        for (int step = 0; step < 2000; ++step) {
+            layout const asked(choose(6000), std::size_t{1} << choose(14));
+            if (choose(5) < 3) {
+                right.add(chunks.take(asked).data, asked);
+                continue;
+            }
+            if (right.empty())
+                continue;
+            auto* const block = static_cast<std::byte*>(right[choose(right.count())]);
+            layout const l = right.remove(block);
+            std::size_t const slack = decltype(chunks)::slack(l);
+            bool const overruns = chunks.is_guarded(block) && slack != 0 && choose(4) == 0;
+            if (overruns)
+                flip(block + std::max(l.bytes, std::size_t{1}) + choose(slack));
+            chunks.give({block, l.bytes, l.align});
+            require(overruns ? faults.were(fault_kind::overrun, block) : faults.empty(),
+                    "each overrun is found, and nothing else");
+        }
+        right.verify();
+        while (!right.empty()) {
+            void* const block = right[0];
+            layout const l = right.remove(block);
+            chunks.give({block, l.bytes, l.align});
+        }
+    }
+    doing.clear();
+}
+
 TEST(guarded, serves_containers_and_stacks_with_others)
 {
     collected_faults faults;
