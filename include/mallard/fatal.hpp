@@ -1,4 +1,5 @@
-// The messages that stop a process, all of them, and nothing else.
+// The messages that stop a process, all of them, and nothing else. (What `checked`
+// and `guarded` find need not stop it: their messages are in fault.hpp.)
 //
 // Each has three lines: what happened, what state things are in, what to type
 // next. They are printed without allocating, then the process aborts: a caller's
@@ -24,10 +25,15 @@ public:
         return *this;
     }
 
-    [[noreturn]] void stop() noexcept
+    void print() const noexcept
     {
         std::fwrite(text_, 1, out_.written(), stderr);
         std::fflush(stderr);
+    }
+
+    [[noreturn]] void stop() const noexcept
+    {
+        print();
         std::abort();
     }
 

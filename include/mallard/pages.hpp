@@ -55,6 +55,7 @@ public:
 
     chunk try_take(layout l) noexcept;
     void give(chunk c) noexcept;
+    bool seal(chunk c) noexcept;
 
     int last_error() const noexcept { return error_; }
     const char* last_refusal() const noexcept { return refusal_; }
@@ -123,6 +124,10 @@ class pages {
 public:
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
     void give(chunk c) noexcept { source_.give(c); }
+
+    /// Gives the memory of a chunk back, but not its place: nobody may touch it any
+    /// more, until it is given too. False if the system refuses: nothing has changed.
+    bool seal(chunk c) noexcept { return source_.seal(c); }
 
     /// The `errno` of the last refusal; 0 when nothing was refused.
     int last_error() const noexcept { return source_.last_error(); }

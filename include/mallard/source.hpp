@@ -78,6 +78,9 @@ concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, l
 };
 // clang-format on
 
+// Inlined always, these four: out of line a chunk, three words, is given in memory, and a
+// size that is a constant is none any more, which an adaptor's hot path would pay for.
+
 template <source S>
 [[gnu::always_inline]] inline chunk try_take(S& from, layout l) noexcept
 {

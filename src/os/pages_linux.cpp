@@ -89,6 +89,9 @@ constexpr const char* why_no_memory =
     "the system commits no more memory to this process: see `ulimit -d` and "
     "/proc/sys/vm/overcommit_memory";
 
+constexpr const char* why_too_many_mappings =
+    "the process has too many mappings: see /proc/sys/vm/max_map_count";
+
 /// PROT_NONE is not charged to the process. MAP_NORESERVE would spare the charge
 /// of the commit too, and with it the refusal: a chunk that the machine cannot
 /// hold would be given, and the process killed when it is used.
@@ -242,6 +245,12 @@ void page_source::give(chunk c) noexcept
     }
 }
 
+bool page_source::seal(chunk c) noexcept
+{
+    return map_untouchable(c.data, c.bytes, MAP_FIXED) != MAP_FAILED ||
+           refuse(errno, why_too_many_mappings);
+}
+
 std::size_t page_source::unit_bytes() const noexcept
 {
     return options_.huge == huge::none ? os_page_bytes() : huge_page_bytes;
@@ -273,7 +282,7 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     bool const end_cut = unmap_between(kept_end, end);
     if (end_cut && unmap_between(begin, data - guard))
         return data;
-    refuse(errno, "the process has too many mappings: see /proc/sys/vm/max_map_count");
+    refuse(errno, why_too_many_mappings);
     unmap_between(begin, end_cut ? kept_end : end);
     return nullptr;
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs one misuse program and compares its death with its first line.
 
-    // dies: LINE       aborts; stderr is three lines, LINE first, help last
+    // dies: LINE       aborts; stderr is three lines, LINE first, help last; under the
+                     second there may be others, indented by four
+    // segfaults: TEXT  touches memory that nobody may touch, after printing TEXT
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 
@@ -23,9 +25,17 @@ def verdict_of_death(expected, run):
         return f"expected an abort, got status {run.returncode}"
     if not lines or not re.fullmatch(pattern, lines[0]):
         return f"expected the first line: {expected}"
+    lines = [line for line in lines if not line.startswith("    ")]
     if len(lines) != 3 or not lines[1].startswith("  ") or not lines[2].startswith("  help: "):
         return "expected three lines: what happened, what state things are in, help"
     return None
+
+
+def verdict_of_touch(expected, run):
+    # AddressSanitizer has a handler of its own, which says so and exits.
+    if run.returncode != -signal.SIGSEGV and "Sanitizer: SEGV" not in run.stderr:
+        return f"expected a segmentation fault, got status {run.returncode}"
+    return None if run.stdout.strip() == expected else f"expected to get to: {expected}"
 
 
 def verdict_of_report(expected, run):
@@ -37,9 +47,10 @@ def verdict_of_report(expected, run):
 def main(source, program):
     with open(source) as file:
         first = file.readline()
-    match = re.fullmatch(r"// (dies|asan|valgrind): (\S.*)\n", first)
+    match = re.fullmatch(r"// (dies|segfaults|asan|valgrind): (\S.*)\n", first)
     if not match:
-        sys.exit(f"{source}:1: expected `// dies: LINE`, `// asan: TEXT` or `// valgrind: TEXT`")
+        sys.exit(f"{source}:1: expected `// dies: LINE`, `// segfaults: TEXT`, "
+                 "`// asan: TEXT` or `// valgrind: TEXT`")
     kind, expected = match.groups()
 
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
@@ -50,7 +61,8 @@ def main(source, program):
     tracer = ["valgrind", "-q", "--error-exitcode=1"] if kind == "valgrind" else []
     run = subprocess.run([*tracer, program], capture_output=True, text=True, timeout=60)
 
-    verdict = (verdict_of_death if kind == "dies" else verdict_of_report)(expected, run)
+    verdicts = {"dies": verdict_of_death, "segfaults": verdict_of_touch}
+    verdict = verdicts.get(kind, verdict_of_report)(expected, run)
     if verdict:
         print(f"{source}: {verdict}\nstatus {run.returncode}, stderr:\n{run.stderr}")
         return 1

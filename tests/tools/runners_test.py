@@ -39,8 +39,22 @@ class MisuseRunner(TreeTest):
     def test_finds_a_fourth_line(self):
         self.finds("expected three lines", message.replace("help", "why\\n  help"), "std::abort();")
 
+    def test_accepts_a_list_under_the_second_line(self):
+        self.assertEqual(self.check(message.replace("  help", "    by app+0x1\\n  help"),
+                                    "std::abort();"), (0, ""))
+
     def test_finds_a_message_without_help(self):
         self.finds("expected three lines", message.replace("help: ", ""), "std::abort();")
+
+    def test_accepts_a_touch_of_forbidden_memory_after_its_line(self):
+        touch = program.replace("// dies: mallard: free of ADDRESS", "// segfaults: so far")
+        for text, status in (("so far", 0), ("not yet", 1)):
+            source = self.write("misuse.cpp", touch.replace(
+                "TEXT, stderr", f'"{text}\\n", stdout').replace(
+                "END", "std::fflush(stdout); *static_cast<volatile int*>(nullptr) = 1;"))
+            subprocess.run(["g++", "-w", source, "-o", self.tree / "misuse"], check=True)
+            self.assertEqual(self.run_python("tests/misuse/run.py", source,
+                                             self.tree / "misuse")[0], status)
 
     def test_asks_for_an_expectation(self):
         source = self.write("misuse.cpp", "int main() {}\n")

@@ -1,0 +1,104 @@
+/* A trace of allocations: what is in the file, for whoever writes or reads one.
+ * C99 and C++, and nothing but types: spec/trace_format.md says how they are used.
+ *
+ *     header, record, record, ...
+ *
+ * Each as it lies in memory, in the byte order of the machine that wrote it, which
+ * the header tells. A file whose writer was killed is good up to its last whole record.
+ */
+#ifndef TRACE_FORMAT_H
+#define TRACE_FORMAT_H
+
+#include <stdint.h>
+
+enum {
+    mallard_trace_version = 1,
+    mallard_trace_byte_order = 0x01020304,
+    mallard_trace_align_shift = 40, /* in `what`, below it the size */
+    mallard_trace_op_shift = 46,
+    mallard_trace_flags_shift = 52
+};
+
+/* What `t` and `dur` count, `clock_hz` of them a second. */
+enum mallard_trace_clock {
+    mallard_trace_clock_monotonic = 1, /* CLOCK_MONOTONIC, in nanoseconds */
+    mallard_trace_clock_tsc = 2        /* the time stamp counter of the processor */
+};
+
+typedef struct mallard_trace_header {
+    unsigned char magic[8]; /* 89 'M' 'T' 'R' 'A' 'C' 'E' 0A: a copy as text spoils it */
+    uint32_t byte_order;    /* mallard_trace_byte_order */
+    uint32_t version;
+    uint32_t header_bytes; /* records begin here */
+    uint32_t record_bytes;
+    uint64_t clock_hz;
+    uint64_t start;      /* by the clock, when the file was opened */
+    uint64_t start_unix; /* the same moment, in nanoseconds since 1970 */
+    uint32_t clock;      /* enum mallard_trace_clock */
+    uint32_t pid;
+    uint64_t reserved; /* 0 */
+} mallard_trace_header;
+
+/* What happened. A reader skips those that it does not know. */
+enum mallard_trace_op {
+    mallard_trace_allocate = 1,   /* `addr` was given; 0: refused */
+    mallard_trace_deallocate = 2, /* `addr` is about to be taken back */
+    mallard_trace_reset = 3,      /* all blocks of `stack` are about to be free */
+    /* 16 to 47: calls of malloc and its family, for the recorder. */
+    mallard_trace_thread = 60, /* what follows was done by thread `addr` */
+    mallard_trace_name = 61,   /* `stack` is called by the `size` characters that follow, in
+                                  as many records as they need */
+    mallard_trace_lost = 62,   /* `size` events are missing here */
+    mallard_trace_end = 63     /* the last record: `addr` are before it, `size` events missing in
+                                  all; without it the writer was killed, or had no room */
+};
+
+enum mallard_trace_flag {
+    mallard_trace_size_cut = 1, /* the size is 2^40 - 1 or more */
+    mallard_trace_dur_cut = 2   /* the duration is 2^32 - 1 or more */
+};
+
+/* Written in this order: a block's allocation after the call that gave it, its free before
+ * the call that takes it back. So no two blocks in use ever have the same address.
+ */
+typedef struct mallard_trace_record {
+    uint64_t t;     /* when: an allocation was done, a free began */
+    uint64_t addr;  /* the block */
+    uint64_t what;  /* from the lowest bit: size 40, log2 of the alignment 6, op 6, flags 12 */
+    uint32_t stack; /* who: a call stack, or the number of a traced allocator */
+    uint32_t dur;   /* how long it took; 0 where it was not measured, as of a free */
+} mallard_trace_record;
+
+static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, unsigned op,
+                                          unsigned flags)
+{
+    uint64_t const size_max = (UINT64_C(1) << mallard_trace_align_shift) - 1;
+    if (size >= size_max) {
+        size = size_max;
+        flags |= mallard_trace_size_cut;
+    }
+    return size | (uint64_t)align_log2 << mallard_trace_align_shift |
+           (uint64_t)op << mallard_trace_op_shift | (uint64_t)flags << mallard_trace_flags_shift;
+}
+
+static inline uint64_t mallard_trace_size(uint64_t what)
+{
+    return what & ((UINT64_C(1) << mallard_trace_align_shift) - 1);
+}
+
+static inline unsigned mallard_trace_align_log2(uint64_t what)
+{
+    return (unsigned)(what >> mallard_trace_align_shift) & 63;
+}
+
+static inline unsigned mallard_trace_op_of(uint64_t what)
+{
+    return (unsigned)(what >> mallard_trace_op_shift) & 63;
+}
+
+static inline unsigned mallard_trace_flags(uint64_t what)
+{
+    return (unsigned)(what >> mallard_trace_flags_shift);
+}
+
+#endif

@@ -1,0 +1,95 @@
+// Return addresses by the unwinder of exceptions, and their modules by the dynamic
+// linker. Not by glibc's backtrace(), which loads a library at its first call, and
+// so allocates: perhaps from the allocator that is being looked at.
+#include <mallard/call_stack.hpp>
+#include <mallard/fatal.hpp>
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unwind.h>
+
+namespace mallard::os {
+namespace {
+
+void say(const char* text) noexcept
+{
+    (fatal_message() << text).print();
+}
+
+struct walk {
+    std::span<void*> into;
+    std::size_t count;
+    std::size_t skip; // this file, and the allocator that asks
+};
+
+_Unwind_Reason_Code step(_Unwind_Context* at, void* argument)
+{
+    walk& w = *static_cast<walk*>(argument);
+    if (w.skip > 0) {
+        w.skip -= 1;
+        return _URC_NO_REASON;
+    }
+    auto const address = _Unwind_GetIP(at);
+    if (w.count == w.into.size() || address == 0)
+        return _URC_END_OF_STACK;
+    w.into[w.count] = reinterpret_cast<void*>(address);
+    w.count += 1;
+    return _URC_NO_REASON;
+}
+
+struct place {
+    const char* module = nullptr; // null: in none, such as code made at run time
+    std::uintptr_t offset = 0;
+};
+
+/// Where addr2line finds the call. A return address is that of the next
+/// instruction, which may belong to another line: hence the byte less.
+place place_of(const void* call) noexcept
+{
+    Dl_info info{};
+    link_map* map = nullptr;
+    auto const address = reinterpret_cast<std::uintptr_t>(call) - 1;
+    if (::dladdr1(call, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
+        map == nullptr)
+        return {.offset = address};
+    return {info.dli_fname, address - map->l_addr};
+}
+
+} // namespace
+
+[[gnu::noinline]] std::size_t record_calls(std::span<void*> into) noexcept
+{
+    walk w{into, 0, 2};
+    _Unwind_Backtrace(step, &w);
+    return w.count;
+}
+
+void print_calls(const char* what, std::span<void* const> calls) noexcept
+{
+    for (const void* const call : calls) {
+        place const at = place_of(call);
+        (fatal_message() << "    " << what
+                         << (at.module == nullptr ? "an unknown module" : at.module) << "+"
+                         << reinterpret_cast<const void*>(at.offset) << "\n")
+            .print();
+    }
+}
+
+void print_how_to_read(std::span<void* const> calls) noexcept
+{
+    place const first = calls.empty() ? place{} : place_of(calls.front());
+    if (first.module == nullptr) {
+        say("  help: `info symbol ADDRESS` in gdb names the function of an address\n");
+        return;
+    }
+    say("  help: `addr2line -Cfipe ");
+    say(first.module);
+    for (const void* const call : calls) {
+        place const at = place_of(call);
+        if (at.module == first.module)
+            (fatal_message() << " " << reinterpret_cast<const void*>(at.offset)).print();
+    }
+    say("` names their lines of source\n");
+}
+
+} // namespace mallard::os

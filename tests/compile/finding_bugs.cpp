@@ -1,0 +1,20 @@
+// Every member of what finds bugs compiles, used or not; and clang-tidy sees it.
+#include <mallard/mallard.hpp>
+
+namespace mallard {
+
+constexpr checked_options shared_with_calls{.frames = 8, .shared = true};
+constexpr guarded_options sampled_and_shared{.one_in = 1000, .shared = true};
+constexpr guarded_options in_front{.side = guard_at::begin, .one_in = 2, .frames = 1};
+
+template class checked<>;
+template class checked<arena<>>;
+template class checked<pages<>, shared_with_calls>;
+template class guarded<>;
+template class guarded<multipool<>, sampled_and_shared>;
+template class guarded<multipool<>, in_front>;
+template class traced<>;
+template class traced<arena<>>;
+template class traced<pool<>, void (*)(const mallard_trace_record&)>;
+
+} // namespace mallard

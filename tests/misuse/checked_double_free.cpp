@@ -1,0 +1,11 @@
+// dies: mallard: double free of ADDRESS in "orders"
+#include <mallard/checked.hpp>
+#include <mallard/multipool.hpp>
+
+int main()
+{
+    mallard::checked<mallard::multipool<>> blocks("orders");
+    auto* const block = static_cast<char*>(blocks.allocate({40}));
+    blocks.deallocate(block, {40});
+    blocks.deallocate(block, {40});
+}

@@ -1,0 +1,11 @@
+// dies: mallard: leak of 42 bytes in "orders"
+#include <mallard/checked.hpp>
+#include <mallard/multipool.hpp>
+
+int main()
+{
+    mallard::checked<mallard::multipool<>> blocks("orders");
+    static void* kept[2];
+    for (void*& block : kept)
+        block = blocks.allocate({21});
+}

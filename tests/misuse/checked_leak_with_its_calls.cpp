@@ -1,0 +1,11 @@
+// dies: mallard: leak of 21 bytes in "orders"
+#include <mallard/checked.hpp>
+#include <mallard/multipool.hpp>
+
+int main()
+{
+    constexpr mallard::checked_options calls{.frames = 4};
+    mallard::checked<mallard::multipool<>, calls> blocks("orders");
+    static void* kept = blocks.allocate({21});
+    return kept == nullptr;
+}

@@ -1,0 +1,11 @@
+// asan: use-after-poison
+#include <mallard/checked.hpp>
+#include <mallard/multipool.hpp>
+
+int main()
+{
+    mallard::checked<mallard::multipool<>> blocks("orders");
+    auto* const block = static_cast<char*>(blocks.allocate({40}));
+    const_cast<volatile char*>(block)[40] = 1;
+    blocks.deallocate(block, {40});
+}

@@ -1,0 +1,17 @@
+// dies: mallard: write to ADDRESS, which is in a freed block of "orders"
+#include <mallard/checked.hpp>
+#include <mallard/multipool.hpp>
+
+// AddressSanitizer would stop the write itself.
+[[gnu::no_sanitize_address]] void write(volatile char* p)
+{
+    *p = 1;
+}
+
+int main()
+{
+    mallard::checked<mallard::multipool<>> blocks("orders");
+    auto* const block = static_cast<char*>(blocks.allocate({40}));
+    blocks.deallocate(block, {40});
+    write(block + 8);
+}

@@ -1,0 +1,15 @@
+// segfaults: so far, so good
+#include <mallard/guarded.hpp>
+#include <mallard/multipool.hpp>
+
+#include <cstdio>
+
+int main()
+{
+    mallard::guarded<mallard::multipool<>> blocks("orders");
+    auto* const block = static_cast<volatile char*>(blocks.allocate({48}));
+    blocks.deallocate(const_cast<char*>(block), {48});
+    std::puts("so far, so good");
+    std::fflush(stdout);
+    return block[8];
+}

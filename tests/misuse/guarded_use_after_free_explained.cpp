@@ -1,0 +1,28 @@
+// dies: mallard: use of ADDRESS, which is in a freed block of "orders"
+#include <mallard/guarded.hpp>
+#include <mallard/multipool.hpp>
+
+#include <csignal>
+
+namespace {
+
+constexpr mallard::guarded_options calls{.frames = 6};
+mallard::guarded<mallard::multipool<>, calls> blocks("orders");
+
+void explain(int, siginfo_t* what, void*)
+{
+    blocks.explain(what->si_addr);
+}
+
+} // namespace
+
+int main()
+{
+    struct sigaction action = {};
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = explain;
+    ::sigaction(SIGSEGV, &action, nullptr);
+    auto* const block = static_cast<volatile char*>(blocks.allocate({48}));
+    blocks.deallocate(const_cast<char*>(block), {48});
+    return block[8];
+}

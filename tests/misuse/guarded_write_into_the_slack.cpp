@@ -1,0 +1,17 @@
+// dies: mallard: write to ADDRESS, behind a block of "orders"
+#include <mallard/guarded.hpp>
+#include <mallard/multipool.hpp>
+
+// AddressSanitizer would stop the write itself.
+[[gnu::no_sanitize_address]] void write(volatile char* p)
+{
+    *p = 1;
+}
+
+int main()
+{
+    mallard::guarded<mallard::multipool<>> blocks("orders");
+    auto* const block = static_cast<char*>(blocks.allocate({41, 8}));
+    write(block + 41);
+    blocks.deallocate(block, {41, 8});
+}

@@ -1,0 +1,55 @@
+// Faults, collected instead of stopping the process.
+#pragma once
+
+#include <mallard/fault.hpp>
+
+#include <vector>
+
+namespace mallard::testing {
+
+/// `checked<...> blocks({"blocks", faults});`
+class collected_faults {
+public:
+    struct one {
+        fault_kind kind;
+        const void* at;
+        std::vector<const void*> blocks;
+        std::size_t count = 0, bytes = 0;
+    };
+
+    void operator()(const fault& f)
+    {
+        one found{f.kind, f.at, {}, f.count, f.bytes};
+        for (const faulty_block& b : f.blocks)
+            found.blocks.push_back(b.data);
+        all_.push_back(found);
+    }
+
+    bool empty() const { return all_.empty(); }
+    std::size_t count() const { return all_.size(); }
+    const one& last() const { return all_.back(); }
+    void clear() { all_.clear(); }
+
+    /// Whether the one fault since the last call was this; `at` where that is given.
+    bool were(fault_kind kind, const void* block, const void* at = nullptr)
+    {
+        bool const were_this =
+            all_.size() == 1 && all_[0].kind == kind &&
+            (block == nullptr ? all_[0].blocks.empty() : all_[0].blocks == std::vector{block}) &&
+            (at == nullptr || all_[0].at == at);
+        all_.clear();
+        return were_this;
+    }
+
+private:
+    std::vector<one> all_;
+};
+
+/// Writes where one may not, behind the back of AddressSanitizer.
+[[gnu::no_sanitize_address, gnu::noinline]] inline void flip(void* p)
+{
+    auto* const byte = static_cast<volatile unsigned char*>(p);
+    *byte = static_cast<unsigned char>(~*byte);
+}
+
+} // namespace mallard::testing
