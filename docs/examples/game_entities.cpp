@@ -1,0 +1,101 @@
+// Entities of a game: found by keys that may be stale, with components beside them, and
+// more of them made and destroyed while all are visited.
+#include <mallard/secondary_map.hpp>
+#include <mallard/slot_map.hpp>
+
+#include <cassert>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using entity_key = mallard::key<20, 12, struct entities>;
+
+struct entity {
+    std::string name;
+    entity_key target; // whom it follows; may be gone by the time it is looked at
+};
+struct body {
+    float x, speed;
+};
+struct health {
+    int points;
+};
+
+class world {
+public:
+    entity_key spawn(std::string name, float x, float speed)
+    {
+        entity_key const key = entities_.insert({std::move(name), {}});
+        bodies_.set(key, {x, speed});
+        return key;
+    }
+    void follow(entity_key who, entity_key whom) { entities_.get(who)->target = whom; }
+    void make_mortal(entity_key who, int points) { health_.set(who, {points}); }
+
+    /// Moves all that have a body: those that follow somebody, towards him.
+    void step(float dt)
+    {
+        entities_.for_each(
+            [&](entity_key, entity& e, body& b) {
+                if (!entities_.contains(e.target))
+                    e.target = {}; // gone, or never was: it stands still
+                else if (body const* const goal = bodies_.get(e.target))
+                    b.x += (goal->x > b.x ? b.speed : -b.speed) * dt;
+            },
+            bodies_);
+    }
+
+    /// Whoever has no health left leaves while all are visited, and something stays behind.
+    void bury()
+    {
+        entities_.for_each(
+            [&](entity_key key, entity& e, health& h) {
+                if (h.points > 0)
+                    return;
+                spawn("what was " + e.name, bodies_.get(key)->x, 0);
+                entities_.erase(key); // its body and health are met no more
+            },
+            health_);
+    }
+
+    void hit(entity_key whom, int points)
+    {
+        if (health* const h = health_.get(whom))
+            h->points -= points;
+    }
+
+    entity* find(entity_key who) { return entities_.get(who); }
+    float where(entity_key who) { return bodies_.get(who)->x; }
+    std::size_t size() const { return entities_.size(); }
+
+private:
+    mallard::slot_map<entity, entity_key> entities_;
+    mallard::secondary_map<entity_key, body> bodies_;          // nearly all have one
+    mallard::sparse_secondary_map<entity_key, health> health_; // few have it
+};
+
+int main()
+{
+    world w;
+    entity_key const duck = w.spawn("duck", 100, 0);
+    std::vector<entity_key> foxes;
+    for (int i = 0; i < 1000; ++i) {
+        foxes.push_back(w.spawn("fox " + std::to_string(i), static_cast<float>(i % 50), 2));
+        w.follow(foxes.back(), duck);
+    }
+    w.make_mortal(duck, 3);
+    entity* const first_fox = w.find(foxes[0]);
+
+    w.step(10);
+    assert(w.where(foxes[0]) == 20); // towards the duck
+
+    w.hit(duck, 3);
+    w.bury();
+    assert(w.size() == 1001);        // 1,000 foxes, and what was the duck
+    assert(w.find(duck) == nullptr); // for ever, though its slot is in use again
+
+    w.step(10);
+    assert(w.where(foxes[0]) == 20);       // whom it followed is gone: it stands still
+    assert(w.find(foxes[0]) == first_fox); // no element ever moved
+    assert(!w.find(foxes[0])->target);     // and forgot whom
+}
