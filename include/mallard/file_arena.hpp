@@ -165,7 +165,9 @@ public:
     /// False: refused, and nothing is open. What was open before is closed first.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
-        return image_.open(path, options);
+        bool const opened = image_.open(path, options);
+        unpoison_all();
+        return opened;
     }
 
     /// What was not committed is lost. So is it at the end of the arena.
@@ -178,7 +180,11 @@ public:
 
     /// Makes the file what memory is. False: the file keeps the last commit, memory
     /// is as it was, and a later commit may succeed: after a disk was full, say.
-    [[nodiscard]] bool commit() noexcept { return image_.commit(); }
+    [[nodiscard]] bool commit() noexcept
+    {
+        unpoison_all();
+        return image_.commit();
+    }
 
     /// Reads all of the file and compares its checksums with those committed. False:
     /// a page is damaged, or cannot be read, first that at `damaged_at()` in the file.
@@ -255,6 +261,13 @@ public:
     const char* last_refusal() const noexcept { return image_.last_refusal(); }
 
 private:
+    // For AddressSanitizer: what allocators in the file have marked as free is written
+    // all the same, and what was marked where this file is now is past.
+    void unpoison_all() noexcept
+    {
+        unpoison<false>(&blocks(), align_up(stats().bytes_used, page_bytes));
+    }
+
     os::file_image image_;
 };
 

@@ -19,8 +19,8 @@ constexpr std::string_view spelling_of() noexcept
 }
 
 /// A number for what programs must agree on about the root of a file: size,
-/// alignment and name of its type. Names of templates are spelt differently by
-/// different compilers, hence give different numbers; plain names do not.
+/// alignment and name of its type. Compilers spell the name of a class alike, but not
+/// that of a template or an array: then a file is for programs of one compiler.
 template <class T>
 constexpr std::uint64_t type_mark() noexcept
 {
