@@ -137,7 +137,8 @@ private:
 ///         std::puts(file.last_refusal());
 ///     auto* const words = file.root_or_make<index>(file.blocks());
 ///     words->add("mallard");
-///     file.commit();
+///     if (!file.commit())
+///         std::puts(file.last_refusal());
 ///
 /// The file holds what was last committed. Nothing the program writes reaches it
 /// before `commit`, which is all or nothing: a process that is killed, a machine that
@@ -149,10 +150,10 @@ private:
 /// and any structure can live in it. Where another mapping is in the way it is
 /// refused, or, if the options say so, `relocated()`.
 ///
-/// `open` costs the same for a page and, but for 2 MiB of checksums a GiB, for all
-/// memory; contents are read when they are touched. `commit` writes pages that are
-/// new once and pages that changed twice, finds these by looking at 8 bytes for each
-/// page of the file, and returns their memory to the system.
+/// `open` reads the checksums, 2 MiB for each GiB, and nothing else; contents are read
+/// when they are touched. `commit` writes new pages once and changed ones twice, finds
+/// these by 8 bytes that the system has for each page of the file, and gives their
+/// memory back to it.
 ///
 /// One writer at a time or several readers, by a lock on the file. One thread at a
 /// time. A child of a fork can use what it inherits, and commit nothing.

@@ -76,7 +76,7 @@ void sync_folder_of(const char* path) noexcept
     char folder[PATH_MAX] = ".";
     std::string_view const name = path;
     std::size_t const slash = name.rfind('/');
-    if (slash != name.npos && slash < sizeof folder - 1) {
+    if (slash < sizeof folder - 1) { // there is one
         name.copy(folder, slash + 1);
         folder[slash + 1] = '\0';
     }
