@@ -137,7 +137,8 @@ private:
 ///         std::puts(file.last_refusal());
 ///     auto* const words = file.root_or_make<index>(file.blocks());
 ///     words->add("mallard");
-///     file.commit();
+///     if (!file.commit())
+///         std::puts(file.last_refusal());
 ///
 /// The file holds what was last committed. Nothing the program writes reaches it
 /// before `commit`, which is all or nothing: a process that is killed, a machine that
@@ -149,10 +150,10 @@ private:
 /// and any structure can live in it. Where another mapping is in the way it is
 /// refused, or, if the options say so, `relocated()`.
 ///
-/// `open` costs the same for a page and, but for 2 MiB of checksums a GiB, for all
-/// memory; contents are read when they are touched. `commit` writes pages that are
-/// new once and pages that changed twice, finds these by looking at 8 bytes for each
-/// page of the file, and returns their memory to the system.
+/// `open` reads the checksums, 2 MiB for each GiB, and nothing else; contents are read
+/// when they are touched. `commit` writes new pages once and changed ones twice, finds
+/// these by 8 bytes that the system has for each page of the file, and gives their
+/// memory back to it.
 ///
 /// One writer at a time or several readers, by a lock on the file. One thread at a
 /// time. A child of a fork can use what it inherits, and commit nothing.
@@ -165,7 +166,9 @@ public:
     /// False: refused, and nothing is open. What was open before is closed first.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
-        return image_.open(path, options);
+        bool const opened = image_.open(path, options);
+        unpoison_all();
+        return opened;
     }
 
     /// What was not committed is lost. So is it at the end of the arena.
@@ -178,7 +181,11 @@ public:
 
     /// Makes the file what memory is. False: the file keeps the last commit, memory
     /// is as it was, and a later commit may succeed: after a disk was full, say.
-    [[nodiscard]] bool commit() noexcept { return image_.commit(); }
+    [[nodiscard]] bool commit() noexcept
+    {
+        unpoison_all();
+        return image_.commit();
+    }
 
     /// Reads all of the file and compares its checksums with those committed. False:
     /// a page is damaged, or cannot be read, first that at `damaged_at()` in the file.
@@ -255,6 +262,13 @@ public:
     const char* last_refusal() const noexcept { return image_.last_refusal(); }
 
 private:
+    // For AddressSanitizer: what allocators in the file have marked as free is written
+    // all the same, and what was marked where this file is now is past.
+    void unpoison_all() noexcept
+    {
+        unpoison<false>(&blocks(), align_up(stats().bytes_used, page_bytes));
+    }
+
     os::file_image image_;
 };
 

@@ -12,7 +12,7 @@
 namespace mallard {
 
 /// Why the system, or Mallard, did not do what was asked; nothing when it did.
-struct refusal {
+struct system_refusal {
     int error = 0;        ///< an `errno`
     const char* why = ""; ///< what to do about it, in one line that lives for ever
 
@@ -104,7 +104,7 @@ public:
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
     /// Those who have the segment keep it; the name is free at once.
-    static refusal remove(std::string_view name) noexcept;
+    static system_refusal remove(std::string_view name) noexcept;
 
     /// Without a name, for children of a `fork` and for those who get `descriptor()`; nobody
     /// can truncate it.
@@ -200,7 +200,7 @@ private:
         ~construction() { segment.leave_root(done); }
     };
 
-    explicit shared_memory(refusal why) noexcept : error_(why.error), why_(why.why) {}
+    explicit shared_memory(system_refusal why) noexcept : error_(why.error), why_(why.why) {}
     shared_memory(int descriptor, void* mapped, std::size_t bytes) noexcept
         : header_(static_cast<segment_header*>(mapped)), bytes_(bytes), descriptor_(descriptor)
     {
@@ -215,7 +215,7 @@ private:
     void* place_root(layout l, std::uint64_t hash) noexcept;
     std::nullptr_t give_up_root() noexcept;
     void leave_root(bool constructed) noexcept;
-    std::nullptr_t refuse(refusal why) noexcept;
+    std::nullptr_t refuse(system_refusal why) noexcept;
 
     std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(header_); }
 

@@ -49,6 +49,12 @@ constexpr const char* damaged_header =
     "both headers of the file are damaged, or its making was interrupted: restore it, or delete it";
 constexpr const char* damaged = "the file is damaged: restore it from a copy";
 
+constexpr const char* no_place =
+    "no address space is left for the file: lower max_bytes, see `ulimit -v`";
+constexpr const char* place_is_taken =
+    "another mapping is in the place of this file: open it before others, lower max_bytes, or set "
+    "relocate if it has no pointers";
+
 /// Why the header says nothing; null when it does.
 const char* fault_of(const file_header& header) noexcept
 {
@@ -70,7 +76,7 @@ void sync_folder_of(const char* path) noexcept
     char folder[PATH_MAX] = ".";
     std::string_view const name = path;
     std::size_t const slash = name.rfind('/');
-    if (slash != name.npos && slash < sizeof folder - 1) {
+    if (slash < sizeof folder - 1) { // there is one
         name.copy(folder, slash + 1);
         folder[slash + 1] = '\0';
     }
@@ -263,15 +269,14 @@ bool file_image::place() noexcept
     std::uintptr_t where = is_new ? unlikely_address() : now_.state.home;
     now_.range = map_range_at(where, bytes);
     now_.range_bytes = bytes;
-    if (now_.range == nullptr && errno == EEXIST && !is_new && !now_.options.relocate)
-        return fail("another mapping is in the place of this file: open it before others, lower "
-                    "max_bytes, or set relocate if it has no pointers");
+    if (now_.range == nullptr && !is_new && !now_.options.relocate)
+        return fail(errno == EEXIST ? place_is_taken : no_place);
     if (now_.range == nullptr) {
         // Aligned, so that blocks are too, by mapping more.
         now_.range_bytes = bytes + huge_page_bytes;
         now_.range = map_range(0, now_.range_bytes, 0);
         if (now_.range == nullptr)
-            return fail("no address space is left for the file: lower max_bytes, see `ulimit -v`");
+            return fail(no_place);
         where = reinterpret_cast<std::uintptr_t>(align_up(now_.range, huge_page_bytes));
         now_.relocated = !is_new;
     }

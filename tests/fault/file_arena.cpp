@@ -66,12 +66,20 @@ void expect_state(const std::string& path, const std::vector<std::string>& histo
 {
     file_options options = small;
     options.relocate = options.verify = true;
+    auto const is_right = [&](const file_arena& file) {
+        std::string const contents = contents_of(file);
+        return contents == history[done] ||
+               (done + 1 < history.size() && contents == history[done + 1]);
+    };
+    options.access = mallard::file_access::read;
     file_arena file;
+    if (file.open(path.c_str(), options))
+        EXPECT_TRUE(is_right(file)) << "to a reader";
+    else
+        EXPECT_TRUE(says(file, "open the file once for writing")) << file.last_refusal();
+    options.access = mallard::file_access::create;
     ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_refusal();
-    std::string const contents = contents_of(file);
-    bool const before = contents == history[done];
-    bool const after = done + 1 < history.size() && contents == history[done + 1];
-    EXPECT_TRUE(before || after) << "after " << done << " commits";
+    EXPECT_TRUE(is_right(file)) << "after " << done << " commits";
 
     // And it can be gone on with.
     static_cast<void>(file.make<int>(1));
@@ -107,8 +115,14 @@ void kill_at_each_call(std::uint64_t seed, std::size_t tear)
             for (seeded choose(seed); seen->commits < commits; seen->commits += file.commit())
                 change(file, choose);
         });
-        if (seen->opened)
+        if (seen->opened) {
+            std::string const again = in_a_child([&] { // while it finishes the commit
+                disk.fail_at(1 + call % 5, 0);
+                ::_exit(file_arena().open(path.c_str(), small) ? 0 : 1);
+            });
+            EXPECT_TRUE(again == "fine" || again == "signal 9") << again;
             expect_state(path, history, seen->commits);
+        }
         if (end == "fine" || ::testing::Test::HasFatalFailure())
             break;
         ASSERT_EQ(end, "signal 9");
@@ -118,13 +132,13 @@ void kill_at_each_call(std::uint64_t seed, std::size_t tear)
 
 TEST(a_killed_program, leaves_the_last_commit_at_each_call)
 {
-    for (std::uint64_t seed = 1; seed < 4; ++seed)
+    for (std::uint64_t seed : {1, 2})
         kill_at_each_call(seed, 0);
 }
 
 TEST(a_killed_program, leaves_the_last_commit_in_the_middle_of_each_write)
 {
-    for (std::size_t const tear : {1, 100, 4096 + 2048})
+    for (std::size_t const tear : {100, 4096 + 2048})
         kill_at_each_call(4, tear);
 }
 

@@ -49,12 +49,12 @@ inline void write_bytes(const std::string& path, const std::string& bytes)
     std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// All that is committed by `commit`.
+/// All that is committed, but for the word that each process sets for itself.
 inline std::string contents_of(const file_arena& file)
 {
     std::string bytes(file.stats().bytes_used, '\0');
-    std::memcpy(bytes.data(), &file.blocks(), bytes.size());
-    return bytes;
+    std::memcpy(bytes.data(), static_cast<void*>(&file.blocks()), bytes.size());
+    return bytes.replace(8, 8, 8, '\0');
 }
 
 inline bool says(const file_arena& file, std::string_view words)

@@ -166,12 +166,12 @@ TEST(a_damaged_file, may_have_anything_behind_its_end)
 
 } // namespace
 
-namespace mallard::testing {
-struct golden { // by its name, the same to every compiler
+namespace golden_file { // a name that every compiler spells alike
+struct root {
     std::uint64_t number;
     std::array<char, 16> text;
 };
-} // namespace mallard::testing
+} // namespace golden_file
 
 namespace {
 
@@ -180,6 +180,8 @@ std::string golden_bytes()
     return bytes_of(
         (std::filesystem::path(__FILE__).parent_path() / "../../spec/file_arena.golden").string());
 }
+
+using golden = golden_file::root;
 
 constexpr golden golden_root{0x0123456789abcdef, {"golden"}};
 
