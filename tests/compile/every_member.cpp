@@ -19,6 +19,27 @@ template class pool<pages<>, ordered_checks>;
 template class multipool<>;
 template class multipool<arena<>>;
 
+template class counted<multipool<>>;
+template class counted<pages<>, sync::lock_free>;
+template class limited<arena<>>;
+template class limited<pages<>, sync::lock_free>;
+template class failing<pool<>>;
+template class fallback<borrowed, default_heap>;
+template class fallback<pool<>, multipool<>>;
+template class by_size<64, pool<>, multipool<>>;
+template class synchronized<counted<arena<>>>;
+template class ref<limited<pool<>>>;
+
+struct every_event {
+    void grew(chunk) noexcept {}
+    void refused(layout) noexcept {}
+    void gave(chunk) noexcept {}
+    void exhausted(layout) noexcept {}
+    void destroyed(const snapshot&) noexcept {}
+};
+template class observed<default_heap, every_event>;
+template class observed<pool<>, every_event>;
+
 template class allocator<int, pool<>>;
 template class pmr_resource<arena<>>;
 template class pmr_resource<multipool<>>;
