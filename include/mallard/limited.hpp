@@ -75,7 +75,9 @@ private:
 /// last byte of it can be had.
 ///
 ///     mallard::limited<mallard::multipool<>> memory({.bytes = 1 << 20});
-///     mallard::pool<mallard::limited<mallard::pages<>>> messages(64, 0, limited_pages);
+///
+///     mallard::limited<mallard::default_heap> half({.bytes = 1 << 29});
+///     mallard::pool<mallard::ref<decltype(half)>> messages(64, 0, half);
 ///
 /// Around an allocator, bytes are those its callers ask for. Around a source, those
 /// it gives; the allocator above is told how much is left, and its last step of

@@ -48,6 +48,27 @@ template class shared_handle<int, object_pool<int, default_heap, counts_shared>>
 template class weak<int, object_pool<int, default_heap, counts_local>>;
 template class weak<int, object_pool<int, default_heap, counts_shared>>;
 
+template class counted<multipool<>>;
+template class counted<pages<>, sync::lock_free>;
+template class limited<arena<>>;
+template class limited<pages<>, sync::lock_free>;
+template class failing<pool<>>;
+template class fallback<borrowed, default_heap>;
+template class fallback<pool<>, multipool<>>;
+template class by_size<64, pool<>, multipool<>>;
+template class synchronized<counted<arena<>>>;
+template class ref<limited<pool<>>>;
+
+struct every_event {
+    void grew(chunk) noexcept {}
+    void refused(layout) noexcept {}
+    void gave(chunk) noexcept {}
+    void exhausted(layout) noexcept {}
+    void destroyed(const snapshot&) noexcept {}
+};
+template class observed<default_heap, every_event>;
+template class observed<pool<>, every_event>;
+
 template class allocator<int, pool<>>;
 template class offset_ptr<int>;
 template class pmr_resource<file_arena>;

@@ -163,7 +163,7 @@ TEST(shared_source, is_called_without_a_lock_by_pools_that_share_it)
         }
     });
     EXPECT_TRUE(heap.counts().is_balanced());
-    EXPECT_EQ(heap.bytes_left(), std::size_t{1} << 22);
+    EXPECT_EQ(heap.upstream().bytes_left(), std::size_t{1} << 22);
 }
 
 } // namespace
