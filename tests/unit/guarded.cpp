@@ -4,6 +4,7 @@
 #include <mallard/guarded.hpp>
 #include <mallard/multipool.hpp>
 
+#include "../support/asan.hpp"
 #include "../support/choices.hpp"
 #include "../support/faults.hpp"
 #include "../support/model.hpp"
@@ -221,8 +222,8 @@ TEST(guarded, survives_a_process_that_has_all_the_mappings_it_may_have)
 {
     auto const mappings_max =
         std::strtoull(proc_file("/proc/sys/vm/max_map_count").text, nullptr, 10);
-    if (mappings_max > 100000 || !may_refuse_memory())
-        GTEST_SKIP() << "too many to use up here";
+    if (mappings_max > 100000 || !may_refuse_memory() || has_asan())
+        GTEST_SKIP() << "too many to use up here, or a sanitizer needs some itself";
     constexpr guarded_options unbounded{.blocks_max = SIZE_MAX};
     collected_faults faults;
     guarded<multipool<>, unbounded> blocks({"blocks", faults});
