@@ -64,6 +64,18 @@ protected:
 
     arc make() { return objects.make_arc(dead); }
 
+    /// All threads get one of each of `count` objects.
+    std::array<std::vector<arc>, workers> handles_for_each_thread(std::size_t count)
+    {
+        std::array<std::vector<arc>, workers> of;
+        for (std::size_t i = 0; i < count; ++i) {
+            arc const one = make();
+            for (auto& mine : of)
+                mine.push_back(one);
+        }
+        return of;
+    }
+
     std::atomic<std::size_t> dead = 0;
     pool objects;
 };
@@ -72,12 +84,7 @@ TYPED_TEST_SUITE(shared_objects, modes);
 TYPED_TEST(shared_objects, die_once_wherever_their_last_handle_goes)
 {
     std::size_t const count = rounds(20'000);
-    std::array<std::vector<typename TestFixture::arc>, workers> of;
-    for (std::size_t i = 0; i < count; ++i) {
-        auto const one = this->make();
-        for (auto& mine : of)
-            mine.push_back(one);
-    }
+    auto of = this->handles_for_each_thread(count);
     in_threads(workers, [&](std::size_t number) {
         seeded choose(number);
         auto& mine = of[number];
@@ -124,12 +131,7 @@ TYPED_TEST(shared_objects, are_locked_alive_or_not_at_all_while_their_last_handl
 TYPED_TEST(shared_objects, are_unique_for_at_most_one)
 {
     std::size_t const count = rounds(20'000);
-    std::array<std::vector<typename TestFixture::arc>, workers> of;
-    for (std::size_t i = 0; i < count; ++i) {
-        auto const one = this->make();
-        for (auto& mine : of)
-            mine.push_back(one);
-    }
+    auto of = this->handles_for_each_thread(count);
     std::atomic<std::size_t> boxes = 0;
     in_threads(workers, [&](std::size_t number) {
         for (auto& one : of[number]) {

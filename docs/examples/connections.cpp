@@ -1,0 +1,135 @@
+// Connections that several threads check out and in: opened when first needed, at
+// most so many, and closed when the pool of them ends.
+//
+// The object_pool has the memory and says when a connection opens and closes: its
+// hooks. A box is a connection that is in nobody's hands, or in exactly one's.
+#include <mallard/object_pool.hpp>
+
+#include <atomic>
+#include <cassert>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+struct connection {
+    int number;
+    long queries = 0;
+    bool open = false;
+};
+
+/// Where a program would log in and out. Any thread may call them, at the same time.
+struct log_in_and_out {
+    std::atomic<int>* open;
+    std::atomic<long>* queries;
+
+    void acquired(connection& c)
+    {
+        c.open = true;
+        ++*open;
+    }
+    void released(connection& c) noexcept
+    {
+        *queries += c.queries;
+        c.open = false;
+        --*open;
+    }
+};
+
+namespace {
+
+class connections {
+    using pool = mallard::object_pool<connection, mallard::default_heap,
+                                      mallard::object_pool_options{.threads = mallard::sync::mutex},
+                                      log_in_and_out>;
+
+public:
+    connections(int most, log_in_and_out hooks)
+        : pool_({}, nullptr, hooks), may_open_(most), most_(most)
+    {
+    }
+
+    /// Waits while all are checked out. What is checked out comes back at its end.
+    class lease {
+    public:
+        explicit lease(connections& from) : from_(from), box_(from.check_out()) {}
+        lease(const lease&) = delete;
+        lease& operator=(const lease&) = delete;
+        ~lease() { from_.check_in(std::move(box_)); }
+        connection* operator->() const { return box_.get(); }
+
+    private:
+        connections& from_;
+        pool::box box_;
+    };
+
+    /// Closes those that are not checked out.
+    void close_idle()
+    {
+        std::vector<pool::box> idle;
+        std::lock_guard const alone(lock_);
+        idle.swap(idle_);
+        may_open_ += static_cast<int>(idle.size());
+    }
+
+private:
+    pool::box check_out()
+    {
+        std::unique_lock held(lock_);
+        changed_.wait(held, [this] { return !idle_.empty() || may_open_ > 0; });
+        if (idle_.empty()) {
+            auto fresh = pool_.make(most_ - may_open_); // if that throws, nothing has changed
+            --may_open_;
+            return fresh;
+        }
+        pool::box last = std::move(idle_.back()); // the one whose memory is nearest
+        idle_.pop_back();
+        return last;
+    }
+
+    void check_in(pool::box mine)
+    {
+        {
+            std::lock_guard const alone(lock_);
+            idle_.push_back(std::move(mine));
+        }
+        changed_.notify_one();
+    }
+
+    pool pool_; // first: the boxes must be gone before it
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::vector<pool::box> idle_;
+    int may_open_;
+    int most_;
+};
+
+} // namespace
+
+int main()
+{
+    std::atomic<int> open = 0;
+    std::atomic<long> queries = 0;
+    {
+        connections database(3, {&open, &queries});
+        assert(open == 0); // none is opened before it is needed
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < 6; ++i)
+            threads.emplace_back([&] {
+                for (int query = 0; query < 1000; ++query) {
+                    connections::lease const mine(database);
+                    assert(mine->open && mine->number < 3);
+                    ++mine->queries; // nobody else has this one
+                }
+            });
+        threads.clear();
+        assert(open >= 1 && open <= 3);
+        database.close_idle();
+        assert(open == 0);
+        assert(connections::lease(database)->queries == 0); // a new one
+        assert(open == 1);
+    }
+    assert(open == 0 && queries == 6000);
+    std::puts("6000 queries over 3 connections at most");
+}

@@ -1,0 +1,76 @@
+// A particle system: thousands of objects a frame that live for a moment.
+//
+// An object_pool gives the slots of the dead to the next ones, so after the first
+// frames no memory is taken; and it visits them in address order, as an array would.
+#include <mallard/object_pool.hpp>
+
+#include <array>
+#include <cassert>
+#include <cstdio>
+#include <random>
+
+struct particle {
+    float x = 0, y = 0, dx = 0, dy = 0;
+    int frames_left = 0;
+};
+
+namespace {
+
+class fountain {
+public:
+    /// A burst of them in one call: all, or an exception and none.
+    void emit()
+    {
+        std::array<particle*, 500> burst;
+        particles_.make_batch(burst);
+        for (particle* const p : burst)
+            *p = {0, 0, between(-1, 1), between(2, 4), static_cast<int>(between(20, 60))};
+    }
+
+    void step()
+    {
+        particles_.for_each([this](particle& p) {
+            p.x += p.dx;
+            p.y += p.dy;
+            p.dy -= 0.1F;
+            if (--p.frames_left <= 0)
+                particles_.destroy(&p);
+        });
+    }
+
+    mallard::statistics stats() const { return particles_.stats(); }
+
+private:
+    float between(float low, float high)
+    {
+        return std::uniform_real_distribution(low, high)(random_);
+    }
+
+    mallard::object_pool<particle> particles_;
+    std::mt19937 random_;
+};
+
+} // namespace
+
+int main()
+{
+    fountain water;
+    auto const frame = [&] {
+        water.emit();
+        water.step();
+    };
+    for (int i = 0; i < 100; ++i) // the first die after 20 frames, the last after 60
+        frame();
+    mallard::statistics const warm = water.stats();
+    for (int i = 0; i < 1000; ++i)
+        frame();
+    mallard::statistics const later = water.stats();
+
+    assert(later.blocks_live > 15'000 && later.blocks_live < 25'000);
+    assert(later.growths <= warm.growths + 1); // half a million particles, no more memory
+    std::printf("%zu particles in %zu KiB\n", later.blocks_live, later.bytes_taken / 1024);
+
+    for (int i = 0; i < 60; ++i)
+        water.step();
+    assert(water.stats().blocks_live == 0);
+}
