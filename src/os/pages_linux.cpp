@@ -23,7 +23,6 @@ namespace {
 
 // Sums of a few sizes below this cannot overflow, and no machine has as much.
 constexpr std::size_t request_bytes_max = bytes_max / 8;
-
 constexpr std::size_t bits_per_word = 64;
 
 std::size_t os_page_bytes() noexcept
@@ -387,8 +386,7 @@ bool page_source::place_on_node(std::byte* data, std::size_t bytes) noexcept
 {
     if (options_.numa == numa{} || prefer_node(data, bytes, options_.numa))
         return true;
-    int const error = errno;
-    refuse(error, why_no_node(error));
+    refuse(errno, why_no_node(errno));
     return !options_.numa.strict;
 }
 
