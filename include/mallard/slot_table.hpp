@@ -72,10 +72,10 @@ public:
     ///
     /// An iterator outlives inserts and erases, that of its own element too; what is
     /// inserted meanwhile may be met or not.
-    iterator begin() noexcept { return {*this, next_live(0)}; }
-    iterator end() noexcept { return {*this, none}; }
-    const_iterator begin() const noexcept { return {*this, next_live(0)}; }
-    const_iterator end() const noexcept { return {*this, none}; }
+    iterator begin() noexcept { return iterator(*this); }
+    iterator end() noexcept { return {}; }
+    const_iterator begin() const noexcept { return const_iterator(*this); }
+    const_iterator end() const noexcept { return {}; }
 
     /// Calls `f(key, value)` for each, a little faster than the iterators; `f` may insert
     /// and erase. With secondary maps behind it: `f(key, value, theirs...)` for those
@@ -120,8 +120,6 @@ public:
     }
 
 protected:
-    static constexpr std::size_t none = ~std::size_t{0};
-
     slot_table() = default;
     constexpr explicit slot_table(slots_type slots) noexcept : slots_(std::move(slots)) {}
     slot_table(slot_table&& other) noexcept
@@ -194,21 +192,6 @@ protected:
             for_each([this](Key k, T&) { end_life(k.index()); });
     }
 
-    /// The first one in use from `i` on.
-    std::size_t next_live(std::size_t i) const noexcept
-    {
-        if (i >= end_)
-            return none;
-        std::size_t w = i / slots_per_bits;
-        slot_bits live = slots_.bits_at(w) & ~slot_bits{0} << i % slots_per_bits;
-        while (live == 0) {
-            if (++w * slots_per_bits >= end_)
-                return none;
-            live = slots_.bits_at(w);
-        }
-        return w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
-    }
-
     // With the first fields of `slots_`, all that a call looks at is on one cache line.
     word free_ = 0; // the key that the next element of a slot map gets; 0: no slot is free
     std::size_t size_ = 0;
@@ -222,8 +205,7 @@ private:
         for (std::size_t w = 0; w * slots_per_bits < self.end_; ++w) {
             slot_bits live = (self.slots_.bits_at(w) & ... & others.candidates(w));
             while (live != 0) {
-                std::size_t const i =
-                    w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
+                std::size_t const i = first_of(w, live);
                 Key const k = self.key_at(i);
                 call_if_all(f, k, *self.get_at(i), others.get(k)...);
                 live &= live - 1;
@@ -236,6 +218,10 @@ private:
     {
         if ((true && ... && (found != nullptr)))
             f(k, value, *found...);
+    }
+    static std::size_t first_of(std::size_t w, slot_bits live) noexcept
+    {
+        return w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
     }
     T* get_at(std::size_t i) noexcept { return slots_.value_of(i); }
     const T* get_at(std::size_t i) const noexcept { return slots_.value_of(i); }
@@ -263,23 +249,30 @@ public:
     };
 
     iterator_of() noexcept = default;
-    iterator_of(table& of, std::size_t i) noexcept : of_(std::addressof(of)), i_(i) {}
+    explicit iterator_of(table& of) noexcept
+        : of_(std::addressof(of)), w_(0), live_(of.candidates(0))
+    {
+        find_word();
+    }
     iterator_of(const iterator_of<false>& other) noexcept
         requires Const
-        : of_(other.of_), i_(other.i_)
+        : of_(other.of_), w_(other.w_), live_(other.live_)
     {
     }
 
     entry operator*() const noexcept
     {
-        if (watched && !(i_ < of_->end_ && of_->is_live(i_))) [[unlikely]]
+        if (watched && (w_ == none || !of_->is_live(first_of(w_, live_)))) [[unlikely]]
             fatal_dead_iterator();
-        return {of_->key_at(i_), *of_->get_at(i_)};
+        std::size_t const i = first_of(w_, live_);
+        return {of_->key_at(i), *of_->get_at(i)};
     }
     pointer operator->() const noexcept { return {**this}; }
     iterator_of& operator++() noexcept
     {
-        i_ = of_->next_live(i_ + 1);
+        live_ &= live_ - 1;
+        live_ &= of_->slots_.bits_at(w_); // what was erased meanwhile is not met
+        find_word();
         return *this;
     }
     iterator_of operator++(int) noexcept
@@ -290,14 +283,29 @@ public:
     }
     friend bool operator==(const iterator_of& a, const iterator_of& b) noexcept
     {
-        return a.i_ == b.i_;
+        return a.w_ == b.w_ && std::countr_zero(a.live_) == std::countr_zero(b.live_);
     }
 
 private:
     friend class iterator_of<true>;
+    static constexpr std::size_t none = ~std::size_t{0};
 
+    void find_word() noexcept
+    {
+        while (live_ == 0) {
+            w_ += 1;
+            if (w_ * slots_per_bits >= of_->end_) {
+                w_ = none;
+                return;
+            }
+            live_ = of_->slots_.bits_at(w_);
+        }
+    }
+
+    // At the first slot of `live_`, which are those of word `w_` that are still to be met.
     table* of_ = nullptr;
-    std::size_t i_ = none;
+    std::size_t w_ = none;
+    slot_bits live_ = 0;
 };
 
 } // namespace mallard
