@@ -158,15 +158,19 @@ public:
         return now;
     }
 
-    /// Live is read after the peak is taken away: whoever raises it in between
-    /// raises the new one.
+    /// Live is read once, after the peak is taken away: whoever raises that in between
+    /// raises the new one, and no peak of the stretch is below where it began.
     call_counts begin_stretch() noexcept
     {
         call_counts before = read();
         before.blocks_peak = blocks_peak_.exchange(0, relaxed);
         before.bytes_peak = bytes_peak_.exchange(0, relaxed);
-        raise(blocks_peak_, blocks_live_.load(relaxed));
-        raise(bytes_peak_, bytes_live_.load(relaxed));
+        std::size_t const blocks = blocks_live_.load(relaxed);
+        std::size_t const bytes = bytes_live_.load(relaxed);
+        before.frees = before.allocations - blocks;
+        before.bytes_freed = before.bytes_allocated - bytes;
+        raise(blocks_peak_, blocks);
+        raise(bytes_peak_, bytes);
         return before;
     }
     void end_stretch(const call_counts& before) noexcept
