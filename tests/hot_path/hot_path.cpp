@@ -11,7 +11,8 @@ using ordered = mallard::pool<mallard::default_heap,
                               mallard::pool_options{.block = 64, .order = mallard::reuse::ordered}>;
 using cached =
     mallard::pool<mallard::default_heap,
-                  mallard::pool_options{.block = 64, .threads = mallard::sync::thread_cached}>;using objects = mallard::object_pool<long>;
+                  mallard::pool_options{.block = 64, .threads = mallard::sync::thread_cached}>;
+using objects = mallard::object_pool<long>;
 using slots = mallard::slot_pool<long, mallard::default_heap, mallard::object_pool_options{}>;
 
 extern "C" {
