@@ -25,9 +25,9 @@ class handle_counts {
     static constexpr word one_strong = 1;
     static constexpr word one_weak = word{1} << 32;
     static constexpr word half = one_weak - 1;
-    static constexpr word too_many = word{1} << 29; // as many again before it would matter
-    static constexpr word at_the_end = word{1} << 30;
-    static constexpr word after_the_end = word{1} << 31;
+    static constexpr word too_many = word{1} << 29;      // as many again before it would matter
+    static constexpr word at_the_end = word{1} << 30;    // of one that lived when it began
+    static constexpr word after_the_end = word{1} << 31; // and has died since: negative
 
 public:
     std::size_t strong() const noexcept { return load() % at_the_end; }
