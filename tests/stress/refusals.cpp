@@ -142,7 +142,7 @@ private:
 TYPED_TEST(shared_refusals, lose_nothing_whichever_call_of_two_threads_is_refused)
 {
     using pool = typename TypeParam::template pool<small_steps>;
-    for_each_failure([](failing_source& heap) {
+    for_each_refusal([](failing_source& heap) {
         auto const of = new_subject<pool>([&] { return pool(100, 0, heap); });
         small_play(*of).run();
         require(of->stats().bytes_taken == heap.bytes(), "what was taken is counted");

@@ -157,7 +157,7 @@ private:
 /// Runs `f(source)` with a source that refuses its first call, then on a new one
 /// with its second, ..., until no call is left to refuse. Each must end balanced.
 template <class F>
-void for_each_failure(F f)
+void for_each_refusal(F f)
 {
     for (std::size_t n = 1, failures = 1; failures != 0; ++n) {
         doing = "the source refuses call " + std::to_string(n);

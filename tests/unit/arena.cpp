@@ -309,7 +309,7 @@ TEST(arena, passes_the_exceptions_of_a_pmr_upstream_unchanged)
 
 TEST(arena, has_changed_nothing_when_its_source_refuses_any_call)
 {
-    for_each_failure([](failing_source& source) {
+    for_each_refusal([](failing_source& source) {
         arena<ref<failing_source>, arena_options{.grow = mallard::growth::fixed(256)}> a(source);
         for (std::size_t i = 0; i < 40; ++i) {
             layout const l(i * 23 % 300, std::size_t{1} << i % 9);

@@ -155,7 +155,7 @@ TYPED_TEST(any_multipool, knows_its_addresses)
 
 TYPED_TEST(any_multipool, loses_nothing_whichever_call_to_the_source_fails)
 {
-    for_each_failure([](failing_source& source) {
+    for_each_refusal([](failing_source& source) {
         typename TypeParam::template multipool<> other{ref(source)};
         model mine;
         for (std::size_t i = 0; i < 300; ++i) {

@@ -103,7 +103,7 @@ TYPED_TEST(any_object_pool, frees_the_slot_when_a_constructor_throws)
 
 TYPED_TEST(any_object_pool, changes_nothing_when_the_source_refuses_any_call)
 {
-    for_each_failure([this](failing_source& source) {
+    for_each_refusal([this](failing_source& source) {
         typename TestFixture::citizens objects(source);
         std::size_t made = 0;
         for (std::size_t i = 0; i < 5000; ++i) {

@@ -201,7 +201,7 @@ TYPED_TEST(any_pool, gives_all_of_a_batch_or_nothing)
 
 TYPED_TEST(any_pool, gives_nothing_of_a_batch_whichever_call_to_the_source_fails)
 {
-    for_each_failure([](failing_source& source) {
+    for_each_refusal([](failing_source& source) {
         constexpr pool_options small{.chunk = 4096, .grow = growth::fixed(4096)};
         typename TypeParam::template pool<small> pool(48, 0, source);
         std::vector<void*> batch(1000);

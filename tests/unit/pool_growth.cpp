@@ -192,7 +192,7 @@ TYPED_TEST(pool_growth, is_content_with_less_where_the_source_refuses_the_step)
 
 TYPED_TEST(pool_growth, loses_nothing_whichever_call_to_the_source_fails)
 {
-    for_each_failure([](failing_source& source) {
+    for_each_refusal([](failing_source& source) {
         model mine;
         typename TestFixture::template grown<growth::fixed(8192)> pool(48, 0, source);
         for (int i = 0; i < 1000; ++i) {

@@ -31,7 +31,7 @@ TEST(slot_map_growth, takes_nothing_before_the_first_element)
 
 TEST(slot_map_growth, is_unchanged_by_a_refusal_of_its_source)
 {
-    for_each_failure([](failing_source& heap) {
+    for_each_refusal([](failing_source& heap) {
         slot_map<element, key32, ref<failing_source>> elements{ref(heap)};
         std::vector<key32> keys;
         std::size_t refused = 0;
@@ -208,7 +208,7 @@ TEST(slot_map_growth, makes_do_with_less_address_space)
 
 TEST(slot_map_growth, of_a_secondary_map_is_unchanged_by_a_refusal)
 {
-    for_each_failure([](failing_source& heap) {
+    for_each_refusal([](failing_source& heap) {
         secondary_map<key32, element, ref<failing_source>> second{ref(heap)};
         for (std::uint32_t i = 1; i < 20'000; i += 997) {
             key32 const k((1U << 20) + i);
