@@ -215,7 +215,7 @@ public:
         : bytes_(least_bytes(chunk_bytes, stride, header)),
           number_shift_(std::countr_zero(bytes_) - step_log2)
     {
-        std::size_t const room = bytes_ - header_bytes(stride, header);
+        std::size_t const room = bytes_ / stride * stride - header_bytes(stride, header);
         if (stride <= coloured_stride_max)
             offset_mask_ = (std::bit_floor(std::min((room >> step_log2) + 1, colours)) - 1)
                            << step_log2;
