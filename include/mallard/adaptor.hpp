@@ -95,8 +95,9 @@ public:
         : inner_(std::forward<Args>(args)...)
     {
     }
-    constexpr adaptor(adaptor&&) = default;
-    constexpr adaptor& operator=(adaptor&&) = default;
+    constexpr adaptor(adaptor&&) noexcept(std::is_nothrow_move_constructible_v<Inner>) = default;
+    constexpr adaptor&
+    operator=(adaptor&&) noexcept(std::is_nothrow_move_assignable_v<Inner>) = default;
 
     void reset() noexcept
         requires resettable<Inner>

@@ -17,6 +17,9 @@ class adaptor_of_two : public adaptor_calls<adaptor_of_two<Self, First, Second>,
                                             chunk_source<First> || chunk_source<Second>> {
     friend adaptor_calls<adaptor_of_two, block_allocator<First> && block_allocator<Second>,
                          chunk_source<First> || chunk_source<Second>>;
+    static constexpr bool is_nothrow_movable =
+        std::is_nothrow_move_constructible_v<First> && std::is_nothrow_move_assignable_v<First> &&
+        std::is_nothrow_move_constructible_v<Second> && std::is_nothrow_move_assignable_v<Second>;
 
 public:
     constexpr adaptor_of_two() noexcept
@@ -26,8 +29,8 @@ public:
         : first_(std::move(first)), second_(std::move(second))
     {
     }
-    constexpr adaptor_of_two(adaptor_of_two&&) = default;
-    constexpr adaptor_of_two& operator=(adaptor_of_two&&) = default;
+    constexpr adaptor_of_two(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
+    constexpr adaptor_of_two& operator=(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
 
     void reset() noexcept
         requires resettable<First> && resettable<Second>

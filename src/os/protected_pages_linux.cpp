@@ -25,8 +25,8 @@ protected_source::protected_source(protected_source&& other) noexcept
 protected_source& protected_source::operator=(protected_source&& other) noexcept
 {
     protected_source taken(std::move(other)); // first: `other` may be this
-    page_source::operator=(std::move(taken));
     std::swap(list_, taken.list_);
+    page_source::operator=(std::move(taken));
     return *this;
 }
 

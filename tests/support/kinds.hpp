@@ -43,12 +43,12 @@ using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, 
                                kind<reuse::ordered, check::off>, kind<reuse::ordered, check::on>>;
 
 /// Of pools for several threads. Only behind a mutex is there an order to choose.
-using shared_kinds = ::testing::Types<
-    kind<reuse::lifo, check::on, sync::mutex>, kind<reuse::ordered, check::off, sync::mutex>,
-    kind<reuse::ordered, check::off, sync::lock_free>,
-    kind<reuse::ordered, check::on, sync::lock_free>,
-    kind<reuse::ordered, check::off, sync::thread_cached>,
-    kind<reuse::ordered, check::on, sync::thread_cached>>;
+using shared_kinds = ::testing::Types<kind<reuse::lifo, check::on, sync::mutex>,
+                                      kind<reuse::ordered, check::off, sync::mutex>,
+                                      kind<reuse::ordered, check::off, sync::lock_free>,
+                                      kind<reuse::ordered, check::on, sync::lock_free>,
+                                      kind<reuse::ordered, check::off, sync::thread_cached>,
+                                      kind<reuse::ordered, check::on, sync::thread_cached>>;
 
 struct kind_names {
     template <class Kind>
