@@ -206,15 +206,15 @@ private:
             retire(*r);
     }
 
-    /// Sealed first: its memory goes back, its addresses stay. Nothing is filled, since
+    /// Into quarantine first: its memory goes back, its addresses stay. Nothing is filled, since
     /// nobody can write there.
     void retire(record& r) noexcept
     {
         blocks_ -= 1;
-        bool const sealed = pages_.seal(r.taken);
+        bool const kept = pages_.quarantine(r.taken);
         watch_.books().retire(r);
         quarantined_ += r.taken.bytes;
-        if (sealed)
+        if (kept)
             shrink_quarantine(Options.quarantine);
         else
             let_go(r); // too many mappings; then at least this one goes

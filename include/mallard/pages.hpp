@@ -55,7 +55,7 @@ public:
 
     chunk try_take(layout l) noexcept;
     void give(chunk c) noexcept;
-    bool seal(chunk c) noexcept;
+    bool quarantine(chunk c) noexcept;
 
     int last_error() const noexcept { return error_; }
     const char* last_refusal() const noexcept { return refusal_; }
@@ -127,7 +127,7 @@ public:
 
     /// Gives the memory of a chunk back, but not its place: nobody may touch it any
     /// more, until it is given too. False if the system refuses: nothing has changed.
-    bool seal(chunk c) noexcept { return source_.seal(c); }
+    bool quarantine(chunk c) noexcept { return source_.quarantine(c); }
 
     /// The `errno` of the last refusal; 0 when nothing was refused.
     int last_error() const noexcept { return source_.last_error(); }

@@ -244,7 +244,7 @@ void page_source::give(chunk c) noexcept
     }
 }
 
-bool page_source::seal(chunk c) noexcept
+bool page_source::quarantine(chunk c) noexcept
 {
     return map_untouchable(c.data, c.bytes, MAP_FIXED) != MAP_FAILED ||
            refuse(errno, why_too_many_mappings);
