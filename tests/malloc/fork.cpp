@@ -62,7 +62,7 @@ TEST(fork, leaves_the_child_a_heap_that_works_while_threads_of_the_parent_alloca
                           std::free(block);
                           bytes = bytes * 2 + 1;
                       }
-                      for (std::size_t i = 0; i < 10; ++i)
+                      for (std::size_t i = 0; i < 3; ++i)
                           allocate_some(i);
                       in_threads(3, [](std::size_t number) { allocate_some(number); });
                   }),

@@ -265,7 +265,7 @@ TEST(threads, with_the_smallest_stack_can_allocate)
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
     ASSERT_EQ(::pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN), 0);
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 20; ++i) {
         pthread_t thread;
         ASSERT_EQ(::pthread_create(&thread, &attributes, work_in_little_room, nullptr), 0);
         ::pthread_join(thread, nullptr);
