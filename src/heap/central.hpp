@@ -1,0 +1,70 @@
+// Who has which granules: one lock, over bits in all windows.
+#pragma once
+
+#include "slab_map.hpp"
+
+namespace mallard::engine {
+
+/// A run of granules from the lowest place that fits, used ones before fresh ones:
+/// what was freed first serves everybody before the program grows.
+struct run {
+    window* in = nullptr; ///< null: refused
+    std::size_t granule = 0;
+    bool zero = false;
+
+    std::byte* start() const noexcept { return in->address_of(granule); }
+    slab& record() const noexcept { return in->slabs[granule]; }
+};
+
+/// Bytes of the engine's own, in granules.
+struct usage {
+    std::size_t used = 0;
+    std::size_t used_max = 0;
+    std::size_t dirty = 0;     ///< free, and not given back to the system
+    std::size_t committed = 0; ///< up to the frontiers
+    std::size_t purged = 0;    ///< in all
+};
+
+/// All members lock; none is called with another lock held but that of the parked fronts.
+class central {
+public:
+    /// Null: the system refuses. `align` in granules, a power of two. The entries of the
+    /// run stay 0: the caller marks them.
+    run take(std::size_t granules, std::size_t align = 1) noexcept;
+
+    /// Nothing of the run is used any more; its entries become 0 here.
+    void give(window& in, std::size_t granule, std::size_t granules) noexcept;
+
+    /// Those after a run, if they are free: it grows where it is.
+    bool extend(window& in, std::size_t granule, std::size_t granules, std::size_t more,
+                bool& zero) noexcept;
+
+    /// An epoch has passed: what has been free since the last goes back to the system.
+    void age() noexcept;
+    /// All that is free goes back, but `keep` bytes. Whether there was anything.
+    bool trim(std::size_t keep) noexcept;
+
+    usage now() noexcept;
+
+    /// Around fork.
+    os::lock& its_lock() noexcept { return lock_; }
+
+private:
+    run claim(window& w, std::size_t granule, std::size_t granules) noexcept;
+    run take_below_frontiers(std::size_t granules, std::size_t align) noexcept;
+    run take_fresh(std::size_t granules, std::size_t align) noexcept;
+    void release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept;
+    std::size_t purge_some(bool only_aged, std::size_t granules_max) noexcept;
+    void purge_run(window& w, std::size_t granule, std::size_t granules) noexcept;
+    std::size_t dirty_max() const noexcept;
+
+    os::lock lock_;
+    usage usage_;
+    // What was purged and wanted again at once earns more room for dirty granules.
+    std::size_t bonus_ = 0;
+    std::size_t purged_lately_ = 0;
+};
+
+extern constinit central the_central;
+
+} // namespace mallard::engine

@@ -1,0 +1,114 @@
+// The sizes that the engine has lists for, and how a slab of each is cut.
+#pragma once
+
+#include <mallard/size_class.hpp>
+
+#include <array>
+
+namespace mallard::engine {
+
+/// What the slab map has an entry for.
+inline constexpr std::size_t granule_bytes = std::size_t{1} << 14;
+
+/// 16, 32, ..., 128, 160, 192, 224, 256, 320, ...: at most a quarter larger than the
+/// request, a tenth on average.
+using block_class = size_classes<16, 2>;
+
+inline constexpr std::size_t block_bytes_max = std::size_t{1} << 20;
+inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
+
+/// Blocks of these are whole granules, a run each; below, several are cut from a slab.
+inline constexpr std::size_t run_class_first = block_class::of(granule_bytes);
+
+struct class_shape {
+    std::uint64_t reciprocal = 0; ///< 2^64 / bytes, and a little more
+    std::uint32_t bytes = 0;
+    std::uint32_t granules = 0; ///< of a slab
+    std::uint32_t capacity = 0; ///< blocks of a slab
+    std::uint16_t limit = 0;    ///< blocks that a list may keep at first
+    std::uint16_t limit_max = 0;
+
+    /// Whether a block begins so far from the begin of its slab: without a division.
+    /// (Lemire, Kaser, Kurz: Faster remainder by direct computation.)
+    constexpr bool begins(std::size_t offset) const noexcept
+    {
+        return offset * reciprocal < reciprocal;
+    }
+};
+
+namespace detail {
+
+/// The fewest granules with eight blocks and no more than 2.5 % left over.
+constexpr std::uint32_t slab_granules(std::size_t bytes) noexcept
+{
+    if (bytes >= granule_bytes)
+        return static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
+    std::uint32_t granules = 1;
+    while (granules * granule_bytes / bytes < 8 ||
+           granules * granule_bytes % bytes * 40 > granules * granule_bytes)
+        granules += 1;
+    return granules;
+}
+
+constexpr std::size_t at_most(std::size_t count, std::size_t bytes, std::size_t of) noexcept
+{
+    return count * of <= bytes ? count : bytes / of;
+}
+
+constexpr class_shape shape(std::size_t index) noexcept
+{
+    std::size_t const bytes = block_class::bytes(index);
+    std::uint32_t const granules = slab_granules(bytes);
+    class_shape s{.reciprocal = ~std::uint64_t{0} / bytes + 1,
+                  .bytes = static_cast<std::uint32_t>(bytes),
+                  .granules = granules};
+    s.capacity =
+        static_cast<std::uint32_t>(bytes >= granule_bytes ? 1 : granules * granule_bytes / bytes);
+    // Large blocks begin with none: each that is kept is an allowance (see front).
+    std::size_t const first = at_most(16, 4096, bytes);
+    s.limit = static_cast<std::uint16_t>(bytes > 32768 ? 0 : first == 0 ? 1 : first);
+    std::size_t const most = at_most(256, bytes >= 4096 ? 65536 : 32768, bytes);
+    s.limit_max = static_cast<std::uint16_t>(most == 0 ? 1 : most);
+    return s;
+}
+
+} // namespace detail
+
+inline constexpr auto shapes = [] {
+    std::array<class_shape, class_count> all{};
+    for (std::size_t i = 0; i < class_count; ++i)
+        all[i] = detail::shape(i);
+    return all;
+}();
+
+static_assert(shapes[class_count - 1].bytes == block_bytes_max);
+static_assert(shapes[run_class_first].bytes == granule_bytes);
+
+// --- codes -------------------------------------------------------------------
+
+/// Sixteen times a number: where, in a front, a list of blocks lies. The first four are
+/// the front's own line.
+using code = std::uint32_t;
+inline constexpr code code_unit = 16;
+inline constexpr code codes_before_lists = 4;
+inline constexpr code code_end = 2048;
+
+constexpr code code_of_class(std::size_t index) noexcept
+{
+    return static_cast<code>((index + codes_before_lists) * code_unit);
+}
+constexpr std::size_t class_of_code(code c) noexcept
+{
+    return c / code_unit - codes_before_lists;
+}
+
+/// Sizes to this one are looked up; entry i is for at most 16 i bytes.
+inline constexpr std::size_t looked_up_max = 1024;
+inline constexpr auto codes_by_16 = [] {
+    std::array<std::uint16_t, looked_up_max / 16 + 1> all{};
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = static_cast<std::uint16_t>(code_of_class(block_class::of(16 * i)));
+    return all;
+}();
+
+} // namespace mallard::engine

@@ -1,0 +1,292 @@
+// The slow paths of a front: where blocks come from when its list is empty, and where they
+// go when it is full.
+#include "front.hpp"
+
+#include "central.hpp"
+#include "epoch.hpp"
+#include "large.hpp"
+#include "misuse.hpp"
+#include "park.hpp"
+#include "remote.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mallard::engine {
+
+constinit front no_front;
+constinit front departed_front;
+constinit thread_local front* my_front = &no_front;
+
+namespace {
+
+constexpr std::size_t allowance_max = std::size_t{2} << 20;
+
+/// A list that got blocks takes as many back: they are no more memory than before.
+void add(list& l, std::size_t count) noexcept
+{
+    l.room -= static_cast<std::int32_t>(count);
+    if (l.room < 0) {
+        l.limit = static_cast<std::uint16_t>(l.limit - l.room);
+        l.room = 0;
+    }
+}
+
+/// Whoever frees more than its list holds and then wants them again gets a longer list.
+void adapt(list& l, const class_shape& shape) noexcept
+{
+    l.refilled = true;
+    if (l.limit == 0) {
+        l.limit = shape.limit;
+        l.room += shape.limit;
+    } else if (l.overflowed && l.limit < shape.limit_max) {
+        int const more = std::min<int>(l.limit, shape.limit_max - l.limit);
+        l.limit = static_cast<std::uint16_t>(l.limit + more);
+        l.room += more;
+    }
+    l.overflowed = false;
+}
+
+/// All of a slab's free blocks, at once.
+void hand_over(front& f, code c, slab& s) noexcept
+{
+    unlist(f.queues[s.index], s);
+    list& l = f.list_of(c);
+    add(l, s.carved - s.used);
+    s.used = s.carved;
+    l.head = s.free;
+    s.free = nullptr;
+}
+
+/// A page's worth of blocks that were never given out, until half the slab is in use;
+/// then what is left. The first is for the caller.
+void* carve(front& f, code c, slab_queue& q) noexcept
+{
+    slab& s = *q.fresh;
+    const class_shape& shape = s.shape();
+    std::uint32_t const left = shape.capacity - s.carved;
+    std::uint32_t const page = std::max<std::uint32_t>(1, page_bytes / shape.bytes);
+    std::uint32_t const count =
+        s.carved >= shape.capacity / 2 && left * shape.bytes <= 4 * page_bytes
+            ? left
+            : std::min(left, page);
+    std::byte* const first = s.start + std::size_t{s.carved} * shape.bytes;
+    s.carved += count;
+    s.used += count;
+    if (s.carved == shape.capacity)
+        q.fresh = nullptr;
+    list& l = f.list_of(c);
+    for (std::uint32_t i = count; i-- > 1;) {
+        void* const block = first + std::size_t{i} * shape.bytes;
+        link(block, l.head, mark_for(block, f.key));
+        l.head = block;
+    }
+    add(l, count - 1);
+    as_free(first).mark = 0;
+    return first;
+}
+
+/// One that belongs to nobody yet.
+bool take_slab(front& f, code c, slab_queue& q) noexcept
+{
+    std::size_t const index = class_of_code(c);
+    const class_shape& shape = shapes[index];
+    run const r = the_central.take(shape.granules);
+    if (r.in == nullptr)
+        return false;
+    for (std::uint32_t i = 0; i < shape.granules; ++i)
+        r.in->slabs[r.granule + i].back = i;
+    slab& s = r.record();
+    s.owner.store(&f, std::memory_order_relaxed);
+    s.start = r.start();
+    s.free = nullptr;
+    s.used = s.carved = 0;
+    s.granules = shape.granules;
+    s.index = static_cast<std::uint8_t>(index);
+    s.listed = false;
+    r.in->mark(r.granule, shape.granules, f.tag | c);
+    q.fresh = &s;
+    return true;
+}
+
+void* take_run(front& f, code c) noexcept
+{
+    bool zero = false;
+    return run_for(f, c, 1, zero);
+}
+
+} // namespace
+
+void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
+{
+    std::size_t const index = class_of_code(c);
+    run const r = the_central.take(shapes[index].granules, align);
+    if (r.in == nullptr)
+        return nullptr;
+    slab& s = r.record();
+    s.owner.store(&f, std::memory_order_relaxed);
+    s.start = r.start();
+    s.free = nullptr;
+    s.used = s.carved = 1;
+    s.granules = shapes[index].granules;
+    s.back = 0;
+    s.index = static_cast<std::uint8_t>(index);
+    s.listed = false;
+    r.in->mark(r.granule, 1, f.tag | c);
+    r.in->mark(r.granule + 1, s.granules - 1, entry_inside);
+    zero = r.zero;
+    if (!zero)
+        as_free(s.start).mark = 0;
+    return s.start;
+}
+
+void* refill_in(front& f, code c) noexcept
+{
+    pass(f);
+    std::size_t const index = class_of_code(c);
+    adapt(f.list_of(c), shapes[index]);
+    if (index >= run_class_first)
+        return take_run(f, c);
+    read_letters(f);
+    slab_queue& q = f.queues[index];
+    if (q.partial == nullptr) {
+        if (q.fresh != nullptr || adopt_slab(f, c, q) == nullptr) {
+            if (q.fresh == nullptr && !take_slab(f, c, q))
+                return nullptr;
+            return carve(f, c, q);
+        }
+    }
+    hand_over(f, c, *q.partial);
+    return pop(&f, c);
+}
+
+void* refill(code c, front* f) noexcept
+{
+    void* const block =
+        f->tag != 0 ? refill_in(*f, c) : with_front(f, [c](front& own) { return pop(&own, c); });
+    return block != nullptr ? block : os::out_of_memory();
+}
+
+void* allocate_above(std::size_t bytes, front* f) noexcept
+{
+    if (bytes > block_bytes_max) [[unlikely]]
+        return allocate_large(bytes, granule_bytes);
+    return pop(f, code_of_class(block_class::of(bytes)));
+}
+
+void list_it(slab_queue& q, slab& s) noexcept
+{
+    s.listed = true;
+    s.previous = nullptr;
+    s.next = q.partial;
+    if (q.partial != nullptr)
+        q.partial->previous = &s;
+    q.partial = &s;
+}
+
+void unlist(slab_queue& q, slab& s) noexcept
+{
+    s.listed = false;
+    (s.previous != nullptr ? s.previous->next : q.partial) = s.next;
+    if (s.next != nullptr)
+        s.next->previous = s.previous;
+}
+
+void give_slab(slab& s) noexcept
+{
+    window& w = *window_of(s.start);
+    the_central.give(w, w.granule_of(s.start), s.granules);
+}
+
+void settle(front& f, slab& s) noexcept
+{
+    slab_queue& q = f.queues[s.index];
+    if (s.used != 0) {
+        if (!s.listed)
+            list_it(q, s);
+        return;
+    }
+    if (s.listed)
+        unlist(q, s);
+    s.free = nullptr;
+    s.carved = 0;
+    if (q.fresh == nullptr)
+        q.fresh = &s;
+    else if (q.fresh != &s)
+        give_slab(s);
+}
+
+void give_back(front& f, void* block) noexcept
+{
+    slab& s = slab_of(block);
+    if (s.index >= run_class_first)
+        return give_slab(s);
+    link(block, s.free, mark_for(block, f.key));
+    s.free = block;
+    s.used -= 1;
+    settle(f, s);
+}
+
+void overflow(void* block, front* f, code c) noexcept
+{
+    pass(*f);
+    list& l = f->list_of(c);
+    l.room += 1;
+    l.overflowed = true;
+    slab& s = slab_of(block);
+    const class_shape& shape = s.shape();
+    if (!shape.begins(static_cast<std::size_t>(static_cast<std::byte*>(block) - s.start)))
+        stop_at_interior(block, "free");
+    // A run that is kept is memory beyond what slabs hold: it is counted.
+    if (l.limit < shape.limit_max && s.index >= run_class_first &&
+        f->allowance + shape.bytes <= allowance_max) {
+        f->allowance += shape.bytes;
+        l.limit += 1;
+        l.room += 1;
+        return push(block, f, c, mark_for(block, f->key));
+    }
+    give_back(*f, block);
+}
+
+void shrink(front& f, std::size_t index, std::size_t keep) noexcept
+{
+    list& l = f.lists[index];
+    const class_shape& shape = shapes[index];
+    while (static_cast<std::size_t>(l.limit - l.room) > keep)
+        give_back(f, pop(&f, code_of_class(index)));
+    int const less =
+        l.limit -
+        static_cast<int>(std::max<std::size_t>(keep, index < run_class_first ? shape.limit : 0));
+    if (less <= 0)
+        return;
+    l.limit = static_cast<std::uint16_t>(l.limit - less);
+    l.room -= less;
+    if (index >= run_class_first)
+        f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
+}
+
+void shrink_idle(front& f) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i) {
+        list& l = f.lists[i];
+        if (!l.refilled && l.limit != 0)
+            shrink(f, i, static_cast<std::size_t>(l.limit - l.room) / 2);
+        l.refilled = false;
+        if (i < run_class_first) {
+            slab_queue& q = f.queues[i];
+            if (q.fresh != nullptr && q.fresh->used == 0 && l.head == nullptr)
+                give_slab(*std::exchange(q.fresh, nullptr));
+        }
+    }
+}
+
+void check_freed_twice(void* block, front* f, code c) noexcept
+{
+    // By its mark. A caller who wrote the very same 64 bits there does not exist: the key
+    // is not his.
+    static_cast<void>(f);
+    static_cast<void>(c);
+    stop_at_double_free(block, "free");
+}
+
+} // namespace mallard::engine

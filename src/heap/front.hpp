@@ -1,0 +1,173 @@
+// One thread's share of the engine, and the path that almost every call takes.
+//
+//   malloc: size -> code -> the list of that code in this thread's front --hit--> block
+//                                            | empty: refill (front.cpp)
+//   free:   address -> entry of its granule -> "mine": onto the list of that code
+//                                            | full, of another, of no list: elsewhere
+//
+// The absent cases are empty things: a thread without a front has `no_front`, whose lists
+// are empty and whose number no entry carries.
+#pragma once
+
+#include "slab_map.hpp"
+
+namespace mallard::engine {
+
+/// What stands in a free block. `mark` is its address and the process's key; `link` the
+/// next free block, under the same mark: a stale write chooses no address, and a block that
+/// is freed twice is known by its mark. (Signed links: the idea of snmalloc and of glibc's
+/// safe linking. A word that says "free": that of glibc's tcache.)
+struct free_block {
+    std::uint64_t link;
+    std::uint64_t mark;
+};
+
+/// Blocks that this thread has at hand, newest first.
+struct list {
+    void* head = nullptr;
+    std::int32_t room = 0;   ///< limit - blocks in the list
+    std::uint16_t limit = 0; ///< most blocks, once it has overflowed
+    bool overflowed = false; ///< since it was empty last
+    bool refilled = false;   ///< in this epoch
+};
+static_assert(sizeof(list) == code_unit);
+
+/// The slabs of one class that belong to a front. Those without a free block are nowhere.
+struct slab_queue {
+    slab* partial = nullptr; ///< with free blocks, those used last first
+    slab* fresh = nullptr;   ///< being carved; perhaps among the partial ones too
+};
+
+/// Blocks of one slab of another thread, on their way there.
+struct parcel {
+    slab* to = nullptr;
+    void* first = nullptr;
+    void* last = nullptr;
+    std::uint32_t count = 0;
+};
+
+inline constexpr std::size_t parcels = 8;
+
+/// Type-stable: made when no parked one is left, never unmade.
+///
+/// Only its thread touches it, all but `inbox`, which anybody pushes to. A parked one, whose
+/// thread has ended, belongs to whoever holds the lock of the parked.
+struct alignas(128) front {
+    entry tag = 0; ///< own number << owner_shift
+    std::uint32_t slow_paths = 0;
+    std::uint64_t key = 0; ///< of the process, for marks
+    front* next_parked = nullptr;
+    std::uint64_t epoch = 0;   ///< when its lists were looked at last
+    std::size_t allowance = 0; ///< bytes that the lists of runs may keep
+    std::uint64_t unused[3] = {};
+
+    list lists[class_count];
+    slab_queue queues[run_class_first];
+    parcel outbox[parcels];
+    front* next_of_all = nullptr;
+    void* letters = nullptr; ///< taken from the inbox, and not looked at yet
+
+    /// Parcels that others have sent: each by its last block, newest first.
+    alignas(128) std::atomic<void*> inbox{nullptr};
+
+    list& list_of(code c) noexcept
+    {
+        return *reinterpret_cast<list*>(reinterpret_cast<std::byte*>(this) + c);
+    }
+};
+static_assert(offsetof(front, lists) == codes_before_lists * code_unit);
+
+extern constinit front no_front;       ///< of threads that have none yet
+extern constinit front departed_front; ///< of those whose end has begun
+extern constinit thread_local front* my_front;
+
+/// Two words of a block that is free; a caller's block has anything there.
+inline free_block& as_free(void* block) noexcept
+{
+    return *static_cast<free_block*>(block);
+}
+inline std::uint64_t mark_for(const void* block, std::uint64_t key) noexcept
+{
+    return reinterpret_cast<std::uintptr_t>(block) ^ key;
+}
+inline void link(void* block, void* next, std::uint64_t mark) noexcept
+{
+    as_free(block) = {reinterpret_cast<std::uintptr_t>(next) ^ mark, mark};
+}
+
+// The slow paths, in front.cpp; never inlined, in tail position, arguments where they arrived.
+[[gnu::noinline]] void* refill(code c, front* f) noexcept;
+[[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
+[[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
+[[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
+[[gnu::noinline]] void check_freed_twice(void* block, front* f, code c) noexcept;
+[[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
+
+/// Onto the list, which has room or not.
+[[gnu::always_inline]] inline void push(void* block, front* f, code c, std::uint64_t mark) noexcept
+{
+    list& l = f->list_of(c);
+    if (--l.room < 0) [[unlikely]]
+        return overflow(block, f, c);
+    link(block, l.head, mark);
+    l.head = block;
+}
+
+/// Null: the list is empty.
+[[gnu::always_inline]] inline void* pop(front* f, code c) noexcept
+{
+    list& l = f->list_of(c);
+    void* const block = l.head;
+    if (block == nullptr) [[unlikely]]
+        return refill(c, f);
+    std::uintptr_t const next = as_free(block).link ^ mark_for(block, f->key);
+    if (next >> 47 != 0) [[unlikely]] // no address: somebody wrote into a free block
+        stop_at_damaged_list(block);
+    l.head = reinterpret_cast<void*>(next);
+    l.room += 1;
+    as_free(block).mark = 0;
+    return block;
+}
+
+[[gnu::always_inline]] inline void* allocate(std::size_t bytes) noexcept
+{
+    front* const f = my_front;
+    if (bytes > looked_up_max) [[unlikely]]
+        return allocate_above(bytes, f);
+    return pop(f, codes_by_16[(bytes + 15) / 16]);
+}
+
+[[gnu::always_inline]] inline void deallocate(void* block) noexcept
+{
+    front* const f = my_front;
+    std::size_t const g = windows[0].granule_of(block);
+    if (g >= windows[0].granules) [[unlikely]]
+        return free_elsewhere(block, f);
+    code const c = windows[0].entry_at(g) ^ f->tag;
+    if (c >= code_end) [[unlikely]]
+        return free_elsewhere(block, f);
+    std::uint64_t const mark = mark_for(block, f->key);
+    if (as_free(block).mark == mark) [[unlikely]]
+        return check_freed_twice(block, f, c);
+    push(block, f, c, mark);
+}
+
+// --- the slab side, for those who hold the front --------------------------------
+
+/// As `refill`, of a front that is a real one.
+void* refill_in(front& f, code c) noexcept;
+/// A run of a class, past the list; `zero`: it reads as zero.
+void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept;
+/// A block to its slab; a run to central.
+void give_back(front& f, void* block) noexcept;
+/// After blocks of a slab came back: it is where it is looked for, or given back whole.
+void settle(front& f, slab& s) noexcept;
+void list_it(slab_queue& q, slab& s) noexcept;
+void unlist(slab_queue& q, slab& s) noexcept;
+void give_slab(slab& s) noexcept;
+/// Leaves `keep` blocks in a list.
+void shrink(front& f, std::size_t index, std::size_t keep) noexcept;
+/// Halves the lists that were not wanted in this epoch.
+void shrink_idle(front& f) noexcept;
+
+} // namespace mallard::engine

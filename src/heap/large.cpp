@@ -1,0 +1,296 @@
+// Runs of their own, and mappings of their own.
+#include "large.hpp"
+
+#include "central.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mallard::engine {
+namespace {
+
+constexpr std::size_t run_bytes_max = std::size_t{32} << 20;
+
+std::size_t granules_for(std::size_t bytes) noexcept
+{
+    return (bytes + granule_bytes - 1) / granule_bytes;
+}
+
+// --- mappings ----------------------------------------------------------------
+
+struct mapping {
+    std::byte* start = nullptr; ///< null: no mapping
+    std::size_t bytes = 0;
+    bool dead = false; ///< freed, but the system would not take it back
+};
+
+/// By address, in a table of its own that doubles: open addressing, a backward shift when
+/// one is taken out.
+class mapping_table {
+public:
+    os::lock lock;
+
+    /// Room for one more. False: no memory for a larger table.
+    bool make_room() noexcept
+    {
+        if (4 * (count_ + 1) <= 3 * size_)
+            return true;
+        std::size_t const size = std::max<std::size_t>(2 * size_, page_bytes / sizeof(mapping));
+        auto* const table = reinterpret_cast<mapping*>(os::map(bytes_of(size)));
+        if (table == nullptr)
+            return false;
+        mapping* const before = std::exchange(table_, table);
+        std::size_t const size_before = std::exchange(size_, size);
+        for (std::size_t i = 0; i < size_before; ++i)
+            if (before[i].start != nullptr)
+                *place_of(before[i].start) = before[i];
+        if (before != nullptr)
+            os::unmap(reinterpret_cast<std::byte*>(before), bytes_of(size_before));
+        return true;
+    }
+
+    /// There is room.
+    void insert(mapping m) noexcept
+    {
+        *place_of(m.start) = m;
+        count_ += 1;
+    }
+
+    /// Null: there is none.
+    mapping* find(const void* start) noexcept
+    {
+        if (count_ == 0)
+            return nullptr;
+        mapping* const m = place_of(static_cast<const std::byte*>(start));
+        return m->start == nullptr || m->dead ? nullptr : m;
+    }
+
+    void erase(mapping& m) noexcept
+    {
+        std::size_t hole = static_cast<std::size_t>(&m - table_);
+        for (std::size_t i = next(hole); table_[i].start != nullptr; i = next(i)) {
+            std::size_t const home = home_of(table_[i].start);
+            if (((i - home) & (size_ - 1)) >= ((i - hole) & (size_ - 1))) {
+                table_[hole] = table_[i];
+                hole = i;
+            }
+        }
+        table_[hole] = {};
+        count_ -= 1;
+    }
+
+    /// What the system refused to take back, again.
+    void bury_dead() noexcept
+    {
+        for (std::size_t i = 0; i < size_ && dead != 0; ++i)
+            if (table_[i].dead && os::unmap(table_[i].start, table_[i].bytes)) {
+                dead -= 1;
+                erase(table_[i]);
+            }
+    }
+
+    std::size_t dead = 0;
+    huge_usage usage;
+
+private:
+    static std::size_t bytes_of(std::size_t size) noexcept
+    {
+        return align_up(size * sizeof(mapping), page_bytes);
+    }
+    std::size_t home_of(const std::byte* start) const noexcept
+    {
+        std::uint64_t const page = reinterpret_cast<std::uintptr_t>(start) / page_bytes;
+        return (page * 0x9e3779b97f4a7c15 >> 32) & (size_ - 1);
+    }
+    std::size_t next(std::size_t i) const noexcept { return (i + 1) & (size_ - 1); }
+    mapping* place_of(const std::byte* start) noexcept
+    {
+        std::size_t i = home_of(start);
+        while (table_[i].start != nullptr && table_[i].start != start)
+            i = next(i);
+        return table_ + i;
+    }
+
+    mapping* table_ = nullptr;
+    std::size_t size_ = 0; // a power of two
+    std::size_t count_ = 0;
+};
+
+constinit mapping_table mappings;
+
+/// Pages of which the first is aligned.
+std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
+{
+    if (align <= page_bytes)
+        return os::map(bytes);
+    std::byte* const at = bytes + align < bytes ? nullptr : os::map(bytes + align);
+    if (at == nullptr)
+        return nullptr;
+    std::byte* const start = align_up(at, align);
+    // What cannot be cut off stays, untouched.
+    if (start != at)
+        os::unmap(at, static_cast<std::size_t>(start - at));
+    os::unmap(start + bytes, align - static_cast<std::size_t>(start - at));
+    return start;
+}
+
+void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
+{
+    std::size_t const whole = align_up(bytes, page_bytes);
+    std::byte* const start = whole < bytes ? nullptr : map_aligned(whole, align);
+    if (start == nullptr)
+        return os::out_of_memory();
+    os::hold const alone(mappings.lock);
+    if (!mappings.make_room()) {
+        os::unmap(start, whole);
+        return os::out_of_memory();
+    }
+    mappings.insert({start, whole});
+    mappings.usage.blocks += 1;
+    mappings.usage.bytes += whole;
+    return start;
+}
+
+bool free_huge(void* p) noexcept
+{
+    os::hold const alone(mappings.lock);
+    mapping* const m = mappings.find(p);
+    if (m == nullptr)
+        return false;
+    mappings.usage.blocks -= 1;
+    mappings.usage.bytes -= m->bytes;
+    if (os::unmap(m->start, m->bytes)) {
+        mappings.erase(*m);
+    } else {
+        os::purge(m->start, m->bytes);
+        m->dead = true;
+        mappings.dead += 1;
+    }
+    mappings.bury_dead();
+    return true;
+}
+
+void* resize_huge(void* p, std::size_t bytes_new) noexcept
+{
+    std::size_t const whole = align_up(bytes_new, page_bytes);
+    os::hold const alone(mappings.lock);
+    mapping* const m = mappings.find(p);
+    if (m == nullptr || bytes_new <= run_bytes_max || whole < bytes_new)
+        return nullptr;
+    if (whole == m->bytes)
+        return p;
+    mapping const before = *m;
+    std::byte* const moved = os::remap(before.start, before.bytes, whole);
+    if (moved == nullptr)
+        return nullptr;
+    mappings.erase(*m);
+    mappings.insert({moved, whole}); // as many as there were
+    mappings.usage.bytes += whole - before.bytes;
+    return moved;
+}
+
+// --- runs --------------------------------------------------------------------
+
+/// The record of the large block at `p`; null: there is none.
+slab* large_at(const void* p) noexcept
+{
+    window* const w = window_of(p);
+    if (w == nullptr)
+        return nullptr;
+    std::size_t const g = w->granule_of(p);
+    return w->entry_at(g) == entry_large && w->address_of(g) == p ? w->slabs + g : nullptr;
+}
+
+void* resize_run(slab& s, std::size_t bytes_new) noexcept
+{
+    std::size_t const granules = granules_for(bytes_new);
+    if (granules < granules_for(block_bytes_max) || bytes_new > run_bytes_max)
+        return nullptr;
+    window& w = *window_of(s.start);
+    std::size_t const g = w.granule_of(s.start);
+    if (granules < s.granules) {
+        the_central.give(w, g + granules, s.granules - granules);
+    } else if (granules > s.granules) {
+        bool zero = false;
+        if (!the_central.extend(w, g, s.granules, granules - s.granules, zero))
+            return nullptr;
+        w.mark(g + s.granules, granules - s.granules, entry_inside);
+    }
+    s.granules = static_cast<std::uint32_t>(granules);
+    return s.start;
+}
+
+} // namespace
+
+void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
+{
+    if (zero != nullptr)
+        *zero = true;
+    if (bytes > bytes_max)
+        return os::out_of_memory();
+    if (bytes > run_bytes_max || align > run_bytes_max)
+        return allocate_huge(bytes, align);
+    std::size_t const granules = granules_for(bytes + (bytes == 0));
+    run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
+    if (r.in == nullptr)
+        return os::out_of_memory();
+    slab& s = r.record();
+    s.start = r.start();
+    s.granules = static_cast<std::uint32_t>(granules);
+    s.back = 0;
+    r.in->mark(r.granule, 1, entry_large);
+    r.in->mark(r.granule + 1, granules - 1, entry_inside);
+    if (zero != nullptr)
+        *zero = r.zero;
+    return s.start;
+}
+
+std::size_t large_bytes(const void* p) noexcept
+{
+    if (slab const* const s = large_at(p))
+        return s->granules * granule_bytes;
+    os::hold const alone(mappings.lock);
+    mapping const* const m = mappings.find(p);
+    return m == nullptr ? 0 : m->bytes;
+}
+
+bool free_large(void* p) noexcept
+{
+    slab* const s = large_at(p);
+    if (s == nullptr)
+        return free_huge(p);
+    window& w = *window_of(p);
+    std::size_t const g = w.granule_of(p);
+    // Of two who free it at once, one finds it.
+    if (!w.change(g, entry_large, 0))
+        return false;
+    the_central.give(w, g, s->granules);
+    return true;
+}
+
+void* resize_large(void* p, std::size_t bytes_new) noexcept
+{
+    slab* const s = large_at(p);
+    return s != nullptr ? resize_run(*s, bytes_new) : resize_huge(p, bytes_new);
+}
+
+huge_usage huge_now() noexcept
+{
+    os::hold const alone(mappings.lock);
+    return mappings.usage;
+}
+
+void lock_huge() noexcept
+{
+    mappings.lock.take();
+}
+void unlock_huge() noexcept
+{
+    mappings.lock.give();
+}
+void reset_huge() noexcept
+{
+    mappings.lock.reset();
+}
+
+} // namespace mallard::engine

@@ -1,0 +1,34 @@
+// Blocks that no list is kept for: above 1 MiB, or aligned to more than a granule. Up to
+// 32 MiB they are runs of granules, which central keeps for slabs and runs alike; larger
+// ones are mappings of their own, which grow where the system finds room, and go back to it
+// when they are freed.
+#pragma once
+
+#include "front.hpp"
+
+namespace mallard::engine {
+
+/// Null: refused. `zero`, if given: it reads as zero.
+void* allocate_large(std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
+
+/// Bytes of the block of its own that begins at `p`; 0: there is none.
+std::size_t large_bytes(const void* p) noexcept;
+
+/// False: none begins there, and nothing has changed.
+bool free_large(void* p) noexcept;
+
+/// The same block with another size, perhaps elsewhere, without a copy; null: that is not
+/// to be had, and nothing has changed.
+void* resize_large(void* p, std::size_t bytes_new) noexcept;
+
+struct huge_usage {
+    std::size_t blocks = 0;
+    std::size_t bytes = 0;
+};
+huge_usage huge_now() noexcept;
+
+void lock_huge() noexcept;
+void unlock_huge() noexcept;
+void reset_huge() noexcept;
+
+} // namespace mallard::engine

@@ -1,0 +1,17 @@
+// The messages with which the engine stops a process. They are written without allocating
+// and with no lock held.
+#pragma once
+
+#include <cstddef>
+
+namespace mallard::engine {
+
+/// `call` is what the program called: "free", "realloc", "malloc_usable_size".
+[[noreturn, gnu::cold]] void stop_at_double_free(const void* block, const char* call) noexcept;
+[[noreturn, gnu::cold]] void stop_at_interior(const void* p, const char* call) noexcept;
+[[noreturn, gnu::cold]] void stop_at_foreign(const void* p, const char* call) noexcept;
+[[noreturn, gnu::cold]] void stop_at_wrong_size(const void* block, std::size_t said,
+                                                std::size_t bytes) noexcept;
+[[noreturn, gnu::cold]] void stop_at_damaged_list(const void* block) noexcept;
+
+} // namespace mallard::engine

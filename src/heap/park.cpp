@@ -1,0 +1,244 @@
+// The fronts of all threads: made, parked, adopted, and kept whole over fork.
+#include "park.hpp"
+
+#include "central.hpp"
+#include "large.hpp"
+#include "remote.hpp"
+
+#include <new>
+#include <utility>
+
+#include <pthread.h>
+
+namespace mallard::engine {
+
+constinit std::uint64_t the_key = 0;
+
+namespace {
+
+/// Order of locks: late, parked, central, huge.
+constinit os::lock parked_lock;
+constinit os::lock late_lock;
+
+// Under the lock of the parked.
+constinit front* parked = nullptr;
+constinit front* newest = nullptr;
+constinit entry numbers = 0;
+constinit std::byte* uncut = nullptr;
+constinit std::size_t uncut_bytes = 0;
+constinit pthread_key_t exit_key{};
+constinit bool has_exit_key = false;
+
+/// So that nobody locks to learn that there is nothing: bit i for class i.
+constinit std::atomic<std::uint64_t> parked_classes{0};
+
+front the_late_front; // of those who get none; with a number, so that `free` finds it
+
+constexpr std::size_t chunk_bytes = 64 * 1024;
+
+/// glibc calls the destructors of keys again while there are values, so many times in all;
+/// the last time, what other keys' destructors free has been freed.
+constexpr std::uintptr_t exit_rounds = 3;
+
+void depart(front& f) noexcept;
+
+extern "C" void mallard_at_thread_exit(void* value)
+{
+    auto const round = reinterpret_cast<std::uintptr_t>(value);
+    if (round < exit_rounds &&
+        ::pthread_setspecific(exit_key, reinterpret_cast<void*>(round + 1)) == 0)
+        return;
+    front* const f = my_front;
+    if (f->tag == 0)
+        return;
+    my_front = &departed_front;
+    depart(*f);
+}
+
+void* cut(std::size_t bytes) noexcept
+{
+    if (uncut_bytes < bytes) {
+        std::byte* const more = os::map(chunk_bytes);
+        if (more == nullptr)
+            return nullptr;
+        uncut = more;
+        uncut_bytes = chunk_bytes;
+    }
+    void* const at = uncut;
+    uncut += bytes;
+    uncut_bytes -= bytes;
+    return at;
+}
+
+void enroll(front& f) noexcept
+{
+    f.tag = ++numbers << owner_shift;
+    f.key = the_key;
+    f.next_of_all = newest;
+    newest = &f;
+}
+
+/// Once, by the first thread that gets a front.
+void begin() noexcept
+{
+    if (the_key != 0)
+        return;
+    // A multiple of 16 with high bits, so that no word of a program looks like a mark.
+    the_key = os::random_bits() | std::uint64_t{1} << 63;
+    has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
+    enroll(the_late_front);
+}
+
+front* make() noexcept
+{
+    if (numbers == owner_max)
+        return nullptr;
+    void* const room = cut(sizeof(front));
+    if (room == nullptr)
+        return nullptr;
+    front* const f = ::new (room) front;
+    enroll(*f);
+    return f;
+}
+
+/// What is cached goes to the slabs, slabs without a block in use to central.
+void empty(front& f) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i)
+        shrink(f, i, 0);
+    send_all(f);
+    read_letters(f, ~std::size_t{0});
+    for (slab_queue& q : f.queues)
+        if (q.fresh != nullptr && q.fresh->used == 0)
+            give_slab(*std::exchange(q.fresh, nullptr));
+}
+
+std::uint64_t classes_of(const front& f) noexcept
+{
+    std::uint64_t classes = 0;
+    for (std::size_t i = 0; i < run_class_first; ++i)
+        if (f.queues[i].partial != nullptr)
+            classes |= std::uint64_t{1} << i;
+    return classes;
+}
+
+void depart(front& f) noexcept
+{
+    empty(f);
+    os::hold const alone(parked_lock);
+    f.next_parked = parked;
+    parked = &f;
+    parked_classes.fetch_or(classes_of(f), std::memory_order_relaxed);
+}
+
+} // namespace
+
+front* own_front() noexcept
+{
+    front* f = my_front;
+    if (f->tag != 0)
+        return f;
+    if (f == &departed_front)
+        return nullptr;
+    {
+        os::hold const alone(parked_lock);
+        begin();
+        f = parked;
+        if (f != nullptr)
+            parked = f->next_parked;
+        else
+            f = make();
+    }
+    if (f == nullptr)
+        return nullptr;
+    my_front = f; // by now, as what follows may allocate
+    if (has_exit_key)
+        ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1}));
+    return f;
+}
+
+front& take_late_front() noexcept
+{
+    late_lock.take();
+    if (the_late_front.tag == 0) {
+        os::hold const alone(parked_lock);
+        begin();
+    }
+    return the_late_front;
+}
+
+void give_late_front() noexcept
+{
+    late_lock.give();
+}
+
+slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
+{
+    std::size_t const index = class_of_code(c);
+    std::uint64_t const bit = std::uint64_t{1} << index;
+    if ((parked_classes.load(std::memory_order_relaxed) & bit) == 0)
+        return nullptr;
+    os::hold const alone(parked_lock);
+    for (front* each = parked; each != nullptr; each = each->next_parked) {
+        slab* const s = each->queues[index].partial;
+        if (s == nullptr)
+            continue;
+        unlist(each->queues[index], *s);
+        if (each->queues[index].fresh == s)
+            each->queues[index].fresh = nullptr; // carved no further; so be it
+        s->owner.store(&f, std::memory_order_release);
+        window& w = *window_of(s->start);
+        w.mark(w.granule_of(s->start), s->granules, f.tag | c);
+        list_it(q, *s);
+        return s;
+    }
+    parked_classes.fetch_and(~bit, std::memory_order_relaxed);
+    return nullptr;
+}
+
+void visit_parked() noexcept
+{
+    if (!parked_lock.try_take())
+        return;
+    std::uint64_t classes = 0;
+    for (front* each = parked; each != nullptr; each = each->next_parked) {
+        empty(*each);
+        classes |= classes_of(*each);
+    }
+    parked_classes.store(classes, std::memory_order_relaxed);
+    parked_lock.give();
+}
+
+front* all_fronts() noexcept
+{
+    os::hold const alone(parked_lock);
+    return newest;
+}
+
+void before_fork() noexcept
+{
+    late_lock.take();
+    parked_lock.take();
+    the_central.its_lock().take();
+    lock_huge();
+}
+
+void after_fork_in_parent() noexcept
+{
+    unlock_huge();
+    the_central.its_lock().give();
+    parked_lock.give();
+    late_lock.give();
+}
+
+/// The fronts of threads that are not there stay as they are: nobody's. What is sent there
+/// waits for ever, no more than was theirs.
+void after_fork_in_child() noexcept
+{
+    reset_huge();
+    the_central.its_lock().reset();
+    parked_lock.reset();
+    late_lock.reset();
+}
+
+} // namespace mallard::engine

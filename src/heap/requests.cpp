@@ -1,0 +1,192 @@
+#include "requests.hpp"
+
+#include "central.hpp"
+#include "epoch.hpp"
+#include "large.hpp"
+#include "misuse.hpp"
+#include "park.hpp"
+#include "remote.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mallard::engine {
+namespace {
+
+/// What a pointer is, if it is a block in use.
+struct found {
+    window* in;
+    std::size_t granule;
+    entry what;
+    slab* of; ///< null: a large block
+
+    bool is_run() const noexcept { return of != nullptr && of->index >= run_class_first; }
+};
+
+[[noreturn]] void stop_at(const void* p, entry e, const char* call) noexcept
+{
+    if (e == 0)
+        stop_at_foreign(p, call);
+    stop_at_interior(p, call);
+}
+
+/// Stops the process at what is no block, or a free one.
+found find(const void* p, const char* call) noexcept
+{
+    window* const w = window_of(p);
+    if (w == nullptr)
+        return {nullptr, 0, entry_large, nullptr};
+    std::size_t const g = w->granule_of(p);
+    entry const e = w->entry_at(g);
+    if (e == entry_large && w->address_of(g) == p)
+        return {w, g, e, nullptr};
+    if (!is_class(e))
+        stop_at(p, e, call);
+    slab& s = w->slab_at(g);
+    auto const offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - s.start);
+    if (!s.shape().begins(offset))
+        stop_at_interior(p, call);
+    if (static_cast<const free_block*>(p)->mark == mark_for(p, the_key))
+        stop_at_double_free(p, call);
+    return {w, g, e, &s};
+}
+
+/// A run is free at once, whoever frees it: nothing else is in it.
+void free_run(found const& f) noexcept
+{
+    if (!f.in->change(f.granule, f.what, 0))
+        stop_at_double_free(f.of->start, "free");
+    the_central.give(*f.in, f.granule, f.of->granules);
+}
+
+void* grow_elsewhere(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
+{
+    void* const fresh = allocate(bytes);
+    if (fresh == nullptr)
+        return nullptr;
+    std::memcpy(fresh, block, std::min(bytes_now, bytes));
+    deallocate(block);
+    return fresh;
+}
+
+/// A run becomes one of another class where it is; false: the granules after it are taken.
+bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
+{
+    std::size_t const index = block_class::of(bytes);
+    std::size_t const granules = shapes[index].granules;
+    slab& s = *b.of;
+    if (granules < s.granules) {
+        the_central.give(*b.in, b.granule + granules, s.granules - granules);
+    } else if (granules > s.granules) {
+        bool zero = false;
+        if (!the_central.extend(*b.in, b.granule, s.granules, granules - s.granules, zero))
+            return false;
+        b.in->mark(b.granule + s.granules, granules - s.granules, entry_inside);
+    }
+    s.granules = static_cast<std::uint32_t>(granules);
+    s.index = static_cast<std::uint8_t>(index);
+    s.owner.store(&f, std::memory_order_relaxed);
+    b.in->mark(b.granule, 1, f.tag | code_of_class(index));
+    return true;
+}
+
+} // namespace
+
+void free_elsewhere(void* block, front* f) noexcept
+{
+    if (block == nullptr)
+        return;
+    found const b = find(block, "free");
+    if (b.of == nullptr) {
+        if (!free_large(block))
+            stop_at_foreign(block, "free");
+        return;
+    }
+    if (b.is_run() && owner_of(b.what ^ f->tag) != 0)
+        return free_run(b);
+    if (f->tag == 0 && (f = own_front()) == nullptr)
+        return send_one(*b.of, block);
+    if (owner_of(b.what ^ f->tag) == 0)
+        return push(block, f, code_of(b.what), mark_for(block, f->key));
+    pass(*f);
+    collect(*f, *b.of, block);
+}
+
+void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept
+{
+    if (align <= 16)
+        return allocate(bytes);
+    if (bytes > block_bytes_max || align > granule_bytes)
+        return allocate_large(bytes, align);
+    // Blocks lie in their slab one after the other, and slabs begin with granules.
+    std::size_t index = block_class::of(std::max(bytes, align));
+    while (index < run_class_first && block_class::align(index) < align)
+        index += 1;
+    return pop(my_front, code_of_class(index));
+}
+
+void* allocate_zeroed(std::size_t bytes) noexcept
+{
+    bool zero = false;
+    void* block = nullptr;
+    if (bytes > block_bytes_max) {
+        block = allocate_large(bytes, granule_bytes, &zero);
+    } else if (bytes < granule_bytes) {
+        block = allocate(bytes);
+    } else {
+        code const c = code_of_class(block_class::of(bytes));
+        front* const f = my_front;
+        block = f->tag == 0 || f->list_of(c).head != nullptr ? pop(f, c) : run_for(*f, c, 1, zero);
+        if (block == nullptr)
+            os::out_of_memory();
+    }
+    if (block != nullptr && !zero)
+        std::memset(block, 0, bytes);
+    return block;
+}
+
+void* reallocate(void* block, std::size_t bytes) noexcept
+{
+    found const b = find(block, "realloc");
+    if (b.of == nullptr) {
+        std::size_t const now = large_bytes(block);
+        if (now == 0)
+            stop_at_foreign(block, "realloc");
+        if (bytes > now / 2 && bytes <= now && now - bytes < granule_bytes)
+            return block;
+        void* const same = resize_large(block, bytes);
+        return same != nullptr ? same : grow_elsewhere(block, now, bytes);
+    }
+    std::size_t const now = b.of->shape().bytes;
+    if (bytes <= now && bytes >= now / 2)
+        return block;
+    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && my_front->tag != 0 &&
+        resize_run(*my_front, b, bytes))
+        return block;
+    return grow_elsewhere(block, now, bytes);
+}
+
+std::size_t usable_bytes(const void* block, const char* call) noexcept
+{
+    found const b = find(block, call);
+    if (b.of != nullptr)
+        return b.of->shape().bytes;
+    std::size_t const bytes = large_bytes(block);
+    if (bytes == 0)
+        stop_at_foreign(block, call);
+    return bytes;
+}
+
+void deallocate_sized(void* block, std::size_t bytes) noexcept
+{
+    // The class comes from the map: a wrong size cannot misplace a block. That a large one is
+    // not small, and the reverse, is seen here.
+    if (bytes > block_bytes_max && block != nullptr) [[unlikely]] {
+        std::size_t const there = usable_bytes(block, "free");
+        if (there < bytes)
+            stop_at_wrong_size(block, bytes, there);
+    }
+    deallocate(block);
+}
+
+} // namespace mallard::engine

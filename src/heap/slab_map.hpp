@@ -1,0 +1,160 @@
+// Where blocks are, and whose: windows of address space, a word for each granule of
+// them, and a record for each slab.
+//
+//   | records | map | groups | guard | granule 0 | granule 1 | ...  frontier ... | guard |
+//
+// A window is reserved whole and becomes memory from its begin on, as far as its
+// frontier. One of a TiB serves most programs for ever; where so much address space is
+// refused, or limited, there are several small ones.
+#pragma once
+
+#include "classes.hpp"
+
+#include "../os/system.hpp"
+
+namespace mallard::engine {
+
+struct front;
+
+/// What a granule is part of: { number of the owner : 21 | code : 11 }.
+///
+///     0                   nothing: free, or never used
+///     owner, a class      a slab of that front, or one of its runs
+///     0, large            the first granule of a block of its own
+///     0, inside           another granule of a run or of a large block
+///
+/// So one comparison says "mine, and of this class": an entry with the own number taken
+/// away is a code, all others are more. Writers hold what they describe; readers who
+/// hold a block of it know that it does not change, others find out that they erred.
+using entry = std::uint32_t;
+
+inline constexpr unsigned owner_shift = 11;
+inline constexpr entry owner_max = (entry{1} << (32 - owner_shift)) - 1;
+inline constexpr entry entry_inside = 0x7e0;
+inline constexpr entry entry_large = 0x7f0;
+
+constexpr entry owner_of(entry e) noexcept
+{
+    return e >> owner_shift;
+}
+constexpr code code_of(entry e) noexcept
+{
+    return e & (code_end - 1);
+}
+constexpr bool is_class(entry e) noexcept
+{
+    return code_of(e) - code_of_class(0) < class_count * code_unit;
+}
+
+/// A slab, a run or a large block. Those of free granules mean nothing.
+///
+/// For a slab, with |x| for the blocks in x:
+///     carved == used + |free|     used: with callers, in lists of fronts, or on the way
+struct alignas(64) slab {
+    std::atomic<front*> owner{nullptr};
+    std::byte* start = nullptr;
+    void* free = nullptr; ///< linked as the lists of a front are
+    std::uint32_t used = 0;
+    std::uint32_t carved = 0; ///< the blocks after these were never given out
+    std::uint32_t granules = 0;
+    std::uint32_t back = 0; ///< in a later granule of a slab: so many before it is the first
+    slab* next = nullptr;   ///< of those with free blocks that the owner has of this class
+    slab* previous = nullptr;
+    std::uint8_t index = 0; ///< of the class
+    bool listed = false;
+
+    const class_shape& shape() const noexcept { return shapes[index]; }
+};
+static_assert(sizeof(slab) == 64);
+
+/// Of 64 granules. Free ones are dirty when they were used since they were last zero,
+/// aged when they were dirty an epoch ago already.
+struct group {
+    std::uint64_t used = 0;
+    std::uint64_t dirty = 0;
+    std::uint64_t aged = 0;
+    std::uint64_t spare = 0;
+};
+
+/// Read by anybody at any time, written by one at a time: who needs a new value was told of
+/// it by other means.
+template <class T>
+class seen {
+public:
+    constexpr seen(T value) noexcept : value_(value) {}
+    operator T() const noexcept { return value_.load(std::memory_order_relaxed); }
+    T operator=(T value) noexcept
+    {
+        value_.store(value, std::memory_order_relaxed);
+        return value;
+    }
+
+private:
+    std::atomic<T> value_;
+};
+
+struct window {
+    seen<std::uintptr_t> base = 0;
+    seen<std::size_t> granules = 0; ///< as far as the frontier; 0: there is no such window
+    seen<std::atomic<entry>*> map = nullptr;
+    slab* slabs = nullptr;
+    group* groups = nullptr;
+    seen<std::size_t> granules_max = 0;
+    std::size_t step = 0; ///< by how many the frontier moves next
+
+    /// The granule of an address; at least `granules` if it has none.
+    std::size_t granule_of(const void* p) const noexcept
+    {
+        return (reinterpret_cast<std::uintptr_t>(p) - base) / granule_bytes;
+    }
+    std::byte* address_of(std::size_t granule) const noexcept
+    {
+        return reinterpret_cast<std::byte*>(base + granule * granule_bytes);
+    }
+    entry entry_at(std::size_t granule) const noexcept
+    {
+        return (map + granule)->load(std::memory_order_relaxed);
+    }
+    void mark(std::size_t granule, std::size_t count, entry e) noexcept
+    {
+        for (std::size_t i = 0; i < count; ++i)
+            (map + granule + i)->store(e, std::memory_order_relaxed);
+    }
+    /// One of those who try it at once succeeds.
+    bool change(std::size_t granule, entry from, entry to) noexcept
+    {
+        return (map + granule)->compare_exchange_strong(from, to, std::memory_order_relaxed);
+    }
+    /// Of a block in a slab, or the begin of a run.
+    slab& slab_at(std::size_t granule) const noexcept
+    {
+        slab* const s = slabs + granule;
+        return *(s - s->back);
+    }
+};
+
+inline constexpr std::size_t windows_max = 64;
+
+/// The first is where almost all blocks are. Before it is reserved nothing is inside.
+extern constinit window windows[windows_max];
+
+/// The window of an address; null: none.
+inline window* window_of(const void* p) noexcept
+{
+    for (window& w : windows) {
+        if (w.granule_of(p) < w.granules)
+            return &w;
+        if (w.granules_max == 0)
+            return nullptr;
+    }
+    return nullptr;
+}
+
+/// The slab of a block that is certainly one.
+inline slab& slab_of(const void* block) noexcept
+{
+    window const& w = *window_of(block);
+    return w.slab_at(w.granule_of(block));
+}
+
+} // namespace mallard::engine

@@ -1,0 +1,14 @@
+// How windows come to be and grow. Under the lock of central.
+#pragma once
+
+#include "slab_map.hpp"
+
+namespace mallard::engine {
+
+/// As large as the system permits; null: not even a small one.
+window* add_window() noexcept;
+
+/// Makes at least so many more granules memory. False: refused, or the window is full.
+bool move_frontier(window& w, std::size_t at_least) noexcept;
+
+} // namespace mallard::engine

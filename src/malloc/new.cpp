@@ -1,0 +1,172 @@
+// operator new and delete, all of them.
+//
+// The library needs no C++ runtime. A program that has one has a handler for want of memory,
+// and expects std::bad_alloc: both are looked up when they are needed, since a runtime may
+// have come later than this library.
+#include "../heap/requests.hpp"
+
+#include "../os/system.hpp"
+
+#include <cstdlib>
+#include <new>
+
+#include <dlfcn.h>
+
+namespace engine = mallard::engine;
+
+namespace {
+
+using handler = void (*)();
+
+template <class F>
+F symbol(const char* name) noexcept
+{
+    void* found = ::dlsym(RTLD_DEFAULT, name);
+    // A runtime that a plugin brought along is not among the default ones.
+    if (found == nullptr)
+        if (void* const runtime = ::dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD))
+            found = ::dlsym(runtime, name);
+    return reinterpret_cast<F>(found);
+}
+
+[[noreturn]] void throw_bad_alloc_of_runtime()
+{
+    if (auto const thrower = symbol<handler>("_ZSt17__throw_bad_allocv"))
+        thrower();
+    static constexpr char text[] = "mallard: out of memory in operator new, without a C++ runtime\n"
+                                   "  std::bad_alloc cannot be thrown\n"
+                                   "  help: link the program with libstdc++, or call "
+                                   "operator new(bytes, std::nothrow)\n";
+    mallard::os::write_error(text, sizeof text - 1);
+    std::abort();
+}
+
+/// Handlers are asked until there is memory, or none is left.
+template <class Allocate>
+[[gnu::noinline, gnu::cold]] void* insist(Allocate allocate, bool throws)
+{
+    for (;;) {
+        auto const get = symbol<handler (*)()>("_ZSt15get_new_handlerv");
+        handler const ask = get == nullptr ? nullptr : get();
+        if (ask == nullptr) {
+            if (throws)
+                throw_bad_alloc_of_runtime();
+            return nullptr;
+        }
+        ask();
+        if (void* const block = allocate())
+            return block;
+    }
+}
+
+inline void* make(std::size_t bytes)
+{
+    void* const block = engine::allocate(bytes);
+    return block != nullptr ? block : insist([bytes] { return engine::allocate(bytes); }, true);
+}
+
+inline void* make(std::size_t bytes, std::align_val_t align)
+{
+    auto const allocate = [=] {
+        return engine::allocate_aligned(bytes, static_cast<std::size_t>(align));
+    };
+    void* const block = allocate();
+    return block != nullptr ? block : insist(allocate, true);
+}
+
+} // namespace
+
+#pragma GCC visibility push(default)
+
+void* operator new(std::size_t bytes)
+{
+    return make(bytes);
+}
+void* operator new[](std::size_t bytes)
+{
+    return make(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t align)
+{
+    return make(bytes, align);
+}
+void* operator new[](std::size_t bytes, std::align_val_t align)
+{
+    return make(bytes, align);
+}
+
+// A handler that throws is answered by null, which takes a runtime: where none is, no
+// handler can be either.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept
+{
+    void* const block = engine::allocate(bytes);
+    return block != nullptr ? block : insist([bytes] { return engine::allocate(bytes); }, false);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& quietly) noexcept
+{
+    return operator new(bytes, quietly);
+}
+void* operator new(std::size_t bytes, std::align_val_t align, const std::nothrow_t&) noexcept
+{
+    auto const allocate = [=] {
+        return engine::allocate_aligned(bytes, static_cast<std::size_t>(align));
+    };
+    void* const block = allocate();
+    return block != nullptr ? block : insist(allocate, false);
+}
+void* operator new[](std::size_t bytes, std::align_val_t align,
+                     const std::nothrow_t& quietly) noexcept
+{
+    return operator new(bytes, align, quietly);
+}
+
+void operator delete(void* block) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete[](void* block) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete(void* block, const std::nothrow_t&) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete[](void* block, const std::nothrow_t&) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete(void* block, std::size_t bytes) noexcept
+{
+    engine::deallocate_sized(block, bytes);
+}
+void operator delete[](void* block, std::size_t bytes) noexcept
+{
+    engine::deallocate_sized(block, bytes);
+}
+void operator delete(void* block, std::align_val_t) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete[](void* block, std::align_val_t) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept
+{
+    engine::deallocate(block);
+}
+void operator delete(void* block, std::size_t bytes, std::align_val_t) noexcept
+{
+    engine::deallocate_sized(block, bytes);
+}
+void operator delete[](void* block, std::size_t bytes, std::align_val_t) noexcept
+{
+    engine::deallocate_sized(block, bytes);
+}
+
+#pragma GCC visibility pop

@@ -1,0 +1,90 @@
+// What the general engine asks of the system, and nothing else of it. No call here
+// changes errno but `out_of_memory`, allocates, or stops the process: what the system
+// refuses is told by the result. src/os/system_linux.cpp does it on Linux.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mallard::os {
+
+/// Address space that nobody may touch; null if there is none. Free of charge, but for
+/// RLIMIT_AS. Aligned to `align`, a power of two from a page up.
+std::byte* reserve(std::size_t bytes, std::size_t align) noexcept;
+
+/// Reserved pages become memory, zeroed. False: refused, and nothing has changed.
+bool commit(std::byte* at, std::size_t bytes) noexcept;
+
+/// Memory of its own, zeroed; null if refused.
+std::byte* map(std::size_t bytes) noexcept;
+/// The same pages, perhaps elsewhere; null: refused, they are as they were.
+std::byte* remap(std::byte* at, std::size_t bytes, std::size_t bytes_new) noexcept;
+/// False: refused, and the pages are still there.
+bool unmap(std::byte* at, std::size_t bytes) noexcept;
+
+/// Committed memory goes back and reads as zero from now on. False: refused, as for
+/// locked memory, and it is as it was.
+bool purge(std::byte* at, std::size_t bytes) noexcept;
+
+/// Whether huge pages are wanted there or not: advice.
+void advise_huge(std::byte* at, std::size_t bytes, bool wanted) noexcept;
+
+/// The address space that is left to this process, as far as a limit says.
+std::size_t address_space_left() noexcept;
+
+/// Steps of some milliseconds, since some point in time.
+std::uint64_t coarse_milliseconds() noexcept;
+
+/// Of the environment; null under setuid.
+const char* option(const char* name) noexcept;
+
+/// Bits that nobody can guess, as far as the system has any.
+std::uint64_t random_bits() noexcept;
+
+/// Null, and errno is ENOMEM.
+void* out_of_memory() noexcept;
+
+void write_error(const char* text, std::size_t bytes) noexcept;
+
+/// One word; a waiter sleeps. Held for some tens of nanoseconds, or around a system call.
+class lock {
+public:
+    void take() noexcept
+    {
+        std::uint32_t open = 0;
+        if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) [[unlikely]]
+            wait();
+    }
+    bool try_take() noexcept
+    {
+        std::uint32_t open = 0;
+        return state_.compare_exchange_strong(open, 1, std::memory_order_acquire);
+    }
+    void give() noexcept
+    {
+        if (state_.exchange(0, std::memory_order_release) == 2) [[unlikely]]
+            wake();
+    }
+    /// In the child of a fork, where whoever held it may be gone.
+    void reset() noexcept { state_.store(0, std::memory_order_relaxed); }
+
+private:
+    void wait() noexcept;
+    void wake() noexcept;
+
+    std::atomic<std::uint32_t> state_{0}; // 0 open, 1 taken, 2 taken, and somebody may sleep
+};
+
+class hold {
+public:
+    explicit hold(lock& l) noexcept : lock_(l) { lock_.take(); }
+    hold(const hold&) = delete;
+    hold& operator=(const hold&) = delete;
+    ~hold() { lock_.give(); }
+
+private:
+    lock& lock_;
+};
+
+} // namespace mallard::os
