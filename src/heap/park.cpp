@@ -74,6 +74,10 @@ void enroll(front& f) noexcept
 {
     f.tag = ++numbers << owner_shift;
     f.key = the_key;
+    for (std::size_t i = 0; i < class_count; ++i) {
+        f.lists[i].limit = shapes[i].limit;
+        f.lists[i].room = shapes[i].limit;
+    }
     f.next_of_all = newest;
     newest = &f;
 }
@@ -164,6 +168,11 @@ front& take_late_front() noexcept
         os::hold const alone(parked_lock);
         begin();
     }
+    return the_late_front;
+}
+
+const front& late_front() noexcept
+{
     return the_late_front;
 }
 

@@ -16,6 +16,7 @@ front* own_front() noexcept;
 /// For threads that have none and get none: one for all of them, behind a lock.
 front& take_late_front() noexcept;
 void give_late_front() noexcept;
+const front& late_front() noexcept;
 
 /// Calls `use(front)` with this thread's front or the one of the late.
 template <class F>
