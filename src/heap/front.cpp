@@ -204,7 +204,6 @@ void give_slab(slab& s) noexcept
 
 void settle(front& f, slab& s) noexcept
 {
-    pass(f);
     slab_queue& q = f.queues[s.index];
     if (s.used != 0) {
         if (!s.listed)
@@ -236,6 +235,7 @@ namespace {
 
 void overflow_run(void* block, front& f) noexcept
 {
+    at_work const here(f);
     pass(f);
     slab& s = slab_of(block);
     if (block != s.start)
@@ -256,11 +256,14 @@ void overflow(void* block, front* f, code c) noexcept
     slab& s = slab_of(block);
     if (!shapes[class_of_code(c)].begins(s.offset_of(block))) [[unlikely]]
         stop_at_interior(block, "free");
+    at_work const here(*f);
     link(block, s.free, mark_for(block, f->key));
     s.free = block;
     s.used -= 1;
-    if (s.used == 0 || !s.listed) [[unlikely]]
+    if (s.used == 0 || !s.listed) [[unlikely]] {
+        pass(*f);
         settle(*f, s);
+    }
 }
 
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept

@@ -107,6 +107,7 @@ void free_elsewhere(void* block, front* f) noexcept
         return send_one(*b.of, block);
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what), mark_for(block, f->key));
+    at_work const here(*f);
     pass(*f);
     collect(*f, *b.of, block);
 }
