@@ -4,6 +4,7 @@
 #include "central.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace mallard::engine {
@@ -35,7 +36,7 @@ public:
     {
         if (4 * (count_ + 1) <= 3 * size_)
             return true;
-        std::size_t const size = std::max<std::size_t>(2 * size_, page_bytes / sizeof(mapping));
+        std::size_t const size = std::max(2 * size_, std::bit_floor(page_bytes / sizeof(mapping)));
         auto* const table = reinterpret_cast<mapping*>(os::map(bytes_of(size)));
         if (table == nullptr)
             return false;
