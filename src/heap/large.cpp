@@ -137,7 +137,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
 
 void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
 {
-    std::size_t const whole = align_up(bytes, page_bytes);
+    std::size_t const whole = align_up(bytes + (bytes == 0), page_bytes);
     std::byte* const start = whole < bytes ? nullptr : map_aligned(whole, align);
     if (start == nullptr)
         return os::out_of_memory();
