@@ -163,7 +163,7 @@ void* refill_in(front& f, code c) noexcept
 void* refill(code c, front* f) noexcept
 {
     void* const block =
-        f->tag != 0 ? refill_in(*f, c) : with_front(f, [c](front& own) { return pop(&own, c); });
+        !f->is_none() ? refill_in(*f, c) : with_front(f, [c](front& own) { return pop(&own, c); });
     return block != nullptr ? block : os::out_of_memory();
 }
 

@@ -53,7 +53,7 @@ inline constexpr std::size_t parcels = 8;
 /// Only its thread touches it, all but `inbox`, which anybody pushes to. A parked one, whose
 /// thread has ended, belongs to whoever holds the lock of the parked.
 struct alignas(128) front {
-    entry tag = 0; ///< own number << owner_shift
+    entry tag = tag_of_none; ///< own number << owner_shift
     std::uint32_t slow_paths = 0;
     std::uint64_t key = 0; ///< of the process, for marks
     front* next_parked = nullptr;
@@ -69,6 +69,8 @@ struct alignas(128) front {
 
     /// Parcels that others have sent: each by its last block, newest first.
     alignas(128) std::atomic<void*> inbox{nullptr};
+
+    bool is_none() const noexcept { return tag == tag_of_none; }
 
     list& list_of(code c) noexcept
     {

@@ -49,7 +49,7 @@ extern "C" void mallard_at_thread_exit(void* value)
         ::pthread_setspecific(exit_key, reinterpret_cast<void*>(round + 1)) == 0)
         return;
     front* const f = my_front;
-    if (f->tag == 0)
+    if (f->is_none())
         return;
     my_front = &departed_front;
     depart(*f);
@@ -91,7 +91,7 @@ void begin() noexcept
 
 front* make() noexcept
 {
-    if (numbers == owner_max)
+    if (numbers == owner_max - 1) // the last is nobody's
         return nullptr;
     void* const room = cut(sizeof(front));
     if (room == nullptr)
@@ -136,7 +136,7 @@ void depart(front& f) noexcept
 front* own_front() noexcept
 {
     front* f = my_front;
-    if (f->tag != 0)
+    if (!f->is_none())
         return f;
     if (f == &departed_front)
         return nullptr;
@@ -160,7 +160,7 @@ front* own_front() noexcept
 front& take_late_front() noexcept
 {
     late_lock.take();
-    if (the_late_front.tag == 0) {
+    if (the_late_front.is_none()) {
         os::hold const alone(parked_lock);
         begin();
     }

@@ -21,7 +21,7 @@ void give_late_front() noexcept;
 template <class F>
 [[gnu::noinline]] auto with_front(front* f, F use) noexcept
 {
-    if (f->tag == 0)
+    if (f->is_none())
         f = own_front();
     if (f != nullptr)
         return use(*f);

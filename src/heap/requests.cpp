@@ -104,7 +104,7 @@ void free_elsewhere(void* block, front* f) noexcept
     }
     if (b.is_run() && owner_of(b.what ^ f->tag) != 0)
         return free_run(b);
-    if (f->tag == 0 && (f = own_front()) == nullptr)
+    if (f->is_none() && (f = own_front()) == nullptr)
         return send_one(*b.of, block);
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what), mark_for(block, f->key));
@@ -136,7 +136,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept
     } else {
         code const c = code_of_class(block_class::of(bytes));
         front* const f = my_front;
-        block = f->tag == 0 || f->list_of(c).head != nullptr ? pop(f, c) : run_for(*f, c, 1, zero);
+        block = f->is_none() || f->list_of(c).head != nullptr ? pop(f, c) : run_for(*f, c, 1, zero);
         if (block == nullptr)
             os::out_of_memory();
     }
@@ -160,7 +160,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept
     std::size_t const now = b.of->shape().bytes;
     if (bytes <= now && bytes >= now / 2)
         return block;
-    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && my_front->tag != 0 &&
+    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && !my_front->is_none() &&
         resize_run(*my_front, b, bytes))
         return block;
     return grow_elsewhere(block, now, bytes);
