@@ -104,8 +104,10 @@ void free_elsewhere(void* block, front* f) noexcept
     }
     if (b.is_run() && owner_of(b.what ^ f->tag) != 0)
         return free_run(b);
-    if (f->is_none() && (f = own_front()) == nullptr)
-        return send_one(*b.of, block);
+    // With a front it is looked at anew: that one may have been parked, and its slabs
+    // others' by the time that it was taken.
+    if (f->is_none())
+        return own_front() != nullptr ? deallocate(block) : send_one(*b.of, block);
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what), mark_for(block, f->key));
     pass(*f);
