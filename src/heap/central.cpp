@@ -114,14 +114,14 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 {
     if (usage_.dirty >= granules)
         for (window& w : windows) {
-            if (w.granules == 0)
+            if (w.granules_max == 0)
                 break;
             std::size_t const at = find_run(w, granules, align, dirty_ones);
             if (at != none)
                 return claim(w, at, granules);
         }
     for (window& w : windows) {
-        if (w.granules == 0)
+        if (w.granules_max == 0)
             break;
         std::size_t const at = find_run(w, granules, align, free_ones);
         if (at != none)
@@ -133,12 +133,16 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 {
     for (window& w : windows) {
-        if (w.granules_max == 0 && add_window() == nullptr)
+        std::size_t const needed = granules + align - 1;
+        if (w.granules_max == 0 && add_window(needed) == nullptr)
             return {};
         // What is free before the frontier counts, but not more than that.
         std::size_t const before = w.granules;
-        if (!move_frontier(w, granules + align - 1))
+        if (needed > w.granules_max - before)
             continue;
+        // What is refused here is refused anywhere: another window would be no help.
+        if (!move_frontier(w, needed))
+            return {};
         usage_.committed += w.granules - before;
         return claim(w, find_run(w, granules, align, free_ones), granules);
     }
