@@ -233,8 +233,8 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         return allocate_huge(bytes, align);
     std::size_t const granules = granules_for(bytes + (bytes == 0));
     run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
-    if (r.in == nullptr)
-        return os::out_of_memory();
+    if (r.in == nullptr) // no window has room, but between them there may be some
+        return allocate_huge(bytes, align);
     slab& s = r.record();
     s.start = r.start();
     s.granules = static_cast<std::uint32_t>(granules);
