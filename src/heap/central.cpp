@@ -211,11 +211,11 @@ void central::purge_run(window& w, std::size_t granule, std::size_t granules) no
     std::size_t const used_max = usage_.used_max;
     std::size_t const lately = std::exchange(purged_lately_, 0);
     claim(w, granule, granules);
+    usage_.used_max = used_max;
     lock_.give();
     bool const gone = os::purge(w.address_of(granule), granules * granule_bytes);
     lock_.take();
     release(w, granule, granules, !gone);
-    usage_.used_max = used_max;
     purged_lately_ += lately;
     if (gone) {
         usage_.purged += granules;

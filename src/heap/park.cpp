@@ -160,11 +160,7 @@ front* own_front() noexcept
 front& take_late_front() noexcept
 {
     late_lock.take();
-    if (the_late_front.is_none()) {
-        os::hold const alone(parked_lock);
-        begin();
-    }
-    return the_late_front;
+    return the_late_front; // its number it has since this thread looked for its own front
 }
 
 void give_late_front() noexcept

@@ -63,7 +63,7 @@ void* grow_elsewhere(void* block, std::size_t bytes_now, std::size_t bytes) noex
 {
     void* const fresh = allocate(bytes);
     if (fresh == nullptr)
-        return nullptr;
+        return bytes <= bytes_now ? block : nullptr; // less room is always to be had
     std::memcpy(fresh, block, std::min(bytes_now, bytes));
     deallocate(block);
     return fresh;
