@@ -30,6 +30,8 @@ using entry = std::uint32_t;
 
 inline constexpr unsigned owner_shift = 11;
 inline constexpr entry owner_max = (entry{1} << (32 - owner_shift)) - 1;
+/// Of fronts that are none: a number that no entry carries.
+inline constexpr entry tag_of_none = owner_max << owner_shift;
 inline constexpr entry entry_inside = 0x7e0;
 inline constexpr entry entry_large = 0x7f0;
 
