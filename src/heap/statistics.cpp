@@ -10,7 +10,7 @@ namespace {
 
 /// Others write these meanwhile; a number that is a moment old is as good.
 template <class T>
-[[gnu::no_sanitize("thread"), gnu::noinline]] T glance(const T& value) noexcept
+[[gnu::no_sanitize_thread, gnu::noinline]] T glance(const T& value) noexcept
 {
     return *const_cast<const volatile T*>(&value);
 }
