@@ -1,6 +1,7 @@
 // Runs of granules: found, kept, given back to the system.
 #include "central.hpp"
 
+#include "limits.hpp"
 #include "window.hpp"
 
 #include <algorithm>
@@ -156,11 +157,17 @@ run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 
 run central::take(std::size_t granules, std::size_t align) noexcept
 {
+    if (!the_limits.admit(granules * granule_bytes))
+        return {};
     os::hold const alone(lock_);
-    if (granules > usage_.committed - usage_.used)
-        return take_fresh(granules, align);
-    run const r = take_below_frontiers(granules, align);
-    return r.in != nullptr ? r : take_fresh(granules, align);
+    run r;
+    if (granules <= usage_.committed - usage_.used)
+        r = take_below_frontiers(granules, align);
+    if (r.in == nullptr)
+        r = take_fresh(granules, align);
+    if (r.in == nullptr)
+        the_limits.discharge(granules * granule_bytes);
+    return r;
 }
 
 void central::release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept
@@ -181,6 +188,7 @@ void central::release(window& w, std::size_t granule, std::size_t granules, bool
 void central::give(window& in, std::size_t granule, std::size_t granules) noexcept
 {
     in.mark(granule, granules, 0);
+    the_limits.discharge(granules * granule_bytes);
     os::hold const alone(lock_);
     release(in, granule, granules, true);
     if (usage_.dirty > dirty_max()) [[unlikely]]
@@ -190,20 +198,33 @@ void central::give(window& in, std::size_t granule, std::size_t granules) noexce
 bool central::extend(window& in, std::size_t granule, std::size_t granules, std::size_t more,
                      bool& zero) noexcept
 {
+    if (!the_limits.admit(more * granule_bytes))
+        return false;
     os::hold const alone(lock_);
     std::size_t const end = granule + granules;
-    if (more > in.granules - end)
+    if (!is_free(in, end, more)) {
+        the_limits.discharge(more * granule_bytes);
+        return false;
+    }
+    zero = claim(in, end, more).zero;
+    return true;
+}
+
+/// Moves the frontier if the run lies beyond it.
+bool central::is_free(window& in, std::size_t granule, std::size_t granules) noexcept
+{
+    if (granules > in.granules - granule)
         return false;
     std::uint64_t used = 0;
-    std::size_t const there = std::min(more, in.frontier - end);
-    for_each_group(in, end, there, [&](group& g, std::uint64_t those) { used |= g.used & those; });
+    std::size_t const there = std::min(granules, in.frontier - granule);
+    for_each_group(in, granule, there,
+                   [&](group& g, std::uint64_t those) { used |= g.used & those; });
     if (used != 0)
         return false;
     std::size_t const before = in.frontier;
-    if (there < more && !move_frontier(in, more - there))
+    if (there < granules && !move_frontier(in, granules - there))
         return false;
     usage_.committed += in.frontier - before;
-    zero = claim(in, end, more).zero;
     return true;
 }
 
