@@ -17,6 +17,7 @@ constexpr suite suites[] = {
     {"multipool", "What do blocks of many sizes cost?", multipool_suite},
     {"threads", "What do blocks cost that several threads take and give?", threads_suite, 8},
     {"typed", "What do objects cost, with handles, keys and memory of special kinds?", typed_suite},
+    {"malloc", "What does malloc cost, whoever provides it?", malloc_suite, 10},
 };
 
 struct arguments {

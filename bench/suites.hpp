@@ -10,5 +10,6 @@ std::vector<experiment> arena_suite(effort);
 std::vector<experiment> multipool_suite(effort);
 std::vector<experiment> threads_suite(effort);
 std::vector<experiment> typed_suite(effort);
+std::vector<experiment> malloc_suite(effort);
 
 } // namespace mallard::bench
