@@ -15,6 +15,7 @@ std::vector<experiment> malloc_suite(effort how)
     std::vector<experiment> all;
     for (load const& l : loads)
         all.push_back(timed(l, how));
+    append(all, malloc_instructions(how));
     return all;
 }
 

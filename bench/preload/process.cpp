@@ -71,7 +71,8 @@ process::process(std::vector<std::string> const& command, std::string const& lib
 process::~process()
 {
     if (id_ > 0)
-        wait();
+        kill(id_, SIGKILL);
+    wait();
     close(output_);
 }
 
@@ -113,9 +114,15 @@ std::string process::read_all()
     return text;
 }
 
+void process::finish_input()
+{
+    if (input_ >= 0)
+        close(std::exchange(input_, -1));
+}
+
 int process::wait()
 {
-    close(std::exchange(input_, -1));
+    finish_input();
     int status = 127 << 8; // as a shell has it: there is no such program
     if (id_ > 0)
         waitpid(std::exchange(id_, -1), &status, 0);

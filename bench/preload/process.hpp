@@ -17,7 +17,7 @@ public:
     process(std::vector<std::string> const& command, std::string const& library);
     process(const process&) = delete;
     process& operator=(const process&) = delete;
-    ~process(); ///< ends it
+    ~process(); ///< kills it, unless it was waited for
 
     void write(std::string_view text) const;
 
@@ -26,6 +26,8 @@ public:
 
     /// What it prints, to its end.
     std::string read_all();
+
+    void finish_input();
 
     /// No more input. Its status, as waitpid gives it.
     int wait();

@@ -8,20 +8,11 @@
 namespace mallard::bench {
 namespace {
 
-std::vector<std::string> command_of(task const& t, std::size_t figures, effort how)
-{
-    std::vector<std::string> words{program_folder() + "/mallard-bench-worker", std::string(t.job)};
-    for (std::size_t const number : {t.bytes, t.most, t.count, t.threads, t.variant, figures,
-                                     static_cast<std::size_t>(how.kind)})
-        words.push_back(std::to_string(number));
-    return words;
-}
-
 class worker {
 public:
     /// A round answers with so many `figures`.
     worker(preload const& with, task const& what, std::size_t figures, effort how)
-        : process_(command_of(what, figures, how), with.library)
+        : process_(worker_command(what, figures, how), with.library)
     {
     }
 
@@ -50,12 +41,6 @@ kib memory_of(worker& w)
     return {answer[0], answer[1]};
 }
 
-void insist_on(preload const& with)
-{
-    if (!with.why.empty())
-        throw cannot_run(with.why);
-}
-
 round_function prepare(preload const& with, load const& l, effort how)
 {
     insist_on(with);
@@ -75,21 +60,34 @@ round_function prepare(preload const& with, load const& l, effort how)
 }
 
 // Everything is asked at once, so that workers can do it side by side.
-pending_result start_alone(preload const& with, load const& l, effort how, bool rests)
+pending_result start_alone(preload const& with, load const& l, effort how)
 {
-    std::size_t const count = rests ? 0 : l.figures.size();
-    auto const w = std::make_shared<worker>(with, l.what, count, how);
+    auto const w = std::make_shared<worker>(with, l.what, l.figures.size(), how);
     w->ask(std::string{request::round, request::memory, request::finish, request::memory});
-    if (rests)
-        w->ask(std::string{request::rest, request::memory});
-    return [w, rests, count]() -> child_result {
+    return [w, count = l.figures.size()]() -> child_result {
         try {
             std::vector<double> ignored(count);
             w->answer(ignored);
             double const peak = memory_of(*w).peak;
+            return {.peak_kib = peak, .after_kib = memory_of(*w).now};
+        } catch (cannot_run const& reason) {
+            return {.why = reason.what()};
+        }
+    };
+}
+
+pending_result start_weighing(preload const& with, load const& l, effort how)
+{
+    auto const w = std::make_shared<worker>(with, l.what, 0, how);
+    w->ask(std::string(how.is_smoke() ? 1 : l.passes, request::round));
+    w->ask({&request::memory, 1});
+    if (!l.stays)
+        w->ask({&request::finish, 1});
+    w->ask(std::string{request::memory, request::rest, request::memory});
+    return [w]() -> child_result {
+        try {
+            double const peak = memory_of(*w).peak;
             double const after = memory_of(*w).now;
-            if (!rests)
-                return {.peak_kib = peak, .after_kib = after};
             return {.figures = {peak, after, memory_of(*w).now}};
         } catch (cannot_run const& reason) {
             return {.why = reason.what()};
@@ -110,13 +108,29 @@ experiment experiment_of(load const& l, effort how, bool weighs)
                               .start_alone = [&with, l, how, weighs]() -> pending_result {
                                   if (!with.why.empty())
                                       return [&with] { return child_result{.why = with.why}; };
-                                  return start_alone(with, l, how, weighs);
+                                  return weighs ? start_weighing(with, l, how)
+                                                : start_alone(with, l, how);
                               }});
     }
     return e;
 }
 
 } // namespace
+
+std::vector<std::string> worker_command(task const& t, std::size_t figures, effort how)
+{
+    std::vector<std::string> words{program_folder() + "/mallard-bench-worker", std::string(t.job)};
+    for (std::size_t const number : {t.bytes, t.most, t.count, t.threads, t.variant, figures,
+                                     static_cast<std::size_t>(how.kind)})
+        words.push_back(std::to_string(number));
+    return words;
+}
+
+void insist_on(preload const& with)
+{
+    if (!with.why.empty())
+        throw cannot_run(with.why);
+}
 
 experiment timed(load const& l, effort how)
 {
@@ -127,7 +141,7 @@ experiment weighed(load const& l, effort how)
 {
     experiment e = experiment_of(l, how, true);
     e.fresh_process = true;
-    e.at_once = 4;
+    e.at_once = l.what.threads > 1 ? 2 : 4;
     e.once = how.is_smoke() || how.is_brief();
     e.rounds = 3;
     return e;

@@ -12,10 +12,18 @@ struct load {
     std::string asks;
     std::vector<figure> figures;
     task what;
-    bool fresh = false; ///< a new worker for each round: nothing is warm
+    std::size_t passes = 1; ///< rounds before memory is weighed
+    bool stays = false;     ///< weighed while its threads live, its blocks being freed
+    bool fresh = false;     ///< a new worker for each round: nothing is warm
     bool in_brief = true;
     double weight = 1;
 };
+
+/// What starts a worker, each round of which answers with so many figures.
+std::vector<std::string> worker_command(task const&, std::size_t figures, effort);
+
+/// Throws `cannot_run` if it cannot be loaded.
+void insist_on(preload const&);
 
 /// Times it under every contender; memory comes from a worker of its own.
 experiment timed(load const&, effort);

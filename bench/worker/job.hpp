@@ -21,5 +21,6 @@ std::span<const job> thread_jobs();
 std::span<const job> share_jobs();
 std::span<const job> stress_jobs();
 std::span<const job> rest_jobs();
+std::span<const job> count_jobs();
 
 } // namespace mallard::bench

@@ -28,7 +28,7 @@ int say_whose_malloc()
 job const* find_job(std::string_view name)
 {
     for (auto const jobs : {pair_jobs(), bulk_jobs(), replace_jobs(), growth_jobs(), thread_jobs(),
-                            share_jobs(), stress_jobs(), rest_jobs()}) {
+                            share_jobs(), stress_jobs(), rest_jobs(), count_jobs()}) {
         for (job const& j : jobs) {
             if (j.name == name)
                 return &j;
