@@ -1,6 +1,7 @@
 // Runs of granules: found, kept, given back to the system.
 #include "central.hpp"
 
+#include "limits.hpp"
 #include "window.hpp"
 
 #include <algorithm>
@@ -42,13 +43,18 @@ void for_each_group(window& w, std::size_t granule, std::size_t count, F f) noex
 }
 
 /// The lowest run of `count` among those that `candidates(group)` says; `none` if there is
-/// none. Its address is a multiple of `align` granules.
+/// none. Its address is a multiple of `align` granules. `first` is where to begin, and moves
+/// on over groups that have nothing.
 template <class F>
-std::size_t find_run(const window& w, std::size_t count, std::size_t align, F candidates) noexcept
+std::size_t find_run(const window& w, std::size_t& first, std::size_t count, std::size_t align,
+                     F candidates) noexcept
 {
+    std::size_t const groups = w.frontier / bits_a_group;
+    while (first < groups && candidates(w.groups[first]) == 0)
+        first += 1;
     std::size_t const base = w.base / granule_bytes;
     std::size_t length = 0; // of the run that ends where the search is
-    for (std::size_t g = 0; g < w.granules / bits_a_group; ++g) {
+    for (std::size_t g = first; g < groups; ++g) {
         std::uint64_t left = candidates(w.groups[g]);
         std::size_t at = g * bits_a_group;
         if (left == 0) {
@@ -116,14 +122,14 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
         for (window& w : windows) {
             if (w.granules == 0)
                 break;
-            std::size_t const at = find_run(w, granules, align, dirty_ones);
+            std::size_t const at = find_run(w, w.first_dirty, granules, align, dirty_ones);
             if (at != none)
                 return claim(w, at, granules);
         }
     for (window& w : windows) {
         if (w.granules == 0)
             break;
-        std::size_t const at = find_run(w, granules, align, free_ones);
+        std::size_t const at = find_run(w, w.first_free, granules, align, free_ones);
         if (at != none)
             return claim(w, at, granules);
     }
@@ -133,25 +139,35 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 {
     for (window& w : windows) {
-        if (w.granules_max == 0 && add_window() == nullptr)
+        std::size_t const needed = granules + align - 1;
+        if (w.granules == 0 && add_window(needed) == nullptr)
             return {};
         // What is free before the frontier counts, but not more than that.
-        std::size_t const before = w.granules;
-        if (!move_frontier(w, granules + align - 1))
+        std::size_t const before = w.frontier;
+        if (needed > w.granules - before)
             continue;
-        usage_.committed += w.granules - before;
-        return claim(w, find_run(w, granules, align, free_ones), granules);
+        // What is refused here is refused anywhere: another window would be no help.
+        if (!move_frontier(w, needed))
+            return {};
+        usage_.committed += w.frontier - before;
+        return claim(w, find_run(w, w.first_free, granules, align, free_ones), granules);
     }
     return {};
 }
 
 run central::take(std::size_t granules, std::size_t align) noexcept
 {
+    if (!the_limits.admit(granules * granule_bytes))
+        return {};
     os::hold const alone(lock_);
-    if (granules > usage_.committed - usage_.used)
-        return take_fresh(granules, align);
-    run const r = take_below_frontiers(granules, align);
-    return r.in != nullptr ? r : take_fresh(granules, align);
+    run r;
+    if (granules <= usage_.committed - usage_.used)
+        r = take_below_frontiers(granules, align);
+    if (r.in == nullptr)
+        r = take_fresh(granules, align);
+    if (r.in == nullptr)
+        the_limits.discharge(granules * granule_bytes);
+    return r;
 }
 
 void central::release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept
@@ -161,14 +177,18 @@ void central::release(window& w, std::size_t granule, std::size_t granules, bool
         if (dirty)
             g.dirty |= those;
     });
+    w.first_free = std::min(w.first_free, granule / bits_a_group);
     usage_.used -= granules;
-    if (dirty)
+    if (dirty) {
+        w.first_dirty = std::min(w.first_dirty, granule / bits_a_group);
         usage_.dirty += granules;
+    }
 }
 
 void central::give(window& in, std::size_t granule, std::size_t granules) noexcept
 {
     in.mark(granule, granules, 0);
+    the_limits.discharge(granules * granule_bytes);
     os::hold const alone(lock_);
     release(in, granule, granules, true);
     if (usage_.dirty > dirty_max()) [[unlikely]]
@@ -178,20 +198,33 @@ void central::give(window& in, std::size_t granule, std::size_t granules) noexce
 bool central::extend(window& in, std::size_t granule, std::size_t granules, std::size_t more,
                      bool& zero) noexcept
 {
+    if (!the_limits.admit(more * granule_bytes))
+        return false;
     os::hold const alone(lock_);
     std::size_t const end = granule + granules;
-    if (more > in.granules_max - end)
+    if (!is_free(in, end, more)) {
+        the_limits.discharge(more * granule_bytes);
+        return false;
+    }
+    zero = claim(in, end, more).zero;
+    return true;
+}
+
+/// Moves the frontier if the run lies beyond it.
+bool central::is_free(window& in, std::size_t granule, std::size_t granules) noexcept
+{
+    if (granules > in.granules - granule)
         return false;
     std::uint64_t used = 0;
-    std::size_t const there = std::min(more, in.granules - end);
-    for_each_group(in, end, there, [&](group& g, std::uint64_t those) { used |= g.used & those; });
+    std::size_t const there = std::min(granules, in.frontier - granule);
+    for_each_group(in, granule, there,
+                   [&](group& g, std::uint64_t those) { used |= g.used & those; });
     if (used != 0)
         return false;
-    std::size_t const before = in.granules;
-    if (there < more && !move_frontier(in, more - there))
+    std::size_t const before = in.frontier;
+    if (there < granules && !move_frontier(in, granules - there))
         return false;
-    usage_.committed += in.granules - before;
-    zero = claim(in, end, more).zero;
+    usage_.committed += in.frontier - before;
     return true;
 }
 
@@ -207,11 +240,11 @@ void central::purge_run(window& w, std::size_t granule, std::size_t granules) no
     std::size_t const used_max = usage_.used_max;
     std::size_t const lately = std::exchange(purged_lately_, 0);
     claim(w, granule, granules);
+    usage_.used_max = used_max;
     lock_.give();
     bool const gone = os::purge(w.address_of(granule), granules * granule_bytes);
     lock_.take();
     release(w, granule, granules, !gone);
-    usage_.used_max = used_max;
     purged_lately_ += lately;
     if (gone) {
         usage_.purged += granules;
@@ -224,7 +257,7 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
 {
     std::size_t done = 0;
     for (window& w : windows)
-        for (std::size_t g = w.granules / bits_a_group; g-- != 0 && done < granules_max;)
+        for (std::size_t g = w.frontier / bits_a_group; g-- != 0 && done < granules_max;)
             for (std::uint64_t left = only_aged ? w.groups[g].aged : w.groups[g].dirty;
                  left != 0 && done < granules_max;) {
                 auto const zeros = static_cast<std::size_t>(std::countl_zero(left));
@@ -247,7 +280,7 @@ void central::age() noexcept
         bonus_ /= 2;
     purged_lately_ = 0;
     for (window& w : windows)
-        for (std::size_t g = 0; g < w.granules / bits_a_group; ++g)
+        for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;
 }
 
