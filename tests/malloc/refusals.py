@@ -2,6 +2,7 @@
 """Refuses each system call of a program once, and from each on, one run at a time.
 
     refusals.py PROGRAM SCENARIO [PRELOAD]
+    POINTS=1000 refusals.py ...             beyond the 48th call of a kind
 
 strace makes the n-th call fail, for n from 1 until the program makes no n-th call. It
 must end well, whatever it is refused: null is an answer, a signal is a failure. The
@@ -16,8 +17,9 @@ import sys
 import tempfile
 
 skipped = 77
-points_max = 400  # of a call
-at_once = 4       # so many n, each once and from there on
+loaders_first = ("mmap", "1")  # it dies of that, by a signal
+points_max = int(os.environ.get("POINTS", 48))
+at_once = 4  # so many n, each once and from there on
 faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
           ("mremap", "ENOMEM"), ("membarrier", "EPERM"), ("prctl", "EINVAL")]
 # Not brk: the kernel never refuses it so, and glibc's malloc dies of it.
@@ -52,7 +54,7 @@ def main(program, scenario, preload=""):
     failures = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for call, error in faults:
-            for first in range(1, points_max, at_once):
+            for first in range(1, points_max + 1, at_once):
                 some = points(first, at_once)
                 outcomes = list(pool.map(
                     lambda when: run(command, preload, call, error, when), some))
@@ -60,7 +62,7 @@ def main(program, scenario, preload=""):
                     tried += refused
                     if status == 0:
                         survived += refused
-                    elif status == 127:
+                    elif status == 127 or (call, when.rstrip("+")) == loaders_first:
                         loader += 1
                     else:
                         failures.append(f"{call}={error} when={when}: status {status}: {said}")

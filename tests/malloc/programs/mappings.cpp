@@ -19,14 +19,14 @@ int allocate_some()
     void* blocks[100];
     int refused = 0;
     for (std::size_t i = 0; i < std::size(blocks); ++i) {
-        std::size_t const bytes = i * i * i * 40;
+        std::size_t const bytes = i * i * i * 4;
         blocks[i] = std::malloc(bytes);
         refused += blocks[i] == nullptr;
         if (blocks[i] != nullptr)
             fill(blocks[i], bytes, static_cast<unsigned>(i));
     }
     for (std::size_t i = 0; i < std::size(blocks); ++i) {
-        check(blocks[i] == nullptr || holds(blocks[i], i * i * i * 40, static_cast<unsigned>(i)),
+        check(blocks[i] == nullptr || holds(blocks[i], i * i * i * 4, static_cast<unsigned>(i)),
               "a block keeps its bytes");
         std::free(blocks[i]);
     }

@@ -117,28 +117,29 @@ private:
 
 void small(user& u)
 {
-    u.work(4000, 3000);
-    u.work(2000, 60'000);
+    u.work(3000, 3000);
+    u.work(600, 60'000);
 }
 void large(user& u)
 {
-    u.work(400, 1 << 20);
-    u.work(20, 40 << 20);
+    u.work(30, 1 << 20);
+    u.work(8, 40 << 20);
 }
 
 void* in_a_thread(void* argument)
 {
-    static_cast<user*>(argument)->work(1500, 10'000);
+    static_cast<user*>(argument)->work(800, 10'000);
     return nullptr;
 }
 void threads(user& u)
 {
-    static user users[] = {user(1), user(2), user(3), user(4), user(5), user(6)};
+    // No more stacks than glibc keeps: it gives none back where munmap is refused, and aborts.
+    static user users[] = {user(1), user(2), user(3), user(4)};
     pthread_t started[std::size(users)];
     bool is_started[std::size(users)] = {};
     for (std::size_t i = 0; i < std::size(users); ++i)
         is_started[i] = ::pthread_create(&started[i], nullptr, in_a_thread, &users[i]) == 0;
-    u.work(1000, 10'000);
+    u.work(500, 10'000);
     for (std::size_t i = 0; i < std::size(users); ++i)
         if (is_started[i])
             ::pthread_join(started[i], nullptr);
