@@ -49,7 +49,7 @@ inline int say(const char* what)
 /// After a block was freed twice: whether it is given out twice.
 inline int look_for_twins(std::size_t bytes)
 {
-    void* blocks[64];
+    void* blocks[512];
     for (void*& block : blocks) {
         block = std::malloc(bytes);
         for (void* const* other = blocks; other != &block; ++other)

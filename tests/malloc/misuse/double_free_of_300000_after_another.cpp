@@ -1,4 +1,4 @@
-// dies: mallard: double free of ADDRESS
+// dies: mallard: free of ADDRESS, which is not a block of malloc
 #include "act.hpp"
 
 int main()

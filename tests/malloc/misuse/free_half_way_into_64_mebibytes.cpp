@@ -1,4 +1,4 @@
-// dies: mallard: free of ADDRESS, which is inside a block
+// dies: mallard: free of ADDRESS, which is not a block of malloc
 #include "act.hpp"
 
 int main()

@@ -1,4 +1,4 @@
-// lives: nothing
+// lives: a neighbour is damaged
 #include "act.hpp"
 
 int main()

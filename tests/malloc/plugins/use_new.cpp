@@ -41,6 +41,7 @@ extern "C" [[gnu::visibility("default")]] int use_new()
     bool const with_handler = throws<std::bad_alloc>(too_many) && calls == 3;
     std::set_new_handler([] { throw std::runtime_error("mine"); });
     bool const of_handler = throws<std::runtime_error>(too_many);
+    std::set_new_handler(nullptr);
     bool const none = ::operator new(hidden(SIZE_MAX), std::nothrow) == nullptr;
     std::printf("%d %d %d %d\n", without_handler, with_handler, of_handler, none);
     return !(without_handler && with_handler && of_handler && none && text.size() == 1000);

@@ -11,6 +11,7 @@ inline void check(bool holds, const char* promise)
 {
     if (holds)
         return;
+    std::fflush(stdout);
     std::fprintf(stderr, "broken: %s\n", promise);
     ::_exit(1);
 }
