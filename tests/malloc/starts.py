@@ -2,9 +2,10 @@
 """Finds the least address space in which a program starts. `starts.py PROGRAM... [--at-most MIB]`
 
 Tries from 6 to 64 MiB of RLIMIT_AS, with the LD_PRELOAD it is itself given. That the
-loader ignores a preload that it finds no room for is no start.
+loader ignores a preload that it finds no room for is no start, nor that all is refused.
 """
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -15,7 +16,8 @@ def starts(command, mebibytes, preload):
         resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
     environment = {**os.environ, "LD_PRELOAD": preload}
     done = subprocess.run(command, env=environment, preexec_fn=limit, capture_output=True, text=True)
-    return done.returncode == 0 and "cannot be preloaded" not in done.stderr, done
+    blocks, refused = map(int, re.findall(r"(\d+) (?:blocks|refused)", done.stdout) or (0, 1))
+    return "cannot be preloaded" not in done.stderr and refused <= blocks, done
 
 
 def main(*arguments):
