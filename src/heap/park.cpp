@@ -36,9 +36,10 @@ front the_late_front; // of those who get none; with a number, so that `free` fi
 
 constexpr std::size_t chunk_bytes = 64 * 1024;
 
-/// glibc calls the destructors of keys again while there are values, so many times in all;
-/// the last time, what other keys' destructors free has been freed.
-constexpr std::uintptr_t exit_rounds = 3;
+/// The system calls the destructors of keys again while there are values, four times at
+/// most. In the second round most of what other keys' destructors free has been freed, and
+/// a thread whose first call is in one of the first two rounds still gets here in time.
+constexpr std::uintptr_t exit_rounds = 2;
 
 void depart(front& f) noexcept;
 
