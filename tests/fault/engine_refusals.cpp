@@ -1,0 +1,200 @@
+// The engine of malloc over a system that refuses: the n-th call, each n-th, or all from the
+// n-th on. The linker puts what is here before mmap and its kin (see ../CMakeLists.txt).
+#include "../support/child.hpp"
+#include "../support/engine_program.hpp"
+#include "../support/threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include <sys/mman.h>
+
+namespace {
+
+struct refusals {
+    std::size_t first = ~std::size_t{0}; ///< from 1
+    std::size_t each = 0;                ///< then each so many; 0: none
+    std::size_t mapping_max = ~std::size_t{0};
+    int error = ENOMEM;
+};
+
+refusals plan;
+std::size_t calls;
+std::size_t refused;
+
+bool refuses(std::size_t mapping = 0)
+{
+    calls += 1;
+    bool const now =
+        mapping > plan.mapping_max || calls == plan.first ||
+        (calls > plan.first && plan.each != 0 && (calls - plan.first) % plan.each == 0);
+    refused += now;
+    if (now)
+        errno = plan.error;
+    return now;
+}
+
+} // namespace
+
+extern "C" {
+void* __real_mmap(void*, std::size_t, int, int, int, off_t);
+int __real_munmap(void*, std::size_t);
+int __real_mprotect(void*, std::size_t, int);
+int __real_madvise(void*, std::size_t, int);
+void* __real_mremap(void*, std::size_t, std::size_t, int, ...);
+
+void* __wrap_mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    return refuses(bytes) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, offset);
+}
+int __wrap_munmap(void* at, std::size_t bytes)
+{
+    return refuses() ? -1 : __real_munmap(at, bytes);
+}
+int __wrap_mprotect(void* at, std::size_t bytes, int protection)
+{
+    return refuses() ? -1 : __real_mprotect(at, bytes, protection);
+}
+int __wrap_madvise(void* at, std::size_t bytes, int advice)
+{
+    return refuses() ? -1 : __real_madvise(at, bytes, advice);
+}
+void* __wrap_mremap(void* at, std::size_t bytes, std::size_t bytes_new, int flags, ...)
+{
+    return refuses() ? MAP_FAILED : __real_mremap(at, bytes, bytes_new, flags);
+}
+}
+
+namespace {
+
+using namespace mallard::testing;
+namespace engine = mallard::engine;
+
+/// One thread after the other, so that fronts are parked, adopted and refused.
+void run_program(std::uint64_t seed, bool may_be_refused)
+{
+    engine_market market(48);
+    for (std::size_t part = 0; part < 4; ++part) {
+        in_a_thread([&] {
+            engine_user user(seed + part, may_be_refused);
+            for (std::size_t i = 0; i < 120; ++i) {
+                market.trade(user);
+                if (i % 16 == 0) {
+                    engine::the_central.age();
+                    engine::the_central.trim(std::size_t{1} << 20);
+                }
+            }
+        });
+        engine::visit_parked();
+    }
+    in_a_thread([&] { market.clear(); });
+}
+
+/// All that is committed is free, and one run of it in the window that there is.
+void expect_nothing_lost()
+{
+    // What was refused to be unmapped is dead, and buried now.
+    in_a_thread([] { engine::deallocate(engine::allocate(std::size_t{33} << 20)); });
+    require(engine::huge_now().blocks == 0, "no mapping is left");
+    require(engine::huge_now().bytes == 0, "no mapping's bytes are left");
+    // The front of those that got none keeps what it has.
+    std::size_t const used = granules_used();
+    require(used <= 80, "no granules are lost");
+    engine::usage const now = engine::the_central.now();
+    if (used != 0 || now.committed == 0)
+        return;
+    engine::run const all = engine::the_central.take(now.committed);
+    require(all.in != nullptr && engine::the_central.now().committed == now.committed,
+            "all granules are found again");
+    engine::the_central.give(*all.in, all.granule, now.committed);
+}
+
+struct outcome {
+    std::size_t points = 0;
+    std::size_t injections = 0;
+};
+
+/// In a process that has not used the engine yet.
+std::string survives(refusals const& r, std::uint64_t seed)
+{
+    return in_a_child([&] {
+        doing = "first " + std::to_string(r.first) + ", each " + std::to_string(r.each) +
+                ", error " + std::to_string(r.error);
+        plan = r;
+        calls = 0;
+        run_program(seed, true);
+        plan = {};
+        expect_nothing_lost();
+        run_program(seed, false);
+        expect_nothing_lost();
+    });
+}
+
+/// How many calls the program makes, if none is refused.
+std::size_t calls_of_program(std::uint64_t seed)
+{
+    int ends[2];
+    require(::pipe(ends) == 0, "a pipe");
+    in_a_child([&] {
+        plan = {};
+        calls = 0;
+        run_program(seed, false);
+        require(::write(ends[1], &calls, sizeof calls) == sizeof calls, "a number is told");
+    });
+    std::size_t count = 0;
+    require(::read(ends[0], &count, sizeof count) == sizeof count, "a number is heard");
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return count;
+}
+
+void survive_each(std::size_t each, int error, std::size_t step)
+{
+    std::size_t const count = calls_of_program(each);
+    EXPECT_GT(count, 60U);
+    std::size_t points = 0;
+    for (std::size_t first = 1; first <= count; first += first < 40 ? 1 : step, ++points)
+        ASSERT_EQ(survives({.first = first, .each = each, .error = error}, each), "fine")
+            << "first " << first << ", each " << each;
+    std::printf("%zu calls, %zu points\n", count, points);
+}
+
+TEST(engine_refusals, of_one_call_are_survived)
+{
+    survive_each(0, ENOMEM, 3);
+}
+
+TEST(engine_refusals, of_all_calls_from_one_on_are_survived)
+{
+    survive_each(1, ENOMEM, 3);
+}
+
+TEST(engine_refusals, of_each_third_call_are_survived)
+{
+    survive_each(3, ENOMEM, 7);
+}
+
+// As in a sandbox, which knows of other errors: mprotect has a second way then.
+TEST(engine_refusals, with_another_error_are_survived)
+{
+    survive_each(2, EPERM, 7);
+}
+
+TEST(engine_refusals, of_much_address_space_leave_many_small_windows)
+{
+    EXPECT_EQ(in_a_child([] {
+                  plan = {.mapping_max = std::size_t{40} << 20};
+                  for (std::uint64_t seed = 0; seed < 5; ++seed)
+                      run_program(seed, true);
+                  std::size_t windows = 0;
+                  for (engine::window const& w : engine::windows)
+                      windows += w.granules_max != 0;
+                  require(windows > 1, "there are several windows");
+                  require(granules_used() <= 80, "no granules are lost");
+              }),
+              "fine");
+}
+
+} // namespace
