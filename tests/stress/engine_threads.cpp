@@ -164,7 +164,7 @@ TEST_F(engine_threads, end_in_destructors_of_keys_that_free)
 }
 
 pthread_key_t round_key;
-std::uintptr_t round_first; ///< of those in which there is an allocation
+std::atomic<std::uintptr_t> round_first; ///< of those in which there is an allocation
 
 /// Called again as often as there are rounds.
 void allocate_in_destructor(void* value)
