@@ -35,7 +35,7 @@ bool parked_lock;
 byte held = all;                   /* callers have these */
 bool touched[fronts];
 bool slab_touched;
-byte calls_left = 5;
+byte calls_left = 4;
 
 inline lock()
 {
