@@ -111,7 +111,7 @@ TEST_F(engine_threads, come_and_go_under_visits)
     std::atomic<std::size_t> at_work{threads};
     in_threads(threads + 2, [&](std::size_t number) {
         if (number < threads) {
-            for (std::size_t i = 0; i < rounds(200); ++i)
+            for (std::size_t i = 0; i < rounds(60); ++i)
                 in_a_thread([&] {
                     engine_user user(number * 1000 + i);
                     market.trade(user, 100);
