@@ -175,7 +175,7 @@ void central::give(window& in, std::size_t granule, std::size_t granules) noexce
     in.mark(granule, granules, 0);
     os::hold const alone(lock_);
     release(in, granule, granules, true);
-    if (usage_.dirty > dirty_max()) [[unlikely]]
+    if (usage_.dirty > dirty_max() && !refused_) [[unlikely]]
         purge_some(false, usage_.dirty - dirty_max() / 4 * 3);
 }
 
@@ -216,6 +216,7 @@ void central::purge_run(window& w, std::size_t granule, std::size_t granules) no
     bool const gone = os::purge(w.address_of(granule), granules * granule_bytes);
     lock_.take();
     release(w, granule, granules, !gone);
+    refused_ |= !gone;
     purged_lately_ += lately;
     if (gone) {
         usage_.purged += granules;
@@ -247,6 +248,7 @@ void central::age() noexcept
 {
     os::hold const alone(lock_);
     purge_some(true, purge_step);
+    refused_ = false; // one try of all an epoch
     if (purged_lately_ == 0)
         bonus_ /= 2;
     purged_lately_ = 0;
