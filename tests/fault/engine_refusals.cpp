@@ -7,9 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <cstdarg>
 
 #include <sys/mman.h>
+
+extern "C" {
+void* __real_mmap(void*, std::size_t, int, int, int, off_t);
+int __real_munmap(void*, std::size_t);
+int __real_mprotect(void*, std::size_t, int);
+int __real_madvise(void*, std::size_t, int);
+void* __real_mremap(void*, std::size_t, std::size_t, int, ...);
+}
 
 namespace {
 
@@ -21,16 +28,21 @@ struct refusals {
 };
 
 refusals plan;
-std::size_t calls;
-std::size_t refused;
+
+/// In memory that children share.
+struct counts {
+    std::atomic<std::size_t> calls;   ///< of this child
+    std::atomic<std::size_t> refused; ///< of all
+};
+counts& counted = *static_cast<counts*>(__real_mmap(nullptr, sizeof(counts), PROT_READ | PROT_WRITE,
+                                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 
 bool refuses(std::size_t mapping = 0)
 {
-    calls += 1;
-    bool const now =
-        mapping > plan.mapping_max || calls == plan.first ||
-        (calls > plan.first && plan.each != 0 && (calls - plan.first) % plan.each == 0);
-    refused += now;
+    std::size_t const call = ++counted.calls;
+    bool const now = mapping > plan.mapping_max || call == plan.first ||
+                     (call > plan.first && plan.each != 0 && (call - plan.first) % plan.each == 0);
+    counted.refused += now;
     if (now)
         errno = plan.error;
     return now;
@@ -39,12 +51,6 @@ bool refuses(std::size_t mapping = 0)
 } // namespace
 
 extern "C" {
-void* __real_mmap(void*, std::size_t, int, int, int, off_t);
-int __real_munmap(void*, std::size_t);
-int __real_mprotect(void*, std::size_t, int);
-int __real_madvise(void*, std::size_t, int);
-void* __real_mremap(void*, std::size_t, std::size_t, int, ...);
-
 void* __wrap_mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset)
 {
     return refuses(bytes) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, offset);
@@ -111,11 +117,6 @@ void expect_nothing_lost()
     engine::the_central.give(*all.in, all.granule, now.committed);
 }
 
-struct outcome {
-    std::size_t points = 0;
-    std::size_t injections = 0;
-};
-
 /// In a process that has not used the engine yet.
 std::string survives(refusals const& r, std::uint64_t seed)
 {
@@ -123,42 +124,29 @@ std::string survives(refusals const& r, std::uint64_t seed)
         doing = "first " + std::to_string(r.first) + ", each " + std::to_string(r.each) +
                 ", error " + std::to_string(r.error);
         plan = r;
-        calls = 0;
+        counted.calls = 0;
         run_program(seed, true);
+        std::size_t const made = counted.calls;
         plan = {};
         expect_nothing_lost();
         run_program(seed, false);
         expect_nothing_lost();
+        counted.calls = made;
     });
-}
-
-/// How many calls the program makes, if none is refused.
-std::size_t calls_of_program(std::uint64_t seed)
-{
-    int ends[2];
-    require(::pipe(ends) == 0, "a pipe");
-    in_a_child([&] {
-        plan = {};
-        calls = 0;
-        run_program(seed, false);
-        require(::write(ends[1], &calls, sizeof calls) == sizeof calls, "a number is told");
-    });
-    std::size_t count = 0;
-    require(::read(ends[0], &count, sizeof count) == sizeof count, "a number is heard");
-    ::close(ends[0]);
-    ::close(ends[1]);
-    return count;
 }
 
 void survive_each(std::size_t each, int error, std::size_t step)
 {
-    std::size_t const count = calls_of_program(each);
+    EXPECT_EQ(survives({}, each), "fine");
+    std::size_t const count = counted.calls;
     EXPECT_GT(count, 60U);
     std::size_t points = 0;
+    counted.refused = 0;
     for (std::size_t first = 1; first <= count; first += first < 40 ? 1 : step, ++points)
         ASSERT_EQ(survives({.first = first, .each = each, .error = error}, each), "fine")
             << "first " << first << ", each " << each;
-    std::printf("%zu calls, %zu points\n", count, points);
+    std::printf("%zu calls, %zu points, %zu refused\n", count, points, counted.refused.load());
+    EXPECT_GE(counted.refused, points);
 }
 
 TEST(engine_refusals, of_one_call_are_survived)
@@ -180,6 +168,32 @@ TEST(engine_refusals, of_each_third_call_are_survived)
 TEST(engine_refusals, with_another_error_are_survived)
 {
     survive_each(2, EPERM, 7);
+}
+
+// Threads get no front of their own, share the one of the late, and get one later.
+TEST(engine_refusals, are_survived_by_threads)
+{
+    for (std::size_t each : {1U, 2U, 3U, 5U})
+        EXPECT_EQ(in_a_child([&] {
+                      engine_market market(64);
+                      counted.calls = 0;
+                      plan = {.first = each, .each = each};
+                      in_threads(4, [&](std::size_t number) {
+                          engine_user user(number, true);
+                          market.trade(user, rounds(2000));
+                      });
+                      plan = {};
+                      in_threads(4, [&](std::size_t number) {
+                          engine_user user(number);
+                          market.trade(user, rounds(2000));
+                      });
+                      in_a_thread([&] { market.clear(); });
+                      expect_nothing_lost();
+                      run_program(each, false);
+                      expect_nothing_lost();
+                  }),
+                  "fine")
+            << "each " << each;
 }
 
 TEST(engine_refusals, of_much_address_space_leave_many_small_windows)
