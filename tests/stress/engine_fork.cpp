@@ -1,4 +1,5 @@
 // Forks of a process whose threads use the engine of malloc meanwhile: the child goes on.
+#include "../support/asan.hpp"
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
@@ -14,6 +15,12 @@ namespace engine = mallard::engine;
 
 constexpr std::size_t workers = 3;
 std::size_t const forks = __tsan_init == nullptr ? 40 : 15; // slow with a shadow to copy
+
+/// A sanitizer's own malloc does not survive a fork beside threads that come and go.
+bool threads_may_come()
+{
+    return __tsan_init == nullptr && !has_asan();
+}
 
 /// A thread that is in its end, in the round of destructors in which it has no front any
 /// more: its calls go to the one that all such threads share.
@@ -71,7 +78,7 @@ TEST(engine_forks, find_a_child_that_goes_on)
                         engine_user user(number << 32 | i);
                         market.trade(user, 20);
                     };
-                    if (i % 4 == 0 && __tsan_init == nullptr)
+                    if (i % 4 == 0 && threads_may_come())
                         in_a_thread(work);
                     else
                         work();
@@ -86,7 +93,7 @@ TEST(engine_forks, find_a_child_that_goes_on)
                           own.trade(user, 300);
                           engine::visit_parked();
                           engine::the_central.trim(0);
-                          if (__tsan_init != nullptr) // it permits no threads here
+                          if (!threads_may_come())
                               return;
                           in_threads(2, [&](std::size_t number) {
                               engine_user other(i + number);
