@@ -50,7 +50,7 @@ private:
         }
         require(engine::my_front->is_none(), "its front is parked");
         engine_user user(99);
-        for (std::size_t i = 0; !stop_; ++i)
+        while (!stop_)
             user.end(user.make());
     }
 

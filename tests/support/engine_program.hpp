@@ -164,15 +164,17 @@ public:
     void trade(engine_user& user)
     {
         std::size_t const here = user.choose()(size());
+        std::size_t const there = user.choose()(size());
         switch (user.choose()(4)) {
         case 0:
-            user.end(exchange(here, nullptr));
-            break;
-        case 1:
-            user.end(exchange(user.choose()(size()), user.resize(exchange(here, nullptr))));
-            break;
+            return user.end(exchange(here, nullptr));
+        case 1: {
+            void* const other = user.resize(exchange(here, nullptr));
+            return user.end(exchange(there, other));
+        }
         default:
-            user.end(exchange(here, user.make()));
+            void* const fresh = user.make();
+            return user.end(exchange(here, fresh));
         }
     }
     void trade(engine_user& user, std::size_t steps)
