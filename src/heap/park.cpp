@@ -195,6 +195,11 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
 
 void visit_parked() noexcept
 {
+    // Nobody may ever look there again.
+    if (late_lock.try_take()) {
+        empty(the_late_front);
+        late_lock.give();
+    }
     if (!parked_lock.try_take())
         return;
     std::uint64_t classes = 0;
