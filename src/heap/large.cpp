@@ -219,15 +219,21 @@ void* resize_run(slab& s, std::size_t bytes_new) noexcept
         return nullptr;
     window& w = *window_of(s.start);
     std::size_t const g = w.granule_of(s.start);
+    // Of those who free or resize it at once, one finds it.
+    if (!w.change(g, entry_large, entry_inside))
+        return nullptr;
     if (granules < s.granules) {
         the_central.give(w, g + granules, s.granules - granules);
     } else if (granules > s.granules) {
         bool zero = false;
-        if (!the_central.extend(w, g, s.granules, granules - s.granules, zero))
+        if (!the_central.extend(w, g, s.granules, granules - s.granules, zero)) {
+            w.mark(g, 1, entry_large);
             return nullptr;
+        }
         w.mark(g + s.granules, granules - s.granules, entry_inside);
     }
     s.granules = static_cast<std::uint32_t>(granules);
+    w.mark(g, 1, entry_large);
     return s.start;
 }
 
