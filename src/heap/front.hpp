@@ -57,9 +57,10 @@ struct alignas(128) front {
     std::uint32_t slow_paths = 0;
     std::uint64_t key = 0; ///< of the process, for marks
     front* next_parked = nullptr;
-    std::uint64_t epoch = 0;   ///< when its lists were looked at last
-    std::size_t allowance = 0; ///< bytes that the lists of runs may keep
-    std::uint64_t unused[3] = {};
+    std::uint64_t epoch = 0;            ///< when its lists were looked at last
+    std::size_t allowance = 0;          ///< bytes that the lists of runs may keep
+    seen<const void*> holder = nullptr; ///< of a heap
+    std::uint64_t unused[2] = {};
 
     list lists[class_count];
     slab_queue queues[run_class_first];

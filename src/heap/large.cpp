@@ -198,7 +198,7 @@ slab* large_at(const void* p) noexcept
     if (w == nullptr)
         return nullptr;
     std::size_t const g = w->granule_of(p);
-    return w->entry_at(g) == entry_large && w->address_of(g) == p ? w->slabs + g : nullptr;
+    return code_of(w->entry_at(g)) == entry_large && w->address_of(g) == p ? w->slabs + g : nullptr;
 }
 
 void* resize_run(slab& s, std::size_t bytes_new) noexcept
@@ -214,7 +214,7 @@ void* resize_run(slab& s, std::size_t bytes_new) noexcept
         bool zero = false;
         if (!the_central.extend(w, g, s.granules, granules - s.granules, zero))
             return nullptr;
-        w.mark(g + s.granules, granules - s.granules, entry_inside);
+        w.mark(g + s.granules, granules - s.granules, inside_of(w.entry_at(g)));
     }
     s.granules = static_cast<std::uint32_t>(granules);
     return s.start;

@@ -47,6 +47,8 @@ void splice(front& f, void* last) noexcept
     if (offset >= std::size_t{s.granules} * granule_bytes || !s.shape().begins(offset) ||
         count > s.used) [[unlikely]]
         stop_at_damaged_list(last);
+    if (s.index >= run_class_first) // of a heap: else nobody sends one
+        return give_slab(s);
     link(last, s.free, mark);
     s.free = s.start + offset;
     s.used -= count;
