@@ -42,13 +42,18 @@ void for_each_group(window& w, std::size_t granule, std::size_t count, F f) noex
 }
 
 /// The lowest run of `count` among those that `candidates(group)` says; `none` if there is
-/// none. Its address is a multiple of `align` granules.
+/// none. Its address is a multiple of `align` granules. `first` is where to begin, and moves
+/// on over groups that have nothing.
 template <class F>
-std::size_t find_run(const window& w, std::size_t count, std::size_t align, F candidates) noexcept
+std::size_t find_run(const window& w, std::size_t& first, std::size_t count, std::size_t align,
+                     F candidates) noexcept
 {
+    std::size_t const groups = w.granules / bits_a_group;
+    while (first < groups && candidates(w.groups[first]) == 0)
+        first += 1;
     std::size_t const base = w.base / granule_bytes;
     std::size_t length = 0; // of the run that ends where the search is
-    for (std::size_t g = 0; g < w.granules / bits_a_group; ++g) {
+    for (std::size_t g = first; g < groups; ++g) {
         std::uint64_t left = candidates(w.groups[g]);
         std::size_t at = g * bits_a_group;
         if (left == 0) {
@@ -116,14 +121,14 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
         for (window& w : windows) {
             if (w.granules == 0)
                 break;
-            std::size_t const at = find_run(w, granules, align, dirty_ones);
+            std::size_t const at = find_run(w, w.first_dirty, granules, align, dirty_ones);
             if (at != none)
                 return claim(w, at, granules);
         }
     for (window& w : windows) {
         if (w.granules == 0)
             break;
-        std::size_t const at = find_run(w, granules, align, free_ones);
+        std::size_t const at = find_run(w, w.first_free, granules, align, free_ones);
         if (at != none)
             return claim(w, at, granules);
     }
@@ -140,7 +145,7 @@ run central::take_fresh(std::size_t granules, std::size_t align) noexcept
         if (!move_frontier(w, granules + align - 1))
             continue;
         usage_.committed += w.granules - before;
-        return claim(w, find_run(w, granules, align, free_ones), granules);
+        return claim(w, find_run(w, w.first_free, granules, align, free_ones), granules);
     }
     return {};
 }
@@ -161,9 +166,12 @@ void central::release(window& w, std::size_t granule, std::size_t granules, bool
         if (dirty)
             g.dirty |= those;
     });
+    w.first_free = std::min(w.first_free, granule / bits_a_group);
     usage_.used -= granules;
-    if (dirty)
+    if (dirty) {
+        w.first_dirty = std::min(w.first_dirty, granule / bits_a_group);
         usage_.dirty += granules;
+    }
 }
 
 void central::give(window& in, std::size_t granule, std::size_t granules) noexcept

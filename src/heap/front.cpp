@@ -33,19 +33,23 @@ void add(list& l, std::size_t count) noexcept
     }
 }
 
-/// Whoever frees more than its list holds and then wants them again gets a longer list.
-void adapt(list& l, const class_shape& shape) noexcept
+/// Whoever frees more than its list holds and then wants them again gets a longer list. A
+/// run that is kept is memory beyond what slabs hold: those are counted.
+void adapt(front& f, list& l, const class_shape& shape) noexcept
 {
     l.refilled = true;
-    if (l.limit == 0) {
-        l.limit = shape.limit;
-        l.room += shape.limit;
-    } else if (l.overflowed && l.limit < shape.limit_max) {
-        int const more = std::min<int>(l.limit, shape.limit_max - l.limit);
-        l.limit = static_cast<std::uint16_t>(l.limit + more);
-        l.room += more;
-    }
+    if (!l.overflowed || l.limit >= shape.limit_max)
+        return;
     l.overflowed = false;
+    int more = std::max<int>(1, std::min<int>(l.limit, shape.limit_max - l.limit));
+    if (shape.capacity == 1) {
+        more = 1;
+        if (f.allowance + shape.bytes > allowance_max)
+            return;
+        f.allowance += shape.bytes;
+    }
+    l.limit = static_cast<std::uint16_t>(l.limit + more);
+    l.room += more;
 }
 
 /// All of a slab's free blocks, at once.
@@ -151,7 +155,7 @@ void* refill_in(front& f, code c) noexcept
 {
     pass(f);
     std::size_t const index = class_of_code(c);
-    adapt(f.list_of(c), shapes[index]);
+    adapt(f, f.list_of(c), shapes[index]);
     if (index >= run_class_first)
         return take_run(f, c);
     read_letters(f);
@@ -237,25 +241,39 @@ void give_back(front& f, void* block) noexcept
     settle(f, s);
 }
 
+namespace {
+
+void overflow_run(void* block, front& f) noexcept
+{
+    at_work const here(f);
+    pass(f);
+    slab& s = slab_of(block);
+    if (block != s.start)
+        stop_at_interior(block, "free");
+    give_slab(s);
+}
+
+} // namespace
+
+// Most of a large number of frees come by here: as short as it can be.
 void overflow(void* block, front* f, code c) noexcept
 {
-    pass(*f);
     list& l = f->list_of(c);
-    l.room += 1;
+    l.room = 0;
     l.overflowed = true;
+    if (c >= code_of_class(run_class_first)) [[unlikely]]
+        return overflow_run(block, *f);
     slab& s = slab_of(block);
-    const class_shape& shape = s.shape();
-    if (!shape.begins(static_cast<std::size_t>(static_cast<std::byte*>(block) - s.start)))
+    if (!shapes[class_of_code(c)].begins(s.offset_of(block))) [[unlikely]]
         stop_at_interior(block, "free");
-    // A run that is kept is memory beyond what slabs hold: it is counted.
-    if (l.limit < shape.limit_max && s.index >= run_class_first &&
-        f->allowance + shape.bytes <= allowance_max) {
-        f->allowance += shape.bytes;
-        l.limit += 1;
-        l.room += 1;
-        return push(block, f, c, mark_for(block, f->key));
+    at_work const here(*f);
+    link(block, s.free, mark_for(block, f->key));
+    s.free = block;
+    s.used -= 1;
+    if (s.used == 0 || !s.listed) [[unlikely]] {
+        pass(*f);
+        settle(*f, s);
     }
-    give_back(*f, block);
 }
 
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept

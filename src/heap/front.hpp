@@ -50,17 +50,21 @@ inline constexpr std::size_t parcels = 8;
 
 /// Type-stable: made when no parked one is left, never unmade.
 ///
-/// Only its thread touches it, all but `inbox`, which anybody pushes to. A parked one, whose
+/// Only its thread touches its lists and its outbox. Its slab side, which is its slabs and
+/// their queues and the letters it has taken, its thread touches while it is at work, and a
+/// visitor when it is not (see park.hpp). Anybody pushes to the inbox. A parked one, whose
 /// thread has ended, belongs to whoever holds the lock of the parked.
 struct alignas(128) front {
     entry tag = 0; ///< own number << owner_shift
-    std::uint32_t slow_paths = 0;
-    std::uint64_t key = 0; ///< of the process, for marks
+    std::atomic<std::uint32_t> slow_paths{0};
+    std::uint64_t key = 0;                ///< of the process, for marks
+    std::atomic<std::uint32_t> busy{0};   ///< its thread is at work
+    std::atomic<std::uint32_t> wanted{0}; ///< a visitor has come
+    std::uint32_t slow_paths_seen = 0;    ///< by who came last
     front* next_parked = nullptr;
     std::uint64_t epoch = 0;            ///< when its lists were looked at last
     std::size_t allowance = 0;          ///< bytes that the lists of runs may keep
     seen<const void*> holder = nullptr; ///< of a heap
-    std::uint64_t unused[2] = {};
 
     list lists[class_count];
     slab_queue queues[run_class_first];
@@ -70,6 +74,7 @@ struct alignas(128) front {
 
     /// Parcels that others have sent: each by its last block, newest first.
     alignas(128) std::atomic<void*> inbox{nullptr};
+    std::atomic<std::size_t> waiting{0}; ///< bytes in it, about
 
     list& list_of(code c) noexcept
     {
@@ -81,6 +86,13 @@ static_assert(offsetof(front, lists) == codes_before_lists * code_unit);
 extern constinit front no_front;       ///< of threads that have none yet
 extern constinit front departed_front; ///< of those whose end has begun
 extern constinit thread_local front* my_front;
+
+/// Of a front that has nothing.
+inline void empty_lists(front& f) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i)
+        f.lists[i] = {.room = shapes[i].limit, .limit = shapes[i].limit};
+}
 
 /// Two words of a block that is free; a caller's block has anything there.
 inline free_block& as_free(void* block) noexcept

@@ -31,6 +31,7 @@ heap* make_new() noexcept
     heap* const h = ::new (room) heap;
     h->tag = heap_bit | ++numbers << owner_shift;
     h->key = key_of_process();
+    empty_lists(*h);
     h->next_of_all = newest;
     newest = h;
     return h;
@@ -39,11 +40,12 @@ heap* make_new() noexcept
 /// Nothing is cached, listed or on the way.
 void forget_blocks(heap& h) noexcept
 {
-    std::fill(std::begin(h.lists), std::end(h.lists), list{});
+    empty_lists(h);
     std::fill(std::begin(h.queues), std::end(h.queues), slab_queue{});
     h.allowance = 0;
     h.letters = nullptr;
     h.inbox.store(nullptr, std::memory_order_relaxed);
+    h.waiting.store(0, std::memory_order_relaxed);
 }
 
 /// The right to touch the front, for a while.

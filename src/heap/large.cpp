@@ -148,6 +148,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
     mappings.insert({start, whole});
     mappings.usage.blocks += 1;
     mappings.usage.bytes += whole;
+    mappings.usage.bytes_max = std::max(mappings.usage.bytes_max, mappings.usage.bytes);
     return start;
 }
 
@@ -159,6 +160,7 @@ bool free_huge(void* p) noexcept
         return false;
     mappings.usage.blocks -= 1;
     mappings.usage.bytes -= m->bytes;
+    mappings.usage.bytes_returned += m->bytes;
     if (os::unmap(m->start, m->bytes)) {
         mappings.erase(*m);
     } else {
@@ -186,6 +188,7 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     mappings.erase(*m);
     mappings.insert({moved, whole}); // as many as there were
     mappings.usage.bytes += whole - before.bytes;
+    mappings.usage.bytes_max = std::max(mappings.usage.bytes_max, mappings.usage.bytes);
     return moved;
 }
 

@@ -73,8 +73,8 @@ void stop_at_confined(const void* heap) noexcept
     message m;
     m.out << "mallard: the confined heap " << heap << " is asked for memory by another thread\n"
           << "  one thread allocates from it, any may free; nothing was allocated\n"
-          << "  help: call adopt() in the thread that goes on with it, or make it for "
-             "sharing::any_thread\n";
+          << "  help: call adopt() in the thread that goes on with it, or make it a "
+             "shared_heap\n";
     m.stop();
 }
 

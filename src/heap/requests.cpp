@@ -35,8 +35,7 @@ found find(const void* p, const char* call) noexcept
     if (!is_class(e))
         stop_at(p, e, call);
     slab& s = w->slab_at(g);
-    auto const offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - s.start);
-    if (!s.shape().begins(offset))
+    if (!s.shape().begins(s.offset_of(p)))
         stop_at_interior(p, call);
     if (static_cast<const free_block*>(p)->mark == mark_for(p, the_key))
         stop_at_double_free(p, call);
@@ -104,6 +103,7 @@ void free_elsewhere(void* block, front* f) noexcept
         return send_one(*b.of, block);
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what), mark_for(block, f->key));
+    at_work const here(*f);
     pass(*f);
     collect(*f, *b.of, block);
 }

@@ -82,6 +82,10 @@ struct alignas(64) slab {
     std::uint32_t chunk_next = 0;
 
     const class_shape& shape() const noexcept { return shapes[index]; }
+    std::size_t offset_of(const void* p) const noexcept
+    {
+        return static_cast<std::size_t>(static_cast<const std::byte*>(p) - start);
+    }
 };
 static_assert(sizeof(slab) == 64);
 
@@ -118,7 +122,9 @@ struct window {
     slab* slabs = nullptr;
     group* groups = nullptr;
     seen<std::size_t> granules_max = 0;
-    std::size_t step = 0; ///< by how many the frontier moves next
+    std::size_t step = 0;        ///< by how many the frontier moves next
+    std::size_t first_free = 0;  ///< no group before this one has a free granule
+    std::size_t first_dirty = 0; ///< nor one before this one a dirty one
 
     /// The granule of an address; at least `granules` if it has none.
     std::size_t granule_of(const void* p) const noexcept
@@ -171,6 +177,9 @@ inline window* window_of(const void* p) noexcept
 /// The slab of a block that is certainly one.
 inline slab& slab_of(const void* block) noexcept
 {
+    std::size_t const g = windows[0].granule_of(block);
+    if (g < windows[0].granules) [[likely]]
+        return windows[0].slab_at(g);
     window const& w = *window_of(block);
     return w.slab_at(w.granule_of(block));
 }

@@ -42,6 +42,9 @@ const char* option(const char* name) noexcept;
 /// Bits that nobody can guess, as far as the system has any.
 std::uint64_t random_bits() noexcept;
 
+/// A full fence in every thread of this process. False: the system has none.
+bool barrier_in_all_threads() noexcept;
+
 /// Null, and errno is ENOMEM.
 void* out_of_memory() noexcept;
 
