@@ -119,14 +119,14 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 {
     if (usage_.dirty >= granules)
         for (window& w : windows) {
-            if (w.granules == 0)
+            if (w.granules_max == 0)
                 break;
             std::size_t const at = find_run(w, w.first_dirty, granules, align, dirty_ones);
             if (at != none)
                 return claim(w, at, granules);
         }
     for (window& w : windows) {
-        if (w.granules == 0)
+        if (w.granules_max == 0)
             break;
         std::size_t const at = find_run(w, w.first_free, granules, align, free_ones);
         if (at != none)
@@ -138,12 +138,16 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 {
     for (window& w : windows) {
-        if (w.granules_max == 0 && add_window() == nullptr)
+        std::size_t const needed = granules + align - 1;
+        if (w.granules_max == 0 && add_window(needed) == nullptr)
             return {};
         // What is free before the frontier counts, but not more than that.
         std::size_t const before = w.granules;
-        if (!move_frontier(w, granules + align - 1))
+        if (needed > w.granules_max - before)
             continue;
+        // What is refused here is refused anywhere: another window would be no help.
+        if (!move_frontier(w, needed))
+            return {};
         usage_.committed += w.granules - before;
         return claim(w, find_run(w, w.first_free, granules, align, free_ones), granules);
     }
@@ -215,11 +219,11 @@ void central::purge_run(window& w, std::size_t granule, std::size_t granules) no
     std::size_t const used_max = usage_.used_max;
     std::size_t const lately = std::exchange(purged_lately_, 0);
     claim(w, granule, granules);
+    usage_.used_max = used_max;
     lock_.give();
     bool const gone = os::purge(w.address_of(granule), granules * granule_bytes);
     lock_.take();
     release(w, granule, granules, !gone);
-    usage_.used_max = used_max;
     purged_lately_ += lately;
     if (gone) {
         usage_.purged += granules;

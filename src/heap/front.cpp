@@ -173,8 +173,13 @@ void* refill_in(front& f, code c) noexcept
 
 void* refill(code c, front* f) noexcept
 {
-    void* const block =
-        f->tag != 0 ? refill_in(*f, c) : with_front(f, [c](front& own) { return pop(&own, c); });
+    void* block = nullptr;
+    if (!f->is_none()) {
+        at_work const here(*f);
+        block = refill_in(*f, c);
+    } else {
+        block = with_front(f, [c](front& own) { return pop(&own, c); });
+    }
     return block != nullptr ? block : os::out_of_memory();
 }
 

@@ -55,7 +55,7 @@ inline constexpr std::size_t parcels = 8;
 /// visitor when it is not (see park.hpp). Anybody pushes to the inbox. A parked one, whose
 /// thread has ended, belongs to whoever holds the lock of the parked.
 struct alignas(128) front {
-    entry tag = 0; ///< own number << owner_shift
+    entry tag = tag_of_none; ///< own number << owner_shift
     std::atomic<std::uint32_t> slow_paths{0};
     std::uint64_t key = 0;                ///< of the process, for marks
     std::atomic<std::uint32_t> busy{0};   ///< its thread is at work
@@ -75,6 +75,8 @@ struct alignas(128) front {
     /// Parcels that others have sent: each by its last block, newest first.
     alignas(128) std::atomic<void*> inbox{nullptr};
     std::atomic<std::size_t> waiting{0}; ///< bytes in it, about
+
+    bool is_none() const noexcept { return tag == tag_of_none; }
 
     list& list_of(code c) noexcept
     {

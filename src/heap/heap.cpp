@@ -23,7 +23,7 @@ constinit entry numbers = 0;
 
 heap* make_new() noexcept
 {
-    if (numbers == thread_owner_max)
+    if (numbers == thread_owner_max - 1) // the last is nobody's
         return nullptr;
     void* const room = store.cut(sizeof(heap));
     if (room == nullptr)
@@ -205,7 +205,7 @@ void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcep
                             ? allocate(h, bytes)
                             : allocate_large(h, bytes, granule_bytes);
     if (fresh == nullptr)
-        return nullptr;
+        return bytes <= now ? block : nullptr;
     std::memcpy(fresh, block, std::min(now, bytes));
     free_of_heap(b, block);
     return fresh;

@@ -4,6 +4,7 @@
 #include "central.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace mallard::engine {
@@ -35,7 +36,7 @@ public:
     {
         if (4 * (count_ + 1) <= 3 * size_)
             return true;
-        std::size_t const size = std::max<std::size_t>(2 * size_, page_bytes / sizeof(mapping));
+        std::size_t const size = std::max(2 * size_, std::bit_floor(page_bytes / sizeof(mapping)));
         auto* const table = reinterpret_cast<mapping*>(os::map(bytes_of(size)));
         if (table == nullptr)
             return false;
@@ -136,7 +137,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
 
 void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
 {
-    std::size_t const whole = align_up(bytes, page_bytes);
+    std::size_t const whole = align_up(bytes + (bytes == 0), page_bytes);
     std::byte* const start = whole < bytes ? nullptr : map_aligned(whole, align);
     if (start == nullptr)
         return os::out_of_memory();
@@ -235,8 +236,8 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         return allocate_huge(bytes, align);
     std::size_t const granules = granules_for(bytes + (bytes == 0));
     run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
-    if (r.in == nullptr)
-        return os::out_of_memory();
+    if (r.in == nullptr) // no window has room, but between them there may be some
+        return allocate_huge(bytes, align);
     slab& s = r.record();
     s.start = r.start();
     s.granules = static_cast<std::uint32_t>(granules);

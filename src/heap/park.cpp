@@ -48,7 +48,7 @@ extern "C" void mallard_at_thread_exit(void* value)
         ::pthread_setspecific(exit_key, reinterpret_cast<void*>(round + 1)) == 0)
         return;
     front* const f = my_front;
-    if (f->tag == 0)
+    if (f->is_none())
         return;
     my_front = &departed_front;
     depart(*f);
@@ -130,7 +130,7 @@ std::uint64_t key_of_process() noexcept
 front* own_front() noexcept
 {
     front* f = my_front;
-    if (f->tag != 0)
+    if (!f->is_none())
         return f;
     if (f == &departed_front)
         return nullptr;
@@ -154,11 +154,7 @@ front* own_front() noexcept
 front& take_late_front() noexcept
 {
     late_lock.take();
-    if (the_late_front.tag == 0) {
-        os::hold const alone(parked_lock);
-        begin();
-    }
-    return the_late_front;
+    return the_late_front; // its number it has since this thread looked for its own front
 }
 
 const front& late_front() noexcept

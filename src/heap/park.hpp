@@ -54,7 +54,7 @@ void visit_if_idle(front& f) noexcept;
 template <class F>
 [[gnu::noinline]] auto with_front(front* f, F use) noexcept
 {
-    if (f->tag == 0)
+    if (f->is_none())
         f = own_front();
     if (f != nullptr)
         return use(*f);

@@ -56,7 +56,7 @@ void* grow_elsewhere(void* block, std::size_t bytes_now, std::size_t bytes) noex
 {
     void* const fresh = allocate(bytes);
     if (fresh == nullptr)
-        return nullptr;
+        return bytes <= bytes_now ? block : nullptr; // less room is always to be had
     std::memcpy(fresh, block, std::min(bytes_now, bytes));
     deallocate(block);
     return fresh;
@@ -99,8 +99,10 @@ void free_elsewhere(void* block, front* f) noexcept
     }
     if (b.is_run() && owner_of(b.what ^ f->tag) != 0)
         return free_run(b);
-    if (f->tag == 0 && (f = own_front()) == nullptr)
-        return send_one(*b.of, block);
+    // With a front it is looked at anew: that one may have been parked, and its slabs
+    // others' by the time that it was taken.
+    if (f->is_none())
+        return own_front() != nullptr ? deallocate(block) : send_one(*b.of, block);
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what), mark_for(block, f->key));
     at_work const here(*f);
@@ -128,7 +130,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept
     } else {
         code const c = code_of_class(block_class::of(bytes));
         front* const f = my_front;
-        block = f->tag == 0 || f->list_of(c).head != nullptr ? pop(f, c) : run_for(*f, c, 1, zero);
+        block = f->is_none() || f->list_of(c).head != nullptr ? pop(f, c) : run_for(*f, c, 1, zero);
         if (block == nullptr)
             os::out_of_memory();
     }
@@ -154,7 +156,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept
     std::size_t const now = b.of->shape().bytes;
     if (bytes <= now && bytes >= now / 2)
         return block;
-    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && my_front->tag != 0 &&
+    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && !my_front->is_none() &&
         resize_run(*my_front, b, bytes))
         return block;
     return grow_elsewhere(block, now, bytes);

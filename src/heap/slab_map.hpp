@@ -33,6 +33,8 @@ using entry = std::uint32_t;
 
 inline constexpr unsigned owner_shift = 11;
 inline constexpr entry owner_max = (entry{1} << (32 - owner_shift)) - 1;
+/// Of fronts that are none: a number that no entry carries.
+inline constexpr entry tag_of_none = owner_max << owner_shift;
 /// Numbers of heaps have the highest bit, those of threads' fronts have not.
 inline constexpr entry heap_bit = entry{1} << 31;
 inline constexpr entry thread_owner_max = owner_max / 2;

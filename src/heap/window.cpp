@@ -60,7 +60,7 @@ bool reserve(window& w, std::size_t bytes) noexcept
 
 } // namespace
 
-window* add_window() noexcept
+window* add_window(std::size_t at_least) noexcept
 {
     window* const w = std::find_if(std::begin(windows), std::end(windows),
                                    [](window const& each) { return each.granules_max == 0; });
@@ -68,7 +68,8 @@ window* add_window() noexcept
         return nullptr;
     // Under a limit a half is left to others: stacks, files, the next window.
     std::size_t const left = os::address_space_left();
-    for (std::size_t bytes = bytes_first; bytes >= bytes_least; bytes /= 2)
+    std::size_t const least = std::max(bytes_least, at_least * granule_bytes);
+    for (std::size_t bytes = bytes_first; bytes >= least; bytes /= 2)
         if (bytes <= left / 2 && reserve(*w, bytes))
             return w;
     return nullptr;

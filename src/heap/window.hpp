@@ -5,8 +5,8 @@
 
 namespace mallard::engine {
 
-/// As large as the system permits; null: not even a small one.
-window* add_window() noexcept;
+/// As large as the system permits; null: it permits none with so many granules.
+window* add_window(std::size_t at_least) noexcept;
 
 /// Makes at least so many more granules memory. False: refused, or the window is full.
 bool move_frontier(window& w, std::size_t at_least) noexcept;

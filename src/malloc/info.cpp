@@ -50,7 +50,7 @@ int clamped(std::size_t value) noexcept
 void empty_caches() noexcept
 {
     engine::front* const f = engine::my_front;
-    if (f->tag != 0) {
+    if (!f->is_none()) {
         engine::at_work const here(*f);
         for (std::size_t i = 0; i < engine::class_count; ++i)
             engine::shrink(*f, i, 0);
