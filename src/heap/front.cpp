@@ -68,6 +68,10 @@ void hand_over(front& f, code c, slab& s) noexcept
 void* carve(front& f, code c, slab_queue& q) noexcept
 {
     slab& s = *q.fresh;
+    if (is_heaps(f.tag)) {
+        q.fresh = nullptr;
+        return begin_stretch(static_cast<heap&>(f), s);
+    }
     const class_shape& shape = s.shape();
     std::uint32_t const left = shape.capacity - s.carved;
     std::uint32_t const page = std::max<std::uint32_t>(1, page_bytes / shape.bytes);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace mallard::engine {
 namespace {
@@ -42,6 +43,7 @@ void forget_blocks(heap& h) noexcept
 {
     empty_lists(h);
     std::fill(std::begin(h.queues), std::end(h.queues), slab_queue{});
+    std::fill(std::begin(h.fresh), std::end(h.fresh), stretch{});
     h.allowance = 0;
     h.letters = nullptr;
     h.inbox.store(nullptr, std::memory_order_relaxed);
@@ -75,7 +77,26 @@ void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) n
 {
     if (bytes > block_bytes_max || align > granule_bytes)
         return allocate_large(h, bytes, align, zero);
-    return pop(&h, code_of_aligned(bytes, align));
+    code const c = code_of_aligned(bytes, align);
+    void* const block = c < code_of_class(run_class_first) ? take_at_hand(h, c) : nullptr;
+    return block != nullptr ? block : pop(&h, c);
+}
+
+/// Undoes begin_stretch: they are the last of their slab.
+void end_stretch(heap& h, std::size_t index) noexcept
+{
+    stretch const left = std::exchange(h.fresh[index], {});
+    if (left.bytes() == 0)
+        return;
+    slab& s = slab_of(left.next);
+    auto const count = static_cast<std::uint32_t>(left.bytes() / s.shape().bytes);
+    s.carved -= count;
+    s.used -= count;
+    // What is fresh meanwhile has not begun.
+    if (slab* const other = std::exchange(h.queues[index].fresh, &s))
+        give_slab(*other);
+    if (s.used == 0)
+        settle(h, s);
 }
 
 /// Of the limits that were met; whether to try again what was refused.
@@ -130,6 +151,17 @@ void unmake(heap& h) noexcept
     os::hold const alone(heaps_lock);
     h.next_idle = idle;
     idle = &h;
+}
+
+void* begin_stretch(heap& h, slab& s) noexcept
+{
+    const class_shape& shape = s.shape();
+    std::byte* const first = s.start + std::size_t{s.carved} * shape.bytes;
+    h.fresh[s.index] = {first + shape.bytes, s.start + std::size_t{shape.capacity} * shape.bytes};
+    s.used += shape.capacity - s.carved;
+    s.carved = shape.capacity;
+    as_free(first).mark = 0;
+    return first;
 }
 
 void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
@@ -228,6 +260,8 @@ void reset(heap& h) noexcept
 void trim(heap& h, std::size_t keep) noexcept
 {
     claim const mine(h);
+    for (std::size_t i = 0; i < run_class_first; ++i)
+        end_stretch(h, i);
     empty(h);
     trim_chunks(h, keep);
 }
@@ -244,7 +278,9 @@ heap_numbers count(heap& h) noexcept
     read_letters(h, ~std::size_t{0});
     heap_numbers n = count_chunks(h);
     for (std::size_t i = 0; i < class_count; ++i) {
-        auto const cached = static_cast<std::size_t>(h.lists[i].limit - h.lists[i].room);
+        std::size_t const fresh = i < run_class_first ? h.fresh[i].bytes() : 0;
+        std::size_t const cached =
+            static_cast<std::size_t>(h.lists[i].limit - h.lists[i].room) + fresh / shapes[i].bytes;
         n.blocks_live -= cached;
         n.bytes_live -= cached * shapes[i].bytes;
     }

@@ -34,11 +34,22 @@ inline constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
 inline constexpr std::uint32_t chunk_granules_first = (std::uint32_t{64} << 10) / granule_bytes;
 inline constexpr std::uint32_t chunk_granules_max = (std::uint32_t{4} << 20) / granule_bytes;
 
+/// The blocks of a slab that were never given out, all of them: they count as used, and are
+/// the list that a front would make of them, but nobody has written it.
+struct stretch {
+    std::byte* next = nullptr;
+    std::byte* end = nullptr;
+
+    std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - next); }
+};
+static_assert(sizeof(stretch) == code_unit); // so that a code leads to both
+
 /// Type-stable, like all fronts: a late message finds an inbox.
 ///
 /// A chunk is known by the record of its first granule; a free run by those of its first and
 /// last, and by the entries of its granules. Two runs that meet become one, within a chunk.
 struct heap : front {
+    stretch fresh[run_class_first];
     std::uint32_t chunks = no_chunk;           ///< newest first; see chunk_next
     std::uint32_t step = chunk_granules_first; ///< granules of the next chunk
     std::uint32_t bins_used = 0;               ///< bit i: bins[i] has a run
@@ -71,13 +82,26 @@ void unmake(heap& h) noexcept;
 [[gnu::noinline]] void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align = 1,
                                         bool* zero = nullptr) noexcept;
 
+/// Without asking anybody for more; null: there is none.
+[[gnu::always_inline]] inline void* take_at_hand(heap& h, code c) noexcept
+{
+    if (h.list_of(c).head != nullptr)
+        return pop(&h, c);
+    std::size_t const offset = c - code_of_class(0);
+    stretch& s = *reinterpret_cast<stretch*>(reinterpret_cast<std::byte*>(h.fresh) + offset);
+    std::byte* const block = s.next;
+    if (block == s.end) [[unlikely]]
+        return nullptr;
+    s.next = block + shapes[offset / code_unit].bytes;
+    as_free(block).mark = 0;
+    return block;
+}
+
 [[gnu::always_inline]] inline void* allocate(heap& h, std::size_t bytes) noexcept
 {
-    if (bytes <= looked_up_max && h.holder == here()) [[likely]] {
-        code const c = codes_by_16[(bytes + 15) / 16];
-        if (h.list_of(c).head != nullptr) [[likely]]
-            return pop(&h, c);
-    }
+    if (bytes <= looked_up_max && h.holder == here()) [[likely]]
+        if (void* const block = take_at_hand(h, codes_by_16[(bytes + 15) / 16])) [[likely]]
+            return block;
     return allocate_slowly(h, bytes);
 }
 void* allocate_zeroed(heap& h, std::size_t bytes) noexcept;
@@ -107,6 +131,9 @@ struct heap_numbers {
 };
 /// O(slabs).
 heap_numbers count(heap& h) noexcept;
+
+/// For `refill`: what is left of a slab becomes the stretch of its class, but for the first.
+void* begin_stretch(heap& h, slab& s) noexcept;
 
 // --- its memory: heap_memory.cpp -------------------------------------------------
 

@@ -22,7 +22,7 @@ const engine::heap& of(const mallard_heap* h) noexcept
     return *reinterpret_cast<const engine::heap*>(h);
 }
 
-void* invalid() noexcept
+[[gnu::noinline]] void* invalid() noexcept
 {
     errno = EINVAL;
     return nullptr;
