@@ -3,8 +3,12 @@
 
 #include <mallard/malloc.h>
 #include <mallard/options.hpp>
+#include <mallard/size_class.hpp>
 #include <mallard/source.hpp>
 
+#include <array>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 namespace mallard {
@@ -29,6 +33,30 @@ struct heap_statistics : statistics {
     std::size_t bytes_taken_max = 0;
     std::size_t large_blocks = 0; ///< apart from chunks
 };
+
+namespace detail {
+
+/// Where blocks of at most 16 i bytes are among the fresh ones, and how large.
+struct fresh_class {
+    std::uint16_t index;
+    std::uint16_t bytes;
+};
+inline constexpr std::size_t fresh_bytes_max = 1024;
+inline constexpr auto fresh_classes = [] {
+    using classes = size_classes<16, 2>;
+    std::array<fresh_class, fresh_bytes_max / 16 + 1> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        std::size_t const index = classes::of(16 * i);
+        all[i] = {static_cast<std::uint16_t>(index),
+                  static_cast<std::uint16_t>(classes::bytes(index))};
+    }
+    return all;
+}();
+
+/// What a heap has that is none, or that another library made.
+inline constinit mallard_fresh nothing_fresh{};
+
+} // namespace detail
 
 /// Blocks of any size, freed one by one by any thread, or all at once.
 ///
@@ -67,28 +95,38 @@ public:
     {
         if (handle_ == nullptr)
             throw_bad_alloc();
+        if (mallard_fresh* const fresh = mallard_heap_fresh(handle_, MALLARD_FRESH_LAYOUT))
+            fresh_ = fresh;
     }
-    basic_heap(basic_heap&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    basic_heap(basic_heap&& other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)),
+          fresh_(std::exchange(other.fresh_, &detail::nothing_fresh))
+    {
+    }
     basic_heap& operator=(basic_heap&& other) noexcept
     {
         basic_heap moved(std::move(other));
         std::swap(handle_, moved.handle_);
+        std::swap(fresh_, moved.fresh_);
         return *this;
     }
     ~basic_heap() { mallard_heap_destroy(handle_); }
 
-    [[nodiscard]] void* allocate(layout l)
+    [[nodiscard, gnu::always_inline]] void* allocate(layout l)
     {
         void* const block = try_allocate(l);
         if (block == nullptr) [[unlikely]]
             throw_bad_alloc();
         return block;
     }
-    [[nodiscard]] void* try_allocate(layout l) noexcept
+    [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
     {
-        return l.align <= alignof(std::max_align_t)
-                   ? mallard_heap_allocate(handle_, l.bytes)
-                   : mallard_heap_allocate_aligned(handle_, l.bytes, l.align);
+        if (l.align > alignof(std::max_align_t)) [[unlikely]]
+            return mallard_heap_allocate_aligned(handle_, l.bytes, l.align);
+        if (!any_thread && l.bytes <= detail::fresh_bytes_max) [[likely]]
+            if (void* const block = take_fresh(l.bytes)) [[likely]]
+                return block;
+        return mallard_heap_allocate(handle_, l.bytes);
     }
 
     /// A block of this heap; or of any other, or of malloc; or null. Any thread.
@@ -157,7 +195,21 @@ private:
         return mallard_heap_create(&o);
     }
 
+    /// Never given out before; null: there is none, or it is not this thread's to take.
+    [[gnu::always_inline]] void* take_fresh(std::size_t bytes) noexcept
+    {
+        detail::fresh_class const c = detail::fresh_classes[(bytes + 15) / 16];
+        mallard_stretch& from = fresh_->of_class[c.index];
+        char* const block = from.next;
+        if (block == from.end || fresh_->thread != __builtin_thread_pointer()) [[unlikely]]
+            return nullptr;
+        from.next = block + c.bytes;
+        std::memset(block + 8, 0, 8);
+        return block;
+    }
+
     mallard_heap* handle_;
+    mallard_fresh* fresh_ = &detail::nothing_fresh;
 };
 
 using heap = basic_heap<sharing::one_thread>;

@@ -143,6 +143,27 @@ typedef struct mallard_heap_statistics {
 /* 0, or EINVAL. Counts when asked: O(memory taken / 16 KiB). */
 int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
 
+/* --- for heap.hpp ---------------------------------------------------------------- */
+
+/* Blocks of a class of sizes that were never given out, side by side. */
+typedef struct mallard_stretch {
+    char* next;
+    char* end;
+} mallard_stretch;
+
+enum { MALLARD_FRESH_LAYOUT = 1, MALLARD_FRESH_CLASSES = 35 };
+
+/* From which `thread`, and no other, may take blocks without a call: those of class i of
+ * mallard::size_classes<16, 2>. In each the second 8 bytes are to be cleared, which say of a
+ * block that it is free. */
+typedef struct mallard_fresh {
+    const void* thread; /* its __builtin_thread_pointer(); of a shared heap NULL */
+    mallard_stretch of_class[MALLARD_FRESH_CLASSES];
+} mallard_fresh;
+
+/* As long as the heap lives. NULL: the library that runs knows no such layout. */
+mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout);
+
 #ifdef __cplusplus
 }
 #endif

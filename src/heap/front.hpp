@@ -62,9 +62,9 @@ struct alignas(128) front {
     std::atomic<std::uint32_t> wanted{0}; ///< a visitor has come
     std::uint32_t slow_paths_seen = 0;    ///< by who came last
     front* next_parked = nullptr;
-    std::uint64_t epoch = 0;            ///< when its lists were looked at last
-    std::size_t allowance = 0;          ///< bytes that the lists of runs may keep
-    seen<const void*> holder = nullptr; ///< of a heap
+    std::uint64_t epoch = 0;   ///< when its lists were looked at last
+    std::size_t allowance = 0; ///< bytes that the lists of runs may keep
+    std::uint64_t unused = 0;
 
     list lists[class_count];
     slab_queue queues[run_class_first];

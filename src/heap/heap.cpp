@@ -43,7 +43,7 @@ void forget_blocks(heap& h) noexcept
 {
     empty_lists(h);
     std::fill(std::begin(h.queues), std::end(h.queues), slab_queue{});
-    std::fill(std::begin(h.fresh), std::end(h.fresh), stretch{});
+    std::fill(std::begin(h.fresh.of_class), std::end(h.fresh.of_class), stretch{});
     h.allowance = 0;
     h.letters = nullptr;
     h.inbox.store(nullptr, std::memory_order_relaxed);
@@ -55,7 +55,7 @@ class claim {
 public:
     explicit claim(heap& h) noexcept : heap_(h)
     {
-        const void* const holder = h.holder;
+        const void* const holder = holder_of(h).load(std::memory_order_relaxed);
         if (holder == nullptr)
             h.lock.take();
         else if (holder != here())
@@ -65,7 +65,7 @@ public:
     claim& operator=(const claim&) = delete;
     ~claim()
     {
-        if (heap_.holder == nullptr)
+        if (heap_.fresh.thread == nullptr)
             heap_.lock.give();
     }
 
@@ -85,11 +85,11 @@ void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) n
 /// Undoes begin_stretch: they are the last of their slab.
 void end_stretch(heap& h, std::size_t index) noexcept
 {
-    stretch const left = std::exchange(h.fresh[index], {});
-    if (left.bytes() == 0)
+    stretch const left = std::exchange(h.fresh.of_class[index], {});
+    if (bytes_of(left) == 0)
         return;
     slab& s = slab_of(left.next);
-    auto const count = static_cast<std::uint32_t>(left.bytes() / s.shape().bytes);
+    auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
     s.carved -= count;
     s.used -= count;
     // What is fresh meanwhile has not begun.
@@ -137,7 +137,7 @@ heap* make_heap(bool shared) noexcept
             h = make_new();
     }
     if (h != nullptr)
-        h->holder = shared ? nullptr : here();
+        holder_of(*h).store(shared ? nullptr : here(), std::memory_order_relaxed);
     return h;
 }
 
@@ -156,8 +156,10 @@ void unmake(heap& h) noexcept
 void* begin_stretch(heap& h, slab& s) noexcept
 {
     const class_shape& shape = s.shape();
-    std::byte* const first = s.start + std::size_t{s.carved} * shape.bytes;
-    h.fresh[s.index] = {first + shape.bytes, s.start + std::size_t{shape.capacity} * shape.bytes};
+    char* const start = reinterpret_cast<char*>(s.start);
+    char* const first = start + std::size_t{s.carved} * shape.bytes;
+    h.fresh.of_class[s.index] = {first + shape.bytes,
+                                 start + std::size_t{shape.capacity} * shape.bytes};
     s.used += shape.capacity - s.carved;
     s.carved = shape.capacity;
     as_free(first).mark = 0;
@@ -192,7 +194,7 @@ void* allocate_zeroed(heap& h, std::size_t bytes) noexcept
 void deallocate(heap& h, void* block) noexcept
 {
     std::size_t const g = windows[0].granule_of(block);
-    if (g < windows[0].granules && h.holder == here()) {
+    if (g < windows[0].granules && is_with_caller(h)) {
         code const c = windows[0].entry_at(g) ^ h.tag;
         if (is_class(c) && c < code_end) [[likely]] {
             std::uint64_t const mark = mark_for(block, h.key);
@@ -213,7 +215,7 @@ void free_of_heap(found const& b, void* block) noexcept
             stop_at_double_free(block, "free");
         return free_large(h, *b.in, b.granule);
     }
-    const void* const holder = h.holder;
+    const void* const holder = holder_of(h).load(std::memory_order_relaxed);
     if (holder == here())
         return push_own(h, block, code_of(b.what));
     if (holder != nullptr || !h.lock.try_take())
@@ -232,7 +234,7 @@ void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcep
     if (b.of == nullptr && resize_large(h, s, bytes))
         return block;
     // A thread that the heap is not with cannot have one of its small blocks.
-    const void* const holder = h.holder;
+    const void* const holder = holder_of(h).load(std::memory_order_relaxed);
     void* const fresh = holder == nullptr || holder == here()
                             ? allocate(h, bytes)
                             : allocate_large(h, bytes, granule_bytes);
@@ -278,7 +280,7 @@ heap_numbers count(heap& h) noexcept
     read_letters(h, ~std::size_t{0});
     heap_numbers n = count_chunks(h);
     for (std::size_t i = 0; i < class_count; ++i) {
-        std::size_t const fresh = i < run_class_first ? h.fresh[i].bytes() : 0;
+        std::size_t const fresh = i < run_class_first ? bytes_of(h.fresh.of_class[i]) : 0;
         std::size_t const cached =
             static_cast<std::size_t>(h.lists[i].limit - h.lists[i].room) + fresh / shapes[i].bytes;
         n.blocks_live -= cached;

@@ -36,20 +36,21 @@ inline constexpr std::uint32_t chunk_granules_max = (std::uint32_t{4} << 20) / g
 
 /// The blocks of a slab that were never given out, all of them: they count as used, and are
 /// the list that a front would make of them, but nobody has written it.
-struct stretch {
-    std::byte* next = nullptr;
-    std::byte* end = nullptr;
-
-    std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - next); }
-};
+using stretch = mallard_stretch;
 static_assert(sizeof(stretch) == code_unit); // so that a code leads to both
+static_assert(MALLARD_FRESH_CLASSES == run_class_first);
+
+inline std::size_t bytes_of(const stretch& s) noexcept
+{
+    return static_cast<std::size_t>(s.end - s.next);
+}
 
 /// Type-stable, like all fronts: a late message finds an inbox.
 ///
 /// A chunk is known by the record of its first granule; a free run by those of its first and
 /// last, and by the entries of its granules. Two runs that meet become one, within a chunk.
 struct heap : front {
-    stretch fresh[run_class_first];
+    mallard_fresh fresh{};
     std::uint32_t chunks = no_chunk;           ///< newest first; see chunk_next
     std::uint32_t step = chunk_granules_first; ///< granules of the next chunk
     std::uint32_t bins_used = 0;               ///< bit i: bins[i] has a run
@@ -71,7 +72,18 @@ struct heap : front {
 /// What a thread is known by.
 inline const void* here() noexcept
 {
-    return &my_front;
+    return __builtin_thread_pointer();
+}
+
+/// The thread that it is with; null: it is shared. Others ask too, of a heap that is not
+/// theirs.
+inline std::atomic_ref<const void*> holder_of(const heap& h) noexcept
+{
+    return std::atomic_ref(const_cast<const void*&>(h.fresh.thread));
+}
+inline bool is_with_caller(const heap& h) noexcept
+{
+    return holder_of(h).load(std::memory_order_relaxed) == here();
 }
 
 /// Null: the system refuses.
@@ -87,19 +99,18 @@ void unmake(heap& h) noexcept;
 {
     if (h.list_of(c).head != nullptr)
         return pop(&h, c);
-    std::size_t const offset = c - code_of_class(0);
-    stretch& s = *reinterpret_cast<stretch*>(reinterpret_cast<std::byte*>(h.fresh) + offset);
-    std::byte* const block = s.next;
+    stretch& s = h.fresh.of_class[class_of_code(c)];
+    char* const block = s.next;
     if (block == s.end) [[unlikely]]
         return nullptr;
-    s.next = block + shapes[offset / code_unit].bytes;
+    s.next = block + shapes[class_of_code(c)].bytes;
     as_free(block).mark = 0;
     return block;
 }
 
 [[gnu::always_inline]] inline void* allocate(heap& h, std::size_t bytes) noexcept
 {
-    if (bytes <= looked_up_max && h.holder == here()) [[likely]]
+    if (bytes <= looked_up_max && is_with_caller(h)) [[likely]]
         if (void* const block = take_at_hand(h, codes_by_16[(bytes + 15) / 16])) [[likely]]
             return block;
     return allocate_slowly(h, bytes);

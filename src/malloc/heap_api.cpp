@@ -180,8 +180,13 @@ void mallard_heap_trim(mallard_heap* heap, std::size_t keep_bytes)
 
 void mallard_heap_adopt(mallard_heap* heap)
 {
-    if (heap != nullptr && of(heap).holder != nullptr)
-        of(heap).holder = engine::here();
+    if (heap != nullptr && of(heap).fresh.thread != nullptr)
+        engine::holder_of(of(heap)).store(engine::here(), std::memory_order_relaxed);
+}
+
+mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout)
+{
+    return heap != nullptr && layout == MALLARD_FRESH_LAYOUT ? &of(heap).fresh : nullptr;
 }
 
 void mallard_heap_limit(mallard_heap* heap, std::size_t soft_bytes, std::size_t hard_bytes)

@@ -40,7 +40,7 @@ TEST(heap_refusals, memory_that_the_system_refuses_loses_nothing)
                       using mallard::testing::require;
                       heap h;
                       std::vector<void*> blocks;
-                      blocks.reserve(1 << 20);
+                      blocks.reserve(1 << 22);
                       for (std::size_t const bytes : {100, 5000, 300000, 4000000}) {
                           while (void* const block = h.try_allocate(bytes)) {
                               std::memset(block, 1, bytes);
