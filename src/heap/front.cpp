@@ -6,6 +6,7 @@
 #include "epoch.hpp"
 #include "heap.hpp"
 #include "large.hpp"
+#include "limits.hpp"
 #include "misuse.hpp"
 #include "park.hpp"
 #include "remote.hpp"
@@ -52,12 +53,18 @@ void adapt(front& f, list& l, const class_shape& shape) noexcept
     l.room += more;
 }
 
-/// All of a slab's free blocks, at once.
-void hand_over(front& f, code c, slab& s) noexcept
+/// All of a slab's free blocks, before those that are in the list.
+void hand_over(front& f, list& l, slab& s) noexcept
 {
     unlist(f.queues[s.index], s);
-    list& l = f.list_of(c);
-    add(l, s.carved - s.used);
+    std::uint32_t const count = s.carved - s.used;
+    if (l.head != nullptr) {
+        void* last = s.free;
+        for (std::uint32_t i = 1; i < count; ++i)
+            last = next_of(last, f.key);
+        link(last, l.head, mark_for(last, f.key));
+    }
+    add(l, count);
     s.used = s.carved;
     l.head = s.free;
     s.free = nullptr;
@@ -171,19 +178,22 @@ void* refill_in(front& f, code c) noexcept
             return carve(f, c, q);
         }
     }
-    hand_over(f, c, *q.partial);
+    // Slabs with a block or two are as many slow paths: several at once.
+    list& l = f.list_of(c);
+    do
+        hand_over(f, l, *q.partial);
+    while (q.partial != nullptr && 2 * l.room > l.limit);
     return pop(&f, c);
 }
 
 void* refill(code c, front* f) noexcept
 {
-    void* block = nullptr;
-    if (!f->is_none()) {
+    void* const block = within_limits([=]() -> void* {
+        if (f->is_none())
+            return with_front(f, [c](front& own) { return pop(&own, c); });
         at_work const here(*f);
-        block = refill_in(*f, c);
-    } else {
-        block = with_front(f, [c](front& own) { return pop(&own, c); });
-    }
+        return refill_in(*f, c);
+    });
     return block != nullptr ? block : os::out_of_memory();
 }
 

@@ -110,13 +110,23 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
     as_free(block) = {reinterpret_cast<std::uintptr_t>(next) ^ mark, mark};
 }
 
+[[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
+
+/// Of a free block. Stops the process at what is no address: somebody wrote there.
+[[gnu::always_inline]] inline void* next_of(const void* block, std::uint64_t key) noexcept
+{
+    std::uintptr_t const next = static_cast<const free_block*>(block)->link ^ mark_for(block, key);
+    if (next >> 47 != 0) [[unlikely]]
+        stop_at_damaged_list(block);
+    return reinterpret_cast<void*>(next);
+}
+
 // The slow paths, in front.cpp; never inlined, in tail position, arguments where they arrived.
 [[gnu::noinline]] void* refill(code c, front* f) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
 [[gnu::noinline]] void check_freed_twice(void* block, front* f, code c) noexcept;
-[[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
 
 /// Onto the list, which has room or not.
 [[gnu::always_inline]] inline void push(void* block, front* f, code c, std::uint64_t mark) noexcept
@@ -135,10 +145,7 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
     void* const block = l.head;
     if (block == nullptr) [[unlikely]]
         return refill(c, f);
-    std::uintptr_t const next = as_free(block).link ^ mark_for(block, f->key);
-    if (next >> 47 != 0) [[unlikely]] // no address: somebody wrote into a free block
-        stop_at_damaged_list(block);
-    l.head = reinterpret_cast<void*>(next);
+    l.head = next_of(block, f->key);
     l.room += 1;
     as_free(block).mark = 0;
     return block;

@@ -263,4 +263,15 @@ void after_fork_in_child() noexcept
     reset_heaps();
 }
 
+namespace {
+
+/// Before any other handler that is registered, so that in the parent ours is the last to
+/// be called before the fork: the others may allocate.
+[[gnu::constructor(101)]] void watch_forks() noexcept
+{
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+} // namespace
+
 } // namespace mallard::engine

@@ -106,10 +106,7 @@ void read_letters(front& f, std::size_t letters_max) noexcept
     }
     for (; f.letters != nullptr && letters_max != 0; --letters_max) {
         void* const last = f.letters;
-        std::uintptr_t const next = as_free(last).link ^ mark_for(last, f.key);
-        if (next >> 47 != 0) [[unlikely]]
-            stop_at_damaged_list(last);
-        f.letters = reinterpret_cast<void*>(next);
+        f.letters = next_of(last, f.key);
         splice(f, last);
     }
 }

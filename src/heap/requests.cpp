@@ -4,6 +4,7 @@
 #include "epoch.hpp"
 #include "heap.hpp"
 #include "large.hpp"
+#include "limits.hpp"
 #include "misuse.hpp"
 #include "park.hpp"
 #include "remote.hpp"
@@ -130,7 +131,9 @@ void* allocate_zeroed(std::size_t bytes) noexcept
     } else {
         code const c = code_of_class(block_class::of(bytes));
         front* const f = my_front;
-        block = f->is_none() || f->list_of(c).head != nullptr ? pop(f, c) : run_for(*f, c, 1, zero);
+        block = f->is_none() || f->list_of(c).head != nullptr
+                    ? pop(f, c)
+                    : within_limits([&] { return run_for(*f, c, 1, zero); });
         if (block == nullptr)
             os::out_of_memory();
     }

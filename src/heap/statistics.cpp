@@ -10,7 +10,7 @@ namespace {
 
 /// Others write these meanwhile; a number that is a moment old is as good.
 template <class T>
-[[gnu::no_sanitize("thread"), gnu::noinline]] T glance(const T& value) noexcept
+[[gnu::no_sanitize_thread, gnu::noinline]] T glance(const T& value) noexcept
 {
     return *const_cast<const volatile T*>(&value);
 }
@@ -36,7 +36,7 @@ void collect_statistics(heap_statistics& s) noexcept
     for (std::size_t i = 0; i < class_count; ++i)
         s.classes[i].bytes = shapes[i].bytes;
     for (window& w : windows)
-        for (std::size_t g = 0; g < w.granules; ++g)
+        for (std::size_t g = 0; g < glance(w.frontier); ++g)
             count(w, g, s);
     for (front const* f = all_fronts(); f != nullptr; f = f->next_of_all) {
         s.threads += f != &late_front(); // which is no thread's

@@ -13,6 +13,9 @@ namespace mallard::os {
 /// RLIMIT_AS. Aligned to `align`, a power of two from a page up.
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept;
 
+/// Reserved pages can be read, as zero, and not written. False: refused.
+bool make_readable(std::byte* at, std::size_t bytes) noexcept;
+
 /// Reserved pages become memory, zeroed. False: refused, and nothing has changed.
 bool commit(std::byte* at, std::size_t bytes) noexcept;
 

@@ -70,6 +70,13 @@ std::byte* reserve(std::size_t bytes, std::size_t align) noexcept
     return at + before;
 }
 
+bool make_readable(std::byte* at, std::size_t bytes) noexcept
+{
+    errno_kept const keep;
+    return ::mprotect(at, bytes, PROT_READ) == 0 ||
+           map_as(at, bytes, PROT_READ, MAP_FIXED | MAP_NORESERVE) != nullptr;
+}
+
 bool commit(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
