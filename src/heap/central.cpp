@@ -19,7 +19,7 @@ constexpr std::size_t none = ~std::size_t{0};
 
 /// Dirty granules that may lie idle whatever is in use.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / granule_bytes;
-constexpr std::size_t bonus_max = (std::size_t{64} << 20) / granule_bytes;
+constexpr std::size_t bonus_least = (std::size_t{64} << 20) / granule_bytes;
 
 /// In one go, with the lock given up meanwhile.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / granule_bytes;
@@ -111,7 +111,7 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     if (count < granules && purged_lately_ != 0) {
         std::size_t const again = std::min(granules - count, purged_lately_);
         purged_lately_ -= again;
-        bonus_ = std::min(bonus_ + again, bonus_max);
+        bonus_ = std::min(bonus_ + again, std::max(bonus_least, usage_.used_max / 2));
     }
     return {&w, granule, dirty == 0};
 }
@@ -275,10 +275,9 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
 void central::age() noexcept
 {
     os::hold const alone(lock_);
-    purge_some(true, purge_step);
-    if (purged_lately_ == 0)
-        bonus_ /= 2;
-    purged_lately_ = 0;
+    // What lay idle for an epoch needed no room.
+    bonus_ -= std::min(bonus_, purge_some(true, purge_step));
+    purged_lately_ /= 2;
     for (window& w : windows)
         for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;

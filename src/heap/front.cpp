@@ -34,23 +34,20 @@ void add(list& l, std::size_t count) noexcept
     }
 }
 
-/// Whoever frees more than its list holds and then wants them again gets a longer list. A
-/// run that is kept is memory beyond what slabs hold: those are counted.
+/// Whoever frees more than its list holds and then wants them again gets a list twice as
+/// long, as far as the allowance of the front reaches.
 void adapt(front& f, list& l, const class_shape& shape) noexcept
 {
     l.refilled = true;
-    if (!l.overflowed || l.limit >= shape.limit_max)
+    if (!l.overflowed)
         return;
     l.overflowed = false;
-    int more = std::max<int>(1, std::min<int>(l.limit, shape.limit_max - l.limit));
-    if (shape.capacity == 1) {
-        more = 1;
-        if (f.allowance + shape.bytes > allowance_max)
-            return;
-        f.allowance += shape.bytes;
-    }
+    std::size_t const more = shape.capacity == 1 ? 1 : l.limit;
+    if (l.limit + more > shape.limit_max || f.allowance + more * shape.bytes > allowance_max)
+        return;
+    f.allowance += more * shape.bytes;
     l.limit = static_cast<std::uint16_t>(l.limit + more);
-    l.room += more;
+    l.room += static_cast<int>(more);
 }
 
 /// All of a slab's free blocks, before those that are in the list.
@@ -308,8 +305,7 @@ void shrink(front& f, std::size_t index, std::size_t keep) noexcept
         return;
     l.limit = static_cast<std::uint16_t>(l.limit - less);
     l.room -= less;
-    if (index >= run_class_first)
-        f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
+    f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
 }
 
 void shrink_idle(front& f) noexcept
