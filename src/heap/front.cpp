@@ -4,6 +4,7 @@
 
 #include "central.hpp"
 #include "epoch.hpp"
+#include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
 #include "misuse.hpp"
@@ -71,6 +72,10 @@ void hand_over(front& f, list& l, slab& s) noexcept
 void* carve(front& f, code c, slab_queue& q) noexcept
 {
     slab& s = *q.fresh;
+    if (is_heaps(f.tag)) {
+        q.fresh = nullptr;
+        return begin_stretch(static_cast<heap&>(f), s);
+    }
     const class_shape& shape = s.shape();
     std::uint32_t const left = shape.capacity - s.carved;
     std::uint32_t const page = std::max<std::uint32_t>(1, page_bytes / shape.bytes);
@@ -94,12 +99,18 @@ void* carve(front& f, code c, slab_queue& q) noexcept
     return first;
 }
 
+run take_granules(front& f, std::size_t granules, std::size_t align) noexcept
+{
+    return is_heaps(f.tag) ? take_of(static_cast<heap&>(f), granules)
+                           : the_central.take(granules, align);
+}
+
 /// One that belongs to nobody yet.
 bool take_slab(front& f, code c, slab_queue& q) noexcept
 {
     std::size_t const index = class_of_code(c);
     const class_shape& shape = shapes[index];
-    run const r = the_central.take(shape.granules);
+    run const r = take_granules(f, shape.granules, 1);
     if (r.in == nullptr)
         return false;
     for (std::uint32_t i = 0; i < shape.granules; ++i)
@@ -128,7 +139,7 @@ void* take_run(front& f, code c) noexcept
 void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
 {
     std::size_t const index = class_of_code(c);
-    run const r = the_central.take(shapes[index].granules, align);
+    run const r = take_granules(f, shapes[index].granules, align);
     if (r.in == nullptr)
         return nullptr;
     slab& s = r.record();
@@ -141,7 +152,7 @@ void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
     s.index = static_cast<std::uint8_t>(index);
     s.listed = false;
     r.in->mark(r.granule, 1, f.tag | c);
-    r.in->mark(r.granule + 1, s.granules - 1, entry_inside);
+    r.in->mark(r.granule + 1, s.granules - 1, inside_of(f.tag));
     zero = r.zero;
     if (!zero)
         as_free(s.start).mark = 0;
@@ -210,6 +221,9 @@ void unlist(slab_queue& q, slab& s) noexcept
 
 void give_slab(slab& s) noexcept
 {
+    front& f = *s.owner.load(std::memory_order_relaxed);
+    if (is_heaps(f.tag))
+        return give_to(static_cast<heap&>(f), s);
     window& w = *window_of(s.start);
     the_central.give(w, w.granule_of(s.start), s.granules);
 }

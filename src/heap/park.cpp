@@ -2,8 +2,10 @@
 #include "park.hpp"
 
 #include "central.hpp"
+#include "heap.hpp"
 #include "large.hpp"
 #include "remote.hpp"
+#include "store.hpp"
 
 #include <new>
 #include <utility>
@@ -16,7 +18,7 @@ constinit std::uint64_t the_key = 0;
 
 namespace {
 
-/// Order of locks: late, parked, central, huge.
+/// Order of locks: those of heaps, late, parked, central, huge.
 constinit os::lock parked_lock;
 constinit os::lock late_lock;
 
@@ -24,8 +26,7 @@ constinit os::lock late_lock;
 constinit front* parked = nullptr;
 constinit front* newest = nullptr;
 constinit entry numbers = 0;
-constinit std::byte* uncut = nullptr;
-constinit std::size_t uncut_bytes = 0;
+constinit stable_store store;
 constinit pthread_key_t exit_key{};
 constinit bool has_exit_key = false;
 
@@ -33,8 +34,6 @@ constinit bool has_exit_key = false;
 constinit std::atomic<std::uint64_t> parked_classes{0};
 
 front the_late_front; // of those who get none; with a number, so that `free` finds it
-
-constexpr std::size_t chunk_bytes = 64 * 1024;
 
 /// The system calls the destructors of keys again while there are values, four times at
 /// most. In the second round most of what other keys' destructors free has been freed, and
@@ -56,29 +55,11 @@ extern "C" void mallard_at_thread_exit(void* value)
     depart(*f);
 }
 
-void* cut(std::size_t bytes) noexcept
-{
-    if (uncut_bytes < bytes) {
-        std::byte* const more = os::map(chunk_bytes);
-        if (more == nullptr)
-            return nullptr;
-        uncut = more;
-        uncut_bytes = chunk_bytes;
-    }
-    void* const at = uncut;
-    uncut += bytes;
-    uncut_bytes -= bytes;
-    return at;
-}
-
 void enroll(front& f) noexcept
 {
     f.tag = ++numbers << owner_shift;
     f.key = the_key;
-    for (std::size_t i = 0; i < class_count; ++i) {
-        f.lists[i].limit = shapes[i].limit;
-        f.lists[i].room = shapes[i].limit;
-    }
+    empty_lists(f);
     f.next_of_all = newest;
     newest = &f;
 }
@@ -96,26 +77,14 @@ void begin() noexcept
 
 front* make() noexcept
 {
-    if (numbers == owner_max - 1) // the last is nobody's
+    if (numbers == thread_owner_max)
         return nullptr;
-    void* const room = cut(sizeof(front));
+    void* const room = store.cut(sizeof(front));
     if (room == nullptr)
         return nullptr;
     front* const f = ::new (room) front;
     enroll(*f);
     return f;
-}
-
-/// What is cached goes to the slabs, slabs without a block in use to central.
-void empty(front& f) noexcept
-{
-    for (std::size_t i = 0; i < class_count; ++i)
-        shrink(f, i, 0);
-    send_all(f);
-    read_letters(f, ~std::size_t{0});
-    for (slab_queue& q : f.queues)
-        if (q.fresh != nullptr && q.fresh->used == 0)
-            give_slab(*std::exchange(q.fresh, nullptr));
 }
 
 std::uint64_t classes_of(const front& f) noexcept
@@ -140,6 +109,24 @@ void depart(front& f) noexcept
 }
 
 } // namespace
+
+void empty(front& f) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i)
+        shrink(f, i, 0);
+    send_all(f);
+    read_letters(f, ~std::size_t{0});
+    for (slab_queue& q : f.queues)
+        if (q.fresh != nullptr && q.fresh->used == 0)
+            give_slab(*std::exchange(q.fresh, nullptr));
+}
+
+std::uint64_t key_of_process() noexcept
+{
+    os::hold const alone(parked_lock);
+    begin();
+    return the_key;
+}
 
 front* own_front() noexcept
 {
@@ -209,7 +196,7 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
 {
     std::size_t const index = class_of_code(c);
     std::uint64_t const bit = std::uint64_t{1} << index;
-    if ((parked_classes.load(std::memory_order_relaxed) & bit) == 0)
+    if (is_heaps(f.tag) || (parked_classes.load(std::memory_order_relaxed) & bit) == 0)
         return nullptr;
     os::hold const alone(parked_lock);
     for (front* each = parked; each != nullptr; each = each->next_parked) {
@@ -255,6 +242,7 @@ front* all_fronts() noexcept
 
 void before_fork() noexcept
 {
+    lock_heaps();
     late_lock.take();
     parked_lock.take();
     the_central.its_lock().take();
@@ -267,6 +255,7 @@ void after_fork_in_parent() noexcept
     the_central.its_lock().give();
     parked_lock.give();
     late_lock.give();
+    unlock_heaps();
 }
 
 /// The fronts of threads that are not there stay as they are: nobody's. What is sent there
@@ -277,6 +266,18 @@ void after_fork_in_child() noexcept
     the_central.its_lock().reset();
     parked_lock.reset();
     late_lock.reset();
+    reset_heaps();
 }
+
+namespace {
+
+/// Before any other handler that is registered, so that in the parent ours is the last to
+/// be called before the fork: the others may allocate.
+[[gnu::constructor(101)]] void watch_forks() noexcept
+{
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+} // namespace
 
 } // namespace mallard::engine
