@@ -9,7 +9,7 @@ if(TARGET mallard-c)
     install(TARGETS mallard-c mallard-c-static EXPORT mallard FILE_SET HEADERS)
 endif()
 if(TARGET mallard-malloc)
-    install(TARGETS mallard-malloc mallard-malloc-static EXPORT mallard)
+    install(TARGETS mallard-malloc mallard-malloc-static EXPORT mallard FILE_SET HEADERS)
 endif()
 install(EXPORT mallard NAMESPACE mallard:: FILE mallard-config.cmake DESTINATION ${package_dir})
 

@@ -19,7 +19,7 @@ constexpr std::size_t none = ~std::size_t{0};
 
 /// Dirty granules that may lie idle whatever is in use.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / granule_bytes;
-constexpr std::size_t bonus_max = (std::size_t{64} << 20) / granule_bytes;
+constexpr std::size_t bonus_least = (std::size_t{64} << 20) / granule_bytes;
 
 /// In one go, with the lock given up meanwhile.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / granule_bytes;
@@ -111,7 +111,7 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     if (count < granules && purged_lately_ != 0) {
         std::size_t const again = std::min(granules - count, purged_lately_);
         purged_lately_ -= again;
-        bonus_ = std::min(bonus_ + again, bonus_max);
+        bonus_ = std::min(bonus_ + again, std::max(bonus_least, usage_.used_max / 2));
     }
     return {&w, granule, dirty == 0};
 }
@@ -191,7 +191,7 @@ void central::give(window& in, std::size_t granule, std::size_t granules) noexce
     the_limits.discharge(granules * granule_bytes);
     os::hold const alone(lock_);
     release(in, granule, granules, true);
-    if (usage_.dirty > dirty_max()) [[unlikely]]
+    if (usage_.dirty > dirty_max() && !refused_) [[unlikely]]
         purge_some(false, usage_.dirty - dirty_max() / 4 * 3);
 }
 
@@ -245,6 +245,7 @@ void central::purge_run(window& w, std::size_t granule, std::size_t granules) no
     bool const gone = os::purge(w.address_of(granule), granules * granule_bytes);
     lock_.take();
     release(w, granule, granules, !gone);
+    refused_ |= !gone;
     purged_lately_ += lately;
     if (gone) {
         usage_.purged += granules;
@@ -275,10 +276,10 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
 void central::age() noexcept
 {
     os::hold const alone(lock_);
-    purge_some(true, purge_step);
-    if (purged_lately_ == 0)
-        bonus_ /= 2;
-    purged_lately_ = 0;
+    // What lay idle for an epoch needed no room.
+    bonus_ -= std::min(bonus_, purge_some(true, purge_step));
+    purged_lately_ /= 2;
+    refused_ = false; // one try of all an epoch
     for (window& w : windows)
         for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;

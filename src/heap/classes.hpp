@@ -66,7 +66,9 @@ constexpr class_shape shape(std::size_t index) noexcept
         static_cast<std::uint32_t>(bytes >= granule_bytes ? 1 : granules * granule_bytes / bytes);
     std::size_t const first = at_most(16, 4096, bytes);
     s.limit = static_cast<std::uint16_t>(bytes >= granule_bytes ? 0 : first == 0 ? 1 : first);
-    std::size_t const most = at_most(256, bytes >= 4096 ? 65536 : 32768, bytes);
+    // A list of small blocks may have all that a front may keep, a list of runs 64 KiB.
+    std::size_t const most =
+        bytes < granule_bytes ? at_most(32768, std::size_t{1} << 20, bytes) : 65536 / bytes;
     s.limit_max = static_cast<std::uint16_t>(most == 0 ? 1 : most);
     return s;
 }

@@ -4,6 +4,7 @@
 
 #include "central.hpp"
 #include "epoch.hpp"
+#include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
 #include "misuse.hpp"
@@ -33,23 +34,20 @@ void add(list& l, std::size_t count) noexcept
     }
 }
 
-/// Whoever frees more than its list holds and then wants them again gets a longer list. A
-/// run that is kept is memory beyond what slabs hold: those are counted.
+/// Whoever frees more than its list holds and then wants them again gets a list twice as
+/// long, as far as the allowance of the front reaches.
 void adapt(front& f, list& l, const class_shape& shape) noexcept
 {
     l.refilled = true;
-    if (!l.overflowed || l.limit >= shape.limit_max)
+    if (!l.overflowed)
         return;
     l.overflowed = false;
-    int more = std::max<int>(1, std::min<int>(l.limit, shape.limit_max - l.limit));
-    if (shape.capacity == 1) {
-        more = 1;
-        if (f.allowance + shape.bytes > allowance_max)
-            return;
-        f.allowance += shape.bytes;
-    }
+    std::size_t const more = shape.capacity == 1 ? 1 : l.limit;
+    if (l.limit + more > shape.limit_max || f.allowance + more * shape.bytes > allowance_max)
+        return;
+    f.allowance += more * shape.bytes;
     l.limit = static_cast<std::uint16_t>(l.limit + more);
-    l.room += more;
+    l.room += static_cast<int>(more);
 }
 
 /// All of a slab's free blocks, before those that are in the list.
@@ -74,6 +72,10 @@ void hand_over(front& f, list& l, slab& s) noexcept
 void* carve(front& f, code c, slab_queue& q) noexcept
 {
     slab& s = *q.fresh;
+    if (is_heaps(f.tag)) {
+        q.fresh = nullptr;
+        return begin_stretch(static_cast<heap&>(f), s);
+    }
     const class_shape& shape = s.shape();
     std::uint32_t const left = shape.capacity - s.carved;
     std::uint32_t const page = std::max<std::uint32_t>(1, page_bytes / shape.bytes);
@@ -97,12 +99,18 @@ void* carve(front& f, code c, slab_queue& q) noexcept
     return first;
 }
 
+run take_granules(front& f, std::size_t granules, std::size_t align) noexcept
+{
+    return is_heaps(f.tag) ? take_of(static_cast<heap&>(f), granules)
+                           : the_central.take(granules, align);
+}
+
 /// One that belongs to nobody yet.
 bool take_slab(front& f, code c, slab_queue& q) noexcept
 {
     std::size_t const index = class_of_code(c);
     const class_shape& shape = shapes[index];
-    run const r = the_central.take(shape.granules);
+    run const r = take_granules(f, shape.granules, 1);
     if (r.in == nullptr)
         return false;
     for (std::uint32_t i = 0; i < shape.granules; ++i)
@@ -131,7 +139,7 @@ void* take_run(front& f, code c) noexcept
 void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
 {
     std::size_t const index = class_of_code(c);
-    run const r = the_central.take(shapes[index].granules, align);
+    run const r = take_granules(f, shapes[index].granules, align);
     if (r.in == nullptr)
         return nullptr;
     slab& s = r.record();
@@ -144,7 +152,7 @@ void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
     s.index = static_cast<std::uint8_t>(index);
     s.listed = false;
     r.in->mark(r.granule, 1, f.tag | c);
-    r.in->mark(r.granule + 1, s.granules - 1, entry_inside);
+    r.in->mark(r.granule + 1, s.granules - 1, inside_of(f.tag));
     zero = r.zero;
     if (!zero)
         as_free(s.start).mark = 0;
@@ -213,6 +221,9 @@ void unlist(slab_queue& q, slab& s) noexcept
 
 void give_slab(slab& s) noexcept
 {
+    front& f = *s.owner.load(std::memory_order_relaxed);
+    if (is_heaps(f.tag))
+        return give_to(static_cast<heap&>(f), s);
     window& w = *window_of(s.start);
     the_central.give(w, w.granule_of(s.start), s.granules);
 }
@@ -294,8 +305,7 @@ void shrink(front& f, std::size_t index, std::size_t keep) noexcept
         return;
     l.limit = static_cast<std::uint16_t>(l.limit - less);
     l.room -= less;
-    if (index >= run_class_first)
-        f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
+    f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
 }
 
 void shrink_idle(front& f) noexcept

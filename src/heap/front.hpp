@@ -89,6 +89,13 @@ extern constinit front no_front;       ///< of threads that have none yet
 extern constinit front departed_front; ///< of those whose end has begun
 extern constinit thread_local front* my_front;
 
+/// Of a front that has nothing.
+inline void empty_lists(front& f) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i)
+        f.lists[i] = {.room = shapes[i].limit, .limit = shapes[i].limit};
+}
+
 /// Two words of a block that is free; a caller's block has anything there.
 inline free_block& as_free(void* block) noexcept
 {

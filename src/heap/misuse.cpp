@@ -68,6 +68,16 @@ void stop_at_wrong_size(const void* block, std::size_t said, std::size_t bytes) 
     m.stop();
 }
 
+void stop_at_confined(const void* heap) noexcept
+{
+    message m;
+    m.out << "mallard: the confined heap " << heap << " is asked for memory by another thread\n"
+          << "  one thread allocates from it, any may free; nothing was allocated\n"
+          << "  help: call adopt() in the thread that goes on with it, or make it a "
+             "shared_heap\n";
+    m.stop();
+}
+
 void stop_at_damaged_list(const void* block) noexcept
 {
     message m;

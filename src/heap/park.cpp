@@ -2,8 +2,10 @@
 #include "park.hpp"
 
 #include "central.hpp"
+#include "heap.hpp"
 #include "large.hpp"
 #include "remote.hpp"
+#include "store.hpp"
 
 #include <new>
 #include <utility>
@@ -16,7 +18,7 @@ constinit std::uint64_t the_key = 0;
 
 namespace {
 
-/// Order of locks: late, parked, central, huge.
+/// Order of locks: those of heaps, late, parked, central, huge.
 constinit os::lock parked_lock;
 constinit os::lock late_lock;
 
@@ -24,8 +26,7 @@ constinit os::lock late_lock;
 constinit front* parked = nullptr;
 constinit front* newest = nullptr;
 constinit entry numbers = 0;
-constinit std::byte* uncut = nullptr;
-constinit std::size_t uncut_bytes = 0;
+constinit stable_store store;
 constinit pthread_key_t exit_key{};
 constinit bool has_exit_key = false;
 
@@ -34,11 +35,10 @@ constinit std::atomic<std::uint64_t> parked_classes{0};
 
 front the_late_front; // of those who get none; with a number, so that `free` finds it
 
-constexpr std::size_t chunk_bytes = 64 * 1024;
-
-/// glibc calls the destructors of keys again while there are values, so many times in all;
-/// the last time, what other keys' destructors free has been freed.
-constexpr std::uintptr_t exit_rounds = 3;
+/// The system calls the destructors of keys again while there are values, four times at
+/// most. In the second round most of what other keys' destructors free has been freed, and
+/// a thread whose first call is in one of the first two rounds still gets here in time.
+constexpr std::uintptr_t exit_rounds = 2;
 
 void depart(front& f) noexcept;
 
@@ -55,29 +55,11 @@ extern "C" void mallard_at_thread_exit(void* value)
     depart(*f);
 }
 
-void* cut(std::size_t bytes) noexcept
-{
-    if (uncut_bytes < bytes) {
-        std::byte* const more = os::map(chunk_bytes);
-        if (more == nullptr)
-            return nullptr;
-        uncut = more;
-        uncut_bytes = chunk_bytes;
-    }
-    void* const at = uncut;
-    uncut += bytes;
-    uncut_bytes -= bytes;
-    return at;
-}
-
 void enroll(front& f) noexcept
 {
     f.tag = ++numbers << owner_shift;
     f.key = the_key;
-    for (std::size_t i = 0; i < class_count; ++i) {
-        f.lists[i].limit = shapes[i].limit;
-        f.lists[i].room = shapes[i].limit;
-    }
+    empty_lists(f);
     f.next_of_all = newest;
     newest = &f;
 }
@@ -95,26 +77,14 @@ void begin() noexcept
 
 front* make() noexcept
 {
-    if (numbers == owner_max - 1) // the last is nobody's
+    if (numbers == thread_owner_max)
         return nullptr;
-    void* const room = cut(sizeof(front));
+    void* const room = store.cut(sizeof(front));
     if (room == nullptr)
         return nullptr;
     front* const f = ::new (room) front;
     enroll(*f);
     return f;
-}
-
-/// What is cached goes to the slabs, slabs without a block in use to central.
-void empty(front& f) noexcept
-{
-    for (std::size_t i = 0; i < class_count; ++i)
-        shrink(f, i, 0);
-    send_all(f);
-    read_letters(f, ~std::size_t{0});
-    for (slab_queue& q : f.queues)
-        if (q.fresh != nullptr && q.fresh->used == 0)
-            give_slab(*std::exchange(q.fresh, nullptr));
 }
 
 std::uint64_t classes_of(const front& f) noexcept
@@ -139,6 +109,24 @@ void depart(front& f) noexcept
 }
 
 } // namespace
+
+void empty(front& f) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i)
+        shrink(f, i, 0);
+    send_all(f);
+    read_letters(f, ~std::size_t{0});
+    for (slab_queue& q : f.queues)
+        if (q.fresh != nullptr && q.fresh->used == 0)
+            give_slab(*std::exchange(q.fresh, nullptr));
+}
+
+std::uint64_t key_of_process() noexcept
+{
+    os::hold const alone(parked_lock);
+    begin();
+    return the_key;
+}
 
 front* own_front() noexcept
 {
@@ -208,7 +196,7 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
 {
     std::size_t const index = class_of_code(c);
     std::uint64_t const bit = std::uint64_t{1} << index;
-    if ((parked_classes.load(std::memory_order_relaxed) & bit) == 0)
+    if (is_heaps(f.tag) || (parked_classes.load(std::memory_order_relaxed) & bit) == 0)
         return nullptr;
     os::hold const alone(parked_lock);
     for (front* each = parked; each != nullptr; each = each->next_parked) {
@@ -230,6 +218,11 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
 
 void visit_parked() noexcept
 {
+    // Nobody may ever look there again.
+    if (late_lock.try_take()) {
+        empty(the_late_front);
+        late_lock.give();
+    }
     if (!parked_lock.try_take())
         return;
     std::uint64_t classes = 0;
@@ -249,6 +242,7 @@ front* all_fronts() noexcept
 
 void before_fork() noexcept
 {
+    lock_heaps();
     late_lock.take();
     parked_lock.take();
     the_central.its_lock().take();
@@ -261,6 +255,7 @@ void after_fork_in_parent() noexcept
     the_central.its_lock().give();
     parked_lock.give();
     late_lock.give();
+    unlock_heaps();
 }
 
 /// The fronts of threads that are not there stay as they are: nobody's. What is sent there
@@ -271,6 +266,18 @@ void after_fork_in_child() noexcept
     the_central.its_lock().reset();
     parked_lock.reset();
     late_lock.reset();
+    reset_heaps();
 }
+
+namespace {
+
+/// Before any other handler that is registered, so that in the parent ours is the last to
+/// be called before the fork: the others may allocate.
+[[gnu::constructor(101)]] void watch_forks() noexcept
+{
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+} // namespace
 
 } // namespace mallard::engine

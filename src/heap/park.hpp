@@ -8,6 +8,8 @@ namespace mallard::engine {
 
 /// For the marks of all fronts; drawn once.
 extern std::uint64_t the_key;
+/// For who may be the first to need it.
+std::uint64_t key_of_process() noexcept;
 
 /// This thread's front, made or adopted if it has none yet; null: its end has begun, or
 /// there is no memory for one.
@@ -62,10 +64,14 @@ template <class F>
     return result;
 }
 
+/// What is cached goes to the slabs, slabs without a block in use to where they came from.
+void empty(front& f) noexcept;
+
 /// A slab with free blocks, of a front that is parked; null: there is none.
 slab* adopt_slab(front& f, code c, slab_queue& q) noexcept;
 
-/// What other threads have sent there is spliced, what is free goes to central.
+/// What other threads have sent there, and to the late front, is spliced; what is free goes
+/// to central.
 void visit_parked() noexcept;
 
 /// Of all fronts there are, each linked by `next_of_all`.

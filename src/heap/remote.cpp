@@ -27,6 +27,8 @@ void post(slab& s, void* last, std::size_t bytes) noexcept
         as_free(last).link = reinterpret_cast<std::uintptr_t>(before) ^ mark;
     while (!inbox.compare_exchange_weak(before, last, std::memory_order_release,
                                         std::memory_order_relaxed));
+    if (is_heaps(to.tag)) // what is free there is nobody else's gain
+        return;
     // Counts may get lost where several send at once; it is enough to come by now and then.
     std::size_t const waiting = to.waiting.load(std::memory_order_relaxed);
     to.waiting.store(waiting + bytes, std::memory_order_relaxed);
@@ -55,6 +57,8 @@ void splice(front& f, void* last) noexcept
     if (offset >= std::size_t{s.granules} * granule_bytes || !s.shape().begins(offset) ||
         count > s.used) [[unlikely]]
         stop_at_damaged_list(last);
+    if (s.index >= run_class_first) // of a heap: else nobody sends one
+        return give_slab(s);
     link(last, s.free, mark);
     s.free = s.start + offset;
     s.used -= count;

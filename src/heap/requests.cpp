@@ -2,6 +2,7 @@
 
 #include "central.hpp"
 #include "epoch.hpp"
+#include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
 #include "misuse.hpp"
@@ -14,24 +15,15 @@
 namespace mallard::engine {
 namespace {
 
-/// What a pointer is, if it is a block in use.
-struct found {
-    window* in;
-    std::size_t granule;
-    entry what;
-    slab* of; ///< null: a large block
-
-    bool is_run() const noexcept { return of != nullptr && of->index >= run_class_first; }
-};
-
 [[noreturn]] void stop_at(const void* p, entry e, const char* call) noexcept
 {
-    if (e == 0)
+    if (e == 0 || code_of(e) == entry_unused)
         stop_at_foreign(p, call);
     stop_at_interior(p, call);
 }
 
-/// Stops the process at what is no block, or a free one.
+} // namespace
+
 found find(const void* p, const char* call) noexcept
 {
     window* const w = window_of(p);
@@ -39,7 +31,7 @@ found find(const void* p, const char* call) noexcept
         return {nullptr, 0, entry_large, nullptr};
     std::size_t const g = w->granule_of(p);
     entry const e = w->entry_at(g);
-    if (e == entry_large && w->address_of(g) == p)
+    if (code_of(e) == entry_large && w->address_of(g) == p)
         return {w, g, e, nullptr};
     if (!is_class(e))
         stop_at(p, e, call);
@@ -50,6 +42,8 @@ found find(const void* p, const char* call) noexcept
         stop_at_double_free(p, call);
     return {w, g, e, &s};
 }
+
+namespace {
 
 /// A run is free at once, whoever frees it: nothing else is in it.
 void free_run(found const& f) noexcept
@@ -75,12 +69,17 @@ bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
     std::size_t const index = block_class::of(bytes);
     std::size_t const granules = shapes[index].granules;
     slab& s = *b.of;
+    // Of those who free or resize it at once, one finds it.
+    if (!b.in->change(b.granule, b.what, entry_inside))
+        stop_at_double_free(s.start, "realloc");
     if (granules < s.granules) {
         the_central.give(*b.in, b.granule + granules, s.granules - granules);
     } else if (granules > s.granules) {
         bool zero = false;
-        if (!the_central.extend(*b.in, b.granule, s.granules, granules - s.granules, zero))
+        if (!the_central.extend(*b.in, b.granule, s.granules, granules - s.granules, zero)) {
+            b.in->mark(b.granule, 1, b.what);
             return false;
+        }
         b.in->mark(b.granule + s.granules, granules - s.granules, entry_inside);
     }
     s.granules = static_cast<std::uint32_t>(granules);
@@ -97,6 +96,8 @@ void free_elsewhere(void* block, front* f) noexcept
     if (block == nullptr)
         return;
     found const b = find(block, "free");
+    if (is_heaps(b.what)) [[unlikely]]
+        return free_of_heap(b, block);
     if (b.of == nullptr) {
         if (!free_large(block))
             stop_at_foreign(block, "free");
@@ -121,11 +122,7 @@ void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept
         return allocate(bytes);
     if (bytes > block_bytes_max || align > granule_bytes)
         return allocate_large(bytes, align);
-    // Blocks lie in their slab one after the other, and slabs begin with granules.
-    std::size_t index = block_class::of(std::max(bytes, align));
-    while (index < run_class_first && block_class::align(index) < align)
-        index += 1;
-    return pop(my_front, code_of_class(index));
+    return pop(my_front, code_of_aligned(bytes, align));
 }
 
 void* allocate_zeroed(std::size_t bytes) noexcept
@@ -153,6 +150,8 @@ void* allocate_zeroed(std::size_t bytes) noexcept
 void* reallocate(void* block, std::size_t bytes) noexcept
 {
     found const b = find(block, "realloc");
+    if (is_heaps(b.what)) [[unlikely]]
+        return reallocate_of_heap(b, block, bytes);
     if (b.of == nullptr) {
         std::size_t const now = large_bytes(block);
         if (now == 0)

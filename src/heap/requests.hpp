@@ -6,6 +6,30 @@
 
 namespace mallard::engine {
 
+/// What a pointer is, if it is a block in use.
+struct found {
+    window* in;
+    std::size_t granule;
+    entry what;
+    slab* of; ///< null: a large block
+
+    bool is_run() const noexcept { return of != nullptr && of->index >= run_class_first; }
+};
+
+/// Stops the process at what is no block, or a free one; `call` says in what.
+found find(const void* p, const char* call) noexcept;
+
+/// Of the first class that has at least `bytes`, a block's, and such an alignment, a
+/// granule's at most: blocks lie in their slab one after the other, and slabs begin with
+/// granules.
+inline code code_of_aligned(std::size_t bytes, std::size_t align) noexcept
+{
+    std::size_t index = block_class::of(bytes > align ? bytes : align);
+    while (index < run_class_first && block_class::align(index) < align)
+        index += 1;
+    return code_of_class(index);
+}
+
 /// `align` is a power of two.
 void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept;
 

@@ -23,6 +23,9 @@ struct front;
 ///     0, large            the first granule of a block of its own
 ///     0, inside           another granule of a run or of a large block
 ///
+/// Where the owner is a heap (see heap.hpp), it stands with `large` and `inside` too, and
+/// with `unused` in granules that the heap has and nothing is in.
+///
 /// So one comparison says "mine, and of this class": an entry with the own number taken
 /// away is a code, all others are more. Writers hold what they describe; readers who
 /// hold a block of it know that it does not change, others find out that they erred.
@@ -32,6 +35,10 @@ inline constexpr unsigned owner_shift = 11;
 inline constexpr entry owner_max = (entry{1} << (32 - owner_shift)) - 1;
 /// Of fronts that are none: a number that no entry carries.
 inline constexpr entry tag_of_none = owner_max << owner_shift;
+/// Numbers of heaps have the highest bit, those of threads' fronts have not.
+inline constexpr entry heap_bit = entry{1} << 31;
+inline constexpr entry thread_owner_max = owner_max / 2;
+inline constexpr entry entry_unused = 0x7d0;
 inline constexpr entry entry_inside = 0x7e0;
 inline constexpr entry entry_large = 0x7f0;
 
@@ -42,6 +49,15 @@ constexpr entry owner_of(entry e) noexcept
 constexpr code code_of(entry e) noexcept
 {
     return e & (code_end - 1);
+}
+constexpr bool is_heaps(entry e) noexcept
+{
+    return (e & heap_bit) != 0;
+}
+/// Of the later granules of what the entry, or the tag of its owner, is for.
+constexpr entry inside_of(entry e) noexcept
+{
+    return (is_heaps(e) ? e & ~entry{code_end - 1} : 0) | entry_inside;
 }
 constexpr bool is_class(entry e) noexcept
 {
@@ -64,6 +80,8 @@ struct alignas(64) slab {
     slab* previous = nullptr;
     std::uint8_t index = 0; ///< of the class
     bool listed = false;
+    std::uint16_t chunk_granules = 0; ///< of the chunk of a heap that begins here, slab or not
+    std::uint32_t chunk_next = 0;
 
     const class_shape& shape() const noexcept { return shapes[index]; }
     std::size_t offset_of(const void* p) const noexcept

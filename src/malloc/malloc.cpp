@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include <pthread.h>
 #include <unistd.h>
 
 namespace engine = mallard::engine;
@@ -31,14 +30,6 @@ void* aligned(std::size_t align, std::size_t bytes) noexcept
         return nullptr;
     }
     return engine::allocate_aligned(bytes, align);
-}
-
-/// Before any other handler that is registered, so that in the parent ours is the last to
-/// be called before the fork: the others may allocate.
-[[gnu::constructor(101)]] void watch_forks() noexcept
-{
-    ::pthread_atfork(engine::before_fork, engine::after_fork_in_parent,
-                     engine::after_fork_in_child);
 }
 
 } // namespace

@@ -169,21 +169,32 @@ constexpr symbol symbols[] = {
     {"_ZdaPvmSt11align_val_t", deletes_align_after_size},
 };
 
-class symbol_of_malloc : public ::testing::TestWithParam<symbol> {};
+class use_of : public ::testing::Test {
+public:
+    explicit use_of(symbol const& what) : what_(what) {}
 
-TEST_P(symbol_of_malloc, works_and_is_of_the_same_library)
-{
-    auto const [name, use] = GetParam();
-    std::string const file = file_of(name);
-    if (is_preloaded()) {
-        ASSERT_EQ(file, file_of("malloc"));
-    } else if (file.empty()) {
-        GTEST_SKIP() << "not in this glibc";
+    void TestBody() override
+    {
+        std::string const file = file_of(what_.name);
+        if (is_preloaded()) {
+            ASSERT_EQ(file, file_of("malloc"));
+        } else if (file.empty()) {
+            GTEST_SKIP() << "not in this glibc";
+        }
+        what_.use(what_.name);
     }
-    use(name);
-}
 
-INSTANTIATE_TEST_SUITE_P(each, symbol_of_malloc, ::testing::ValuesIn(symbols),
-                         [](const auto& one) { return std::string(one.param.name); });
+private:
+    symbol const what_;
+};
+
+/// Each a test of its own, with its name.
+const bool registered = [] {
+    for (symbol const& one : symbols)
+        ::testing::RegisterTest("is_of_the_same_library_and_works", one.name, nullptr, nullptr,
+                                __FILE__, __LINE__,
+                                [one]() -> ::testing::Test* { return new use_of(one); });
+    return true;
+}();
 
 } // namespace

@@ -1,0 +1,171 @@
+/* Mallard's malloc under names of its own, and heaps: C99, any later C, and C++.
+ *
+ *     mallard_heap* requests = mallard_heap_create(NULL);
+ *     char* text = mallard_heap_allocate(requests, 100);
+ *     ...
+ *     mallard_heap_release(requests);    // every block of it, at once
+ *     mallard_heap_destroy(requests);
+ *
+ * Of libmallard.so, which is loaded by LD_PRELOAD or linked (mallard::malloc), and of
+ * libmallard-malloc.a (mallard::malloc_static). Programs without it do not link. Neither
+ * needs a C++ runtime.
+ *
+ * Sizes are in bytes. Blocks are aligned to 16; an alignment is a power of two. Of 0 bytes
+ * are blocks too, each of its own address.
+ *
+ * FAILURE. What gives a pointer gives NULL, and sets errno to ENOMEM where memory is short
+ * or a limit was met, to EINVAL for a mistake of the caller's. A failed call has changed
+ * nothing. A handle of NULL is what a failed create gave: then functions that free do
+ * nothing, and all others fail with EINVAL. To free a block of NULL does nothing.
+ *
+ * Nothing here is for a signal handler.
+ */
+#ifndef MALLARD_MALLOC_H
+#define MALLARD_MALLOC_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- malloc ------------------------------------------------------------------ */
+
+/* As the functions of the C library without the prefix, and of the same heap where those
+ * are Mallard's. Any thread. realloc to 0 bytes frees and gives NULL; a block of a heap
+ * stays in its heap. */
+void* mallard_malloc(size_t bytes);
+void* mallard_calloc(size_t count, size_t bytes);
+void* mallard_realloc(void* block, size_t bytes);
+void* mallard_aligned_alloc(size_t align, size_t bytes);
+void mallard_free(void* block);
+
+/* All of it may be written to; of NULL, 0. */
+size_t mallard_usable_size(const void* block);
+
+/* Gives free memory back to the system, but for keep_bytes. 1: there was some, else 0. */
+int mallard_trim(size_t keep_bytes);
+
+/* --- heaps: blocks that can be freed all at once ------------------------------- */
+
+/* A part of malloc that has its memory for itself, in chunks of 64 KiB and twice as much
+ * each time up to 4 MiB; above 1 MiB, blocks have memory of their own. A heap without blocks
+ * takes less than 4 KiB. Thousands of them are no burden.
+ *
+ * THREADS. A confined heap is with one thread: the one that made it, or adopted it last.
+ * That one alone allocates, resets, asks for statistics and trims, without a lock; another
+ * that asks for memory stops the process with a message. From a shared heap any thread
+ * allocates, one after the other.
+ *
+ * Blocks of either are freed and reallocated by any thread at any time: by mallard_heap_free,
+ * mallard_free, and free where that is Mallard's. But all that happens before the heap's
+ * reset, release or destroy begins: no other thread uses the heap, or frees of it, meanwhile. */
+typedef struct mallard_heap mallard_heap;
+
+enum mallard_heap_threads {
+    MALLARD_HEAP_CONFINED = 0, /* one thread allocates */
+    MALLARD_HEAP_SHARED = 1    /* any thread allocates */
+};
+
+enum mallard_heap_limit_kind {
+    MALLARD_HEAP_LIMIT_SOFT = 0, /* the heap has grown beyond it */
+    MALLARD_HEAP_LIMIT_HARD = 1  /* it would have grown beyond it, and memory was refused */
+};
+
+/* Called by the thread whose request met a limit; it may use the heap, but for reset, release
+ * and destroy. `bytes` are those of the request. For a hard limit: 1 to try again, as some of
+ * the heap is free now, or the limit is higher; 0 to refuse. For a soft one the result is
+ * ignored, and the next call is when the heap has shrunk below it and grows again. Must not
+ * leave by longjmp or by an exception. */
+typedef int (*mallard_heap_limit_reached)(void* context, mallard_heap* heap, int kind,
+                                          size_t bytes);
+
+/* Begins with its own size, which the caller sets to sizeof; a member of 0 is a default. */
+typedef struct mallard_heap_options {
+    size_t struct_bytes;     /* required: sizeof */
+    int threads;             /* enum mallard_heap_threads */
+    int reserved;            /* 0 */
+    size_t limit_soft_bytes; /* of memory taken by this heap: chunks and large blocks */
+    size_t limit_bytes;      /* the hard one; below 64 KiB, rounded down to 16 KiB */
+    mallard_heap_limit_reached reached;
+    void* context; /* passed to it */
+} mallard_heap_options;
+
+/* NULL as options: all defaults, a confined heap without limits. */
+mallard_heap* mallard_heap_create(const mallard_heap_options* options);
+
+/* Frees every block, and the heap. */
+void mallard_heap_destroy(mallard_heap* heap);
+
+void* mallard_heap_allocate(mallard_heap* heap, size_t bytes);
+void* mallard_heap_allocate_aligned(mallard_heap* heap, size_t bytes, size_t align);
+void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
+
+/* A block of NULL: as mallard_heap_allocate. Else as mallard_realloc: the block stays in the
+ * heap that it is of. A thread that a confined heap is not with gets, if the block must move,
+ * one of whole units of 16 KiB. */
+void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
+
+/* As mallard_free, and quickest for a block of this heap in the thread that it is with. */
+void mallard_heap_free(mallard_heap* heap, void* block);
+
+/* Both free every block, in a time that does not depend on how many there are: one step a
+ * chunk and a large block. release gives the memory to the rest of the program, reset keeps
+ * what is in chunks. */
+void mallard_heap_reset(mallard_heap* heap);
+void mallard_heap_release(mallard_heap* heap);
+
+/* Gives back chunks without a block, as long as the heap has more than keep_bytes. */
+void mallard_heap_trim(mallard_heap* heap, size_t keep_bytes);
+
+/* A confined heap is with the calling thread from now on. To the one that it was with this
+ * is as if the heap were moved away: it is in no call of this heap meanwhile, and knows of it
+ * before its next. */
+void mallard_heap_adopt(mallard_heap* heap);
+
+/* Of memory that the heap has taken; SIZE_MAX: none. What is taken already stays. */
+void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes);
+
+/* 1 if `p` points into memory of this heap, else 0. O(1); any thread. */
+int mallard_heap_owns(const mallard_heap* heap, const void* p);
+
+/* The caller sets struct_bytes; members that the library does not know become 0. */
+typedef struct mallard_heap_statistics {
+    size_t struct_bytes;
+    size_t blocks_live; /* with callers */
+    size_t bytes_live;  /* their usable sizes */
+    size_t bytes_taken; /* chunks and large blocks */
+    size_t bytes_taken_max;
+    size_t chunks;
+    size_t large_blocks; /* above 1 MiB, and those that a foreign thread's realloc moved */
+} mallard_heap_statistics;
+
+/* 0, or EINVAL. Counts when asked: O(memory taken / 16 KiB). */
+int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
+
+/* --- for heap.hpp ---------------------------------------------------------------- */
+
+/* Blocks of a class of sizes that were never given out, side by side. */
+typedef struct mallard_stretch {
+    char* next;
+    char* end;
+} mallard_stretch;
+
+enum { MALLARD_FRESH_LAYOUT = 1, MALLARD_FRESH_CLASSES = 35 };
+
+/* From which `thread`, and no other, may take blocks without a call: those of class i of
+ * mallard::size_classes<16, 2>. In each the second 8 bytes are to be cleared, which say of a
+ * block that it is free. */
+typedef struct mallard_fresh {
+    const void* thread; /* its __builtin_thread_pointer(); of a shared heap NULL */
+    mallard_stretch of_class[MALLARD_FRESH_CLASSES];
+} mallard_fresh;
+
+/* As long as the heap lives. NULL: the library that runs knows no such layout. */
+mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,325 @@
+// Heaps: made and unmade, and what is asked of them.
+#include "heap.hpp"
+
+#include "large.hpp"
+#include "misuse.hpp"
+#include "park.hpp"
+#include "remote.hpp"
+#include "store.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace mallard::engine {
+namespace {
+
+// Before all other locks.
+constinit os::lock heaps_lock;
+constinit stable_store store;
+constinit heap* idle = nullptr;
+constinit heap* newest = nullptr;
+constinit entry numbers = 0;
+
+heap* make_new() noexcept
+{
+    if (numbers == thread_owner_max - 1) // the last is nobody's
+        return nullptr;
+    void* const room = store.cut(sizeof(heap));
+    if (room == nullptr)
+        return nullptr;
+    heap* const h = ::new (room) heap;
+    h->tag = heap_bit | ++numbers << owner_shift;
+    h->key = key_of_process();
+    empty_lists(*h);
+    h->next_of_all = newest;
+    newest = h;
+    return h;
+}
+
+/// Nothing is cached, listed or on the way.
+void forget_blocks(heap& h) noexcept
+{
+    empty_lists(h);
+    std::fill(std::begin(h.queues), std::end(h.queues), slab_queue{});
+    std::fill(std::begin(h.fresh.of_class), std::end(h.fresh.of_class), stretch{});
+    h.allowance = 0;
+    h.letters = nullptr;
+    h.inbox.store(nullptr, std::memory_order_relaxed);
+    h.waiting.store(0, std::memory_order_relaxed);
+}
+
+/// The right to touch the front, for a while.
+class claim {
+public:
+    explicit claim(heap& h) noexcept : heap_(h)
+    {
+        const void* const holder = holder_of(h).load(std::memory_order_relaxed);
+        if (holder == nullptr)
+            h.lock.take();
+        else if (holder != here())
+            stop_at_confined(&h);
+    }
+    claim(const claim&) = delete;
+    claim& operator=(const claim&) = delete;
+    ~claim()
+    {
+        if (heap_.fresh.thread == nullptr)
+            heap_.lock.give();
+    }
+
+private:
+    heap& heap_;
+};
+
+void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
+{
+    if (bytes > block_bytes_max || align > granule_bytes)
+        return allocate_large(h, bytes, align, zero);
+    code const c = code_of_aligned(bytes, align);
+    void* const block = c < code_of_class(run_class_first) ? take_at_hand(h, c) : nullptr;
+    return block != nullptr ? block : pop(&h, c);
+}
+
+/// Undoes begin_stretch: they are the last of their slab.
+void end_stretch(heap& h, std::size_t index) noexcept
+{
+    stretch const left = std::exchange(h.fresh.of_class[index], {});
+    if (bytes_of(left) == 0)
+        return;
+    slab& s = slab_of(left.next);
+    auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
+    s.carved -= count;
+    s.used -= count;
+    // What is fresh meanwhile has not begun.
+    if (slab* const other = std::exchange(h.queues[index].fresh, &s))
+        give_slab(*other);
+    if (s.used == 0)
+        settle(h, s);
+}
+
+/// Of the limits that were met; whether to try again what was refused.
+[[gnu::cold, gnu::noinline]] bool tell(heap& h, std::size_t bytes) noexcept
+{
+    unsigned const news = h.news.exchange(0, std::memory_order_relaxed);
+    auto const told = [&](limit which) {
+        return (news >> static_cast<unsigned>(which) & 1) != 0 && h.limits.reached != nullptr &&
+               h.limits.reached(h.limits.context, reinterpret_cast<mallard_heap*>(&h),
+                                static_cast<int>(which), bytes) != 0;
+    };
+    static_cast<void>(told(limit::soft));
+    return told(limit::hard);
+}
+
+heap& heap_of(found const& b) noexcept
+{
+    slab const& s = b.of != nullptr ? *b.of : b.in->slabs[b.granule];
+    return static_cast<heap&>(*s.owner.load(std::memory_order_relaxed));
+}
+
+void push_own(heap& h, void* block, code c) noexcept
+{
+    push(block, &h, c, mark_for(block, h.key));
+}
+
+} // namespace
+
+heap* make_heap(bool shared) noexcept
+{
+    heap* h = nullptr;
+    {
+        os::hold const alone(heaps_lock);
+        h = idle;
+        if (h != nullptr)
+            idle = h->next_idle;
+        else
+            h = make_new();
+    }
+    if (h != nullptr)
+        holder_of(*h).store(shared ? nullptr : here(), std::memory_order_relaxed);
+    return h;
+}
+
+void unmake(heap& h) noexcept
+{
+    release(h);
+    h.committed_max.store(0, std::memory_order_relaxed);
+    h.news.store(0, std::memory_order_relaxed);
+    h.limits.soft = h.limits.hard = SIZE_MAX;
+    h.limits.reached = nullptr;
+    os::hold const alone(heaps_lock);
+    h.next_idle = idle;
+    idle = &h;
+}
+
+void* begin_stretch(heap& h, slab& s) noexcept
+{
+    const class_shape& shape = s.shape();
+    char* const start = reinterpret_cast<char*>(s.start);
+    char* const first = start + std::size_t{s.carved} * shape.bytes;
+    h.fresh.of_class[s.index] = {first + shape.bytes,
+                                 start + std::size_t{shape.capacity} * shape.bytes};
+    s.used += shape.capacity - s.carved;
+    s.carved = shape.capacity;
+    as_free(first).mark = 0;
+    return first;
+}
+
+void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
+{
+    for (;;) {
+        void* block = nullptr;
+        {
+            claim const mine(h);
+            block = allocate_here(h, bytes, align, zero);
+        }
+        if (h.news.load(std::memory_order_relaxed) == 0) [[likely]]
+            return block;
+        if (!tell(h, bytes) || block != nullptr)
+            return block;
+    }
+}
+
+void* allocate_zeroed(heap& h, std::size_t bytes) noexcept
+{
+    bool zero = false;
+    void* const block =
+        bytes <= looked_up_max ? allocate(h, bytes) : allocate_slowly(h, bytes, 1, &zero);
+    if (block != nullptr && !zero)
+        std::memset(block, 0, bytes);
+    return block;
+}
+
+void deallocate(heap& h, void* block) noexcept
+{
+    std::size_t const g = windows[0].granule_of(block);
+    if (g < windows[0].granules && is_with_caller(h)) {
+        code const c = windows[0].entry_at(g) ^ h.tag;
+        if (is_class(c) && c < code_end) [[likely]] {
+            std::uint64_t const mark = mark_for(block, h.key);
+            if (as_free(block).mark == mark) [[unlikely]]
+                return check_freed_twice(block, &h, c);
+            return push(block, &h, c, mark);
+        }
+    }
+    deallocate(block);
+}
+
+void free_of_heap(found const& b, void* block) noexcept
+{
+    heap& h = heap_of(b);
+    if (b.of == nullptr) {
+        // Of two who free it at once, one finds it.
+        if (!b.in->change(b.granule, b.what, inside_of(h.tag)))
+            stop_at_double_free(block, "free");
+        return free_large(h, *b.in, b.granule);
+    }
+    const void* const holder = holder_of(h).load(std::memory_order_relaxed);
+    if (holder == here())
+        return push_own(h, block, code_of(b.what));
+    if (holder != nullptr || !h.lock.try_take())
+        return send_one(*b.of, block);
+    push_own(h, block, code_of(b.what));
+    h.lock.give();
+}
+
+void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcept
+{
+    heap& h = heap_of(b);
+    slab& s = b.of != nullptr ? *b.of : b.in->slabs[b.granule];
+    std::size_t const now = b.of != nullptr ? s.shape().bytes : s.granules * granule_bytes;
+    if (bytes <= now && bytes >= now / 2 && (b.of != nullptr || now - bytes < granule_bytes))
+        return block;
+    if (b.of == nullptr && resize_large(h, s, bytes))
+        return block;
+    // A thread that the heap is not with cannot have one of its small blocks.
+    const void* const holder = holder_of(h).load(std::memory_order_relaxed);
+    void* const fresh = holder == nullptr || holder == here()
+                            ? allocate(h, bytes)
+                            : allocate_large(h, bytes, granule_bytes);
+    if (fresh == nullptr)
+        return bytes <= now ? block : nullptr;
+    std::memcpy(fresh, block, std::min(now, bytes));
+    free_of_heap(b, block);
+    return fresh;
+}
+
+void release(heap& h) noexcept
+{
+    free_all_large(h);
+    free_chunks(h);
+    forget_blocks(h);
+}
+
+void reset(heap& h) noexcept
+{
+    free_all_large(h);
+    empty_chunks(h);
+    forget_blocks(h);
+}
+
+void trim(heap& h, std::size_t keep) noexcept
+{
+    claim const mine(h);
+    for (std::size_t i = 0; i < run_class_first; ++i)
+        end_stretch(h, i);
+    empty(h);
+    trim_chunks(h, keep);
+}
+
+bool owns(const heap& h, const void* p) noexcept
+{
+    window const* const w = window_of(p);
+    return w != nullptr && owner_of(w->entry_at(w->granule_of(p)) ^ h.tag) == 0;
+}
+
+heap_numbers count(heap& h) noexcept
+{
+    claim const mine(h);
+    read_letters(h, ~std::size_t{0});
+    heap_numbers n = count_chunks(h);
+    for (std::size_t i = 0; i < class_count; ++i) {
+        std::size_t const fresh = i < run_class_first ? bytes_of(h.fresh.of_class[i]) : 0;
+        std::size_t const cached =
+            static_cast<std::size_t>(h.lists[i].limit - h.lists[i].room) + fresh / shapes[i].bytes;
+        n.blocks_live -= cached;
+        n.bytes_live -= cached * shapes[i].bytes;
+    }
+    os::hold const alone(h.large_lock);
+    for (slab const* s = h.large; s != nullptr; s = s->next) {
+        n.large_blocks += 1;
+        n.blocks_live += 1;
+        n.bytes_live += s->granules * granule_bytes;
+    }
+    return n;
+}
+
+void lock_heaps() noexcept
+{
+    heaps_lock.take();
+    for (heap* h = newest; h != nullptr; h = h->next_of_all) {
+        h->lock.take();
+        h->large_lock.take();
+    }
+}
+
+void unlock_heaps() noexcept
+{
+    for (heap* h = newest; h != nullptr; h = h->next_of_all) {
+        h->large_lock.give();
+        h->lock.give();
+    }
+    heaps_lock.give();
+}
+
+void reset_heaps() noexcept
+{
+    for (heap* h = newest; h != nullptr; h = h->next_of_all) {
+        h->large_lock.reset();
+        h->lock.reset();
+    }
+    heaps_lock.reset();
+}
+
+} // namespace mallard::engine

@@ -1,0 +1,227 @@
+// What include/mallard/malloc.h declares. Arguments are looked at here, and errno is set.
+#include "../heap/heap.hpp"
+#include "../heap/park.hpp"
+#include "../heap/requests.hpp"
+
+#include <mallard/malloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace engine = mallard::engine;
+
+namespace {
+
+engine::heap& of(mallard_heap* h) noexcept
+{
+    return *reinterpret_cast<engine::heap*>(h);
+}
+const engine::heap& of(const mallard_heap* h) noexcept
+{
+    return *reinterpret_cast<const engine::heap*>(h);
+}
+
+[[gnu::noinline]] void* invalid() noexcept
+{
+    errno = EINVAL;
+    return nullptr;
+}
+
+/// False, and errno is set, when the product has no size.
+bool product(std::size_t count, std::size_t bytes, std::size_t& all) noexcept
+{
+    return !__builtin_mul_overflow(count, bytes, &all) || mallard::os::out_of_memory() != nullptr;
+}
+
+/// What the caller's struct has of ours, and 0 for the rest; false: it is none.
+bool read(const mallard_heap_options* from, mallard_heap_options& to) noexcept
+{
+    to = {};
+    if (from == nullptr)
+        return true;
+    if (from->struct_bytes < sizeof from->struct_bytes || from->struct_bytes > sizeof to)
+        return false;
+    std::memcpy(&to, from, from->struct_bytes);
+    return to.reserved == 0 &&
+           (to.threads == MALLARD_HEAP_CONFINED || to.threads == MALLARD_HEAP_SHARED);
+}
+
+std::size_t or_none(std::size_t limit) noexcept
+{
+    return limit == 0 ? SIZE_MAX : limit;
+}
+
+} // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+// --- malloc ------------------------------------------------------------------
+
+void* mallard_malloc(std::size_t bytes)
+{
+    return engine::allocate(bytes);
+}
+
+void* mallard_calloc(std::size_t count, std::size_t bytes)
+{
+    std::size_t all = 0;
+    return product(count, bytes, all) ? engine::allocate_zeroed(all) : nullptr;
+}
+
+void* mallard_realloc(void* block, std::size_t bytes)
+{
+    if (block == nullptr)
+        return engine::allocate(bytes);
+    if (bytes != 0)
+        return engine::reallocate(block, bytes);
+    engine::deallocate(block);
+    return nullptr;
+}
+
+void* mallard_aligned_alloc(std::size_t align, std::size_t bytes)
+{
+    return mallard::is_power_of_two(align) ? engine::allocate_aligned(bytes, align) : invalid();
+}
+
+void mallard_free(void* block)
+{
+    engine::deallocate(block);
+}
+
+std::size_t mallard_usable_size(const void* block)
+{
+    return block == nullptr ? 0 : engine::usable_bytes(block, "mallard_usable_size");
+}
+
+int mallard_trim(std::size_t keep_bytes)
+{
+    if (engine::front* const own = engine::own_front())
+        engine::empty(*own);
+    engine::visit_parked();
+    return engine::the_central.trim(keep_bytes) ? 1 : 0;
+}
+
+// --- heaps -------------------------------------------------------------------
+
+mallard_heap* mallard_heap_create(const mallard_heap_options* options)
+{
+    mallard_heap_options o;
+    if (!read(options, o))
+        return static_cast<mallard_heap*>(invalid());
+    engine::heap* const h = engine::make_heap(o.threads == MALLARD_HEAP_SHARED);
+    if (h == nullptr)
+        return static_cast<mallard_heap*>(mallard::os::out_of_memory());
+    h->limits.soft = or_none(o.limit_soft_bytes);
+    h->limits.hard = or_none(o.limit_bytes);
+    h->limits.reached = o.reached;
+    h->limits.context = o.context;
+    return reinterpret_cast<mallard_heap*>(h);
+}
+
+void mallard_heap_destroy(mallard_heap* heap)
+{
+    if (heap != nullptr)
+        engine::unmake(of(heap));
+}
+
+void* mallard_heap_allocate(mallard_heap* heap, std::size_t bytes)
+{
+    if (heap == nullptr) [[unlikely]]
+        return invalid();
+    return engine::allocate(of(heap), bytes);
+}
+
+void* mallard_heap_allocate_aligned(mallard_heap* heap, std::size_t bytes, std::size_t align)
+{
+    if (heap == nullptr || !mallard::is_power_of_two(align)) [[unlikely]]
+        return invalid();
+    return align <= 16 ? engine::allocate(of(heap), bytes)
+                       : engine::allocate_slowly(of(heap), bytes, align);
+}
+
+void* mallard_heap_calloc(mallard_heap* heap, std::size_t count, std::size_t bytes)
+{
+    if (heap == nullptr)
+        return invalid();
+    std::size_t all = 0;
+    return product(count, bytes, all) ? engine::allocate_zeroed(of(heap), all) : nullptr;
+}
+
+void* mallard_heap_realloc(mallard_heap* heap, void* block, std::size_t bytes)
+{
+    return block == nullptr ? mallard_heap_allocate(heap, bytes) : mallard_realloc(block, bytes);
+}
+
+void mallard_heap_free(mallard_heap* heap, void* block)
+{
+    if (heap != nullptr)
+        engine::deallocate(of(heap), block);
+}
+
+void mallard_heap_reset(mallard_heap* heap)
+{
+    if (heap != nullptr)
+        engine::reset(of(heap));
+}
+
+void mallard_heap_release(mallard_heap* heap)
+{
+    if (heap != nullptr)
+        engine::release(of(heap));
+}
+
+void mallard_heap_trim(mallard_heap* heap, std::size_t keep_bytes)
+{
+    if (heap != nullptr)
+        engine::trim(of(heap), keep_bytes);
+}
+
+void mallard_heap_adopt(mallard_heap* heap)
+{
+    if (heap != nullptr && of(heap).fresh.thread != nullptr)
+        engine::holder_of(of(heap)).store(engine::here(), std::memory_order_relaxed);
+}
+
+mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout)
+{
+    return heap != nullptr && layout == MALLARD_FRESH_LAYOUT ? &of(heap).fresh : nullptr;
+}
+
+void mallard_heap_limit(mallard_heap* heap, std::size_t soft_bytes, std::size_t hard_bytes)
+{
+    if (heap == nullptr)
+        return;
+    of(heap).limits.soft = soft_bytes;
+    of(heap).limits.hard = hard_bytes;
+}
+
+int mallard_heap_owns(const mallard_heap* heap, const void* p)
+{
+    return heap != nullptr && engine::owns(of(heap), p) ? 1 : 0;
+}
+
+int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out)
+{
+    if (heap == nullptr || out == nullptr || out->struct_bytes < sizeof out->struct_bytes) {
+        errno = EINVAL;
+        return EINVAL;
+    }
+    engine::heap_numbers const n = engine::count(of(heap));
+    mallard_heap_statistics const all = {
+        .struct_bytes = out->struct_bytes,
+        .blocks_live = n.blocks_live,
+        .bytes_live = n.bytes_live,
+        .bytes_taken = of(heap).committed.load(std::memory_order_relaxed),
+        .bytes_taken_max = of(heap).committed_max.load(std::memory_order_relaxed),
+        .chunks = n.chunks,
+        .large_blocks = n.large_blocks,
+    };
+    std::memset(out, 0, all.struct_bytes);
+    std::memcpy(out, &all, std::min(all.struct_bytes, sizeof all));
+    return 0;
+}
+
+} // extern "C"
+#pragma GCC visibility pop

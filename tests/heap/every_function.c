@@ -1,0 +1,116 @@
+/* Every function of malloc.h, in C99, in a program whose malloc is Mallard's. */
+#include <mallard/malloc.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int told;
+
+static int reached(void* context, mallard_heap* heap, int kind, size_t bytes)
+{
+    assert(context == &told && heap != NULL && bytes == 1000);
+    told |= 1 << kind;
+    return 0;
+}
+
+static void test_malloc(void)
+{
+    char* block = mallard_malloc(100);
+    assert(mallard_usable_size(block) >= 100 && mallard_usable_size(NULL) == 0);
+    memcpy(block, "text", 5);
+    block = mallard_realloc(block, 100000);
+    assert(strcmp(block, "text") == 0);
+    free(block);
+    block = mallard_calloc(10, 10);
+    assert(block[99] == 0);
+    block = realloc(block, 1000);
+    mallard_free(block);
+    block = mallard_aligned_alloc(4096, 10);
+    assert(((size_t)block & 4095) == 0);
+    mallard_free(block);
+    mallard_free(NULL);
+    assert(mallard_realloc(mallard_malloc(1), 0) == NULL);
+    errno = 0;
+    assert(mallard_aligned_alloc(3, 10) == NULL && errno == EINVAL);
+    errno = 0;
+    assert(mallard_calloc((size_t)-1, 2) == NULL && errno == ENOMEM);
+    errno = 0;
+    assert(mallard_malloc((size_t)-1) == NULL && errno == ENOMEM);
+    (void)mallard_trim(0);
+    assert(mallard_trim(0) == 0);
+}
+
+static void test_heap(void)
+{
+    mallard_heap* const heap = mallard_heap_create(NULL);
+    mallard_heap_statistics s = {.struct_bytes = sizeof s};
+    char* block = mallard_heap_allocate(heap, 100);
+    char* other = mallard_heap_allocate_aligned(heap, 100, 1024);
+    assert(mallard_heap_owns(heap, block) && !mallard_heap_owns(heap, &heap));
+    assert(((size_t)other & 1023) == 0);
+    free(block);
+    free(other);
+    block = mallard_heap_calloc(heap, 3, 7);
+    block = mallard_heap_realloc(heap, block, 5000);
+    block = realloc(block, 50000);
+    assert(mallard_heap_owns(heap, block) && block[20] == 0);
+    assert(mallard_heap_stats(heap, &s) == 0 && s.blocks_live == 1 && s.bytes_live >= 50000);
+    mallard_heap_free(heap, block);
+    mallard_heap_adopt(heap);
+    mallard_heap_reset(heap);
+    mallard_heap_trim(heap, 0);
+    assert(mallard_heap_stats(heap, &s) == 0 && s.bytes_taken == 0 && s.bytes_taken_max != 0);
+    assert(mallard_heap_allocate(heap, 1 << 22) != NULL);
+    mallard_heap_limit(heap, 1, 1);
+    assert(mallard_heap_allocate(heap, 1 << 22) == NULL && errno == ENOMEM);
+    mallard_heap_release(heap);
+    mallard_heap_destroy(heap);
+}
+
+static void test_options(void)
+{
+    mallard_heap_options o = {.struct_bytes = sizeof o,
+                              .threads = MALLARD_HEAP_SHARED,
+                              .limit_soft_bytes = 100000,
+                              .limit_bytes = 200000,
+                              .reached = reached,
+                              .context = &told};
+    mallard_heap* heap = mallard_heap_create(&o);
+    while (mallard_heap_allocate(heap, 1000) != NULL) {}
+    assert(told == (1 << MALLARD_HEAP_LIMIT_SOFT | 1 << MALLARD_HEAP_LIMIT_HARD));
+    mallard_heap_destroy(heap);
+    o.threads = 7;
+    errno = 0;
+    assert(mallard_heap_create(&o) == NULL && errno == EINVAL);
+    o.threads = 0;
+    o.struct_bytes = 0;
+    assert(mallard_heap_create(&o) == NULL);
+}
+
+static void test_null(void)
+{
+    mallard_heap_statistics s = {.struct_bytes = sizeof s};
+    assert(mallard_heap_allocate(NULL, 1) == NULL && errno == EINVAL);
+    assert(mallard_heap_allocate_aligned(NULL, 1, 16) == NULL);
+    assert(mallard_heap_calloc(NULL, 1, 1) == NULL);
+    assert(mallard_heap_realloc(NULL, NULL, 1) == NULL);
+    assert(mallard_heap_stats(NULL, &s) == EINVAL && mallard_heap_owns(NULL, &s) == 0);
+    mallard_heap_free(NULL, NULL);
+    mallard_heap_reset(NULL);
+    mallard_heap_release(NULL);
+    mallard_heap_trim(NULL, 0);
+    mallard_heap_limit(NULL, 1, 1);
+    mallard_heap_adopt(NULL);
+    mallard_heap_destroy(NULL);
+}
+
+int main(void)
+{
+    test_malloc();
+    test_heap();
+    test_options();
+    test_null();
+    return 0;
+}

@@ -1,0 +1,282 @@
+// What one thread sees of heaps.
+#include <mallard/heap.hpp>
+#include <mallard/multipool.hpp>
+#include <mallard/pmr.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using mallard::heap;
+using mallard::shared_heap;
+
+static_assert(mallard::resettable<heap> && mallard::owning<heap>);
+static_assert(mallard::shareable<shared_heap> && !mallard::shareable<heap>);
+
+constexpr std::size_t sizes[] = {0,    1,     16,    17,     100,     1024,   1025,
+                                 4000, 16383, 16384, 100000, 1 << 20, 5 << 20};
+
+template <class H>
+struct heaps : testing::Test {};
+using kinds = testing::Types<heap, shared_heap>;
+TYPED_TEST_SUITE(heaps, kinds);
+
+TYPED_TEST(heaps, have_no_memory_before_the_first_block)
+{
+    TypeParam h;
+    EXPECT_EQ(h.stats().bytes_taken, 0u);
+    EXPECT_EQ(h.stats().chunks, 0u);
+}
+
+TYPED_TEST(heaps, give_blocks_of_every_size_that_are_theirs)
+{
+    TypeParam h;
+    TypeParam other;
+    for (std::size_t const bytes : sizes) {
+        void* const block = h.allocate(bytes);
+        std::memset(block, 0x5a, bytes);
+        EXPECT_GE(mallard_usable_size(block), bytes);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 16, 0u);
+        EXPECT_TRUE(h.owns(block));
+        EXPECT_TRUE(h.owns(static_cast<std::byte*>(block) + (bytes == 0 ? 0 : bytes - 1)));
+        EXPECT_FALSE(other.owns(block));
+        EXPECT_EQ(h.stats().blocks_live, 1u);
+        EXPECT_EQ(h.stats().bytes_live, mallard_usable_size(block));
+        h.deallocate(block);
+        EXPECT_EQ(h.stats().blocks_live, 0u);
+    }
+}
+
+TYPED_TEST(heaps, honour_every_alignment)
+{
+    TypeParam h;
+    for (std::size_t align = 1; align <= std::size_t{1} << 24; align *= 2)
+        for (std::size_t const bytes : {1, 24, 3000, 70000, 3 << 20}) {
+            void* const block = h.allocate({static_cast<std::size_t>(bytes), align});
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % align, 0u);
+            std::memset(block, 1, static_cast<std::size_t>(bytes));
+            h.deallocate(block, {static_cast<std::size_t>(bytes), align});
+        }
+    EXPECT_EQ(h.stats().blocks_live, 0u);
+}
+
+TYPED_TEST(heaps, release_gives_the_memory_of_live_blocks_back)
+{
+    TypeParam h;
+    for (int i = 0; i < 1000; ++i)
+        for (std::size_t const bytes : {16, 300, 20000})
+            static_cast<void>(h.allocate(bytes));
+    void* const large = h.allocate(std::size_t{5} << 20);
+    EXPECT_EQ(h.stats().blocks_live, 3001u);
+    EXPECT_EQ(h.stats().large_blocks, 1u);
+    h.release();
+    EXPECT_EQ(h.stats().bytes_taken, 0u);
+    EXPECT_EQ(h.stats().blocks_live, 0u);
+    EXPECT_FALSE(h.owns(large));
+    EXPECT_GT(h.stats().bytes_taken_max, std::size_t{25} << 20);
+}
+
+TYPED_TEST(heaps, reset_keeps_the_memory_of_chunks_and_uses_it_again)
+{
+    TypeParam h;
+    auto const fill = [&] {
+        for (int i = 0; i < 3000; ++i)
+            std::memset(h.allocate(100), i, 100);
+    };
+    fill();
+    std::size_t const taken = h.stats().bytes_taken;
+    for (int round = 0; round < 100; ++round) {
+        h.reset();
+        EXPECT_EQ(h.stats().blocks_live, 0u);
+        fill();
+    }
+    EXPECT_EQ(h.stats().bytes_taken, taken);
+}
+
+TYPED_TEST(heaps, use_what_was_freed_for_another_size)
+{
+    TypeParam h;
+    std::vector<void*> blocks;
+    std::size_t most = 0;
+    for (std::size_t bytes = 16; bytes < 8192; bytes = bytes * 5 / 4) {
+        for (std::size_t i = 0; i < (std::size_t{4} << 20) / bytes; ++i)
+            blocks.push_back(h.allocate(bytes));
+        for (void* const block : blocks)
+            h.deallocate(block);
+        blocks.clear();
+        most = std::max(most, h.stats().bytes_taken);
+    }
+    EXPECT_LT(most, std::size_t{12} << 20);
+}
+
+TYPED_TEST(heaps, trim_gives_back_chunks_without_blocks)
+{
+    TypeParam h;
+    std::vector<void*> blocks;
+    for (int i = 0; i < 10000; ++i)
+        blocks.push_back(h.allocate(1000));
+    void* const stays = h.allocate(64);
+    for (void* const block : blocks)
+        h.deallocate(block);
+    h.trim(std::size_t{8} << 20);
+    EXPECT_GT(h.stats().bytes_taken, std::size_t{4} << 20);
+    h.trim();
+    EXPECT_LE(h.stats().bytes_taken, std::size_t{4} << 20);
+    EXPECT_EQ(h.stats().blocks_live, 1u);
+    h.deallocate(stays);
+    h.trim();
+    EXPECT_EQ(h.stats().bytes_taken, 0u);
+    h.deallocate(h.allocate(64));
+}
+
+TYPED_TEST(heaps, keep_a_block_that_is_reallocated)
+{
+    TypeParam h;
+    std::size_t const steps[] = {1,       40,       100000,  50,     3 << 20, 5 << 20,
+                                 2 << 20, 33 << 20, 1 << 20, 900000, 16,      17};
+    auto* block = static_cast<unsigned char*>(mallard_heap_realloc(h.handle(), nullptr, 8));
+    std::size_t before = 8;
+    std::memset(block, 7, before);
+    for (std::size_t const bytes : steps) {
+        block = static_cast<unsigned char*>(mallard_realloc(block, bytes));
+        ASSERT_TRUE(h.owns(block));
+        for (std::size_t i = 0; i < std::min(before, bytes); i += 4096)
+            ASSERT_EQ(block[i], 7);
+        std::memset(block, 7, bytes);
+        before = bytes;
+        EXPECT_EQ(h.stats().blocks_live, 1u);
+    }
+    mallard_free(block);
+    EXPECT_EQ(h.stats().blocks_live, 0u);
+}
+
+TYPED_TEST(heaps, clear_what_calloc_gives)
+{
+    TypeParam h;
+    for (int round = 0; round < 3; ++round) {
+        for (std::size_t const bytes : sizes) {
+            auto* const block =
+                static_cast<unsigned char*>(mallard_heap_calloc(h.handle(), bytes, 1));
+            for (std::size_t i = 0; i < bytes; ++i)
+                ASSERT_EQ(block[i], 0);
+            std::memset(block, 0xff, bytes);
+            if (round != 1)
+                mallard_free(block);
+        }
+        h.reset();
+    }
+}
+
+TYPED_TEST(heaps, refuse_what_no_address_space_holds)
+{
+    TypeParam h;
+    for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 46}) {
+        EXPECT_EQ(h.try_allocate(bytes), nullptr);
+        EXPECT_THROW(static_cast<void>(h.allocate(bytes)), std::bad_alloc);
+    }
+    EXPECT_EQ(mallard_heap_calloc(h.handle(), SIZE_MAX / 2, 3), nullptr);
+    EXPECT_EQ(h.try_allocate({16, std::size_t{1} << 62}), nullptr);
+    EXPECT_EQ(mallard_heap_allocate_aligned(h.handle(), 16, 48), nullptr);
+    EXPECT_EQ(h.stats().bytes_taken, 0u);
+}
+
+TYPED_TEST(heaps, that_were_moved_from_refuse)
+{
+    TypeParam h;
+    void* const block = h.allocate(10);
+    TypeParam to = std::move(h);
+    EXPECT_TRUE(to.owns(block));
+    EXPECT_EQ(h.try_allocate(10), nullptr);
+    EXPECT_FALSE(h.owns(block));
+    EXPECT_EQ(h.stats().blocks_live, 0u);
+    h.reset();
+    h.release();
+    h = std::move(to);
+    EXPECT_EQ(h.stats().blocks_live, 1u);
+}
+
+TYPED_TEST(heaps, stand_behind_pmr)
+{
+    mallard::pmr_resource<TypeParam> memory;
+    {
+        std::pmr::map<int, std::pmr::string> names(&memory);
+        for (int i = 0; i < 1000; ++i)
+            names[i] = "a name too long for a string to hold in itself";
+        EXPECT_TRUE(memory.owns(names[5].data()));
+        EXPECT_EQ(memory.stats().blocks_live, 2000u);
+    }
+    EXPECT_EQ(memory.stats().blocks_live, 0u);
+    memory.release();
+}
+
+TEST(heap, serves_a_multipool_as_its_source)
+{
+    mallard::multipool<heap> pools;
+    static_cast<void>(pools.allocate(100));
+    EXPECT_EQ(pools.upstream().stats().blocks_live, 1u);
+    pools.release();
+    EXPECT_EQ(pools.upstream().stats().bytes_taken, 0u);
+}
+
+std::size_t bytes_between(const mallard_heap* a, const mallard_heap* b)
+{
+    return reinterpret_cast<std::uintptr_t>(b) - reinterpret_cast<std::uintptr_t>(a);
+}
+
+std::vector<mallard_heap*> handles_of(std::vector<heap> const& heaps)
+{
+    std::vector<mallard_heap*> all;
+    for (heap const& h : heaps)
+        all.push_back(h.handle());
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+TEST(heap, in_tens_of_thousands_is_made_once_and_used_again)
+{
+    std::vector<mallard_heap*> first;
+    for (int round = 0; round < 5; ++round) {
+        std::vector<heap> heaps(10'000);
+        auto const handles = handles_of(heaps);
+        EXPECT_LT(bytes_between(handles[0], handles[1]), 4096u);
+        if (round == 0)
+            first = handles;
+        EXPECT_EQ(handles, first);
+        for (heap& h : heaps)
+            std::memset(h.allocate(100), 1, 100);
+    }
+}
+
+TEST(heap, that_is_anothers_stops_the_process)
+{
+    heap h;
+    EXPECT_DEATH(std::jthread([&] { static_cast<void>(h.allocate(10)); }),
+                 "mallard: the confined heap 0x[0-9a-f]+ is asked for memory by another thread");
+}
+
+TEST(heap, whose_blocks_are_freed_twice_stops_the_process)
+{
+    heap h;
+    for (std::size_t const bytes : {64, 200000, 3 << 20}) {
+        void* const block = h.allocate(bytes);
+        mallard_free(block);
+        EXPECT_DEATH(mallard_free(block), "mallard: (double )?free of 0x[0-9a-f]+");
+    }
+}
+
+TEST(heap, that_was_released_has_no_blocks_to_free)
+{
+    heap h;
+    void* const block = h.allocate(64);
+    h.release();
+    EXPECT_DEATH(mallard_free(block), "mallard: free of 0x[0-9a-f]+, which is not a block");
+}
+
+} // namespace

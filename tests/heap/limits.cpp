@@ -1,0 +1,104 @@
+// Limits of heaps.
+#include <mallard/heap.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using mallard::heap;
+
+constexpr std::size_t kib = 1024;
+
+struct told {
+    std::vector<int> kinds;
+    std::size_t bytes = 0;
+    std::vector<void*> may_go;
+};
+
+int remember(void* context, mallard_heap* h, int kind, std::size_t bytes)
+{
+    auto& what = *static_cast<told*>(context);
+    what.kinds.push_back(kind);
+    what.bytes = bytes;
+    bool const any = kind == MALLARD_HEAP_LIMIT_HARD && !what.may_go.empty();
+    for (void* const block : what.may_go)
+        if (any)
+            mallard_heap_free(h, block);
+    if (any)
+        what.may_go.clear();
+    return any;
+}
+
+TEST(limits, a_heap_takes_no_more_than_its_limit)
+{
+    for (std::size_t const limit : {16 * kib, 64 * kib, 100 * kib, 1000 * kib}) {
+        heap h({.limit = limit});
+        std::size_t count = 0;
+        while (void* const block = h.try_allocate(1000)) {
+            std::memset(block, 1, 1000);
+            count += 1;
+        }
+        EXPECT_LE(h.stats().bytes_taken, limit);
+        EXPECT_GT(count * 1024 * 5 / 4 + 32 * kib, limit);
+        EXPECT_EQ(h.try_allocate(2 * limit), nullptr);
+        EXPECT_THROW(static_cast<void>(h.allocate(1000)), std::bad_alloc);
+        EXPECT_EQ(h.stats().blocks_live, count);
+        h.limit(SIZE_MAX, SIZE_MAX);
+        EXPECT_NE(h.try_allocate(2 * limit), nullptr);
+        EXPECT_NE(h.try_allocate(1000), nullptr);
+    }
+}
+
+TEST(limits, the_soft_one_is_told_once_each_time_it_is_crossed)
+{
+    told what;
+    heap h({.limit_soft = 300 * kib, .reached = remember, .context = &what});
+    for (int round = 1; round <= 3; ++round) {
+        for (int i = 0; i < 1000; ++i)
+            ASSERT_NE(h.try_allocate(1000), nullptr);
+        EXPECT_EQ(what.kinds,
+                  std::vector<int>(static_cast<std::size_t>(round), MALLARD_HEAP_LIMIT_SOFT));
+        EXPECT_EQ(what.bytes, 1000u);
+        h.release();
+    }
+}
+
+TEST(limits, who_is_asked_at_the_hard_one_may_free_something)
+{
+    told what;
+    heap h({.limit = 1000 * kib, .reached = remember, .context = &what});
+    for (int i = 0; i < 10; ++i)
+        what.may_go.push_back(h.allocate(50 * kib));
+    int count = 0;
+    while (h.try_allocate(50 * kib) != nullptr)
+        count += 1;
+    EXPECT_GT(count, 10);
+    EXPECT_EQ(what.kinds, std::vector<int>(2, MALLARD_HEAP_LIMIT_HARD));
+}
+
+TEST(limits, of_a_shared_heap_are_told_with_no_lock_held)
+{
+    told what;
+    mallard::shared_heap h({.limit = 500 * kib, .reached = remember, .context = &what});
+    what.may_go.push_back(h.allocate(400 * kib));
+    EXPECT_NE(h.try_allocate(300 * kib), nullptr);
+    EXPECT_EQ(h.try_allocate(300 * kib), nullptr);
+}
+
+TEST(limits, hold_for_blocks_that_grow)
+{
+    heap h({.limit = 3000 * kib});
+    void* block = h.allocate(2000 * kib);
+    EXPECT_EQ(mallard_realloc(block, 4000 * kib), nullptr);
+    block = mallard_realloc(block, 2500 * kib);
+    EXPECT_NE(block, nullptr);
+    block = mallard_realloc(block, 1500 * kib);
+    EXPECT_LE(h.stats().bytes_taken, 1600 * kib);
+    mallard_free(block);
+    EXPECT_LE(h.stats().bytes_taken, 0u);
+}
+
+} // namespace

@@ -1,0 +1,67 @@
+// A system that refuses memory. Nothing else here uses a heap: the address space that the
+// first takes is there for good, and no limit would fit below it.
+#include "../support/child.hpp"
+#include "../support/require.hpp"
+
+#include <mallard/heap.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include <sys/resource.h>
+
+extern "C" [[gnu::weak]] void __asan_init(); // null without AddressSanitizer
+extern "C" [[gnu::weak]] void __tsan_init();
+
+namespace {
+
+using mallard::heap;
+
+/// With so many bytes of address space left and no more, then without a limit again.
+template <class F>
+std::string in_a_small_child(std::size_t bytes, F f)
+{
+    return mallard::testing::in_a_child([=] {
+        rlimit const limit{bytes, RLIM_INFINITY};
+        mallard::testing::require(::setrlimit(RLIMIT_AS, &limit) == 0, "a limit is set");
+        f();
+    });
+}
+
+TEST(heap_refusals, memory_that_the_system_refuses_loses_nothing)
+{
+    if (__asan_init != nullptr || __tsan_init != nullptr)
+        GTEST_SKIP() << "a sanitizer needs the address space";
+    EXPECT_EQ(in_a_small_child(
+                  std::size_t{256} << 20,
+                  [] {
+                      using mallard::testing::require;
+                      heap h;
+                      std::vector<void*> blocks;
+                      blocks.reserve(1 << 22);
+                      for (std::size_t const bytes : {100, 5000, 300000, 4000000}) {
+                          while (void* const block = h.try_allocate(bytes)) {
+                              std::memset(block, 1, bytes);
+                              blocks.push_back(block);
+                          }
+                          require(!blocks.empty(), "there was some memory");
+                          require(h.stats().blocks_live == blocks.size(), "all blocks are counted");
+                          for (void* const block : blocks)
+                              h.deallocate(block);
+                          require(h.stats().blocks_live == 0, "all are free");
+                          std::size_t const count = blocks.size();
+                          blocks.clear();
+                          h.release();
+                          while (h.try_allocate(bytes) != nullptr)
+                              blocks.push_back(nullptr);
+                          require(blocks.size() * 10 >= count * 9, "as many fit a second time");
+                          blocks.clear();
+                          h.release();
+                      }
+                  }),
+              "fine");
+}
+
+} // namespace
