@@ -110,7 +110,7 @@ TEST(malloc_info, writes_xml_and_knows_no_options)
     EXPECT_EQ(std::string(text).substr(0, 7), "<malloc");
     EXPECT_NE(std::string(text).find("</malloc>"), std::string::npos);
     std::free(text);
-    EXPECT_EQ(::malloc_info(1, stdout), EINVAL);
+    EXPECT_NE(::malloc_info(1, stdout), 0); // EINVAL in glibc, -1 in its manual
 }
 
 TEST(malloc_stats, is_told_on_standard_error)
