@@ -259,7 +259,7 @@ void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) 
     std::size_t const granules = (bytes + (bytes == 0) + granule_bytes - 1) / granule_bytes;
     std::size_t const align_granules = std::max<std::size_t>(align / granule_bytes, 1);
     // No later window is larger than the first.
-    std::size_t const most = windows[0].granules_max;
+    std::size_t const most = windows[0].granules;
     if (bytes > bytes_max || (most != 0 && (granules > most || align_granules > most)) ||
         !charge(h, granules * granule_bytes))
         return os::out_of_memory();
