@@ -15,16 +15,6 @@ struct child_task {
     std::size_t entrant = 0;
 };
 
-/// Memory beyond what the same process held before the contender was prepared,
-/// and beyond the harness's own tables: most ever, and after every block was
-/// freed and the allocator destroyed.
-struct child_result {
-    double peak_kib = 0;
-    double after_kib = 0;
-    std::vector<double> figures = {}; ///< of one round
-    std::string why = {};             ///< not empty: it could not run
-};
-
 class running_child {
 public:
     running_child(pid_t process, int output) noexcept : process_(process), output_(output) {}

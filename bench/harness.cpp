@@ -120,22 +120,27 @@ private:
     {
         shown.say(std::string(suite_.name) + " " + what_.figures[0].case_name + ": round " +
                   std::to_string(number));
+        std::vector<lane*> order;
         for (std::size_t i = 0; i < lanes_.size(); ++i)
-            one_batch(lanes_[(i + number) % lanes_.size()]);
+            order.push_back(&lanes_[(i + number) % lanes_.size()]);
+        std::erase_if(order, [](lane const* l) { return !l->why.empty(); });
+        if (what_.fresh_process) {
+            measure_alone(order, what_.at_once);
+            for (lane* const l : order) {
+                l->why = l->memory.why;
+                keep_sample(*l, l->memory.figures);
+            }
+            return;
+        }
+        for (lane* const l : order) {
+            std::vector<double> figures(what_.figures.size());
+            unless_it_cannot(*l, [&] { l->round(figures); });
+            keep_sample(*l, figures);
+        }
     }
 
-    void one_batch(lane& l)
+    static void keep_sample(lane& l, std::vector<double> const& figures)
     {
-        if (!l.why.empty())
-            return;
-        std::vector<double> figures(what_.figures.size());
-        if (what_.fresh_process) {
-            l.memory = start_child({suite_.name, number_, l.index}, how_).wait();
-            l.why = l.memory.why;
-            figures = l.memory.figures;
-        } else {
-            unless_it_cannot(l, [&] { l.round(figures); });
-        }
         for (std::size_t f = 0; l.why.empty() && f < figures.size(); ++f)
             l.samples[f].push_back(figures[f]);
     }
@@ -151,16 +156,40 @@ private:
     // Two at a time: a process's memory does not depend on its speed.
     void measure_memory(progress& shown)
     {
-        if (what_.fresh_process)
+        bool const measured = std::ranges::any_of(
+            what_.figures, [](figure const& f) { return f.metric == "peak_rss_kib"; });
+        if (what_.fresh_process || measured)
             return;
         shown.say(std::string(suite_.name) + " " + what_.figures[0].case_name + ": memory");
-        for (std::size_t i = 0; i < lanes_.size(); i += 2) {
-            std::vector<running_child> pair;
-            for (std::size_t j = i; j < std::min(i + 2, lanes_.size()); ++j)
-                pair.push_back(start_child({suite_.name, number_, lanes_[j].index}, how_));
-            for (std::size_t j = 0; j < pair.size(); ++j)
-                lanes_[i + j].memory = pair[j].wait();
+        std::vector<lane*> all;
+        for (lane& l : lanes_) {
+            if (l.why.empty())
+                all.push_back(&l);
         }
+        measure_alone(all, 2);
+    }
+
+    // Each in a process of its own, `at_once` of them side by side.
+    void measure_alone(std::vector<lane*> const& lanes, std::size_t at_once)
+    {
+        std::vector<std::pair<lane*, pending_result>> running;
+        for (lane* const l : lanes) {
+            running.emplace_back(l, start_alone(*l));
+            if (running.size() < at_once && l != lanes.back())
+                continue;
+            for (auto const& [which, wait] : running)
+                which->memory = wait();
+            running.clear();
+        }
+    }
+
+    pending_result start_alone(lane const& l) const
+    {
+        if (l.who->start_alone)
+            return l.who->start_alone();
+        return [child = start_child({suite_.name, number_, l.index}, how_)]() mutable {
+            return child.wait();
+        };
     }
 
     void add_rows(std::vector<row>& all, figure const& f, lane& l, std::vector<double>& samples)
@@ -174,7 +203,7 @@ private:
                          .variant = f.variant,
                          .why = l.why};
         all.push_back(common);
-        if (!samples.empty())
+        if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
         // One process a contender and experiment: told once for each case name.
         bool const told = std::ranges::any_of(all, [&](row const& r) {

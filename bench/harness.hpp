@@ -49,10 +49,25 @@ struct cannot_run : std::runtime_error {
 /// it goes, every block is freed and the allocator destroyed.
 using round_function = std::function<void(std::span<double> figures)>;
 
+/// Memory beyond what the same process held before the contender was prepared,
+/// and beyond the harness's own tables: most ever, and after every block was
+/// freed and the allocator destroyed.
+struct child_result {
+    double peak_kib = 0;
+    double after_kib = 0;
+    std::vector<double> figures = {}; ///< of one round
+    std::string why = {};             ///< not empty: it could not run
+};
+
+/// Waits for a process that was started, and gives what it found.
+using pending_result = std::function<child_result()>;
+
 struct entrant {
     std::function<std::string()> name;
     std::function<round_function()> prepare;
     int threads = 0; ///< that it uses, where these are not the figure's
+    /// Starts the process in which its memory is measured; none: `start_child`.
+    std::function<pending_result()> start_alone = nullptr;
 };
 
 /// One figure that a round gives: it becomes one row for each contender.
@@ -69,6 +84,7 @@ struct experiment {
     std::vector<entrant> entrants;
     std::size_t rounds = 0;     ///< exactly so many; 0: what the time allows
     bool fresh_process = false; ///< each round in a new process: nothing is warm
+    std::size_t at_once = 1;    ///< so many such processes: for what speed does not change
     bool once = false;          ///< one round, which is long and is not dropped
     bool in_brief = true;       ///< part of a short run
     double weight = 1;          ///< of the time that is left, against the others

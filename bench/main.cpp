@@ -1,6 +1,7 @@
 // mallard-bench: every suite, every contender, one command.
 #include <bench/clock.hpp>
 #include <bench/report.hpp>
+#include <bench/standings.hpp>
 #include <bench/suites.hpp>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +18,13 @@ constexpr suite suites[] = {
     {"multipool", "What do blocks of many sizes cost?", multipool_suite},
     {"threads", "What do blocks cost that several threads take and give?", threads_suite, 8},
     {"typed", "What do objects cost, with handles, keys and memory of special kinds?", typed_suite},
+    {"malloc", "What does malloc cost, whoever provides it?", malloc_suite, 10},
+    {"programs", "Does the choice of a malloc show in a whole program?", programs_suite, 5},
+    {"rss", "What does a malloc hold of the machine's memory, and for how long?", rss_suite, 5},
 };
+
+// Where contenders are ranked over all rows: each of them does every case.
+constexpr std::string_view ranked[] = {"malloc", "programs", "rss"};
 
 struct arguments {
     std::vector<std::string> names;
@@ -85,15 +92,24 @@ int run_all(arguments const& asked, provenance const& origin)
     for (suite const& s : suites) {
         if (!is_asked(s, asked))
             continue;
+        bool const is_ranked = std::ranges::find(ranked, s.name) != std::end(ranked);
+        standings ranks;
         run(s, asked.how, asked.chosen, [&](experiment const& e, std::vector<row> const& rows) {
             rows_printed += rows.size();
+            ranks.add(rows);
             if (asked.json) {
                 print_json(rows, origin);
                 return;
             }
             print_tables(e.asks, rows);
-            behind.add(rows);
+            behind.add(rows, is_ranked);
         });
+        if (!is_ranked)
+            continue;
+        if (asked.json)
+            print_json(ranks.rows(s.name), origin);
+        else
+            ranks.print();
     }
     behind.print();
     if (rows_printed == 0) {

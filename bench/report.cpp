@@ -17,10 +17,25 @@ heading heading_of(row const& r)
     return {r.case_name, r.variant, r.metric};
 }
 
-// What stands in columns beside the cost.
+// What stands in columns beside the cost, where there is one.
+constexpr std::pair<const char*, const char*> columns[] = {{"peak_rss_kib", "peak KiB"},
+                                                           {"after_rss_kib", "after KiB"},
+                                                           {"idle_rss_kib", "idle KiB"},
+                                                           {"remote_percent", "remote %"}};
+
 bool is_beside(row const& r)
 {
-    return r.metric.ends_with("_rss_kib") || r.metric == "remote_percent";
+    return std::ranges::any_of(columns, [&](auto const& c) { return r.metric == c.first; });
+}
+
+bool is_memory(row const& r)
+{
+    return r.metric.ends_with("_rss_kib");
+}
+
+bool is_peak(row const& r)
+{
+    return r.metric == "peak_rss_kib";
 }
 
 bool is_curve(row const& r)
@@ -31,6 +46,11 @@ bool is_curve(row const& r)
 bool is_cost(row const& r)
 {
     return !is_beside(r) && !is_curve(r);
+}
+
+bool is_cost_or_memory(row const& r)
+{
+    return is_cost(r) || is_memory(r);
 }
 
 std::vector<std::vector<row>> by_heading(std::vector<row> const& rows, bool (*wanted)(row const&))
@@ -87,21 +107,28 @@ void print_table(std::vector<row> group, std::vector<row> const& rows)
     auto const [name, variant, metric] = heading_of(group.front());
     std::printf("\n%s%s%s   %s\n", name.c_str(), variant.empty() ? "" : ", ", variant.c_str(),
                 metric.c_str());
-    bool const crosses = !beside(rows, group.front(), "remote_percent").empty();
-    std::printf("  %-38s %9s %19s %9s %8s %10s %10s%s\n", "", "median", "low - high", "glibc/it",
-                "it/best", "peak KiB", "after KiB", crosses ? "  remote %" : "");
+    std::printf("  %-38s %9s %19s %9s %8s", "", "median", "low - high", "glibc/it", "it/best");
+    std::vector<const char*> shown;
+    for (auto const& [of, title] : columns) {
+        if (of == metric || beside(rows, group.front(), of).empty())
+            continue;
+        shown.push_back(of);
+        std::printf(" %10s", title);
+    }
+    std::printf("\n");
     for (row const& r : group) {
         if (!r.figure) {
             std::printf("  %-38s         -  %s\n", r.contender.c_str(), r.why.c_str());
             continue;
         }
         std::string const range = number(r.figure->low) + " - " + number(r.figure->high);
-        std::printf(
-            "  %-38s %9s %19s %9s %8s %10s %10s%10s\n", r.contender.c_str(),
-            number(r.figure->median).c_str(), range.c_str(),
-            ratio(glibc / r.figure->median, "x").c_str(),
-            ratio(r.figure->median / best, "").c_str(), beside(rows, r, "peak_rss_kib").c_str(),
-            beside(rows, r, "after_rss_kib").c_str(), beside(rows, r, "remote_percent").c_str());
+        std::printf("  %-38s %9s %19s %9s %8s", r.contender.c_str(),
+                    number(r.figure->median).c_str(), range.c_str(),
+                    ratio(glibc / r.figure->median, "x").c_str(),
+                    ratio(r.figure->median / best, "").c_str());
+        for (const char* const of : shown)
+            std::printf(" %10s", beside(rows, r, of).c_str());
+        std::printf("\n");
     }
 }
 
@@ -139,7 +166,8 @@ row const* best_of(std::vector<row> const& group, bool ours)
 void print_tables(std::string const& asks, std::vector<row> const& rows)
 {
     std::printf("\n%s\n", asks.c_str());
-    for (std::vector<row> const& group : by_heading(rows, is_cost))
+    bool const costs = std::ranges::any_of(rows, is_cost);
+    for (std::vector<row> const& group : by_heading(rows, costs ? is_cost : is_peak))
         print_table(group, rows);
     print_curve(by_heading(rows, is_curve));
     std::fflush(stdout);
@@ -152,9 +180,10 @@ void print_json(std::vector<row> const& rows, provenance const& run)
     std::cout.flush();
 }
 
-void losses::add(std::vector<row> const& rows)
+void losses::add(std::vector<row> const& rows, bool with_memory)
 {
-    for (std::vector<row> const& group : by_heading(rows, is_cost)) {
+    bool (*const wanted)(row const&) = with_memory ? is_cost_or_memory : is_cost;
+    for (std::vector<row> const& group : by_heading(rows, wanted)) {
         row const* const ours = best_of(group, true);
         row const* const theirs = best_of(group, false);
         if (ours == nullptr || theirs == nullptr)
@@ -173,7 +202,7 @@ void losses::print() const
         "\nMallard's best is more than a tenth behind the best peer in %zu of %zu figures%s\n",
         all_.size(), compared_, all_.empty() ? "." : ":");
     for (loss const& l : all_) {
-        std::printf("  %-40s %-13s %8s  %-28s against %8s  %-28s %5.2f\n", l.ours.case_name.c_str(),
+        std::printf("  %-40s %-14s %8s  %-28s against %8s  %-28s %5.2f\n", l.ours.case_name.c_str(),
                     l.ours.metric.c_str(), number(l.ours.figure->median).c_str(),
                     l.ours.contender.c_str(), number(l.theirs.figure->median).c_str(),
                     l.theirs.contender.c_str(), l.ratio());

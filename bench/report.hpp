@@ -18,7 +18,8 @@ void print_json(std::vector<row> const& rows, provenance const&);
 /// A loss is shown, never dropped.
 class losses {
 public:
-    void add(std::vector<row> const& rows);
+    /// `with_memory`: in memory too, not only where nothing else is measured.
+    void add(std::vector<row> const& rows, bool with_memory);
     void print() const;
 
 private:

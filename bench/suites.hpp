@@ -10,5 +10,8 @@ std::vector<experiment> arena_suite(effort);
 std::vector<experiment> multipool_suite(effort);
 std::vector<experiment> threads_suite(effort);
 std::vector<experiment> typed_suite(effort);
+std::vector<experiment> malloc_suite(effort);
+std::vector<experiment> programs_suite(effort);
+std::vector<experiment> rss_suite(effort);
 
 } // namespace mallard::bench

@@ -1,6 +1,7 @@
 // Runs of granules: found, kept, given back to the system.
 #include "central.hpp"
 
+#include "limits.hpp"
 #include "window.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr std::size_t none = ~std::size_t{0};
 
 /// Dirty granules that may lie idle whatever is in use.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / granule_bytes;
-constexpr std::size_t bonus_max = (std::size_t{64} << 20) / granule_bytes;
+constexpr std::size_t bonus_least = (std::size_t{64} << 20) / granule_bytes;
 
 /// In one go, with the lock given up meanwhile.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / granule_bytes;
@@ -42,13 +43,18 @@ void for_each_group(window& w, std::size_t granule, std::size_t count, F f) noex
 }
 
 /// The lowest run of `count` among those that `candidates(group)` says; `none` if there is
-/// none. Its address is a multiple of `align` granules.
+/// none. Its address is a multiple of `align` granules. `first` is where to begin, and moves
+/// on over groups that have nothing.
 template <class F>
-std::size_t find_run(const window& w, std::size_t count, std::size_t align, F candidates) noexcept
+std::size_t find_run(const window& w, std::size_t& first, std::size_t count, std::size_t align,
+                     F candidates) noexcept
 {
+    std::size_t const groups = w.frontier / bits_a_group;
+    while (first < groups && candidates(w.groups[first]) == 0)
+        first += 1;
     std::size_t const base = w.base / granule_bytes;
     std::size_t length = 0; // of the run that ends where the search is
-    for (std::size_t g = 0; g < w.granules / bits_a_group; ++g) {
+    for (std::size_t g = first; g < groups; ++g) {
         std::uint64_t left = candidates(w.groups[g]);
         std::size_t at = g * bits_a_group;
         if (left == 0) {
@@ -105,7 +111,7 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     if (count < granules && purged_lately_ != 0) {
         std::size_t const again = std::min(granules - count, purged_lately_);
         purged_lately_ -= again;
-        bonus_ = std::min(bonus_ + again, bonus_max);
+        bonus_ = std::min(bonus_ + again, std::max(bonus_least, usage_.used_max / 2));
     }
     return {&w, granule, dirty == 0};
 }
@@ -114,16 +120,16 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 {
     if (usage_.dirty >= granules)
         for (window& w : windows) {
-            if (w.granules_max == 0)
+            if (w.granules == 0)
                 break;
-            std::size_t const at = find_run(w, granules, align, dirty_ones);
+            std::size_t const at = find_run(w, w.first_dirty, granules, align, dirty_ones);
             if (at != none)
                 return claim(w, at, granules);
         }
     for (window& w : windows) {
-        if (w.granules_max == 0)
+        if (w.granules == 0)
             break;
-        std::size_t const at = find_run(w, granules, align, free_ones);
+        std::size_t const at = find_run(w, w.first_free, granules, align, free_ones);
         if (at != none)
             return claim(w, at, granules);
     }
@@ -134,28 +140,34 @@ run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 {
     for (window& w : windows) {
         std::size_t const needed = granules + align - 1;
-        if (w.granules_max == 0 && add_window(needed) == nullptr)
+        if (w.granules == 0 && add_window(needed) == nullptr)
             return {};
         // What is free before the frontier counts, but not more than that.
-        std::size_t const before = w.granules;
-        if (needed > w.granules_max - before)
+        std::size_t const before = w.frontier;
+        if (needed > w.granules - before)
             continue;
         // What is refused here is refused anywhere: another window would be no help.
         if (!move_frontier(w, needed))
             return {};
-        usage_.committed += w.granules - before;
-        return claim(w, find_run(w, granules, align, free_ones), granules);
+        usage_.committed += w.frontier - before;
+        return claim(w, find_run(w, w.first_free, granules, align, free_ones), granules);
     }
     return {};
 }
 
 run central::take(std::size_t granules, std::size_t align) noexcept
 {
+    if (!the_limits.admit(granules * granule_bytes))
+        return {};
     os::hold const alone(lock_);
-    if (granules > usage_.committed - usage_.used)
-        return take_fresh(granules, align);
-    run const r = take_below_frontiers(granules, align);
-    return r.in != nullptr ? r : take_fresh(granules, align);
+    run r;
+    if (granules <= usage_.committed - usage_.used)
+        r = take_below_frontiers(granules, align);
+    if (r.in == nullptr)
+        r = take_fresh(granules, align);
+    if (r.in == nullptr)
+        the_limits.discharge(granules * granule_bytes);
+    return r;
 }
 
 void central::release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept
@@ -165,14 +177,18 @@ void central::release(window& w, std::size_t granule, std::size_t granules, bool
         if (dirty)
             g.dirty |= those;
     });
+    w.first_free = std::min(w.first_free, granule / bits_a_group);
     usage_.used -= granules;
-    if (dirty)
+    if (dirty) {
+        w.first_dirty = std::min(w.first_dirty, granule / bits_a_group);
         usage_.dirty += granules;
+    }
 }
 
 void central::give(window& in, std::size_t granule, std::size_t granules) noexcept
 {
     in.mark(granule, granules, 0);
+    the_limits.discharge(granules * granule_bytes);
     os::hold const alone(lock_);
     release(in, granule, granules, true);
     if (usage_.dirty > dirty_max() && !refused_) [[unlikely]]
@@ -182,20 +198,33 @@ void central::give(window& in, std::size_t granule, std::size_t granules) noexce
 bool central::extend(window& in, std::size_t granule, std::size_t granules, std::size_t more,
                      bool& zero) noexcept
 {
+    if (!the_limits.admit(more * granule_bytes))
+        return false;
     os::hold const alone(lock_);
     std::size_t const end = granule + granules;
-    if (more > in.granules_max - end)
+    if (!is_free(in, end, more)) {
+        the_limits.discharge(more * granule_bytes);
+        return false;
+    }
+    zero = claim(in, end, more).zero;
+    return true;
+}
+
+/// Moves the frontier if the run lies beyond it.
+bool central::is_free(window& in, std::size_t granule, std::size_t granules) noexcept
+{
+    if (granules > in.granules - granule)
         return false;
     std::uint64_t used = 0;
-    std::size_t const there = std::min(more, in.granules - end);
-    for_each_group(in, end, there, [&](group& g, std::uint64_t those) { used |= g.used & those; });
+    std::size_t const there = std::min(granules, in.frontier - granule);
+    for_each_group(in, granule, there,
+                   [&](group& g, std::uint64_t those) { used |= g.used & those; });
     if (used != 0)
         return false;
-    std::size_t const before = in.granules;
-    if (there < more && !move_frontier(in, more - there))
+    std::size_t const before = in.frontier;
+    if (there < granules && !move_frontier(in, granules - there))
         return false;
-    usage_.committed += in.granules - before;
-    zero = claim(in, end, more).zero;
+    usage_.committed += in.frontier - before;
     return true;
 }
 
@@ -229,7 +258,7 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
 {
     std::size_t done = 0;
     for (window& w : windows)
-        for (std::size_t g = w.granules / bits_a_group; g-- != 0 && done < granules_max;)
+        for (std::size_t g = w.frontier / bits_a_group; g-- != 0 && done < granules_max;)
             for (std::uint64_t left = only_aged ? w.groups[g].aged : w.groups[g].dirty;
                  left != 0 && done < granules_max;) {
                 auto const zeros = static_cast<std::size_t>(std::countl_zero(left));
@@ -247,13 +276,12 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
 void central::age() noexcept
 {
     os::hold const alone(lock_);
-    purge_some(true, purge_step);
+    // What lay idle for an epoch needed no room.
+    bonus_ -= std::min(bonus_, purge_some(true, purge_step));
+    purged_lately_ /= 2;
     refused_ = false; // one try of all an epoch
-    if (purged_lately_ == 0)
-        bonus_ /= 2;
-    purged_lately_ = 0;
     for (window& w : windows)
-        for (std::size_t g = 0; g < w.granules / bits_a_group; ++g)
+        for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;
 }
 

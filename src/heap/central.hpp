@@ -51,6 +51,7 @@ public:
 
 private:
     run claim(window& w, std::size_t granule, std::size_t granules) noexcept;
+    bool is_free(window& in, std::size_t granule, std::size_t granules) noexcept;
     run take_below_frontiers(std::size_t granules, std::size_t align) noexcept;
     run take_fresh(std::size_t granules, std::size_t align) noexcept;
     void release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept;

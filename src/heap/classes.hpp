@@ -20,7 +20,7 @@ inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
 /// Blocks of these are whole granules, a run each; below, several are cut from a slab.
 inline constexpr std::size_t run_class_first = block_class::of(granule_bytes);
 
-struct class_shape {
+struct alignas(32) class_shape {
     std::uint64_t reciprocal = 0; ///< 2^64 / bytes, and a little more
     std::uint32_t bytes = 0;
     std::uint32_t granules = 0; ///< of a slab
@@ -64,10 +64,11 @@ constexpr class_shape shape(std::size_t index) noexcept
                   .granules = granules};
     s.capacity =
         static_cast<std::uint32_t>(bytes >= granule_bytes ? 1 : granules * granule_bytes / bytes);
-    // Large blocks begin with none: each that is kept is an allowance (see front).
     std::size_t const first = at_most(16, 4096, bytes);
-    s.limit = static_cast<std::uint16_t>(bytes > 32768 ? 0 : first == 0 ? 1 : first);
-    std::size_t const most = at_most(256, bytes >= 4096 ? 65536 : 32768, bytes);
+    s.limit = static_cast<std::uint16_t>(bytes >= granule_bytes ? 0 : first == 0 ? 1 : first);
+    // A list of small blocks may have all that a front may keep, a list of runs 64 KiB.
+    std::size_t const most =
+        bytes < granule_bytes ? at_most(32768, std::size_t{1} << 20, bytes) : 65536 / bytes;
     s.limit_max = static_cast<std::uint16_t>(most == 0 ? 1 : most);
     return s;
 }

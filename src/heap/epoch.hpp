@@ -15,7 +15,9 @@ inline constexpr std::uint32_t slow_paths_a_look = 64;
 /// Each slow path passes here.
 inline void pass(front& f) noexcept
 {
-    if (++f.slow_paths % slow_paths_a_look == 0) [[unlikely]]
+    std::uint32_t const passed = f.slow_paths.load(std::memory_order_relaxed) + 1;
+    f.slow_paths.store(passed, std::memory_order_relaxed);
+    if (passed % slow_paths_a_look == 0) [[unlikely]]
         look_at_clock(f);
 }
 

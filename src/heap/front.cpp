@@ -5,6 +5,7 @@
 #include "central.hpp"
 #include "epoch.hpp"
 #include "large.hpp"
+#include "limits.hpp"
 #include "misuse.hpp"
 #include "park.hpp"
 #include "remote.hpp"
@@ -32,27 +33,34 @@ void add(list& l, std::size_t count) noexcept
     }
 }
 
-/// Whoever frees more than its list holds and then wants them again gets a longer list.
-void adapt(list& l, const class_shape& shape) noexcept
+/// Whoever frees more than its list holds and then wants them again gets a list twice as
+/// long, as far as the allowance of the front reaches.
+void adapt(front& f, list& l, const class_shape& shape) noexcept
 {
     l.refilled = true;
-    if (l.limit == 0) {
-        l.limit = shape.limit;
-        l.room += shape.limit;
-    } else if (l.overflowed && l.limit < shape.limit_max) {
-        int const more = std::min<int>(l.limit, shape.limit_max - l.limit);
-        l.limit = static_cast<std::uint16_t>(l.limit + more);
-        l.room += more;
-    }
+    if (!l.overflowed)
+        return;
     l.overflowed = false;
+    std::size_t const more = shape.capacity == 1 ? 1 : l.limit;
+    if (l.limit + more > shape.limit_max || f.allowance + more * shape.bytes > allowance_max)
+        return;
+    f.allowance += more * shape.bytes;
+    l.limit = static_cast<std::uint16_t>(l.limit + more);
+    l.room += static_cast<int>(more);
 }
 
-/// All of a slab's free blocks, at once.
-void hand_over(front& f, code c, slab& s) noexcept
+/// All of a slab's free blocks, before those that are in the list.
+void hand_over(front& f, list& l, slab& s) noexcept
 {
     unlist(f.queues[s.index], s);
-    list& l = f.list_of(c);
-    add(l, s.carved - s.used);
+    std::uint32_t const count = s.carved - s.used;
+    if (l.head != nullptr) {
+        void* last = s.free;
+        for (std::uint32_t i = 1; i < count; ++i)
+            last = next_of(last, f.key);
+        link(last, l.head, mark_for(last, f.key));
+    }
+    add(l, count);
     s.used = s.carved;
     l.head = s.free;
     s.free = nullptr;
@@ -144,7 +152,7 @@ void* refill_in(front& f, code c) noexcept
 {
     pass(f);
     std::size_t const index = class_of_code(c);
-    adapt(f.list_of(c), shapes[index]);
+    adapt(f, f.list_of(c), shapes[index]);
     if (index >= run_class_first)
         return take_run(f, c);
     read_letters(f);
@@ -156,14 +164,22 @@ void* refill_in(front& f, code c) noexcept
             return carve(f, c, q);
         }
     }
-    hand_over(f, c, *q.partial);
+    // Slabs with a block or two are as many slow paths: several at once.
+    list& l = f.list_of(c);
+    do
+        hand_over(f, l, *q.partial);
+    while (q.partial != nullptr && 2 * l.room > l.limit);
     return pop(&f, c);
 }
 
 void* refill(code c, front* f) noexcept
 {
-    void* const block =
-        !f->is_none() ? refill_in(*f, c) : with_front(f, [c](front& own) { return pop(&own, c); });
+    void* const block = within_limits([=]() -> void* {
+        if (f->is_none())
+            return with_front(f, [c](front& own) { return pop(&own, c); });
+        at_work const here(*f);
+        return refill_in(*f, c);
+    });
     return block != nullptr ? block : os::out_of_memory();
 }
 
@@ -227,25 +243,39 @@ void give_back(front& f, void* block) noexcept
     settle(f, s);
 }
 
+namespace {
+
+void overflow_run(void* block, front& f) noexcept
+{
+    at_work const here(f);
+    pass(f);
+    slab& s = slab_of(block);
+    if (block != s.start)
+        stop_at_interior(block, "free");
+    give_slab(s);
+}
+
+} // namespace
+
+// Most of a large number of frees come by here: as short as it can be.
 void overflow(void* block, front* f, code c) noexcept
 {
-    pass(*f);
     list& l = f->list_of(c);
-    l.room += 1;
+    l.room = 0;
     l.overflowed = true;
+    if (c >= code_of_class(run_class_first)) [[unlikely]]
+        return overflow_run(block, *f);
     slab& s = slab_of(block);
-    const class_shape& shape = s.shape();
-    if (!shape.begins(static_cast<std::size_t>(static_cast<std::byte*>(block) - s.start)))
+    if (!shapes[class_of_code(c)].begins(s.offset_of(block))) [[unlikely]]
         stop_at_interior(block, "free");
-    // A run that is kept is memory beyond what slabs hold: it is counted.
-    if (l.limit < shape.limit_max && s.index >= run_class_first &&
-        f->allowance + shape.bytes <= allowance_max) {
-        f->allowance += shape.bytes;
-        l.limit += 1;
-        l.room += 1;
-        return push(block, f, c, mark_for(block, f->key));
+    at_work const here(*f);
+    link(block, s.free, mark_for(block, f->key));
+    s.free = block;
+    s.used -= 1;
+    if (s.used == 0 || !s.listed) [[unlikely]] {
+        pass(*f);
+        settle(*f, s);
     }
-    give_back(*f, block);
 }
 
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept
@@ -261,8 +291,7 @@ void shrink(front& f, std::size_t index, std::size_t keep) noexcept
         return;
     l.limit = static_cast<std::uint16_t>(l.limit - less);
     l.room -= less;
-    if (index >= run_class_first)
-        f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
+    f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
 }
 
 void shrink_idle(front& f) noexcept

@@ -50,16 +50,21 @@ inline constexpr std::size_t parcels = 8;
 
 /// Type-stable: made when no parked one is left, never unmade.
 ///
-/// Only its thread touches it, all but `inbox`, which anybody pushes to. A parked one, whose
+/// Only its thread touches its lists and its outbox. Its slab side, which is its slabs and
+/// their queues and the letters it has taken, its thread touches while it is at work, and a
+/// visitor when it is not (see park.hpp). Anybody pushes to the inbox. A parked one, whose
 /// thread has ended, belongs to whoever holds the lock of the parked.
 struct alignas(128) front {
     entry tag = tag_of_none; ///< own number << owner_shift
-    std::uint32_t slow_paths = 0;
-    std::uint64_t key = 0; ///< of the process, for marks
+    std::atomic<std::uint32_t> slow_paths{0};
+    std::uint64_t key = 0;                ///< of the process, for marks
+    std::atomic<std::uint32_t> busy{0};   ///< its thread is at work
+    std::atomic<std::uint32_t> wanted{0}; ///< a visitor has come
+    std::uint32_t slow_paths_seen = 0;    ///< by who came last
     front* next_parked = nullptr;
     std::uint64_t epoch = 0;   ///< when its lists were looked at last
     std::size_t allowance = 0; ///< bytes that the lists of runs may keep
-    std::uint64_t unused[3] = {};
+    std::uint64_t unused = 0;
 
     list lists[class_count];
     slab_queue queues[run_class_first];
@@ -69,6 +74,7 @@ struct alignas(128) front {
 
     /// Parcels that others have sent: each by its last block, newest first.
     alignas(128) std::atomic<void*> inbox{nullptr};
+    std::atomic<std::size_t> waiting{0}; ///< bytes in it, about
 
     bool is_none() const noexcept { return tag == tag_of_none; }
 
@@ -97,13 +103,23 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
     as_free(block) = {reinterpret_cast<std::uintptr_t>(next) ^ mark, mark};
 }
 
+[[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
+
+/// Of a free block. Stops the process at what is no address: somebody wrote there.
+[[gnu::always_inline]] inline void* next_of(const void* block, std::uint64_t key) noexcept
+{
+    std::uintptr_t const next = static_cast<const free_block*>(block)->link ^ mark_for(block, key);
+    if (next >> 47 != 0) [[unlikely]]
+        stop_at_damaged_list(block);
+    return reinterpret_cast<void*>(next);
+}
+
 // The slow paths, in front.cpp; never inlined, in tail position, arguments where they arrived.
 [[gnu::noinline]] void* refill(code c, front* f) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
 [[gnu::noinline]] void check_freed_twice(void* block, front* f, code c) noexcept;
-[[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
 
 /// Onto the list, which has room or not.
 [[gnu::always_inline]] inline void push(void* block, front* f, code c, std::uint64_t mark) noexcept
@@ -122,10 +138,7 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
     void* const block = l.head;
     if (block == nullptr) [[unlikely]]
         return refill(c, f);
-    std::uintptr_t const next = as_free(block).link ^ mark_for(block, f->key);
-    if (next >> 47 != 0) [[unlikely]] // no address: somebody wrote into a free block
-        stop_at_damaged_list(block);
-    l.head = reinterpret_cast<void*>(next);
+    l.head = next_of(block, f->key);
     l.room += 1;
     as_free(block).mark = 0;
     return block;

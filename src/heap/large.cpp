@@ -2,6 +2,7 @@
 #include "large.hpp"
 
 #include "central.hpp"
+#include "limits.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -138,17 +139,20 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
 void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t const whole = align_up(bytes + (bytes == 0), page_bytes);
-    std::byte* const start = whole < bytes ? nullptr : map_aligned(whole, align);
-    if (start == nullptr)
+    if (whole < bytes || !the_limits.admit(whole))
         return os::out_of_memory();
+    std::byte* const start = map_aligned(whole, align);
     os::hold const alone(mappings.lock);
-    if (!mappings.make_room()) {
-        os::unmap(start, whole);
+    if (start == nullptr || !mappings.make_room()) {
+        if (start != nullptr)
+            os::unmap(start, whole);
+        the_limits.discharge(whole);
         return os::out_of_memory();
     }
     mappings.insert({start, whole});
     mappings.usage.blocks += 1;
     mappings.usage.bytes += whole;
+    mappings.usage.bytes_max = std::max(mappings.usage.bytes_max, mappings.usage.bytes);
     return start;
 }
 
@@ -158,8 +162,10 @@ bool free_huge(void* p) noexcept
     mapping* const m = mappings.find(p);
     if (m == nullptr)
         return false;
+    the_limits.discharge(m->bytes);
     mappings.usage.blocks -= 1;
     mappings.usage.bytes -= m->bytes;
+    mappings.usage.bytes_returned += m->bytes;
     if (os::unmap(m->start, m->bytes)) {
         mappings.erase(*m);
     } else {
@@ -181,12 +187,16 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     if (whole == m->bytes)
         return p;
     mapping const before = *m;
+    if (!the_limits.admit(whole)) // both, for a moment
+        return nullptr;
     std::byte* const moved = os::remap(before.start, before.bytes, whole);
+    the_limits.discharge(moved == nullptr ? whole : before.bytes);
     if (moved == nullptr)
         return nullptr;
     mappings.erase(*m);
     mappings.insert({moved, whole}); // as many as there were
     mappings.usage.bytes += whole - before.bytes;
+    mappings.usage.bytes_max = std::max(mappings.usage.bytes_max, mappings.usage.bytes);
     return moved;
 }
 
@@ -227,29 +237,39 @@ void* resize_run(slab& s, std::size_t bytes_new) noexcept
     return s.start;
 }
 
-} // namespace
-
-void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
+void* allocate_run(std::size_t bytes, std::size_t align, bool& zero) noexcept
 {
-    if (zero != nullptr)
-        *zero = true;
-    if (bytes > bytes_max)
-        return os::out_of_memory();
-    if (bytes > run_bytes_max || align > run_bytes_max)
-        return allocate_huge(bytes, align);
     std::size_t const granules = granules_for(bytes + (bytes == 0));
     run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
-    if (r.in == nullptr) // no window has room, but between them there may be some
-        return allocate_huge(bytes, align);
+    if (r.in == nullptr)
+        return nullptr;
     slab& s = r.record();
     s.start = r.start();
     s.granules = static_cast<std::uint32_t>(granules);
     s.back = 0;
     r.in->mark(r.granule, 1, entry_large);
     r.in->mark(r.granule + 1, granules - 1, entry_inside);
-    if (zero != nullptr)
-        *zero = r.zero;
+    zero = r.zero;
     return s.start;
+}
+
+} // namespace
+
+void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
+{
+    if (bytes > bytes_max)
+        return os::out_of_memory();
+    return within_limits([=] {
+        bool as_new = true;
+        void* block = nullptr;
+        if (bytes <= run_bytes_max && align <= run_bytes_max)
+            block = allocate_run(bytes, align, as_new);
+        if (block == nullptr) // no window has room, but between them there may be some
+            block = allocate_huge(bytes, align);
+        if (zero != nullptr)
+            *zero = as_new;
+        return block;
+    });
 }
 
 std::size_t large_bytes(const void* p) noexcept

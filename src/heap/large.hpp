@@ -24,6 +24,8 @@ void* resize_large(void* p, std::size_t bytes_new) noexcept;
 struct huge_usage {
     std::size_t blocks = 0;
     std::size_t bytes = 0;
+    std::size_t bytes_max = 0;
+    std::size_t bytes_returned = 0; ///< since the start
 };
 huge_usage huge_now() noexcept;
 

@@ -75,6 +75,10 @@ void enroll(front& f) noexcept
 {
     f.tag = ++numbers << owner_shift;
     f.key = the_key;
+    for (std::size_t i = 0; i < class_count; ++i) {
+        f.lists[i].limit = shapes[i].limit;
+        f.lists[i].room = shapes[i].limit;
+    }
     f.next_of_all = newest;
     newest = &f;
 }
@@ -125,7 +129,10 @@ std::uint64_t classes_of(const front& f) noexcept
 
 void depart(front& f) noexcept
 {
-    empty(f);
+    {
+        at_work const here(f);
+        empty(f);
+    }
     os::hold const alone(parked_lock);
     f.next_parked = parked;
     parked = &f;
@@ -164,9 +171,38 @@ front& take_late_front() noexcept
     return the_late_front; // its number it has since this thread looked for its own front
 }
 
+const front& late_front() noexcept
+{
+    return the_late_front;
+}
+
 void give_late_front() noexcept
 {
     late_lock.give();
+}
+
+void at_work::wait_for_visitor(front& f) noexcept
+{
+    do {
+        f.busy.store(0, std::memory_order_release);
+        os::hold const until_he_is_gone(parked_lock);
+        f.busy.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    } while (f.wanted.load(std::memory_order_acquire) != 0);
+}
+
+void visit_if_idle(front& f) noexcept
+{
+    if (!parked_lock.try_take())
+        return;
+    std::uint32_t const passed = f.slow_paths.load(std::memory_order_relaxed);
+    if (std::exchange(f.slow_paths_seen, passed) == passed) {
+        f.wanted.store(1, std::memory_order_relaxed);
+        if (os::barrier_in_all_threads() && f.busy.load(std::memory_order_acquire) == 0)
+            read_letters(f, ~std::size_t{0});
+        f.wanted.store(0, std::memory_order_release);
+    }
+    parked_lock.give();
 }
 
 slab* adopt_slab(front& f, code c, slab_queue& q) noexcept

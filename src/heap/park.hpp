@@ -16,6 +16,37 @@ front* own_front() noexcept;
 /// For threads that have none and get none: one for all of them, behind a lock.
 front& take_late_front() noexcept;
 void give_late_front() noexcept;
+const front& late_front() noexcept;
+
+/// Around all that a thread does with the slab side of its front.
+///
+/// A visitor, who holds the lock of the parked, says that the front is wanted, makes all
+/// threads pass a barrier, and goes on only if its thread is not at work. The thread says
+/// that it is, and waits if the front is wanted. So one of them sees the other, and the
+/// thread, which comes here often, pays two stores and a load and no barrier. (The idea is
+/// that of biased locks; see sync::thread_cached, which has the same.)
+class at_work {
+public:
+    explicit at_work(front& f) noexcept : front_(f)
+    {
+        f.busy.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst); // the barrier is the visitor's
+        if (f.wanted.load(std::memory_order_acquire) != 0) [[unlikely]]
+            wait_for_visitor(f);
+    }
+    at_work(const at_work&) = delete;
+    at_work& operator=(const at_work&) = delete;
+    ~at_work() { front_.busy.store(0, std::memory_order_release); }
+
+private:
+    static void wait_for_visitor(front& f) noexcept;
+
+    front& front_;
+};
+
+/// After much was sent to a front: if its thread does nothing, what was sent is spliced
+/// for it, and goes back whole where slabs are free.
+void visit_if_idle(front& f) noexcept;
 
 /// Calls `use(front)` with this thread's front or the one of the late.
 template <class F>

@@ -15,15 +15,23 @@ constexpr std::size_t parcel_bytes_max = 4096;
 /// What the last block says in place of its mark: { offset of the first : 48 | count : 16 }.
 constexpr unsigned count_bits = 16;
 
-void post(slab& s, void* last) noexcept
+constexpr std::size_t bytes_a_visit = std::size_t{1} << 20;
+
+void post(slab& s, void* last, std::size_t bytes) noexcept
 {
-    std::atomic<void*>& inbox = s.owner.load(std::memory_order_acquire)->inbox;
+    front& to = *s.owner.load(std::memory_order_acquire);
+    std::atomic<void*>& inbox = to.inbox;
     std::uint64_t const mark = mark_for(last, the_key);
     void* before = inbox.load(std::memory_order_relaxed);
     do
         as_free(last).link = reinterpret_cast<std::uintptr_t>(before) ^ mark;
     while (!inbox.compare_exchange_weak(before, last, std::memory_order_release,
                                         std::memory_order_relaxed));
+    // Counts may get lost where several send at once; it is enough to come by now and then.
+    std::size_t const waiting = to.waiting.load(std::memory_order_relaxed);
+    to.waiting.store(waiting + bytes, std::memory_order_relaxed);
+    if (waiting / bytes_a_visit != (waiting + bytes) / bytes_a_visit) [[unlikely]]
+        visit_if_idle(to);
 }
 
 void send(parcel& p) noexcept
@@ -31,7 +39,7 @@ void send(parcel& p) noexcept
     slab& s = *std::exchange(p.to, nullptr);
     auto const offset = static_cast<std::uint64_t>(static_cast<std::byte*>(p.first) - s.start);
     as_free(p.last).mark = (offset << count_bits | p.count) ^ mark_for(p.last, the_key);
-    post(s, p.last);
+    post(s, p.last, std::size_t{p.count} * s.shape().bytes);
 }
 
 /// Into its slab; or on to whoever has that by now.
@@ -39,7 +47,7 @@ void splice(front& f, void* last) noexcept
 {
     slab& s = slab_of(last);
     if (s.owner.load(std::memory_order_relaxed) != &f) [[unlikely]]
-        return post(s, last);
+        return post(s, last, 0);
     std::uint64_t const mark = mark_for(last, f.key);
     std::uint64_t const record = as_free(last).mark ^ mark;
     std::uint64_t const offset = record >> count_bits;
@@ -90,13 +98,11 @@ void read_letters(front& f, std::size_t letters_max) noexcept
         if (f.inbox.load(std::memory_order_relaxed) == nullptr)
             return;
         f.letters = f.inbox.exchange(nullptr, std::memory_order_acquire);
+        f.waiting.store(0, std::memory_order_relaxed);
     }
     for (; f.letters != nullptr && letters_max != 0; --letters_max) {
         void* const last = f.letters;
-        std::uintptr_t const next = as_free(last).link ^ mark_for(last, f.key);
-        if (next >> 47 != 0) [[unlikely]]
-            stop_at_damaged_list(last);
-        f.letters = reinterpret_cast<void*>(next);
+        f.letters = next_of(last, f.key);
         splice(f, last);
     }
 }

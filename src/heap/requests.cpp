@@ -3,6 +3,7 @@
 #include "central.hpp"
 #include "epoch.hpp"
 #include "large.hpp"
+#include "limits.hpp"
 #include "misuse.hpp"
 #include "park.hpp"
 #include "remote.hpp"
@@ -43,8 +44,7 @@ found find(const void* p, const char* call) noexcept
     if (!is_class(e))
         stop_at(p, e, call);
     slab& s = w->slab_at(g);
-    auto const offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - s.start);
-    if (!s.shape().begins(offset))
+    if (!s.shape().begins(s.offset_of(p)))
         stop_at_interior(p, call);
     if (static_cast<const free_block*>(p)->mark == mark_for(p, the_key))
         stop_at_double_free(p, call);
@@ -115,6 +115,7 @@ void free_elsewhere(void* block, front* f) noexcept
         return own_front() != nullptr ? deallocate(block) : send_one(*b.of, block);
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what), mark_for(block, f->key));
+    at_work const here(*f);
     pass(*f);
     collect(*f, *b.of, block);
 }
@@ -143,7 +144,9 @@ void* allocate_zeroed(std::size_t bytes) noexcept
     } else {
         code const c = code_of_class(block_class::of(bytes));
         front* const f = my_front;
-        block = f->is_none() || f->list_of(c).head != nullptr ? pop(f, c) : run_for(*f, c, 1, zero);
+        block = f->is_none() || f->list_of(c).head != nullptr
+                    ? pop(f, c)
+                    : within_limits([&] { return run_for(*f, c, 1, zero); });
         if (block == nullptr)
             os::out_of_memory();
     }

@@ -4,8 +4,8 @@
 //   | records | map | groups | guard | granule 0 | granule 1 | ...  frontier ... | guard |
 //
 // A window is reserved whole and becomes memory from its begin on, as far as its
-// frontier. One of a TiB serves most programs for ever; where so much address space is
-// refused, or limited, there are several small ones.
+// frontier; the map can be read beyond it, and says 0 there. One of a TiB serves most programs for
+// ever; where so much address space is refused, or limited, there are several small ones.
 #pragma once
 
 #include "classes.hpp"
@@ -66,6 +66,10 @@ struct alignas(64) slab {
     bool listed = false;
 
     const class_shape& shape() const noexcept { return shapes[index]; }
+    std::size_t offset_of(const void* p) const noexcept
+    {
+        return static_cast<std::size_t>(static_cast<const std::byte*>(p) - start);
+    }
 };
 static_assert(sizeof(slab) == 64);
 
@@ -78,31 +82,19 @@ struct group {
     std::uint64_t spare = 0;
 };
 
-/// Read by anybody at any time, written by one at a time: who needs a new value was told of
-/// it by other means.
-template <class T>
-class seen {
-public:
-    constexpr seen(T value) noexcept : value_(value) {}
-    operator T() const noexcept { return value_.load(std::memory_order_relaxed); }
-    T operator=(T value) noexcept
-    {
-        value_.store(value, std::memory_order_relaxed);
-        return value;
-    }
-
-private:
-    std::atomic<T> value_;
-};
-
+/// `granules`, its base and its map are written once, before anybody has a block of it;
+/// whoever has one was told of it since.
 struct window {
-    seen<std::uintptr_t> base = 0;
-    seen<std::size_t> granules = 0; ///< as far as the frontier; 0: there is no such window
-    seen<std::atomic<entry>*> map = nullptr;
+    std::uintptr_t base = 0;
+    std::size_t granules = 0; ///< 0: there is no such window
+    std::atomic<entry>* map = nullptr;
     slab* slabs = nullptr;
+    // Under the lock of central:
     group* groups = nullptr;
-    seen<std::size_t> granules_max = 0;
-    std::size_t step = 0; ///< by how many the frontier moves next
+    std::size_t frontier = 0;    ///< granules that are memory
+    std::size_t step = 0;        ///< by how many it moves next
+    std::size_t first_free = 0;  ///< no group before this one has a free granule
+    std::size_t first_dirty = 0; ///< nor one before this one a dirty one
 
     /// The granule of an address; at least `granules` if it has none.
     std::size_t granule_of(const void* p) const noexcept
@@ -115,17 +107,17 @@ struct window {
     }
     entry entry_at(std::size_t granule) const noexcept
     {
-        return (map + granule)->load(std::memory_order_relaxed);
+        return map[granule].load(std::memory_order_relaxed);
     }
     void mark(std::size_t granule, std::size_t count, entry e) noexcept
     {
         for (std::size_t i = 0; i < count; ++i)
-            (map + granule + i)->store(e, std::memory_order_relaxed);
+            map[granule + i].store(e, std::memory_order_relaxed);
     }
     /// One of those who try it at once succeeds.
     bool change(std::size_t granule, entry from, entry to) noexcept
     {
-        return (map + granule)->compare_exchange_strong(from, to, std::memory_order_relaxed);
+        return map[granule].compare_exchange_strong(from, to, std::memory_order_relaxed);
     }
     /// Of a block in a slab, or the begin of a run.
     slab& slab_at(std::size_t granule) const noexcept
@@ -139,22 +131,24 @@ inline constexpr std::size_t windows_max = 64;
 
 /// The first is where almost all blocks are. Before it is reserved nothing is inside.
 extern constinit window windows[windows_max];
+extern constinit std::atomic<std::size_t> windows_used;
 
 /// The window of an address; null: none.
 inline window* window_of(const void* p) noexcept
 {
-    for (window& w : windows) {
-        if (w.granule_of(p) < w.granules)
-            return &w;
-        if (w.granules_max == 0)
-            return nullptr;
-    }
+    window* const end = windows + windows_used.load(std::memory_order_acquire);
+    for (window* w = windows; w != end; ++w)
+        if (w->granule_of(p) < w->granules)
+            return w;
     return nullptr;
 }
 
 /// The slab of a block that is certainly one.
 inline slab& slab_of(const void* block) noexcept
 {
+    std::size_t const g = windows[0].granule_of(block);
+    if (g < windows[0].granules) [[likely]]
+        return windows[0].slab_at(g);
     window const& w = *window_of(block);
     return w.slab_at(w.granule_of(block));
 }

@@ -6,6 +6,7 @@
 namespace mallard::engine {
 
 constinit window windows[windows_max];
+constinit std::atomic<std::size_t> windows_used{0};
 
 namespace {
 
@@ -49,12 +50,17 @@ bool reserve(window& w, std::size_t bytes) noexcept
     std::byte* const at = os::reserve(before + bytes + guard_bytes, granule_bytes);
     if (at == nullptr)
         return false;
+    std::byte* const map = at + records_bytes(granules);
+    if (!os::make_readable(map, map_bytes(granules))) {
+        os::unmap(at, before + bytes + guard_bytes);
+        return false;
+    }
     w.slabs = reinterpret_cast<slab*>(at);
-    w.map = reinterpret_cast<std::atomic<entry>*>(at + records_bytes(granules));
-    w.groups = reinterpret_cast<group*>(at + records_bytes(granules) + map_bytes(granules));
+    w.map = reinterpret_cast<std::atomic<entry>*>(map);
+    w.groups = reinterpret_cast<group*>(map + map_bytes(granules));
     w.base = reinterpret_cast<std::uintptr_t>(at + before);
-    w.granules_max = granules;
     w.step = step_first;
+    w.granules = granules;
     return true;
 }
 
@@ -62,37 +68,38 @@ bool reserve(window& w, std::size_t bytes) noexcept
 
 window* add_window(std::size_t at_least) noexcept
 {
-    window* const w = std::find_if(std::begin(windows), std::end(windows),
-                                   [](window const& each) { return each.granules_max == 0; });
-    if (w == std::end(windows))
+    std::size_t const used = windows_used.load(std::memory_order_relaxed);
+    if (used == windows_max)
         return nullptr;
+    window* const w = windows + used;
     // Under a limit a half is left to others: stacks, files, the next window.
     std::size_t const left = os::address_space_left();
     std::size_t const least = std::max(bytes_least, at_least * granule_bytes);
     for (std::size_t bytes = bytes_first; bytes >= least; bytes /= 2)
-        if (bytes <= left / 2 && reserve(*w, bytes))
+        if (bytes <= left / 2 && reserve(*w, bytes)) {
+            windows_used.store(used + 1, std::memory_order_release);
             return w;
+        }
     return nullptr;
 }
 
 bool move_frontier(window& w, std::size_t at_least) noexcept
 {
-    std::size_t const left = w.granules_max - w.granules;
+    std::size_t const left = w.granules - w.frontier;
     if (at_least > left)
         return false;
     // A whole number of groups, whose bits are one word.
     std::size_t const least =
-        std::min(left, align_up(w.granules + at_least, granules_a_group) - w.granules);
+        std::min(left, align_up(w.frontier + at_least, granules_a_group) - w.frontier);
     for (std::size_t step = std::min(left, std::max(w.step, least));;
          step = std::max(step / 4 / granules_a_group * granules_a_group, least)) {
-        std::size_t const to = w.granules + step;
+        std::size_t const to = w.frontier + step;
         // Those that were done stay done: they will be wanted.
-        if (commit_elements(w.slabs, w.granules, to) &&
-            commit_elements<std::atomic<entry>>(w.map, w.granules, to) &&
-            commit_elements(w.groups, w.granules / granules_a_group, to / granules_a_group) &&
-            os::commit(w.address_of(w.granules), step * granule_bytes)) {
+        if (commit_elements(w.slabs, w.frontier, to) && commit_elements(w.map, w.frontier, to) &&
+            commit_elements(w.groups, w.frontier / granules_a_group, to / granules_a_group) &&
+            os::commit(w.address_of(w.frontier), step * granule_bytes)) {
             w.step = std::min(2 * w.step, step_max);
-            w.granules = to;
+            w.frontier = to;
             return true;
         }
         if (step == least)

@@ -13,6 +13,9 @@ namespace mallard::os {
 /// RLIMIT_AS. Aligned to `align`, a power of two from a page up.
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept;
 
+/// Reserved pages can be read, as zero, and not written. False: refused.
+bool make_readable(std::byte* at, std::size_t bytes) noexcept;
+
 /// Reserved pages become memory, zeroed. False: refused, and nothing has changed.
 bool commit(std::byte* at, std::size_t bytes) noexcept;
 
@@ -41,6 +44,9 @@ const char* option(const char* name) noexcept;
 
 /// Bits that nobody can guess, as far as the system has any.
 std::uint64_t random_bits() noexcept;
+
+/// A full fence in every thread of this process. False: the system has none.
+bool barrier_in_all_threads() noexcept;
 
 /// Null, and errno is ENOMEM.
 void* out_of_memory() noexcept;

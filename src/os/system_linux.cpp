@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -67,6 +68,13 @@ std::byte* reserve(std::size_t bytes, std::size_t align) noexcept
     if (wide - before != bytes)
         ::munmap(at + before + bytes, wide - before - bytes);
     return at + before;
+}
+
+bool make_readable(std::byte* at, std::size_t bytes) noexcept
+{
+    errno_kept const keep;
+    return ::mprotect(at, bytes, PROT_READ) == 0 ||
+           map_as(at, bytes, PROT_READ, MAP_FIXED | MAP_NORESERVE) != nullptr;
 }
 
 bool commit(std::byte* at, std::size_t bytes) noexcept
@@ -142,6 +150,16 @@ std::uint64_t random_bits() noexcept
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     bits = static_cast<std::uint64_t>(now.tv_nsec) ^ reinterpret_cast<std::uintptr_t>(&now);
     return (bits ^ static_cast<std::uint64_t>(::getpid()) << 32) * 0x9e3779b97f4a7c15;
+}
+
+bool barrier_in_all_threads() noexcept
+{
+    errno_kept const keep;
+    if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+        return true;
+    // The first time; and in the child of a fork, which is another process.
+    return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+           ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 void* out_of_memory() noexcept

@@ -1,0 +1,121 @@
+// Included by each peer: the names that programs call, as jumps to the peer's own.
+use std::ffi::{c_int, c_void};
+
+/// The malloc family and the C++ operators. The operators do not come from libstdc++,
+/// so that a `new` costs the peer no detour; out of memory, they abort.
+macro_rules! forward {
+    ($malloc:path, $free:path, $calloc:path, $realloc:path, $aligned:path, $usable:path) => {
+        #[no_mangle]
+        pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+            $malloc(bytes)
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn free(block: *mut c_void) {
+            $free(block);
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn cfree(block: *mut c_void) {
+            $free(block);
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
+            $calloc(count, bytes)
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+            $realloc(block, bytes)
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn reallocarray(
+            block: *mut c_void,
+            count: usize,
+            bytes: usize,
+        ) -> *mut c_void {
+            match count.checked_mul(bytes) {
+                Some(all) => $realloc(block, all),
+                None => std::ptr::null_mut(),
+            }
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
+            $aligned(align, bytes)
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
+            $aligned(align, bytes)
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn posix_memalign(
+            result: *mut *mut c_void,
+            align: usize,
+            bytes: usize,
+        ) -> c_int {
+            const EINVAL: c_int = 22;
+            const ENOMEM: c_int = 12;
+            if !align.is_power_of_two() || align % std::mem::size_of::<usize>() != 0 {
+                return EINVAL;
+            }
+            let block = $aligned(align, bytes);
+            if block.is_null() {
+                return ENOMEM;
+            }
+            *result = block;
+            0
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
+            $aligned(4096, bytes)
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
+            $aligned(4096, (bytes + 4095) & !4095)
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
+            $usable(block)
+        }
+
+        unsafe fn or_abort(block: *mut c_void) -> *mut c_void {
+            if block.is_null() {
+                std::process::abort();
+            }
+            block
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _Znwm(bytes: usize) -> *mut c_void {
+            or_abort($malloc(bytes))
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _Znam(bytes: usize) -> *mut c_void {
+            or_abort($malloc(bytes))
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _ZnwmSt11align_val_t(bytes: usize, align: usize) -> *mut c_void {
+            or_abort($aligned(align, bytes))
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _ZdlPv(block: *mut c_void) {
+            $free(block);
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _ZdaPv(block: *mut c_void) {
+            $free(block);
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _ZdlPvm(block: *mut c_void, _bytes: usize) {
+            $free(block);
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _ZdaPvm(block: *mut c_void, _bytes: usize) {
+            $free(block);
+        }
+        #[no_mangle]
+        pub unsafe extern "C" fn _ZdlPvmSt11align_val_t(
+            block: *mut c_void,
+            _bytes: usize,
+            _align: usize,
+        ) {
+            $free(block);
+        }
+    };
+}

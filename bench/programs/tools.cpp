@@ -1,0 +1,171 @@
+// A database, a compiler, a version control system and a server.
+#include <bench/patterns.hpp>
+#include <bench/programs/programs.hpp>
+
+#include <unistd.h>
+
+#include <sstream>
+
+namespace mallard::bench {
+namespace {
+
+program_function sqlite(temporary_folder const& folder, double share)
+{
+    std::ostringstream sql;
+    sql << "create table t(id integer primary key, name text, value real, note text);\n"
+           "with recursive n(i) as (select 1 union all select i + 1 from n where i < "
+        << std::max(1000, static_cast<int>(share * 120'000))
+        << ") insert into t select i, 'name ' || (i * 7919 % 10007), i / 3.0, hex(i * i) from n;\n"
+           "create index by_name on t(name);\n"
+           "select count(*), sum(value) from t where name like 'name 1%';\n"
+           "select name, count(*), group_concat(note) from t group by name order by 2, 1 limit "
+           "20;\n"
+           "select count(*) from t a join t b on a.name = b.name where a.id < 2000;\n"
+           "update t set note = note || name where id % 3 = 0;\n"
+           "delete from t where id % 5 = 0;\n"
+           "select sum(length(note)) from t;\n";
+    return command_line({program_path("sqlite3", "sqlite3"),
+                         ":memory:", ".read " + folder.write("work.sql", sql.str())});
+}
+
+const char* const cpp_source = R"(#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+std::map<std::string, std::vector<int>> index_of(std::string const& text)
+{
+    static std::regex const word("[a-z]+(-[a-z]+)*");
+    std::map<std::string, std::vector<int>> places;
+    for (auto i = std::sregex_iterator(text.begin(), text.end(), word); i != std::sregex_iterator(); ++i)
+        places[i->str()].push_back(static_cast<int>(i->position()));
+    return places;
+}
+)";
+
+program_function compiler(temporary_folder const& folder, double share)
+{
+    // A small share is a small program, without the headers.
+    std::string const text = share < 0.1 ? "int f(int x) { return x + 1; }\n" : cpp_source;
+    return command_line({program_path("g++", "g++"), "-O2", "-std=c++17", "-S", "-o", "-",
+                         folder.write("work.cpp", text)});
+}
+
+// Commits of a few files each, as a stream that git can read.
+std::string history(std::size_t commits)
+{
+    random_numbers random(11);
+    std::ostringstream stream;
+    for (std::size_t c = 0; c < commits; ++c) {
+        stream << "commit refs/heads/main\ncommitter a <a@b> " << 1'700'000'000 + c
+               << " +0000\ndata 4\nwork\n";
+        for (int f = 0; f < 5; ++f) {
+            std::string text;
+            for (std::size_t line = 0; line < 200; ++line)
+                text += "line " + std::to_string(line) + " of " +
+                        std::to_string(random.below(20) == 0 ? random.next() : line * line) + "\n";
+            stream << "M 100644 inline folder" << random.below(10) << "/file" << random.below(20)
+                   << "\ndata " << text.size() << "\n"
+                   << text;
+        }
+    }
+    return stream.str();
+}
+
+void make_repository(temporary_folder const& folder, std::size_t commits)
+{
+    std::string const git = program_path("git", "git");
+    std::string const input = folder.write("history", history(commits));
+    running_program({git, "init", "-q", "--bare", folder / "origin"}, "").wait();
+    running_program(
+        {"/bin/sh", "-c", git + " -C " + folder / "origin" + " fast-import --quiet <" + input}, "")
+        .wait();
+}
+
+program_function git(temporary_folder const& folder, double share)
+{
+    make_repository(folder, std::max<std::size_t>(5, static_cast<std::size_t>(share * 1000)));
+    return [](temporary_folder const& where, std::string const& library) {
+        std::string const command = program_path("git", "git");
+        std::filesystem::remove_all(where / "clone");
+        run_result all = running_program({command, "clone", "-q", "--bare", "--no-local",
+                                          where / "origin", where / "clone"},
+                                         library)
+                             .wait();
+        for (std::vector<std::string> const& more :
+             {std::vector<std::string>{"repack", "-adfq", "--threads=1", "--window=30"},
+              {"fsck", "--full"},
+              {"rev-list", "--objects", "--all"}}) {
+            std::vector<std::string> words{command, "-C", where / "clone"};
+            words.insert(words.end(), more.begin(), more.end());
+            run_result const next = running_program(words, library).wait();
+            all.output += next.output;
+            all.cpu_seconds += next.cpu_seconds;
+            all.wall_seconds += next.wall_seconds;
+            all.peak_kib = std::max(all.peak_kib, next.peak_kib);
+        }
+        return all;
+    };
+}
+
+std::string ask_redis(std::string const& socket, std::vector<std::string> const& question)
+{
+    std::vector<std::string> words{program_path("redis-cli", "redis-tools"), "-s", socket};
+    words.insert(words.end(), question.begin(), question.end());
+    return running_program(words, "").wait().output;
+}
+
+void await(std::string const& socket)
+{
+    for (int tries = 0; tries < 500; ++tries) {
+        if (access(socket.c_str(), F_OK) == 0)
+            return;
+        usleep(10'000);
+    }
+    throw cannot_run("redis-server did not open its socket");
+}
+
+// The server is what is measured; wall time is the client's.
+program_function redis(temporary_folder const&, double share)
+{
+    std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 300'000)));
+    std::string const client = program_path("redis-benchmark", "redis-tools");
+    std::string const server = program_path("redis-server", "redis-server");
+    return [=](temporary_folder const& where, std::string const& library) {
+        std::string const socket = where / "redis";
+        unlink(socket.c_str());
+        running_program serving({server, "--port", "0", "--unixsocket", socket, "--save", "",
+                                 "--appendonly", "no", "--logfile", "/dev/null"},
+                                library);
+        await(socket);
+        run_result const asked =
+            running_program({client, "-s", socket, "-n", requests, "-P", "16", "-r", "100000", "-q",
+                             "--csv", "-t", "set,lpush,lrange_100,sadd,hset", "-d", "100"},
+                            "")
+                .wait();
+        std::string const length = ask_redis(socket, {"llen", "mylist"});
+        running_program(
+            {program_path("redis-cli", "redis-tools"), "-s", socket, "shutdown", "nosave"}, "")
+            .wait();
+        run_result all = serving.wait();
+        all.output = length;
+        all.wall_seconds = asked.wall_seconds;
+        return all;
+    };
+}
+
+} // namespace
+
+std::vector<program> tools()
+{
+    return {{"sqlite3", "sqlite3 with 120,000 rows in memory: insert, index, group, join, update",
+             sqlite},
+            {"redis",
+             "redis-server under redis-benchmark by a socket: seconds are the client's, "
+             "CPU time and memory the server's",
+             redis},
+            {"git", "git clone, repack, fsck and rev-list of a repository made for it", git, false},
+            {"g++", "g++ -O2 -S of a file with <regex>", compiler, false}};
+}
+
+} // namespace mallard::bench

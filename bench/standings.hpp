@@ -1,0 +1,36 @@
+// Who is first, over all rows of a suite.
+#pragma once
+
+#include <bench/support/row.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mallard::bench {
+
+/// Geometric means of what contenders have where glibc has 1: in time, and in memory.
+/// A row that a contender or glibc lacks is left out; `runs` is how many there were.
+class standings {
+public:
+    void add(std::vector<row> const& rows);
+
+    /// Two rows for each contender and kind: against glibc, and against the best.
+    std::vector<row> rows(std::string_view suite) const;
+
+    void print() const;
+
+private:
+    struct mean {
+        double logarithms = 0;
+        std::size_t count = 0;
+        double value() const;
+    };
+    using kind = std::string; // what is compared: "time", "peak_rss", ...
+
+    double best(kind const&) const;
+
+    std::map<kind, std::map<std::string, mean>> means_;
+};
+
+} // namespace mallard::bench

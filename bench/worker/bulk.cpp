@@ -1,0 +1,133 @@
+// Many blocks taken, then all of them given back.
+#include <bench/measure.hpp>
+#include <bench/patterns.hpp>
+#include <bench/worker/blocks.hpp>
+#include <bench/worker/job.hpp>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+namespace mallard::bench {
+namespace {
+
+class bulk {
+public:
+    bulk(task const& t, effort how)
+        : bytes_(t.bytes), blocks_(how.count(t.count)), timed_(how),
+          in_order_(indices(blocks_.size(), static_cast<order>(t.variant)))
+    {
+    }
+
+    // After a random order of frees, the next round's blocks come in that order.
+    void round(std::span<double> out)
+    {
+        auto const [taking, giving] =
+            timed_.ns_of_pass([this] { take_all(); }, [this] { give_all(); });
+        auto const count = static_cast<double>(blocks_.size());
+        out[0] = taking / count;
+        out[1] = giving / count;
+    }
+
+private:
+    void take_all()
+    {
+        for (std::size_t i = 0; i < blocks_.size(); ++i) {
+            void* const block = by_malloc::take(bytes_);
+            touch_byte(block, i);
+            blocks_[i] = block;
+        }
+    }
+    void give_all()
+    {
+        for (std::uint32_t const i : in_order_)
+            by_malloc::give(blocks_[i], bytes_);
+    }
+
+    std::size_t bytes_;
+    table<void*> blocks_;
+    two_phases timed_;
+    table<std::uint32_t> in_order_;
+};
+
+round_function in_bulk(task const& t, effort how)
+{
+    return [b = std::make_shared<bulk>(t, how)](std::span<double> out) { b->round(out); };
+}
+
+enum class touches : std::size_t { a_byte, pages, all };
+
+void touch_as(touches how, void* block, std::size_t bytes)
+{
+    switch (how) {
+    case touches::a_byte:
+        touch_byte(block, bytes);
+        break;
+    case touches::pages:
+        touch_pages(block, bytes);
+        break;
+    case touches::all:
+        std::memset(block, 1, bytes);
+        keep(block);
+        break;
+    }
+}
+
+// Sizes that double from the first to the last, and `count` blocks of each: taken,
+// then given back in the same order.
+class burst {
+public:
+    burst(task const& t, effort how) : task_(t), timed_(how)
+    {
+        for (std::size_t bytes = t.bytes; bytes <= std::max(t.bytes, t.most); bytes += step(bytes))
+            sizes_[kinds_++] = bytes;
+        blocks_ = std::make_unique<table<void*>>(t.count * kinds_);
+    }
+
+    void round(std::span<double> out)
+    {
+        out[0] = timed_.ns_of_one([this](std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i)
+                pass();
+        }) / static_cast<double>(blocks_->size());
+    }
+
+private:
+    // Strings come in every size, tiers in doubles.
+    std::size_t step(std::size_t bytes) const { return task_.most <= 64 ? 8 : bytes; }
+
+    void pass()
+    {
+        std::size_t kind = 0;
+        for (void*& block : *blocks_) {
+            std::size_t const bytes = sizes_[kind];
+            kind = kind + 1 == kinds_ ? 0 : kind + 1;
+            block = by_malloc::take(bytes);
+            touch_as(static_cast<touches>(task_.variant), block, bytes);
+        }
+        for (void* const block : *blocks_)
+            by_malloc::give(block, 0);
+    }
+
+    task task_;
+    batch timed_;
+    std::array<std::size_t, 16> sizes_{};
+    std::size_t kinds_ = 0;
+    std::unique_ptr<table<void*>> blocks_;
+};
+
+round_function in_bursts(task const& t, effort how)
+{
+    return [b = std::make_shared<burst>(t, how)](std::span<double> out) { b->round(out); };
+}
+
+constexpr job jobs[] = {{"bulk", in_bulk}, {"burst", in_bursts}};
+
+} // namespace
+
+std::span<const job> bulk_jobs()
+{
+    return jobs;
+}
+
+} // namespace mallard::bench

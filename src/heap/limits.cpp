@@ -1,0 +1,47 @@
+#include "limits.hpp"
+
+#include <algorithm>
+
+namespace mallard::engine {
+
+constinit limits the_limits;
+
+void limits::set(std::size_t soft, std::size_t hard, limit_call call, void* context) noexcept
+{
+    constexpr std::size_t none = ~std::size_t{0};
+    context_.store(context);
+    call_.store(call);
+    soft_.store(soft == 0 ? none : soft);
+    hard_.store(hard == 0 ? none : hard);
+    told_.store(false);
+    low_.store(std::min(soft_.load(), hard_.load()));
+}
+
+bool limits::admit_above(std::size_t bytes, std::size_t held) noexcept
+{
+    if (held > hard_.load(std::memory_order_relaxed)) {
+        discharge(bytes);
+        news_.fetch_or(hard_met, std::memory_order_relaxed);
+        return false;
+    }
+    // Held may have been less meanwhile: that is noticed by the next who comes here.
+    if (held - bytes < soft_.load(std::memory_order_relaxed) / 4 * 3)
+        told_.store(false, std::memory_order_relaxed);
+    if (!told_.exchange(true, std::memory_order_relaxed))
+        news_.fetch_or(soft_met, std::memory_order_relaxed);
+    return true;
+}
+
+bool limits::tell() noexcept
+{
+    if (telling_.exchange(true, std::memory_order_acquire))
+        return false;
+    unsigned const what = news_.exchange(0, std::memory_order_relaxed);
+    limit_call const call = call_.load();
+    if (call != nullptr && what != 0)
+        call(context_.load(), held(), (what & hard_met) != 0 ? hard_.load() : soft_.load());
+    telling_.store(false, std::memory_order_release);
+    return call != nullptr && (what & hard_met) != 0;
+}
+
+} // namespace mallard::engine

@@ -1,0 +1,98 @@
+#include "statistics.hpp"
+
+#include "central.hpp"
+#include "front.hpp"
+#include "large.hpp"
+#include "park.hpp"
+
+namespace mallard::engine {
+namespace {
+
+/// Others write these meanwhile; a number that is a moment old is as good.
+template <class T>
+[[gnu::no_sanitize_thread, gnu::noinline]] T glance(const T& value) noexcept
+{
+    return *const_cast<const volatile T*>(&value);
+}
+
+void count(window& w, std::size_t granule, heap_statistics& s) noexcept
+{
+    entry const e = w.entry_at(granule);
+    slab const& of = w.slabs[granule];
+    if (e == entry_large) {
+        s.large_blocks += 1;
+        s.large_bytes += glance(of.granules) * granule_bytes;
+    } else if (is_class(e) && glance(of.back) == 0) {
+        class_statistics& c = s.classes[class_of_code(code_of(e))];
+        c.slabs += 1;
+        c.live += glance(of.used);
+    }
+}
+
+} // namespace
+
+void collect_statistics(heap_statistics& s) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i)
+        s.classes[i].bytes = shapes[i].bytes;
+    for (window& w : windows)
+        for (std::size_t g = 0; g < glance(w.frontier); ++g)
+            count(w, g, s);
+    for (front const* f = all_fronts(); f != nullptr; f = f->next_of_all) {
+        s.threads += f != &late_front(); // which is no thread's
+        for (std::size_t i = 0; i < class_count; ++i) {
+            std::int32_t const cached = glance(f->lists[i].limit) - glance(f->lists[i].room);
+            s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
+        }
+    }
+    for (class_statistics& c : s.classes) {
+        c.live -= c.cached < c.live ? c.cached : c.live;
+        s.blocks_live += c.live;
+        s.bytes_live += c.live * c.bytes;
+        s.bytes_cached += c.cached * c.bytes;
+    }
+    usage const u = the_central.now();
+    huge_usage const huge = huge_now();
+    s.large_blocks += huge.blocks;
+    s.large_bytes += huge.bytes;
+    s.blocks_live += s.large_blocks;
+    s.bytes_live += s.large_bytes;
+    s.bytes_taken = (u.used + u.dirty) * granule_bytes + huge.bytes;
+    s.bytes_taken_max = u.used_max * granule_bytes + huge.bytes_max;
+    s.bytes_idle = u.dirty * granule_bytes;
+    s.bytes_returned = u.purged * granule_bytes + huge.bytes_returned;
+}
+
+void write_text(const heap_statistics& s, text_writer& out) noexcept
+{
+    out << "mallard: " << s.blocks_live << " blocks, " << s.bytes_live << " bytes live; "
+        << s.bytes_taken << " bytes from the system, at most " << s.bytes_taken_max << '\n'
+        << "  cached " << s.bytes_cached << ", idle " << s.bytes_idle << ", returned "
+        << s.bytes_returned << "; threads " << s.threads << '\n';
+    for (class_statistics const& c : s.classes)
+        if (c.slabs != 0)
+            out << "  " << c.bytes << " bytes: " << c.live << " live, " << c.cached
+                << " cached, in " << c.slabs << " slabs\n";
+    if (s.large_blocks != 0)
+        out << "  larger: " << s.large_blocks << " blocks, " << s.large_bytes << " bytes\n";
+}
+
+void write_json(const heap_statistics& s, text_writer& out) noexcept
+{
+    out << "{\"blocks_live\":" << s.blocks_live << ",\"bytes_live\":" << s.bytes_live
+        << ",\"bytes_cached\":" << s.bytes_cached << ",\"bytes_taken\":" << s.bytes_taken
+        << ",\"bytes_taken_max\":" << s.bytes_taken_max << ",\"bytes_idle\":" << s.bytes_idle
+        << ",\"bytes_returned\":" << s.bytes_returned << ",\"large_blocks\":" << s.large_blocks
+        << ",\"large_bytes\":" << s.large_bytes << ",\"threads\":" << s.threads << ",\"classes\":[";
+    bool first = true;
+    for (class_statistics const& c : s.classes) {
+        if (c.slabs == 0)
+            continue;
+        out << (first ? "" : ",") << "{\"bytes\":" << c.bytes << ",\"live\":" << c.live
+            << ",\"cached\":" << c.cached << ",\"slabs\":" << c.slabs << '}';
+        first = false;
+    }
+    out << "]}\n";
+}
+
+} // namespace mallard::engine

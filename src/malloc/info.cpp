@@ -1,0 +1,139 @@
+// What a program asks about its memory: glibc's functions and our own report.
+#include "../heap/central.hpp"
+#include "../heap/front.hpp"
+#include "../heap/park.hpp"
+#include "../heap/statistics.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include <malloc.h>
+
+namespace engine = mallard::engine;
+
+namespace {
+
+/// A line for each class and those above them.
+struct report {
+    char text[8192];
+    mallard::text_writer out{text, sizeof text};
+
+    explicit report(bool json) noexcept
+    {
+        engine::heap_statistics s;
+        engine::collect_statistics(s);
+        if (json)
+            engine::write_json(s, out);
+        else
+            engine::write_text(s, out);
+    }
+};
+
+/// MALLARD_STATS=text or json: what there is when the program ends.
+[[gnu::destructor]] void report_at_end() noexcept
+{
+    const char* const how = mallard::os::option("MALLARD_STATS");
+    if (how == nullptr || *how == '\0' || std::strcmp(how, "0") == 0)
+        return;
+    report const r(std::strcmp(how, "json") == 0);
+    mallard::os::write_error(r.text, r.out.written());
+}
+
+int clamped(std::size_t value) noexcept
+{
+    return value > INT_MAX ? INT_MAX : static_cast<int>(value);
+}
+
+/// This thread's lists are emptied, and those of threads that ended.
+void empty_caches() noexcept
+{
+    engine::front* const f = engine::my_front;
+    if (!f->is_none()) {
+        engine::at_work const here(*f);
+        for (std::size_t i = 0; i < engine::class_count; ++i)
+            engine::shrink(*f, i, 0);
+    }
+    engine::visit_parked();
+}
+
+} // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+/// As glibc's: 1 if memory went back to the system.
+int malloc_trim(std::size_t keep) noexcept
+{
+    empty_caches();
+    return engine::the_central.trim(keep) ? 1 : 0;
+}
+
+struct mallinfo2 mallinfo2() noexcept
+{
+    engine::heap_statistics s;
+    engine::collect_statistics(s);
+    struct mallinfo2 info = {};
+    info.arena = s.bytes_taken - s.large_bytes;
+    info.hblks = s.large_blocks;
+    info.hblkhd = s.large_bytes;
+    info.uordblks = s.bytes_live;
+    info.fordblks = s.bytes_taken > s.bytes_live ? s.bytes_taken - s.bytes_live : 0;
+    info.keepcost = s.bytes_idle;
+    return info;
+}
+
+struct mallinfo mallinfo() noexcept
+{
+    struct mallinfo2 const wide = mallinfo2();
+    struct mallinfo info = {};
+    info.arena = clamped(wide.arena);
+    info.hblks = clamped(wide.hblks);
+    info.hblkhd = clamped(wide.hblkhd);
+    info.uordblks = clamped(wide.uordblks);
+    info.fordblks = clamped(wide.fordblks);
+    info.keepcost = clamped(wide.keepcost);
+    return info;
+}
+
+/// Options of another malloc have nothing to set here: those that exist are accepted.
+int mallopt(int option, int) noexcept
+{
+    return option == M_ARENA_TEST || option == M_ARENA_MAX || (option <= M_MXFAST && option > -9);
+}
+
+void malloc_stats() noexcept
+{
+    report const r(false);
+    mallard::os::write_error(r.text, r.out.written());
+}
+
+int malloc_info(int options, FILE* to) noexcept
+{
+    if (options != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    engine::heap_statistics s;
+    engine::collect_statistics(s);
+    bool good = std::fprintf(to, "<malloc version=\"mallard-1\">\n") > 0;
+    for (engine::class_statistics const& c : s.classes)
+        if (c.slabs != 0)
+            good = std::fprintf(
+                       to, "<class bytes=\"%zu\" live=\"%zu\" cached=\"%zu\" slabs=\"%zu\"/>\n",
+                       c.bytes, c.live, c.cached, c.slabs) > 0 &&
+                   good;
+    good = std::fprintf(to,
+                        "<total type=\"live\" count=\"%zu\" size=\"%zu\"/>\n"
+                        "<total type=\"large\" count=\"%zu\" size=\"%zu\"/>\n"
+                        "<system type=\"current\" size=\"%zu\"/>\n"
+                        "<system type=\"max\" size=\"%zu\"/>\n</malloc>\n",
+                        s.blocks_live, s.bytes_live, s.large_blocks, s.large_bytes, s.bytes_taken,
+                        s.bytes_taken_max) > 0 &&
+           good;
+    return good ? 0 : -1;
+}
+
+} // extern "C"
+#pragma GCC visibility pop

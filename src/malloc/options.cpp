@@ -1,0 +1,40 @@
+// What the environment may say to a program that nobody recompiles. Read when the library is
+// loaded, and not at all under setuid.
+//
+//   MALLARD_LIMIT=N[K|M|G]   malloc refuses what would exceed N bytes
+//   MALLARD_STATS=text|json  a report on descriptor 2 when the program ends (info.cpp)
+#include "../heap/limits.hpp"
+
+#include "../os/system.hpp"
+
+#include <cstdlib>
+
+namespace {
+
+/// 0: not a number of bytes.
+std::size_t bytes_in(const char* text) noexcept
+{
+    char* end = nullptr;
+    unsigned long long const number = std::strtoull(text, &end, 10);
+    unsigned const shift = *end == 'G' ? 30 : *end == 'M' ? 20 : *end == 'K' ? 10 : 0;
+    bool const whole = *end == '\0' || (shift != 0 && end[1] == '\0');
+    return end != text && whole && number <= ~0ULL >> shift ? number << shift : 0;
+}
+
+[[gnu::constructor(102)]] void read_options() noexcept
+{
+    const char* const limit = mallard::os::option("MALLARD_LIMIT");
+    if (limit == nullptr)
+        return;
+    std::size_t const bytes = bytes_in(limit);
+    if (bytes != 0) {
+        mallard::engine::the_limits.set(0, bytes, nullptr, nullptr);
+        return;
+    }
+    static constexpr char text[] = "mallard: MALLARD_LIMIT is not a number of bytes\n"
+                                   "  there is no limit\n"
+                                   "  help: MALLARD_LIMIT=512M, with K, M, G or nothing\n";
+    mallard::os::write_error(text, sizeof text - 1);
+}
+
+} // namespace
