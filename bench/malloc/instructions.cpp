@@ -30,7 +30,7 @@ double instructions_of(std::size_t what, std::size_t bytes, preload const& with,
     task const t{.job = "count", .bytes = bytes, .count = calls, .variant = what};
     for (std::string const& word : worker_command(t, 0, how))
         command.push_back(word);
-    process counter(command, with.library);
+    process counter(command, with.library, process::complaints::ignored);
     counter.write({&request::round, 1});
     counter.finish_input();
     std::string const log = counter.read_all();
@@ -46,6 +46,7 @@ experiment instructions(std::size_t bytes, effort how)
                          ", first to last, where the block is at hand, counted by valgrind",
                  .figures = {{name + "/malloc", "instructions"}, {name + "/free", "instructions"}},
                  .entrants = {},
+                 .with_memory = false,
                  .once = true};
     for (preload const& with : preloads()) {
         e.entrants.push_back({.name = [&with] { return with.name; },
@@ -60,8 +61,7 @@ experiment instructions(std::size_t bytes, effort how)
                                       out[0] = instructions_of(malloc, bytes, with, how) - around;
                                       out[1] = instructions_of(free, bytes, with, how) - around;
                                   };
-                              },
-                              .start_alone = [] { return [] { return child_result{}; }; }});
+                              }});
     }
     return e;
 }

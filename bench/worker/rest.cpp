@@ -14,7 +14,8 @@ constexpr std::size_t mib = 1024 * 1024;
 
 std::size_t total_bytes(task const& t, effort how)
 {
-    return (how.is_smoke() ? 1 : how.is_brief() ? t.count / 4 : t.count) * mib;
+    std::size_t const brief = std::min(t.count, std::max<std::size_t>(64, t.count / 4));
+    return (how.is_smoke() ? 1 : how.is_brief() ? brief : t.count) * mib;
 }
 
 /// Blocks of random sizes, about so many bytes in all, all pages written.
