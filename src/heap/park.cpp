@@ -220,7 +220,10 @@ void visit_parked() noexcept
 {
     // Nobody may ever look there again.
     if (late_lock.try_take()) {
-        empty(the_late_front);
+        {
+            at_work const here(the_late_front);
+            empty(the_late_front);
+        }
         late_lock.give();
     }
     if (!parked_lock.try_take())

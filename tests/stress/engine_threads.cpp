@@ -175,7 +175,9 @@ void allocate_in_destructor(void* value)
         std::memset(block, 1, 100);
         engine::deallocate(block);
     }
-    ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
+    // In the fourth ThreadSanitizer has taken its leave of the thread.
+    if (round < 3 || __tsan_init == nullptr)
+        ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
 }
 
 TEST(engine_threads_that_end, allocate_in_rounds_of_destructors_and_leave_nothing)

@@ -19,7 +19,7 @@ std::size_t windows_reserved()
 {
     std::size_t count = 0;
     for (engine::window const& w : engine::windows)
-        count += w.granules_max != 0;
+        count += w.granules != 0;
     return count;
 }
 
