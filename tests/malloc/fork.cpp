@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <csignal>
 #include <vector>
 
@@ -16,27 +15,9 @@ namespace {
 
 using namespace mallard::testing;
 
-/// Threads that do it again and again, from before a test's first fork to after its last.
-template <class Work>
-class at_work {
-public:
-    explicit at_work(std::size_t count, Work work)
-    {
-        for (std::size_t number = 0; number < count; ++number)
-            threads_.emplace_back([this, work, number] {
-                for (std::size_t round = number; !stop_; ++round)
-                    work(round);
-            });
-    }
-    ~at_work() { stop_ = true; }
-
-private:
-    std::atomic<bool> stop_ = false;
-    std::vector<std::jthread> threads_;
-};
-
-void allocate_some(std::size_t round)
+void allocate_some(std::size_t first, std::size_t round = 0)
 {
+    round += first;
     void* blocks[40];
     for (std::size_t i = 0; i < std::size(blocks); ++i) {
         std::size_t const bytes = (round * 61 + i * i * 977) % (i % 10 == 9 ? 400'000 : 3000);
@@ -92,7 +73,7 @@ TEST(fork, works_while_others_write_with_stdio)
 {
     std::FILE* const file = std::fopen("/dev/null", "w");
     {
-        at_work const others(3, [file](std::size_t round) {
+        at_work const others(3, [file](std::size_t, std::size_t round) {
             std::fprintf(file, "%zu\n", round);
             std::fclose(std::fopen("/dev/null", "w"));
             allocate_some(round);

@@ -20,25 +20,6 @@ constexpr pool_options small_steps{
 constexpr std::size_t workers = 3;
 std::size_t const forks = __tsan_init == nullptr ? 50 : 15; // slow with a shadow to copy
 
-/// Work goes on in other threads, from before a test's first fork to after its last.
-template <class Work>
-class at_work {
-public:
-    explicit at_work(Work work)
-    {
-        for (std::size_t number = 0; number < workers; ++number)
-            threads_.emplace_back([this, work, number] {
-                for (std::size_t round = 0; !stop_; ++round)
-                    work(number, round);
-            });
-    }
-    ~at_work() { stop_ = true; }
-
-private:
-    std::atomic<bool> stop_ = false;
-    std::vector<std::jthread> threads_;
-};
-
 template <class Kind>
 class forks_of : public ::testing::Test {
 protected:
@@ -76,7 +57,7 @@ TYPED_TEST(forks_of, a_pool_at_work_leave_it_whole)
     std::vector<void*> of_others(200);
     in_a_thread([&] { pool->allocate_batch(of_others); });
     {
-        at_work const goes_on([&](std::size_t, std::size_t round) {
+        at_work const goes_on(workers, [&](std::size_t, std::size_t round) {
             void* some[150];
             std::span const few(some, 1 + round % 150);
             pool->allocate_batch(few);
@@ -99,7 +80,7 @@ TYPED_TEST(forks_of, a_pool_whose_threads_come_and_go_and_trim_leave_it_whole)
     std::vector<void*> of_others(200);
     in_a_thread([&] { pool->allocate_batch(of_others); });
     {
-        at_work const goes_on([&](std::size_t number, std::size_t round) {
+        at_work const goes_on(workers, [&](std::size_t number, std::size_t round) {
             in_a_thread([&] {
                 void* some[100];
                 pool->allocate_batch(some);
@@ -120,7 +101,7 @@ TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_leave_it_whole)
     mapped_source pages;
     auto pool = std::make_unique<small_pool>(64, 0, pages);
     {
-        at_work const goes_on([&](std::size_t, std::size_t) {
+        at_work const goes_on(workers, [&](std::size_t, std::size_t) {
             void* const large = pool->allocate(layout(5000));
             pool->deallocate(large, layout(5000));
         });
@@ -141,7 +122,7 @@ TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_of_a_source_for_one_thread_l
     one_by_one pages;
     auto pool = std::make_unique<small_pool>(64, 0, ref<one_by_one>(pages));
     {
-        at_work const goes_on([&](std::size_t, std::size_t) {
+        at_work const goes_on(workers, [&](std::size_t, std::size_t) {
             void* const large = pool->allocate(layout(5000));
             pool->deallocate(large, layout(5000));
         });
@@ -161,7 +142,7 @@ TYPED_TEST(forks_of, a_pool_on_a_multipool_leave_both_whole)
     std::vector<void*> of_others(200);
     in_a_thread([&] { pool->allocate_batch(of_others); });
     {
-        at_work const goes_on([&](std::size_t number, std::size_t) {
+        at_work const goes_on(workers, [&](std::size_t number, std::size_t) {
             in_a_thread([&] {
                 void* some[100];
                 pool->allocate_batch(some);
@@ -192,7 +173,7 @@ TYPED_TEST(forks_of, many_pools_at_work_leave_all_whole)
     for (auto& pool : pools)
         pool = std::make_unique<small_pool>(64, 0, pages);
     {
-        at_work const goes_on([&](std::size_t number, std::size_t round) {
+        at_work const goes_on(workers, [&](std::size_t number, std::size_t round) {
             small_pool& pool = *pools[(number * 31 + round) % pools.size()];
             void* some[20];
             pool.allocate_batch(some);
@@ -215,7 +196,8 @@ TYPED_TEST(forks_of, a_child_that_forks_leave_the_pool_whole)
     auto pool = std::make_unique<small_pool>(64, 0, pages);
     std::vector<void*> of_others(200);
     in_a_thread([&] { pool->allocate_batch(of_others); });
-    at_work const goes_on([&](std::size_t, std::size_t) { pool->deallocate(pool->allocate()); });
+    at_work const goes_on(workers,
+                          [&](std::size_t, std::size_t) { pool->deallocate(pool->allocate()); });
     for (std::size_t i = 0; i < 5; ++i)
         ASSERT_EQ(in_a_child([&] {
                       void* some[100];

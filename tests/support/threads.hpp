@@ -3,6 +3,7 @@
 
 #include "require.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <latch>
@@ -62,6 +63,26 @@ void in_a_thread(F f)
 {
     std::jthread(std::move(f)).join();
 }
+
+/// Threads that call `work(number, round)` again and again, from before the first act of
+/// a test to after its last.
+template <class Work>
+class at_work {
+public:
+    at_work(std::size_t count, Work work)
+    {
+        for (std::size_t number = 0; number < count; ++number)
+            threads_.emplace_back([this, work, number] {
+                for (std::size_t round = 0; !stop_; ++round)
+                    work(number, round);
+            });
+    }
+    ~at_work() { stop_ = true; }
+
+private:
+    std::atomic<bool> stop_ = false;
+    std::vector<std::jthread> threads_;
+};
 
 /// A thread that does what it is told, one thing after the other, and otherwise
 /// nothing.
