@@ -99,19 +99,6 @@ void end_stretch(heap& h, std::size_t index) noexcept
         settle(h, s);
 }
 
-/// Of the limits that were met; whether to try again what was refused.
-[[gnu::cold, gnu::noinline]] bool tell(heap& h, std::size_t bytes) noexcept
-{
-    unsigned const news = h.news.exchange(0, std::memory_order_relaxed);
-    auto const told = [&](limit which) {
-        return (news >> static_cast<unsigned>(which) & 1) != 0 && h.limits.reached != nullptr &&
-               h.limits.reached(h.limits.context, reinterpret_cast<mallard_heap*>(&h),
-                                static_cast<int>(which), bytes) != 0;
-    };
-    static_cast<void>(told(limit::soft));
-    return told(limit::hard);
-}
-
 heap& heap_of(found const& b) noexcept
 {
     slab const& s = b.of != nullptr ? *b.of : b.in->slabs[b.granule];
@@ -144,10 +131,8 @@ heap* make_heap(bool shared) noexcept
 void unmake(heap& h) noexcept
 {
     release(h);
-    h.committed_max.store(0, std::memory_order_relaxed);
-    h.news.store(0, std::memory_order_relaxed);
-    h.limits.soft = h.limits.hard = SIZE_MAX;
-    h.limits.reached = nullptr;
+    h.held_max.store(0, std::memory_order_relaxed);
+    h.bounds.set(0, 0, nullptr, nullptr);
     os::hold const alone(heaps_lock);
     h.next_idle = idle;
     idle = &h;
@@ -168,17 +153,11 @@ void* begin_stretch(heap& h, slab& s) noexcept
 
 void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    for (;;) {
-        void* block = nullptr;
-        {
-            claim const mine(h);
-            block = allocate_here(h, bytes, align, zero);
-        }
-        if (h.news.load(std::memory_order_relaxed) == 0) [[likely]]
-            return block;
-        if (!tell(h, bytes) || block != nullptr)
-            return block;
-    }
+    auto const once = [&] {
+        claim const mine(h);
+        return allocate_here(h, bytes, align, zero);
+    };
+    return within_limits([&] { return within_limits(h.bounds, once); });
 }
 
 void* allocate_zeroed(heap& h, std::size_t bytes) noexcept

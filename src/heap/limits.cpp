@@ -14,6 +14,7 @@ void limits::set(std::size_t soft, std::size_t hard, limit_call call, void* cont
     soft_.store(soft == 0 ? none : soft);
     hard_.store(hard == 0 ? none : hard);
     told_.store(false);
+    news_.store(0);
     low_.store(std::min(soft_.load(), hard_.load()));
 }
 
