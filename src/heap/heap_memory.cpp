@@ -143,12 +143,19 @@ run take_of(heap& h, std::size_t granules) noexcept
         s = find_free(h, granules);
     if (s == nullptr)
         return {};
-    take_out(h, *s);
     window& w = *window_of(s->start);
-    std::size_t const granule = w.granule_of(s->start);
-    if (s->granules != granules)
-        put(h, w, granule + granules, s->granules - granules);
-    return {&w, granule, false};
+    std::size_t const first = w.granule_of(s->start);
+    std::size_t const left = s->granules - granules;
+    // From its end, so that what is left is where it was, and in its bin as a rule.
+    if (left != 0 && bin_of(left) == bin_of(s->granules)) {
+        s->granules = static_cast<std::uint32_t>(left);
+        w.slabs[first + left - 1].back = s->granules - 1;
+    } else {
+        take_out(h, *s);
+        if (left != 0)
+            put(h, w, first, left);
+    }
+    return {&w, first + left, false};
 }
 
 void give_to(heap& h, slab& s) noexcept
