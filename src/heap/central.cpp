@@ -191,7 +191,7 @@ void central::give(window& in, std::size_t granule, std::size_t granules) noexce
     the_limits.discharge(granules * granule_bytes);
     os::hold const alone(lock_);
     release(in, granule, granules, true);
-    if (usage_.dirty > dirty_max()) [[unlikely]]
+    if (usage_.dirty > dirty_max() && !refused_) [[unlikely]]
         purge_some(false, usage_.dirty - dirty_max() / 4 * 3);
 }
 
@@ -245,6 +245,7 @@ void central::purge_run(window& w, std::size_t granule, std::size_t granules) no
     bool const gone = os::purge(w.address_of(granule), granules * granule_bytes);
     lock_.take();
     release(w, granule, granules, !gone);
+    refused_ |= !gone;
     purged_lately_ += lately;
     if (gone) {
         usage_.purged += granules;
@@ -278,6 +279,7 @@ void central::age() noexcept
     // What lay idle for an epoch needed no room.
     bonus_ -= std::min(bonus_, purge_some(true, purge_step));
     purged_lately_ /= 2;
+    refused_ = false; // one try of all an epoch
     for (window& w : windows)
         for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;

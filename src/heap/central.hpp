@@ -64,6 +64,7 @@ private:
     // What was purged and wanted again at once earns more room for dirty granules.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
+    bool refused_ = false; ///< a purge, in this epoch: memory is locked
 };
 
 extern constinit central the_central;

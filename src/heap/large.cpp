@@ -219,16 +219,22 @@ void* resize_run(slab& s, std::size_t bytes_new) noexcept
         return nullptr;
     window& w = *window_of(s.start);
     std::size_t const g = w.granule_of(s.start);
-    if (granules < s.granules) {
+    // Of those who free or resize it at once, one finds it.
+    entry const e = w.entry_at(g);
+    if (code_of(e) != entry_large || !w.change(g, e, inside_of(e)))
+        return nullptr;
+    bool zero = false;
+    bool good = true;
+    if (granules < s.granules)
         the_central.give(w, g + granules, s.granules - granules);
-    } else if (granules > s.granules) {
-        bool zero = false;
-        if (!the_central.extend(w, g, s.granules, granules - s.granules, zero))
-            return nullptr;
-        w.mark(g + s.granules, granules - s.granules, inside_of(w.entry_at(g)));
-    }
-    s.granules = static_cast<std::uint32_t>(granules);
-    return s.start;
+    else if (granules > s.granules)
+        good = the_central.extend(w, g, s.granules, granules - s.granules, zero);
+    if (good && granules > s.granules)
+        w.mark(g + s.granules, granules - s.granules, inside_of(e));
+    if (good)
+        s.granules = static_cast<std::uint32_t>(granules);
+    w.mark(g, 1, e);
+    return good ? s.start : nullptr;
 }
 
 void* allocate_run(std::size_t bytes, std::size_t align, bool& zero) noexcept

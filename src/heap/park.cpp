@@ -35,9 +35,10 @@ constinit std::atomic<std::uint64_t> parked_classes{0};
 
 front the_late_front; // of those who get none; with a number, so that `free` finds it
 
-/// glibc calls the destructors of keys again while there are values, so many times in all;
-/// the last time, what other keys' destructors free has been freed.
-constexpr std::uintptr_t exit_rounds = 3;
+/// The system calls the destructors of keys again while there are values, four times at
+/// most. In the second round most of what other keys' destructors free has been freed, and
+/// a thread whose first call is in one of the first two rounds still gets here in time.
+constexpr std::uintptr_t exit_rounds = 2;
 
 void depart(front& f) noexcept;
 
@@ -217,6 +218,14 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
 
 void visit_parked() noexcept
 {
+    // Nobody may ever look there again.
+    if (late_lock.try_take()) {
+        {
+            at_work const here(the_late_front);
+            empty(the_late_front);
+        }
+        late_lock.give();
+    }
     if (!parked_lock.try_take())
         return;
     std::uint64_t classes = 0;

@@ -70,7 +70,8 @@ void empty(front& f) noexcept;
 /// A slab with free blocks, of a front that is parked; null: there is none.
 slab* adopt_slab(front& f, code c, slab_queue& q) noexcept;
 
-/// What other threads have sent there is spliced, what is free goes to central.
+/// What other threads have sent there, and to the late front, is spliced; what is free goes
+/// to central.
 void visit_parked() noexcept;
 
 /// Of all fronts there are, each linked by `next_of_all`.

@@ -69,12 +69,17 @@ bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
     std::size_t const index = block_class::of(bytes);
     std::size_t const granules = shapes[index].granules;
     slab& s = *b.of;
+    // Of those who free or resize it at once, one finds it.
+    if (!b.in->change(b.granule, b.what, entry_inside))
+        stop_at_double_free(s.start, "realloc");
     if (granules < s.granules) {
         the_central.give(*b.in, b.granule + granules, s.granules - granules);
     } else if (granules > s.granules) {
         bool zero = false;
-        if (!the_central.extend(*b.in, b.granule, s.granules, granules - s.granules, zero))
+        if (!the_central.extend(*b.in, b.granule, s.granules, granules - s.granules, zero)) {
+            b.in->mark(b.granule, 1, b.what);
             return false;
+        }
         b.in->mark(b.granule + s.granules, granules - s.granules, entry_inside);
     }
     s.granules = static_cast<std::uint32_t>(granules);

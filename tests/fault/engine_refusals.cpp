@@ -1,0 +1,212 @@
+// The engine of malloc over a system that refuses: the n-th call, each n-th, or all from the
+// n-th on. The linker puts what is here before mmap and its kin (see ../CMakeLists.txt).
+#include "../support/child.hpp"
+#include "../support/engine_program.hpp"
+#include "../support/threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include <sys/mman.h>
+
+extern "C" {
+void* __real_mmap(void*, std::size_t, int, int, int, off_t);
+int __real_munmap(void*, std::size_t);
+int __real_mprotect(void*, std::size_t, int);
+int __real_madvise(void*, std::size_t, int);
+void* __real_mremap(void*, std::size_t, std::size_t, int, ...);
+}
+
+namespace {
+
+struct refusals {
+    std::size_t first = ~std::size_t{0}; ///< from 1
+    std::size_t each = 0;                ///< then each so many; 0: none
+    std::size_t mapping_max = ~std::size_t{0};
+    int error = ENOMEM;
+};
+
+refusals plan;
+
+/// In memory that children share.
+struct counts {
+    std::atomic<std::size_t> calls;   ///< of this child
+    std::atomic<std::size_t> refused; ///< of all
+};
+counts& counted = *static_cast<counts*>(__real_mmap(nullptr, sizeof(counts), PROT_READ | PROT_WRITE,
+                                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+
+bool refuses(std::size_t mapping = 0)
+{
+    std::size_t const call = ++counted.calls;
+    bool const now = mapping > plan.mapping_max || call == plan.first ||
+                     (call > plan.first && plan.each != 0 && (call - plan.first) % plan.each == 0);
+    counted.refused += now;
+    if (now)
+        errno = plan.error;
+    return now;
+}
+
+} // namespace
+
+extern "C" {
+void* __wrap_mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    return refuses(bytes) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, offset);
+}
+int __wrap_munmap(void* at, std::size_t bytes)
+{
+    return refuses() ? -1 : __real_munmap(at, bytes);
+}
+int __wrap_mprotect(void* at, std::size_t bytes, int protection)
+{
+    return refuses() ? -1 : __real_mprotect(at, bytes, protection);
+}
+int __wrap_madvise(void* at, std::size_t bytes, int advice)
+{
+    return refuses() ? -1 : __real_madvise(at, bytes, advice);
+}
+void* __wrap_mremap(void* at, std::size_t bytes, std::size_t bytes_new, int flags, ...)
+{
+    return refuses() ? MAP_FAILED : __real_mremap(at, bytes, bytes_new, flags);
+}
+}
+
+namespace {
+
+using namespace mallard::testing;
+namespace engine = mallard::engine;
+
+/// One thread after the other, so that fronts are parked, adopted and refused.
+void run_program(std::uint64_t seed, bool may_be_refused)
+{
+    engine_market market(48);
+    for (std::size_t part = 0; part < 4; ++part) {
+        in_a_thread([&] {
+            engine_user user(seed + part, may_be_refused);
+            for (std::size_t i = 0; i < 200; ++i) {
+                market.trade(user);
+                if (i % 16 == 0) {
+                    engine::the_central.age();
+                    engine::the_central.trim(std::size_t{1} << 20);
+                }
+            }
+        });
+        engine::visit_parked();
+    }
+    in_a_thread([&] { market.clear(); });
+}
+
+/// All that is committed is free, and one run of it in the window that there is.
+void expect_nothing_lost()
+{
+    // What was refused to be unmapped is dead, and buried now.
+    in_a_thread([] { engine::deallocate(engine::allocate(std::size_t{33} << 20)); });
+    require(engine::huge_now().blocks == 0, "no mapping is left");
+    require(engine::huge_now().bytes == 0, "no mapping's bytes are left");
+    require(granules_used() == 0, "no granules are lost");
+    engine::usage const now = engine::the_central.now();
+    if (now.committed == 0)
+        return;
+    engine::run const all = engine::the_central.take(now.committed);
+    require(all.in != nullptr && engine::the_central.now().committed == now.committed,
+            "all granules are found again");
+    engine::the_central.give(*all.in, all.granule, now.committed);
+}
+
+/// In a process that has not used the engine yet.
+std::string survives(refusals const& r, std::uint64_t seed)
+{
+    return in_a_child([&] {
+        doing = "first " + std::to_string(r.first) + ", each " + std::to_string(r.each) +
+                ", error " + std::to_string(r.error);
+        plan = r;
+        counted.calls = 0;
+        run_program(seed, true);
+        std::size_t const made = counted.calls;
+        plan = {};
+        expect_nothing_lost();
+        run_program(seed, false);
+        expect_nothing_lost();
+        counted.calls = made;
+    });
+}
+
+void survive_each(std::size_t each, int error, std::size_t step)
+{
+    EXPECT_EQ(survives({}, each), "fine");
+    std::size_t const count = counted.calls;
+    EXPECT_GT(count, 50U);
+    std::size_t points = 0;
+    counted.refused = 0;
+    for (std::size_t first = 1; first <= count; first += first < rounds(40) ? 1 : step, ++points)
+        ASSERT_EQ(survives({.first = first, .each = each, .error = error}, each), "fine")
+            << "first " << first << ", each " << each;
+    std::printf("%zu calls, %zu points, %zu refused\n", count, points, counted.refused.load());
+    EXPECT_GE(counted.refused, points);
+}
+
+TEST(engine_refusals, of_one_call_are_survived)
+{
+    survive_each(0, ENOMEM, 5);
+}
+
+TEST(engine_refusals, of_all_calls_from_one_on_are_survived)
+{
+    survive_each(1, ENOMEM, 5);
+}
+
+TEST(engine_refusals, of_each_third_call_are_survived)
+{
+    survive_each(3, ENOMEM, 11);
+}
+
+// As in a sandbox, which knows of other errors: mprotect has a second way then.
+TEST(engine_refusals, with_another_error_are_survived)
+{
+    survive_each(2, EPERM, 11);
+}
+
+// Threads get no front of their own, share the one of the late, and get one later.
+TEST(engine_refusals, are_survived_by_threads)
+{
+    for (std::size_t each : {1U, 2U, 3U, 5U})
+        EXPECT_EQ(in_a_child([&] {
+                      engine_market market(64);
+                      counted.calls = 0;
+                      plan = {.first = each, .each = each};
+                      in_threads(4, [&](std::size_t number) {
+                          engine_user user(number, true);
+                          market.trade(user, rounds(2000));
+                      });
+                      plan = {};
+                      in_threads(4, [&](std::size_t number) {
+                          engine_user user(number);
+                          market.trade(user, rounds(2000));
+                      });
+                      in_a_thread([&] { market.clear(); });
+                      expect_nothing_lost();
+                      run_program(each, false);
+                      expect_nothing_lost();
+                  }),
+                  "fine")
+            << "each " << each;
+}
+
+TEST(engine_refusals, of_much_address_space_leave_many_small_windows)
+{
+    EXPECT_EQ(in_a_child([] {
+                  plan = {.mapping_max = std::size_t{10} << 20};
+                  for (std::uint64_t seed = 0; seed < 5; ++seed)
+                      run_program(seed, true);
+                  std::size_t windows = 0;
+                  for (engine::window const& w : engine::windows)
+                      windows += w.granules != 0;
+                  require(windows > 1, "there are several windows");
+                  require(granules_used() == 0, "no granules are lost");
+              }),
+              "fine");
+}
+
+} // namespace

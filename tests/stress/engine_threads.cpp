@@ -1,0 +1,199 @@
+// The engine of malloc, without malloc's names: threads that free each other's blocks, and
+// come and go meanwhile.
+#include "../support/engine_program.hpp"
+#include "../support/threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include <pthread.h>
+
+namespace {
+
+using namespace mallard::testing;
+namespace engine = mallard::engine;
+
+constexpr std::size_t threads = 4;
+
+/// All that a test takes is given back: what it does is done in threads that end in it.
+class engine_threads : public ::testing::Test {
+protected:
+    ~engine_threads() override
+    {
+        EXPECT_EQ(granules_used(), before_);
+        EXPECT_EQ(engine::huge_now().blocks, 0U);
+        EXPECT_EQ(engine::huge_now().bytes, 0U);
+    }
+
+private:
+    std::size_t before_ = granules_used();
+};
+
+TEST_F(engine_threads, trade_in_blocks_of_all_kinds)
+{
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        engine_market market(64);
+        in_threads(threads, [&](std::size_t number) {
+            engine_user user(seed * threads + number);
+            market.trade(user, rounds(10'000));
+        });
+        in_a_thread([&] { market.clear(); });
+    }
+}
+
+// Of one class, so that slabs fill, empty, and change hands all the time.
+TEST_F(engine_threads, trade_in_blocks_of_one_size)
+{
+    std::vector<std::atomic<void*>> blocks(3000);
+    in_threads(threads, [&](std::size_t number) {
+        seeded choose(number);
+        for (std::size_t i = 0; i < rounds(300'000); ++i) {
+            auto* const block = static_cast<std::size_t*>(engine::allocate(48));
+            *block = i;
+            engine::deallocate(blocks[choose(blocks.size())].exchange(block));
+        }
+    });
+    in_a_thread([&] {
+        for (auto& block : blocks)
+            engine::deallocate(block);
+    });
+}
+
+TEST_F(engine_threads, produce_and_consume)
+{
+    std::mutex lock;
+    std::condition_variable changed;
+    std::deque<void*> queue;
+    constexpr std::size_t queue_max = 500;
+    in_threads(threads, [&](std::size_t number) {
+        engine_user user(number);
+        for (std::size_t i = 0; i < rounds(30'000); ++i) {
+            void* block = number % 2 == 0 ? user.make() : nullptr;
+            std::unique_lock held(lock);
+            changed.wait(
+                held, [&] { return number % 2 == 0 ? queue.size() < queue_max : !queue.empty(); });
+            if (number % 2 == 0) {
+                queue.push_back(block);
+            } else {
+                block = queue.front();
+                queue.pop_front();
+            }
+            held.unlock();
+            changed.notify_all();
+            if (number % 2 != 0)
+                user.end(block);
+        }
+    });
+}
+
+// Their blocks are freed and resized by others, while they end and while others adopt what
+// they leave.
+TEST_F(engine_threads, come_and_go)
+{
+    engine_market market(256);
+    in_threads(threads, [&](std::size_t number) {
+        for (std::size_t i = 0; i < rounds(300); ++i)
+            in_a_thread([&] {
+                engine_user user(number * 1000 + i);
+                market.trade(user, 100);
+            });
+    });
+    in_a_thread([&] { market.clear(); });
+}
+
+// With visits of parked fronts and purges all the time, as if epochs were short.
+TEST_F(engine_threads, come_and_go_under_visits)
+{
+    engine_market market(128);
+    std::atomic<std::size_t> at_work{threads};
+    in_threads(threads + 2, [&](std::size_t number) {
+        if (number < threads) {
+            for (std::size_t i = 0; i < rounds(60); ++i)
+                in_a_thread([&] {
+                    engine_user user(number * 1000 + i);
+                    market.trade(user, 100);
+                });
+            --at_work;
+            return;
+        }
+        while (at_work != 0) {
+            engine::visit_parked();
+            if (number == threads)
+                engine::the_central.age();
+            else
+                engine::the_central.trim(std::size_t{1} << 20);
+        }
+    });
+    in_a_thread([&] { market.clear(); });
+}
+
+// Each block is made by one thread and freed by the next, whose only call that is.
+TEST_F(engine_threads, end_with_one_free_each)
+{
+    for (std::size_t bytes : {16UL, 4000UL, 40'000UL, 2'000'000UL, 40'000'000UL})
+        for (std::size_t i = 0; i < rounds(200); ++i) {
+            void* block = nullptr;
+            in_a_thread([&] { block = engine::allocate(bytes); });
+            in_a_thread([&] { engine::deallocate(block); });
+        }
+}
+
+// --- the end of a thread ---------------------------------------------------------
+
+void free_in_destructor(void* block)
+{
+    engine::deallocate(block);
+}
+
+TEST_F(engine_threads, end_in_destructors_of_keys_that_free)
+{
+    std::vector<pthread_key_t> keys(8);
+    for (pthread_key_t& key : keys)
+        ASSERT_EQ(::pthread_key_create(&key, free_in_destructor), 0);
+    for (std::size_t i = 0; i < rounds(500); ++i)
+        in_a_thread([&] {
+            seeded choose(i);
+            for (pthread_key_t const key : keys)
+                ::pthread_setspecific(key, engine::allocate(some_size(choose)));
+        });
+    for (pthread_key_t const key : keys)
+        ::pthread_key_delete(key);
+}
+
+pthread_key_t round_key;
+std::atomic<std::uintptr_t> round_first; ///< of those in which there is an allocation
+
+/// Called again as often as there are rounds.
+void allocate_in_destructor(void* value)
+{
+    auto const round = reinterpret_cast<std::uintptr_t>(value);
+    if (round >= round_first) {
+        void* const block = engine::allocate(100);
+        std::memset(block, 1, 100);
+        engine::deallocate(block);
+    }
+    // In the fourth ThreadSanitizer has taken its leave of the thread.
+    if (round < 3 || __tsan_init == nullptr)
+        ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
+}
+
+TEST(engine_threads_that_end, allocate_in_rounds_of_destructors_and_leave_nothing)
+{
+    in_a_thread([] { engine::deallocate(engine::allocate(100)); }); // its key comes first
+    ASSERT_EQ(::pthread_key_create(&round_key, allocate_in_destructor), 0);
+    for (round_first = 0; round_first <= 2; ++round_first) {
+        for (std::size_t i = 0; i < 200; ++i)
+            in_a_thread([&] {
+                if (round_first == 0)
+                    engine::deallocate(engine::allocate(100));
+                ::pthread_setspecific(round_key, reinterpret_cast<void*>(1));
+            });
+        EXPECT_EQ(granules_used(), 0U) << "from round " << round_first;
+    }
+    ::pthread_key_delete(round_key);
+}
+
+} // namespace

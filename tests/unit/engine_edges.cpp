@@ -1,0 +1,118 @@
+// The engine of malloc, without malloc's names: single cases at its edges.
+#include "../support/asan.hpp"
+#include "../support/child.hpp"
+#include "../support/engine_program.hpp"
+#include "../support/threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+namespace {
+
+using namespace mallard::testing;
+namespace engine = mallard::engine;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+std::size_t windows_reserved()
+{
+    std::size_t count = 0;
+    for (engine::window const& w : engine::windows)
+        count += w.granules != 0;
+    return count;
+}
+
+TEST(engine_edges, a_thread_without_a_front_frees_a_large_block)
+{
+    std::size_t const before = granules_used();
+    for (int i = 0; i < 10; ++i) {
+        void* const block = engine::allocate_large(2 * mib, engine::granule_bytes);
+        auto* const words = static_cast<void**>(block);
+        words[1] = words; // what no_front, which has no key, would take for a mark
+        in_a_thread([&] { engine::deallocate(block); });
+    }
+    EXPECT_EQ(granules_used(), before);
+}
+
+TEST(engine_edges, mappings_of_their_own_are_as_many_as_one_likes)
+{
+    std::vector<void*> blocks;
+    for (int i = 0; i < 300; ++i)
+        blocks.push_back(engine::allocate(33 * mib));
+    EXPECT_EQ(engine::huge_now().blocks, 300U);
+    for (std::size_t i = 0; i < blocks.size(); i += 2)
+        engine::deallocate(blocks[i]);
+    for (std::size_t i = 1; i < blocks.size(); i += 2)
+        EXPECT_GE(engine::usable_bytes(blocks[i], "a test"), 33 * mib);
+    for (std::size_t i = 1; i < blocks.size(); i += 2)
+        engine::deallocate(blocks[i]);
+    EXPECT_EQ(engine::huge_now().bytes, 0U);
+}
+
+TEST(engine_edges, no_bytes_with_a_huge_alignment_are_a_block)
+{
+    for (std::size_t align = 16; align <= 256 * mib; align *= 2) {
+        void* const block = engine::allocate_aligned(0, align);
+        ASSERT_NE(block, nullptr);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % align, 0U);
+        EXPECT_GT(engine::usable_bytes(block, "a test"), 0U);
+        engine::deallocate(block);
+    }
+}
+
+TEST(engine_edges, sizes_and_alignments_that_nobody_has_are_refused)
+{
+    for (std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} - 4096, ~std::size_t{0} / 2 + 1,
+                              ~std::size_t{0} / 2, ~std::size_t{0} / 2 - mib}) {
+        EXPECT_EQ(engine::allocate(bytes), nullptr);
+        EXPECT_EQ(engine::allocate_zeroed(bytes), nullptr);
+        for (std::size_t align = 1; align != 0; align *= 2)
+            EXPECT_EQ(engine::allocate_aligned(bytes, align), nullptr);
+        for (std::size_t before : {100 * mib, 2 * mib, mib / 2, std::size_t{100}}) {
+            void* const block = engine::allocate(before);
+            EXPECT_EQ(engine::reallocate(block, bytes), nullptr);
+            EXPECT_GE(engine::usable_bytes(block, "a test"), before);
+            engine::deallocate(block);
+        }
+    }
+    EXPECT_EQ(engine::allocate_aligned(1, ~(~std::size_t{0} >> 1)), nullptr);
+}
+
+/// Their shadows take more address space than a limit would leave.
+bool limits_are_out_of_question()
+{
+    return has_asan() || __tsan_init != nullptr;
+}
+
+TEST(engine_edges, a_request_that_is_refused_reserves_no_windows)
+{
+    if (limits_are_out_of_question())
+        GTEST_SKIP() << "under a sanitizer";
+    EXPECT_EQ(in_a_child([] {
+                  engine::deallocate(engine::allocate(100));
+                  rlimit const limit{20 * mib, 20 * mib};
+                  require(::setrlimit(RLIMIT_DATA, &limit) == 0, "a limit is set");
+                  while (engine::allocate(30 * mib) != nullptr)
+                      continue;
+                  require(windows_reserved() == 1, "it stays with one window");
+              }),
+              "fine");
+}
+
+TEST(engine_edges, what_no_window_has_room_for_is_mapped)
+{
+    if (limits_are_out_of_question())
+        GTEST_SKIP() << "under a sanitizer";
+    EXPECT_EQ(in_a_child([] {
+                  rlimit const limit{128 * mib, 128 * mib};
+                  require(::setrlimit(RLIMIT_AS, &limit) == 0, "a limit is set");
+                  engine::deallocate(engine::allocate(100));
+                  for (int i = 0; i < 3; ++i) // a window has at most half of it
+                      require(engine::allocate(20 * mib) != nullptr, "most of it is to be had");
+                  require(engine::allocate(100) != nullptr, "and then something small");
+              }),
+              "fine");
+}
+
+} // namespace
