@@ -82,6 +82,13 @@ void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) n
     return block != nullptr ? block : pop(&h, c);
 }
 
+/// Those that were taken from the inbox already, then those in it.
+void read_all_letters(heap& h) noexcept
+{
+    read_letters(h, ~std::size_t{0});
+    read_letters(h, ~std::size_t{0});
+}
+
 /// Undoes begin_stretch: they are the last of their slab.
 void end_stretch(heap& h, std::size_t index) noexcept
 {
@@ -243,6 +250,7 @@ void trim(heap& h, std::size_t keep) noexcept
     claim const mine(h);
     for (std::size_t i = 0; i < run_class_first; ++i)
         end_stretch(h, i);
+    read_all_letters(h);
     empty(h);
     trim_chunks(h, keep);
 }
@@ -256,7 +264,7 @@ bool owns(const heap& h, const void* p) noexcept
 heap_numbers count(heap& h) noexcept
 {
     claim const mine(h);
-    read_letters(h, ~std::size_t{0});
+    read_all_letters(h);
     heap_numbers n = count_chunks(h);
     for (std::size_t i = 0; i < class_count; ++i) {
         std::size_t const fresh = i < run_class_first ? bytes_of(h.fresh.of_class[i]) : 0;
