@@ -16,6 +16,8 @@ constexpr suite suites[] = {
     {"pool", "What do blocks of one size cost?", pool_suite},
     {"arena", "What do blocks cost that die together?", arena_suite},
     {"multipool", "What do blocks of many sizes cost?", multipool_suite},
+    {"heap", "What does it cost to make an allocator, fill it, and free all at once?", heap_suite,
+     2},
     {"threads", "What do blocks cost that several threads take and give?", threads_suite, 8},
     {"typed", "What do objects cost, with handles, keys and memory of special kinds?", typed_suite},
     {"malloc", "What does malloc cost, whoever provides it?", malloc_suite, 10},

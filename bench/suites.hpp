@@ -8,6 +8,7 @@ namespace mallard::bench {
 std::vector<experiment> pool_suite(effort);
 std::vector<experiment> arena_suite(effort);
 std::vector<experiment> multipool_suite(effort);
+std::vector<experiment> heap_suite(effort);
 std::vector<experiment> threads_suite(effort);
 std::vector<experiment> typed_suite(effort);
 std::vector<experiment> malloc_suite(effort);

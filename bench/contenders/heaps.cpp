@@ -1,4 +1,4 @@
-#include <bench/contenders/heaps.hpp>
+#include <bench/contenders/heaps_of_malloc.hpp>
 
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
@@ -26,6 +26,18 @@ heap_functions load_heap(heap_library const& which)
     }
     return {symbol<void*(std::size_t)>(library, "malloc"), symbol<void(void*)>(library, "free"),
             library};
+}
+
+heap_calls load_heap_calls(heap_library const& which, const char* make, const char* allocate,
+                           const char* destroy)
+{
+    void* const library = load_heap(which).library;
+    heap_calls const calls{symbol<void*()>(library, make),
+                           symbol<void*(void*, std::size_t)>(library, allocate),
+                           symbol<void(void*)>(library, destroy)};
+    if (calls.make == nullptr || calls.allocate == nullptr || calls.destroy == nullptr)
+        throw cannot_run(std::string(which.file) + " has no heaps");
+    return calls;
 }
 
 std::string heap_name(const char* plain, heap_library const& which)

@@ -19,13 +19,14 @@ enum class sharing {
     any_thread  ///< one after the other
 };
 
+/// Of bytes taken: chunks, and large blocks. 0: no limit.
 struct heap_options {
-    std::size_t limit_soft = SIZE_MAX; ///< bytes taken, beyond which `reached` is told
-    std::size_t limit = SIZE_MAX;      ///< bytes taken, beyond which it is asked
-    /// `int reached(void* context, mallard_heap*, int kind, std::size_t bytes)`: called by the
-    /// thread whose request of `bytes` met a limit. After MALLARD_HEAP_LIMIT_HARD, whether to
-    /// try again. It may use the heap, but for `reset` and `release`, and throws nothing.
-    mallard_heap_limit_reached reached = nullptr;
+    std::size_t limit_soft = 0; ///< `met` is called above it, once until a quarter less is taken
+    std::size_t limit = 0;      ///< what would exceed it is refused, after a call of `met`
+    /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread
+    /// that met a limit. It may use the heap, but for `reset` and `release`, and throws
+    /// nothing. What was refused is tried again, once: something may have been freed.
+    mallard_limit_met met = nullptr;
     void* context = nullptr;
 };
 
@@ -149,10 +150,10 @@ public:
         mallard_heap_adopt(handle_);
     }
 
-    /// Of bytes taken; what is taken already stays.
-    void limit(std::size_t soft, std::size_t hard) noexcept
+    /// New ones; what is taken already stays.
+    void limit(const heap_options& to) noexcept
     {
-        mallard_heap_limit(handle_, soft, hard);
+        mallard_heap_limit(handle_, to.limit_soft, to.limit, to.met, to.context);
     }
 
     /// Whether `p` points into memory of this heap. O(1); any thread.
@@ -190,7 +191,7 @@ private:
         o.threads = any_thread ? MALLARD_HEAP_SHARED : MALLARD_HEAP_CONFINED;
         o.limit_soft_bytes = options.limit_soft;
         o.limit_bytes = options.limit;
-        o.reached = options.reached;
+        o.met = options.met;
         o.context = options.context;
         return mallard_heap_create(&o);
     }

@@ -46,6 +46,16 @@ size_t mallard_usable_size(const void* block);
 /* Gives free memory back to the system, but for keep_bytes. 1: there was some, else 0. */
 int mallard_trim(size_t keep_bytes);
 
+/* Called by the thread that has met a limit, which may allocate and free meanwhile. Must not
+ * leave by longjmp or by an exception. */
+typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
+
+/* Of memory that blocks are in, whole units of 16 KiB; 0: none. What is held already stays.
+ * Above the soft limit `met` is called, once until a quarter less is held. What would exceed
+ * the hard one is tried again after a call of `met`, which may have freed something, and
+ * refused. `met` may be NULL. */
+void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, void* context);
+
 /* --- heaps: blocks that can be freed all at once ------------------------------- */
 
 /* A part of malloc that has its memory for itself, in chunks of 64 KiB and twice as much
@@ -67,28 +77,15 @@ enum mallard_heap_threads {
     MALLARD_HEAP_SHARED = 1    /* any thread allocates */
 };
 
-enum mallard_heap_limit_kind {
-    MALLARD_HEAP_LIMIT_SOFT = 0, /* the heap has grown beyond it */
-    MALLARD_HEAP_LIMIT_HARD = 1  /* it would have grown beyond it, and memory was refused */
-};
-
-/* Called by the thread whose request met a limit; it may use the heap, but for reset, release
- * and destroy. `bytes` are those of the request. For a hard limit: 1 to try again, as some of
- * the heap is free now, or the limit is higher; 0 to refuse. For a soft one the result is
- * ignored, and the next call is when the heap has shrunk below it and grows again. Must not
- * leave by longjmp or by an exception. */
-typedef int (*mallard_heap_limit_reached)(void* context, mallard_heap* heap, int kind,
-                                          size_t bytes);
-
 /* Begins with its own size, which the caller sets to sizeof; a member of 0 is a default. */
 typedef struct mallard_heap_options {
     size_t struct_bytes;     /* required: sizeof */
     int threads;             /* enum mallard_heap_threads */
     int reserved;            /* 0 */
-    size_t limit_soft_bytes; /* of memory taken by this heap: chunks and large blocks */
-    size_t limit_bytes;      /* the hard one; below 64 KiB, rounded down to 16 KiB */
-    mallard_heap_limit_reached reached;
-    void* context; /* passed to it */
+    size_t limit_soft_bytes; /* as mallard_heap_limit has them */
+    size_t limit_bytes;
+    mallard_limit_met met;
+    void* context;
 } mallard_heap_options;
 
 /* NULL as options: all defaults, a confined heap without limits. */
@@ -123,8 +120,10 @@ void mallard_heap_trim(mallard_heap* heap, size_t keep_bytes);
  * before its next. */
 void mallard_heap_adopt(mallard_heap* heap);
 
-/* Of memory that the heap has taken; SIZE_MAX: none. What is taken already stays. */
-void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes);
+/* As mallard_limit, of memory that the heap has taken: chunks, and large blocks. `met` may use
+ * the heap, but for reset, release and destroy. */
+void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes,
+                        mallard_limit_met met, void* context);
 
 /* 1 if `p` points into memory of this heap, else 0. O(1); any thread. */
 int mallard_heap_owns(const mallard_heap* heap, const void* p);

@@ -169,7 +169,7 @@ void* refill_in(front& f, code c) noexcept
     read_letters(f);
     slab_queue& q = f.queues[index];
     if (q.partial == nullptr) {
-        if (q.fresh != nullptr || adopt_slab(f, c, q) == nullptr) {
+        if (q.fresh != nullptr || is_heaps(f.tag) || adopt_slab(f, c, q) == nullptr) {
             if (q.fresh == nullptr && !take_slab(f, c, q))
                 return nullptr;
             return carve(f, c, q);

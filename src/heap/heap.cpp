@@ -82,6 +82,13 @@ void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) n
     return block != nullptr ? block : pop(&h, c);
 }
 
+/// Those that were taken from the inbox already, then those in it.
+void read_all_letters(heap& h) noexcept
+{
+    read_letters(h, ~std::size_t{0});
+    read_letters(h, ~std::size_t{0});
+}
+
 /// Undoes begin_stretch: they are the last of their slab.
 void end_stretch(heap& h, std::size_t index) noexcept
 {
@@ -97,19 +104,6 @@ void end_stretch(heap& h, std::size_t index) noexcept
         give_slab(*other);
     if (s.used == 0)
         settle(h, s);
-}
-
-/// Of the limits that were met; whether to try again what was refused.
-[[gnu::cold, gnu::noinline]] bool tell(heap& h, std::size_t bytes) noexcept
-{
-    unsigned const news = h.news.exchange(0, std::memory_order_relaxed);
-    auto const told = [&](limit which) {
-        return (news >> static_cast<unsigned>(which) & 1) != 0 && h.limits.reached != nullptr &&
-               h.limits.reached(h.limits.context, reinterpret_cast<mallard_heap*>(&h),
-                                static_cast<int>(which), bytes) != 0;
-    };
-    static_cast<void>(told(limit::soft));
-    return told(limit::hard);
 }
 
 heap& heap_of(found const& b) noexcept
@@ -144,10 +138,8 @@ heap* make_heap(bool shared) noexcept
 void unmake(heap& h) noexcept
 {
     release(h);
-    h.committed_max.store(0, std::memory_order_relaxed);
-    h.news.store(0, std::memory_order_relaxed);
-    h.limits.soft = h.limits.hard = SIZE_MAX;
-    h.limits.reached = nullptr;
+    h.held_max.store(0, std::memory_order_relaxed);
+    h.bounds.set(0, 0, nullptr, nullptr);
     os::hold const alone(heaps_lock);
     h.next_idle = idle;
     idle = &h;
@@ -168,17 +160,11 @@ void* begin_stretch(heap& h, slab& s) noexcept
 
 void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    for (;;) {
-        void* block = nullptr;
-        {
-            claim const mine(h);
-            block = allocate_here(h, bytes, align, zero);
-        }
-        if (h.news.load(std::memory_order_relaxed) == 0) [[likely]]
-            return block;
-        if (!tell(h, bytes) || block != nullptr)
-            return block;
-    }
+    auto const once = [&] {
+        claim const mine(h);
+        return allocate_here(h, bytes, align, zero);
+    };
+    return within_limits([&] { return within_limits(h.bounds, once); });
 }
 
 void* allocate_zeroed(heap& h, std::size_t bytes) noexcept
@@ -264,6 +250,7 @@ void trim(heap& h, std::size_t keep) noexcept
     claim const mine(h);
     for (std::size_t i = 0; i < run_class_first; ++i)
         end_stretch(h, i);
+    read_all_letters(h);
     empty(h);
     trim_chunks(h, keep);
 }
@@ -277,7 +264,7 @@ bool owns(const heap& h, const void* p) noexcept
 heap_numbers count(heap& h) noexcept
 {
     claim const mine(h);
-    read_letters(h, ~std::size_t{0});
+    read_all_letters(h);
     heap_numbers n = count_chunks(h);
     for (std::size_t i = 0; i < class_count; ++i) {
         std::size_t const fresh = i < run_class_first ? bytes_of(h.fresh.of_class[i]) : 0;

@@ -10,39 +10,12 @@
 #pragma once
 
 #include "central.hpp"
+#include "limits.hpp"
 #include "requests.hpp"
 
 #include <mallard/malloc.h>
 
 namespace mallard::engine {
-
-/// Read by anybody at any time, written by one at a time.
-template <class T>
-class seen {
-public:
-    constexpr seen(T value) noexcept : value_(value) {}
-    operator T() const noexcept { return value_.load(std::memory_order_relaxed); }
-    T operator=(T value) noexcept
-    {
-        value_.store(value, std::memory_order_relaxed);
-        return value;
-    }
-
-private:
-    std::atomic<T> value_;
-};
-
-struct heap;
-
-enum class limit { soft = MALLARD_HEAP_LIMIT_SOFT, hard = MALLARD_HEAP_LIMIT_HARD };
-
-struct heap_limits {
-    seen<std::size_t> soft = SIZE_MAX; ///< bytes; beyond it somebody is told
-    seen<std::size_t> hard = SIZE_MAX; ///< beyond it nothing is taken
-    /// Called with no lock held, after the fact. For `hard`: whether to try again.
-    int (*reached)(void* context, mallard_heap* h, int which, std::size_t bytes) = nullptr;
-    void* context = nullptr;
-};
 
 /// Runs of free granules are found by their length: 1, 2, ..., 7, from 8, from 16, ...
 inline constexpr std::size_t bin_count = 14;
@@ -76,10 +49,8 @@ struct heap : front {
     os::lock lock;         ///< of a shared heap, over all that a confined one's thread may touch
     os::lock large_lock;   ///< over `large`
     slab* large = nullptr; ///< blocks that are no part of chunks
-    std::atomic<std::size_t> committed{0};
-    std::atomic<std::size_t> committed_max{0};
-    std::atomic<unsigned> news{0}; ///< bit i: limit i was met, and nobody told yet
-    heap_limits limits;
+    limits bounds;         ///< of bytes in chunks and large blocks
+    std::atomic<std::size_t> held_max{0};
 
     heap* next_idle = nullptr;
     heap* next_of_all = nullptr;

@@ -9,44 +9,15 @@
 namespace mallard::engine {
 namespace {
 
-// --- limits ------------------------------------------------------------------
-
-void meet(heap& h, limit which) noexcept
-{
-    h.news.fetch_or(1u << static_cast<unsigned>(which), std::memory_order_relaxed);
-}
-
 /// False: beyond the limit, and nothing has changed.
 bool charge(heap& h, std::size_t bytes) noexcept
 {
-    std::size_t const hard = h.limits.hard;
-    std::size_t const soft = h.limits.soft;
-    std::size_t const before = h.committed.fetch_add(bytes, std::memory_order_relaxed);
-    if (bytes > hard || before > hard - bytes) {
-        h.committed.fetch_sub(bytes, std::memory_order_relaxed);
-        meet(h, limit::hard);
+    if (!h.bounds.admit(bytes))
         return false;
-    }
-    std::size_t const now = before + bytes;
-    if (before <= soft && now > soft)
-        meet(h, limit::soft);
-    std::size_t most = h.committed_max.load(std::memory_order_relaxed);
-    while (most < now &&
-           !h.committed_max.compare_exchange_weak(most, now, std::memory_order_relaxed)) {}
+    std::size_t const now = h.bounds.held();
+    std::size_t most = h.held_max.load(std::memory_order_relaxed);
+    while (most < now && !h.held_max.compare_exchange_weak(most, now, std::memory_order_relaxed)) {}
     return true;
-}
-
-void discharge(heap& h, std::size_t bytes) noexcept
-{
-    h.committed.fetch_sub(bytes, std::memory_order_relaxed);
-}
-
-/// Of what may still be taken.
-std::size_t granules_left(const heap& h) noexcept
-{
-    std::size_t const hard = h.limits.hard;
-    std::size_t const now = h.committed.load(std::memory_order_relaxed);
-    return hard > now ? (hard - now) / granule_bytes : 0;
 }
 
 // --- free runs ---------------------------------------------------------------
@@ -127,7 +98,7 @@ void give(heap& h, chunk c) noexcept
 {
     std::size_t const granules = std::exchange(c.record().chunk_granules, std::uint16_t{0});
     the_central.give(*c.in, c.granule, granules);
-    discharge(h, granules * granule_bytes);
+    h.bounds.discharge(granules * granule_bytes);
 }
 
 /// Calls `f(chunk)` for each, which may give it back.
@@ -144,7 +115,7 @@ void for_each_chunk(const heap& h, F f) noexcept
 /// One more chunk, with at least so many granules; less than the step where that is refused.
 bool grow(heap& h, std::size_t least) noexcept
 {
-    std::size_t const room = std::max(granules_left(h), least);
+    std::size_t const room = std::max(h.bounds.left() / granule_bytes, least);
     for (std::size_t want = std::min(std::max<std::size_t>(h.step, least), room);;
          want = std::max(want / 2, least)) {
         if (!charge(h, want * granule_bytes))
@@ -157,7 +128,7 @@ bool grow(heap& h, std::size_t least) noexcept
             h.step = std::min(2 * h.step, chunk_granules_max);
             return true;
         }
-        discharge(h, want * granule_bytes);
+        h.bounds.discharge(want * granule_bytes);
         if (want == least)
             return false;
     }
@@ -172,12 +143,19 @@ run take_of(heap& h, std::size_t granules) noexcept
         s = find_free(h, granules);
     if (s == nullptr)
         return {};
-    take_out(h, *s);
     window& w = *window_of(s->start);
-    std::size_t const granule = w.granule_of(s->start);
-    if (s->granules != granules)
-        put(h, w, granule + granules, s->granules - granules);
-    return {&w, granule, false};
+    std::size_t const first = w.granule_of(s->start);
+    std::size_t const left = s->granules - granules;
+    // From its end, so that what is left is where it was, and in its bin as a rule.
+    if (left != 0 && bin_of(left) == bin_of(s->granules)) {
+        s->granules = static_cast<std::uint32_t>(left);
+        w.slabs[first + left - 1].back = s->granules - 1;
+    } else {
+        take_out(h, *s);
+        if (left != 0)
+            put(h, w, first, left);
+    }
+    return {&w, first + left, false};
 }
 
 void give_to(heap& h, slab& s) noexcept
@@ -225,7 +203,7 @@ void trim_chunks(heap& h, std::size_t keep) noexcept
         slab& s = c.record();
         bool const is_free =
             c.in->entry_at(c.granule) == (h.tag | entry_unused) && s.granules == s.chunk_granules;
-        if (is_free && h.committed.load(std::memory_order_relaxed) > keep) {
+        if (is_free && h.bounds.held() > keep) {
             *link = s.chunk_next;
             take_out(h, s);
             give(h, c);
@@ -265,7 +243,7 @@ void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) 
         return os::out_of_memory();
     run const r = the_central.take(granules, align_granules);
     if (r.in == nullptr) {
-        discharge(h, granules * granule_bytes);
+        h.bounds.discharge(granules * granule_bytes);
         return os::out_of_memory();
     }
     slab& s = r.record();
@@ -294,7 +272,7 @@ void free_large(heap& h, window& in, std::size_t granule) noexcept
         if (s.next != nullptr)
             s.next->previous = s.previous;
     }
-    discharge(h, s.granules * granule_bytes);
+    h.bounds.discharge(s.granules * granule_bytes);
     the_central.give(in, granule, s.granules);
 }
 
@@ -307,7 +285,7 @@ bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept
     os::hold const alone(h.large_lock); // somebody may be counting
     bool const done = engine::resize_large(s.start, bytes) != nullptr;
     std::size_t const now = s.granules * granule_bytes;
-    discharge(h, before + more - now);
+    h.bounds.discharge(before + more - now);
     return done;
 }
 

@@ -9,12 +9,15 @@ constinit limits the_limits;
 void limits::set(std::size_t soft, std::size_t hard, limit_call call, void* context) noexcept
 {
     constexpr std::size_t none = ~std::size_t{0};
-    context_.store(context);
-    call_.store(call);
-    soft_.store(soft == 0 ? none : soft);
-    hard_.store(hard == 0 ? none : hard);
-    told_.store(false);
-    low_.store(std::min(soft_.load(), hard_.load()));
+    context_.store(context, std::memory_order_relaxed);
+    call_.store(call, std::memory_order_relaxed);
+    soft = soft == 0 ? none : soft;
+    hard = hard == 0 ? none : hard;
+    soft_.store(soft, std::memory_order_relaxed);
+    hard_.store(hard, std::memory_order_relaxed);
+    told_.store(false, std::memory_order_relaxed);
+    news_.store(0, std::memory_order_relaxed);
+    low_.store(std::min(soft, hard), std::memory_order_relaxed);
 }
 
 bool limits::admit_above(std::size_t bytes, std::size_t held) noexcept

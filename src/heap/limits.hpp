@@ -1,4 +1,4 @@
-// How much the program may have of the system's memory through malloc.
+// How much the program may have of the system's memory through malloc, or through a heap.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,13 @@ public:
     bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
     [[gnu::cold]] bool tell() noexcept;
 
+    /// Under the hard limit.
+    std::size_t left() const noexcept
+    {
+        std::size_t const hard = hard_.load(std::memory_order_relaxed);
+        std::size_t const now = held();
+        return hard > now ? hard - now : 0;
+    }
     std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
 private:
@@ -58,12 +65,17 @@ extern constinit limits the_limits;
 /// What `allocate()` returns, after the calls that are due, and once more if one of them may
 /// have helped. No lock is held, and no front is at work.
 template <class F>
-[[gnu::always_inline]] inline void* within_limits(F allocate) noexcept
+[[gnu::always_inline]] inline void* within_limits(limits& which, F allocate) noexcept
 {
     void* const block = allocate();
-    if (!the_limits.has_news()) [[likely]]
+    if (!which.has_news()) [[likely]]
         return block;
-    return the_limits.tell() && block == nullptr ? allocate() : block;
+    return which.tell() && block == nullptr ? allocate() : block;
+}
+template <class F>
+[[gnu::always_inline]] inline void* within_limits(F allocate) noexcept
+{
+    return within_limits(the_limits, allocate);
 }
 
 } // namespace mallard::engine

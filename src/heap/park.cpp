@@ -196,7 +196,7 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
 {
     std::size_t const index = class_of_code(c);
     std::uint64_t const bit = std::uint64_t{1} << index;
-    if (is_heaps(f.tag) || (parked_classes.load(std::memory_order_relaxed) & bit) == 0)
+    if ((parked_classes.load(std::memory_order_relaxed) & bit) == 0)
         return nullptr;
     os::hold const alone(parked_lock);
     for (front* each = parked; each != nullptr; each = each->next_parked) {

@@ -47,11 +47,6 @@ bool read(const mallard_heap_options* from, mallard_heap_options& to) noexcept
            (to.threads == MALLARD_HEAP_CONFINED || to.threads == MALLARD_HEAP_SHARED);
 }
 
-std::size_t or_none(std::size_t limit) noexcept
-{
-    return limit == 0 ? SIZE_MAX : limit;
-}
-
 } // namespace
 
 #pragma GCC visibility push(default)
@@ -103,6 +98,12 @@ int mallard_trim(std::size_t keep_bytes)
     return engine::the_central.trim(keep_bytes) ? 1 : 0;
 }
 
+void mallard_limit(std::size_t soft_bytes, std::size_t hard_bytes, mallard_limit_met met,
+                   void* context)
+{
+    engine::the_limits.set(soft_bytes, hard_bytes, met, context);
+}
+
 // --- heaps -------------------------------------------------------------------
 
 mallard_heap* mallard_heap_create(const mallard_heap_options* options)
@@ -113,10 +114,7 @@ mallard_heap* mallard_heap_create(const mallard_heap_options* options)
     engine::heap* const h = engine::make_heap(o.threads == MALLARD_HEAP_SHARED);
     if (h == nullptr)
         return static_cast<mallard_heap*>(mallard::os::out_of_memory());
-    h->limits.soft = or_none(o.limit_soft_bytes);
-    h->limits.hard = or_none(o.limit_bytes);
-    h->limits.reached = o.reached;
-    h->limits.context = o.context;
+    h->bounds.set(o.limit_soft_bytes, o.limit_bytes, o.met, o.context);
     return reinterpret_cast<mallard_heap*>(h);
 }
 
@@ -189,12 +187,11 @@ mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout)
     return heap != nullptr && layout == MALLARD_FRESH_LAYOUT ? &of(heap).fresh : nullptr;
 }
 
-void mallard_heap_limit(mallard_heap* heap, std::size_t soft_bytes, std::size_t hard_bytes)
+void mallard_heap_limit(mallard_heap* heap, std::size_t soft_bytes, std::size_t hard_bytes,
+                        mallard_limit_met met, void* context)
 {
-    if (heap == nullptr)
-        return;
-    of(heap).limits.soft = soft_bytes;
-    of(heap).limits.hard = hard_bytes;
+    if (heap != nullptr)
+        of(heap).bounds.set(soft_bytes, hard_bytes, met, context);
 }
 
 int mallard_heap_owns(const mallard_heap* heap, const void* p)
@@ -213,8 +210,8 @@ int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out)
         .struct_bytes = out->struct_bytes,
         .blocks_live = n.blocks_live,
         .bytes_live = n.bytes_live,
-        .bytes_taken = of(heap).committed.load(std::memory_order_relaxed),
-        .bytes_taken_max = of(heap).committed_max.load(std::memory_order_relaxed),
+        .bytes_taken = of(heap).bounds.held(),
+        .bytes_taken_max = of(heap).held_max.load(std::memory_order_relaxed),
         .chunks = n.chunks,
         .large_blocks = n.large_blocks,
     };

@@ -8,11 +8,10 @@
 
 static int told;
 
-static int reached(void* context, mallard_heap* heap, int kind, size_t bytes)
+static void met(void* context, size_t held_bytes, size_t limit_bytes)
 {
-    assert(context == &told && heap != NULL && bytes == 1000);
-    told |= 1 << kind;
-    return 0;
+    assert(context == &told && held_bytes != 0);
+    told |= limit_bytes == 100000 ? 1 : limit_bytes == 200000 ? 2 : 4;
 }
 
 static void test_malloc(void)
@@ -38,6 +37,10 @@ static void test_malloc(void)
     assert(mallard_calloc((size_t)-1, 2) == NULL && errno == ENOMEM);
     errno = 0;
     assert(mallard_malloc((size_t)-1) == NULL && errno == ENOMEM);
+    told = 0;
+    mallard_limit(0, 1, met, &told);
+    assert(mallard_malloc(1 << 25) == NULL && told == 4);
+    mallard_limit(0, 0, NULL, NULL);
     (void)mallard_trim(0);
     assert(mallard_trim(0) == 0);
 }
@@ -63,7 +66,7 @@ static void test_heap(void)
     mallard_heap_trim(heap, 0);
     assert(mallard_heap_stats(heap, &s) == 0 && s.bytes_taken == 0 && s.bytes_taken_max != 0);
     assert(mallard_heap_allocate(heap, 1 << 22) != NULL);
-    mallard_heap_limit(heap, 1, 1);
+    mallard_heap_limit(heap, 1, 1, NULL, NULL);
     assert(mallard_heap_allocate(heap, 1 << 22) == NULL && errno == ENOMEM);
     mallard_heap_release(heap);
     mallard_heap_destroy(heap);
@@ -75,11 +78,12 @@ static void test_options(void)
                               .threads = MALLARD_HEAP_SHARED,
                               .limit_soft_bytes = 100000,
                               .limit_bytes = 200000,
-                              .reached = reached,
+                              .met = met,
                               .context = &told};
     mallard_heap* heap = mallard_heap_create(&o);
+    told = 0;
     while (mallard_heap_allocate(heap, 1000) != NULL) {}
-    assert(told == (1 << MALLARD_HEAP_LIMIT_SOFT | 1 << MALLARD_HEAP_LIMIT_HARD));
+    assert(told == 3);
     mallard_heap_destroy(heap);
     o.threads = 7;
     errno = 0;
@@ -101,7 +105,7 @@ static void test_null(void)
     mallard_heap_reset(NULL);
     mallard_heap_release(NULL);
     mallard_heap_trim(NULL, 0);
-    mallard_heap_limit(NULL, 1, 1);
+    mallard_heap_limit(NULL, 1, 1, NULL, NULL);
     mallard_heap_adopt(NULL);
     mallard_heap_destroy(NULL);
 }

@@ -13,23 +13,19 @@ using mallard::heap;
 constexpr std::size_t kib = 1024;
 
 struct told {
-    std::vector<int> kinds;
-    std::size_t bytes = 0;
+    mallard_heap* heap = nullptr;
+    std::vector<std::size_t> limits;
     std::vector<void*> may_go;
 };
 
-int remember(void* context, mallard_heap* h, int kind, std::size_t bytes)
+void remember(void* context, std::size_t held, std::size_t limit)
 {
     auto& what = *static_cast<told*>(context);
-    what.kinds.push_back(kind);
-    what.bytes = bytes;
-    bool const any = kind == MALLARD_HEAP_LIMIT_HARD && !what.may_go.empty();
+    what.limits.push_back(limit);
+    EXPECT_GT(held + kib * 1024, limit);
     for (void* const block : what.may_go)
-        if (any)
-            mallard_heap_free(h, block);
-    if (any)
-        what.may_go.clear();
-    return any;
+        mallard_heap_free(what.heap, block);
+    what.may_go.clear();
 }
 
 TEST(limits, a_heap_takes_no_more_than_its_limit)
@@ -46,7 +42,7 @@ TEST(limits, a_heap_takes_no_more_than_its_limit)
         EXPECT_EQ(h.try_allocate(2 * limit), nullptr);
         EXPECT_THROW(static_cast<void>(h.allocate(1000)), std::bad_alloc);
         EXPECT_EQ(h.stats().blocks_live, count);
-        h.limit(SIZE_MAX, SIZE_MAX);
+        h.limit({});
         EXPECT_NE(h.try_allocate(2 * limit), nullptr);
         EXPECT_NE(h.try_allocate(1000), nullptr);
     }
@@ -55,13 +51,11 @@ TEST(limits, a_heap_takes_no_more_than_its_limit)
 TEST(limits, the_soft_one_is_told_once_each_time_it_is_crossed)
 {
     told what;
-    heap h({.limit_soft = 300 * kib, .reached = remember, .context = &what});
+    heap h({.limit_soft = 300 * kib, .met = remember, .context = &what});
     for (int round = 1; round <= 3; ++round) {
         for (int i = 0; i < 1000; ++i)
             ASSERT_NE(h.try_allocate(1000), nullptr);
-        EXPECT_EQ(what.kinds,
-                  std::vector<int>(static_cast<std::size_t>(round), MALLARD_HEAP_LIMIT_SOFT));
-        EXPECT_EQ(what.bytes, 1000u);
+        EXPECT_EQ(what.limits, std::vector(static_cast<std::size_t>(round), 300 * kib));
         h.release();
     }
 }
@@ -69,20 +63,22 @@ TEST(limits, the_soft_one_is_told_once_each_time_it_is_crossed)
 TEST(limits, who_is_asked_at_the_hard_one_may_free_something)
 {
     told what;
-    heap h({.limit = 1000 * kib, .reached = remember, .context = &what});
+    heap h({.limit = 1000 * kib, .met = remember, .context = &what});
+    what.heap = h.handle();
     for (int i = 0; i < 10; ++i)
         what.may_go.push_back(h.allocate(50 * kib));
     int count = 0;
     while (h.try_allocate(50 * kib) != nullptr)
         count += 1;
     EXPECT_GT(count, 10);
-    EXPECT_EQ(what.kinds, std::vector<int>(2, MALLARD_HEAP_LIMIT_HARD));
+    EXPECT_EQ(what.limits, std::vector(2, 1000 * kib));
 }
 
 TEST(limits, of_a_shared_heap_are_told_with_no_lock_held)
 {
     told what;
-    mallard::shared_heap h({.limit = 500 * kib, .reached = remember, .context = &what});
+    mallard::shared_heap h({.limit = 500 * kib, .met = remember, .context = &what});
+    what.heap = h.handle();
     what.may_go.push_back(h.allocate(400 * kib));
     EXPECT_NE(h.try_allocate(300 * kib), nullptr);
     EXPECT_EQ(h.try_allocate(300 * kib), nullptr);

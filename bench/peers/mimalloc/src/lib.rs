@@ -9,3 +9,17 @@ unsafe fn usable(block: *mut c_void) -> usize {
     mi::mi_usable_size(block)
 }
 forward!(mi::mi_malloc, mi::mi_free, mi::mi_calloc, mi::mi_realloc, aligned, usable);
+
+/// Its heaps, for those who open this library by name.
+#[no_mangle]
+pub unsafe extern "C" fn peer_heap_new() -> *mut mi::mi_heap_t {
+    mi::mi_heap_new()
+}
+#[no_mangle]
+pub unsafe extern "C" fn peer_heap_malloc(heap: *mut mi::mi_heap_t, bytes: usize) -> *mut c_void {
+    mi::mi_heap_malloc(heap, bytes)
+}
+#[no_mangle]
+pub unsafe extern "C" fn peer_heap_destroy(heap: *mut mi::mi_heap_t) {
+    mi::mi_heap_destroy(heap);
+}
