@@ -156,9 +156,7 @@ private:
     // Two at a time: a process's memory does not depend on its speed.
     void measure_memory(progress& shown)
     {
-        bool const measured = std::ranges::any_of(
-            what_.figures, [](figure const& f) { return f.metric == "peak_rss_kib"; });
-        if (what_.fresh_process || measured)
+        if (what_.fresh_process || !what_.with_memory)
             return;
         shown.say(std::string(suite_.name) + " " + what_.figures[0].case_name + ": memory");
         std::vector<lane*> all;
@@ -210,7 +208,8 @@ private:
             return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
                    r.metric == "peak_rss_kib";
         });
-        if (told || samples.empty() || how_.is_smoke() || f.metric == "rss_kib")
+        if (told || !what_.with_memory || samples.empty() || how_.is_smoke() ||
+            f.metric == "rss_kib")
             return;
         add_memory(all, common, "peak_rss_kib", l.memory.peak_kib);
         add_memory(all, common, "after_rss_kib", l.memory.after_kib);

@@ -85,6 +85,7 @@ struct experiment {
     std::size_t rounds = 0;     ///< exactly so many; 0: what the time allows
     bool fresh_process = false; ///< each round in a new process: nothing is warm
     std::size_t at_once = 1;    ///< so many such processes: for what speed does not change
+    bool with_memory = true;    ///< measured apart; false: its figures have it, if anything
     bool once = false;          ///< one round, which is long and is not dropped
     bool in_brief = true;       ///< part of a short run
     double weight = 1;          ///< of the time that is left, against the others

@@ -45,7 +45,10 @@ int parse(int argc, char** argv, arguments& asked)
                  "after_rss_kib come from a process of its own for each contender: most memory\n"
                  "ever held, and memory still held after every block was freed and the allocator\n"
                  "destroyed, beyond what the process held before and beyond the harness's own\n"
-                 "arrays; in threads, stacks are part of it, 10 to 30 KiB a thread.");
+                 "arrays; in threads, stacks are part of it, 10 to 30 KiB a thread. In malloc,\n"
+                 "programs and rss each contender is loaded into processes of its own, and\n"
+                 "memory is all that such a process holds, less the harness's arrays:\n"
+                 "after_rss_kib when all is freed, idle_rss_kib a second later.");
     std::vector<std::string> known;
     for (suite const& s : suites)
         known.emplace_back(s.name);

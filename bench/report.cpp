@@ -86,7 +86,12 @@ std::string beside(std::vector<row> const& rows, row const& r, const char* metri
 std::string number(double value)
 {
     char text[32];
-    std::snprintf(text, sizeof text, value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value);
+    std::snprintf(text, sizeof text,
+                  value < 1      ? "%.3f"
+                  : value < 10   ? "%.2f"
+                  : value < 1000 ? "%.1f"
+                                 : "%.0f",
+                  value);
     return text;
 }
 

@@ -1,5 +1,6 @@
 #include <bench/preload/process.hpp>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -48,7 +49,8 @@ std::array<int, 2> make_pipe()
 
 } // namespace
 
-process::process(std::vector<std::string> const& command, std::string const& library)
+process::process(std::vector<std::string> const& command, std::string const& library,
+                 complaints its_errors)
 {
     auto const [its_input, input] = make_pipe();
     auto const [output, its_output] = make_pipe();
@@ -57,6 +59,8 @@ process::process(std::vector<std::string> const& command, std::string const& lib
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, its_input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, its_output, STDOUT_FILENO);
+    if (its_errors == complaints::ignored)
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     int const error = posix_spawnp(&id_, command[0].c_str(), &actions, nullptr,
                                    pointers_to(command).data(), pointers_to(environment).data());
     posix_spawn_file_actions_destroy(&actions);

@@ -13,8 +13,11 @@ namespace mallard::bench {
 
 class process {
 public:
+    enum class complaints { shown, ignored }; ///< what it writes to standard error
+
     /// `command[0]` is looked up in PATH. With `library` empty nothing is preloaded.
-    process(std::vector<std::string> const& command, std::string const& library);
+    process(std::vector<std::string> const& command, std::string const& library,
+            complaints = complaints::shown);
     process(const process&) = delete;
     process& operator=(const process&) = delete;
     ~process(); ///< kills it, unless it was waited for

@@ -141,7 +141,8 @@ experiment weighed(load const& l, effort how)
 {
     experiment e = experiment_of(l, how, true);
     e.fresh_process = true;
-    e.at_once = l.what.threads > 1 ? 2 : 4;
+    e.at_once = l.what.threads > 1000 ? 1 : how.is_brief() ? 5 : 2;
+    e.with_memory = false;
     e.once = how.is_smoke() || how.is_brief();
     e.rounds = 3;
     return e;

@@ -54,6 +54,7 @@ experiment whole(program const& p, effort how)
         .figures = {{p.name, "seconds"}, {p.name, "cpu_seconds"}, {p.name, "peak_rss_kib"}},
         .entrants = {},
         .rounds = 5,
+        .with_memory = false,
         .in_brief = p.in_brief};
     // The folder is made when a contender is first prepared.
     auto const shared = std::make_shared<std::weak_ptr<stage>>();

@@ -128,7 +128,7 @@ void await(std::string const& socket)
 // The server is what is measured; wall time is the client's.
 program_function redis(temporary_folder const&, double share)
 {
-    std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 300'000)));
+    std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));
     std::string const client = program_path("redis-benchmark", "redis-tools");
     std::string const server = program_path("redis-server", "redis-server");
     return [=](temporary_folder const& where, std::string const& library) {

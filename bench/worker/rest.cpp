@@ -14,7 +14,8 @@ constexpr std::size_t mib = 1024 * 1024;
 
 std::size_t total_bytes(task const& t, effort how)
 {
-    return (how.is_smoke() ? 1 : how.is_brief() ? t.count / 4 : t.count) * mib;
+    std::size_t const brief = std::min(t.count, std::max<std::size_t>(64, t.count / 8));
+    return (how.is_smoke() ? 1 : how.is_brief() ? brief : t.count) * mib;
 }
 
 /// Blocks of random sizes, about so many bytes in all, all pages written.
@@ -91,7 +92,7 @@ round_function idle_threads(task const& t, effort how)
 // A few blocks at a time, now small and now large, as a program has that reads files.
 round_function swings(task const& t, effort how)
 {
-    std::size_t const steps = how.is_smoke() ? 2 : 100;
+    std::size_t const steps = how.is_smoke() ? 2 : how.is_brief() ? 40 : 100;
     return [t, steps](std::span<double>) {
         random_numbers random(9);
         std::array<void*, 4> blocks{};

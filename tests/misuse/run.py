@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Runs one misuse program and compares its death with its first line.
 
+    run.py SOURCE PROGRAM [PRELOAD]
+
     // dies: LINE       aborts; stderr is three lines, LINE first, help last; under the
                      second there may be others, indented by four
     // segfaults: TEXT  touches memory that nobody may touch, after printing TEXT
+    // lives: TEXT      is not noticed, and says so by printing TEXT
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 
 In LINE, the word ADDRESS stands for any address.
 """
+import os
 import re
 import signal
 import subprocess
@@ -38,19 +42,25 @@ def verdict_of_touch(expected, run):
     return None if run.stdout.strip() == expected else f"expected to get to: {expected}"
 
 
+def verdict_of_life(expected, run):
+    if run.returncode != 0 or run.stderr:
+        return f"expected no complaint, got status {run.returncode}"
+    return None if run.stdout.strip() == expected else f"expected to see: {expected}"
+
+
 def verdict_of_report(expected, run):
     if run.returncode == 0 or expected not in run.stderr:
         return f"expected a failure that reports: {expected}"
     return None
 
 
-def main(source, program):
+def main(source, program, preload=""):
     with open(source) as file:
         first = file.readline()
-    match = re.fullmatch(r"// (dies|segfaults|asan|valgrind): (\S.*)\n", first)
+    match = re.fullmatch(r"// (dies|segfaults|lives|asan|valgrind): (\S.*)\n", first)
     if not match:
         sys.exit(f"{source}:1: expected `// dies: LINE`, `// segfaults: TEXT`, "
-                 "`// asan: TEXT` or `// valgrind: TEXT`")
+                 "`// lives: TEXT`, `// asan: TEXT` or `// valgrind: TEXT`")
     kind, expected = match.groups()
 
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
@@ -59,9 +69,12 @@ def main(source, program):
     if kind == "valgrind" and re.search("__(asan|tsan|ubsan)_", symbols):
         return skipped
     tracer = ["valgrind", "-q", "--error-exitcode=1"] if kind == "valgrind" else []
-    run = subprocess.run([*tracer, program], capture_output=True, text=True, timeout=60)
+    environment = {**os.environ, "LD_PRELOAD": preload} if preload else None
+    run = subprocess.run([*tracer, program], env=environment, capture_output=True, text=True,
+                         timeout=60)
 
-    verdicts = {"dies": verdict_of_death, "segfaults": verdict_of_touch}
+    verdicts = {"dies": verdict_of_death, "segfaults": verdict_of_touch,
+                "lives": verdict_of_life}
     verdict = verdicts.get(kind, verdict_of_report)(expected, run)
     if verdict:
         print(f"{source}: {verdict}\nstatus {run.returncode}, stderr:\n{run.stderr}")

@@ -62,9 +62,6 @@ private:
 
 TEST(engine_forks, find_a_child_that_goes_on)
 {
-    // As malloc.cpp does.
-    ::pthread_atfork(engine::before_fork, engine::after_fork_in_parent,
-                     engine::after_fork_in_child);
     engine_market market(64);
     std::atomic<bool> stop = false;
     {

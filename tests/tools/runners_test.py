@@ -56,6 +56,16 @@ class MisuseRunner(TreeTest):
             self.assertEqual(self.run_python("tests/misuse/run.py", source,
                                              self.tree / "misuse")[0], status)
 
+    def test_accepts_what_lives_as_it_says(self):
+        lives = program.replace("// dies: mallard: free of ADDRESS", "// lives: nothing")
+        for text, stream, status in (("nothing", "stdout", 0), ("more", "stdout", 1),
+                                     ("nothing", "stderr", 1)):
+            source = self.write("misuse.cpp", lives.replace(
+                "TEXT, stderr", f'"{text}\\n", {stream}').replace("END", ""))
+            subprocess.run(["g++", source, "-o", self.tree / "misuse"], check=True)
+            self.assertEqual(self.run_python("tests/misuse/run.py", source,
+                                             self.tree / "misuse")[0], status)
+
     def test_asks_for_an_expectation(self):
         source = self.write("misuse.cpp", "int main() {}\n")
         status, text = self.run_python("tests/misuse/run.py", source, "misuse")

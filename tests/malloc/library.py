@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Looks at what a malloc is made of, without running it.
+
+    library.py needs LIBRARY.so         nothing but the C library
+    library.py size LIBRARY.so          at most 100 KB, stripped
+    library.py segments LIBRARY.so      nothing that is writable and executable
+    library.py names LIBRARY.so         exports the family, mallard_*, and nothing else
+    library.py static PROGRAM           has a malloc, and not that of glibc
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+bytes_max = 100_000
+family = """malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc
+    pvalloc malloc_usable_size free_sized free_aligned_sized cfree malloc_trim mallinfo mallinfo2
+    mallopt malloc_stats malloc_info __libc_malloc __libc_free __libc_calloc __libc_realloc
+    __libc_memalign __libc_valloc __libc_pvalloc""".split()
+aligned = "St11align_val_t"
+news = [f"_Z{of}m{align}{nothrow}" for of in ("nw", "na") for align in ("", aligned)
+        for nothrow in ("", "RKSt9nothrow_t")]
+deletes = [f"_Z{of}Pv{how}" for of in ("dl", "da")
+           for how in ("", "m", aligned, "m" + aligned, "RKSt9nothrow_t", aligned + "RKSt9nothrow_t")]
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def needs(library):
+    return [f"{name}: is needed" for name in re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-dW", library))
+            if not re.match(r"(libc|ld-linux[^.]*)\.so", name)]
+
+
+def size(library):
+    with tempfile.NamedTemporaryFile() as stripped:
+        output("strip", "-o", stripped.name, library)
+        count = os.path.getsize(stripped.name)
+    print(f"{count} bytes")
+    return [f"{count} bytes, at most {bytes_max}"] if count > bytes_max else []
+
+
+def segments(library):
+    found = re.findall(r"^ +(\S+) +0x\S+ 0x\S+ 0x\S+ 0x\S+ 0x\S+ (R?) ?(W?) ?(E?)",
+                       output("readelf", "-lW", library), re.M)
+    return [f"{kind}: is writable and executable" for kind, _, w, e in found if w and e]
+
+
+def names(library):
+    shown = {line.split()[-1].split("@")[0]
+             for line in output("nm", "-D", "--defined-only", library).splitlines()
+             if line.split()[-2] != "A"}
+    wanted = {*family, *news, *deletes}
+    # Aliases that older programs know are welcome.
+    others = re.compile(r"mallard_\w+|__posix_memalign|__libc_\w+|malloc_\w+|memalign_\w+")
+    return ([f"{name}: is not there" for name in sorted(wanted - shown)] +
+            [f"{name}: is shown" for name in sorted(shown - wanted) if not others.fullmatch(name)])
+
+
+def static(program):
+    symbols = set(re.findall(r" [TtWwi] (\S+)$", output("nm", program), re.M))
+    return [f"{name}: is of glibc's malloc" for name in sorted({"_int_malloc", "_int_free"} & symbols)]
+
+
+def main(what, file):
+    faults = {f.__name__: f for f in (needs, size, segments, names, static)}[what](file)
+    print("\n".join(faults), end="\n" if faults else "")
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,108 @@
+// What the programs of this folder do after their act, to see what came of it. They
+// print it: `nothing`, or what is worse.
+#pragma once
+
+#include "../family.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+
+#include <pthread.h>
+
+namespace mallard::testing {
+
+constexpr std::size_t bytes_large = 300'000, bytes_huge = std::size_t{64} << 20;
+
+/// Out of sight of the compiler.
+inline void* allocate(std::size_t bytes)
+{
+    return hidden(std::malloc(bytes));
+}
+inline void set_free(void* block)
+{
+    std::free(hidden(block));
+}
+inline void* at(void* block, std::ptrdiff_t offset)
+{
+    return hidden(static_cast<char*>(block) + offset);
+}
+
+inline void set_free_in_another_thread(void* block)
+{
+    auto const run = [](void* argument) -> void* {
+        std::free(argument);
+        return nullptr;
+    };
+    pthread_t thread;
+    ::pthread_create(&thread, nullptr, run, block);
+    ::pthread_join(thread, nullptr);
+}
+
+inline int say(const char* what)
+{
+    std::puts(what);
+    std::fflush(stdout);
+    return 0;
+}
+
+/// After a block was freed twice: whether it is given out twice.
+inline int look_for_twins(std::size_t bytes)
+{
+    void* blocks[512];
+    for (void*& block : blocks) {
+        block = std::malloc(bytes);
+        for (void* const* other = blocks; other != &block; ++other)
+            if (*other == block)
+                return say("a block was given out twice");
+    }
+    for (void* const block : blocks)
+        std::free(block);
+    return say("nothing");
+}
+
+/// What an attacker would like to be given.
+alignas(64) inline char target[1024];
+
+/// Writes its address into some words of a block.
+inline void scribble(void* block, int first, int last)
+{
+    for (int word = first; word < last; ++word)
+        static_cast<void**>(hidden(block))[word] = target + 64;
+}
+
+inline int look_for_target(std::size_t bytes)
+{
+    for (int i = 0; i < 2000; ++i)
+        if (std::malloc(bytes) == target + 64)
+            return say("malloc returned the address that was written");
+    return say("nothing");
+}
+
+/// Writes around the second of three blocks, and looks at the others.
+inline int write_around(std::size_t bytes, std::ptrdiff_t start, std::size_t count,
+                        bool from_usable_end = false)
+{
+    void* blocks[3];
+    for (void*& block : blocks)
+        block = allocate(bytes);
+    std::size_t const usable = ::malloc_usable_size(blocks[1]);
+    for (void* const block : blocks)
+        std::memset(block, 0, usable);
+    start += from_usable_end ? static_cast<std::ptrdiff_t>(usable) : 0;
+    std::memset(at(blocks[1], start), 0xa5, count);
+    for (void* const block : {blocks[0], blocks[2]})
+        if (!is_clear(block, usable))
+            return say("a neighbour is damaged");
+    for (void* const block : blocks)
+        std::free(block);
+    return look_for_twins(bytes);
+}
+inline int write_past_the_usable_size(std::size_t bytes, std::size_t count)
+{
+    return write_around(bytes, 0, count, true);
+}
+
+} // namespace mallard::testing
+
+using namespace mallard::testing;

@@ -1,0 +1,10 @@
+// dies: mallard: double free of ADDRESS
+#include "act.hpp"
+
+int main()
+{
+    int* const number = new int(5);
+    delete hidden(number);
+    delete hidden(number);
+    return look_for_twins(4);
+}

@@ -1,0 +1,12 @@
+// dies: mallard: free of ADDRESS, which is not a block of malloc
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(bytes_large);
+    void* const other = allocate(bytes_large);
+    set_free(block);
+    set_free(other);
+    set_free(block);
+    return look_for_twins(bytes_large);
+}

@@ -1,0 +1,10 @@
+// dies: mallard: double free of ADDRESS
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(4096);
+    set_free(block);
+    set_free(block);
+    return look_for_twins(4096);
+}

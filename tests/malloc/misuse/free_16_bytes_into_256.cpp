@@ -1,0 +1,9 @@
+// dies: mallard: free of ADDRESS, which is inside a block
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(256);
+    set_free(at(block, 16));
+    return look_for_twins(256);
+}

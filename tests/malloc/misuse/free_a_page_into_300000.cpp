@@ -1,0 +1,9 @@
+// dies: mallard: free of ADDRESS, which is inside a block
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(bytes_large);
+    set_free(at(block, 4096));
+    return look_for_twins(bytes_large);
+}

@@ -1,0 +1,9 @@
+// dies: mallard: free of ADDRESS, which is not a block of malloc
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(bytes_huge);
+    set_free(at(block, (32 << 20)));
+    return look_for_twins(bytes_huge);
+}

@@ -1,0 +1,11 @@
+// dies: mallard: the list of free blocks is damaged at ADDRESS
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(64);
+    void* const neighbour = allocate(64);
+    set_free(neighbour);
+    scribble(block, 8, 16);
+    return look_for_target(64);
+}

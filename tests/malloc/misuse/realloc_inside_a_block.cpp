@@ -1,0 +1,9 @@
+// dies: mallard: realloc of ADDRESS, which is inside a block
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(256);
+    hidden(std::realloc(at(block, 16), 512));
+    return look_for_twins(64);
+}

@@ -1,0 +1,8 @@
+// dies: mallard: ADDRESS is freed with another size than it has
+#include "act.hpp"
+
+int main()
+{
+    ::operator delete(hidden(::operator new(32)), 64);
+    return look_for_twins(64);
+}

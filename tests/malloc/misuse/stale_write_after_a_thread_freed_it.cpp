@@ -1,0 +1,10 @@
+// dies: mallard: the list of free blocks is damaged at ADDRESS
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(64);
+    set_free_in_another_thread(block);
+    scribble(block, 0, 1);
+    return look_for_target(64);
+}

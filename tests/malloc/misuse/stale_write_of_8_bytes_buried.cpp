@@ -1,0 +1,15 @@
+// dies: mallard: the list of free blocks is damaged at ADDRESS
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(64);
+    void* others[30];
+    for (void*& other : others)
+        other = allocate(64);
+    set_free(block);
+    for (void* const other : others)
+        set_free(other);
+    scribble(block, 0, 1);
+    return look_for_target(64);
+}

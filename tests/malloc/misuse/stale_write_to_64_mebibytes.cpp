@@ -1,0 +1,11 @@
+// segfaults: so far
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(bytes_huge);
+    set_free(block);
+    say("so far");
+    *static_cast<char*>(hidden(block)) = 1;
+    return say("nothing");
+}

@@ -1,0 +1,10 @@
+// lives: nothing
+#include "act.hpp"
+
+int main()
+{
+    void* const block = allocate(64);
+    set_free(block);
+    scribble(block, 1, 2);
+    return look_for_target(64);
+}

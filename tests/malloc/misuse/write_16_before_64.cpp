@@ -1,0 +1,7 @@
+// lives: a neighbour is damaged
+#include "act.hpp"
+
+int main()
+{
+    return write_around(64, -16, 16);
+}

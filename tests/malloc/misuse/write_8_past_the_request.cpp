@@ -1,0 +1,7 @@
+// lives: nothing
+#include "act.hpp"
+
+int main()
+{
+    return write_around(20, 20, 8);
+}

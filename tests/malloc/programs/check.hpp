@@ -1,0 +1,19 @@
+// How a program that runs alone says that something is wrong.
+#pragma once
+
+#include <cstdio>
+
+#include <unistd.h>
+
+namespace mallard::testing {
+
+inline void check(bool holds, const char* promise)
+{
+    if (holds)
+        return;
+    std::fflush(stdout);
+    std::fprintf(stderr, "broken: %s\n", promise);
+    ::_exit(1);
+}
+
+} // namespace mallard::testing

@@ -1,0 +1,118 @@
+// Blocks that change their size.
+#include "../support/choices.hpp"
+#include "support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace {
+
+using namespace mallard::testing;
+
+/// Every byte differs from what lies 64 KiB off.
+void write(void* block, std::size_t bytes)
+{
+    for (std::size_t i = 0; i < bytes; ++i)
+        static_cast<unsigned char*>(block)[i] = static_cast<unsigned char>(i ^ i >> 8 ^ i >> 16);
+}
+bool is_written(const void* block, std::size_t bytes)
+{
+    for (std::size_t i = 0; i < bytes; ++i)
+        if (static_cast<const unsigned char*>(block)[i] !=
+            static_cast<unsigned char>(i ^ i >> 8 ^ i >> 16))
+            return false;
+    return true;
+}
+
+TEST(realloc, of_nothing_allocates_and_to_nothing_frees)
+{
+    void* const block = std::realloc(hidden<void*>(nullptr), 100);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(std::realloc(hidden(block), hidden(0)), nullptr);
+    for (int i = 0; i < 100'000; ++i) // would be 100 GB if they were not freed
+        ASSERT_EQ(std::realloc(hidden(std::malloc(1 << 20)), hidden(0)), nullptr);
+    EXPECT_EQ(::reallocarray(hidden(std::malloc(100)), hidden(0), 8), nullptr);
+}
+
+TEST(realloc, keeps_what_fits_between_any_two_sizes)
+{
+    std::vector<std::size_t> sizes;
+    for (std::size_t n = 1; n <= std::size_t{8} << 20; n = n * 5 / 2 + 3)
+        sizes.push_back(n);
+    for (std::size_t const from : sizes)
+        for (std::size_t const to : sizes) {
+            void* block = std::malloc(from);
+            write(block, from);
+            block = std::realloc(block, to);
+            ASSERT_NE(block, nullptr);
+            ASSERT_TRUE(is_written(block, std::min(from, to))) << from << " to " << to;
+            ASSERT_GE(::malloc_usable_size(block), to);
+            write(block, to);
+            std::free(block);
+        }
+}
+
+TEST(realloc, grows_from_a_byte_to_many_with_neighbours_in_the_way)
+{
+    std::vector<void*> neighbours;
+    void* block = std::malloc(1);
+    for (std::size_t bytes = 1; bytes < std::size_t{200} << 20;) {
+        write(block, std::min<std::size_t>(bytes, 1 << 18));
+        std::size_t const next = bytes + bytes / 2 + 1;
+        block = std::realloc(block, next);
+        ASSERT_TRUE(is_written(block, std::min<std::size_t>(bytes, 1 << 18))) << bytes;
+        static_cast<char*>(block)[next - 1] = 1;
+        neighbours.push_back(std::malloc(bytes % (1 << 20) + 1));
+        bytes = next;
+    }
+    for (std::size_t bytes = std::size_t{200} << 20; bytes > 0; bytes /= 3) {
+        block = std::realloc(block, bytes);
+        ASSERT_TRUE(is_written(block, std::min<std::size_t>(bytes, 1 << 18))) << bytes;
+    }
+    std::free(block);
+    for (void* const neighbour : neighbours)
+        std::free(neighbour);
+}
+
+TEST(realloc, that_is_refused_leaves_the_block_as_it_was)
+{
+    for (std::size_t const bytes : {1, 100, 5000, 300'000, 40 << 20}) {
+        void* const block = std::malloc(bytes);
+        fill(block, bytes, 5);
+        for (std::size_t const too_many : {std::size_t{PTRDIFF_MAX}, SIZE_MAX, SIZE_MAX - 4096}) {
+            errno = 0;
+            EXPECT_EQ(std::realloc(hidden(block), hidden(too_many)), nullptr);
+            EXPECT_EQ(errno, ENOMEM);
+            errno = 0;
+            EXPECT_EQ(::reallocarray(hidden(block), hidden(too_many), 3), nullptr);
+            EXPECT_EQ(errno, ENOMEM);
+        }
+        EXPECT_TRUE(holds(block, bytes, 5)) << bytes;
+        std::free(block);
+    }
+}
+
+TEST(realloc, of_many_at_random_keeps_them_apart)
+{
+    seeded random(5);
+    struct {
+        void* block = nullptr;
+        std::size_t bytes = 0;
+    } slots[200];
+    for (unsigned step = 0; step < 60'000; ++step) {
+        auto const number = static_cast<unsigned>(random(200));
+        auto& [block, bytes] = slots[number];
+        std::size_t const next = 1 + random(std::size_t{1} << random(19));
+        block = std::realloc(block, next);
+        // What `fill` leaves out beyond 4 KiB depends on the size.
+        ASSERT_TRUE(holds(block, std::min<std::size_t>({bytes, next, 4096}), number)) << step;
+        bytes = next;
+        fill(block, bytes, number);
+    }
+    for (auto& slot : slots)
+        std::free(slot.block);
+}
+
+} // namespace

@@ -1,0 +1,187 @@
+// What a program can ask malloc to tell and to do: the calls beside allocation.
+#include "../support/child.hpp"
+#include "../support/threads.hpp"
+#include "support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+namespace {
+
+using namespace mallard::testing;
+
+constexpr std::size_t mebibyte = 1 << 20;
+
+std::vector<void*> allocate_many(std::size_t bytes, std::size_t each)
+{
+    std::vector<void*> blocks;
+    for (std::size_t taken = 0; taken < bytes; taken += each) {
+        blocks.push_back(std::malloc(each));
+        std::memset(blocks.back(), 1, each);
+    }
+    return blocks;
+}
+void free_all(std::vector<void*>& blocks)
+{
+    for (void* const block : blocks)
+        std::free(block);
+    blocks.clear();
+}
+
+TEST(malloc_trim, gives_back_what_is_free_and_leaves_what_is_not)
+{
+    void* const first = std::malloc(1000);
+    fill(first, 1000, 1);
+    std::vector<void*> blocks = allocate_many(100 * mebibyte, 10'000);
+    void* const last = std::malloc(1000); // without which glibc has given back all by itself
+    fill(last, 1000, 2);
+    free_all(blocks);
+    ::malloc_trim(0);
+    EXPECT_LE(resident_bytes(), 40 * mebibyte);
+    EXPECT_TRUE(holds(first, 1000, 1));
+    EXPECT_TRUE(holds(last, 1000, 2));
+    std::free(first);
+    std::free(last);
+}
+
+TEST(malloc_trim, says_whether_it_gave_anything_back)
+{
+    void* const first = std::malloc(1000);
+    std::vector<void*> blocks = allocate_many(20 * mebibyte, 10'000);
+    for (std::size_t i = 0; i + 1 < blocks.size(); ++i)
+        std::free(blocks[i]);
+    std::size_t const before = resident_bytes();
+    bool const said = ::malloc_trim(0) != 0;
+    std::size_t const after = resident_bytes();
+    EXPECT_TRUE(said || after + mebibyte > before);
+    EXPECT_TRUE(!said || after < before);
+    std::free(blocks.back());
+    std::free(first);
+}
+
+TEST(mallinfo2, counts_what_is_in_use)
+{
+    std::size_t const before = ::mallinfo2().uordblks;
+    std::vector<void*> blocks = allocate_many(10 * mebibyte, 10'000);
+    std::size_t const between = ::mallinfo2().uordblks;
+    EXPECT_GE(between, before + 10 * mebibyte);
+    EXPECT_LE(between, before + 13 * mebibyte);
+    free_all(blocks);
+    EXPECT_LE(::mallinfo2().uordblks, before + 2 * mebibyte);
+}
+
+TEST(mallinfo2, counts_large_blocks_too)
+{
+    auto const in_use = [] {
+        struct mallinfo2 const info = ::mallinfo2();
+        return info.uordblks + info.hblkhd;
+    };
+    std::size_t const before = in_use();
+    void* const block = std::malloc(50 * mebibyte);
+    EXPECT_GE(in_use(), before + 50 * mebibyte);
+    std::free(block);
+    EXPECT_LE(in_use(), before + mebibyte);
+}
+
+TEST(mallopt, knows_the_options_of_glibc)
+{
+    EXPECT_EQ(::mallopt(M_TRIM_THRESHOLD, 128 * 1024), 1);
+    EXPECT_EQ(::mallopt(M_TOP_PAD, 0), 1);
+    EXPECT_EQ(::mallopt(M_MMAP_THRESHOLD, 128 * 1024), 1);
+    EXPECT_EQ(::mallopt(M_MMAP_MAX, 65536), 1);
+    EXPECT_EQ(::mallopt(M_PERTURB, 0), 1);
+    EXPECT_EQ(::mallopt(M_ARENA_TEST, 1), 1);
+    EXPECT_EQ(::mallopt(M_ARENA_MAX, 100), 1);
+    std::free(hidden(std::malloc(100)));
+}
+
+TEST(malloc_info, writes_xml_and_knows_no_options)
+{
+    char* text = nullptr;
+    std::size_t length = 0;
+    std::FILE* const file = ::open_memstream(&text, &length);
+    EXPECT_EQ(::malloc_info(0, file), 0);
+    std::fclose(file);
+    EXPECT_EQ(std::string(text).substr(0, 7), "<malloc");
+    EXPECT_NE(std::string(text).find("</malloc>"), std::string::npos);
+    std::free(text);
+    EXPECT_NE(::malloc_info(1, stdout), 0); // EINVAL in glibc, -1 in its manual
+}
+
+TEST(malloc_stats, is_told_on_standard_error)
+{
+    ::testing::internal::CaptureStderr();
+    ::malloc_stats();
+    EXPECT_NE(::testing::internal::GetCapturedStderr(), "");
+}
+
+/// They print, and so may be cancelled: nothing may stay locked.
+template <class Report>
+void cancel_often(Report report)
+{
+    struct reporter {
+        Report report;
+        std::atomic<int> rounds = 0;
+        void run()
+        {
+            for (;; ++rounds) {
+                report();
+                ::pthread_testcancel(); // malloc_stats may be none, as it is in glibc
+            }
+        }
+    };
+    for (int i = 0; i < 50; ++i) {
+        reporter endless{report};
+        pthread_t thread;
+        auto const run = [](void* argument) -> void* {
+            static_cast<reporter*>(argument)->run();
+            return nullptr;
+        };
+        ASSERT_EQ(::pthread_create(&thread, nullptr, run, &endless), 0);
+        while (endless.rounds == 0)
+            std::this_thread::yield();
+        ::pthread_cancel(thread);
+        ::pthread_join(thread, nullptr);
+        report();
+        std::free(hidden(std::malloc(static_cast<std::size_t>(i) * 100)));
+    }
+}
+
+TEST(malloc_info, survives_the_end_of_its_thread)
+{
+    std::FILE* const file = std::fopen("/dev/null", "w");
+    cancel_often([file] { ::malloc_info(0, file); });
+    std::fclose(file);
+}
+
+TEST(malloc_stats, survives_the_end_of_its_thread)
+{
+    ASSERT_NE(std::freopen("/dev/null", "w", stderr), nullptr);
+    cancel_often([] { ::malloc_stats(); });
+}
+
+TEST(reports, can_be_asked_for_while_others_allocate)
+{
+    std::atomic<bool> stop = false;
+    std::vector<std::jthread> threads;
+    for (int number = 0; number < 3; ++number)
+        threads.emplace_back([&stop] {
+            for (std::size_t i = 0; !stop; ++i)
+                std::free(hidden(std::malloc(i % 100'000)));
+        });
+    std::FILE* const file = std::fopen("/dev/null", "w");
+    for (int i = 0; i < 200; ++i) {
+        EXPECT_LT(::mallinfo2().uordblks, 100 * mebibyte);
+        ::malloc_info(0, file);
+        ::malloc_trim(0);
+    }
+    std::fclose(file);
+    stop = true;
+}
+
+} // namespace

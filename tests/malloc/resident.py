@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Compares the memory of a program with that under glibc. `resident.py PROGRAM TIMES PRELOAD`
+
+The program prints a number; under the preload it is at most TIMES that without.
+"""
+import os
+import subprocess
+import sys
+
+skipped = 77
+
+
+def measure(program, preload):
+    environment = {**os.environ, "LD_PRELOAD": preload}
+    done = subprocess.run([program], env=environment, capture_output=True, text=True)
+    if done.returncode == skipped:
+        print(done.stderr)
+        sys.exit(skipped)
+    if done.returncode != 0:
+        sys.exit(f"status {done.returncode}: {done.stderr}")
+    return int(done.stdout)
+
+
+def main(program, times, preload):
+    glibc, ours = measure(program, ""), measure(program, preload)
+    print(f"{ours} KiB, and {glibc} KiB under glibc: {ours / glibc:.2f} times as much")
+    return ours > glibc * float(times)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
