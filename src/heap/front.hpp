@@ -11,6 +11,8 @@
 
 #include "slab_map.hpp"
 
+#include <cstring>
+
 namespace mallard::engine {
 
 /// What stands in a free block. `mark` is its address and the process's key; `link` the
@@ -89,11 +91,16 @@ extern constinit front no_front;       ///< of threads that have none yet
 extern constinit front departed_front; ///< of those whose end has begun
 extern constinit thread_local front* my_front;
 
-/// Of a front that has nothing.
+/// Those of a front that has nothing: copied whole, for heaps that come and go.
+inline constexpr auto first_lists = [] {
+    std::array<list, class_count> all{};
+    for (std::size_t i = 0; i < class_count; ++i)
+        all[i] = {.room = shapes[i].limit, .limit = shapes[i].limit};
+    return all;
+}();
 inline void empty_lists(front& f) noexcept
 {
-    for (std::size_t i = 0; i < class_count; ++i)
-        f.lists[i] = {.room = shapes[i].limit, .limit = shapes[i].limit};
+    std::memcpy(f.lists, first_lists.data(), sizeof f.lists);
 }
 
 /// Two words of a block that is free; a caller's block has anything there.
