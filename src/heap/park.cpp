@@ -243,8 +243,15 @@ front* all_fronts() noexcept
     return newest;
 }
 
+// In a process of one thread nobody else holds a lock; if it does itself, this is a signal's
+// handler that has interrupted it, and the child may go on as far as it would have here.
+constinit bool locked_for_fork = false;
+
 void before_fork() noexcept
 {
+    locked_for_fork = !os::is_single_threaded();
+    if (!locked_for_fork)
+        return;
     lock_heaps();
     late_lock.take();
     parked_lock.take();
@@ -254,6 +261,8 @@ void before_fork() noexcept
 
 void after_fork_in_parent() noexcept
 {
+    if (!locked_for_fork)
+        return;
     unlock_huge();
     the_central.its_lock().give();
     parked_lock.give();
@@ -265,6 +274,8 @@ void after_fork_in_parent() noexcept
 /// waits for ever, no more than was theirs.
 void after_fork_in_child() noexcept
 {
+    if (!locked_for_fork)
+        return;
     reset_huge();
     the_central.its_lock().reset();
     parked_lock.reset();

@@ -12,8 +12,15 @@ namespace {
 constexpr std::uint32_t parcel_blocks_max = 64;
 constexpr std::size_t parcel_bytes_max = 4096;
 
-/// What the last block says in place of its mark: { offset of the first : 48 | count : 16 }.
+/// What the last block says: { offset of the first : 48 | count : 16 }.
 constexpr unsigned count_bits = 16;
+
+/// Beside its mark, so that it is known as free; in place of it where there is no room.
+std::uint64_t& record_of(slab& s, void* last) noexcept
+{
+    auto* const words = static_cast<std::uint64_t*>(last);
+    return words[s.shape().bytes > sizeof(free_block) ? 2 : 1];
+}
 
 constexpr std::size_t bytes_a_visit = std::size_t{1} << 20;
 
@@ -40,7 +47,7 @@ void send(parcel& p) noexcept
 {
     slab& s = *std::exchange(p.to, nullptr);
     auto const offset = static_cast<std::uint64_t>(static_cast<std::byte*>(p.first) - s.start);
-    as_free(p.last).mark = (offset << count_bits | p.count) ^ mark_for(p.last, the_key);
+    record_of(s, p.last) = (offset << count_bits | p.count) ^ mark_for(p.last, the_key);
     post(s, p.last, std::size_t{p.count} * s.shape().bytes);
 }
 
@@ -51,7 +58,7 @@ void splice(front& f, void* last) noexcept
     if (s.owner.load(std::memory_order_relaxed) != &f) [[unlikely]]
         return post(s, last, 0);
     std::uint64_t const mark = mark_for(last, f.key);
-    std::uint64_t const record = as_free(last).mark ^ mark;
+    std::uint64_t const record = record_of(s, last) ^ mark;
     std::uint64_t const offset = record >> count_bits;
     auto const count = static_cast<std::uint32_t>(record & ((1u << count_bits) - 1));
     if (offset >= std::size_t{s.granules} * granule_bytes || !s.shape().begins(offset) ||
@@ -92,19 +99,20 @@ void send_all(front& f) noexcept
 
 void send_one(slab& s, void* block) noexcept
 {
+    link(block, nullptr, mark_for(block, the_key));
     parcel p{.to = &s, .first = block, .last = block, .count = 1};
     send(p);
 }
 
 void read_letters(front& f, std::size_t letters_max) noexcept
 {
-    if (f.letters == nullptr) {
-        if (f.inbox.load(std::memory_order_relaxed) == nullptr)
-            return;
-        f.letters = f.inbox.exchange(nullptr, std::memory_order_acquire);
-        f.waiting.store(0, std::memory_order_relaxed);
-    }
-    for (; f.letters != nullptr && letters_max != 0; --letters_max) {
+    for (; letters_max != 0; --letters_max) {
+        if (f.letters == nullptr) {
+            if (f.inbox.load(std::memory_order_relaxed) == nullptr)
+                return;
+            f.letters = f.inbox.exchange(nullptr, std::memory_order_acquire);
+            f.waiting.store(0, std::memory_order_relaxed);
+        }
         void* const last = f.letters;
         f.letters = next_of(last, f.key);
         splice(f, last);

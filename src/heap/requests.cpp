@@ -181,15 +181,14 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept
     return bytes;
 }
 
-void deallocate_sized(void* block, std::size_t bytes) noexcept
+void deallocate_doubtful(void* block, std::size_t bytes) noexcept
 {
-    // The class comes from the map: a wrong size cannot misplace a block. That a large one is
-    // not small, and the reverse, is seen here.
-    if (bytes > block_bytes_max && block != nullptr) [[unlikely]] {
-        std::size_t const there = usable_bytes(block, "free");
-        if (there < bytes)
-            stop_at_wrong_size(block, bytes, there);
-    }
+    if (block == nullptr)
+        return;
+    std::size_t const there = usable_bytes(block, "free");
+    bool const is_small = there < granule_bytes;
+    if (bytes > there || (bytes < granule_bytes && !is_small && there / 4 > bytes))
+        stop_at_wrong_size(block, bytes, there);
     deallocate(block);
 }
 

@@ -44,7 +44,25 @@ void* reallocate(void* block, std::size_t bytes) noexcept;
 /// in what.
 std::size_t usable_bytes(const void* block, const char* call) noexcept;
 
-/// The caller says how large it was made.
-void deallocate_sized(void* block, std::size_t bytes) noexcept;
+/// Stops the process if `bytes` is not what a block was made with, as far as its kind says.
+[[gnu::noinline]] void deallocate_doubtful(void* block, std::size_t bytes) noexcept;
+
+/// The caller says how large it was made. The class comes from the map all the same: a wrong
+/// size cannot misplace a block. That a large one is not small, and the reverse, is seen; a
+/// small one as another small one, which programs with a missing virtual destructor do, is not.
+[[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
+{
+    front* const f = my_front;
+    std::size_t const g = windows[0].granule_of(block);
+    if (g >= windows[0].granules || bytes >= granule_bytes) [[unlikely]]
+        return deallocate_doubtful(block, bytes);
+    code const c = windows[0].entry_at(g) ^ f->tag;
+    if (c >= code_of_class(run_class_first)) [[unlikely]]
+        return deallocate_doubtful(block, bytes);
+    std::uint64_t const mark = mark_for(block, f->key);
+    if (as_free(block).mark == mark) [[unlikely]]
+        return check_freed_twice(block, f, c);
+    push(block, f, c, mark);
+}
 
 } // namespace mallard::engine

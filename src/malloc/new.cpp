@@ -29,6 +29,13 @@ F symbol(const char* name) noexcept
     return reinterpret_cast<F>(found);
 }
 
+/// What comes after this library in the order of loading.
+template <class F>
+F next_symbol(const char* name) noexcept
+{
+    return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name));
+}
+
 [[noreturn]] void throw_bad_alloc_of_runtime()
 {
     if (auto const thrower = symbol<handler>("_ZSt17__throw_bad_allocv"))
@@ -95,24 +102,35 @@ void* operator new[](std::size_t bytes, std::align_val_t align)
     return make(bytes, align);
 }
 
-// A handler that throws is answered by null, which takes a runtime: where none is, no
-// handler can be either.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept
+// A handler that throws is answered by null. To catch takes a runtime: its own form of these
+// calls ours, which throws, and catches.
+void* operator new(std::size_t bytes, const std::nothrow_t& quietly) noexcept
 {
     void* const block = engine::allocate(bytes);
-    return block != nullptr ? block : insist([bytes] { return engine::allocate(bytes); }, false);
+    if (block != nullptr) [[likely]]
+        return block;
+    using form = void* (*)(std::size_t, const std::nothrow_t&);
+    if (auto const of_runtime = next_symbol<form>("_ZnwmRKSt9nothrow_t"))
+        return of_runtime(bytes, quietly);
+    return insist([bytes] { return engine::allocate(bytes); }, false);
 }
 void* operator new[](std::size_t bytes, const std::nothrow_t& quietly) noexcept
 {
     return operator new(bytes, quietly);
 }
-void* operator new(std::size_t bytes, std::align_val_t align, const std::nothrow_t&) noexcept
+void* operator new(std::size_t bytes, std::align_val_t align,
+                   const std::nothrow_t& quietly) noexcept
 {
     auto const allocate = [=] {
         return engine::allocate_aligned(bytes, static_cast<std::size_t>(align));
     };
     void* const block = allocate();
-    return block != nullptr ? block : insist(allocate, false);
+    if (block != nullptr) [[likely]]
+        return block;
+    using form = void* (*)(std::size_t, std::align_val_t, const std::nothrow_t&);
+    if (auto const of_runtime = next_symbol<form>("_ZnwmSt11align_val_tRKSt9nothrow_t"))
+        return of_runtime(bytes, align, quietly);
+    return insist(allocate, false);
 }
 void* operator new[](std::size_t bytes, std::align_val_t align,
                      const std::nothrow_t& quietly) noexcept

@@ -1,5 +1,5 @@
 // What the environment may say to a program that nobody recompiles. Read when the library is
-// loaded, and not at all under setuid.
+// loaded, before the C library knows it, and not at all under setuid.
 //
 //   MALLARD_LIMIT=N[K|M|G]   malloc refuses what would exceed N bytes
 //   MALLARD_STATS=text|json  a report on descriptor 2 when the program ends (info.cpp)
@@ -8,6 +8,9 @@
 #include "../os/system.hpp"
 
 #include <cstdlib>
+#include <cstring>
+
+#include <sys/auxv.h>
 
 namespace {
 
@@ -21,9 +24,21 @@ std::size_t bytes_in(const char* text) noexcept
     return end != text && whole && number <= ~0ULL >> shift ? number << shift : 0;
 }
 
-[[gnu::constructor(102)]] void read_options() noexcept
+/// Null: it says nothing.
+const char* value_of(const char* name, char** environment) noexcept
 {
-    const char* const limit = mallard::os::option("MALLARD_LIMIT");
+    std::size_t const length = std::strlen(name);
+    for (; environment != nullptr && *environment != nullptr; ++environment)
+        if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return *environment + length + 1;
+    return nullptr;
+}
+
+[[gnu::constructor(102)]] void read_options(int, char**, char** environment) noexcept
+{
+    if (::getauxval(AT_SECURE) != 0)
+        return;
+    const char* const limit = value_of("MALLARD_LIMIT", environment);
     if (limit == nullptr)
         return;
     std::size_t const bytes = bytes_in(limit);

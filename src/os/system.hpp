@@ -48,6 +48,9 @@ std::uint64_t random_bits() noexcept;
 /// A full fence in every thread of this process. False: the system has none.
 bool barrier_in_all_threads() noexcept;
 
+/// Whether this process has never had a second thread, or has none for certain.
+bool is_single_threaded() noexcept;
+
 /// Null, and errno is ENOMEM.
 void* out_of_memory() noexcept;
 

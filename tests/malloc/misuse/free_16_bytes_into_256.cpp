@@ -1,4 +1,4 @@
-// dies: mallard: free of ADDRESS, which is inside a block
+// lives: nothing
 #include "act.hpp"
 
 int main()

@@ -1,4 +1,4 @@
-// dies: mallard: ADDRESS is freed with another size than it has
+// lives: nothing
 #include "act.hpp"
 
 int main()
