@@ -28,6 +28,12 @@ struct alignas(32) class_shape {
     std::uint16_t limit = 0;    ///< blocks that a list may keep at first
     std::uint16_t limit_max = 0;
 
+    /// Of a block: a run has all of its granules.
+    constexpr std::size_t usable_bytes() const noexcept
+    {
+        return capacity == 1 ? granules * granule_bytes : bytes;
+    }
+
     /// Whether a block begins so far from the begin of its slab: without a division.
     /// (Lemire, Kaser, Kurz: Faster remainder by direct computation.)
     constexpr bool begins(std::size_t offset) const noexcept

@@ -214,7 +214,7 @@ void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcep
 {
     heap& h = heap_of(b);
     slab& s = b.of != nullptr ? *b.of : b.in->slabs[b.granule];
-    std::size_t const now = b.of != nullptr ? s.shape().bytes : s.granules * granule_bytes;
+    std::size_t const now = b.of != nullptr ? s.usable_bytes() : s.granules * granule_bytes;
     if (bytes <= now && bytes >= now / 2 && (b.of != nullptr || now - bytes < granule_bytes))
         return block;
     if (b.of == nullptr && resize_large(h, s, bytes))
@@ -271,7 +271,7 @@ heap_numbers count(heap& h) noexcept
         std::size_t const cached =
             static_cast<std::size_t>(h.lists[i].limit - h.lists[i].room) + fresh / shapes[i].bytes;
         n.blocks_live -= cached;
-        n.bytes_live -= cached * shapes[i].bytes;
+        n.bytes_live -= cached * shapes[i].usable_bytes();
     }
     os::hold const alone(h.large_lock);
     for (slab const* s = h.large; s != nullptr; s = s->next) {

@@ -223,7 +223,7 @@ heap_numbers count_chunks(const heap& h) noexcept
             g += s.granules;
             if (is_class(c.in->entry_at(g - s.granules))) {
                 n.blocks_live += s.used;
-                n.bytes_live += std::size_t{s.used} * s.shape().bytes;
+                n.bytes_live += std::size_t{s.used} * s.usable_bytes();
             }
         }
     });

@@ -161,7 +161,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept
         void* const same = resize_large(block, bytes);
         return same != nullptr ? same : grow_elsewhere(block, now, bytes);
     }
-    std::size_t const now = b.of->shape().bytes;
+    std::size_t const now = b.of->usable_bytes();
     if (bytes <= now && bytes >= now / 2)
         return block;
     if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && !my_front->is_none() &&
@@ -174,7 +174,7 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept
 {
     found const b = find(block, call);
     if (b.of != nullptr)
-        return b.of->shape().bytes;
+        return b.of->usable_bytes();
     std::size_t const bytes = large_bytes(block);
     if (bytes == 0)
         stop_at_foreign(block, call);

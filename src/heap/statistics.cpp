@@ -34,7 +34,7 @@ void count(window& w, std::size_t granule, heap_statistics& s) noexcept
 void collect_statistics(heap_statistics& s) noexcept
 {
     for (std::size_t i = 0; i < class_count; ++i)
-        s.classes[i].bytes = shapes[i].bytes;
+        s.classes[i].bytes = shapes[i].usable_bytes();
     for (window& w : windows)
         for (std::size_t g = 0; g < glance(w.frontier); ++g)
             count(w, g, s);
