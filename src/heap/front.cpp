@@ -185,12 +185,17 @@ void* refill_in(front& f, code c) noexcept
 
 void* refill(code c, front* f) noexcept
 {
-    void* const block = within_limits([=]() -> void* {
+    auto const try_it = [=]() -> void* {
         if (f->is_none())
             return with_front(f, [c](front& own) { return pop(&own, c); });
         at_work const here(*f);
         return refill_in(*f, c);
-    });
+    };
+    void* block = within_limits(try_it);
+    if (block == nullptr) [[unlikely]] {
+        reclaim();
+        block = try_it();
+    }
     return block != nullptr ? block : os::out_of_memory();
 }
 

@@ -69,7 +69,7 @@ void begin() noexcept
 {
     if (the_key != 0)
         return;
-    // A multiple of 16 with high bits, so that no word of a program looks like a mark.
+    // With the highest bit, so that no small number or address of a program is a mark.
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
     enroll(the_late_front);
@@ -235,6 +235,16 @@ void visit_parked() noexcept
     }
     parked_classes.store(classes, std::memory_order_relaxed);
     parked_lock.give();
+}
+
+void reclaim() noexcept
+{
+    front& f = *my_front;
+    if (!f.is_none()) {
+        at_work const here(f);
+        empty(f);
+    }
+    visit_parked();
 }
 
 front* all_fronts() noexcept

@@ -74,6 +74,9 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept;
 /// to central.
 void visit_parked() noexcept;
 
+/// Before a request is refused: what this thread keeps, and those that ended, goes to central.
+void reclaim() noexcept;
+
 /// Of all fronts there are, each linked by `next_of_all`.
 front* all_fronts() noexcept;
 

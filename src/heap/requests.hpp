@@ -50,6 +50,7 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 /// The caller says how large it was made. The class comes from the map all the same: a wrong
 /// size cannot misplace a block. That a large one is not small, and the reverse, is seen; a
 /// small one as another small one, which programs with a missing virtual destructor do, is not.
+/// Not for blocks of a large alignment, which may be larger than anybody asked.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
     front* const f = my_front;
@@ -63,6 +64,15 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
     if (as_free(block).mark == mark) [[unlikely]]
         return check_freed_twice(block, f, c);
     push(block, f, c, mark);
+}
+
+[[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes,
+                                                    std::size_t align) noexcept
+{
+    if (align <= 16)
+        deallocate_sized(block, bytes);
+    else
+        deallocate(block);
 }
 
 } // namespace mallard::engine

@@ -122,9 +122,9 @@ void free_sized(void* block, std::size_t bytes) noexcept
     engine::deallocate_sized(block, bytes);
 }
 
-void free_aligned_sized(void* block, std::size_t, std::size_t bytes) noexcept
+void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexcept
 {
-    engine::deallocate_sized(block, bytes);
+    engine::deallocate_sized(block, bytes, align);
 }
 
 // What glibc calls its own by: some programs link to these.

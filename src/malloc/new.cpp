@@ -178,13 +178,13 @@ void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noe
 {
     engine::deallocate(block);
 }
-void operator delete(void* block, std::size_t bytes, std::align_val_t) noexcept
+void operator delete(void* block, std::size_t bytes, std::align_val_t align) noexcept
 {
-    engine::deallocate_sized(block, bytes);
+    engine::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
 }
-void operator delete[](void* block, std::size_t bytes, std::align_val_t) noexcept
+void operator delete[](void* block, std::size_t bytes, std::align_val_t align) noexcept
 {
-    engine::deallocate_sized(block, bytes);
+    engine::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
 }
 
 #pragma GCC visibility pop

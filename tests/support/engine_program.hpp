@@ -98,7 +98,7 @@ public:
             return;
         check(block, stamped::bytes(block));
         if (choose_(4) == 0)
-            engine::deallocate_sized(block, stamped::bytes(block));
+            engine::deallocate_sized(block, engine::usable_bytes(block, "a test"));
         else
             engine::deallocate(block);
     }
