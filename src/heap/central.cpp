@@ -42,6 +42,34 @@ void for_each_group(window& w, std::size_t granule, std::size_t count, F f) noex
     }
 }
 
+/// Where so many bits in a row begin.
+std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
+{
+    for (std::size_t covered = 1; covered < count;) {
+        std::size_t const step = std::min(covered, count - covered);
+        bits &= bits >> step;
+        covered += step;
+    }
+    return bits;
+}
+
+/// The first multiple of `align` from there on.
+std::size_t aligned_from(const window& w, std::size_t granule, std::size_t align) noexcept
+{
+    std::size_t const base = w.base / granule_bytes;
+    return align_up(base + granule, align) - base;
+}
+
+/// Which granules of a group have such an address.
+std::uint64_t aligned_ones(const window& w, std::size_t group, std::size_t align) noexcept
+{
+    std::size_t const first = group * bits_a_group;
+    std::size_t const skipped = aligned_from(w, first, align) - first;
+    if (skipped >= bits_a_group)
+        return 0;
+    return (align < bits_a_group ? ~std::uint64_t{0} / bits(0, align) : 1) << skipped;
+}
+
 /// The lowest run of `count` among those that `candidates(group)` says; `none` if there is
 /// none. Its address is a multiple of `align` granules. `first` is where to begin, and moves
 /// on over groups that have nothing.
@@ -52,44 +80,26 @@ std::size_t find_run(const window& w, std::size_t& first, std::size_t count, std
     std::size_t const groups = w.frontier / bits_a_group;
     while (first < groups && candidates(w.groups[first]) == 0)
         first += 1;
-    std::size_t const base = w.base / granule_bytes;
-    std::size_t length = 0; // of the run that ends where the search is
+    std::size_t length = 0; // of the run that ends where the group begins
     for (std::size_t g = first; g < groups; ++g) {
-        std::uint64_t left = candidates(w.groups[g]);
-        std::size_t at = g * bits_a_group;
-        if (left == 0) {
-            length = 0;
-            continue;
+        std::uint64_t const those = candidates(w.groups[g]);
+        std::size_t const here = g * bits_a_group;
+        std::size_t const begin = aligned_from(w, here - length, align);
+        if (begin + count <= here + static_cast<std::size_t>(std::countr_one(those)))
+            return begin;
+        if (count < bits_a_group) {
+            std::uint64_t const begins = begins_of(those, count) & aligned_ones(w, g, align);
+            if (begins != 0)
+                return here + static_cast<std::size_t>(std::countr_zero(begins));
         }
-        for (std::size_t end = at + bits_a_group; at < end;) {
-            auto const ones = static_cast<std::size_t>(std::countr_one(left));
-            std::size_t const begin = align_up(base + at - length, align) - base;
-            if (begin + count <= at + ones)
-                return begin;
-            length += ones;
-            at += ones;
-            if (at == end)
-                break;
-            length = 0;
-            left = ones == bits_a_group ? 0 : left >> ones;
-            auto const zeros = static_cast<std::size_t>(std::countr_zero(left));
-            if (zeros == bits_a_group)
-                break;
-            at += zeros;
-            left >>= zeros;
-        }
+        auto const last = static_cast<std::size_t>(std::countl_one(those));
+        length = last == bits_a_group ? length + last : last;
     }
     return none;
 }
 
-std::uint64_t free_ones(group const& g) noexcept
-{
-    return ~g.used;
-}
-std::uint64_t dirty_ones(group const& g) noexcept
-{
-    return g.dirty;
-}
+constexpr auto free_ones = [](group const& g) noexcept { return ~g.used; };
+constexpr auto dirty_ones = [](group const& g) noexcept { return g.dirty; };
 
 } // namespace
 
@@ -98,8 +108,12 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     std::uint64_t dirty = 0;
     std::size_t count = 0;
     for_each_group(w, granule, granules, [&](group& g, std::uint64_t those) {
-        dirty |= g.dirty & those;
-        count += static_cast<std::size_t>(std::popcount(g.dirty & those));
+        std::uint64_t const there = g.dirty & those;
+        dirty |= there;
+        if (there == those)
+            count += static_cast<std::size_t>(std::bit_width(those) - std::countr_zero(those));
+        else if (there != 0)
+            count += static_cast<std::size_t>(std::popcount(there));
         g.used |= those;
         g.dirty &= ~those;
         g.aged &= ~those;
@@ -116,24 +130,55 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     return {&w, granule, dirty == 0};
 }
 
-run central::take_below_frontiers(std::size_t granules, std::size_t align) noexcept
+/// The newest of them.
+void central::keep_on_shelf(shelf& at, std::uint32_t count) noexcept
 {
-    if (usage_.dirty >= granules)
-        for (window& w : windows) {
-            if (w.granules == 0)
-                break;
-            std::size_t const at = find_run(w, w.first_dirty, granules, align, dirty_ones);
-            if (at != none)
-                return claim(w, at, granules);
-        }
-    for (window& w : windows) {
-        if (w.granules == 0)
-            break;
-        std::size_t const at = find_run(w, w.first_free, granules, align, free_ones);
+    slab** end = &at.first;
+    for (at.count = 0; at.count < count; ++at.count)
+        end = &(*end)->next;
+    at.least = count;
+    for (slab* s = std::exchange(*end, nullptr); s != nullptr; s = s->next) {
+        window& w = *window_of(s->start);
+        std::size_t const granule = w.granule_of(s->start);
+        w.mark(granule, s->granules, 0);
+        usage_.dirty -= s->granules;
+        usage_.used += s->granules;
+        release(w, granule, s->granules, true);
+    }
+}
+
+void central::clear_shelves() noexcept
+{
+    if (std::exchange(has_shelved_, false))
+        for (shelf& at : shelves_)
+            keep_on_shelf(at, 0);
+}
+
+template <class F>
+run central::take_lowest(std::size_t window::* first, std::size_t granules, std::size_t align,
+                         F candidates) noexcept
+{
+    window* const end = windows + windows_used.load(std::memory_order_relaxed);
+    for (window* w = windows; w != end; ++w) {
+        std::size_t const at = find_run(*w, w->*first, granules, align, candidates);
         if (at != none)
-            return claim(w, at, granules);
+            return claim(*w, at, granules);
     }
     return {};
+}
+
+run central::take_below_frontiers(std::size_t granules, std::size_t align) noexcept
+{
+    if (usage_.dirty >= granules) {
+        run const r = take_lowest(&window::first_dirty, granules, align, dirty_ones);
+        if (r.in != nullptr)
+            return r;
+    }
+    if (has_shelved_) {
+        clear_shelves();
+        return take_below_frontiers(granules, align);
+    }
+    return take_lowest(&window::first_free, granules, align, free_ones);
 }
 
 run central::take_fresh(std::size_t granules, std::size_t align) noexcept
@@ -155,11 +200,19 @@ run central::take_fresh(std::size_t granules, std::size_t align) noexcept
     return {};
 }
 
-run central::take(std::size_t granules, std::size_t align) noexcept
+run central::take_from(shelf& at, std::size_t granules, std::size_t align) noexcept
 {
     if (!the_limits.admit(granules * granule_bytes))
         return {};
     os::hold const alone(lock_);
+    if (at.first != nullptr) {
+        slab const& s = *std::exchange(at.first, at.first->next);
+        at.least = std::min(at.least, --at.count);
+        usage_.dirty -= granules;
+        usage_.used += granules;
+        window* const in = window_of(s.start);
+        return {in, in->granule_of(s.start), false, true};
+    }
     run r;
     if (granules <= usage_.committed - usage_.used)
         r = take_below_frontiers(granules, align);
@@ -168,6 +221,17 @@ run central::take(std::size_t granules, std::size_t align) noexcept
     if (r.in == nullptr)
         the_limits.discharge(granules * granule_bytes);
     return r;
+}
+
+run central::take(std::size_t granules, std::size_t align) noexcept
+{
+    shelf none;
+    return take_from(none, granules, align);
+}
+
+run central::take_of_class(std::size_t index) noexcept
+{
+    return take_from(shelves_[index], shapes[index].granules, 1);
 }
 
 void central::release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept
@@ -185,14 +249,35 @@ void central::release(window& w, std::size_t granule, std::size_t granules, bool
     }
 }
 
+void central::purge_if_due() noexcept
+{
+    if (usage_.dirty <= dirty_max() || refused_) [[likely]]
+        return;
+    clear_shelves();
+    purge_some(false, usage_.dirty - dirty_max() / 4 * 3);
+}
+
 void central::give(window& in, std::size_t granule, std::size_t granules) noexcept
 {
     in.mark(granule, granules, 0);
     the_limits.discharge(granules * granule_bytes);
     os::hold const alone(lock_);
     release(in, granule, granules, true);
-    if (usage_.dirty > dirty_max() && !refused_) [[unlikely]]
-        purge_some(false, usage_.dirty - dirty_max() / 4 * 3);
+    purge_if_due();
+}
+
+void central::give_of_class(window& in, std::size_t granule) noexcept
+{
+    slab& s = in.slabs[granule];
+    in.mark(granule, s.index < run_class_first ? s.granules : 1, 0);
+    the_limits.discharge(s.granules * granule_bytes);
+    os::hold const alone(lock_);
+    s.next = std::exchange(shelves_[s.index].first, &s);
+    shelves_[s.index].count += 1;
+    has_shelved_ = true;
+    usage_.dirty += s.granules;
+    usage_.used -= s.granules;
+    purge_if_due();
 }
 
 bool central::extend(window& in, std::size_t granule, std::size_t granules, std::size_t more,
@@ -202,7 +287,7 @@ bool central::extend(window& in, std::size_t granule, std::size_t granules, std:
         return false;
     os::hold const alone(lock_);
     std::size_t const end = granule + granules;
-    if (!is_free(in, end, more)) {
+    if (!is_free(in, end, more) && (clear_shelves(), !is_free(in, end, more))) {
         the_limits.discharge(more * granule_bytes);
         return false;
     }
@@ -278,8 +363,10 @@ void central::age() noexcept
     os::hold const alone(lock_);
     // What lay idle for an epoch needed no room.
     bonus_ -= std::min(bonus_, purge_some(true, purge_step));
-    purged_lately_ /= 2;
+    purged_lately_ -= purged_lately_ / 8;
     refused_ = false; // one try of all an epoch
+    for (shelf& at : shelves_)
+        keep_on_shelf(at, at.count - at.least);
     for (window& w : windows)
         for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;
@@ -289,6 +376,7 @@ bool central::trim(std::size_t keep) noexcept
 {
     os::hold const alone(lock_);
     std::size_t const kept = keep / granule_bytes;
+    clear_shelves();
     return usage_.dirty > kept && purge_some(false, usage_.dirty - kept) != 0;
 }
 

@@ -11,6 +11,7 @@ struct run {
     window* in = nullptr; ///< null: refused
     std::size_t granule = 0;
     bool zero = false;
+    bool again = false; ///< the record and the later entries are as the class needs them
 
     std::byte* start() const noexcept { return in->address_of(granule); }
     slab& record() const noexcept { return in->slabs[granule]; }
@@ -25,15 +26,28 @@ struct usage {
     std::size_t purged = 0;    ///< in all
 };
 
+/// What was given back of a class a moment ago, newest first: taken again without a search,
+/// and for what it was, so that the same pages are touched. In the bits it still counts as
+/// used, in `usage` as dirty. Whoever does not find what he looks for puts all of it where it
+/// belongs, and looks again; an epoch puts there what nobody has wanted in it.
+struct shelf {
+    slab* first = nullptr;
+    std::uint32_t count = 0;
+    std::uint32_t least = 0; ///< there were in this epoch
+};
+
 /// All members lock; none is called with another lock held but that of the parked fronts.
 class central {
 public:
     /// Null: the system refuses. `align` in granules, a power of two. The entries of the
     /// run stay 0: the caller marks them.
     run take(std::size_t granules, std::size_t align = 1) noexcept;
+    /// For a slab or a run of a class.
+    run take_of_class(std::size_t index) noexcept;
 
     /// Nothing of the run is used any more; its entries become 0 here.
     void give(window& in, std::size_t granule, std::size_t granules) noexcept;
+    void give_of_class(window& in, std::size_t granule) noexcept;
 
     /// Those after a run, if they are free: it grows where it is.
     bool extend(window& in, std::size_t granule, std::size_t granules, std::size_t more,
@@ -52,15 +66,24 @@ public:
 private:
     run claim(window& w, std::size_t granule, std::size_t granules) noexcept;
     bool is_free(window& in, std::size_t granule, std::size_t granules) noexcept;
+    template <class F>
+    run take_lowest(std::size_t window::* first, std::size_t granules, std::size_t align,
+                    F candidates) noexcept;
     run take_below_frontiers(std::size_t granules, std::size_t align) noexcept;
     run take_fresh(std::size_t granules, std::size_t align) noexcept;
     void release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept;
+    run take_from(shelf& at, std::size_t granules, std::size_t align) noexcept;
+    void clear_shelves() noexcept;
+    void keep_on_shelf(shelf& at, std::uint32_t count) noexcept;
+    void purge_if_due() noexcept;
     std::size_t purge_some(bool only_aged, std::size_t granules_max) noexcept;
     void purge_run(window& w, std::size_t granule, std::size_t granules) noexcept;
     std::size_t dirty_max() const noexcept;
 
     os::lock lock_;
     usage usage_;
+    shelf shelves_[class_count] = {};
+    bool has_shelved_ = false;
     // What was purged and wanted again at once earns more room for dirty granules.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;

@@ -18,6 +18,7 @@ void look_at_clock(front& f) noexcept
     if (now - f.epoch < epoch_milliseconds)
         return;
     f.epoch = now;
+    bring_back(f);
     send_all(f);
     shrink_idle(f);
     std::uint64_t last = aged_last.load(std::memory_order_relaxed);

@@ -22,6 +22,18 @@ constinit thread_local front* my_front = &no_front;
 
 namespace {
 
+void bring_back_blocks(front& f) noexcept;
+
+/// When all are back that were put off. False: it was not hidden.
+bool show_list(front& f, std::size_t index) noexcept
+{
+    void* const head = std::exchange(f.back.hidden[index], nullptr);
+    if (head != nullptr)
+        f.lists[index].head = head;
+    return head != nullptr;
+}
+
+constexpr std::int32_t handed_over_least = 32;
 constexpr std::size_t allowance_max = std::size_t{2} << 20;
 
 /// A list that got blocks takes as many back: they are no more memory than before.
@@ -34,20 +46,31 @@ void add(list& l, std::size_t count) noexcept
     }
 }
 
-/// Whoever frees more than its list holds and then wants them again gets a list twice as
-/// long, as far as the allowance of the front reaches.
-void adapt(front& f, list& l, const class_shape& shape) noexcept
+/// Of a list that is empty.
+void set_limit(front& f, list& l, const class_shape& shape, std::size_t limit) noexcept
 {
+    std::size_t const kept = f.allowance + limit * shape.bytes;
+    f.allowance = kept - std::min(kept, l.limit * std::size_t{shape.bytes});
+    l.room += static_cast<int>(limit) - l.limit;
+    l.limit = static_cast<std::uint16_t>(limit);
+}
+
+/// Whoever frees more than its list holds and then wants them again gets a list twice as
+/// long, as far as the allowance of the front reaches. But more than any list holds are
+/// better off in their slabs: a few that were kept of each would keep them all from coming
+/// back whole.
+void adapt(front& f, list& l, std::size_t index) noexcept
+{
+    const class_shape& shape = shapes[index];
     l.refilled = true;
-    if (!l.overflowed)
+    std::uint32_t const overflows = std::exchange(f.overflows[index], 0);
+    if (overflows == 0)
         return;
-    l.overflowed = false;
+    if (overflows > shape.limit_max)
+        return set_limit(f, l, shape, std::max<std::size_t>(shape.limit, l.limit / 2));
     std::size_t const more = shape.capacity == 1 ? 1 : l.limit;
-    if (l.limit + more > shape.limit_max || f.allowance + more * shape.bytes > allowance_max)
-        return;
-    f.allowance += more * shape.bytes;
-    l.limit = static_cast<std::uint16_t>(l.limit + more);
-    l.room += static_cast<int>(more);
+    if (l.limit + more <= shape.limit_max && f.allowance + more * shape.bytes <= allowance_max)
+        set_limit(f, l, shape, l.limit + more);
 }
 
 /// All of a slab's free blocks, before those that are in the list.
@@ -99,32 +122,41 @@ void* carve(front& f, code c, slab_queue& q) noexcept
     return first;
 }
 
-run take_granules(front& f, std::size_t granules, std::size_t align) noexcept
+run take_granules(front& f, std::size_t index, std::size_t align) noexcept
 {
-    return is_heaps(f.tag) ? take_of(static_cast<heap&>(f), granules)
-                           : the_central.take(granules, align);
+    std::size_t const granules = shapes[index].granules;
+    if (is_heaps(f.tag))
+        return take_of(static_cast<heap&>(f), granules);
+    return align == 1 ? the_central.take_of_class(index) : the_central.take(granules, align);
 }
 
-/// One that belongs to nobody yet.
+/// One that belongs to nobody yet becomes one of this class and front, without a block.
+slab& begin_slab(front& f, std::size_t index, run const& r) noexcept
+{
+    slab& s = r.record();
+    s.owner.store(&f, std::memory_order_relaxed);
+    s.free = nullptr;
+    s.used = s.carved = 0;
+    s.listed = false;
+    if (!r.again) {
+        s.start = r.start();
+        s.granules = shapes[index].granules;
+        s.index = static_cast<std::uint8_t>(index);
+        std::uint32_t const with_blocks = index < run_class_first ? s.granules : 1;
+        for (std::uint32_t i = 0; i < with_blocks; ++i)
+            r.in->slabs[r.granule + i].back = i;
+    }
+    return s;
+}
+
 bool take_slab(front& f, code c, slab_queue& q) noexcept
 {
     std::size_t const index = class_of_code(c);
-    const class_shape& shape = shapes[index];
-    run const r = take_granules(f, shape.granules, 1);
+    run const r = take_granules(f, index, 1);
     if (r.in == nullptr)
         return false;
-    for (std::uint32_t i = 0; i < shape.granules; ++i)
-        r.in->slabs[r.granule + i].back = i;
-    slab& s = r.record();
-    s.owner.store(&f, std::memory_order_relaxed);
-    s.start = r.start();
-    s.free = nullptr;
-    s.used = s.carved = 0;
-    s.granules = shape.granules;
-    s.index = static_cast<std::uint8_t>(index);
-    s.listed = false;
-    r.in->mark(r.granule, shape.granules, f.tag | c);
-    q.fresh = &s;
+    q.fresh = &begin_slab(f, index, r);
+    r.in->mark(r.granule, shapes[index].granules, f.tag | c);
     return true;
 }
 
@@ -139,20 +171,14 @@ void* take_run(front& f, code c) noexcept
 void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
 {
     std::size_t const index = class_of_code(c);
-    run const r = take_granules(f, shapes[index].granules, align);
+    run const r = take_granules(f, index, align);
     if (r.in == nullptr)
         return nullptr;
-    slab& s = r.record();
-    s.owner.store(&f, std::memory_order_relaxed);
-    s.start = r.start();
-    s.free = nullptr;
+    slab& s = begin_slab(f, index, r);
     s.used = s.carved = 1;
-    s.granules = shapes[index].granules;
-    s.back = 0;
-    s.index = static_cast<std::uint8_t>(index);
-    s.listed = false;
     r.in->mark(r.granule, 1, f.tag | c);
-    r.in->mark(r.granule + 1, s.granules - 1, inside_of(f.tag));
+    if (!r.again)
+        r.in->mark(r.granule + 1, s.granules - 1, inside_of(f.tag));
     zero = r.zero;
     if (!zero)
         as_free(s.start).mark = 0;
@@ -163,7 +189,11 @@ void* refill_in(front& f, code c) noexcept
 {
     pass(f);
     std::size_t const index = class_of_code(c);
-    adapt(f, f.list_of(c), shapes[index]);
+    bring_back_blocks(f);
+    f.back.in_a_row = 0;
+    if (index < put_off_classes && show_list(f, index))
+        return pop(&f, c);
+    adapt(f, f.list_of(c), index);
     if (index >= run_class_first)
         return take_run(f, c);
     read_letters(f);
@@ -175,11 +205,12 @@ void* refill_in(front& f, code c) noexcept
             return carve(f, c, q);
         }
     }
-    // Slabs with a block or two are as many slow paths: several at once.
+    // Slabs with a block or two are as many slow paths: several at once; but no more than
+    // stay near until they are used.
     list& l = f.list_of(c);
     do
         hand_over(f, l, *q.partial);
-    while (q.partial != nullptr && 2 * l.room > l.limit);
+    while (q.partial != nullptr && l.limit - l.room < handed_over_least);
     return pop(&f, c);
 }
 
@@ -230,7 +261,7 @@ void give_slab(slab& s) noexcept
     if (is_heaps(f.tag))
         return give_to(static_cast<heap&>(f), s);
     window& w = *window_of(s.start);
-    the_central.give(w, w.granule_of(s.start), s.granules);
+    the_central.give_of_class(w, w.granule_of(s.start));
 }
 
 void settle(front& f, slab& s) noexcept
@@ -264,37 +295,74 @@ void give_back(front& f, void* block) noexcept
 
 namespace {
 
-void overflow_run(void* block, front& f) noexcept
+/// To its slab; or into a parcel, if that is another front's.
+[[gnu::always_inline]] inline void bring_back(front& f, void* block) noexcept
+{
+    slab& s = slab_of(block);
+    if (!s.shape().begins(s.offset_of(block))) [[unlikely]]
+        stop_at_interior(block, "free");
+    std::uint64_t const mark = mark_for(block, f.key);
+    if (as_free(block).mark == mark) [[unlikely]]
+        stop_at_freed_twice(block);
+    if (s.owner.load(std::memory_order_relaxed) != &f) [[unlikely]]
+        return collect(f, s, block);
+    link(block, s.free, mark);
+    s.free = block;
+    s.used -= 1;
+    if (s.used == 0 || !s.listed) [[unlikely]]
+        settle(f, s);
+}
+
+void bring_back_blocks(front& f) noexcept
+{
+    std::uint32_t const count = std::exchange(f.back.count, 0);
+    for (std::uint32_t i = 0; i < count; ++i)
+        bring_back(f, f.back.blocks[i]);
+}
+
+[[gnu::noinline]] void overflow_now(void* block, front& f) noexcept
 {
     at_work const here(f);
     pass(f);
     slab& s = slab_of(block);
+    if (s.index < run_class_first)
+        return bring_back(f, block);
     if (block != s.start)
         stop_at_interior(block, "free");
+    if (as_free(block).mark == mark_for(block, f.key))
+        stop_at_freed_twice(block);
     give_slab(s);
 }
 
 } // namespace
+
+void bring_back(front& f) noexcept
+{
+    bring_back_blocks(f);
+    for (std::size_t i = 0; i < put_off_classes; ++i)
+        show_list(f, i);
+}
+
+void come_back(front& f) noexcept
+{
+    at_work const here(f);
+    pass(f);
+    bring_back_blocks(f);
+}
 
 // Most of a large number of frees come by here: as short as it can be.
 void overflow(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
     l.room = 0;
-    l.overflowed = true;
-    if (c >= code_of_class(run_class_first)) [[unlikely]]
-        return overflow_run(block, *f);
-    slab& s = slab_of(block);
-    if (!shapes[class_of_code(c)].begins(s.offset_of(block))) [[unlikely]]
-        stop_at_interior(block, "free");
-    at_work const here(*f);
-    link(block, s.free, mark_for(block, f->key));
-    s.free = block;
-    s.used -= 1;
-    if (s.used == 0 || !s.listed) [[unlikely]] {
-        pass(*f);
-        settle(*f, s);
-    }
+    std::size_t const index = class_of_code(c);
+    f->overflows[index] += 1;
+    f->back.in_a_row += 1;
+    if (index >= put_off_classes || f->back.in_a_row <= returns::at_once)
+        return overflow_now(block, *f);
+    if (l.head != nullptr)
+        f->back.hidden[index] = std::exchange(l.head, nullptr);
+    put_off(*f, block);
 }
 
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept
@@ -328,12 +396,10 @@ void shrink_idle(front& f) noexcept
     }
 }
 
-void check_freed_twice(void* block, front* f, code c) noexcept
+void stop_at_freed_twice(void* block) noexcept
 {
     // By its mark. A caller who wrote the very same 64 bits there does not exist: the key
     // is not his.
-    static_cast<void>(f);
-    static_cast<void>(c);
     stop_at_double_free(block, "free");
 }
 

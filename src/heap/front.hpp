@@ -28,8 +28,7 @@ struct free_block {
 struct list {
     void* head = nullptr;
     std::int32_t room = 0;   ///< limit - blocks in the list
-    std::uint16_t limit = 0; ///< most blocks, once it has overflowed
-    bool overflowed = false; ///< since it was empty last
+    std::uint16_t limit = 0; ///< most blocks
     bool refilled = false;   ///< in this epoch
 };
 static_assert(sizeof(list) == code_unit);
@@ -49,6 +48,26 @@ struct parcel {
 };
 
 inline constexpr std::size_t parcels = 8;
+
+/// Blocks of these and all smaller codes are put off: the others are dear.
+inline constexpr std::size_t put_off_classes = block_class::of(1024) + 1;
+
+/// Freed blocks that no list has room for, until there are `most`: their lines are on the way
+/// to the cache meanwhile. Who frees a million blocks at random waits for memory, and so for
+/// several at once. They count as used in their slabs.
+///
+/// What is wrong with one, as that it was free already, is seen when it is brought back. If
+/// it was, it may be in the list of its class: so that list is hidden until then, and nobody
+/// gets it from there.
+struct returns {
+    static constexpr std::uint32_t most = 16;
+    static constexpr std::uint32_t at_once = 64; ///< in a row, before one is put off
+
+    std::uint32_t count = 0;
+    std::uint32_t in_a_row = 0; ///< frees past the lists, since a refill
+    void* blocks[most] = {};
+    void* hidden[put_off_classes] = {}; ///< heads of the lists of those that are own
+};
 
 /// Type-stable: made when no parked one is left, never unmade.
 ///
@@ -71,6 +90,8 @@ struct alignas(128) front {
     list lists[class_count];
     slab_queue queues[run_class_first];
     parcel outbox[parcels];
+    returns back;
+    std::uint32_t overflows[class_count] = {}; ///< of each list, since it was empty last
     front* next_of_all = nullptr;
     void* letters = nullptr; ///< taken from the inbox, and not looked at yet
 
@@ -133,14 +154,17 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
-[[gnu::noinline]] void check_freed_twice(void* block, front* f, code c) noexcept;
+[[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
 
-/// Onto the list, which has room or not.
-[[gnu::always_inline]] inline void push(void* block, front* f, code c, std::uint64_t mark) noexcept
+/// Onto the list, if it has room. Only then the block is looked at: it may be far away.
+[[gnu::always_inline]] inline void push(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, f, c);
+    std::uint64_t const mark = mark_for(block, f->key);
+    if (as_free(block).mark == mark) [[unlikely]]
+        return stop_at_freed_twice(block);
     link(block, l.head, mark);
     l.head = block;
 }
@@ -175,10 +199,19 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
     code const c = windows[0].entry_at(g) ^ f->tag;
     if (c >= code_end) [[unlikely]]
         return free_elsewhere(block, f);
-    std::uint64_t const mark = mark_for(block, f->key);
-    if (as_free(block).mark == mark) [[unlikely]]
-        return check_freed_twice(block, f, c);
-    push(block, f, c, mark);
+    push(block, f, c);
+}
+
+/// `back` is full.
+[[gnu::noinline]] void come_back(front& f) noexcept;
+
+/// A block of a slab, whosever, of a class that may be put off.
+[[gnu::always_inline]] inline void put_off(front& f, void* block) noexcept
+{
+    __builtin_prefetch(block, 1);
+    f.back.blocks[f.back.count++] = block;
+    if (f.back.count == returns::most) [[unlikely]]
+        come_back(f);
 }
 
 // --- the slab side, for those who hold the front --------------------------------
@@ -187,6 +220,8 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
 void* refill_in(front& f, code c) noexcept;
 /// A run of a class, past the list; `zero`: it reads as zero.
 void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept;
+/// What was put off goes where it belongs: to its slab, or on its way to another front's.
+void bring_back(front& f) noexcept;
 /// A block to its slab; a run to central.
 void give_back(front& f, void* block) noexcept;
 /// After blocks of a slab came back: it is where it is looked for, or given back whole.

@@ -46,6 +46,7 @@ void forget_blocks(heap& h) noexcept
     std::fill(std::begin(h.fresh.of_class), std::end(h.fresh.of_class), stretch{});
     h.allowance = 0;
     h.letters = nullptr;
+    h.back = {};
     h.inbox.store(nullptr, std::memory_order_relaxed);
     h.waiting.store(0, std::memory_order_relaxed);
 }
@@ -114,7 +115,7 @@ heap& heap_of(found const& b) noexcept
 
 void push_own(heap& h, void* block, code c) noexcept
 {
-    push(block, &h, c, mark_for(block, h.key));
+    push(block, &h, c);
 }
 
 } // namespace
@@ -183,10 +184,7 @@ void deallocate(heap& h, void* block) noexcept
     if (g < windows[0].granules && is_with_caller(h)) {
         code const c = windows[0].entry_at(g) ^ h.tag;
         if (is_class(c) && c < code_end) [[likely]] {
-            std::uint64_t const mark = mark_for(block, h.key);
-            if (as_free(block).mark == mark) [[unlikely]]
-                return check_freed_twice(block, &h, c);
-            return push(block, &h, c, mark);
+            return push(block, &h, c);
         }
     }
     deallocate(block);
@@ -264,6 +262,7 @@ bool owns(const heap& h, const void* p) noexcept
 heap_numbers count(heap& h) noexcept
 {
     claim const mine(h);
+    bring_back(h);
     read_all_letters(h);
     heap_numbers n = count_chunks(h);
     for (std::size_t i = 0; i < class_count; ++i) {

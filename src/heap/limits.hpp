@@ -1,6 +1,8 @@
 // How much the program may have of the system's memory through malloc, or through a heap.
 #pragma once
 
+#include "../os/system.hpp"
+
 #include <atomic>
 #include <cstddef>
 
@@ -21,15 +23,12 @@ public:
     /// So many bytes more are held from now on. False: refused.
     bool admit(std::size_t bytes) noexcept
     {
-        std::size_t const held = held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+        std::size_t const held = os::add(held_, bytes);
         if (held <= low_.load(std::memory_order_relaxed)) [[likely]]
             return true;
         return admit_above(bytes, held);
     }
-    void discharge(std::size_t bytes) noexcept
-    {
-        held_.fetch_sub(bytes, std::memory_order_relaxed);
-    }
+    void discharge(std::size_t bytes) noexcept { os::add(held_, ~bytes + 1); }
 
     /// Whether a call is due: then `tell`, and, after a refusal, try again if it says so.
     bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }

@@ -112,6 +112,7 @@ void depart(front& f) noexcept
 
 void empty(front& f) noexcept
 {
+    bring_back(f);
     for (std::size_t i = 0; i < class_count; ++i)
         shrink(f, i, 0);
     send_all(f);

@@ -50,7 +50,7 @@ void free_run(found const& f) noexcept
 {
     if (!f.in->change(f.granule, f.what, 0))
         stop_at_double_free(f.of->start, "free");
-    the_central.give(*f.in, f.granule, f.of->granules);
+    the_central.give_of_class(*f.in, f.granule);
 }
 
 void* grow_elsewhere(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
@@ -89,12 +89,24 @@ bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
     return true;
 }
 
+/// A small block of a thread's slab.
+bool is_anothers(const void* block) noexcept
+{
+    std::size_t const g = windows[0].granule_of(block);
+    if (g >= windows[0].granules)
+        return false;
+    entry const e = windows[0].entry_at(g);
+    return is_class(e) && class_of_code(code_of(e)) < put_off_classes && !is_heaps(e);
+}
+
 } // namespace
 
 void free_elsewhere(void* block, front* f) noexcept
 {
     if (block == nullptr)
         return;
+    if (!f->is_none() && is_anothers(block) && ++f->back.in_a_row > returns::at_once)
+        return put_off(*f, block);
     found const b = find(block, "free");
     if (is_heaps(b.what)) [[unlikely]]
         return free_of_heap(b, block);
@@ -110,7 +122,7 @@ void free_elsewhere(void* block, front* f) noexcept
     if (f->is_none())
         return own_front() != nullptr ? deallocate(block) : send_one(*b.of, block);
     if (owner_of(b.what ^ f->tag) == 0)
-        return push(block, f, code_of(b.what), mark_for(block, f->key));
+        return push(block, f, code_of(b.what));
     at_work const here(*f);
     pass(*f);
     collect(*f, *b.of, block);

@@ -60,10 +60,7 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
     code const c = windows[0].entry_at(g) ^ f->tag;
     if (c >= code_of_class(run_class_first)) [[unlikely]]
         return deallocate_doubtful(block, bytes);
-    std::uint64_t const mark = mark_for(block, f->key);
-    if (as_free(block).mark == mark) [[unlikely]]
-        return check_freed_twice(block, f, c);
-    push(block, f, c, mark);
+    push(block, f, c);
 }
 
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes,

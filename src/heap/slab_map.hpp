@@ -155,6 +155,8 @@ extern constinit std::atomic<std::size_t> windows_used;
 /// The window of an address; null: none.
 inline window* window_of(const void* p) noexcept
 {
+    if (windows[0].granule_of(p) < windows[0].granules) [[likely]]
+        return windows;
     window* const end = windows + windows_used.load(std::memory_order_acquire);
     for (window* w = windows; w != end; ++w)
         if (w->granule_of(p) < w->granules)

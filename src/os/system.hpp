@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <sys/single_threaded.h>
+
 namespace mallard::os {
 
 /// Address space that nobody may touch; null if there is none. Free of charge, but for
@@ -49,7 +51,21 @@ std::uint64_t random_bits() noexcept;
 bool barrier_in_all_threads() noexcept;
 
 /// Whether this process has never had a second thread, or has none for certain.
-bool is_single_threaded() noexcept;
+/// As long as it has one, nothing needs the bus for itself.
+inline bool is_single_threaded() noexcept
+{
+    return __libc_single_threaded != 0;
+}
+
+/// The sum.
+inline std::size_t add(std::atomic<std::size_t>& to, std::size_t amount) noexcept
+{
+    if (!is_single_threaded())
+        return to.fetch_add(amount, std::memory_order_relaxed) + amount;
+    std::size_t const sum = to.load(std::memory_order_relaxed) + amount;
+    to.store(sum, std::memory_order_relaxed);
+    return sum;
+}
 
 /// Null, and errno is ENOMEM.
 void* out_of_memory() noexcept;
@@ -62,7 +78,9 @@ public:
     void take() noexcept
     {
         std::uint32_t open = 0;
-        if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) [[unlikely]]
+        if (is_single_threaded() && state_.load(std::memory_order_relaxed) == 0)
+            state_.store(1, std::memory_order_relaxed);
+        else if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) [[unlikely]]
             wait();
     }
     bool try_take() noexcept
@@ -72,7 +90,9 @@ public:
     }
     void give() noexcept
     {
-        if (state_.exchange(0, std::memory_order_release) == 2) [[unlikely]]
+        if (is_single_threaded())
+            state_.store(0, std::memory_order_relaxed);
+        else if (state_.exchange(0, std::memory_order_release) == 2) [[unlikely]]
             wake();
     }
     /// In the child of a fork, where whoever held it may be gone.

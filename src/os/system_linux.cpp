@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -161,11 +160,6 @@ bool barrier_in_all_threads() noexcept
     // The first time; and in the child of a fork, which is another process.
     return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
            ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-bool is_single_threaded() noexcept
-{
-    return __libc_single_threaded != 0;
 }
 
 void* out_of_memory() noexcept
