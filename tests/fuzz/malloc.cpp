@@ -114,8 +114,8 @@ private:
         keeps(now, given ? std::min(was.bytes, bytes) : was.bytes, tag);
         require(owner_of(now) == owner, "a block stays in its heap");
         require(mallard_usable_size(now) >= bytes || !given, "a block is as large as asked for");
-        // All that it has: it may have stayed where it is though it is much smaller, and a sized
-        // delete, which is never of such a block, would mind.
+        // Its whole size: `free` may pass it as that of a sized delete, which is never of a
+        // block that was reallocated, and would mind one that is much larger than was asked for.
         blocks_.add(now, given ? layout{mallard_usable_size(now), 16} : was);
     }
 
