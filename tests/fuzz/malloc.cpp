@@ -74,24 +74,40 @@ private:
         constexpr std::size_t ends[] = {65, 65, 257, 1025, 16385, 65537, 1 << 21, 40 << 20};
         return choose_(ends[choose_(either() ? 4 : std::size(ends))]);
     }
+    std::size_t near(std::size_t bytes)
+    {
+        bytes += choose_(1025);
+        return bytes - std::min(bytes, choose_(1025));
+    }
+
+    enum class way { plain, cleared, aligned };
+
+    static void* take(mallard_heap* heap, way how, layout l)
+    {
+        switch (how) {
+        case way::aligned:
+            return heap == nullptr ? mallard_aligned_alloc(l.align, l.bytes)
+                                   : mallard_heap_allocate_aligned(heap, l.bytes, l.align);
+        case way::cleared:
+            return heap == nullptr ? mallard_calloc(1, l.bytes)
+                                   : mallard_heap_calloc(heap, 1, l.bytes);
+        default:
+            return heap == nullptr ? mallard_malloc(l.bytes) : mallard_heap_allocate(heap, l.bytes);
+        }
+    }
 
     void allocate()
     {
+        constexpr way ways[] = {way::plain, way::plain, way::cleared, way::aligned};
+        way const how = ways[choose_(std::size(ways))];
         layout l{some_size(), 16};
-        bool const aligns = choose_(4) == 0;
-        if (aligns)
+        if (how == way::aligned)
             l.align = std::size_t{1} << choose_(16);
-        bool const clears = !aligns && choose_(4) == 0;
         mallard_heap* const heap = either() ? some_heap() : nullptr;
-        void* const block = heap == nullptr ? aligns   ? mallard_aligned_alloc(l.align, l.bytes)
-                                              : clears ? mallard_calloc(1, l.bytes)
-                                                       : mallard_malloc(l.bytes)
-                            : aligns ? mallard_heap_allocate_aligned(heap, l.bytes, l.align)
-                            : clears        ? mallard_heap_calloc(heap, 1, l.bytes)
-                                            : mallard_heap_allocate(heap, l.bytes);
+        void* const block = take(heap, how, l);
         if (!was_given(block))
             return;
-        require(!clears || is_clear(block, l.bytes), "calloc clears");
+        require(how != way::cleared || is_clear(block, l.bytes), "calloc clears");
         require(owner_of(block) == heap, "a block is of its heap");
         add(block, l);
     }
@@ -99,13 +115,9 @@ private:
     void reallocate(void* block)
     {
         mallard_heap* const owner = owner_of(block);
-        std::size_t const bytes = choose_(4) == 0
-                                      ? some_size()
-                                      : mallard_usable_size(block) + choose_(1025) - choose_(1025);
+        std::size_t const bytes = choose_(4) == 0 ? some_size() : near(mallard_usable_size(block));
         layout const was = blocks_.remove(block);
         std::byte const tag = was.bytes == 0 ? std::byte{} : *static_cast<std::byte*>(block);
-        if (bytes > bytes_max)
-            return blocks_.add(block, was);
         void* const other = mallard_realloc(block, bytes);
         if (bytes == 0)
             return require(other == nullptr, "to nothing is to free");
