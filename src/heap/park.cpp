@@ -169,14 +169,10 @@ void give_late_front() noexcept
     late_lock.give();
 }
 
-void at_work::wait_for_visitor(front& f) noexcept
+/// Who comes after him finds this thread at work.
+void at_work::wait_for_visitor() noexcept
 {
-    do {
-        f.busy.store(0, std::memory_order_release);
-        os::hold const until_he_is_gone(parked_lock);
-        f.busy.store(1, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    } while (f.wanted.load(std::memory_order_acquire) != 0);
+    os::hold const until_he_is_gone(parked_lock);
 }
 
 void visit_if_idle(front& f) noexcept

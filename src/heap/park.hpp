@@ -34,14 +34,14 @@ public:
         f.busy.store(1, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst); // the barrier is the visitor's
         if (f.wanted.load(std::memory_order_acquire) != 0) [[unlikely]]
-            wait_for_visitor(f);
+            wait_for_visitor();
     }
     at_work(const at_work&) = delete;
     at_work& operator=(const at_work&) = delete;
     ~at_work() { front_.busy.store(0, std::memory_order_release); }
 
 private:
-    static void wait_for_visitor(front& f) noexcept;
+    static void wait_for_visitor() noexcept;
 
     front& front_;
 };

@@ -117,9 +117,11 @@ void cfree(void* block) noexcept
     engine::deallocate(block);
 }
 
-void free_sized(void* block, std::size_t bytes) noexcept
+/// The size is not judged, as that of a sized delete is: where memory was short, or a heap is
+/// another thread's, realloc to a few bytes leaves or gives a block of many.
+void free_sized(void* block, std::size_t) noexcept
 {
-    engine::deallocate_sized(block, bytes);
+    engine::deallocate(block);
 }
 
 void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexcept

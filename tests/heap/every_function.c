@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+void free_sized(void* block, size_t bytes); /* which C has since 2023 */
+
 static int told;
 
 static void met(void* context, size_t held_bytes, size_t limit_bytes)
@@ -43,6 +45,18 @@ static void test_malloc(void)
     mallard_limit(0, 0, NULL, NULL);
     (void)mallard_trim(0);
     assert(mallard_trim(0) == 0);
+}
+
+/* Its size is what was asked for, also where realloc could not make it smaller. */
+static void test_free_sized(void)
+{
+    void* block = malloc(300000);
+    mallard_limit(0, 1, NULL, NULL);
+    block = realloc(block, 100);
+    mallard_limit(0, 0, NULL, NULL);
+    assert(mallard_usable_size(block) >= 300000);
+    free_sized(block, 100);
+    free_sized(NULL, 100);
 }
 
 static void test_heap(void)
@@ -113,6 +127,7 @@ static void test_null(void)
 int main(void)
 {
     test_malloc();
+    test_free_sized();
     test_heap();
     test_options();
     test_null();

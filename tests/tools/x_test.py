@@ -3,7 +3,7 @@ import unittest
 
 from tree import root
 
-commands = "setup build test bench demo lint fuzz".split()
+commands = "setup build test bench demo lint fuzz soak".split()
 
 
 def x(*arguments):
@@ -30,7 +30,8 @@ class X(unittest.TestCase):
 
     def test_refuses_what_a_command_does_not_take(self):
         for arguments in (["build", "prod"], ["test", "--fast"], ["lint", "all"],
-                          ["fuzz", "--seconds", "x"], ["fuzz", "nothing"], ["setup", "all"]):
+                          ["fuzz", "--seconds", "x"], ["fuzz", "nothing"], ["setup", "all"],
+                          ["soak", "--minutes", "0"]):
             run = x(*arguments)
             self.assertEqual(run.returncode, 2, arguments)
             self.assertIn(f"help: ./x {arguments[0]} --help", run.stderr)

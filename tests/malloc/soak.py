@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Runs programs under a malloc again and again, and looks at their memory meanwhile.
+`soak.py MINUTES LIBRARY.so FOLDER`, which has the programs.
+
+A program fails if it dies, as it does at the first block that does not keep its bytes, or if
+more memory is resident in the second half of its time than ever was in the first, but for what
+depends on how its threads meet.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+programs = {  # and what of each: not what takes long, or memory by the hundred MiB
+    "random": "*",                  # every function of the family, threads that swap blocks
+    "threads": "*-*short_ones*:*stack*:*outlive*:*reallocated*",
+    "fork": "*-*signal_handler*",   # which is for processes that never had threads
+    "realloc": "*random*",
+}
+
+
+def allowed_kib(first):
+    return first + first // 10 + 2048
+
+
+def resident_kib(pid):
+    pages = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(pages[1]) * os.sysconf("SC_PAGESIZE") // 1024 if len(pages) > 1 else 0
+
+
+def peak_kib(process, seconds):
+    """What is resident at most meanwhile; the process lives on."""
+    peak, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise ChildProcessError(f"status {process.returncode}")
+        peak = max(peak, resident_kib(process.pid))
+        time.sleep(0.02)
+    return peak
+
+
+def soak(program, tests, seconds, library):
+    """Whether all is well; says so."""
+    command = [program, f"--gtest_filter={tests}", "--gtest_repeat=-1", "--gtest_brief=1",
+               "--gtest_break_on_failure"]
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said,
+                                   env={**os.environ, "LD_PRELOAD": library})
+        try:
+            first, second = peak_kib(process, seconds / 2), peak_kib(process, seconds / 2)
+            fault = "" if second <= allowed_kib(first) else ": GROWS"
+            print(f"{program.name}: {first} KiB in the first half, {second} in the second{fault}",
+                  flush=True)
+        except ChildProcessError as death:
+            said.seek(0)
+            fault = f"{program.name}: DIES with {death}\n{said.read()[-2000:]}"
+            print(fault, flush=True)
+        finally:
+            process.kill()
+            process.wait()
+    return not fault
+
+
+def main(minutes, library, folder):
+    seconds = float(minutes) * 60 / len(programs)
+    fine = [soak(Path(folder) / f"malloc-{name}", tests, seconds, os.path.abspath(library))
+            for name, tests in programs.items()]
+    return 0 if all(fine) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,379 @@
+/* The engine of malloc: a heap is released, reset, made another's and trimmed; others have freed
+   of it before, and free of it while it is trimmed.
+
+   free_it is free_of_heap of src/heap/heap.cpp, release and trim are those of that
+   file; post and splice those of remote.cpp. Two threads allocate, free what either has
+   allocated, trim and release, as the program may: one that frees by release, or makes the
+   heap another's, knows that no other is in a call of it. A third, of another part of the
+   program, takes what memory it gets.
+
+   Left out: weaker memory than sequential consistency; how a letter is pushed: see
+   engine_remote, here that is one step; more than one slab and one chunk; blocks above a MiB,
+   which are freed by whoever has them: see engine_run.
+
+   Holds: nobody writes or reads for a heap what is not the heap's any more; one at a time touches
+   its front; each block is in one place; after a release the heap has no block; in the end
+   `used` counts what callers have, and what is at hand. */
+
+#define shared     7               /* with nobody: behind a lock */
+#define all        7               /* three blocks */
+#define bit_of(i)  (1 << (i))
+#define count(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1))
+
+byte holder;                       /* the thread that the heap is with */
+bool heap_lock;
+bool has;                          /* the heap has the chunk: its entries say so */
+byte slab_free;
+byte used;
+byte list;                         /* at hand */
+byte inbox;
+byte letters;                      /* taken from the inbox */
+bool unused = true;                /* central has the chunk */
+
+/* What only the properties need. */
+byte held;                         /* callers have these */
+byte collected[2];
+bool in_call[2];
+bool alone;                        /* the program sees to it */
+bool touched;
+byte calls_left = 8;
+
+inline lock()
+{
+    atomic { !heap_lock -> heap_lock = true }
+}
+
+inline unlock()
+{
+    heap_lock = false
+}
+
+inline begin_touch()
+{
+    d_step {
+        assert(!touched);
+        touched = true
+    }
+}
+
+inline end_touch()
+{
+    touched = false
+}
+
+inline claim()
+{
+    if
+    :: holder == shared -> lock()
+    :: else
+    fi;
+    begin_touch()
+}
+
+inline unclaim()
+{
+    end_touch();
+    if
+    :: holder == shared -> unlock()
+    :: else
+    fi
+}
+
+inline push_own(block)
+{
+    begin_touch();
+    assert(has);
+    list = list | block;
+    end_touch()
+}
+
+inline post(blocks)
+{
+    assert(has);                   /* links are written into them */
+    inbox = inbox | (blocks);
+#ifdef BREAK_LOOK_AFTER_THE_POST
+    assert(has)                    /* for the size, say */
+#endif
+}
+
+inline send(block)
+{
+#ifdef BREAK_NOT_USED_ON_ITS_WAY
+    used = used - 1;
+#endif
+#ifdef BREAK_HEAPS_HAVE_PARCELS
+    collected[me] = collected[me] | block
+#else
+    post(block)
+#endif
+}
+
+inline free_it()
+{
+    if
+    :: holder == me -> push_own(block)
+    :: holder == shared ->
+        if
+#ifdef BREAK_PUSH_WITHOUT_LOCK
+        :: push_own(block)
+#else
+        :: lock();
+            push_own(block);
+            unlock()
+#endif
+        :: heap_lock -> send(block)
+        fi
+    :: else -> send(block)
+    fi
+}
+
+inline free_a_block()
+{
+    atomic {
+        if
+        :: held & 1 -> block = 1
+        :: held & 2 -> block = 2
+        :: held & 4 -> block = 4
+        :: held == 0
+        fi;
+        held = held & ~block
+    };
+    assert(has || !block);         /* its entry and its mark are read */
+    if
+    :: block == 0
+    :: else -> free_it()
+    fi;
+    block = 0
+}
+
+/* A number of them: some may be left for the next time. */
+inline read_letters()
+{
+    if
+    :: letters == 0 ->
+        d_step {
+            letters = inbox;
+            inbox = 0
+        }
+    :: else
+    fi;
+    do
+    :: letters != 0 ->
+        d_step {
+            if
+            :: letters & 1 -> block = 1
+            :: !(letters & 1) && letters & 2 -> block = 2
+            :: letters == 4 -> block = 4
+            fi;
+            letters = letters & ~block
+        };
+        splice(block);
+        block = 0
+    :: true -> break
+    od
+}
+
+inline splice(block)
+{
+    d_step {
+        assert(has && used != 0 && !(slab_free & block));
+#ifndef BREAK_NOT_USED_ON_ITS_WAY
+        used = used - 1;
+#endif
+        slab_free = slab_free | block
+    }
+}
+
+inline allocate()
+{
+    claim();
+    if
+    :: list == 0 ->
+        read_letters();
+        atomic {
+            if
+            :: !has && unused ->
+                unused = false;
+                has = true;
+                slab_free = all;
+                used = 0
+            :: else
+            fi
+        };
+        d_step {
+            list = slab_free;
+            used = used + count(slab_free);
+            slab_free = 0
+        }
+    :: else
+    fi;
+    d_step {
+        if
+        :: list & 1 -> block = 1
+        :: !(list & 1) && list & 2 -> block = 2
+        :: list == 4 -> block = 4
+        :: list == 0 -> block = 0
+        fi;
+        assert(!(held & block) && (has || !block));
+        list = list & ~block;
+        held = held | block;
+        block = 0
+    };
+    unclaim()
+}
+
+inline give_chunk()
+{
+    d_step {
+        has = false;
+        unused = true
+    }
+}
+
+inline trim()
+{
+#ifdef BREAK_TRIM_WITHOUT_CLAIM
+    begin_touch();
+#else
+    claim();
+#endif
+    do
+    :: letters || inbox -> read_letters()
+    :: else -> break
+    od;
+    atomic {
+        slab_free = slab_free | list;
+        used = used - count(list);
+        list = 0
+    };
+    if
+    :: has && used == 0 ->
+        assert(slab_free == all);
+        slab_free = 0;
+        give_chunk()
+    :: else
+    fi;
+#ifdef BREAK_TRIM_WITHOUT_CLAIM
+    end_touch()
+#else
+    unclaim()
+#endif
+}
+
+inline forget_blocks()
+{
+#ifndef BREAK_RELEASE_KEEPS_THE_LIST
+    list = 0;
+#endif
+#ifndef BREAK_RELEASE_KEEPS_THE_INBOX
+    inbox = 0;
+#endif
+#ifndef BREAK_RELEASE_KEEPS_LETTERS
+    letters = 0;
+#endif
+    used = 0;
+    slab_free = 0
+}
+
+/* What callers have of it, the program has forgotten. */
+inline release()
+{
+    held = 0;
+    begin_touch();
+    if
+    :: has -> give_chunk()
+    :: else
+    fi;
+    forget_blocks();
+    end_touch()
+}
+
+inline reset()
+{
+    held = 0;
+    begin_touch();
+    forget_blocks();
+    if
+    :: has -> slab_free = all
+    :: else
+    fi;
+    end_touch()
+}
+
+/* One that knows that no other is in a call, and that has the heap if it is with one. */
+inline alone_in_the_program()
+{
+    atomic { !alone && !in_call[1 - me] -> alone = true }
+}
+
+inline call()
+{
+    atomic { !alone -> in_call[me] = true }
+}
+
+proctype thread(byte me)
+{
+    byte block;
+    do
+    :: atomic { calls_left != 0 -> calls_left-- };
+        if
+        :: call();
+            if
+            :: free_a_block()
+            :: holder == me || holder == shared -> allocate()
+            :: holder == me || holder == shared -> trim()
+            fi;
+            in_call[me] = false
+        :: collected[me] != 0 -> post(collected[me]); collected[me] = 0
+        :: alone_in_the_program();
+            if
+            :: release();              /* destroyed, and made by anybody again */
+                if
+                :: holder = shared
+                :: holder = 0
+                :: holder = 1
+                fi
+            :: reset()
+            :: holder != shared -> holder = me         /* adopted */
+            fi;
+            alone = false
+        fi
+    :: break
+    od;
+    if
+    :: collected[me] != 0 -> post(collected[me])
+    :: else
+    fi
+}
+
+proctype stranger()
+{
+end:
+    do
+    :: atomic { unused -> unused = false };
+        assert(!has);                  /* and writes there */
+        unused = true
+    od
+}
+
+init
+{
+    byte block;
+    byte me;
+    atomic {
+        if
+        :: holder = 0
+        :: holder = shared
+        fi;
+        run stranger();
+        run thread(0);
+        run thread(1)
+    };
+    _nr_pr == 2;
+    do
+    :: letters || inbox -> read_letters()
+    :: else -> break
+    od;
+    assert(has || !(held | list | slab_free));
+    assert(!has || (held ^ list ^ slab_free) == all && used == count(held | list))
+}

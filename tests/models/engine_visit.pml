@@ -1,0 +1,216 @@
+/* The engine of malloc: a visitor, and the thread whose front it is. Of the two only the
+   visitor pays for a barrier.
+
+   at_work_begins and visit_if_idle are those of src/heap/park.hpp and park.cpp;
+   barrier_in_all_threads is the system's. A store goes into a buffer, which its thread reads
+   first and all others when it has left that, in order, at any time: so a processor lets a
+   later load overtake it. One thread works with its front, two others visit it.
+
+   Left out: what a visitor finds out first, whether the front was used lately, which is no
+   matter of who is right; stores that leave out of order, as those that must not have a
+   release; that loads may be early, for the same reason; threads that end: see engine_exit.
+
+   Holds: one at a time touches the front, and sees all that was written there before; all come
+   to an end; then nobody is at work and nobody is wanted. */
+
+#define busy    0
+#define wanted  1
+#define data    2                  /* of the slab side */
+#define words   3
+#define threads 3
+#define worker  0
+#define of_mine(word) (me * words + (word))
+
+byte memory[words];
+chan buffer[threads] = [4] of { byte, byte };
+byte pending[threads * words];     /* stores in the buffer, for each word */
+byte newest[threads * words];      /* of those */
+bool parked_lock;
+
+/* What only the properties need. */
+bool touched;
+byte updates;
+byte visits_left = 3;
+
+inline store(word, value)
+{
+    atomic {
+        buffer[me]!word, value;
+        d_step {
+            pending[of_mine(word)]++;
+            newest[of_mine(word)] = value
+        }
+    }
+}
+
+inline load(word)
+{
+    d_step {
+        if
+        :: pending[of_mine(word)] != 0 -> loaded = newest[of_mine(word)]
+        :: else -> loaded = memory[word]
+        fi
+    }
+}
+
+inline fence_in(thread)
+{
+    empty(buffer[thread])
+}
+
+/* A release: what its holder wrote is to be seen before. */
+inline unlock()
+{
+    fence_in(me);
+    parked_lock = false
+}
+
+inline touch()
+{
+    d_step {
+        assert(!touched);
+        touched = true
+    };
+    load(data);
+    store(data, loaded + 1);
+    d_step {
+        updates++;
+        touched = false
+    }
+}
+
+inline at_work_begins()
+{
+#ifdef BREAK_LOOK_BEFORE_BUSY
+    load(wanted);
+    store(busy, 1);
+#else
+    store(busy, 1);
+    load(wanted);
+#endif
+    if
+#ifndef BREAK_NO_WAIT
+    :: loaded != 0 ->
+        atomic { !parked_lock -> parked_lock = true };
+        unlock()
+#endif
+    :: else
+    fi
+}
+
+proctype works()
+{
+    byte me = worker;
+    byte loaded;
+    byte left = 3;
+    do
+    :: left != 0 ->
+        left--;
+        at_work_begins();
+#ifdef BREAK_BUSY_ENDS_TOO_EARLY
+        store(busy, 0);
+        touch()
+#else
+        touch();
+        store(busy, 0)
+#endif
+    :: left == 0 -> break
+    od
+}
+
+/* The caller's own comes first. Refused, it has done nothing. */
+inline barrier_in_all_threads()
+{
+    if
+#ifndef BREAK_NO_BARRIER
+    :: fence_in(me);
+        fence_in(worker);
+        done = true
+#endif
+#if defined(BREAK_NO_BARRIER) || defined(BREAK_ON_WITHOUT_BARRIER)
+    :: done = true
+#else
+    :: done = false
+#endif
+    fi
+}
+
+inline visit_if_idle()
+{
+#ifdef BREAK_WANTED_AFTER_BARRIER
+    barrier_in_all_threads();
+    store(wanted, 1);
+#else
+    store(wanted, 1);
+    barrier_in_all_threads();
+#endif
+    load(busy);
+    if
+#ifdef BREAK_VISIT_AT_WORK
+    :: done -> touch()
+#else
+    :: done && loaded == 0 -> touch()
+#endif
+    :: else
+    fi;
+#ifndef BREAK_WANTED_FOR_EVER
+    store(wanted, 0);
+#endif
+    done = false
+}
+
+proctype visits(byte me)
+{
+    byte loaded;
+    bool done;
+    do
+    :: atomic { visits_left != 0 -> visits_left-- };
+        if
+#ifndef BREAK_VISIT_WITHOUT_LOCK
+        :: atomic { !parked_lock -> parked_lock = true };
+            visit_if_idle();
+            unlock()
+        :: parked_lock             /* it did not get it */
+#else
+        :: visit_if_idle()
+#endif
+        fi
+    :: break
+    od
+}
+
+proctype stores_leave()
+{
+    byte thread, word, value;
+end:
+    do
+    :: atomic {
+            if
+            :: buffer[0]?word, value -> thread = 0
+            :: buffer[1]?word, value -> thread = 1
+            :: buffer[2]?word, value -> thread = 2
+            fi;
+            d_step {
+                memory[word] = value;
+                pending[thread * words + word]--;
+                thread = 0;
+                word = 0;
+                value = 0
+            }
+        }
+    od
+}
+
+init
+{
+    atomic {
+        run stores_leave();
+        run works();
+        run visits(1);
+        run visits(2)
+    };
+    _nr_pr == 2;
+    empty(buffer[0]) && empty(buffer[1]) && empty(buffer[2]);
+    assert(memory[data] == updates);
+    assert(!memory[busy] && !memory[wanted])
+}
