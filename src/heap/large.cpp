@@ -3,6 +3,7 @@
 
 #include "central.hpp"
 #include "limits.hpp"
+#include "sample.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -259,6 +260,8 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
     if (bytes > bytes_max)
         return os::out_of_memory();
+    if (void* const chosen = sample(shown_front(), bytes, align, zero))
+        return chosen;
     return within_limits([=] {
         bool as_new = true;
         void* block = nullptr;
