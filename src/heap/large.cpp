@@ -4,6 +4,7 @@
 #include "central.hpp"
 #include "limits.hpp"
 #include "sample.hpp"
+#include "window.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -150,6 +151,8 @@ void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
         the_limits.discharge(whole);
         return os::out_of_memory();
     }
+    if (huge_pages.load(std::memory_order_relaxed))
+        os::advise_huge(start, whole, true);
     mappings.insert({start, whole});
     mappings.usage.blocks += 1;
     mappings.usage.bytes += whole;
