@@ -4,6 +4,7 @@
 #include "central.hpp"
 #include "heap.hpp"
 #include "large.hpp"
+#include "pressure.hpp"
 #include "remote.hpp"
 #include "sample.hpp"
 #include "store.hpp"
@@ -328,6 +329,7 @@ void after_fork_in_parent() noexcept
 /// waits for ever, no more than was theirs.
 void after_fork_in_child() noexcept
 {
+    forget_memory();
     if (!locked_for_fork)
         return;
     reset_huge();
