@@ -56,6 +56,44 @@ typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit
  * refused. `met` may be NULL. */
 void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, void* context);
 
+/* --- samples: what allocates how much ------------------------------------------- */
+
+enum mallard_sample_event {
+    MALLARD_SAMPLE_ALLOCATED = 1,
+    MALLARD_SAMPLE_FREED = 2 /* its memory is nobody else's yet */
+};
+
+typedef struct mallard_sample {
+    void* block;
+    size_t bytes;        /* as asked for; 1 for 0 */
+    double weight_bytes; /* so many this one stands for, itself among them */
+} mallard_sample;
+
+/* By the thread that allocates or frees, one call at a time. It may allocate and free; what it
+ * allocates is not chosen, and of what it frees nobody is told. It must not fork, leave by
+ * longjmp, an exception or cancellation, or take a lock under which another thread allocates or frees. */
+typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
+                                const mallard_sample* sample);
+
+/* From now on every thread's allocations are sampled: each byte is chosen with a chance of
+ * 1 in mean_bytes, apart from all others, and `call` is told of each block that has a chosen
+ * one, and later that it is freed. The sum of weight_bytes over those allocated is an unbiased
+ * estimate of the bytes asked for; less those freed, of the bytes that are live.
+ *
+ * A realloc that moves a block frees it and allocates another, which is chosen or not by
+ * itself; one that leaves it where it is tells of both, with the same address, if the block
+ * is a sample. What a block grows by in its place is not sampled else. Blocks of heaps are not
+ * chosen, nor is anything a thread allocates after its thread-specific data have been destroyed.
+ *
+ * mean_bytes of 0 ends it, as does another `call`: samples that were told of before are freed
+ * without a call. When this returns, no call that was there before goes on, and none begins.
+ *
+ * A sample takes a unit of 16 KiB, of which 4 KiB are touched, or what it needs: with a mean
+ * of 512 KiB, 1 % more memory. While there is no sampling nothing is paid for it.
+ *
+ * 0; ENOMEM, EINVAL for no `call`, EDEADLK from within one: then nothing has changed. */
+int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
+
 /* --- heaps: blocks that can be freed all at once ------------------------------- */
 
 /* A part of malloc that has its memory for itself, in chunks of 64 KiB and twice as much

@@ -316,7 +316,7 @@ bool central::is_free(window& in, std::size_t granule, std::size_t granules) noe
 /// What may lie idle, in granules.
 std::size_t central::dirty_max() const noexcept
 {
-    return std::max(dirty_least, usage_.used / 4) + bonus_;
+    return short_ ? dirty_least : std::max(dirty_least, usage_.used / 4) + bonus_;
 }
 
 /// The run is claimed meanwhile, and nobody waits for the system.
@@ -370,6 +370,12 @@ void central::age() noexcept
     for (window& w : windows)
         for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;
+}
+
+void central::expect_shortage(bool is_short) noexcept
+{
+    os::hold const alone(lock_);
+    short_ = is_short;
 }
 
 bool central::trim(std::size_t keep) noexcept

@@ -55,6 +55,8 @@ public:
 
     /// An epoch has passed: what has been free since the last goes back to the system.
     void age() noexcept;
+    /// Memory is short: little may lie idle from now on. Or it is not any more.
+    void expect_shortage(bool is_short) noexcept;
     /// All that is free goes back, but `keep` bytes. Whether there was anything.
     bool trim(std::size_t keep) noexcept;
 
@@ -87,6 +89,7 @@ private:
     // What was purged and wanted again at once earns more room for dirty granules.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
+    bool short_ = false;
     bool refused_ = false; ///< a purge, in this epoch: memory is locked
 };
 

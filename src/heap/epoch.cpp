@@ -3,6 +3,7 @@
 
 #include "central.hpp"
 #include "park.hpp"
+#include "pressure.hpp"
 #include "remote.hpp"
 
 namespace mallard::engine {
@@ -26,7 +27,11 @@ void look_at_clock(front& f) noexcept
         !aged_last.compare_exchange_strong(last, now, std::memory_order_relaxed))
         return;
     visit_parked();
+    bool const is_short = memory_is_short(now);
+    the_central.expect_shortage(is_short);
     the_central.age();
+    if (is_short) // what is idle does not wait for its second epoch
+        the_central.trim(0);
 }
 
 } // namespace mallard::engine

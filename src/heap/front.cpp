@@ -10,6 +10,7 @@
 #include "misuse.hpp"
 #include "park.hpp"
 #include "remote.hpp"
+#include "sample.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -18,7 +19,7 @@ namespace mallard::engine {
 
 constinit front no_front;
 constinit front departed_front;
-constinit thread_local front* my_front = &no_front;
+constinit thread_local std::atomic<front*> my_front{&no_front};
 
 namespace {
 
@@ -214,14 +215,12 @@ void* refill_in(front& f, code c) noexcept
     return pop(&f, c);
 }
 
-void* refill(code c, front* f) noexcept
+namespace {
+
+/// What `try_it` gives, if necessary after others have given back what they can.
+template <class F>
+[[gnu::always_inline]] inline void* insist(F try_it) noexcept
 {
-    auto const try_it = [=]() -> void* {
-        if (f->is_none())
-            return with_front(f, [c](front& own) { return pop(&own, c); });
-        at_work const here(*f);
-        return refill_in(*f, c);
-    };
     void* block = within_limits(try_it);
     if (block == nullptr) [[unlikely]] {
         reclaim();
@@ -230,11 +229,33 @@ void* refill(code c, front* f) noexcept
     return block != nullptr ? block : os::out_of_memory();
 }
 
+/// Of a thread that has no front yet, or no longer, or is sampled.
+[[gnu::noinline]] void* refill_none(std::size_t bytes, code c, front* f) noexcept
+{
+    if (front* const own = f->real != nullptr ? f->real : own_front()) {
+        void* const chosen = sample(shown_front(), bytes, 1, nullptr);
+        return chosen != nullptr ? chosen : pop(own, c);
+    }
+    return insist([=] { return with_front(f, [c](front& late) { return pop(&late, c); }); });
+}
+
+} // namespace
+
+void* refill(std::size_t bytes, code c, front* f) noexcept
+{
+    if (f->is_none()) [[unlikely]]
+        return refill_none(bytes, c, f);
+    return insist([=] {
+        at_work const here(*f);
+        return refill_in(*f, c);
+    });
+}
+
 void* allocate_above(std::size_t bytes, front* f) noexcept
 {
     if (bytes > block_bytes_max) [[unlikely]]
         return allocate_large(bytes, granule_bytes);
-    return pop(f, code_of_class(block_class::of(bytes)));
+    return pop(f, code_of_class(block_class::of(bytes)), bytes);
 }
 
 void list_it(slab_queue& q, slab& s) noexcept
@@ -350,11 +371,23 @@ void come_back(front& f) noexcept
     bring_back_blocks(f);
 }
 
+namespace {
+
+/// What stands before a front is always full.
+[[gnu::noinline]] void push_behind(void* block, front& f, code c) noexcept
+{
+    push(block, f.real, c);
+}
+
+} // namespace
+
 // Most of a large number of frees come by here: as short as it can be.
 void overflow(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
     l.room = 0;
+    if (f->is_none()) [[unlikely]]
+        return push_behind(block, *f, c);
     std::size_t const index = class_of_code(c);
     f->overflows[index] += 1;
     f->back.in_a_row += 1;

@@ -6,7 +6,8 @@
 //                                            | full, of another, of no list: elsewhere
 //
 // The absent cases are empty things: a thread without a front has `no_front`, whose lists
-// are empty and whose number no entry carries.
+// are empty and whose number no entry carries; a thread that is sampled has before its front
+// another (see sample.hpp), whose lists are empty and full.
 #pragma once
 
 #include "slab_map.hpp"
@@ -49,6 +50,8 @@ struct parcel {
 
 inline constexpr std::size_t parcels = 8;
 
+struct sampled_front;
+
 /// Blocks of these and all smaller codes are put off: the others are dear.
 inline constexpr std::size_t put_off_classes = block_class::of(1024) + 1;
 
@@ -85,7 +88,7 @@ struct alignas(128) front {
     front* next_parked = nullptr;
     std::uint64_t epoch = 0;   ///< when its lists were looked at last
     std::size_t allowance = 0; ///< bytes that the lists of runs may keep
-    std::uint64_t unused = 0;
+    front* real = nullptr;     ///< itself; of one that stands before another, that; or none
 
     list lists[class_count];
     slab_queue queues[run_class_first];
@@ -93,13 +96,16 @@ struct alignas(128) front {
     returns back;
     std::uint32_t overflows[class_count] = {}; ///< of each list, since it was empty last
     front* next_of_all = nullptr;
-    void* letters = nullptr; ///< taken from the inbox, and not looked at yet
+    void* letters = nullptr;                 ///< taken from the inbox, and not looked at yet
+    std::atomic<front*>* shown_at = nullptr; ///< the `my_front` of its thread
+    sampled_front* sampled = nullptr;        ///< what stands before it when it is sampled
 
     /// Parcels that others have sent: each by its last block, newest first.
     alignas(128) std::atomic<void*> inbox{nullptr};
     std::atomic<std::size_t> waiting{0}; ///< bytes in it, about
 
-    bool is_none() const noexcept { return tag == tag_of_none; }
+    /// Its lists are never used: `real` has those, if there is one.
+    bool is_none() const noexcept { return real != this; }
 
     list& list_of(code c) noexcept
     {
@@ -110,7 +116,13 @@ static_assert(offsetof(front, lists) == codes_before_lists * code_unit);
 
 extern constinit front no_front;       ///< of threads that have none yet
 extern constinit front departed_front; ///< of those whose end has begun
-extern constinit thread_local front* my_front;
+/// Written by its thread; and, when sampling begins or ends, by the one who says so.
+extern constinit thread_local std::atomic<front*> my_front;
+
+inline front* shown_front() noexcept
+{
+    return my_front.load(std::memory_order_acquire); // of what another has made, perhaps
+}
 
 /// Those of a front that has nothing: copied whole, for heaps that come and go.
 inline constexpr auto first_lists = [] {
@@ -150,7 +162,7 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
 }
 
 // The slow paths, in front.cpp; never inlined, in tail position, arguments where they arrived.
-[[gnu::noinline]] void* refill(code c, front* f) noexcept;
+[[gnu::noinline]] void* refill(std::size_t bytes, code c, front* f) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
@@ -169,13 +181,13 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
     l.head = block;
 }
 
-/// Null: the list is empty.
-[[gnu::always_inline]] inline void* pop(front* f, code c) noexcept
+/// `bytes`: how many were asked for. Null: refused.
+[[gnu::always_inline]] inline void* pop(front* f, code c, std::size_t bytes = 0) noexcept
 {
     list& l = f->list_of(c);
     void* const block = l.head;
     if (block == nullptr) [[unlikely]]
-        return refill(c, f);
+        return refill(bytes, c, f);
     l.head = next_of(block, f->key);
     l.room += 1;
     as_free(block).mark = 0;
@@ -184,15 +196,15 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
 
 [[gnu::always_inline]] inline void* allocate(std::size_t bytes) noexcept
 {
-    front* const f = my_front;
+    front* const f = shown_front();
     if (bytes > looked_up_max) [[unlikely]]
         return allocate_above(bytes, f);
-    return pop(f, codes_by_16[(bytes + 15) / 16]);
+    return pop(f, codes_by_16[(bytes + 15) / 16], bytes);
 }
 
 [[gnu::always_inline]] inline void deallocate(void* block) noexcept
 {
-    front* const f = my_front;
+    front* const f = shown_front();
     std::size_t const g = windows[0].granule_of(block);
     if (g >= windows[0].granules) [[unlikely]]
         return free_elsewhere(block, f);

@@ -30,6 +30,7 @@ heap* make_new() noexcept
     if (room == nullptr)
         return nullptr;
     heap* const h = ::new (room) heap;
+    h->real = h;
     h->tag = heap_bit | ++numbers << owner_shift;
     h->key = key_of_process();
     empty_lists(*h);

@@ -3,6 +3,8 @@
 
 #include "central.hpp"
 #include "limits.hpp"
+#include "sample.hpp"
+#include "window.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -149,6 +151,8 @@ void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
         the_limits.discharge(whole);
         return os::out_of_memory();
     }
+    if (huge_pages.load(std::memory_order_relaxed))
+        os::advise_huge(start, whole, true);
     mappings.insert({start, whole});
     mappings.usage.blocks += 1;
     mappings.usage.bytes += whole;
@@ -259,6 +263,8 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
     if (bytes > bytes_max)
         return os::out_of_memory();
+    if (void* const chosen = sample(shown_front(), bytes, align, zero))
+        return chosen;
     return within_limits([=] {
         bool as_new = true;
         void* block = nullptr;

@@ -4,7 +4,9 @@
 #include "central.hpp"
 #include "heap.hpp"
 #include "large.hpp"
+#include "pressure.hpp"
 #include "remote.hpp"
+#include "sample.hpp"
 #include "store.hpp"
 
 #include <new>
@@ -18,7 +20,7 @@ constinit std::uint64_t the_key = 0;
 
 namespace {
 
-/// Order of locks: those of heaps, late, parked, central, huge.
+/// Order of locks: that of calls about samples, those of heaps, late, parked, central, huge.
 constinit os::lock parked_lock;
 constinit os::lock late_lock;
 
@@ -29,6 +31,7 @@ constinit entry numbers = 0;
 constinit stable_store store;
 constinit pthread_key_t exit_key{};
 constinit bool has_exit_key = false;
+constinit bool sampling = false;
 
 /// So that nobody locks to learn that there is nothing: bit i for class i.
 constinit std::atomic<std::uint64_t> parked_classes{0};
@@ -48,15 +51,13 @@ extern "C" void mallard_at_thread_exit(void* value)
     if (round < exit_rounds &&
         ::pthread_setspecific(exit_key, reinterpret_cast<void*>(round + 1)) == 0)
         return;
-    front* const f = my_front;
-    if (f->is_none())
-        return;
-    my_front = &departed_front;
-    depart(*f);
+    if (front* const f = shown_front()->real)
+        depart(*f);
 }
 
 void enroll(front& f) noexcept
 {
+    f.real = &f;
     f.tag = ++numbers << owner_shift;
     f.key = the_key;
     empty_lists(f);
@@ -96,8 +97,37 @@ std::uint64_t classes_of(const front& f) noexcept
     return classes;
 }
 
+bool prepare_samples(front& f) noexcept
+{
+    if (f.sampled != nullptr)
+        return true;
+    void* const room = store.cut(align_up(sizeof(sampled_front), alignof(sampled_front)));
+    if (room == nullptr)
+        return false;
+    f.sampled = ::new (room) sampled_front;
+    begin_sampled_front(*f.sampled, f);
+    return true;
+}
+
+/// From here to its end others may change what this thread takes for its front.
+void begin_to_show(front& f) noexcept
+{
+    os::hold const alone(parked_lock);
+    f.shown_at = &my_front;
+    if (sampling && prepare_samples(f))
+        my_front = f.sampled;
+}
+
+void end_to_show(front& f) noexcept
+{
+    os::hold const alone(parked_lock);
+    f.shown_at = nullptr;
+    my_front = &departed_front;
+}
+
 void depart(front& f) noexcept
 {
+    end_to_show(f);
     {
         at_work const here(f);
         empty(f);
@@ -131,9 +161,9 @@ std::uint64_t key_of_process() noexcept
 
 front* own_front() noexcept
 {
-    front* f = my_front;
-    if (!f->is_none())
-        return f;
+    front* f = shown_front();
+    if (f->real != nullptr)
+        return f->real;
     if (f == &departed_front)
         return nullptr;
     {
@@ -148,8 +178,9 @@ front* own_front() noexcept
     if (f == nullptr)
         return nullptr;
     my_front = f; // by now, as what follows may allocate
-    if (has_exit_key)
-        ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1}));
+    if (has_exit_key &&
+        ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1})) == 0)
+        begin_to_show(*f);
     return f;
 }
 
@@ -236,10 +267,9 @@ void visit_parked() noexcept
 
 void reclaim() noexcept
 {
-    front& f = *my_front;
-    if (!f.is_none()) {
-        at_work const here(f);
-        empty(f);
+    if (front* const f = shown_front()->real) {
+        at_work const here(*f);
+        empty(*f);
     }
     visit_parked();
 }
@@ -248,6 +278,19 @@ front* all_fronts() noexcept
 {
     os::hold const alone(parked_lock);
     return newest;
+}
+
+bool show_sampled_fronts(bool shown) noexcept
+{
+    os::hold const alone(parked_lock);
+    for (front* f = newest; shown && f != nullptr; f = f->next_of_all)
+        if (f->shown_at != nullptr && !prepare_samples(*f))
+            return false;
+    sampling = shown;
+    for (front* f = newest; f != nullptr; f = f->next_of_all)
+        if (f->shown_at != nullptr)
+            *f->shown_at = shown ? f->sampled : f;
+    return true;
 }
 
 // In a process of one thread nobody else holds a lock; if it does itself, this is a signal's
@@ -259,6 +302,7 @@ void before_fork() noexcept
     locked_for_fork = !os::is_single_threaded();
     if (!locked_for_fork)
         return;
+    lock_samples();
     lock_heaps();
     late_lock.take();
     parked_lock.take();
@@ -275,12 +319,14 @@ void after_fork_in_parent() noexcept
     parked_lock.give();
     late_lock.give();
     unlock_heaps();
+    unlock_samples();
 }
 
 /// The fronts of threads that are not there stay as they are: nobody's. What is sent there
 /// waits for ever, no more than was theirs.
 void after_fork_in_child() noexcept
 {
+    forget_memory();
     if (!locked_for_fork)
         return;
     reset_huge();
@@ -288,6 +334,10 @@ void after_fork_in_child() noexcept
     parked_lock.reset();
     late_lock.reset();
     reset_heaps();
+    reset_samples();
+    for (front* f = newest; f != nullptr; f = f->next_of_all)
+        if (f->shown_at != &my_front)
+            f->shown_at = nullptr;
 }
 
 namespace {

@@ -80,6 +80,10 @@ void reclaim() noexcept;
 /// Of all fronts there are, each linked by `next_of_all`.
 front* all_fronts() noexcept;
 
+/// Each thread that has a front sees from now on what stands before it (see sample.hpp), or
+/// does no longer; so do those to come. False: no memory, and nothing has changed.
+bool show_sampled_fronts(bool shown) noexcept;
+
 /// Around fork: no lock is held by anybody who is not there any more.
 void before_fork() noexcept;
 void after_fork_in_parent() noexcept;

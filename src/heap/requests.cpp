@@ -8,6 +8,7 @@
 #include "misuse.hpp"
 #include "park.hpp"
 #include "remote.hpp"
+#include "sample.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -31,7 +32,7 @@ found find(const void* p, const char* call) noexcept
         return {nullptr, 0, entry_large, nullptr};
     std::size_t const g = w->granule_of(p);
     entry const e = w->entry_at(g);
-    if (code_of(e) == entry_large && w->address_of(g) == p)
+    if ((code_of(e) == entry_large || e == entry_sampled) && w->address_of(g) == p)
         return {w, g, e, nullptr};
     if (!is_class(e))
         stop_at(p, e, call);
@@ -61,6 +62,16 @@ void* grow_elsewhere(void* block, std::size_t bytes_now, std::size_t bytes) noex
     std::memcpy(fresh, block, std::min(bytes_now, bytes));
     deallocate(block);
     return fresh;
+}
+
+/// It moves when it would if nobody had chosen it: what moves is chosen anew.
+void* reallocate_sample(found const& b, void* block, std::size_t bytes) noexcept
+{
+    std::size_t const now = sample_bytes(b);
+    if (bytes > now || bytes < now / 2)
+        return grow_elsewhere(block, now, bytes);
+    resize_sample(b, bytes);
+    return block;
 }
 
 /// A run becomes one of another class where it is; false: the granules after it are taken.
@@ -111,6 +122,8 @@ void free_elsewhere(void* block, front* f) noexcept
     if (is_heaps(b.what)) [[unlikely]]
         return free_of_heap(b, block);
     if (b.of == nullptr) {
+        if (b.what == entry_sampled)
+            return free_sample(b);
         if (!free_large(block))
             stop_at_foreign(block, "free");
         return;
@@ -119,8 +132,10 @@ void free_elsewhere(void* block, front* f) noexcept
         return free_run(b);
     // With a front it is looked at anew: that one may have been parked, and its slabs
     // others' by the time that it was taken.
-    if (f->is_none())
-        return own_front() != nullptr ? deallocate(block) : send_one(*b.of, block);
+    if (f->is_none()) {
+        front* const own = own_front();
+        return own != nullptr ? free_elsewhere(block, own) : send_one(*b.of, block);
+    }
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what));
     at_work const here(*f);
@@ -134,7 +149,7 @@ void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept
         return allocate(bytes);
     if (bytes > block_bytes_max || align > granule_bytes)
         return allocate_large(bytes, align);
-    return pop(my_front, code_of_aligned(bytes, align));
+    return pop(shown_front(), code_of_aligned(bytes, align), bytes);
 }
 
 void* allocate_zeroed(std::size_t bytes) noexcept
@@ -147,10 +162,14 @@ void* allocate_zeroed(std::size_t bytes) noexcept
         block = allocate(bytes);
     } else {
         code const c = code_of_class(block_class::of(bytes));
-        front* const f = my_front;
-        block = f->is_none() || f->list_of(c).head != nullptr
-                    ? pop(f, c)
-                    : within_limits([&] { return run_for(*f, c, 1, zero); });
+        front* const f = shown_front();
+        block = sample(f, bytes, 1, &zero);
+        if (block == nullptr) {
+            front* const own = shown_front()->real;
+            block = own == nullptr || own->list_of(c).head != nullptr
+                        ? pop(own == nullptr ? f : own, c)
+                        : within_limits([&] { return run_for(*own, c, 1, zero); });
+        }
         if (block == nullptr)
             os::out_of_memory();
     }
@@ -165,6 +184,8 @@ void* reallocate(void* block, std::size_t bytes) noexcept
     if (is_heaps(b.what)) [[unlikely]]
         return reallocate_of_heap(b, block, bytes);
     if (b.of == nullptr) {
+        if (b.what == entry_sampled)
+            return reallocate_sample(b, block, bytes);
         std::size_t const now = large_bytes(block);
         if (now == 0)
             stop_at_foreign(block, "realloc");
@@ -176,8 +197,9 @@ void* reallocate(void* block, std::size_t bytes) noexcept
     std::size_t const now = b.of->usable_bytes();
     if (bytes <= now && bytes >= now / 2)
         return block;
-    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && !my_front->is_none() &&
-        resize_run(*my_front, b, bytes))
+    front* const own = shown_front()->real;
+    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && own != nullptr &&
+        resize_run(*own, b, bytes))
         return block;
     return grow_elsewhere(block, now, bytes);
 }
@@ -187,7 +209,7 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept
     found const b = find(block, call);
     if (b.of != nullptr)
         return b.of->usable_bytes();
-    std::size_t const bytes = large_bytes(block);
+    std::size_t const bytes = b.what == entry_sampled ? sample_bytes(b) : large_bytes(block);
     if (bytes == 0)
         stop_at_foreign(block, call);
     return bytes;

@@ -53,7 +53,7 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 /// Not for blocks of a large alignment, which may be larger than anybody asked.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
-    front* const f = my_front;
+    front* const f = shown_front();
     std::size_t const g = windows[0].granule_of(block);
     if (g >= windows[0].granules || bytes >= granule_bytes) [[unlikely]]
         return deallocate_doubtful(block, bytes);

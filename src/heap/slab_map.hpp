@@ -21,7 +21,8 @@ struct front;
 ///     0                   nothing: free, or never used
 ///     owner, a class      a slab of that front, or one of its runs
 ///     0, large            the first granule of a block of its own
-///     0, inside           another granule of a run or of a large block
+///     0, sampled          the same, of one that somebody was told of (see sample.hpp)
+///     0, inside           another granule of a run, a large or a sampled block
 ///
 /// Where the owner is a heap (see heap.hpp), it stands with `large` and `inside` too, and
 /// with `unused` in granules that the heap has and nothing is in.
@@ -38,6 +39,7 @@ inline constexpr entry tag_of_none = owner_max << owner_shift;
 /// Numbers of heaps have the highest bit, those of threads' fronts have not.
 inline constexpr entry heap_bit = entry{1} << 31;
 inline constexpr entry thread_owner_max = owner_max / 2;
+inline constexpr entry entry_sampled = 0x7c0;
 inline constexpr entry entry_unused = 0x7d0;
 inline constexpr entry entry_inside = 0x7e0;
 inline constexpr entry entry_large = 0x7f0;

@@ -19,7 +19,7 @@ void count(window& w, std::size_t granule, heap_statistics& s) noexcept
 {
     entry const e = w.entry_at(granule);
     slab const& of = w.slabs[granule];
-    if (code_of(e) == entry_large) {
+    if (code_of(e) == entry_large || e == entry_sampled) {
         s.large_blocks += 1;
         s.large_bytes += glance(of.granules) * granule_bytes;
     } else if (is_class(e) && glance(of.back) == 0) {

@@ -7,6 +7,7 @@ namespace mallard::engine {
 
 constinit window windows[windows_max];
 constinit std::atomic<std::size_t> windows_used{0};
+constinit std::atomic<bool> huge_pages{false};
 
 namespace {
 
@@ -40,6 +41,15 @@ bool commit_elements(T* array, std::size_t from, std::size_t to) noexcept
     std::size_t const begin = align_up(from * sizeof(T), page_bytes);
     std::size_t const end = align_up(to * sizeof(T), page_bytes);
     return begin == end || os::commit(reinterpret_cast<std::byte*>(array) + begin, end - begin);
+}
+
+/// The first MiBs are in small pages also where the system gives large ones unasked: most
+/// programs need no more, and would grow to several times their size.
+void advise_pages(window const& w, std::size_t from, std::size_t to) noexcept
+{
+    bool const is_first = from == 0;
+    if (is_first || huge_pages.load(std::memory_order_relaxed))
+        os::advise_huge(w.address_of(from), (to - from) * granule_bytes, !is_first);
 }
 
 bool reserve(window& w, std::size_t bytes) noexcept
@@ -98,6 +108,7 @@ bool move_frontier(window& w, std::size_t at_least) noexcept
         if (commit_elements(w.slabs, w.frontier, to) && commit_elements(w.map, w.frontier, to) &&
             commit_elements(w.groups, w.frontier / granules_a_group, to / granules_a_group) &&
             os::commit(w.address_of(w.frontier), step * granule_bytes)) {
+            advise_pages(w, w.frontier, to);
             w.step = std::min(2 * w.step, step_max);
             w.frontier = to;
             return true;

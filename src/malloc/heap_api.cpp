@@ -2,6 +2,7 @@
 #include "../heap/heap.hpp"
 #include "../heap/park.hpp"
 #include "../heap/requests.hpp"
+#include "../heap/sample.hpp"
 
 #include <mallard/malloc.h>
 
@@ -102,6 +103,16 @@ void mallard_limit(std::size_t soft_bytes, std::size_t hard_bytes, mallard_limit
                    void* context)
 {
     engine::the_limits.set(soft_bytes, hard_bytes, met, context);
+}
+
+int mallard_sampling(std::size_t mean_bytes, mallard_sampled call, void* context)
+{
+    int const error = mean_bytes != 0 && call == nullptr
+                          ? EINVAL
+                          : engine::set_sampling(mean_bytes, call, context);
+    if (error != 0)
+        errno = error;
+    return error;
 }
 
 // --- heaps -------------------------------------------------------------------

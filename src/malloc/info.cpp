@@ -49,8 +49,7 @@ int clamped(std::size_t value) noexcept
 /// This thread's lists are emptied, and those of threads that ended.
 void empty_caches() noexcept
 {
-    engine::front* const f = engine::my_front;
-    if (!f->is_none()) {
+    if (engine::front* const f = engine::shown_front()->real) {
         engine::at_work const here(*f);
         for (std::size_t i = 0; i < engine::class_count; ++i)
             engine::shrink(*f, i, 0);

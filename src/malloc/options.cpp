@@ -2,8 +2,10 @@
 // loaded, before the C library knows it, and not at all under setuid.
 //
 //   MALLARD_LIMIT=N[K|M|G]   malloc refuses what would exceed N bytes
+//   MALLARD_HUGEPAGES=1      large pages are asked for, but for the first MiBs
 //   MALLARD_STATS=text|json  a report on descriptor 2 when the program ends (info.cpp)
 #include "../heap/limits.hpp"
+#include "../heap/window.hpp"
 
 #include "../os/system.hpp"
 
@@ -34,22 +36,27 @@ const char* value_of(const char* name, char** environment) noexcept
     return nullptr;
 }
 
-[[gnu::constructor(102)]] void read_options(int, char**, char** environment) noexcept
+void read_limit(const char* text) noexcept
 {
-    if (::getauxval(AT_SECURE) != 0)
-        return;
-    const char* const limit = value_of("MALLARD_LIMIT", environment);
-    if (limit == nullptr)
-        return;
-    std::size_t const bytes = bytes_in(limit);
+    std::size_t const bytes = bytes_in(text);
     if (bytes != 0) {
         mallard::engine::the_limits.set(0, bytes, nullptr, nullptr);
         return;
     }
-    static constexpr char text[] = "mallard: MALLARD_LIMIT is not a number of bytes\n"
-                                   "  there is no limit\n"
-                                   "  help: MALLARD_LIMIT=512M, with K, M, G or nothing\n";
-    mallard::os::write_error(text, sizeof text - 1);
+    static constexpr char message[] = "mallard: MALLARD_LIMIT is not a number of bytes\n"
+                                      "  there is no limit\n"
+                                      "  help: MALLARD_LIMIT=512M, with K, M, G or nothing\n";
+    mallard::os::write_error(message, sizeof message - 1);
+}
+
+[[gnu::constructor(102)]] void read_options(int, char**, char** environment) noexcept
+{
+    if (::getauxval(AT_SECURE) != 0)
+        return;
+    if (const char* const limit = value_of("MALLARD_LIMIT", environment))
+        read_limit(limit);
+    if (const char* const huge = value_of("MALLARD_HUGEPAGES", environment))
+        mallard::engine::huge_pages.store(std::strcmp(huge, "1") == 0, std::memory_order_relaxed);
 }
 
 } // namespace

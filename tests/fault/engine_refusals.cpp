@@ -1,5 +1,6 @@
 // The engine of malloc over a system that refuses: the n-th call, each n-th, or all from the
 // n-th on. The linker puts what is here before mmap and its kin (see ../CMakeLists.txt).
+#include "../../src/heap/sample.hpp"
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
@@ -166,6 +167,33 @@ TEST(engine_refusals, of_each_third_call_are_survived)
 TEST(engine_refusals, with_another_error_are_survived)
 {
     survive_each(2, EPERM, 11);
+}
+
+/// What a profile would have; more of it each time.
+void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
+{
+    *static_cast<std::size_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : ~std::size_t{0};
+}
+
+TEST(engine_refusals, are_survived_while_blocks_are_sampled)
+{
+    for (std::size_t first = 1; first <= 60; first += 3)
+        ASSERT_EQ(in_a_child([&] {
+                      std::size_t live = 0;
+                      counted.calls = 0;
+                      plan = {.first = first, .each = 2};
+                      bool const begun = engine::set_sampling(20'000, count_sample, &live) == 0;
+                      run_program(first, true);
+                      require(live == 0, "all samples are told to be free");
+                      plan = {};
+                      require(begun || engine::set_sampling(20'000, count_sample, &live) == 0,
+                              "sampling begins when there is memory");
+                      run_program(first, false);
+                      require(live == 0, "all samples are told to be free");
+                      expect_nothing_lost();
+                  }),
+                  "fine")
+            << "first " << first;
 }
 
 // Threads get no front of their own, share the one of the late, and get one later.

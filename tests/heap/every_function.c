@@ -59,6 +59,33 @@ static void test_free_sized(void)
     free_sized(NULL, 100);
 }
 
+static void count(void* context, enum mallard_sample_event event, const mallard_sample* sample)
+{
+    assert(context == &told && sample->bytes >= 100 && sample->weight_bytes >= 100);
+    told += event == MALLARD_SAMPLE_ALLOCATED ? 1 : 1000;
+}
+
+static void test_sampling(void)
+{
+    void* blocks[6];
+    told = 0;
+    assert(mallard_sampling(1, count, &told) == 0);
+    blocks[0] = malloc(100);
+    blocks[1] = calloc(10, 20);
+    blocks[2] = realloc(NULL, 300);
+    blocks[3] = mallard_aligned_alloc(64, 128);
+    blocks[4] = mallard_malloc(100000);
+    blocks[5] = mallard_realloc(malloc(100), 5000);
+    assert(told == 1007);
+    for (int i = 0; i < 6; ++i)
+        free(blocks[i]);
+    assert(told == 7007);
+    assert(mallard_sampling(0, NULL, NULL) == 0);
+    free(malloc(100));
+    errno = 0;
+    assert(told == 7007 && mallard_sampling(1, NULL, NULL) == EINVAL && errno == EINVAL);
+}
+
 static void test_heap(void)
 {
     mallard_heap* const heap = mallard_heap_create(NULL);
@@ -128,6 +155,7 @@ int main(void)
 {
     test_malloc();
     test_free_sized();
+    test_sampling();
     test_heap();
     test_options();
     test_null();

@@ -1,0 +1,255 @@
+// What is drawn, what a sampled block is, and who is told.
+#include "sample.hpp"
+
+#include "central.hpp"
+#include "heap.hpp"
+#include "misuse.hpp"
+#include "park.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+namespace mallard::engine {
+
+namespace {
+
+constinit std::atomic<double> rate{0}; ///< 1 / mean
+
+// --- chance ------------------------------------------------------------------
+
+/// Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.
+std::uint64_t draw(std::uint64_t& state) noexcept
+{
+    std::uint64_t x = state += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+/// Exponential with mean 1, by comparisons alone: there is no library of functions here. (Von
+/// Neumann: Various techniques used in connection with random digits, 1951.)
+double draw_distance(std::uint64_t& state) noexcept
+{
+    for (double whole = 0;; whole += 1) {
+        std::uint64_t const first = draw(state);
+        std::uint64_t last = first;
+        bool is_odd = true;
+        for (std::uint64_t next = draw(state); next < last; next = draw(state)) {
+            last = next;
+            is_odd = !is_odd;
+        }
+        if (is_odd)
+            return whole + static_cast<double>(first) * 0x1p-64;
+    }
+}
+
+/// 1 - e^-x: that one of x means is chosen.
+double chance(double x) noexcept
+{
+    if (x > 40)
+        return 1;
+    int halved = 0;
+    for (; x > 0.5; x /= 2)
+        halved += 1;
+    double term = x;
+    double sum = x;
+    for (int i = 2; i <= 12; ++i)
+        sum += term *= -x / i;
+    for (; halved != 0; --halved) // 1 - e^-2x = (1 - e^-x)(1 + e^-x)
+        sum *= 2 - sum;
+    return sum;
+}
+
+// --- who is told ---------------------------------------------------------------
+
+/// Around each call, and first of all locks: a call may allocate.
+constinit os::lock calls;
+constinit std::atomic<const void*> caller{nullptr}; ///< the thread that is in a call
+
+// Under that lock:
+constinit mallard_sampled told = nullptr;
+constinit void* told_context = nullptr;
+constinit std::uint32_t generation = 0; ///< of samples that were told to this one
+
+bool is_in_call() noexcept
+{
+    return caller.load(std::memory_order_relaxed) == here();
+}
+
+class in_call {
+public:
+    in_call() noexcept : errno_before_(errno)
+    {
+        calls.take();
+        caller.store(here(), std::memory_order_relaxed);
+    }
+    in_call(const in_call&) = delete;
+    in_call& operator=(const in_call&) = delete;
+    ~in_call()
+    {
+        caller.store(nullptr, std::memory_order_relaxed);
+        calls.give();
+        errno = errno_before_;
+    }
+
+private:
+    int errno_before_;
+};
+
+// What a sample has in its record, in place of the links of a slab.
+void set_note(slab& s, std::size_t bytes, double weight) noexcept
+{
+    s.next = std::bit_cast<slab*>(bytes);
+    s.previous = std::bit_cast<slab*>(weight);
+}
+mallard_sample sample_in(slab const& s) noexcept
+{
+    return {.block = s.start,
+            .bytes = std::bit_cast<std::size_t>(s.next),
+            .weight_bytes = std::bit_cast<double>(s.previous)};
+}
+
+/// As many as a block that nobody has chosen would have.
+std::size_t usable_bytes_of(std::size_t asked) noexcept
+{
+    return asked <= block_bytes_max ? shapes[block_class::of(asked)].usable_bytes()
+                                    : align_up(asked, granule_bytes);
+}
+
+/// The lock of calls is held.
+void tell(enum mallard_sample_event what, slab& s) noexcept
+{
+    if (what == MALLARD_SAMPLE_ALLOCATED)
+        s.chunk_next = generation;
+    mallard_sample const one = sample_in(s);
+    if (told != nullptr && s.chunk_next == generation)
+        told(told_context, what, &one);
+}
+
+/// Of those who free or resize it at once, one finds it. False: a call has led here, and
+/// makes no others.
+bool take_over(found const& b, const char* call) noexcept
+{
+    if (!b.in->change(b.granule, entry_sampled, entry_inside))
+        stop_at_double_free(b.in->address_of(b.granule), call);
+    return !is_in_call();
+}
+
+[[gnu::cold, gnu::noinline]] void* allocate_sample(sampled_front& f, double means,
+                                                   std::size_t bytes, std::size_t align,
+                                                   bool* zero) noexcept
+{
+    f.left = draw_distance(f.random);
+    if (is_in_call())
+        return nullptr;
+    std::size_t const granules = (usable_bytes_of(bytes) + granule_bytes - 1) / granule_bytes;
+    run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
+    if (r.in == nullptr)
+        return nullptr;
+    slab& s = r.record();
+    s.start = r.start();
+    s.granules = static_cast<std::uint32_t>(granules);
+    s.back = 0;
+    set_note(s, bytes, static_cast<double>(bytes) / chance(means));
+    r.in->mark(r.granule + 1, granules - 1, entry_inside);
+    r.in->mark(r.granule, 1, entry_sampled);
+    if (zero != nullptr)
+        *zero = r.zero;
+    in_call const alone;
+    tell(MALLARD_SAMPLE_ALLOCATED, s);
+    return s.start;
+}
+
+/// The first call of its thread.
+[[gnu::cold, gnu::noinline]] void* sample_first(std::size_t bytes, std::size_t align,
+                                                bool* zero) noexcept
+{
+    bool const is_on = rate.load(std::memory_order_relaxed) != 0;
+    return is_on && own_front() != nullptr ? sample(shown_front(), bytes, align, zero) : nullptr;
+}
+
+} // namespace
+
+void begin_sampled_front(sampled_front& before, front& f) noexcept
+{
+    before.tag = f.tag;
+    before.key = f.key;
+    before.real = &f;
+    before.random = os::random_bits();
+    before.left = draw_distance(before.random);
+}
+
+void* sample_before(front* f, std::size_t bytes, std::size_t align, bool* zero) noexcept
+{
+    if (f->real == nullptr) [[unlikely]]
+        return sample_first(bytes, align, zero);
+    auto& before = static_cast<sampled_front&>(*f);
+    bytes += bytes == 0;
+    double const means = static_cast<double>(bytes) * rate.load(std::memory_order_relaxed);
+    before.left -= means;
+    if (before.left >= 0) [[likely]]
+        return nullptr;
+    return allocate_sample(before, means, bytes, align, zero);
+}
+
+void free_sample(found const& b) noexcept
+{
+    slab& s = b.in->slabs[b.granule];
+    if (take_over(b, "free")) {
+        in_call const alone;
+        tell(MALLARD_SAMPLE_FREED, s);
+    }
+    the_central.give(*b.in, b.granule, s.granules);
+}
+
+std::size_t sample_bytes(found const& b) noexcept
+{
+    return usable_bytes_of(sample_in(b.in->slabs[b.granule]).bytes);
+}
+
+void resize_sample(found const& b, std::size_t bytes) noexcept
+{
+    slab& s = b.in->slabs[b.granule];
+    mallard_sample const before = sample_in(s);
+    bool const is_told = take_over(b, "realloc");
+    if (is_told) {
+        in_call const alone;
+        tell(MALLARD_SAMPLE_FREED, s);
+        double const times = static_cast<double>(bytes) / static_cast<double>(before.bytes);
+        set_note(s, bytes, before.weight_bytes * times);
+        if (s.chunk_next == generation)
+            tell(MALLARD_SAMPLE_ALLOCATED, s);
+    }
+    b.in->mark(b.granule, 1, entry_sampled);
+}
+
+int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) noexcept
+{
+    if (is_in_call())
+        return EDEADLK;
+    in_call const alone;
+    bool const on = mean_bytes != 0;
+    if (!show_sampled_fronts(on))
+        return ENOMEM;
+    told = on ? call : nullptr;
+    told_context = context;
+    generation += 1;
+    rate.store(on ? 1 / static_cast<double>(mean_bytes) : 0, std::memory_order_relaxed);
+    return 0;
+}
+
+void lock_samples() noexcept
+{
+    calls.take();
+}
+void unlock_samples() noexcept
+{
+    calls.give();
+}
+void reset_samples() noexcept
+{
+    calls.reset();
+}
+
+} // namespace mallard::engine

@@ -1,0 +1,53 @@
+// Samples of what is allocated: each byte has the same chance to be chosen, and who asked for
+// it is told of the block that it is in.
+//
+// Nobody asks whether there is sampling. While there is, what a thread takes for its front is
+// another that stands before it, of the same number and key: its lists are empty, so malloc
+// comes to `refill`, where bytes are counted, and full, so free comes to `overflow`; both go on
+// with the real one. One store a thread, by whoever begins, changes that (`show_sampled_fronts`).
+//
+// A chosen block is a run of its own, whose entry matches no front's number: whoever frees
+// it comes to `free_elsewhere`, sampling or not.
+//
+// Bytes are counted as fractions of the mean distance: what is left to the next chosen one is
+// exponential with mean 1, whatever the mean, which may change at any time.
+#pragma once
+
+#include "requests.hpp"
+
+#include <mallard/malloc.h>
+
+namespace mallard::engine {
+
+struct sampled_front : front {
+    double left = 0; ///< means to the next chosen byte
+    std::uint64_t random = 0;
+};
+
+/// Makes what stands before `f`.
+void begin_sampled_front(sampled_front& before, front& f) noexcept;
+
+/// As `sample`, of a front whose lists are never used.
+[[gnu::noinline]] void* sample_before(front* f, std::size_t bytes, std::size_t align,
+                                      bool* zero) noexcept;
+
+/// A block of its own, if one of its bytes is chosen. Else null: then all goes on as without.
+inline void* sample(front* f, std::size_t bytes, std::size_t align, bool* zero) noexcept
+{
+    return f->is_none() ? sample_before(f, bytes, align, zero) : nullptr;
+}
+
+/// Of those that `find` found to be samples.
+void free_sample(found const& b) noexcept;
+std::size_t sample_bytes(found const& b) noexcept;
+/// After a `realloc` that leaves it where it is.
+void resize_sample(found const& b, std::size_t bytes) noexcept;
+
+/// 0, or ENOMEM, or EDEADLK from within a call.
+int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) noexcept;
+
+void lock_samples() noexcept;
+void unlock_samples() noexcept;
+void reset_samples() noexcept;
+
+} // namespace mallard::engine
