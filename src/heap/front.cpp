@@ -119,7 +119,7 @@ void* carve(front& f, code c, slab_queue& q) noexcept
         l.head = block;
     }
     add(l, count - 1);
-    as_free(first).mark = 0;
+    clear(first);
     return first;
 }
 
@@ -182,7 +182,7 @@ void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
         r.in->mark(r.granule + 1, s.granules - 1, inside_of(f.tag));
     zero = r.zero;
     if (!zero)
-        as_free(s.start).mark = 0;
+        clear(s.start);
     return s.start;
 }
 
@@ -323,7 +323,7 @@ namespace {
     if (!s.shape().begins(s.offset_of(block))) [[unlikely]]
         stop_at_interior(block, "free");
     std::uint64_t const mark = mark_for(block, f.key);
-    if (as_free(block).mark == mark) [[unlikely]]
+    if (is_free(block, mark)) [[unlikely]]
         stop_at_freed_twice(block);
     if (s.owner.load(std::memory_order_relaxed) != &f) [[unlikely]]
         return collect(f, s, block);
@@ -350,7 +350,7 @@ void bring_back_blocks(front& f) noexcept
         return bring_back(f, block);
     if (block != s.start)
         stop_at_interior(block, "free");
-    if (as_free(block).mark == mark_for(block, f.key))
+    if (is_free(block, mark_for(block, f.key)))
         stop_at_freed_twice(block);
     give_slab(s);
 }
@@ -431,8 +431,6 @@ void shrink_idle(front& f) noexcept
 
 void stop_at_freed_twice(void* block) noexcept
 {
-    // By its mark. A caller who wrote the very same 64 bits there does not exist: the key
-    // is not his.
     stop_at_double_free(block, "free");
 }
 

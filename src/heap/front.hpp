@@ -16,13 +16,17 @@
 
 namespace mallard::engine {
 
-/// What stands in a free block. `mark` is its address and the process's key; `link` the
-/// next free block, under the same mark: a stale write chooses no address, and a block that
-/// is freed twice is known by its mark. (Signed links: the idea of snmalloc and of glibc's
-/// safe linking. A word that says "free": that of glibc's tcache.)
+/// What stands in a free block: the next one, and the same under the block's mark, which is
+/// its address and the process's key. Both or none: a write into a free block chooses no
+/// address, and a block that was handed out again is not in a list any more, since one word
+/// of it is cleared then. (Signed links: the idea of snmalloc and of glibc's safe linking.)
+///
+/// So a block that is freed twice is found when it is handed out twice; at once, where the
+/// block is looked at anyway or is the one that was freed last. To look at each would make
+/// each free wait for its line (decision 18).
 struct free_block {
-    std::uint64_t link;
-    std::uint64_t mark;
+    std::uint64_t guarded;
+    void* next;
 };
 
 /// Blocks that this thread has at hand, newest first.
@@ -147,18 +151,27 @@ inline std::uint64_t mark_for(const void* block, std::uint64_t key) noexcept
 }
 inline void link(void* block, void* next, std::uint64_t mark) noexcept
 {
-    as_free(block) = {reinterpret_cast<std::uintptr_t>(next) ^ mark, mark};
+    as_free(block) = {reinterpret_cast<std::uintptr_t>(next) ^ mark, next};
+}
+inline bool is_free(const void* block, std::uint64_t mark) noexcept
+{
+    auto const& b = *static_cast<const free_block*>(block);
+    return (b.guarded ^ mark) == reinterpret_cast<std::uintptr_t>(b.next);
+}
+/// A block that is handed out, or was never given.
+inline void clear(void* block) noexcept
+{
+    as_free(block).guarded = 0;
 }
 
 [[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
 
-/// Of a free block. Stops the process at what is no address: somebody wrote there.
+/// Of a free block. Stops the process where that is none.
 [[gnu::always_inline]] inline void* next_of(const void* block, std::uint64_t key) noexcept
 {
-    std::uintptr_t const next = static_cast<const free_block*>(block)->link ^ mark_for(block, key);
-    if (next >> 47 != 0) [[unlikely]]
+    if (!is_free(block, mark_for(block, key))) [[unlikely]]
         stop_at_damaged_list(block);
-    return reinterpret_cast<void*>(next);
+    return static_cast<const free_block*>(block)->next;
 }
 
 // The slow paths, in front.cpp; never inlined, in tail position, arguments where they arrived.
@@ -168,16 +181,15 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
 
-/// Onto the list, if it has room. Only then the block is looked at: it may be far away.
+/// Onto the list, if it has room. The block is not read: it may be far away.
 [[gnu::always_inline]] inline void push(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, f, c);
-    std::uint64_t const mark = mark_for(block, f->key);
-    if (as_free(block).mark == mark) [[unlikely]]
+    if (block == l.head) [[unlikely]]
         return stop_at_freed_twice(block);
-    link(block, l.head, mark);
+    link(block, l.head, mark_for(block, f->key));
     l.head = block;
 }
 
@@ -190,7 +202,7 @@ inline void link(void* block, void* next, std::uint64_t mark) noexcept
         return refill(bytes, c, f);
     l.head = next_of(block, f->key);
     l.room += 1;
-    as_free(block).mark = 0;
+    clear(block);
     return block;
 }
 

@@ -156,7 +156,7 @@ void* begin_stretch(heap& h, slab& s) noexcept
                                  start + std::size_t{shape.capacity} * shape.bytes};
     s.used += shape.capacity - s.carved;
     s.carved = shape.capacity;
-    as_free(first).mark = 0;
+    clear(first);
     return first;
 }
 

@@ -91,7 +91,7 @@ void unmake(heap& h) noexcept;
     if (block == s.end) [[unlikely]]
         return nullptr;
     s.next = block + shapes[class_of_code(c)].bytes;
-    as_free(block).mark = 0;
+    clear(block);
     return block;
 }
 

@@ -81,10 +81,15 @@ void stop_at_confined(const void* heap) noexcept
 void stop_at_damaged_list(const void* block) noexcept
 {
     message m;
-    m.out << "mallard: the list of free blocks is damaged at " << block << '\n'
-          << "  somebody wrote into that block after it was freed, or beyond the end of the one "
-             "before it\n"
-          << help;
+    if (static_cast<const std::uint64_t*>(block)[0] == 0) // as it is when it was handed out
+        m.out << "mallard: double free of " << block << '\n'
+              << "  it would be handed out a second time now, or somebody cleared its first word "
+                 "after it was freed\n";
+    else
+        m.out << "mallard: the list of free blocks is damaged at " << block << '\n'
+              << "  somebody wrote into that block after it was freed, or beyond the end of the "
+                 "one before it, or freed it twice\n";
+    m.out << help;
     m.stop();
 }
 

@@ -13,7 +13,7 @@ std::uint64_t key_of_process() noexcept;
 
 /// This thread's front, made or adopted if it has none yet; null: its end has begun, or
 /// there is no memory for one.
-front* own_front() noexcept;
+[[gnu::cold]] front* own_front() noexcept;
 
 /// For threads that have none and get none: one for all of them, behind a lock.
 front& take_late_front() noexcept;

@@ -15,11 +15,21 @@ constexpr std::size_t parcel_bytes_max = 4096;
 /// What the last block says: { offset of the first : 48 | count : 16 }.
 constexpr unsigned count_bits = 16;
 
-/// Beside its mark, so that it is known as free; in place of it where there is no room.
+/// Beside its link; in place of half of that where there is no room, and then it is not known
+/// as free on its way.
 std::uint64_t& record_of(slab& s, void* last) noexcept
 {
     auto* const words = static_cast<std::uint64_t*>(last);
     return words[s.shape().bytes > sizeof(free_block) ? 2 : 1];
+}
+
+/// The last block of the next letter.
+void* letter_after(const void* last, std::uint64_t key) noexcept
+{
+    std::uintptr_t const next = static_cast<const free_block*>(last)->guarded ^ mark_for(last, key);
+    if (next >> 47 != 0) [[unlikely]]
+        stop_at_damaged_list(last);
+    return reinterpret_cast<void*>(next);
 }
 
 constexpr std::size_t bytes_a_visit = std::size_t{1} << 20;
@@ -30,10 +40,12 @@ void post(slab& s, void* last, std::size_t bytes) noexcept
     std::atomic<void*>& inbox = to.inbox;
     std::uint64_t const mark = mark_for(last, the_key);
     void* before = inbox.load(std::memory_order_relaxed);
-    do
-        as_free(last).link = reinterpret_cast<std::uintptr_t>(before) ^ mark;
-    while (!inbox.compare_exchange_weak(before, last, std::memory_order_release,
-                                        std::memory_order_relaxed));
+    std::uint64_t const record = record_of(s, last);
+    do {
+        link(last, before, mark);
+        record_of(s, last) = record;
+    } while (!inbox.compare_exchange_weak(before, last, std::memory_order_release,
+                                          std::memory_order_relaxed));
     if (is_heaps(to.tag)) // what is free there is nobody else's gain
         return;
     // Counts may get lost where several send at once; it is enough to come by now and then.
@@ -114,7 +126,7 @@ void read_letters(front& f, std::size_t letters_max) noexcept
             f.waiting.store(0, std::memory_order_relaxed);
         }
         void* const last = f.letters;
-        f.letters = next_of(last, f.key);
+        f.letters = letter_after(last, f.key);
         splice(f, last);
     }
 }

@@ -39,7 +39,7 @@ found find(const void* p, const char* call) noexcept
     slab& s = w->slab_at(g);
     if (!s.shape().begins(s.offset_of(p)))
         stop_at_interior(p, call);
-    if (static_cast<const free_block*>(p)->mark == mark_for(p, the_key))
+    if (is_free(p, mark_for(p, the_key)))
         stop_at_double_free(p, call);
     return {w, g, e, &s};
 }

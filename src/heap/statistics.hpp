@@ -31,10 +31,10 @@ struct heap_statistics {
     class_statistics classes[class_count];
 };
 
-void collect_statistics(heap_statistics& s) noexcept;
+[[gnu::cold]] void collect_statistics(heap_statistics& s) noexcept;
 
 /// One line a class, and the sums.
-void write_text(const heap_statistics& s, text_writer& out) noexcept;
-void write_json(const heap_statistics& s, text_writer& out) noexcept;
+[[gnu::cold]] void write_text(const heap_statistics& s, text_writer& out) noexcept;
+[[gnu::cold]] void write_json(const heap_statistics& s, text_writer& out) noexcept;
 
 } // namespace mallard::engine

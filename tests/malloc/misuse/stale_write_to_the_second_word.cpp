@@ -1,4 +1,4 @@
-// lives: nothing
+// dies: mallard: the list of free blocks is damaged at ADDRESS
 #include "act.hpp"
 
 int main()
