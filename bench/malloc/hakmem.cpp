@@ -11,7 +11,8 @@ enum : std::size_t { a_byte, pages, all_bytes }; // written of each block
 load burst(const char* name, const char* what, task how)
 {
     how.job = "burst";
-    return {.asks = std::string(what) + ", allocated, then freed in order. ns a pair",
+    return {.asks =
+                std::string(what) + ", allocated, then freed in order, again and again. ns a pair",
             .figures = {{std::string("hakmem/") + name}},
             .what = how};
 }

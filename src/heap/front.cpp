@@ -17,8 +17,8 @@
 
 namespace mallard::engine {
 
-constinit front no_front;
-constinit front departed_front;
+constinit front no_front{.tag = tag_of_none};
+constinit front departed_front; // has its tag before anybody departs
 constinit thread_local std::atomic<front*> my_front{&no_front};
 
 namespace {
@@ -341,7 +341,9 @@ void bring_back_blocks(front& f) noexcept
         bring_back(f, f.back.blocks[i]);
 }
 
-[[gnu::noinline]] void overflow_now(void* block, front& f) noexcept
+} // namespace
+
+void free_past_list(void* block, front& f) noexcept
 {
     at_work const here(f);
     pass(f);
@@ -354,8 +356,6 @@ void bring_back_blocks(front& f) noexcept
         stop_at_freed_twice(block);
     give_slab(s);
 }
-
-} // namespace
 
 void bring_back(front& f) noexcept
 {
@@ -392,7 +392,7 @@ void overflow(void* block, front* f, code c) noexcept
     f->overflows[index] += 1;
     f->back.in_a_row += 1;
     if (index >= put_off_classes || f->back.in_a_row <= returns::at_once)
-        return overflow_now(block, *f);
+        return free_past_list(block, *f);
     if (l.head != nullptr)
         f->back.hidden[index] = std::exchange(l.head, nullptr);
     put_off(*f, block);

@@ -50,9 +50,11 @@ struct parcel {
     void* first = nullptr;
     void* last = nullptr;
     std::uint32_t count = 0;
+    std::uint32_t most = 0; ///< then it is sent
 };
 
-inline constexpr std::size_t parcels = 8;
+/// Where blocks of many sizes go to another thread, they are of as many slabs.
+inline constexpr std::size_t parcels = 32;
 
 struct sampled_front;
 
@@ -83,7 +85,7 @@ struct returns {
 /// visitor when it is not (see park.hpp). Anybody pushes to the inbox. A parked one, whose
 /// thread has ended, belongs to whoever holds the lock of the parked.
 struct alignas(128) front {
-    entry tag = tag_of_none; ///< own number << owner_shift
+    entry tag = 0; ///< own number << owner_shift
     std::atomic<std::uint32_t> slow_paths{0};
     std::uint64_t key = 0;                ///< of the process, for marks
     std::atomic<std::uint32_t> busy{0};   ///< its thread is at work
@@ -94,10 +96,10 @@ struct alignas(128) front {
     std::size_t allowance = 0; ///< bytes that the lists of runs may keep
     front* real = nullptr;     ///< itself; of one that stands before another, that; or none
 
-    list lists[class_count];
-    slab_queue queues[run_class_first];
-    parcel outbox[parcels];
-    returns back;
+    list lists[class_count] = {};
+    slab_queue queues[run_class_first] = {};
+    parcel outbox[parcels] = {};
+    returns back = {};
     std::uint32_t overflows[class_count] = {}; ///< of each list, since it was empty last
     front* next_of_all = nullptr;
     void* letters = nullptr;                 ///< taken from the inbox, and not looked at yet
@@ -225,6 +227,9 @@ inline void clear(void* block) noexcept
         return free_elsewhere(block, f);
     push(block, f, c);
 }
+
+/// To its slab, into a parcel for that of another front, or, a run, to central.
+[[gnu::noinline]] void free_past_list(void* block, front& f) noexcept;
 
 /// `back` is full.
 [[gnu::noinline]] void come_back(front& f) noexcept;

@@ -4,6 +4,7 @@
 #include "misuse.hpp"
 #include "park.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace mallard::engine {
@@ -55,7 +56,7 @@ void post(slab& s, void* last, std::size_t bytes) noexcept
         visit_if_idle(to);
 }
 
-void send(parcel& p) noexcept
+[[gnu::noinline]] void send(parcel& p) noexcept
 {
     slab& s = *std::exchange(p.to, nullptr);
     auto const offset = static_cast<std::uint64_t>(static_cast<std::byte*>(p.first) - s.start);
@@ -86,19 +87,28 @@ void splice(front& f, void* last) noexcept
 
 } // namespace
 
+namespace {
+
+/// In place of another, which is sent.
+[[gnu::noinline]] void begin_parcel(parcel& p, slab& s, void* last) noexcept
+{
+    if (p.to != nullptr)
+        send(p);
+    std::size_t const most = parcel_bytes_max / s.shape().bytes;
+    p = {.to = &s, .last = last};
+    p.most = static_cast<std::uint32_t>(std::clamp<std::size_t>(most, 1, parcel_blocks_max));
+}
+
+} // namespace
+
 void collect(front& f, slab& s, void* block) noexcept
 {
-    std::size_t const place = reinterpret_cast<std::uintptr_t>(s.start) / granule_bytes % parcels;
-    parcel& p = f.outbox[place];
-    if (p.to != &s) {
-        if (p.to != nullptr)
-            send(p);
-        p = {.to = &s, .last = block};
-    }
+    parcel& p = f.outbox[reinterpret_cast<std::uintptr_t>(&s) / sizeof(slab) % parcels];
+    if (p.to != &s) [[unlikely]]
+        begin_parcel(p, s, block);
     link(block, p.first, mark_for(block, f.key));
     p.first = block;
-    p.count += 1;
-    if (p.count == parcel_blocks_max || p.count * s.shape().bytes >= parcel_bytes_max)
+    if (++p.count == p.most) [[unlikely]]
         send(p);
 }
 

@@ -107,17 +107,14 @@ bool is_anothers(const void* block) noexcept
     if (g >= windows[0].granules)
         return false;
     entry const e = windows[0].entry_at(g);
-    return is_class(e) && class_of_code(code_of(e)) < put_off_classes && !is_heaps(e);
+    return (e & (heap_bit | (code_end - 1))) - code_of_class(0) < put_off_classes * code_unit;
 }
 
-} // namespace
-
-void free_elsewhere(void* block, front* f) noexcept
+/// What is neither in the first window nor small, or is nothing; or the thread has no front.
+[[gnu::noinline]] void free_rare(void* block, front* f) noexcept
 {
     if (block == nullptr)
         return;
-    if (!f->is_none() && is_anothers(block) && ++f->back.in_a_row > returns::at_once)
-        return put_off(*f, block);
     found const b = find(block, "free");
     if (is_heaps(b.what)) [[unlikely]]
         return free_of_heap(b, block);
@@ -138,12 +135,21 @@ void free_elsewhere(void* block, front* f) noexcept
     }
     if (owner_of(b.what ^ f->tag) == 0)
         return push(block, f, code_of(b.what));
-    at_work const here(*f);
-    pass(*f);
-    collect(*f, *b.of, block);
+    free_past_list(block, *f);
 }
 
-void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept
+} // namespace
+
+void free_elsewhere(void* block, front* f) noexcept
+{
+    if (f->is_none() || !is_anothers(block)) [[unlikely]]
+        return free_rare(block, f);
+    if (++f->back.in_a_row <= returns::at_once)
+        return free_past_list(block, *f);
+    put_off(*f, block);
+}
+
+void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept
 {
     if (align <= 16)
         return allocate(bytes);

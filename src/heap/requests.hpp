@@ -30,8 +30,27 @@ inline code code_of_aligned(std::size_t bytes, std::size_t align) noexcept
     return code_of_class(index);
 }
 
+inline constexpr std::size_t align_looked_up_max = 64;
+
+/// Up to it, a size that is a multiple of an alignment has a class that is one.
+static_assert([] {
+    for (std::size_t align = 16; align <= align_looked_up_max; align *= 2)
+        for (std::size_t bytes = align; bytes <= looked_up_max; bytes += align)
+            if (block_class::bytes(block_class::of(bytes)) % align != 0)
+                return false;
+    return true;
+}());
+
+void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept;
+
 /// `align` is a power of two.
-void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept;
+[[gnu::always_inline]] inline void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept
+{
+    if (bytes > looked_up_max || align > align_looked_up_max) [[unlikely]]
+        return allocate_aligned_rare(bytes, align);
+    std::size_t const whole = align_up(bytes | (bytes == 0), align);
+    return pop(shown_front(), codes_by_16[(whole + 15) / 16], bytes);
+}
 
 /// Reads as zero.
 void* allocate_zeroed(std::size_t bytes) noexcept;
