@@ -176,7 +176,7 @@ inline void clear(void* block) noexcept
     return static_cast<const free_block*>(block)->next;
 }
 
-// The slow paths, in front.cpp; never inlined, in tail position, arguments where they arrived.
+// The slow paths, in front.cpp and returns.cpp; never inlined, in tail position, arguments where they arrived.
 [[gnu::noinline]] void* refill(std::size_t bytes, code c, front* f) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
@@ -250,6 +250,10 @@ void* refill_in(front& f, code c) noexcept;
 /// A run of a class, past the list; `zero`: it reads as zero.
 void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept;
 /// What was put off goes where it belongs: to its slab, or on its way to another front's.
+void bring_back_blocks(front& f) noexcept;
+/// After that the list that they hid is shown again. False: none was.
+bool show_list(front& f, std::size_t index) noexcept;
+/// Both, and all lists.
 void bring_back(front& f) noexcept;
 /// A block to its slab; a run to central.
 void give_back(front& f, void* block) noexcept;

@@ -1,7 +1,7 @@
 /* The engine of malloc: blocks that another thread frees than the one whose slab they are of.
 
    The inlines collect, post, splice and read_letters are those of src/heap/remote.cpp,
-   adopt and visit those of park.cpp, settle that of front.cpp; a load, a store or a
+   adopt and visit those of park.cpp, settle that of returns.cpp; a load, a store or a
    compare_exchange here is one there. Two threads allocate, free what anybody has
    allocated, send it, read what was sent, adopt the slab and visit the parked front, in any
    order.
