@@ -205,7 +205,7 @@ private:
         if (block == from.end || fresh_->thread != __builtin_thread_pointer()) [[unlikely]]
             return nullptr;
         from.next = block + c.bytes;
-        std::memset(block + 8, 0, 8);
+        std::memset(block, 0, 8);
         return block;
     }
 

@@ -191,7 +191,7 @@ typedef struct mallard_stretch {
 enum { MALLARD_FRESH_LAYOUT = 1, MALLARD_FRESH_CLASSES = 35 };
 
 /* From which `thread`, and no other, may take blocks without a call: those of class i of
- * mallard::size_classes<16, 2>. In each the second 8 bytes are to be cleared, which say of a
+ * mallard::size_classes<16, 2>. In each the first 8 bytes are to be cleared, which say of a
  * block that it is free. */
 typedef struct mallard_fresh {
     const void* thread; /* its __builtin_thread_pointer(); of a shared heap NULL */

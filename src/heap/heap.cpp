@@ -39,15 +39,24 @@ heap* make_new() noexcept
     return h;
 }
 
+/// All zero is their first value. Whole: a loop over the parts takes four times as long.
+template <class T>
+    requires std::is_trivially_copyable_v<T>
+void set_to_zero(T& all) noexcept
+{
+    std::memset(static_cast<void*>(&all), 0, sizeof all);
+}
+
 /// Nothing is cached, listed or on the way.
 void forget_blocks(heap& h) noexcept
 {
     empty_lists(h);
-    std::fill(std::begin(h.queues), std::end(h.queues), slab_queue{});
-    std::fill(std::begin(h.fresh.of_class), std::end(h.fresh.of_class), stretch{});
+    set_to_zero(h.queues);
+    set_to_zero(h.fresh.of_class);
+    set_to_zero(h.back);
+    set_to_zero(h.overflows);
     h.allowance = 0;
     h.letters = nullptr;
-    h.back = {};
     h.inbox.store(nullptr, std::memory_order_relaxed);
     h.waiting.store(0, std::memory_order_relaxed);
 }
@@ -233,6 +242,8 @@ void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcep
 void release(heap& h) noexcept
 {
     free_all_large(h);
+    if (h.chunks == no_chunk) // released already, or never used
+        return;
     free_chunks(h);
     forget_blocks(h);
 }

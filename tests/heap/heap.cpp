@@ -116,6 +116,22 @@ TYPED_TEST(heaps, use_what_was_freed_for_another_size)
     EXPECT_LT(most, std::size_t{12} << 20);
 }
 
+TYPED_TEST(heaps, do_not_take_a_block_for_one_that_was_free_in_an_earlier_life)
+{
+    TypeParam h;
+    for (std::size_t const bytes : {16, 64, 1000})
+        for (int life = 0; life < 3; ++life) {
+            std::vector<void*> blocks(2000);
+            for (void*& block : blocks)
+                block = h.allocate(bytes);
+            for (void* const block : blocks)
+                EXPECT_GE(mallard_usable_size(block), bytes); // or stops: it is free
+            for (void* const block : blocks)
+                h.deallocate(block);
+            h.reset();
+        }
+}
+
 TYPED_TEST(heaps, trim_gives_back_chunks_without_blocks)
 {
     TypeParam h;

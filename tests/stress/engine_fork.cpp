@@ -48,7 +48,7 @@ private:
             ::pthread_setspecific(key_, this);
             return;
         }
-        require(engine::my_front->is_none(), "its front is parked");
+        require(engine::shown_front()->is_none(), "its front is parked");
         engine_user user(99);
         while (!stop_)
             user.end(user.make());
