@@ -100,7 +100,8 @@ struct alignas(128) front {
     slab_queue queues[run_class_first] = {};
     parcel outbox[parcels] = {};
     returns back = {};
-    std::uint32_t overflows[class_count] = {}; ///< of each list, since it was empty last
+    std::uint16_t overflows[class_count] =
+        {}; ///< of each list, since it was empty last; no more than fit
     front* next_of_all = nullptr;
     void* letters = nullptr;                 ///< taken from the inbox, and not looked at yet
     std::atomic<front*>* shown_at = nullptr; ///< the `my_front` of its thread
@@ -176,7 +177,8 @@ inline void clear(void* block) noexcept
     return static_cast<const free_block*>(block)->next;
 }
 
-// The slow paths, in front.cpp and returns.cpp; never inlined, in tail position, arguments where they arrived.
+// The slow paths, in front.cpp and returns.cpp; never inlined, in tail position, arguments where
+// they arrived.
 [[gnu::noinline]] void* refill(std::size_t bytes, code c, front* f) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;

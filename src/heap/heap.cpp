@@ -130,6 +130,12 @@ void push_own(heap& h, void* block, code c) noexcept
 
 } // namespace
 
+heap* all_heaps() noexcept
+{
+    os::hold const alone(heaps_lock);
+    return newest;
+}
+
 heap* make_heap(bool shared) noexcept
 {
     heap* h = nullptr;

@@ -73,6 +73,9 @@ inline bool is_with_caller(const heap& h) noexcept
     return holder_of(h).load(std::memory_order_relaxed) == here();
 }
 
+/// Of all heaps there are, in use or not, each linked by its `next_of_all`.
+heap* all_heaps() noexcept;
+
 /// Null: the system refuses.
 heap* make_heap(bool shared) noexcept;
 /// All its blocks are freed; the number is another heap's next.

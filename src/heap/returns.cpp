@@ -155,7 +155,8 @@ void overflow(void* block, front* f, code c) noexcept
     if (f->is_none()) [[unlikely]]
         return push_behind(block, *f, c);
     std::size_t const index = class_of_code(c);
-    f->overflows[index] += 1;
+    std::uint16_t& overflows = f->overflows[index];
+    overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
     f->back.in_a_row += 1;
     if (index >= put_off_classes || f->back.in_a_row <= returns::at_once)
         return free_past_list(block, *f);

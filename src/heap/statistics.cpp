@@ -2,8 +2,11 @@
 
 #include "central.hpp"
 #include "front.hpp"
+#include "heap.hpp"
 #include "large.hpp"
 #include "park.hpp"
+
+#include <algorithm>
 
 namespace mallard::engine {
 namespace {
@@ -29,6 +32,20 @@ void count(window& w, std::size_t granule, heap_statistics& s) noexcept
     }
 }
 
+void count_lists(const front& f, heap_statistics& s) noexcept
+{
+    for (std::size_t i = 0; i < class_count; ++i) {
+        std::int32_t const cached = glance(f.lists[i].limit) - glance(f.lists[i].room);
+        s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
+    }
+}
+
+std::size_t count_fresh(const stretch& these, const class_shape& shape) noexcept
+{
+    auto const bytes = static_cast<std::size_t>(glance(these.end) - glance(these.next));
+    return std::min<std::size_t>(bytes / shape.bytes, shape.capacity); // one may be newer
+}
+
 } // namespace
 
 void collect_statistics(heap_statistics& s) noexcept
@@ -40,10 +57,12 @@ void collect_statistics(heap_statistics& s) noexcept
             count(w, g, s);
     for (front const* f = all_fronts(); f != nullptr; f = f->next_of_all) {
         s.threads += f != &late_front(); // which is no thread's
-        for (std::size_t i = 0; i < class_count; ++i) {
-            std::int32_t const cached = glance(f->lists[i].limit) - glance(f->lists[i].room);
-            s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
-        }
+        count_lists(*f, s);
+    }
+    for (heap const* h = all_heaps(); h != nullptr; h = h->next_of_all) {
+        count_lists(*h, s);
+        for (std::size_t i = 0; i < run_class_first; ++i)
+            s.classes[i].cached += count_fresh(h->fresh.of_class[i], shapes[i]);
     }
     for (class_statistics& c : s.classes) {
         c.live -= c.cached < c.live ? c.cached : c.live;

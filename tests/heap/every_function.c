@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ static void test_sampling(void)
 static void test_heap(void)
 {
     mallard_heap* const heap = mallard_heap_create(NULL);
+    size_t const live = mallinfo2().uordblks;
     mallard_heap_statistics s = {.struct_bytes = sizeof s};
     char* block = mallard_heap_allocate(heap, 100);
     char* other = mallard_heap_allocate_aligned(heap, 100, 1024);
@@ -96,6 +98,7 @@ static void test_heap(void)
     assert(((size_t)other & 1023) == 0);
     free(block);
     free(other);
+    assert(mallinfo2().uordblks == live); /* what the heap keeps at hand is not in use */
     block = mallard_heap_calloc(heap, 3, 7);
     block = mallard_heap_realloc(heap, block, 5000);
     block = realloc(block, 50000);
