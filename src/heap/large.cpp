@@ -241,7 +241,9 @@ void* resize_run(slab& s, std::size_t bytes_new) noexcept
     return good ? s.start : nullptr;
 }
 
-void* allocate_run(std::size_t bytes, std::size_t align, bool& zero) noexcept
+} // namespace
+
+slab* take_run_for_one(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept
 {
     std::size_t const granules = granules_for(bytes + (bytes == 0));
     run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
@@ -251,13 +253,12 @@ void* allocate_run(std::size_t bytes, std::size_t align, bool& zero) noexcept
     s.start = r.start();
     s.granules = static_cast<std::uint32_t>(granules);
     s.back = 0;
-    r.in->mark(r.granule, 1, entry_large);
+    r.in->mark(r.granule, 1, what);
     r.in->mark(r.granule + 1, granules - 1, entry_inside);
-    zero = r.zero;
-    return s.start;
+    if (zero != nullptr)
+        *zero = r.zero;
+    return &s;
 }
-
-} // namespace
 
 void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
@@ -266,15 +267,13 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
     if (void* const chosen = sample(shown_front(), bytes, align, zero))
         return chosen;
     return within_limits([=] {
-        bool as_new = true;
-        void* block = nullptr;
         if (bytes <= run_bytes_max && align <= run_bytes_max)
-            block = allocate_run(bytes, align, as_new);
-        if (block == nullptr) // no window has room, but between them there may be some
-            block = allocate_huge(bytes, align);
+            if (slab* const s = take_run_for_one(bytes, align, entry_large, zero))
+                return static_cast<void*>(s->start);
         if (zero != nullptr)
-            *zero = as_new;
-        return block;
+            *zero = true;
+        return allocate_huge(bytes,
+                             align); // no window has room, but between them there may be some
     });
 }
 

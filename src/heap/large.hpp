@@ -11,6 +11,9 @@ namespace mallard::engine {
 /// Null: refused. `zero`, if given: it reads as zero.
 void* allocate_large(std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
 
+/// The record of a run that is one block, of no class; its first entry says `what`. Null: refused.
+slab* take_run_for_one(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept;
+
 /// Bytes of the block of its own that begins at `p`; 0: there is none.
 std::size_t large_bytes(const void* p) noexcept;
 

@@ -3,6 +3,7 @@
 
 #include "central.hpp"
 #include "heap.hpp"
+#include "large.hpp"
 #include "misuse.hpp"
 #include "park.hpp"
 
@@ -143,22 +144,13 @@ bool take_over(found const& b, const char* call) noexcept
     f.left = draw_distance(f.random);
     if (is_in_call())
         return nullptr;
-    std::size_t const granules = (usable_bytes_of(bytes) + granule_bytes - 1) / granule_bytes;
-    run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
-    if (r.in == nullptr)
+    slab* const s = take_run_for_one(usable_bytes_of(bytes), align, entry_sampled, zero);
+    if (s == nullptr)
         return nullptr;
-    slab& s = r.record();
-    s.start = r.start();
-    s.granules = static_cast<std::uint32_t>(granules);
-    s.back = 0;
-    set_note(s, bytes, static_cast<double>(bytes) / chance(means));
-    r.in->mark(r.granule + 1, granules - 1, entry_inside);
-    r.in->mark(r.granule, 1, entry_sampled);
-    if (zero != nullptr)
-        *zero = r.zero;
+    set_note(*s, bytes, static_cast<double>(bytes) / chance(means));
     in_call const alone;
-    tell(MALLARD_SAMPLE_ALLOCATED, s);
-    return s.start;
+    tell(MALLARD_SAMPLE_ALLOCATED, *s);
+    return s->start;
 }
 
 /// The first call of its thread.

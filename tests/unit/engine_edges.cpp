@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include <sys/resource.h>
 
 namespace {
@@ -59,6 +62,23 @@ TEST(engine_edges, no_bytes_with_a_huge_alignment_are_a_block)
         EXPECT_GT(engine::usable_bytes(block, "a test"), 0U);
         engine::deallocate(block);
     }
+}
+
+// A list that kept one block of each slab would keep them all.
+TEST(engine_edges, slabs_come_back_whole_after_many_frees_in_any_order)
+{
+    std::vector<void*> blocks(300'000);
+    std::mt19937 random(1);
+    in_a_thread([&] {
+        for (int round = 0; round < 8; ++round) {
+            for (void*& block : blocks)
+                block = engine::allocate(64);
+            std::shuffle(blocks.begin(), blocks.end(), random);
+            for (void* const block : blocks)
+                engine::deallocate(block);
+        }
+        EXPECT_LT(granules_used(), 400U); // of 1,172 that the blocks take
+    });
 }
 
 TEST(engine_edges, sizes_and_alignments_that_nobody_has_are_refused)
