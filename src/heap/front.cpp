@@ -180,7 +180,9 @@ void* refill_in(front& f, code c) noexcept
     std::size_t const index = class_of_code(c);
     bring_back_blocks(f);
     f.back.in_a_row = 0;
-    if (index < put_off_classes && show_list(f, index))
+    if (index < put_off_classes)
+        show_list(f, index);
+    if (f.list_of(c).head != nullptr)
         return pop(&f, c);
     adapt(f, f.list_of(c), index);
     if (index >= run_class_first)

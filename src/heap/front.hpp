@@ -253,8 +253,8 @@ void* refill_in(front& f, code c) noexcept;
 void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept;
 /// What was put off goes where it belongs: to its slab, or on its way to another front's.
 void bring_back_blocks(front& f) noexcept;
-/// After that the list that they hid is shown again. False: none was.
-bool show_list(front& f, std::size_t index) noexcept;
+/// After that the list that they hid is shown again, if there is one.
+void show_list(front& f, std::size_t index) noexcept;
 /// Both, and all lists.
 void bring_back(front& f) noexcept;
 /// A block to its slab; a run to central.

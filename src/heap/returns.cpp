@@ -101,12 +101,10 @@ void bring_back_blocks(front& f) noexcept
         bring_back(f, f.back.blocks[i]);
 }
 
-bool show_list(front& f, std::size_t index) noexcept
+void show_list(front& f, std::size_t index) noexcept
 {
-    void* const head = std::exchange(f.back.hidden[index], nullptr);
-    if (head != nullptr)
+    if (void* const head = std::exchange(f.back.hidden[index], nullptr))
         f.lists[index].head = head;
-    return head != nullptr;
 }
 
 void free_past_list(void* block, front& f) noexcept
