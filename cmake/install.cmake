@@ -10,6 +10,7 @@ if(TARGET mallard-c)
 endif()
 if(TARGET mallard-malloc)
     install(TARGETS mallard-malloc mallard-malloc-static EXPORT mallard FILE_SET HEADERS)
+    install(TARGETS mallard-malloc-checked) # to be preloaded
 endif()
 install(EXPORT mallard NAMESPACE mallard:: FILE mallard-config.cmake DESTINATION ${package_dir})
 

@@ -49,9 +49,10 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
     return i;
 }
 
-/// Everything in a chunk that is not its block is fence. `Frames` calls are recorded
-/// at each allocation and free. Faults go to the reporter; when it returns, all is as
-/// if there had been none: a bad free is no free, and what was overwritten is mended.
+/// Everything in a chunk that is not its block is fence, but for what an alignment above 64 KiB
+/// leaves in front. `Frames` calls are recorded at each allocation and free. Faults go to the
+/// reporter; when it returns, all is as if there had been none: a bad free is no free, and
+/// what was overwritten is mended.
 ///
 /// `admit` and `dismiss` are always inlined, since a record of calls leaves out the function
 /// that asks for it, which is to be one of the adaptor and none of here.
@@ -132,7 +133,7 @@ public:
         std::byte* const begin = begin_of(r);
         std::byte* const block_end = r.data + r.bytes;
         auto const front = static_cast<std::size_t>(r.data - begin);
-        auto const back = static_cast<std::size_t>(begin + r.taken.bytes - block_end);
+        auto const back = static_cast<std::size_t>(end_of(r) - block_end);
         std::size_t const sound_front = equal_bytes(begin, front, fill::fence);
         std::size_t const sound_back = equal_bytes(block_end, back, fill::fence);
         if (sound_front == front && sound_back == back) [[likely]]
@@ -186,17 +187,24 @@ public:
 
 private:
     static constexpr std::size_t leaks_shown = 8;
+    static constexpr std::size_t front_max = std::size_t{1} << 16;
 
+    /// Of the fence in front.
     static std::byte* begin_of(const record& r) noexcept
     {
-        return static_cast<std::byte*>(r.taken.data);
+        auto const front = static_cast<std::size_t>(r.data - static_cast<std::byte*>(r.taken.data));
+        return r.data - std::min(front, front_max);
+    }
+    static std::byte* end_of(const record& r) noexcept
+    {
+        return static_cast<std::byte*>(r.taken.data) + r.taken.bytes;
     }
 
     static void build_fences(const record& r) noexcept
     {
-        std::byte* const end = begin_of(r) + r.taken.bytes;
+        std::byte* const block_end = r.data + r.bytes;
         paint(begin_of(r), static_cast<std::size_t>(r.data - begin_of(r)), fill::fence);
-        paint(r.data + r.bytes, static_cast<std::size_t>(end - (r.data + r.bytes)), fill::fence);
+        paint(block_end, static_cast<std::size_t>(end_of(r) - block_end), fill::fence);
     }
 
     static faulty_block describe(const record& r) noexcept

@@ -14,6 +14,9 @@ namespace os {
 /// allocates nothing. About a microsecond for each.
 std::size_t record_calls(std::span<void*> into) noexcept;
 
+/// Whether `record_calls` finds any, whoever asks; true at first.
+void want_calls(bool wanted) noexcept;
+
 /// A line for each: "    WHAT, MODULE+0xOFFSET". Allocates nothing.
 void print_calls(const char* what, std::span<void* const> calls) noexcept;
 

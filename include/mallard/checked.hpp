@@ -5,6 +5,8 @@
 #include <mallard/block_watch.hpp>
 #include <mallard/locks.hpp>
 
+#include <optional>
+
 namespace mallard {
 
 struct checked_options {
@@ -78,6 +80,17 @@ public:
     {
         std::lock_guard const alone(lock_);
         inspect_all();
+    }
+
+    /// What the block in use that begins there was asked for with. For a caller who frees and
+    /// does not know; `deallocate` judges it all the same.
+    std::optional<layout> asked_for(const void* block) noexcept
+    {
+        std::lock_guard const alone(lock_);
+        const record* const r = watch_.books().find(block);
+        if (r == nullptr || r->is_free)
+            return std::nullopt;
+        return layout{r->bytes, r->align};
     }
 
     /// What is asked for a block of `l`: fences, and the block between them, so that

@@ -65,7 +65,7 @@ struct text {
 inline constexpr const char* find_the_caller =
     "`break mallard::stop_at_fault` in gdb shows who called deallocate";
 inline constexpr const char* record_the_calls =
-    "`.frames = 8` in the options records who allocated and freed each block";
+    "`.frames = 8` in the options, for malloc MALLARD_CALLS=1, records who allocated and freed";
 inline constexpr const char* stop_at_the_write =
     "`guarded` instead of `checked`, -fsanitize=address or valgrind stop at the write itself";
 

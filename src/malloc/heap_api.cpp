@@ -1,4 +1,7 @@
-// What include/mallard/malloc.h declares. Arguments are looked at here, and errno is set.
+// What include/mallard/malloc.h declares, but for what own_names.cpp has. Arguments are looked at
+// here, and errno is set.
+#include "arguments.hpp"
+
 #include "../heap/heap.hpp"
 #include "../heap/park.hpp"
 #include "../heap/requests.hpp"
@@ -29,12 +32,6 @@ const engine::heap& of(const mallard_heap* h) noexcept
     return nullptr;
 }
 
-/// False, and errno is set, when the product has no size.
-bool product(std::size_t count, std::size_t bytes, std::size_t& all) noexcept
-{
-    return !__builtin_mul_overflow(count, bytes, &all) || mallard::os::out_of_memory() != nullptr;
-}
-
 /// What the caller's struct has of ours, and 0 for the rest; false: it is none.
 bool read(const mallard_heap_options* from, mallard_heap_options& to) noexcept
 {
@@ -54,42 +51,6 @@ bool read(const mallard_heap_options* from, mallard_heap_options& to) noexcept
 extern "C" {
 
 // --- malloc ------------------------------------------------------------------
-
-void* mallard_malloc(std::size_t bytes)
-{
-    return engine::allocate(bytes);
-}
-
-void* mallard_calloc(std::size_t count, std::size_t bytes)
-{
-    std::size_t all = 0;
-    return product(count, bytes, all) ? engine::allocate_zeroed(all) : nullptr;
-}
-
-void* mallard_realloc(void* block, std::size_t bytes)
-{
-    if (block == nullptr)
-        return engine::allocate(bytes);
-    if (bytes != 0)
-        return engine::reallocate(block, bytes);
-    engine::deallocate(block);
-    return nullptr;
-}
-
-void* mallard_aligned_alloc(std::size_t align, std::size_t bytes)
-{
-    return mallard::is_power_of_two(align) ? engine::allocate_aligned(bytes, align) : invalid();
-}
-
-void mallard_free(void* block)
-{
-    engine::deallocate(block);
-}
-
-std::size_t mallard_usable_size(const void* block)
-{
-    return block == nullptr ? 0 : engine::usable_bytes(block, "mallard_usable_size");
-}
 
 int mallard_trim(std::size_t keep_bytes)
 {
@@ -155,7 +116,7 @@ void* mallard_heap_calloc(mallard_heap* heap, std::size_t count, std::size_t byt
     if (heap == nullptr)
         return invalid();
     std::size_t all = 0;
-    return product(count, bytes, all) ? engine::allocate_zeroed(of(heap), all) : nullptr;
+    return mallard::product(count, bytes, all) ? engine::allocate_zeroed(of(heap), all) : nullptr;
 }
 
 void* mallard_heap_realloc(mallard_heap* heap, void* block, std::size_t bytes)

@@ -3,7 +3,7 @@
 // The library needs no C++ runtime. A program that has one has a handler for want of memory,
 // and expects std::bad_alloc: both are looked up when they are needed, since a runtime may
 // have come later than this library.
-#include "../heap/requests.hpp"
+#include <served_by.hpp>
 
 #include "../os/system.hpp"
 
@@ -11,8 +11,6 @@
 #include <new>
 
 #include <dlfcn.h>
-
-namespace engine = mallard::engine;
 
 namespace {
 
@@ -68,14 +66,14 @@ template <class Allocate>
 
 inline void* make(std::size_t bytes)
 {
-    void* const block = engine::allocate(bytes);
-    return block != nullptr ? block : insist([bytes] { return engine::allocate(bytes); }, true);
+    void* const block = new_family::allocate(bytes);
+    return block != nullptr ? block : insist([bytes] { return new_family::allocate(bytes); }, true);
 }
 
 inline void* make(std::size_t bytes, std::align_val_t align)
 {
     auto const allocate = [=] {
-        return engine::allocate_aligned(bytes, static_cast<std::size_t>(align));
+        return new_family::allocate_aligned(bytes, static_cast<std::size_t>(align));
     };
     void* const block = allocate();
     return block != nullptr ? block : insist(allocate, true);
@@ -106,13 +104,13 @@ void* operator new[](std::size_t bytes, std::align_val_t align)
 // calls ours, which throws, and catches.
 void* operator new(std::size_t bytes, const std::nothrow_t& quietly) noexcept
 {
-    void* const block = engine::allocate(bytes);
+    void* const block = new_family::allocate(bytes);
     if (block != nullptr) [[likely]]
         return block;
     using form = void* (*)(std::size_t, const std::nothrow_t&);
     if (auto const of_runtime = next_symbol<form>("_ZnwmRKSt9nothrow_t"))
         return of_runtime(bytes, quietly);
-    return insist([bytes] { return engine::allocate(bytes); }, false);
+    return insist([bytes] { return new_family::allocate(bytes); }, false);
 }
 void* operator new[](std::size_t bytes, const std::nothrow_t& quietly) noexcept
 {
@@ -122,7 +120,7 @@ void* operator new(std::size_t bytes, std::align_val_t align,
                    const std::nothrow_t& quietly) noexcept
 {
     auto const allocate = [=] {
-        return engine::allocate_aligned(bytes, static_cast<std::size_t>(align));
+        return new_family::allocate_aligned(bytes, static_cast<std::size_t>(align));
     };
     void* const block = allocate();
     if (block != nullptr) [[likely]]
@@ -140,51 +138,51 @@ void* operator new[](std::size_t bytes, std::align_val_t align,
 
 void operator delete(void* block) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete[](void* block) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete(void* block, const std::nothrow_t&) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete[](void* block, const std::nothrow_t&) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete(void* block, std::size_t bytes) noexcept
 {
-    engine::deallocate_sized(block, bytes);
+    new_family::deallocate_sized(block, bytes);
 }
 void operator delete[](void* block, std::size_t bytes) noexcept
 {
-    engine::deallocate_sized(block, bytes);
+    new_family::deallocate_sized(block, bytes);
 }
 void operator delete(void* block, std::align_val_t) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete[](void* block, std::align_val_t) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept
 {
-    engine::deallocate(block);
+    new_family::deallocate(block);
 }
 void operator delete(void* block, std::size_t bytes, std::align_val_t align) noexcept
 {
-    engine::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
+    new_family::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
 }
 void operator delete[](void* block, std::size_t bytes, std::align_val_t align) noexcept
 {
-    engine::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
+    new_family::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
 }
 
 #pragma GCC visibility pop

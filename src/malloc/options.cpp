@@ -1,9 +1,13 @@
 // What the environment may say to a program that nobody recompiles. Read when the library is
-// loaded, before the C library knows it, and not at all under setuid.
+// loaded, before the C library knows it.
 //
 //   MALLARD_LIMIT=N[K|M|G]   malloc refuses what would exceed N bytes
 //   MALLARD_HUGEPAGES=1      large pages are asked for, but for the first MiBs
 //   MALLARD_STATS=text|json  a report on descriptor 2 when the program ends (info.cpp)
+//   MALLARD_CALLS=1          who allocates and frees is recorded (checked/checked.cpp)
+//   MALLARD_MIXED=1          free takes what new made, and the reverse (the same)
+#include "options.hpp"
+
 #include "../heap/limits.hpp"
 #include "../heap/window.hpp"
 
@@ -11,8 +15,6 @@
 
 #include <cstdlib>
 #include <cstring>
-
-#include <sys/auxv.h>
 
 namespace {
 
@@ -24,16 +26,6 @@ std::size_t bytes_in(const char* text) noexcept
     unsigned const shift = *end == 'G' ? 30 : *end == 'M' ? 20 : *end == 'K' ? 10 : 0;
     bool const whole = *end == '\0' || (shift != 0 && end[1] == '\0');
     return end != text && whole && number <= ~0ULL >> shift ? number << shift : 0;
-}
-
-/// Null: it says nothing.
-const char* value_of(const char* name, char** environment) noexcept
-{
-    std::size_t const length = std::strlen(name);
-    for (; environment != nullptr && *environment != nullptr; ++environment)
-        if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
-            return *environment + length + 1;
-    return nullptr;
 }
 
 void read_limit(const char* text) noexcept
@@ -51,11 +43,9 @@ void read_limit(const char* text) noexcept
 
 [[gnu::constructor(102)]] void read_options(int, char**, char** environment) noexcept
 {
-    if (::getauxval(AT_SECURE) != 0)
-        return;
-    if (const char* const limit = value_of("MALLARD_LIMIT", environment))
+    if (const char* const limit = mallard::value_of("MALLARD_LIMIT", environment))
         read_limit(limit);
-    if (const char* const huge = value_of("MALLARD_HUGEPAGES", environment))
+    if (const char* const huge = mallard::value_of("MALLARD_HUGEPAGES", environment))
         mallard::engine::huge_pages.store(std::strcmp(huge, "1") == 0, std::memory_order_relaxed);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs one misuse program and compares its death with its first line.
 
-    run.py SOURCE PROGRAM [PRELOAD]
+    run.py SOURCE PROGRAM [PRELOAD [BUILD]]
 
     // dies: LINE       aborts; stderr is three lines, LINE first, help last; under the
                      second there may be others, indented by four
@@ -10,7 +10,8 @@
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 
-In LINE, the word ADDRESS stands for any address.
+In LINE, the word ADDRESS stands for any address. With BUILD, such as `checked`, the second
+line counts: `// checked dies: LINE`.
 """
 import os
 import re
@@ -54,10 +55,12 @@ def verdict_of_report(expected, run):
     return None
 
 
-def main(source, program, preload=""):
+def main(source, program, preload="", build=""):
     with open(source) as file:
-        first = file.readline()
-    match = re.fullmatch(r"// (dies|segfaults|lives|asan|valgrind): (\S.*)\n", first)
+        line = file.readline()
+        if build:
+            line = file.readline().replace(f"// {build} ", "// ", 1)
+    match = re.fullmatch(r"// (dies|segfaults|lives|asan|valgrind): (\S.*)\n", line)
     if not match:
         sys.exit(f"{source}:1: expected `// dies: LINE`, `// segfaults: TEXT`, "
                  "`// lives: TEXT`, `// asan: TEXT` or `// valgrind: TEXT`")

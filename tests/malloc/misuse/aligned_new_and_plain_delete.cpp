@@ -1,4 +1,5 @@
 // lives: nothing
+// checked lives: nothing
 #include "act.hpp"
 
 #include <new>

@@ -1,4 +1,5 @@
 // dies: mallard: double free of ADDRESS
+// checked dies: mallard: double free of ADDRESS in "malloc"
 #include "act.hpp"
 
 int main()

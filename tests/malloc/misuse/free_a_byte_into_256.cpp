@@ -1,4 +1,5 @@
 // lives: nothing
+// checked dies: mallard: free of ADDRESS, which is inside a block of "malloc"
 #include "act.hpp"
 
 int main()

@@ -1,4 +1,5 @@
 // dies: mallard: realloc of ADDRESS, which is inside a block
+// checked dies: mallard: free of ADDRESS, which is inside a block of "malloc"
 #include "act.hpp"
 
 int main()

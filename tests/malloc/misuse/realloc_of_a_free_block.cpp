@@ -1,4 +1,5 @@
 // dies: mallard: realloc of ADDRESS, which is free
+// checked dies: mallard: double free of ADDRESS in "malloc"
 #include "act.hpp"
 
 int main()

@@ -1,4 +1,5 @@
 // dies: mallard: ADDRESS is freed with another size than it has
+// checked dies: mallard: free of ADDRESS with a wrong layout in "operator new"
 #include "act.hpp"
 
 int main()

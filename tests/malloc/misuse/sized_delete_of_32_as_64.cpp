@@ -1,4 +1,5 @@
 // lives: nothing
+// checked dies: mallard: free of ADDRESS with a wrong layout in "operator new"
 #include "act.hpp"
 
 int main()

@@ -1,4 +1,5 @@
 // dies: mallard: the list of free blocks is damaged at ADDRESS
+// checked dies: mallard: write to ADDRESS, which is in a freed block of "malloc"
 #include "act.hpp"
 
 int main()

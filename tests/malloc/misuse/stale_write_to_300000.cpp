@@ -1,4 +1,5 @@
 // lives: nothing
+// checked dies: mallard: write to ADDRESS, which is in a freed block of "malloc"
 #include "act.hpp"
 
 int main()

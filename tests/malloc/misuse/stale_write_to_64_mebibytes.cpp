@@ -1,4 +1,5 @@
 // segfaults: so far
+// checked segfaults: so far
 #include "act.hpp"
 
 int main()

@@ -1,4 +1,5 @@
 // dies: mallard: malloc_usable_size of ADDRESS, which is not a block of malloc
+// checked dies: mallard: malloc_usable_size of ADDRESS, which is not a block of malloc
 #include "act.hpp"
 
 int main()

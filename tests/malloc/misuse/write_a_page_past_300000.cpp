@@ -1,4 +1,5 @@
 // lives: a neighbour is damaged
+// checked dies: mallard: write to ADDRESS, behind a block of "malloc"
 #include "act.hpp"
 
 int main()

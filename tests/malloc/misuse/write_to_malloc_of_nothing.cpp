@@ -1,4 +1,5 @@
 // lives: nothing
+// checked dies: mallard: write to ADDRESS, behind a block of "malloc"
 #include "act.hpp"
 
 int main()

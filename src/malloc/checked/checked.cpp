@@ -1,0 +1,246 @@
+// Finds what programs do wrong with their blocks: `checked` around the engine, behind a lock.
+//
+//     malloc -> malloc.cpp -> checked_requests -> checked -> engine
+//                                                    \-> books, in mappings of their own
+//
+// Heaps (mallard/heap.hpp) go past all this.
+#include "served_by.hpp"
+
+#include "../options.hpp"
+
+#include "../../heap/heap.hpp"
+#include "../../heap/misuse.hpp"
+#include "../../heap/requests.hpp"
+
+#include <mallard/checked.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+namespace mallard {
+namespace {
+
+/// Where blocks lie, with their fences.
+struct engine_blocks {
+    static chunk try_take(layout l) noexcept
+    {
+        return {engine::allocate_aligned(l.bytes, l.align), l.bytes, l.align};
+    }
+    static void give(chunk c) noexcept { engine::deallocate(c.data); }
+};
+
+/// Where the books lie: far from any block.
+struct own_mappings {
+    static chunk try_take(layout l) noexcept { return {os::map(l.bytes), l.bytes, l.align}; }
+    static void give(chunk c) noexcept { os::unmap(static_cast<std::byte*>(c.data), c.bytes); }
+};
+
+constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames = 8};
+using checked_engine = checked<engine_blocks, options, own_mappings>;
+
+constinit os::lock one_at_a_time;
+
+const void* module_of(const void* address) noexcept
+{
+    Dl_info info{};
+    return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+/// Without the calls inside of this library, which come first. None if none was recorded.
+call_stack calls_of_program(call_stack s) noexcept
+{
+    while (!s.calls.empty() && module_of(s.calls.front()) == module_of(&one_at_a_time))
+        s.calls = s.calls.subspan(1);
+    return s.calls.empty() ? call_stack{} : s;
+}
+
+/// Others go on meanwhile: a handler of SIGABRT may allocate, or wait for a thread that does.
+void stop(const fault& found, void*) noexcept
+{
+    one_at_a_time.give();
+    faulty_block block = found.blocks.empty() ? faulty_block{} : found.blocks.front();
+    block.allocated = calls_of_program(block.allocated);
+    block.freed = calls_of_program(block.freed);
+    fault told = found;
+    told.blocks = std::span(&block, found.blocks.size());
+    stop_at_fault(told);
+}
+
+constexpr family other_than(family f) noexcept
+{
+    return f == family::of_malloc ? family::of_new : family::of_malloc;
+}
+
+/// MALLARD_MIXED=1: what one family gave the other takes, as it does in libmallard.so.
+constinit bool is_one_family = false;
+
+/// Made by the first who asks, who may come before all constructors; never unmade, since others
+/// come after all destructors. Under the lock.
+template <family By>
+checked_engine& books_of() noexcept
+{
+    if (By == family::of_new && is_one_family)
+        return books_of<family::of_malloc>();
+    alignas(checked_engine) static std::byte room[sizeof(checked_engine)];
+    static checked_engine& made =
+        *::new (room) checked_engine({By == family::of_malloc ? "malloc" : "operator new", stop});
+    return made;
+}
+
+/// A block of a heap, which `free` takes too.
+bool is_of_heap(const void* p) noexcept
+{
+    engine::window* const w = engine::window_of(p);
+    return w != nullptr && engine::is_heaps(w->entry_at(w->granule_of(p)));
+}
+
+[[noreturn, gnu::cold]] void stop_at_mismatch(const void* block, family by) noexcept
+{
+    one_at_a_time.give();
+    (fatal_message() << "mallard: " << (by == family::of_malloc ? "free" : "delete") << " of "
+                     << block << ", which is from "
+                     << (by == family::of_malloc ? "operator new" : "malloc")
+                     << "\n  the block is in use; this call changed nothing\n"
+                     << "  help: delete what new made, free what malloc or strdup gave; or set "
+                        "MALLARD_MIXED=1\n")
+        .stop();
+}
+
+template <family By>
+std::optional<layout> asked_for(const void* block) noexcept
+{
+    os::hold const alone(one_at_a_time);
+    return books_of<By>().asked_for(block);
+}
+
+/// `said`: what the caller says that the block was asked for with; null: he says nothing.
+template <family By>
+void free_as(void* block, const layout* said) noexcept
+{
+    if (block == nullptr)
+        return;
+    if (is_of_heap(block))
+        return engine::deallocate(block);
+    os::hold const alone(one_at_a_time);
+    std::optional const asked = books_of<By>().asked_for(block);
+    if (!asked && books_of<other_than(By)>().asked_for(block))
+        stop_at_mismatch(block, By);
+    layout const l = said != nullptr ? *said : asked.value_or(layout{0});
+    books_of<By>().give({block, l.bytes, l.align}); // which stops at what is no block
+}
+
+} // namespace
+
+template <family By>
+void* checked_requests<By>::allocate_aligned(std::size_t bytes, std::size_t align) noexcept
+{
+    int const before = errno; // which the engine may change before the quarantine goes
+    os::hold const alone(one_at_a_time);
+    chunk const given = books_of<By>().try_take({bytes, std::max(align, align_min)});
+    if (given.data == nullptr)
+        return os::out_of_memory();
+    errno = before;
+    return given.data;
+}
+
+template <family By>
+void* checked_requests<By>::allocate_zeroed(std::size_t bytes) noexcept
+{
+    void* const block = allocate(bytes);
+    return block == nullptr ? nullptr : std::memset(block, 0, bytes);
+}
+
+template <family By>
+void* checked_requests<By>::reallocate(void* block, std::size_t bytes) noexcept
+{
+    if (is_of_heap(block))
+        return engine::reallocate(block, bytes);
+    std::optional const asked = asked_for<By>(block);
+    if (!asked)
+        return deallocate(block), nullptr; // which says what is wrong, and stops
+    void* const fresh = allocate(bytes);
+    if (fresh == nullptr)
+        return nullptr;
+    std::memcpy(fresh, block, std::min(asked->bytes, bytes));
+    deallocate(block);
+    return fresh;
+}
+
+template <family By>
+std::size_t checked_requests<By>::usable_bytes(const void* block, const char* call) noexcept
+{
+    if (is_of_heap(block))
+        return engine::usable_bytes(block, call);
+    std::optional asked = asked_for<By>(block);
+    if (!asked)
+        asked = asked_for<other_than(By)>(block);
+    if (!asked)
+        engine::stop_at_foreign(block, call);
+    return asked->bytes;
+}
+
+template <family By>
+void checked_requests<By>::deallocate(void* block) noexcept
+{
+    free_as<By>(block, nullptr);
+}
+
+template <family By>
+void checked_requests<By>::deallocate_sized(void* block, std::size_t bytes,
+                                            std::size_t align) noexcept
+{
+    layout const said{bytes, std::max(align, align_min)};
+    free_as<By>(block, &said);
+}
+
+template struct checked_requests<family::of_malloc>;
+template struct checked_requests<family::of_new>;
+
+namespace {
+
+bool locked_for_fork = false;
+
+void before_fork() noexcept
+{
+    locked_for_fork = !os::is_single_threaded(); // as in src/heap/park.cpp
+    if (locked_for_fork)
+        one_at_a_time.take();
+}
+void after_fork_in_parent() noexcept
+{
+    if (locked_for_fork)
+        one_at_a_time.give();
+}
+void after_fork_in_child() noexcept
+{
+    if (locked_for_fork)
+        one_at_a_time.reset();
+}
+
+/// After the engine's, whose locks are taken under this one.
+[[gnu::constructor(102)]] void begin(int, char**, char** environment) noexcept
+{
+    auto const is_wanted = [=](const char* name) {
+        const char* const value = value_of(name, environment);
+        return value != nullptr && std::strcmp(value, "1") == 0;
+    };
+    os::want_calls(is_wanted("MALLARD_CALLS"));
+    is_one_family = is_wanted("MALLARD_MIXED");
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/// The last look at all blocks. This library was the first to begin, so it is the last to end.
+[[gnu::destructor]] void verify_at_end() noexcept
+{
+    os::hold const alone(one_at_a_time);
+    books_of<family::of_malloc>().verify();
+    books_of<family::of_new>().verify();
+}
+
+} // namespace
+} // namespace mallard

@@ -1,0 +1,8 @@
+// Who serves the family of malloc: the engine. In libmallard-checked.so it is
+// ../checked/served_by.hpp; which of them malloc.cpp and new.cpp see, CMakeLists.txt says.
+#pragma once
+
+#include "../../heap/requests.hpp"
+
+namespace malloc_family = mallard::engine;
+namespace new_family = mallard::engine;
