@@ -110,8 +110,9 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     for_each_group(w, granule, granules, [&](group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
         dirty |= there;
-        if (there == those)
-            count += static_cast<std::size_t>(std::bit_width(those) - std::countr_zero(those));
+        if (there == those) // in a row: no need to count
+            count +=
+                static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)
             count += static_cast<std::size_t>(std::popcount(there));
         g.used |= those;
@@ -225,8 +226,8 @@ run central::take_from(shelf& at, std::size_t granules, std::size_t align) noexc
 
 run central::take(std::size_t granules, std::size_t align) noexcept
 {
-    shelf none;
-    return take_from(none, granules, align);
+    shelf empty;
+    return take_from(empty, granules, align);
 }
 
 run central::take_of_class(std::size_t index) noexcept
