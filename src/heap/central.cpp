@@ -221,6 +221,8 @@ run central::take_from(shelf& at, std::size_t granules, std::size_t align) noexc
         r = take_fresh(granules, align);
     if (r.in == nullptr)
         the_limits.discharge(granules * granule_bytes);
+    else
+        purge_if_due();
     return r;
 }
 
@@ -293,6 +295,7 @@ bool central::extend(window& in, std::size_t granule, std::size_t granules, std:
         return false;
     }
     zero = claim(in, end, more).zero;
+    purge_if_due();
     return true;
 }
 
@@ -314,10 +317,14 @@ bool central::is_free(window& in, std::size_t granule, std::size_t granules) noe
     return true;
 }
 
-/// What may lie idle, in granules.
+/// What may lie idle, in granules: no more than is in use at other times, so that both
+/// together never are more than the program has ever had in use.
 std::size_t central::dirty_max() const noexcept
 {
-    return short_ ? dirty_least : std::max(dirty_least, usage_.used / 4) + bonus_;
+    if (short_)
+        return dirty_least;
+    std::size_t const wished = std::max(dirty_least, usage_.used / 4) + bonus_;
+    return std::min(wished, std::max(dirty_least, usage_.used_max - usage_.used));
 }
 
 /// The run is claimed meanwhile, and nobody waits for the system.
