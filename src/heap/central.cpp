@@ -16,11 +16,9 @@ namespace {
 
 constexpr std::size_t bits_a_group = 64;
 constexpr std::size_t none = ~std::size_t{0};
-
 /// Dirty granules that may lie idle whatever is in use.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / granule_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / granule_bytes;
-
 /// In one go, with the lock given up meanwhile.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / granule_bytes;
 
@@ -105,11 +103,9 @@ constexpr auto dirty_ones = [](group const& g) noexcept { return g.dirty; };
 
 run central::claim(window& w, std::size_t granule, std::size_t granules) noexcept
 {
-    std::uint64_t dirty = 0;
-    std::size_t count = 0;
+    std::size_t count = 0; // of dirty ones
     for_each_group(w, granule, granules, [&](group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        dirty |= there;
         if (there == those) // in a row: no need to count
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
@@ -128,7 +124,7 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
         purged_lately_ -= again;
         bonus_ = std::min(bonus_ + again, std::max(bonus_least, usage_.used_max / 2));
     }
-    return {&w, granule, dirty == 0};
+    return {&w, granule, count == 0};
 }
 
 /// The newest of them.
