@@ -146,9 +146,8 @@ void central::keep_on_shelf(shelf& at, std::uint32_t count) noexcept
 
 void central::clear_shelves() noexcept
 {
-    if (std::exchange(has_shelved_, false))
-        for (shelf& at : shelves_)
-            keep_on_shelf(at, 0);
+    for (; shelved_ != 0; shelved_ &= shelved_ - 1)
+        keep_on_shelf(shelves_[std::countr_zero(shelved_)], 0);
 }
 
 template <class F>
@@ -171,7 +170,7 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
         if (r.in != nullptr)
             return r;
     }
-    if (has_shelved_) {
+    if (shelved_ != 0) {
         clear_shelves();
         return take_below_frontiers(granules, align);
     }
@@ -273,7 +272,7 @@ void central::give_of_class(window& in, std::size_t granule) noexcept
     os::hold const alone(lock_);
     s.next = std::exchange(shelves_[s.index].first, &s);
     shelves_[s.index].count += 1;
-    has_shelved_ = true;
+    shelved_ |= std::uint64_t{1} << s.index;
     usage_.dirty += s.granules;
     usage_.used -= s.granules;
     purge_if_due();

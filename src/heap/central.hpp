@@ -85,7 +85,8 @@ private:
     os::lock lock_;
     usage usage_;
     shelf shelves_[class_count] = {};
-    bool has_shelved_ = false;
+    std::uint64_t shelved_ = 0; // bit i: there may be some on shelf i
+    static_assert(class_count <= 64);
     // What was purged and wanted again at once earns more room for dirty granules.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
