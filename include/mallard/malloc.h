@@ -71,7 +71,8 @@ typedef struct mallard_sample {
 
 /* By the thread that allocates or frees, one call at a time. It may allocate and free; what it
  * allocates is not chosen, and of what it frees nobody is told. It must not fork, leave by
- * longjmp, an exception or cancellation, or take a lock under which another thread allocates or frees. */
+ * longjmp, an exception or cancellation, or take a lock under which another thread allocates or
+ * frees. */
 typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
                                 const mallard_sample* sample);
 
