@@ -58,7 +58,7 @@ inline constexpr std::size_t parcels = 32;
 
 struct sampled_front;
 
-/// Blocks of these and all smaller codes are put off: the others are dear.
+/// Blocks of the first so many classes are put off: larger ones are dear.
 inline constexpr std::size_t put_off_classes = block_class::of(1024) + 1;
 
 /// Freed blocks that no list has room for, until there are `most`: their lines are on the way
@@ -100,8 +100,7 @@ struct alignas(128) front {
     slab_queue queues[run_class_first] = {};
     parcel outbox[parcels] = {};
     returns back = {};
-    std::uint16_t overflows[class_count] =
-        {}; ///< of each list, since it was empty last; no more than fit
+    std::uint16_t overflows[class_count] = {}; ///< of each list, since it was empty last
     front* next_of_all = nullptr;
     void* letters = nullptr;                 ///< taken from the inbox, and not looked at yet
     std::atomic<front*>* shown_at = nullptr; ///< the `my_front` of its thread
