@@ -57,7 +57,7 @@ struct pool_options {
     std::size_t align = 0;                    ///< 0: the natural one of `block`, to 16
     std::size_t chunk = std::size_t{1} << 16; ///< power of two; `ordered` aligns chunks to it,
                                               ///< or to less under a low limit
-    growth grow{.first = std::size_t{1} << 16};
+    growth grow{.first = std::size_t{1} << 16, .max = std::size_t{1} << 20, .num = 2};
     sync threads = sync::none;
     reuse order = reuse::ordered;
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in an array
@@ -92,7 +92,7 @@ struct multipool_options {
     std::size_t largest = 4096; ///< the largest block that is pooled, inclusive
     /// The rest is as in `pool_options`, for each of the pools.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = 1024, .max = std::size_t{1} << 16};
+    growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none;
     reuse order = reuse::lifo;
     std::size_t cached_bytes = std::size_t{1} << 18;
@@ -120,7 +120,7 @@ struct object_pool_options {
     mallard::counts counts = mallard::counts::none; ///< what `rc`, `arc` and `weak` need
     /// The rest is as in `pool_options`. Growth at run time is not for an object_pool.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16};
+    growth grow{.first = std::size_t{1} << 16, .max = std::size_t{1} << 20, .num = 2};
     sync threads = sync::none;
     reuse order = reuse::ordered;
     std::size_t cached_bytes = std::size_t{1} << 18;
