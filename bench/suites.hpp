@@ -14,5 +14,6 @@ std::vector<experiment> typed_suite(effort);
 std::vector<experiment> malloc_suite(effort);
 std::vector<experiment> programs_suite(effort);
 std::vector<experiment> rss_suite(effort);
+std::vector<experiment> seeds_suite(effort);
 
 } // namespace mallard::bench
