@@ -13,17 +13,20 @@
 
 namespace mallard::bench {
 
-/// "mallard/pool/mutex"
-template <class Pool, sync Threads>
-class named_by_mode : public Pool {
+/// "mallard/none" is "mallard/pool/none" here, where there are other things than pools.
+template <class Pool>
+class named_as_pool : public Pool {
 public:
     using Pool::Pool;
-    static std::string name() { return std::string("mallard/pool/") + word_for(Threads); }
+    static std::string name()
+    {
+        return "mallard/pool/" + Pool::name().substr(std::string_view("mallard/").size());
+    }
 };
 
-template <sync Threads>
+template <sync Threads, reuse Order = pool_options{}.order>
 using seed_pool =
-    named_by_mode<typename pool_of_mode<Threads>::template of<report_block_bytes>, Threads>;
+    named_as_pool<typename pool_of_mode<Threads, Order>::template of<report_block_bytes>>;
 
 using seed_mallocs = contender_list<heap_blocks<glibc_tag>::of<report_block_bytes>,
                                     heap_blocks<mimalloc_tag>::of<report_block_bytes>,
@@ -31,11 +34,10 @@ using seed_mallocs = contender_list<heap_blocks<glibc_tag>::of<report_block_byte
                                     heap_blocks<tcmalloc_tag>::of<report_block_bytes>>;
 
 /// In one thread.
-using seed_contenders =
-    seed_mallocs::with<boost_pool<report_block_bytes>,
-                       foonathan_pool<fm::node_pool>::of<report_block_bytes>, seed_pool<sync::none>,
-                       seed_pool<sync::mutex>, seed_pool<sync::lock_free>,
-                       seed_pool<sync::thread_cached>>;
+using seed_contenders = seed_mallocs::with<
+    boost_pool<report_block_bytes>, foonathan_pool<fm::node_pool>::of<report_block_bytes>,
+    seed_pool<sync::none, reuse::lifo>, seed_pool<sync::none>, seed_pool<sync::mutex>,
+    seed_pool<sync::lock_free>, seed_pool<sync::thread_cached>>;
 
 /// Shared by several threads.
 using shared_seed_contenders =
@@ -43,7 +45,7 @@ using shared_seed_contenders =
                        foonathan_locked_pool<report_block_bytes>, seed_pool<sync::mutex>,
                        seed_pool<sync::lock_free>, seed_pool<sync::thread_cached>>;
 
-/// " Oversubscribed: 16 threads on 2 processors.", or nothing.
+/// ". Oversubscribed: 16 threads on 2 processors", or nothing.
 std::string oversubscribed(std::size_t threads);
 
 std::vector<experiment> seeds_pbr(effort);

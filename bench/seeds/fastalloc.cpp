@@ -70,7 +70,7 @@ private:
 template <std::size_t Bytes>
 class blocks_of_mallard_heap {
 public:
-    static std::string name() { return "mallard/shared_heap"; }
+    static std::string name() { return "mallard/heap"; }
 
     explicit blocks_of_mallard_heap(std::size_t) {}
 
@@ -78,15 +78,20 @@ public:
     void deallocate(void* block) { heap_.deallocate(block); }
 
 private:
-    shared_heap heap_;
+    mallard::heap heap_;
 };
 
-template <class T, sync Threads>
+template <class T, sync Threads, reuse Order = object_pool_options{}.order>
 class growing_pool {
-    using pool = object_pool<T, default_heap, object_pool_options{.threads = Threads}>;
+    using pool =
+        object_pool<T, default_heap, object_pool_options{.threads = Threads, .order = Order}>;
 
 public:
-    static std::string name() { return std::string("mallard/object_pool/") + word_for(Threads); }
+    static std::string name()
+    {
+        return std::string("mallard/object_pool/") + word_for(Threads) +
+               (Order == reuse::lifo ? "/lifo" : "");
+    }
     using handle = typename pool::box;
 
     handle make(T const& value) { return pool_.make(value); }
@@ -98,7 +103,7 @@ private:
 /// One chunk, and never another: room for as many and what the chunk needs beside them.
 template <class T, std::size_t Capacity>
 class fixed_pool {
-    static constexpr std::size_t bytes = Capacity * (sizeof(T) + 2 * alignof(T) + 8) + 4096;
+    static constexpr std::size_t bytes = Capacity * (sizeof(T) + alignof(T) + 16) + 8192;
     using pool = object_pool<T, default_heap,
                              object_pool_options{.chunk = std::bit_ceil(bytes),
                                                  .grow = growth::none(std::bit_ceil(bytes))}>;
@@ -126,8 +131,9 @@ using contenders =
                    boxes_in<T, boost_pool<block_for<T>>>,
                    boxes_in<T, typename foonathan_pool<fm::node_pool>::of<block_for<T>>>,
                    boxes_in<T, blocks_of_mallard_heap<sizeof(T)>>, fixed_pool<T, Capacity>,
-                   growing_pool<T, sync::none>, growing_pool<T, sync::mutex>,
-                   growing_pool<T, sync::lock_free>, growing_pool<T, sync::thread_cached>>;
+                   growing_pool<T, sync::none, reuse::lifo>, growing_pool<T, sync::none>,
+                   growing_pool<T, sync::mutex>, growing_pool<T, sync::lock_free>,
+                   growing_pool<T, sync::thread_cached>>;
 
 // --- what they do
 

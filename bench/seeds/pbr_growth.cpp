@@ -10,10 +10,10 @@
 namespace mallard::bench {
 namespace {
 
-template <sync Threads>
+template <sync Threads, reuse Order = pool_options{}.order>
 class doubling_pool {
 public:
-    static std::string name() { return seed_pool<Threads>::name(); }
+    static std::string name() { return seed_pool<Threads, Order>::name(); }
 
     explicit doubling_pool(std::size_t) {}
 
@@ -26,13 +26,15 @@ private:
         .block = growth_bytes,
         .chunk = first_bytes,
         .grow = {.first = first_bytes, .max = growth_count * growth_bytes},
-        .threads = Threads};
+        .threads = Threads,
+        .order = Order};
 
     pool<default_heap, options> pool_;
 };
 
 using contenders =
-    seed_mallocs::with<boost_doubling_pool, foonathan_doubling_pool, doubling_pool<sync::none>,
+    seed_mallocs::with<boost_doubling_pool, foonathan_doubling_pool,
+                       doubling_pool<sync::none, reuse::lifo>, doubling_pool<sync::none>,
                        doubling_pool<sync::mutex>, doubling_pool<sync::lock_free>,
                        doubling_pool<sync::thread_cached>>;
 
