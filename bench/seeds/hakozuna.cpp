@@ -92,7 +92,7 @@ void add_matrix(std::vector<experiment>& all, effort how)
         if (r.remote_percent == 0)
             all.push_back(without_traps(r, how, "/live=64", matrix_threads, 64));
     }
-    for (std::size_t const fits : {0, 2}) // guard_local0, main_r50
+    for (std::size_t const fits : {0u, 2u}) // guard_local0, main_r50
         all.push_back(without_traps(matrix[fits], how, "/T=2", 2, 0));
 }
 
@@ -168,7 +168,7 @@ std::vector<experiment> seeds_hakozuna(effort how)
 {
     std::vector<experiment> all;
     add_matrix(all, how);
-    for (std::size_t const threads : {1, 4, 8, 16}) {
+    for (std::size_t const threads : {1u, 4u, 8u, 16u}) {
         all.push_back(larson(how, threads, "faithful", 1000));
         all.push_back(larson(how, threads, "corrected", 0));
     }
@@ -176,7 +176,7 @@ std::vector<experiment> seeds_hakozuna(effort how)
                            "through a queue of 4,096; for 1 s, once, instead of 5", 1000));
     all.push_back(
         crossing(how, "threads/hand-over", "corrected", "through a queue of 32 batches of 256", 0));
-    for (std::size_t const threads : {1, 4}) {
+    for (std::size_t const threads : {1u, 4u}) {
         all.push_back(mixed(how, threads, true));
         all.push_back(mixed(how, threads, false));
     }
