@@ -37,6 +37,15 @@ std::string strategy_of(lab::part who)
     return "/AS" + std::to_string(who.strategy);
 }
 
+std::string name_of(lab::part who)
+{
+    std::size_t const slash = who.library.find('/');
+    std::string name = name_of_library(who.library.substr(0, slash)) + strategy_of(who);
+    if (slash != who.library.npos)
+        name.append("+").append(who.library.substr(slash + 1));
+    return name;
+}
+
 bool is_wanted(preload const& heap)
 {
     for (const char* const start : {"glibc", "mimalloc", "jemalloc", "tcmalloc", "mallard"}) {
@@ -60,7 +69,7 @@ std::vector<player> make_players()
     }
     auto const add = [&]<class Memory>(lab::part who) {
         if (who.library != "heap")
-            all.push_back({name_of_library(who.library) + strategy_of(who), who, glibc});
+            all.push_back({name_of(who), who, glibc});
     };
     lab::cast_all(add);
     return all;
@@ -106,6 +115,11 @@ std::vector<player> without_wink_out()
     std::vector<player> all = all_players();
     std::erase_if(all, [](player const& p) { return p.who.winks_out(); });
     return all;
+}
+
+player one_player(lab::part who)
+{
+    return {name_of(who), who, &preloads().front()};
 }
 
 experiment in_the_lab(std::string const& asks, std::vector<figure> figures,
