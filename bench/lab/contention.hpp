@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -95,43 +96,52 @@ template <class Memory>
 class ring_of_threads {
 public:
     ring_of_threads(Memory& memory, contention_cell const& cell)
-        : memory_(memory), cell_(cell), rings_(std::make_unique<ring[]>(cell.threads))
+        : memory_(memory), cell_(cell), places_(std::make_unique<place[]>(cell.threads))
     {
     }
 
     /// As many as it sends come to it. Where it can do neither it lets others run.
     void work(std::size_t thread)
     {
-        ring& to = rings_[thread + 1 == cell_.threads ? 0 : thread + 1];
-        ring& from = rings_[thread];
-        std::size_t awaited = cell_.operations;
-        auto const free_all = [&] {
-            std::size_t const before = awaited;
-            from.pop_all([&](void* block) {
-                memory_.deallocate(block, cell_.block);
-                awaited -= 1;
-            });
-            return awaited != before;
-        };
+        ring& next = places_[thread + 1 == cell_.threads ? 0 : thread + 1].sent_here;
+        place& here = places_[thread];
+        here.awaited += static_cast<std::ptrdiff_t>(cell_.operations);
         for (std::size_t i = 0; i < cell_.operations; ++i) {
             void* const block = increment(memory_.allocate(cell_.block));
-            while (!to.push(block)) {
-                if (!free_all())
-                    sched_yield();
-            }
+            while (!next.push(block))
+                free_some(here);
             if (i % 32 == 31)
-                free_all();
+                free_all(here);
         }
-        while (awaited != 0) {
-            if (!free_all())
-                sched_yield();
-        }
+        while (here.awaited > 0)
+            free_some(here);
     }
 
 private:
+    struct place {
+        ring sent_here;
+        std::ptrdiff_t awaited = 0; // less than none: its neighbour is ahead
+    };
+
+    bool free_all(place& here)
+    {
+        std::ptrdiff_t const before = here.awaited;
+        here.sent_here.pop_all([&](void* block) {
+            memory_.deallocate(block, cell_.block);
+            here.awaited -= 1;
+        });
+        return here.awaited != before;
+    }
+
+    void free_some(place& here)
+    {
+        if (!free_all(here))
+            sched_yield();
+    }
+
     Memory& memory_;
     contention_cell const& cell_;
-    std::unique_ptr<ring[]> rings_;
+    std::unique_ptr<place[]> places_;
 };
 
 /// Each thread has a block, and writes to it many times before it takes another; an

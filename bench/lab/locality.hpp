@@ -123,7 +123,7 @@ private:
     static constexpr std::size_t samples = 5;
     static constexpr std::size_t walk_accesses_max = std::size_t{1} << 24;
 
-    // The last of what was there before: the cache has what a phase leaves in it.
+    // Once over all, so that caches hold what the phase itself leaves in them.
     void warm()
     {
         for (std::size_t part = 0; part < at_.size(); ++part)

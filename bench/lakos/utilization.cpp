@@ -48,7 +48,7 @@ experiment faithful(cell const& c, effort how)
 experiment corrected(cell const& c, effort how)
 {
     double const least = how.is_smoke()   ? 1e5
-                         : how.is_brief() ? 3e7
+                         : how.is_brief() ? 5e7
                                           : 1e9 / static_cast<double>(std::size_t{1} << how.less);
     std::vector<player> players = without_wink_out();
     players.push_back(one_player({"mallard/reset", 3}));
