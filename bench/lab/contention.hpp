@@ -145,7 +145,8 @@ private:
 };
 
 /// Each thread has a block, and writes to it many times before it takes another; an
-/// operation is a write.
+/// operation is a write. It does not read: how long a write takes to be read again differs
+/// from one address to the next, whoever else writes.
 template <class Memory>
 void write_to_its_own(Memory& memory, contention_cell const& cell)
 {
@@ -153,7 +154,7 @@ void write_to_its_own(Memory& memory, contention_cell const& cell)
     for (std::size_t i = 0; i < cell.operations; i += writes) {
         void* const block = memory.allocate(cell.block);
         for (std::size_t w = 0; w < writes; ++w)
-            increment(block);
+            touch_byte(block, w);
         memory.deallocate(block, cell.block);
     }
 }
