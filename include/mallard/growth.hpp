@@ -10,14 +10,10 @@ namespace mallard {
 
 /// Bytes of each step: next = last * num / den + add, never above `max`.
 ///
-///     growth{}                          // 4 KiB, four times as much each, to 16 MiB
+///     growth{}                          // 4 KiB, doubling to 1 MiB
 ///     growth{.first = 1 << 16, .num = 3, .den = 2}
 ///     growth::linear(4096, 4096)        // 4, 8, 12 KiB, ...
 ///     growth::none(1 << 20)             // one step, then exhausted
-///
-/// By four and not by two: what was never touched costs nothing, and glibc gives memory
-/// back to the system, to be faulted in again, when twice its largest step is free; by
-/// two, all steps together are as much. (See docs/decisions/0023.)
 ///
 /// A single request above the step is served by a step of its own size, which
 /// does not inflate those after it. `limit` bounds the sum of all that is held:
@@ -25,8 +21,8 @@ namespace mallard {
 /// only when it does not fit into that itself.
 struct growth {
     std::size_t first = 4096;
-    std::size_t max = std::size_t{1} << 24;
-    std::size_t num = 4, den = 1, add = 0;
+    std::size_t max = std::size_t{1} << 20;
+    std::size_t num = 2, den = 1, add = 0;
     std::size_t limit = std::numeric_limits<std::size_t>::max();
 
     static constexpr growth none(std::size_t bytes) noexcept

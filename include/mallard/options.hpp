@@ -47,7 +47,9 @@ enum class validity {
 };
 
 struct arena_options {
-    growth grow{};
+    /// By four, since all steps of an arena that doubles are as much as twice the last,
+    /// and when so much is free glibc lets the system have it: see docs/decisions/0023.
+    growth grow{.max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align = 1; ///< blocks start at multiples of it; saves code for smaller ones
     check checks = check::off; ///< verify the order of rewinds; tell Valgrind about blocks
 };
@@ -57,7 +59,7 @@ struct pool_options {
     std::size_t align = 0;                    ///< 0: the natural one of `block`, to 16
     std::size_t chunk = std::size_t{1} << 16; ///< power of two; `ordered` aligns chunks to it,
                                               ///< or to less under a low limit
-    growth grow{.first = std::size_t{1} << 16, .max = std::size_t{1} << 20, .num = 2};
+    growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;
     reuse order = reuse::ordered;
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in an array
@@ -120,7 +122,7 @@ struct object_pool_options {
     mallard::counts counts = mallard::counts::none; ///< what `rc`, `arc` and `weak` need
     /// The rest is as in `pool_options`. Growth at run time is not for an object_pool.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16, .max = std::size_t{1} << 20, .num = 2};
+    growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;
     reuse order = reuse::ordered;
     std::size_t cached_bytes = std::size_t{1} << 18;
