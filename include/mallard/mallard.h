@@ -320,7 +320,7 @@ void mallard_multipool_destroy(mallard_multipool* multipool);
 
 /* Blocks have no header: `bytes` and `align` must be the same at free. As in an
  * arena, an `align` of 0 is 16. Say 8 where that will do, and 24 bytes take 24
- * instead of 32. Above 4096 bytes, a block comes straight from the source. */
+ * instead of 32. Above 32 KiB, a block comes straight from the source. */
 void* mallard_multipool_allocate(mallard_multipool* multipool, size_t bytes, size_t align);
 void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t bytes, size_t align);
 

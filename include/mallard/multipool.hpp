@@ -33,16 +33,22 @@ class multipool {
     static constexpr bool shared = Options.threads != sync::none;
     // Beyond it, rare requests would have every chunk of their class aligned as much.
     static constexpr std::size_t align_max = cache_line_bytes;
+    static constexpr auto shapes = [] {
+        std::array<slot_shape, class_count> all{};
+        for (std::size_t i = 0; i < class_count; ++i)
+            all[i] = {size_class::bytes(i), std::min(size_class::align(i), align_max)};
+        return all;
+    }();
 
 public:
     constexpr multipool() noexcept
         requires std::default_initializable<Source>
-        : cores_(shapes(), growth_argument<Options.grow>{})
+        : cores_(shapes, growth_argument<Options.grow>{})
     {
         cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
     constexpr explicit multipool(Source from, growth_argument<Options.grow> rule = {}) noexcept
-        : source_(std::move(from)), cores_(shapes(), rule)
+        : source_(std::move(from)), cores_(shapes, rule)
     {
         cores_.hold_at_fork(source_.mutex(), large_.mutex());
     }
@@ -121,14 +127,6 @@ public:
     const Source& upstream() const noexcept { return source_.bare(); }
 
 private:
-    static constexpr std::array<slot_shape, class_count> shapes() noexcept
-    {
-        std::array<slot_shape, class_count> all{};
-        for (std::size_t i = 0; i < class_count; ++i)
-            all[i] = {size_class::bytes(i), std::min(size_class::align(i), align_max)};
-        return all;
-    }
-
     static constexpr bool is_large(layout l) noexcept
     {
         // An absurd size rounds up to 0, and is large too.

@@ -91,7 +91,7 @@ struct pool_options {
 };
 
 struct multipool_options {
-    std::size_t largest = 4096; ///< the largest block that is pooled, inclusive
+    std::size_t largest = 32768; ///< the largest block that is pooled, inclusive
     /// The rest is as in `pool_options`, for each of the pools.
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};

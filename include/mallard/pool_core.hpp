@@ -67,6 +67,9 @@ public:
         front_.push(block);
     }
 
+    /// Whether a block is there for the taking.
+    bool has_at_hand() const noexcept { return !front_.empty() || store_.can_carve(); }
+
     /// Whether a free is nothing but a push.
     bool has_room() const noexcept
     {

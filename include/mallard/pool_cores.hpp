@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mallard/cached_core.hpp>
+#include <mallard/lazy_cores.hpp>
 #include <mallard/lock_free_core.hpp>
 #include <mallard/locked_core.hpp>
 
@@ -12,7 +13,11 @@ struct cores_for;
 
 template <pool_options Options, std::size_t N>
 struct cores_for<Options, N, sync::none> {
-    using type = core_array<pool_core<Options>, N>;
+    using type = lazy_cores<pool_core<Options>, N, growth_argument<Options.grow>>;
+};
+template <pool_options Options>
+struct cores_for<Options, 1, sync::none> {
+    using type = core_array<pool_core<Options>, 1>;
 };
 template <pool_options Options, std::size_t N>
 struct cores_for<Options, N, sync::mutex> {

@@ -121,9 +121,9 @@ TEST(c_multipool, knows_its_blocks)
     for_each_kind([](const mallard_multipool_options& options) {
         mallard_multipool* const multipool = mallard_multipool_create(&options);
         auto* const small = static_cast<char*>(mallard_multipool_allocate(multipool, 40, 8));
-        auto* const large = static_cast<char*>(mallard_multipool_allocate(multipool, 5000, 8));
+        auto* const large = static_cast<char*>(mallard_multipool_allocate(multipool, 50000, 8));
         EXPECT_EQ(mallard_multipool_owns(multipool, small + 39), 1);
-        EXPECT_EQ(mallard_multipool_owns(multipool, large + 4999), 1);
+        EXPECT_EQ(mallard_multipool_owns(multipool, large + 49999), 1);
         EXPECT_EQ(mallard_multipool_classify(multipool, small), MALLARD_VALID);
         EXPECT_EQ(mallard_multipool_classify(multipool, small + 1), MALLARD_INVALID);
         int elsewhere = 0;

@@ -24,7 +24,7 @@ public:
 
 TEST_F(pool_resource, serves_a_freed_block_again_without_upstream)
 {
-    for (std::size_t const bytes : {1u, 8u, 100u, 1000u, 4096u}) {
+    for (std::size_t const bytes : {1u, 8u, 100u, 1000u, 32768u}) {
         r.deallocate(r.allocate(bytes), bytes);
         std::size_t const before = calls.calls();
         for (int i = 0; i < 1000; ++i)
@@ -35,7 +35,7 @@ TEST_F(pool_resource, serves_a_freed_block_again_without_upstream)
 
 TEST_F(pool_resource, pools_blocks_up_to_the_largest_inclusive)
 {
-    EXPECT_EQ(largest, 4096u);
+    EXPECT_EQ(largest, 32768u);
     for (std::size_t const bytes : {largest / 2, largest - 1, largest}) {
         std::size_t const before = calls.calls();
         for (int i = 0; i < 1000; ++i)
@@ -99,7 +99,7 @@ TEST_F(pool_resource, needs_upstream_no_more_once_it_holds_a_queue_at_its_longes
 
 TEST_F(pool_resource, gives_back_on_release_also_what_is_still_in_use)
 {
-    for (std::size_t const bytes : {1u, 100u, 4096u, 4097u, 100'000u})
+    for (std::size_t const bytes : {1u, 100u, 32768u, 32769u, 100'000u})
         for (int i = 0; i < 100; ++i)
             std::ignore = r.allocate(bytes);
     own.release();
