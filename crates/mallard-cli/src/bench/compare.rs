@@ -148,8 +148,9 @@ fn machines(rows: &[Row]) -> BTreeSet<String> {
 }
 
 impl Outcome<'_> {
-    fn of(&self, verdict: Verdict) -> Vec<&Pair> {
-        let mut pairs: Vec<&Pair> = self.pairs.iter().filter(|p| p.verdict == verdict).collect();
+    fn of(&self, verdict: Verdict) -> Vec<&Pair<'_>> {
+        let mut pairs: Vec<&Pair<'_>> =
+            self.pairs.iter().filter(|p| p.verdict == verdict).collect();
         let distance = |p: &Pair| p.ratio().map_or(f64::INFINITY, |r| r.ln().abs());
         pairs.sort_by(|x, y| distance(y).total_cmp(&distance(x)));
         pairs

@@ -106,17 +106,19 @@ impl Published {
             .min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Every case that the talk has, of a suite.
-    pub fn cases(&self, suite: &str) -> Vec<&str> {
-        let of_suite = self.talk.keys().filter(|(s, _, c)| s == suite && c == "AS1");
-        let mut cases: Vec<&str> = of_suite.map(|(_, case, _)| case.as_str()).collect();
-        cases.sort_by_key(|c| super::natural::key(c));
-        cases
+    /// Whether the talk has a figure for a case.
+    pub fn has(&self, suite: &str, case: &str) -> bool {
+        self.of(suite, case, "AS1").is_some()
+    }
+
+    /// How many cases of a suite the talk has a figure for.
+    pub fn count(&self, suite: &str) -> usize {
+        self.talk.keys().filter(|(s, _, column)| s == suite && column == "AS1").count()
     }
 
     pub fn reason(&self, suite: &str, part: &str) -> Option<&str> {
-        let found = |p: &str| self.reasons.iter().find(|r| r.suite == suite && r.part == p);
-        found(part).or_else(|| found("")).map(|r| r.reason.as_str())
+        let found = self.reasons.iter().find(|r| r.suite == suite && r.part == part);
+        found.map(|r| r.reason.as_str())
     }
 
     fn talk_file(
@@ -200,8 +202,14 @@ fn records<T: for<'a> Deserialize<'a>>(file: &Path) -> Result<Vec<T>, Failure> {
     reader
         .deserialize()
         .enumerate()
-        .map(|(index, record)| record.map_err(|e| bad(file, index + 2, &e.to_string())))
+        .map(|(index, record)| {
+            record.map_err(|e| bad(file, line_of(&e).unwrap_or(index + 2), &e.to_string()))
+        })
         .collect()
+}
+
+fn line_of(error: &csv::Error) -> Option<usize> {
+    error.position().map(|p| p.line() as usize)
 }
 
 fn bad(file: &Path, line: usize, why: &str) -> Failure {
@@ -239,7 +247,7 @@ mod tests {
     #[test]
     fn every_cell_of_the_talk_is_there() {
         let talk = talk();
-        let count = |suite| talk.cases(suite).len();
+        let count = |suite| talk.count(suite);
         assert_eq!((count("lakos1"), count("lakos3"), count("lakos4")), (132, 66, 56));
         assert_eq!(count("lakos2"), 48 * 9 + 80);
         assert_eq!(talk.of("lakos2", "2^21/S=2^20/I=2^8", "AS1"), Some(Some(11.3)));

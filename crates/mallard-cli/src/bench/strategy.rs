@@ -23,9 +23,13 @@ impl Strategy {
     }
 }
 
-/// Whose a contender is, without the strategy: `boost-container-1.74`.
-pub fn provider_of(contender: &str) -> String {
-    Strategy::of(contender).map_or_else(|| contender.to_string(), |s| s.provider)
+/// Whose a peer is, without its kind and what it is combined with: `boost-container-1.74`.
+pub fn family(peer: &str) -> String {
+    let name = peer.split('/').next().unwrap_or(peer);
+    match name.split_once('+') {
+        Some((base, with)) if !with.starts_with('+') => base.to_string(), // libstdc++ is a name
+        _ => name.to_string(),
+    }
 }
 
 /// A local allocator of ours: what the talk asks about.
@@ -74,7 +78,11 @@ mod tests {
     fn names_are_taken_apart() {
         let reset = Strategy::of("mallard/AS3+reset").unwrap();
         assert_eq!((reset.number, reset.extra.as_str()), (3, "+reset"));
-        assert_eq!(provider_of("mallard/malloc/AS1"), "mallard/malloc");
+        assert_eq!(Strategy::of("mallard/malloc/AS1").unwrap().provider, "mallard/malloc");
+        assert_eq!(family("libstdc++-pmr-12/unsync-pool+mutex"), "libstdc++-pmr-12");
+        assert_eq!(family("std::shared_ptr+libstdc++-pmr"), "std::shared_ptr");
+        assert_eq!(family("boost-pool-1.74+mutex"), "boost-pool-1.74");
+        assert_eq!(family("mimalloc-2.0.9/AS1"), "mimalloc-2.0.9");
         assert_eq!(Strategy::of("mallard/none/lifo"), None);
         assert_eq!(Strategy::of("mallard/AS15"), None);
     }

@@ -15,7 +15,7 @@ pub struct Cell {
     pub spread: String,
     /// Against the baseline of its line.
     pub ratio: String,
-    /// How much better (to 5) or worse (to -5) than the baseline: the shade of a heat map.
+    /// How much better (to 7) or worse (to -7) than the baseline: the shade of a heat map.
     pub shade: i8,
     pub best: bool,
 }
@@ -44,9 +44,12 @@ impl Cell {
                 spread: format!("{}-{}", number(row.low()), number(row.high())),
                 ..Cell::default()
             },
-            None if row.failed() => {
-                Cell { text: "FAIL".into(), spread: row.why.clone(), shade: -5, ..Cell::default() }
-            }
+            None if row.failed() => Cell {
+                text: "FAIL".into(),
+                spread: row.why.clone(),
+                shade: -SHADES,
+                ..Cell::default()
+            },
             None => Cell { text: "-".into(), spread: row.why.clone(), ..Cell::default() },
         }
     }
@@ -61,9 +64,14 @@ impl Cell {
     }
 }
 
-/// Half as much is a step of 2.5; a fifth of a step and less is no shade.
+/// The page has so many colours each way.
+const SHADES: i8 = 7;
+
+/// Wide apart near 1, where most figures are, and not used up before 40 times.
 fn shade(gain: f64) -> i8 {
-    (gain.log2() * 2.5).clamp(-5.0, 5.0).round() as i8
+    let most = f64::from(SHADES);
+    let steps = (gain.log2().abs().powf(0.7) * 2.2).min(most);
+    (steps * gain.log2().signum()).round() as i8
 }
 
 #[derive(Clone, Debug, Default)]
@@ -182,7 +190,7 @@ pub fn facet(variant: &str) -> &str {
 /// Three or four digits: more would be noise.
 pub fn number(value: f64) -> String {
     match value {
-        v if v == 0.0 => "0".to_string(),
+        0.0 => "0".to_string(),
         v if v < 0.0995 => format!("{v:.3}"),
         v if v < 9.995 => format!("{v:.2}"),
         v if v < 999.5 => format!("{v:.1}"),
@@ -207,7 +215,7 @@ mod tests {
 
     #[test]
     fn shades_follow_the_gain_and_end() {
-        assert_eq!([1.0, 2.0, 0.5, 100.0, 0.001].map(shade), [0, 3, -3, 5, -5]);
+        assert_eq!([1.0, 2.0, 0.5, 100.0, 0.001].map(shade), [0, 2, -2, 7, -7]);
     }
 
     #[test]

@@ -23,7 +23,12 @@ pub fn plain_table(
 /// The title, the table with published figures in the second line, what it says of itself.
 pub fn render(table: &Table) -> String {
     let mut out = empty();
-    let titles = table.heads.iter().cloned().chain(table.columns.iter().map(|c| c.title.clone()));
+    // A name of many parts is high, rather than wide.
+    let columns = table.columns.iter().map(|c| match c.contender {
+        Some(_) => c.title.replace('/', "/\n"),
+        None => c.title.clone(),
+    });
+    let titles = table.heads.iter().cloned().chain(columns);
     out.set_header(titles.collect::<Vec<_>>());
     let mut any_published = false;
     for line in &table.lines {

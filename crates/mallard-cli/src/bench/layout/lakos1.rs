@@ -8,7 +8,7 @@ use crate::bench::strategy::short;
 use crate::bench::table::{times, Cell, Table};
 
 /// What the talk calls them.
-pub fn structure(part: &str) -> &'static str {
+fn structure(part: &str) -> &'static str {
     match part {
         "DS1" => "vector<int>",
         "DS2" => "vector<string>",
@@ -26,6 +26,11 @@ pub fn structure(part: &str) -> &'static str {
     }
 }
 
+/// `DS1 vector<int>`
+pub fn named(part: &str) -> String {
+    format!("{part} {}", structure(part)).trim_end().to_string()
+}
+
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let mut tables = Vec::new();
     for slice in slices(experiments) {
@@ -34,7 +39,7 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
                 slice.all.iter().filter(|e| e.part(0) == part).copied().collect();
             let lines: Vec<Named> =
                 by_case(&of_part).into_iter().map(|e| (vec![e.part(1).to_string()], e)).collect();
-            let name = format!("{part} {}: {}", structure(&part), slice.title());
+            let name = format!("{}: {}", named(&part), slice.title());
             let strategies = Table::new(name.clone(), &["size"]);
             tables.push(talk(strategies, &lines, Unit::Absolute, published));
             tables.push(peers(Table::new(format!("{name}, peers"), &["size"]), &lines));
@@ -52,7 +57,7 @@ pub fn gain_map(experiments: &[&Experiment], published: &Published) -> Option<Ta
     let title =
         format!("Gain of the best local strategy over AS1: {} {}", first.variant, first.metric);
     let mut table =
-        Table::new(title, &["", "structure"]).columns(sizes.iter().cloned()).of(experiments);
+        Table::new(title, &["structure"]).columns(sizes.iter().cloned()).of(experiments);
     for part in parts(experiments) {
         let cells = sizes.iter().map(|size| {
             let case = format!("{part}/{size}");
@@ -60,7 +65,7 @@ pub fn gain_map(experiments: &[&Experiment], published: &Published) -> Option<Ta
             found.map_or_else(Cell::default, |e| gain_cell(e, published))
         });
         let cells = cells.collect();
-        table.line(vec![part.clone(), structure(&part).to_string()], cells);
+        table.line(vec![named(&part)], cells);
     }
     Some(table)
 }

@@ -7,7 +7,7 @@ use crate::bench::experiment::{contenders, ratio, Experiment};
 use crate::bench::natural;
 use crate::bench::published::{Figure, Published};
 use crate::bench::strategy::short;
-use crate::bench::table::{number, Cell, Table};
+use crate::bench::table::{Cell, Table};
 
 /// The strategy that the talk's tables have.
 const OF_TALK: &str = "mallard/AS7";
@@ -124,10 +124,4 @@ impl Table {
         self.lines.iter_mut().for_each(|l| l.cells.reverse());
         self
     }
-}
-
-/// `17.2 (talk 18.0)`
-pub fn beside(ours: Option<f64>, talk: Option<f64>) -> String {
-    let ours = ours.map_or("not measured".to_string(), number);
-    talk.map_or(ours.clone(), |t| format!("{ours} (talk {})", number(t)))
 }

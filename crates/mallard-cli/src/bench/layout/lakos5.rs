@@ -11,7 +11,7 @@ pub fn tables(experiments: &[&Experiment]) -> Vec<Table> {
         for part in parts(&slice.all) {
             let own: Vec<&Experiment> =
                 slice.all.iter().filter(|e| e.part(0) == part).copied().collect();
-            let title = format!("{part} {}: {}", super::lakos1::structure(&part), slice.title());
+            let title = format!("{}: {}", super::lakos1::named(&part), slice.title());
             tables.push(conditions(Table::new(title, &["size", "contender"]), &own));
         }
     }
