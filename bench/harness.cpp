@@ -46,7 +46,7 @@ public:
         for (std::size_t i = 0; i < what.entrants.size(); ++i) {
             lane l{.who = &what.entrants[i], .index = i, .name = what.entrants[i].name()};
             l.samples.resize(what.figures.size());
-            if (matches(l.name, chosen.contender_pattern))
+            if (matches(l.name, chosen.contender_pattern) && !is_kept(chosen, l.name))
                 lanes_.push_back(std::move(l));
         }
     }
@@ -61,10 +61,11 @@ public:
         double const start = wall_ns();
         one_round(0, shown);
         if (!what_.once) {
-            drop_samples();
+            if (!what_.fresh_process)
+                drop_samples();
             double const round_seconds = (wall_ns() - start) * 1e-9;
             std::size_t const rounds = how_many(seconds / round_seconds, asked);
-            for (std::size_t r = 1; r <= rounds; ++r)
+            for (std::size_t r = 1; r < rounds + (what_.fresh_process ? 0 : 1); ++r)
                 one_round(r, shown);
         }
         for (lane& l : lanes_)
@@ -84,6 +85,13 @@ public:
     }
 
 private:
+    bool is_kept(selection const& chosen, std::string const& contender) const
+    {
+        return chosen.is_kept && std::ranges::all_of(what_.figures, [&](figure const& f) {
+                   return chosen.is_kept(suite_.name, f, contender);
+               });
+    }
+
     void prepare()
     {
         for (lane& l : lanes_)

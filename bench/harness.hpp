@@ -3,8 +3,8 @@
 // An experiment is one question asked of several contenders. All of them are
 // prepared in this process; then come rounds, in each of which every contender
 // does a batch of work, the first of the round being the last of the next. The
-// first round is dropped. Machine noise thus falls on all alike, and the median
-// over rounds forgets it.
+// first round is dropped, unless each is in a new process. Machine noise thus falls on all alike,
+// and the median over rounds forgets it.
 //
 // Memory is measured apart: each contender once more, alone, in a process that
 // does nothing else.
@@ -24,7 +24,8 @@ namespace mallard::bench {
 /// every case works.
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
-    bool alone = false; ///< in a process of its own, where memory is measured
+    bool alone = false;   ///< in a process of its own, where memory is measured
+    std::size_t less = 0; ///< 2^less times less work in each cell of the laboratory
 
     bool is_smoke() const noexcept { return kind == size::smoke; }
     bool is_brief() const noexcept { return kind == size::brief; }
@@ -103,6 +104,9 @@ struct selection {
     std::string case_pattern;
     std::string contender_pattern;
     std::size_t rounds = 0; ///< 0: each experiment's own
+    /// Whether a row is there already, from a run that was cut short; none: no row is.
+    std::function<bool(std::string_view suite, figure const&, std::string const& contender)>
+        is_kept = nullptr;
 };
 
 /// The rows of one experiment, in the order of its entrants.

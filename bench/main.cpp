@@ -1,5 +1,6 @@
 // mallard-bench: every suite, every contender, one command.
 #include <bench/clock.hpp>
+#include <bench/keeper.hpp>
 #include <bench/report.hpp>
 #include <bench/standings.hpp>
 #include <bench/suites.hpp>
@@ -23,6 +24,8 @@ constexpr suite suites[] = {
     {"malloc", "What does malloc cost, whoever provides it?", malloc_suite, 10},
     {"programs", "Does the choice of a malloc show in a whole program?", programs_suite, 5},
     {"rss", "What does a malloc hold of the machine's memory, and for how long?", rss_suite, 5},
+    {"lakos1", "Lakos's Benchmark I: which strategy for which data structure?", lakos1_suite, 900},
+    {"lakos5", "What if others have littered the heap before?", lakos5_suite, 300},
 };
 
 // Where contenders are ranked over all rows: each of them does every case.
@@ -34,6 +37,7 @@ struct arguments {
     effort how;
     bool json = false;
     bool list = false;
+    std::string keep;
     std::string child_task;
 };
 
@@ -61,6 +65,14 @@ int parse(int argc, char** argv, arguments& asked)
         ->type_name("REGEX");
     app.add_option("--contender", asked.chosen.contender_pattern, "Only contenders that match this")
         ->type_name("REGEX");
+    app.add_option("--keep", asked.keep,
+                   "Adds the rows to this file, and leaves out what it has already")
+        ->type_name("FILE");
+    app.add_option("--less", asked.how.less,
+                   "2^N times less work in each cell of the lakos suites: 5 makes the "
+                   "whole of lakos1 a matter of an hour or two")
+        ->type_name("N")
+        ->check(CLI::Range(0, 12));
     app.add_option("--runs", asked.chosen.rounds, "Rounds of each case")->type_name("N");
     app.add_flag("--list", asked.list, "Say what there is, and the question each case answers");
     app.add_flag("--smoke", smoke, "Do every case once, quickly: do they work?");
@@ -85,8 +97,14 @@ bool is_asked(suite const& s, arguments const& asked)
     return asked.names.empty() || std::ranges::find(asked.names, s.name) != asked.names.end();
 }
 
-int run_all(arguments const& asked, provenance const& origin)
+int run_all(arguments& asked, provenance const& origin)
 {
+    std::optional<keeper> const kept =
+        asked.keep.empty() ? std::nullopt : std::optional<keeper>(asked.keep);
+    if (kept)
+        asked.chosen.is_kept = [&](auto suite, figure const& f, std::string const& contender) {
+            return kept->has(suite, f, contender);
+        };
     if (!asked.json) {
         std::printf("%s\ncommit %s; a ns is %.2f cycles (a chain of additions); the time-stamp "
                     "counter moves by %.1f ns\n",
@@ -101,6 +119,8 @@ int run_all(arguments const& asked, provenance const& origin)
         standings ranks;
         run(s, asked.how, asked.chosen, [&](experiment const& e, std::vector<row> const& rows) {
             rows_printed += rows.size();
+            if (kept)
+                kept->add(rows, origin);
             ranks.add(rows);
             if (asked.json) {
                 print_json(rows, origin);
@@ -117,6 +137,10 @@ int run_all(arguments const& asked, provenance const& origin)
             ranks.print();
     }
     behind.print();
+    if (rows_printed == 0 && kept && !kept->empty()) {
+        std::fprintf(stderr, "mallard-bench: %s has all of it already\n", asked.keep.c_str());
+        return 0;
+    }
     if (rows_printed == 0) {
         std::fputs("mallard-bench: no case and contender match\n"
                    "  nothing was run\n"
@@ -143,5 +167,10 @@ int main(int argc, char** argv)
         }
         return 0;
     }
-    return run_all(asked, describe_run("./x bench", argc, argv));
+    try {
+        return run_all(asked, describe_run("./x bench", argc, argv));
+    } catch (keeper::refused const& reason) {
+        std::fprintf(stderr, "%s\n", reason.what());
+        return 2;
+    }
 }

@@ -1,6 +1,8 @@
 // One line on a terminal that says what is being done, and how far it is.
 #pragma once
 
+#include <bench/clock.hpp>
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,7 +21,8 @@ public:
     void say(std::string const& text) const
     {
         if (shown_)
-            std::fprintf(stderr, "\r\033[K%3.0f%%  %s", 100 * done_ / total_, text.c_str());
+            std::fprintf(stderr, "\r\033[K%3.0f%%  %s%s", 100 * done_ / total_, left().c_str(),
+                         text.c_str());
     }
     void clear() const
     {
@@ -29,7 +32,20 @@ public:
     void advance(double by) { done_ += by; }
 
 private:
+    // As long for each part of what is to do as for what was done.
+    std::string left() const
+    {
+        if (done_ < total_ / 200)
+            return "";
+        double const minutes = (wall_ns() - start_) / 60e9 * (total_ - done_) / done_;
+        char text[40];
+        std::snprintf(text, sizeof text, minutes < 100 ? "%.0f min left  " : "%.1f h left  ",
+                      minutes < 100 ? minutes : minutes / 60);
+        return text;
+    }
+
     bool const shown_ = isatty(STDERR_FILENO) == 1;
+    double const start_ = wall_ns();
     double total_;
     double done_ = 0;
 };

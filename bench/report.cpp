@@ -18,10 +18,10 @@ heading heading_of(row const& r)
 }
 
 // What stands in columns beside the cost, where there is one.
-constexpr std::pair<const char*, const char*> columns[] = {{"peak_rss_kib", "peak KiB"},
-                                                           {"after_rss_kib", "after KiB"},
-                                                           {"idle_rss_kib", "idle KiB"},
-                                                           {"remote_percent", "remote %"}};
+constexpr std::pair<const char*, const char*> columns[] = {
+    {"peak_rss_kib", "peak KiB"},   {"after_rss_kib", "after KiB"},
+    {"idle_rss_kib", "idle KiB"},   {"remote_percent", "remote %"},
+    {"page_faults", "faults/1000"}};
 
 bool is_beside(row const& r)
 {

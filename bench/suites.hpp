@@ -14,5 +14,7 @@ std::vector<experiment> typed_suite(effort);
 std::vector<experiment> malloc_suite(effort);
 std::vector<experiment> programs_suite(effort);
 std::vector<experiment> rss_suite(effort);
+std::vector<experiment> lakos1_suite(effort);
+std::vector<experiment> lakos5_suite(effort);
 
 } // namespace mallard::bench

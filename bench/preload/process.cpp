@@ -15,8 +15,6 @@
 namespace mallard::bench {
 namespace {
 
-constexpr int patience_ms = 120'000;
-
 std::vector<char*> pointers_to(std::vector<std::string> const& words)
 {
     std::vector<char*> all;
@@ -50,7 +48,8 @@ std::array<int, 2> make_pipe()
 } // namespace
 
 process::process(std::vector<std::string> const& command, std::string const& library,
-                 complaints its_errors)
+                 complaints its_errors, int patience_ms)
+    : patience_ms_(patience_ms)
 {
     auto const [its_input, input] = make_pipe();
     auto const [output, its_output] = make_pipe();
@@ -89,7 +88,7 @@ void process::write(std::string_view text) const
 bool process::is_silent() const
 {
     pollfd awaited{output_, POLLIN, 0};
-    if (poll(&awaited, 1, patience_ms) > 0)
+    if (poll(&awaited, 1, patience_ms_) > 0)
         return false;
     if (id_ > 0)
         kill(id_, SIGKILL);

@@ -17,7 +17,7 @@ public:
 
     /// `command[0]` is looked up in PATH. With `library` empty nothing is preloaded.
     process(std::vector<std::string> const& command, std::string const& library,
-            complaints = complaints::shown);
+            complaints = complaints::shown, int patience_ms = 120'000);
     process(const process&) = delete;
     process& operator=(const process&) = delete;
     ~process(); ///< kills it, unless it was waited for
@@ -38,6 +38,7 @@ public:
 private:
     bool is_silent() const; // for so long that it is killed
 
+    int patience_ms_;
     pid_t id_ = -1;
     int input_ = -1;
     int output_ = -1;

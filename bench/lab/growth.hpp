@@ -1,0 +1,221 @@
+// Benchmark I: build a data structure, write to it, and destroy it.
+#pragma once
+
+#include <bench/clock.hpp>
+#include <bench/lab/counters.hpp>
+#include <bench/lab/litter.hpp>
+#include <bench/lab/structures.hpp>
+#include <bench/lab/task.hpp>
+#include <bench/lab/text.hpp>
+
+#include <optional>
+
+namespace mallard::bench::lab {
+
+/// One cell.
+struct growth_cell {
+    std::size_t structure = 1; ///< 1 to 12
+    std::size_t size = 64;     ///< of the outermost
+    std::size_t elements = 0;  ///< put in by all repetitions together, at least
+    bool faithful = false;     ///< as the talk's program: see `growth_run`
+    std::size_t litter = 0;    ///< 1: the heap is clean; else one in so many chunks is freed
+
+    static constexpr std::size_t inner_size = 128; ///< of what is within DS5 to DS12
+
+    bool is_nested() const noexcept { return structure > 4; }
+    std::size_t elements_of_one() const noexcept { return is_nested() ? size * inner_size : size; }
+    std::size_t repetitions() const noexcept
+    {
+        return std::max<std::size_t>(1, elements / elements_of_one());
+    }
+    /// As large as it may get, an element being an int or a string; at most the talk's.
+    std::size_t buffer_bytes() const noexcept
+    {
+        std::size_t const all = elements_of_one() * (structure % 2 == 0 ? 640 : 48);
+        return std::min<std::size_t>(all + size * 64 + 4096, std::size_t{1} << 30);
+    }
+    std::size_t largest_block() const noexcept { return size * 64 + 4096; }
+};
+
+using inspect = void (*)(void* state, void const* block, std::size_t bytes);
+
+struct growth_step {
+    growth_cell const& cell;
+    bool wink_out = false;
+    inspect see = nullptr; ///< called for each block before the structure goes; null: nobody
+    void* state = nullptr;
+};
+
+/// A `T` over `allocator`, filled by `fill_it`; destroyed, or left to whoever has the
+/// memory.
+template <class T, class Allocator, class Fill>
+void build(growth_step const& step, Allocator allocator, Fill fill_it)
+{
+    union room {
+        room() {}
+        ~room() {}
+        T object;
+    } made;
+    std::uninitialized_construct_using_allocator(&made.object, allocator);
+    struct undo {
+        T* object;
+        ~undo()
+        {
+            if (object != nullptr)
+                std::destroy_at(object);
+        }
+    } at_end{&made.object};
+    made.object.reserve(step.cell.size);
+    fill_it(made.object);
+    keep(&made.object);
+    if (step.see != nullptr) {
+        auto const visit = [&](void const* block, std::size_t bytes) {
+            step.see(step.state, block, bytes);
+        };
+        visit_blocks(made.object, visit);
+    }
+    if (step.wink_out)
+        at_end.object = nullptr;
+}
+
+template <class Leaf, class Allocator>
+void build_leaf(growth_step const& step, Allocator allocator, words& text)
+{
+    build<Leaf>(step, allocator, [&](Leaf& made) { fill(made, 0, step.cell.size, text); });
+}
+
+template <class Outer, class Allocator>
+void build_nested(growth_step const& step, Allocator allocator, words& text)
+{
+    build<Outer>(step, allocator, [&](Outer& made) {
+        for (std::size_t i = 0; i < step.cell.size; ++i)
+            add_leaf(made, i * growth_cell::inner_size, growth_cell::inner_size, text);
+    });
+}
+
+template <class Leaf, class Allocator>
+void build_around(growth_step const& step, Allocator allocator, words& text)
+{
+    switch ((step.cell.structure - 1) / 4) {
+    case 0:
+        return build_leaf<Leaf>(step, allocator, text);
+    case 1:
+        return build_nested<vector_over<Allocator, Leaf>>(step, allocator, text);
+    default:
+        if (step.cell.faithful)
+            return build_nested<set_over<Allocator, Leaf, hash_of_address, same_address>>(
+                step, allocator, text);
+        return build_nested<set_over<Allocator, Leaf, hash_of_content>>(step, allocator, text);
+    }
+}
+
+template <class Allocator>
+void build_one(growth_step const& step, Allocator allocator, words& text)
+{
+    switch ((step.cell.structure - 1) % 4) {
+    case 0:
+        return build_around<vector_over<Allocator, int>>(step, allocator, text);
+    case 1:
+        return build_around<vector_over<Allocator, text_over<Allocator>>>(step, allocator, text);
+    case 2:
+        return build_around<set_over<Allocator, int, std::hash<int>>>(step, allocator, text);
+    default:
+        return build_around<set_over<Allocator, text_over<Allocator>, hash_of_text>>(
+            step, allocator, text);
+    }
+}
+
+/// All repetitions of a cell under one strategy.
+///
+/// Faithful: as the talk's program. What is or has a monotonic begins with a buffer
+/// that was touched before and is used again in each repetition, while a multipool has
+/// none; each string is drawn within the time that is taken; sets within sets compare by
+/// address; the time is that of the wall.
+///
+/// Corrected: all take their memory from the heap that AS1 takes it from, one repetition
+/// comes before those that are timed, strings are drawn before, sets within sets compare
+/// by content, and the time is that of the processor.
+template <class Memory>
+class growth_run {
+public:
+    growth_run(part who, growth_cell const& cell)
+        : cell_(cell), wink_out_(who.winks_out()),
+          buffer_(cell.faithful && who.has_monotonic() ? cell.buffer_bytes() : 0),
+          words_(cell.faithful ? words::when::each : words::when::before)
+    {
+    }
+
+    void repeat(std::size_t times)
+    {
+        for (std::size_t i = 0; i < times; ++i)
+            once();
+    }
+
+    /// Before the structure goes, `see(state, block, bytes)` for each of its blocks.
+    void once(inspect see = nullptr, void* state = nullptr)
+    {
+        Memory memory({buffer_.all(), cell_.largest_block()});
+        build_one(growth_step{cell_, wink_out_, see, state}, memory.allocator(), words_);
+        if (wink_out_)
+            memory.release();
+    }
+
+private:
+    growth_cell const& cell_;
+    bool wink_out_;
+    touched_pages buffer_;
+    words words_;
+};
+
+/// ns for one element, page faults for 1,000, KiB at most, KiB when all is destroyed,
+/// and F where there is litter.
+template <class Memory>
+void grow(part who, growth_cell const& cell, figures out)
+{
+    std::optional<litter> const around = litter::make(cell.litter);
+    std::optional<growth_run<Memory>> run(std::in_place, who, cell);
+    baseline const before;
+    if (!cell.faithful)
+        run->once();
+    auto const now = [&] { return cell.faithful ? wall_ns() : cpu_ns(); };
+    std::size_t const faults = page_faults();
+    double const from = now();
+    run->repeat(cell.repetitions());
+    double const elements = static_cast<double>(cell.repetitions() * cell.elements_of_one());
+    out[0] = (now() - from) / elements;
+    out[1] = static_cast<double>(page_faults() - faults) * 1000 / elements;
+    before.report(out.subspan(2));
+    if (!cell.faithful) {
+        page_census pages;
+        run->once(page_census::see, &pages);
+        out[4] = pages.spread();
+    }
+}
+
+/// Whether `who` was among those cast.
+struct grow_as {
+    part who;
+    growth_cell const& cell;
+    figures out;
+    bool& found;
+
+    template <class Memory>
+    void operator()(part candidate) const
+    {
+        if (candidate != who)
+            return;
+        found = true;
+        grow<Memory>(who, cell, out);
+    }
+};
+
+// Each in a translation unit of its own: twelve structures for each type of allocator.
+void grow_on_heap(grow_as const&);
+void grow_in_arena(grow_as const&);
+void grow_in_multipool(grow_as const&);
+void grow_in_multipool_over_arena(grow_as const&);
+void grow_behind_abstract_base(grow_as const&);
+void grow_in_boost(grow_as const&);
+void grow_in_foonathan(grow_as const&);
+
+} // namespace mallard::bench::lab

@@ -1,0 +1,179 @@
+// DS1 to DS12: the data structures of Benchmark I, over any allocator.
+#pragma once
+
+#include <bench/barrier.hpp>
+#include <bench/lab/text.hpp>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace mallard::bench::lab {
+
+template <class Allocator, class T>
+using rebound = typename std::allocator_traits<Allocator>::template rebind_alloc<T>;
+
+template <class Allocator>
+using text_over = std::basic_string<char, std::char_traits<char>, rebound<Allocator, char>>;
+
+template <class Allocator, class T>
+using vector_over = std::vector<T, rebound<Allocator, T>>;
+
+template <class Allocator, class T, class Hash, class Equal = std::equal_to<>>
+using set_over = std::unordered_set<T, Hash, Equal, rebound<Allocator, T>>;
+
+template <class T>
+inline constexpr bool is_text = false;
+template <class Traits, class Allocator>
+inline constexpr bool is_text<std::basic_string<char, Traits, Allocator>> = true;
+
+// None of these is noexcept: libstdc++ keeps the results of a hash that might throw, as
+// it does for std::hash<std::string>.
+
+struct hash_of_text {
+    std::size_t operator()(std::string_view text) const
+    {
+        return std::hash<std::string_view>()(text);
+    }
+};
+
+/// What the talk hashes a structure within a structure by.
+struct hash_of_address {
+    template <class T>
+    std::size_t operator()(T const& inner) const
+    {
+        return std::hash<T const*>()(&inner);
+    }
+};
+struct same_address {
+    template <class T>
+    bool operator()(T const& a, T const& b) const
+    {
+        return &a == &b;
+    }
+};
+
+/// One word of each element; their order does not matter.
+struct hash_of_content {
+    template <class T>
+    std::size_t operator()(T const& inner) const
+    {
+        std::size_t sum = inner.size();
+        for (auto const& element : inner)
+            sum += word_of(element) * 0x9E37'79B9'7F4A'7C15;
+        return sum;
+    }
+
+private:
+    static std::size_t word_of(int value) { return static_cast<std::size_t>(value); }
+    template <class Text>
+    static std::size_t word_of(Text const& text)
+    {
+        std::size_t word = 0;
+        std::memcpy(&word, text.data(), sizeof word); // none is shorter
+        return word;
+    }
+};
+
+/// Where an element's first bytes are.
+inline void touch_first(int& element) noexcept
+{
+    element = -1;
+    keep(&element);
+}
+template <class Text>
+void touch_first(Text& element) noexcept
+{
+    element.front() = '~';
+    keep(element.data());
+}
+
+/// Puts `count` elements into one of DS1 to DS4, from number `first` on.
+template <class T, class A>
+void fill(std::vector<T, A>& into, std::size_t first, std::size_t count, words& text)
+{
+    for (std::size_t i = first; i < first + count; ++i) {
+        if constexpr (is_text<T>)
+            into.emplace_back(text());
+        else
+            into.emplace_back(static_cast<T>(i));
+        touch_first(into.back());
+    }
+}
+
+template <class T, class H, class E, class A>
+void fill(std::unordered_set<T, H, E, A>& into, std::size_t first, std::size_t count, words& text)
+{
+    for (std::size_t i = first; i < first + count; ++i) {
+        if constexpr (is_text<T>)
+            keep(&*into.emplace(text()).first);
+        else
+            keep(&*into.emplace(static_cast<T>(i)).first);
+    }
+}
+
+/// Puts a structure of `count` elements into DS5 to DS8.
+template <class Leaf, class A>
+void add_leaf(std::vector<Leaf, A>& into, std::size_t first, std::size_t count, words& text)
+{
+    into.emplace_back();
+    into.back().reserve(count);
+    fill(into.back(), first, count, text);
+}
+
+/// Into DS9 to DS12: filled where it is, since it is found by its address.
+template <class Leaf, class A>
+void add_leaf(std::unordered_set<Leaf, hash_of_address, same_address, A>& into, std::size_t first,
+              std::size_t count, words& text)
+{
+    Leaf& leaf = const_cast<Leaf&>(*into.emplace().first);
+    leaf.reserve(count);
+    fill(leaf, first, count, text);
+}
+
+/// Filled first, since it is found by what it holds.
+template <class Leaf, class E, class A>
+void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t first,
+              std::size_t count, words& text)
+{
+    Leaf leaf(into.get_allocator());
+    leaf.reserve(count);
+    fill(leaf, first, count, text);
+    into.insert(std::move(leaf));
+}
+
+/// Bytes of a node of a set: with a link, and with its hash where that is kept.
+template <class T>
+inline constexpr std::size_t node_bytes = sizeof(T) + (std::is_same_v<T, int> ? 12 : 16);
+
+/// `visit(address, bytes)` for each block that a structure holds, as far as its
+/// interface shows them.
+template <class Visit>
+void visit_blocks(int, Visit&)
+{
+}
+template <class Traits, class A, class Visit>
+void visit_blocks(std::basic_string<char, Traits, A> const& text, Visit& visit)
+{
+    visit(text.data(), text.capacity() + 1);
+}
+template <class T, class A, class Visit>
+void visit_blocks(std::vector<T, A> const& all, Visit& visit)
+{
+    visit(all.data(), all.capacity() * sizeof(T));
+    for (T const& element : all)
+        visit_blocks(element, visit);
+}
+template <class T, class H, class E, class A, class Visit>
+void visit_blocks(std::unordered_set<T, H, E, A> const& all, Visit& visit)
+{
+    for (T const& element : all) {
+        visit(&element, node_bytes<T>);
+        visit_blocks(element, visit);
+    }
+}
+
+} // namespace mallard::bench::lab

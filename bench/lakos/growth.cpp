@@ -1,0 +1,150 @@
+// lakos1 and lakos5: the data structures of Lakos's Benchmark I, built and destroyed
+// under each strategy, in a fresh heap and in one that others have littered.
+#include <bench/lakos/lab.hpp>
+#include <bench/suites.hpp>
+
+#include <array>
+
+namespace mallard::bench {
+namespace {
+
+constexpr std::array structures = {"vector<int>",
+                                   "vector<string>",
+                                   "unordered_set<int>",
+                                   "unordered_set<string>",
+                                   "vector<vector<int>>",
+                                   "vector<vector<string>>",
+                                   "vector<unordered_set<int>>",
+                                   "vector<unordered_set<string>>",
+                                   "unordered_set<vector<int>>",
+                                   "unordered_set<vector<string>>",
+                                   "unordered_set<unordered_set<int>>",
+                                   "unordered_set<unordered_set<string>>"};
+
+constexpr std::size_t inner_exponent = 7;
+
+struct cell {
+    std::size_t structure; // 1 to 12
+    std::size_t exponent;  // of its size
+
+    std::string name() const
+    {
+        return "DS" + std::to_string(structure) + "/" + power_of_two(exponent);
+    }
+    std::string asks() const
+    {
+        std::string text = structures[structure - 1];
+        text += " of " + power_of_two(exponent);
+        return structure > 4 ? text + " x " + power_of_two(inner_exponent) : text;
+    }
+    // Elements of all repetitions together, when so many are wanted.
+    std::size_t elements(std::size_t wanted) const
+    {
+        return std::max(wanted, exponent + (structure > 4 ? inner_exponent : 0));
+    }
+};
+
+std::size_t wanted_elements(effort how, std::size_t in_full)
+{
+    return how.is_smoke() ? 6 : how.is_brief() ? 17 : in_full - how.less;
+}
+
+std::vector<figure> growth_figures(std::string const& name, const char* variant)
+{
+    return {{name, "ns_per_op", variant},
+            {name, "page_faults", variant},
+            {name, "peak_rss_kib", variant},
+            {name, "after_rss_kib", variant},
+            {name, "fragmentability", variant}};
+}
+
+// An int costs some 5 ns, a string 100.
+double weight_of(cell const& c, std::size_t exponent, double processes)
+{
+    double const elements = static_cast<double>(std::size_t{1} << c.elements(exponent));
+    return processes * (1e6 + elements * (c.structure % 2 == 0 ? 20 : 1));
+}
+
+experiment faithful(cell const& c, effort how)
+{
+    std::size_t const exponent = wanted_elements(how, 27);
+    std::vector<figure> figures = growth_figures(c.name(), "faithful");
+    figures.pop_back();
+    experiment e =
+        in_the_lab(c.asks() + ", as the talk measured it; an operation is an element",
+                   std::move(figures), all_players(), "growth",
+                   {c.structure, std::size_t{1} << c.exponent, std::size_t{1} << exponent, 1, 0});
+    e.once = true;
+    e.weight = weight_of(c, exponent, 1);
+    return e;
+}
+
+experiment corrected(cell const& c, effort how)
+{
+    std::size_t const exponent = wanted_elements(how, 24);
+    experiment e =
+        in_the_lab(c.asks() + ", all over one heap; an operation is an element",
+                   growth_figures(c.name(), "corrected"), all_players(), "growth",
+                   {c.structure, std::size_t{1} << c.exponent, std::size_t{1} << exponent, 0, 0});
+    e.rounds = 5;
+    e.once = how.is_smoke() || how.is_brief();
+    e.weight = weight_of(c, exponent, 5);
+    return e;
+}
+
+bool is_in_brief(std::size_t exponent)
+{
+    return exponent == 6 || exponent == 10;
+}
+
+experiment littered(cell const& c, std::size_t freed_of, effort how)
+{
+    std::string const state = freed_of == 0 ? "clean" : "freed=1/" + std::to_string(freed_of);
+    std::string const before = freed_of == 0
+                                   ? "nothing"
+                                   : "2^16 blocks of 1 to 1,024 bytes, 1/" +
+                                         std::to_string(freed_of) + " of them freed at random,";
+    std::size_t const exponent = wanted_elements(how, 24);
+    experiment e = in_the_lab(
+        c.asks() + " after " + before + " in the same heap",
+        growth_figures(c.name() + "/" + state, "corrected"), without_wink_out(), "growth",
+        {c.structure, std::size_t{1} << c.exponent, std::size_t{1} << exponent, 0, freed_of});
+    e.rounds = 5;
+    e.once = how.is_smoke() || how.is_brief();
+    e.weight = weight_of(c, exponent, 5);
+    return e;
+}
+
+} // namespace
+
+std::vector<experiment> lakos1_suite(effort how)
+{
+    std::vector<experiment> all;
+    for (std::size_t structure = 1; structure <= structures.size(); ++structure) {
+        for (std::size_t exponent = 6; exponent <= (how.is_smoke() ? 6 : 16); ++exponent) {
+            for (auto const make : {corrected, faithful}) {
+                all.push_back(make({structure, exponent}, how));
+                all.back().in_brief = is_in_brief(exponent);
+            }
+        }
+    }
+    return all;
+}
+
+std::vector<experiment> lakos5_suite(effort how)
+{
+    std::vector<experiment> all;
+    for (std::size_t structure = 1; structure <= structures.size(); ++structure) {
+        for (std::size_t const exponent : {6, 10, 14}) {
+            if (how.is_smoke() && exponent > 6)
+                continue;
+            for (std::size_t const freed_of : {0, 1, 2, 4, 8}) {
+                all.push_back(littered({structure, exponent}, freed_of, how));
+                all.back().in_brief = exponent == 10 && (freed_of == 0 || freed_of == 2);
+            }
+        }
+    }
+    return all;
+}
+
+} // namespace mallard::bench
