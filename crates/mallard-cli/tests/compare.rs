@@ -147,3 +147,20 @@ fn a_row_that_a_killed_run_left_is_said_and_left_out() {
     assert!(ran.err().contains("b.jsonl:2: the file ends in the middle of a row"), "{}", ran.err());
     assert_eq!(ran.status(), 0);
 }
+
+#[test]
+fn a_reader_that_stops_is_no_error_and_a_full_disk_is() {
+    let tree = Tree::new();
+    tree.write("a.jsonl", &lines(&[pool(10.0)]));
+    let run = |to: &str| {
+        let script = format!("\"$0\" bench compare a.jsonl a.jsonl {to}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_mallard")]).current_dir(tree.folder.path());
+        shell.output().unwrap()
+    };
+    let stopped = run("| true");
+    assert!(stopped.stderr.is_empty(), "{}", String::from_utf8_lossy(&stopped.stderr));
+    let full = run("> /dev/full");
+    assert_eq!(full.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&full.stderr).contains("cannot write to stdout: no space left"));
+}

@@ -2,6 +2,7 @@
 
 use super::noise::{geometric_mean, verdict, Bounds, Verdict};
 use super::row::{Row, Rows};
+use super::table::number;
 use super::terminal;
 use crate::error::Failure;
 use regex::Regex;
@@ -69,6 +70,18 @@ impl Pair<'_> {
     }
 }
 
+impl Pair<'_> {
+    /// Of a table: which row, before and after with their spread, and how they stand.
+    fn line(&self) -> Vec<String> {
+        let range = |r: &Row| {
+            let median = number(r.median.unwrap_or(0.0));
+            format!("{median} ({} - {})", number(r.low()), number(r.high()))
+        };
+        let ratio = self.ratio().map_or("-".to_string(), |r| format!("{r:.3}"));
+        vec![name(&self.key), range(self.a), range(self.b), ratio]
+    }
+}
+
 #[derive(Default)]
 struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
@@ -91,9 +104,9 @@ impl Compare {
             ));
         }
         if self.json {
-            println!("{}", outcome.json());
+            terminal::say(&format!("{}\n", outcome.json()))?;
         } else {
-            outcome.print(&machines(&a), &machines(&b), self.threshold);
+            terminal::say(&outcome.text(&machines(&a), &machines(&b), self.threshold))?;
         }
         Ok(if outcome.is_worse() { ExitCode::from(1) } else { ExitCode::SUCCESS })
     }
@@ -170,59 +183,40 @@ impl Outcome<'_> {
         ratios.into_iter().map(|(k, v)| (k, (v.len(), geometric_mean(v)))).collect()
     }
 
-    fn print(&self, a: &BTreeSet<String>, b: &BTreeSet<String>, threshold: f64) {
+    fn text(&self, a: &BTreeSet<String>, b: &BTreeSet<String>, threshold: f64) -> String {
+        let mut out = String::new();
         if a != b {
-            println!("The two sides were measured on different machines: that is compared, too.\n");
+            out += "The two sides were measured on different machines: that is compared, too.\n\n";
         }
         for (title, verdict) in [("slower", Verdict::Slower), ("faster", Verdict::Faster)] {
             let pairs = self.of(verdict);
-            if pairs.is_empty() {
-                continue;
+            if !pairs.is_empty() {
+                let lines = pairs.iter().map(|p| p.line());
+                let table = terminal::plain_table(&["", "before", "after", "after/before"], lines);
+                out += &format!("{title}: {}\n{table}\n\n", pairs.len());
             }
-            println!("{title}: {}", pairs.len());
-            let lines = pairs.iter().map(|p| {
-                let range = |r: &Row| {
-                    let figure = terminal::number;
-                    format!(
-                        "{} ({} - {})",
-                        figure(r.median.unwrap_or(0.0)),
-                        figure(r.low()),
-                        figure(r.high())
-                    )
-                };
-                let ratio = p.ratio().map_or("-".to_string(), |r| format!("{r:.3}"));
-                vec![name(&p.key), range(p.a), range(p.b), ratio]
-            });
-            println!(
-                "{}\n",
-                terminal::plain_table(&["", "before", "after", "after/before"], lines)
-            );
         }
-        print_names(
-            "no figure any more, counted as slower",
-            self.stopped.iter().map(|(k, why)| format!("{}: {why}", name(k))),
-        );
-        print_names("a figure now, and none before", self.started.iter().map(name));
-        print_names("only before", self.only_a.iter().map(name));
-        print_names("only after", self.only_b.iter().map(name));
+        let stopped = self.stopped.iter().map(|(k, why)| format!("{}: {why}", name(k)));
+        out += &names("no figure any more, counted as slower", stopped);
+        out += &names("a figure now, and none before", self.started.iter().map(name));
+        out += &names("only before", self.only_a.iter().map(name));
+        out += &names("only after", self.only_b.iter().map(name));
         let means = self.means().into_iter().map(|((suite, metric), (count, mean))| {
-            vec![
-                suite,
-                metric,
-                count.to_string(),
-                mean.map_or("-".to_string(), |m| format!("{m:.3}")),
-            ]
+            let mean = mean.map_or("-".to_string(), |m| format!("{m:.3}"));
+            vec![suite, metric, count.to_string(), mean]
         });
-        println!("geometric mean of after/before");
-        println!("{}\n", terminal::plain_table(&["suite", "metric", "rows", "mean"], means));
-        println!(
-            "{} faster, {} slower, {} no difference detected (threshold {threshold} %); {} only before, {} only after",
+        let means = terminal::plain_table(&["suite", "metric", "rows", "mean"], means);
+        out += &format!("geometric mean of after/before\n{means}\n\n");
+        out += &format!(
+            "{} faster, {} slower, {} no difference detected (threshold {threshold} %); \
+             {} only before, {} only after\n",
             self.of(Verdict::Faster).len(),
             self.of(Verdict::Slower).len() + self.stopped.len(),
             self.of(Verdict::Same).len(),
             self.only_a.len(),
             self.only_b.len()
         );
+        out
     }
 
     fn json(&self) -> serde_json::Value {
@@ -263,14 +257,10 @@ impl Outcome<'_> {
     }
 }
 
-fn print_names(title: &str, names: impl Iterator<Item = String>) {
-    let names: Vec<String> = names.collect();
+fn names(title: &str, names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.map(|n| format!("  {n}\n")).collect();
     if names.is_empty() {
-        return;
+        return String::new();
     }
-    println!("{title}: {}", names.len());
-    for name in &names {
-        println!("  {name}");
-    }
-    println!();
+    format!("{title}: {}\n{}\n", names.len(), names.concat())
 }

@@ -2,7 +2,7 @@
 
 use super::natural;
 use super::row::{Row, Rows};
-use super::strategy::{is_local, Strategy};
+use super::strategy::{is_another_use, is_local, Strategy};
 use std::collections::{BTreeSet, HashMap};
 
 /// What a metric is of: a table, a selector and a score has one kind.
@@ -80,7 +80,7 @@ impl Experiment {
     }
 
     pub fn best_ours(&self) -> Option<&Row> {
-        self.best(Row::is_ours)
+        self.best(|r| r.is_ours() && !is_another_use(&r.contender))
     }
 
     pub fn best_peer(&self) -> Option<&Row> {

@@ -2,7 +2,7 @@
 
 use super::charts::Charts;
 use super::experiment::Machine;
-use super::{html, markdown, place, sections};
+use super::{html, markdown, place, sections, terminal};
 use crate::error::Failure;
 use std::fs;
 use std::io::Write;
@@ -47,12 +47,12 @@ impl Report {
         write(&root.join("docs/performance.md"), &markdown::render(&all))?;
         write(&out.join("performance.html"), &page)?;
         let shown = root.join("docs/performance.md");
-        println!(
-            "{} rows: {}, {}",
+        terminal::say(&format!(
+            "{} rows: {}, {}\n",
             rows.all.len(),
             shown.display(),
             out.join("performance.html").display()
-        );
+        ))?;
         Ok(ExitCode::SUCCESS)
     }
 

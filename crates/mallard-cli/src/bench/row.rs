@@ -80,34 +80,25 @@ impl Rows {
 
     fn read_file(&mut self, file: &Path) -> Result<(), Failure> {
         let bytes = fs::read(file).map_err(|e| unreadable(file, &e.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            unreadable(file, &format!("not UTF-8 after byte {}", e.utf8_error().valid_up_to()))
-        })?;
-        let count = text.lines().count();
-        for (number, line) in text.lines().enumerate() {
-            if line.trim().is_empty() {
-                continue;
-            }
+        let whole = bytes.ends_with(b"\n");
+        let lines: Vec<&[u8]> =
+            bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|b| *b == b'\n').collect();
+        for (index, line) in lines.iter().enumerate() {
+            let number = index + 1;
             match parse(line) {
                 Ok(Some(row)) => self.add(row),
                 Ok(None) => {}
                 // A run that was killed leaves a line without an end.
-                Err(_) if number + 1 == count && !text.ends_with('\n') => {
-                    self.warnings.push(Failure::new(
-                        format!(
-                            "{}:{}: the file ends in the middle of a row",
-                            file.display(),
-                            count
-                        ),
-                        format!("that row is left out, the {number} lines before it count"),
-                        "run the suite again, to its end",
-                    ));
-                }
+                Err(_) if number == lines.len() && !whole => self.warnings.push(Failure::new(
+                    format!("{}:{number}: the file ends in the middle of a row", file.display()),
+                    format!("that row is left out, the {index} lines before it count"),
+                    "run the suite again, to its end",
+                )),
                 Err(why) => {
                     return Err(Failure::new(
-                        format!("{}:{}: {why}", file.display(), number + 1),
+                        format!("{}:{number}: {why}", file.display()),
                         "nothing was written: with a row missing the answer could be another",
-                        format!("sed -n {}p {}", number + 1, file.display()),
+                        format!("sed -n {number}p {}", file.display()),
                     ));
                 }
             }
@@ -141,9 +132,12 @@ impl Rows {
     }
 }
 
-/// None for a line that is no row, such as what the demo recommends.
-fn parse(line: &str) -> Result<Option<Row>, String> {
-    let value: serde_json::Value = serde_json::from_str(line).map_err(|e| plain(&e))?;
+/// None for a line that is no row: an empty one, or what the demo recommends.
+fn parse(line: &[u8]) -> Result<Option<Row>, String> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let value: serde_json::Value = serde_json::from_slice(line).map_err(|e| plain(&e))?;
     if value.get("recommendation").is_some() {
         return Ok(None);
     }
@@ -239,6 +233,15 @@ mod tests {
         let rows = read(&format!("{ROW}\n{}", &ROW[..40])).unwrap();
         assert_eq!(rows.all.len(), 1);
         assert!(rows.warnings[0].to_string().contains("rows.jsonl:2: the file ends"));
+    }
+
+    #[test]
+    fn a_line_cut_in_the_middle_of_a_letter_is_left_out_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rows.jsonl");
+        fs::write(&file, [ROW.as_bytes(), b"\n{\"suite\":\"\xc3"].concat()).unwrap();
+        let rows = Rows::read(&[file]).unwrap();
+        assert_eq!((rows.all.len(), rows.warnings.len()), (1, 1));
     }
 
     #[test]

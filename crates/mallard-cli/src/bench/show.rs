@@ -4,7 +4,6 @@ use super::experiment::Machine;
 use super::{layout, place, terminal};
 use crate::error::Failure;
 use regex::Regex;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,8 +45,7 @@ impl Show {
                 "./x bench SUITE --json > bench/results/MACHINE/SUITE.jsonl",
             ));
         }
-        // A reader that has seen enough, such as `head`, is no error.
-        let _ = io::stdout().lock().write_all(text.as_bytes());
+        terminal::say(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -34,7 +34,14 @@ pub fn family(peer: &str) -> String {
 
 /// A local allocator of ours: what the talk asks about.
 pub fn is_local(contender: &str) -> bool {
-    Strategy::of(contender).is_some_and(|s| s.provider == "mallard" && s.number >= 3)
+    Strategy::of(contender)
+        .is_some_and(|s| s.provider == "mallard" && s.number >= 3 && s.extra.is_empty())
+}
+
+/// Another use of a strategy, such as `mallard/AS3+reset`, which its program must be written for.
+/// It has lines of its own and competes with nobody: nobody else was asked to do it.
+pub fn is_another_use(contender: &str) -> bool {
+    Strategy::of(contender).is_some_and(|s| !s.extra.is_empty())
 }
 
 /// The strategy in words, as the table of the talk has them.
@@ -89,7 +96,8 @@ mod tests {
 
     #[test]
     fn only_local_allocators_of_ours_are_local() {
-        assert!(is_local("mallard/AS3") && is_local("mallard/AS3+reset"));
+        assert!(is_local("mallard/AS3") && !is_local("mallard/AS3+reset"));
+        assert!(is_another_use("mallard/AS3+reset") && !is_another_use("mallard/none/lifo"));
         assert!(!is_local("mallard/malloc/AS1") && !is_local("boost-container-1.74/AS5"));
     }
 

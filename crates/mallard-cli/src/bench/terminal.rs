@@ -1,10 +1,23 @@
 //! Tables in the terminal.
 
 use super::table::{Cell, Table};
+use crate::error::Failure;
 use comfy_table::{presets, Attribute, CellAlignment, ContentArrangement};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 
-pub use super::table::number;
+/// Writes all of it to stdout. A reader that has seen enough, such as `head`, is no error; a full
+/// disk is.
+pub fn say(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::new(
+            format!("cannot write to stdout: {}", e.to_string().to_lowercase()),
+            "not everything was written",
+            "df -h .",
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Lines of text under titles, without a frame.
 pub fn plain_table(

@@ -3,7 +3,7 @@
 use super::{cells, is_slower, named, range_of_times, NOT_MEASURED};
 use crate::bench::experiment::{contenders, deciding, ratio, Experiment, Kind, Machine};
 use crate::bench::noise::{geometric_mean, Range};
-use crate::bench::strategy::{explained, is_local, short, Strategy};
+use crate::bench::strategy::{explained, is_local, short};
 use crate::bench::table::{number, times, Cell, Table};
 
 /// A gain nearer to 1 than this is none.
@@ -143,8 +143,11 @@ fn standings(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Vec<Standing
 
 fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     let all = deciding(&machine.select(|e| e.suite == s.suite && (s.wanted)(e)));
-    let has_extra = |c: &str| Strategy::of(c).is_some_and(|t| t.extra == s.extra);
-    let standings = standings(&all, |c| is_local(c) && has_extra(c));
+    let is_wanted = |c: &str| match s.extra {
+        "" => is_local(c),
+        extra => c.starts_with("mallard/") && c.ends_with(extra),
+    };
+    let standings = standings(&all, is_wanted);
     // One that runs out of memory is no advice.
     let best = standings.iter().find(|s| s.fails == 0).or(standings.first())?;
     if best.mean < GAIN {

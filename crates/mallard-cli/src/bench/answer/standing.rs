@@ -51,7 +51,8 @@ const COLUMNS: [&str; 6] = [
 const NOTE: &str = "A cell is one case and one metric. Mallard's best allocator in it against the peer's best; \
     tied: the p10-p90 ranges overlap or the medians are within 3 % (within 10 % where only one run tells). \
     Same strategy: ASn against ASn, or malloc against malloc. \
-    Mean: what Mallard takes where the peer takes 1, geometric mean. Bounds (limit/...) are no peers, and the \
+    Mean: what Mallard takes where the peer takes 1, geometric mean. Bounds (limit/...) are no peers; another use of a \
+    strategy (AS3+reset) competes with none, and the \
     degradation of lakos2 is no cost: it compares an allocator with itself.";
 
 fn costs(machine: &Machine) -> Vec<&Experiment> {

@@ -90,23 +90,28 @@
     return found;
   }
 
-  // Ours are thick; the colour of a contender is the same in every drawing.
-  function look(contender) {
-    const place = Math.max(0, data.contenders.indexOf(contender));
+  // Ours are thick. `place` is that among all that could be drawn, so a filter changes no colour.
+  function look(contender, place) {
     const hue = palette[place % palette.length];
     const ours = contender.startsWith("mallard/");
     return {
       label: contender, borderColor: hue, backgroundColor: hue, borderWidth: ours ? 3 : 1.5,
-      borderDash: ours ? [] : [5, 3], pointStyle: shapes[place % shapes.length],
+      borderDash: ours ? [] : [5, 3], pointStyle: shapes[(place + Math.floor(place / palette.length)) % shapes.length],
       pointRadius: ours ? 6 : 4, pointHoverRadius: 8,
     };
   }
 
-  function axis(title, type) {
+  // Logarithmic, with some air; where all is near together a linear axis is as good, and has ticks.
+  function span(values) {
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    return { type: most / least < 3 ? "linear" : "logarithmic", min: least / 1.1, max: most * 1.1 };
+  }
+
+  function axis(title, range) {
     const line = colour("line");
     const text = colour("text");
     return {
-      type, title: { display: true, text: title, color: text },
+      ...range, title: { display: true, text: title, color: text },
       grid: { color: line, borderColor: line },
       // A logarithmic axis has more ticks than room.
       ticks: { color: text, autoSkip: true, maxTicksLimit: 9, maxRotation: 0, callback: (v) => String(Number(Number(v).toPrecision(3))) },
@@ -130,12 +135,13 @@
       title: (curve) => curve.title,
       chart(curve, is) {
         const unit = curve.title.split(", ").pop();
-        const series = curve.series.filter((s) => is(s.contender));
+        const series = curve.series.map((s, i) => ({ ...s, look: look(s.contender, i) })).filter((s) => is(s.contender));
+        const figures = series.flatMap((s) => s.points.map((p) => p[1]));
         return {
           type: "line",
           data: { datasets: series.map((s) => ({
-            ...look(s.contender), data: s.points.map((p) => ({ x: p[0], y: p[1], low: p[2], high: p[3] })) })) },
-          options: options(axis("threads", "linear"), axis(unit, "logarithmic"),
+            ...s.look, data: s.points.map((p) => ({ x: p[0], y: p[1], low: p[2], high: p[3] })) })) },
+          options: options(axis("threads", { type: "linear" }), axis(unit, span(figures)),
             (item) => `${item.dataset.label}: ${item.raw.y} (${item.raw.low}-${item.raw.high})`),
         };
       },
@@ -151,11 +157,12 @@
       all: () => data.charts.clouds.filter((c) => c.variant === "" || c.variant === byId("variant").value),
       title: (cloud) => cloud.suite,
       chart(cloud, is) {
-        const points = cloud.points.filter((p) => is(p[0]));
+        const points = cloud.points.map((p, i) => [...p, look(p[0], i)]).filter((p) => is(p[0]));
+        const of = (place) => span(points.map((p) => p[place]));
         return {
           type: "scatter",
-          data: { datasets: points.map(([name, x, y]) => ({ ...look(name), data: [{ x, y }] })) },
-          options: options(axis(`time, ${cloud.of} = 1`, "logarithmic"), axis(`peak RSS, ${cloud.of} = 1`, "logarithmic"),
+          data: { datasets: points.map((p) => ({ ...p[4], data: [{ x: p[1], y: p[2] }] })) },
+          options: options(axis(`time, ${cloud.of} = 1`, of(1)), axis(`peak RSS, ${cloud.of} = 1`, of(2)),
             (item) => `${item.dataset.label}: ${item.raw.x} of the time, ${item.raw.y} of the memory`),
         };
       },
