@@ -165,12 +165,14 @@ def the_filter_hides_other_contenders(driver):
 def boxes_show_published_ratio_and_spread(driver):
     open_page(driver)
     run(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
-    visible = """return [...document.querySelectorAll('#m0-all-lakos1 .t:not([hidden]) small.' + arguments[0])]
-        .some(s => s.offsetParent !== null)"""
-    for box, letter, at_first in (("published", "p", True), ("ratio", "r", False), ("spread", "s", False)):
-        assert run(driver, visible, letter) == at_first, box
+    cells = "[...document.querySelectorAll('#m0-all-lakos1 .t:not([hidden]) td')]"
+    after = f"return {cells}.some(c => !['none', 'normal'].includes(getComputedStyle(c, '::after').content))"
+    small = f"return {cells}.some(c => c.querySelector('small')?.offsetParent)"
+    for box, visible, at_first in (("published", small, True), ("ratio", after, False), ("spread", after, False)):
+        assert run(driver, visible) == at_first, box
         run(driver, "document.getElementById(arguments[0]).click()", box)
-        assert run(driver, visible, letter) != at_first, box
+        assert run(driver, visible) != at_first, box
+        run(driver, "document.getElementById(arguments[0]).click()", box)
 
 
 @promise

@@ -43,7 +43,7 @@ fn published_figures_stand_beside_ours() {
     assert!(tree.run(&["show", "lakos1", "--only", "^DS1 .*ns_per_op$"]).ok().contains("(8.94)"));
     assert!(tree.run(&["show", "lakos3"]).ok().contains("(440.0)"));
     let text = tree.run(&["show", "seeds"]).ok();
-    assert!(text.contains("published: pbr/malloc") && text.contains("(75.5)"), "{text}");
+    assert!(text.contains("pbr/malloc, ns") && text.contains("(75.5)"), "{text}");
 }
 
 #[test]

@@ -64,7 +64,8 @@ impl Charts {
 /// The case without its threads: `random/uniform` of `random/uniform/T4`.
 fn without_threads(e: &Experiment) -> String {
     let is_threads = |p: &str| {
-        let digits = p.strip_prefix("W=").or(p.strip_prefix('T')).unwrap_or("");
+        let digits =
+            p.strip_prefix("W=").or(p.strip_prefix("T=")).or(p.strip_prefix('T')).unwrap_or("");
         !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
     };
     e.case.split('/').filter(|p| !is_threads(p)).collect::<Vec<_>>().join("/")

@@ -16,10 +16,10 @@ pub enum Kind {
 
 impl Kind {
     pub fn of(metric: &str) -> Kind {
-        let time = ["ns_per_", "seconds", "cpu_", "cycles", "degradation", "p50", "p9", "max_ns"];
+        let time = ["seconds", "cpu_", "cycles", "degradation", "p50", "p9", "max_ns"];
         if metric.ends_with("rss_kib") {
             Kind::Memory
-        } else if time.iter().any(|t| metric.starts_with(t)) {
+        } else if metric.contains("ns_per_") || time.iter().any(|t| metric.starts_with(t)) {
             Kind::Time
         } else {
             Kind::Other
@@ -31,10 +31,17 @@ impl Kind {
     }
 }
 
-/// Whether less of it is what one allocator has over another. Ratios are derived; what happened
-/// in a run, and the degradation of an allocator against itself, is no cost.
+/// Whether less of it is what one allocator has over another. Ratios and aggregates are derived;
+/// what happened in a run, and the degradation of an allocator against itself, is no cost.
 pub fn is_cost(metric: &str) -> bool {
-    let no_cost = ["ratio_to_", "remote_percent", "page_faults", "fragmentability", "degradation"];
+    let no_cost = [
+        "ratio_to_",
+        "aggregate_",
+        "remote_percent",
+        "page_faults",
+        "fragmentability",
+        "degradation",
+    ];
     metric != "rss_kib" && !no_cost.iter().any(|m| metric.starts_with(m))
 }
 

@@ -220,11 +220,10 @@ fn one_cell(cell: &Cell, table: &Table, place: usize, names: &Names) -> Markup {
     let class = class.join(" ");
     let label = column.map(|c| c.title.as_str()).filter(|_| table.is_prose);
     html! {
-        td class=[not_empty(&class)] data-l=[label.filter(|l| !l.is_empty() && !cell.is_empty())] {
+        td class=[not_empty(&class)] data-l=[label.filter(|l| !l.is_empty() && !cell.is_empty())]
+            data-r=[not_empty(&cell.ratio)] data-s=[not_empty(&cell.spread)] {
             (cell.text)
-            @if !cell.published.is_empty() { small.p { (cell.published) } }
-            @if !cell.ratio.is_empty() { small.r { (cell.ratio) } }
-            @if !cell.spread.is_empty() { small.s { (cell.spread) } }
+            @if !cell.published.is_empty() { small { (cell.published) } }
         }
     }
 }

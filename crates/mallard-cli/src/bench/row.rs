@@ -1,6 +1,7 @@
 //! A row of a benchmark, and files of them: a JSON object a line, as every suite writes it.
 
 use crate::error::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::fs;
@@ -69,22 +70,26 @@ pub struct Rows {
 impl Rows {
     /// Reads files, and the `.jsonl` files in folders and in the folders in them.
     pub fn read(paths: &[PathBuf]) -> Result<Rows, Failure> {
+        let files: Vec<PathBuf> =
+            paths.iter().map(|p| files_of(p)).collect::<Result<Vec<_>, _>>()?.concat();
+        let bytes = files.iter().filter_map(|f| Some(f.metadata().ok()?.len())).sum();
+        let progress = progress(bytes);
         let mut rows = Rows::default();
-        for path in paths {
-            for file in files_of(path)? {
-                rows.read_file(&file)?;
-            }
+        for file in files {
+            rows.read_file(&file, &progress)?;
         }
+        progress.finish_and_clear();
         Ok(rows)
     }
 
-    fn read_file(&mut self, file: &Path) -> Result<(), Failure> {
+    fn read_file(&mut self, file: &Path, progress: &ProgressBar) -> Result<(), Failure> {
         let bytes = fs::read(file).map_err(|e| unreadable(file, &e.to_string()))?;
         let whole = bytes.ends_with(b"\n");
         let lines: Vec<&[u8]> =
             bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|b| *b == b'\n').collect();
         for (index, line) in lines.iter().enumerate() {
             let number = index + 1;
+            progress.inc(line.len() as u64 + 1);
             match parse(line) {
                 Ok(Some(row)) => self.add(row),
                 Ok(None) => {}
@@ -137,11 +142,16 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
-    let value: serde_json::Value = serde_json::from_slice(line).map_err(|e| plain(&e))?;
-    if value.get("recommendation").is_some() {
-        return Ok(None);
-    }
-    let row: Row = serde_json::from_value(value).map_err(|e| plain(&e))?;
+    let row: Row = match serde_json::from_slice(line) {
+        Ok(row) => row,
+        Err(why) => {
+            let value: serde_json::Value = serde_json::from_slice(line).map_err(|e| plain(&e))?;
+            return match value.get("recommendation") {
+                Some(_) => Ok(None),
+                None => Err(plain(&why)),
+            };
+        }
+    };
     let figures = [row.median, row.low, row.high];
     if figures.iter().flatten().any(|f| *f < 0.0 || !f.is_finite()) {
         return Err("a figure is below zero".to_string());
@@ -157,6 +167,16 @@ fn plain(error: &serde_json::Error) -> String {
         None => text,
     };
     format!("not a row: {text}")
+}
+
+/// A bar on a terminal's stderr, for what takes a moment.
+fn progress(bytes: u64) -> ProgressBar {
+    const SHOWN_FROM_BYTES: u64 = 8 << 20;
+    if bytes < SHOWN_FROM_BYTES {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("  reading rows {wide_bar} {bytes} of {total_bytes}");
+    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, Failure> {

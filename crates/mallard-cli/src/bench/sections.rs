@@ -127,23 +127,28 @@ fn structures(all: &[&Experiment], published: &Published) -> Section {
 }
 
 fn locality(machine: &Machine, published: &Published) -> Section {
-    let all = machine.of_suite("lakos2");
     let tables = layout::tables(machine, published, "lakos2");
-    let of_talk =
-        |t: &Table| ["(AS1)", "(AS7)", "Diffusion"].iter().any(|part| t.title.contains(part));
+    let is_of_talk = |t: &Table| {
+        let diffusion = t.title.starts_with("Diffusion") && t.title.ends_with(": AS1");
+        diffusion || ["(AS1)", "(AS7)"].iter().any(|end| t.title.ends_with(end))
+    };
     // Of the time of an access the ratio alone: how long it takes says little by itself.
-    let is_shown =
-        |t: &Table| t.title.contains("degradation") || t.title.contains("ns_per_op: ratio");
-    let degradation: Vec<&Experiment> =
-        all.iter().filter(|e| e.metric == "degradation").copied().collect();
-    let variant = deciding(&degradation).first().map_or("", |e| &e.variant).to_string();
+    let is_shown = |t: &Table| {
+        let is_ratio = t.title.contains("ns_per_op: ratio");
+        is_of_talk(t) && (t.title.contains("degradation") || is_ratio)
+    };
+    let all = machine.select(|e| e.suite == "lakos2" && e.metric == "degradation");
+    let variant = deciding(&all).first().map_or("", |e| &e.variant).to_string();
     let ratios: Vec<Table> = tables
         .iter()
-        .filter(|t| t.variant == variant && t.title.contains("degradation: ratio") && of_talk(t))
+        .filter(|t| t.variant == variant && t.title.contains("degradation: ratio") && is_of_talk(t))
+        .filter(|t| {
+            ["2^21 elements, c", "2^21 elements, f", "2^25 "].iter().any(|n| t.title.starts_with(n))
+        })
         .cloned()
         .collect();
     Section::new("lakos2", "Benchmark II: locality")
-        .tables(Where::Page, tables.into_iter().filter(of_talk).filter(is_shown))
+        .tables(Where::Page, tables.into_iter().filter(is_shown))
         .tables(Where::Markdown, ratios)
         .or_nothing()
 }

@@ -35,13 +35,16 @@ pub fn family(peer: &str) -> String {
 /// A local allocator of ours: what the talk asks about.
 pub fn is_local(contender: &str) -> bool {
     Strategy::of(contender)
-        .is_some_and(|s| s.provider == "mallard" && s.number >= 3 && s.extra.is_empty())
+        .is_some_and(|s| s.provider == "mallard" && s.number >= 3 && s.extra != ANOTHER_USE)
 }
 
-/// Another use of a strategy, such as `mallard/AS3+reset`, which its program must be written for.
-/// It has lines of its own and competes with nobody: nobody else was asked to do it.
+/// What a program must be written for: an arena reset at each generation.
+const ANOTHER_USE: &str = "+reset";
+
+/// `mallard/AS3+reset` has lines of its own and competes with nobody: nobody else was asked to do
+/// it. Other extras, such as `+mutex`, are options that compete.
 pub fn is_another_use(contender: &str) -> bool {
-    Strategy::of(contender).is_some_and(|s| !s.extra.is_empty())
+    Strategy::of(contender).is_some_and(|s| s.extra == ANOTHER_USE)
 }
 
 /// The strategy in words, as the table of the talk has them.
@@ -98,6 +101,7 @@ mod tests {
     fn only_local_allocators_of_ours_are_local() {
         assert!(is_local("mallard/AS3") && !is_local("mallard/AS3+reset"));
         assert!(is_another_use("mallard/AS3+reset") && !is_another_use("mallard/none/lifo"));
+        assert!(is_local("mallard/AS7+mutex") && !is_another_use("mallard/AS7+mutex"));
         assert!(!is_local("mallard/malloc/AS1") && !is_local("boost-container-1.74/AS5"));
     }
 

@@ -39,11 +39,12 @@ impl Cell {
     pub fn of(row: Option<&Row>) -> Cell {
         let Some(row) = row else { return Cell::default() };
         match row.median {
-            Some(median) => Cell {
-                text: number(median),
-                spread: format!("{}-{}", number(row.low()), number(row.high())),
-                ..Cell::default()
-            },
+            Some(median) => {
+                let (low, high) = (number(row.low()), number(row.high()));
+                // Nothing is told by the spread of what was the same in every run.
+                let spread = if low == high { String::new() } else { format!("{low}-{high}") };
+                Cell { text: number(median), spread, ..Cell::default() }
+            }
             None if row.failed() => Cell {
                 text: "FAIL".into(),
                 spread: row.why.clone(),

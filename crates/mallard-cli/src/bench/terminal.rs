@@ -39,7 +39,7 @@ pub fn render(table: &Table) -> String {
     // A name of many parts is high, rather than wide.
     let columns = table.columns.iter().map(|c| match c.contender {
         Some(_) => c.title.replace('/', "/\n"),
-        None => c.title.clone(),
+        None => c.title.replace("published: ", "published:\n"),
     });
     let titles = table.heads.iter().cloned().chain(columns);
     out.set_header(titles.collect::<Vec<_>>());

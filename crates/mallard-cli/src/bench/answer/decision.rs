@@ -2,6 +2,7 @@
 
 use super::range_of_times;
 use crate::bench::experiment::{deciding, ratio, Experiment, Machine};
+use crate::bench::layout::lakos2::is_cell;
 use crate::bench::noise::Range;
 use crate::bench::published::Published;
 use crate::bench::table::{Cell, Table};
@@ -77,12 +78,12 @@ fn size(e: &Experiment) -> u32 {
 const DIMENSIONS: [Dimension; 3] = [
     Dimension {
         title: "L: parts are accessed disproportionately often",
-        reading: "II, degradation without / with: A is 2^25 elements or more, B is 2^4 or more passes over a part at a time",
+        reading: "II, degradation without / with: A is 2^21 elements or more, B is 2^4 or more passes over a part at a time",
         cells: [
-            Evidence { suite: "lakos2", wanted: |e| elements(e) > 0 && elements(e) < 25 && exponent(e, "I") < 4, candidates: POOLS, advice: Advice::Global },
-            Evidence { suite: "lakos2", wanted: |e| elements(e) >= 25 && exponent(e, "I") < 4, candidates: POOLS, advice: Advice::Joke },
-            Evidence { suite: "lakos2", wanted: |e| elements(e) > 0 && elements(e) < 25 && exponent(e, "I") >= 4, candidates: POOLS, advice: Advice::Perhaps("local") },
-            Evidence { suite: "lakos2", wanted: |e| elements(e) >= 25 && exponent(e, "I") >= 4, candidates: POOLS, advice: Advice::Local("local") },
+            Evidence { suite: "lakos2", wanted: |e| is_cell(e) && elements(e) < 21 && exponent(e, "I") < 4, candidates: POOLS, advice: Advice::Global },
+            Evidence { suite: "lakos2", wanted: |e| is_cell(e) && elements(e) >= 21 && exponent(e, "I") < 4, candidates: POOLS, advice: Advice::Joke },
+            Evidence { suite: "lakos2", wanted: |e| is_cell(e) && elements(e) < 21 && exponent(e, "I") >= 4, candidates: POOLS, advice: Advice::Perhaps("local") },
+            Evidence { suite: "lakos2", wanted: |e| is_cell(e) && elements(e) >= 21 && exponent(e, "I") >= 4, candidates: POOLS, advice: Advice::Local("local") },
         ],
     },
     Dimension {

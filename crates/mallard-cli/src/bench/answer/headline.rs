@@ -3,6 +3,7 @@
 use super::{is_slower, named, range_of_times, NOT_MEASURED};
 use crate::bench::experiment::{ratio, Experiment, Kind, Machine};
 use crate::bench::layout::lakos1::published_gain;
+use crate::bench::layout::lakos2::is_cell;
 use crate::bench::layout::slices;
 use crate::bench::noise::Range;
 use crate::bench::published::Published;
@@ -40,13 +41,29 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
     table
 }
 
+/// What the talk has, and what it left out: allocators that threads share.
 fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
+    let is_of_talk = |e: &&&Experiment| match e.suite.as_str() {
+        "lakos2" => is_cell(e),
+        "lakos4" => e.part(0).contains('='),
+        _ => true,
+    };
+    let of_talk: Vec<&Experiment> = all.iter().filter(is_of_talk).copied().collect();
+    let shared = all.iter().filter(|e| e.suite == "lakos4" && !is_of_talk(e));
+    let shared: Vec<&Experiment> = shared.copied().collect();
+    let mut lines = lines_of(&of_talk, "", published);
+    lines.extend(lines_of(&shared, ", shared", published));
+    lines
+}
+
+fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<Cell>> {
     let slices = slices(all);
-    let of_time = slices.iter().filter(|s| Kind::of(s.metric) == Kind::Time);
+    // CPU time says the same again.
+    let is_headline = |m: &str| Kind::of(m) == Kind::Time && !m.starts_with("cpu_");
+    let of_time = slices.iter().filter(|s| is_headline(s.metric));
     of_time
         .filter_map(|slice| {
-            let cells: Vec<&Experiment> =
-                slice.all.iter().filter(|e| e.part(0) != "diffusion").copied().collect();
+            let cells = &slice.all;
             let gains = Range::of(cells.iter().filter_map(|e| e.gain(e.best_local()?)))?;
             let talk = cells.iter().filter_map(|e| talk_gain(e, published));
             let lost: Vec<String> = cells
@@ -63,10 +80,10 @@ fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
                 format!("in {}: {}", lost.len(), named(&lost, NAMED))
             };
             Some(vec![
-                Cell::text(slice.title()),
+                Cell::text(slice.title() + extra),
                 Cell::text(Range::of(talk).map_or("-".to_string(), |r| range_of_times(Some(r)))),
                 Cell::text(range_of_times(Some(gains))),
-                Cell::text(coverage(&cells, published)),
+                Cell::text(coverage(cells, published)),
                 Cell::text(lost),
             ])
         })

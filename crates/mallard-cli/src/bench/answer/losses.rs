@@ -1,10 +1,14 @@
 //! Every figure in which Mallard's best is more than a tenth behind the best peer.
 
+use super::named;
 use crate::bench::experiment::{is_cost, ratio, Experiment, Machine};
 use crate::bench::layout::general::case_of;
 use crate::bench::noise::{verdict, Bounds, Verdict};
 use crate::bench::row::Row;
 use crate::bench::table::{number, Cell, Line, Table};
+
+/// How many cases a line of the summary has; the page with scripts has all.
+const NAMED: usize = 60;
 
 /// A tenth.
 const BEHIND: f64 = 1.1;
@@ -85,34 +89,30 @@ fn variant_and(e: &Experiment, metric: &str) -> String {
     }
 }
 
-/// The same, all of one suite, metric and peer in a line: for a page without scripts.
+/// The same, all of one suite and metric in a line: for a page without scripts.
 pub fn summary(machine: &Machine) -> Table {
-    let columns = ["behind", "figures", "Mallard / peer"];
+    let columns = ["figures", "Mallard / best peer"];
     let mut table =
         Table::prose("Every figure lost by more than a tenth", &["suite", "metric"], &columns)
-            .note("With ~ the ranges of the two overlap: it may be noise.");
-    let mut groups: Vec<((String, String, String), Vec<Loss>)> = Vec::new();
+            .note(format!("With ~ the ranges of the two overlap: it may be noise. A line has {NAMED} at most; the page in HTML has all."));
+    let mut groups: Vec<([String; 2], Vec<Loss>)> = Vec::new();
     for loss in all(machine).0 {
-        let key = (
-            loss.e.suite.clone(),
-            variant_and(loss.e, &loss.e.metric),
-            loss.peer.contender.clone(),
-        );
+        let key = [loss.e.suite.clone(), variant_and(loss.e, &loss.e.metric)];
         match groups.iter_mut().find(|(k, _)| *k == key) {
             Some((_, own)) => own.push(loss),
             None => groups.push((key, vec![loss])),
         }
     }
-    for ((suite, metric, peer), losses) in groups {
+    for (heads, losses) in groups {
         let cases: Vec<String> = losses
             .iter()
             .map(|l| {
                 let noise = if l.is_within_noise() { "~" } else { "" };
-                format!("{} {noise}{:.2}", case_of(l.e), l.ratio)
+                format!("{} {noise}{:.2} {}", case_of(l.e), l.ratio, l.peer.contender)
             })
             .collect();
-        let cells = [peer, losses.len().to_string(), cases.join("; ")];
-        table.line(vec![suite, metric], cells.into_iter().map(Cell::text).collect());
+        let cells = [losses.len().to_string(), named(&cases, NAMED)];
+        table.line(heads.to_vec(), cells.into_iter().map(Cell::text).collect());
     }
     table
 }

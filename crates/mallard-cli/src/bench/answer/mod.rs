@@ -33,9 +33,9 @@ pub fn is_slower(than: &Row, row: &Row) -> bool {
     verdict(than, row, Bounds::default()) == Some(Verdict::Slower)
 }
 
-/// `a, b and 3 more`
+/// `a; b and 3 more`
 pub fn named(names: &[String], most: usize) -> String {
-    let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),

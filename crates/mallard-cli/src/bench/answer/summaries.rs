@@ -102,7 +102,8 @@ pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// The reports that came before: what they published, glibc, ours and the best peer here.
+/// The reports that came before: what they published, glibc, ours and the best peer here; of the
+/// cases that have a published figure.
 pub fn seeds(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let slices = slices(experiments);
     let of_time = slices.iter().filter(|s| s.all[0].kind() == super::super::experiment::Kind::Time);
@@ -111,12 +112,16 @@ pub fn seeds(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
         let mut table =
             Table::prose(format!("The reports before: {}", slice.title()), &["case"], &columns)
                 .of(&slice.all);
-        table.is_prose = true;
         for e in &slice.all {
             let of_case = |s: &&Seed| s.case == e.case && s.metric == e.metric;
             let theirs = published.seeds.iter().filter(of_case);
-            let theirs: Vec<String> =
-                theirs.map(|s| format!("{} {}", s.contender, number(s.value))).collect();
+            let theirs: Vec<String> = theirs
+                .filter(|s| s.suite == e.suite)
+                .map(|s| format!("{} {}", s.contender, number(s.value)))
+                .collect();
+            if theirs.is_empty() {
+                continue;
+            }
             let (ours, peer) = (e.best_ours(), e.best_peer());
             let named = |r: Option<&super::super::row::Row>| {
                 let median = r.and_then(|r| r.median);

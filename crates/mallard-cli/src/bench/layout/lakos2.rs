@@ -2,7 +2,7 @@
 //! and their ratio; and how soon shuffling has diffused memory.
 
 use super::strategies::text_of;
-use super::{by_case, slices, Slice};
+use super::{by_case, general, slices, Slice};
 use crate::bench::experiment::{contenders, ratio, Experiment};
 use crate::bench::natural;
 use crate::bench::published::{Figure, Published};
@@ -15,25 +15,50 @@ const OF_TALK: &str = "mallard/AS7";
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let mut tables = Vec::new();
     for slice in slices(experiments) {
-        let mut sizes: Vec<&str> =
-            slice.all.iter().map(|e| e.part(0)).filter(|p| *p != "diffusion").collect();
-        sizes.sort_by_key(|s| natural::key(s));
-        sizes.dedup();
-        for size in sizes {
-            let of_size: Vec<&Experiment> =
-                slice.all.iter().filter(|e| e.part(0) == size).copied().collect();
-            tables.extend(maps(&slice, size, &of_size, published));
+        let mut maps_by_name: Vec<(String, Vec<&Experiment>)> = Vec::new();
+        for e in slice.all.iter().filter(|e| is_in_map(e)) {
+            let name = map_name(e);
+            match maps_by_name.iter_mut().find(|(n, _)| *n == name) {
+                Some((_, own)) => own.push(e),
+                None => maps_by_name.push((name, vec![e])),
+            }
+        }
+        maps_by_name.sort_by_key(|(name, _)| natural::key(name));
+        for (name, own) in maps_by_name {
+            tables.extend(maps(&slice, &name, &own, published));
         }
         tables.extend(diffusion(&slice, published));
+        let others = slice.all.iter().filter(|e| !is_in_map(e) && !is_diffusion(e));
+        tables.extend(general::tables(&others.copied().collect::<Vec<_>>()));
     }
     tables
 }
 
+/// `2^21/S=2^13/I=2^8`, and the same after fewer shuffles than the talk's.
+fn is_in_map(e: &Experiment) -> bool {
+    e.part(0) != "diffusion" && e.part(2).starts_with("I=")
+}
+
+/// A cell that the talk's maps have, whatever the number of elements.
+pub fn is_cell(e: &Experiment) -> bool {
+    is_in_map(e) && e.part(3).is_empty()
+}
+
+fn is_diffusion(e: &Experiment) -> bool {
+    e.part(0) == "diffusion" && e.part(2).starts_with("shuffles=")
+}
+
+/// `2^21 elements` or `2^21 elements, shuffles=1`
+fn map_name(e: &Experiment) -> String {
+    let name = format!("{} elements, {}", e.part(0), e.part(3));
+    name.trim_end_matches(", ").to_string()
+}
+
 /// Without, with, their ratio; then the ratio for each further contender.
-fn maps(slice: &Slice, size: &str, all: &[&Experiment], published: &Published) -> Vec<Table> {
+fn maps(slice: &Slice, name: &str, all: &[&Experiment], published: &Published) -> Vec<Table> {
     let base = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
     let Some(base) = base else { return Vec::new() };
-    let name = format!("{size} elements, {}", slice.title());
+    let name = format!("{name}, {}", slice.title());
     let is_of_talk = slice.metric == "degradation";
     let talk = |e: &Experiment, column: &str| {
         published.of(&e.suite, &e.case, column).filter(|_| is_of_talk)
@@ -96,8 +121,7 @@ fn map(title: String, all: &[&Experiment], cell: impl Fn(&Experiment) -> Cell) -
 
 /// Lines of subsystem sizes, columns of complete shuffles.
 fn diffusion(slice: &Slice, published: &Published) -> Vec<Table> {
-    let all: Vec<&Experiment> =
-        slice.all.iter().filter(|e| e.part(0) == "diffusion").copied().collect();
+    let all: Vec<&Experiment> = slice.all.iter().filter(|e| is_diffusion(e)).copied().collect();
     let is_of_talk = slice.metric == "degradation";
     contenders(&all)
         .iter()
