@@ -182,7 +182,7 @@ fn one_table(table: &Table, above: &str, names: &Names) -> Markup {
                     thead { tr {
                         @for head in &table.heads { th.h scope="col" tabindex="0" { (head) } }
                         @for column in &table.columns {
-                            th.(names.class(&column.contender).unwrap_or_default()) scope="col" tabindex="0" title=[column.contender.as_deref()] { (column.title) }
+                            th.(names.class(&column.contender).unwrap_or_default()) scope="col" tabindex="0" title=[column.contender.as_deref()] { (breakable(&column.title)) }
                         }
                     } }
                     tbody {
@@ -201,6 +201,16 @@ fn one_table(table: &Table, above: &str, names: &Names) -> Markup {
             @if !table.made_by.is_empty() {
                 p.note { "Made by " @for (index, by) in table.made_by.iter().enumerate() { @if index > 0 { "; " } code { (by) } } }
             }
+        }
+    }
+}
+
+/// A browser breaks a long name at its slashes only if told to.
+fn breakable(name: &str) -> Markup {
+    html! {
+        @for (index, part) in name.split('/').enumerate() {
+            @if index > 0 { "/" wbr; }
+            (part)
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Tables of thousands of rows in a few lines, for a page without scripts.
 
-use crate::bench::experiment::{contenders, deciding, ratio, Experiment};
+use crate::bench::experiment::{contenders, deciding, ratio, Experiment, Kind};
 use crate::bench::layout::general::case_of;
 use crate::bench::layout::lakos5::condition;
 use crate::bench::layout::slices;
 use crate::bench::noise::{geometric_mean, Range};
 use crate::bench::published::{Published, Seed};
+use crate::bench::row::Row;
 use crate::bench::strategy::{explained, short, Strategy};
 use crate::bench::table::{number, Cell, Line, Table};
 
@@ -20,7 +21,11 @@ pub fn shares(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
             let title = format!("Per cent of AS1 over all cells: {}", slice.title());
             let columns = ["median", "least", "most", "cells", "FAIL"].map(str::to_string);
             let mut table = Table::new(title, &["contender"]).columns(columns).of(&slice.all);
-            for contender in contenders(&slice.all) {
+            let has_run = |c: &String| {
+                let rows = slice.all.iter().filter_map(|e| e.of(c));
+                rows.into_iter().any(|r| r.median.is_some() || r.failed())
+            };
+            for contender in contenders(&slice.all).into_iter().filter(has_run) {
                 let line = share_line(&slice.all, &contender, published);
                 table.lines.push(Line {
                     heads: vec![explained(&contender)],
@@ -106,7 +111,7 @@ pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
 /// cases that have a published figure.
 pub fn seeds(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let slices = slices(experiments);
-    let of_time = slices.iter().filter(|s| s.all[0].kind() == super::super::experiment::Kind::Time);
+    let of_time = slices.iter().filter(|s| s.all[0].kind() == Kind::Time);
     let tables = of_time.map(|slice| {
         let columns = ["published", "glibc", "Mallard's best", "best peer", "Mallard / peer"];
         let mut table =
@@ -123,7 +128,7 @@ pub fn seeds(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
                 continue;
             }
             let (ours, peer) = (e.best_ours(), e.best_peer());
-            let named = |r: Option<&super::super::row::Row>| {
+            let named = |r: Option<&Row>| {
                 let median = r.and_then(|r| r.median);
                 median.map_or(String::new(), |m| {
                     format!("{} {}", r.map_or("", |r| &r.contender), number(m))

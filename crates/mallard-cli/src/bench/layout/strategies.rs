@@ -1,8 +1,9 @@
 //! Lines of cases under the fourteen strategies, and the same lines under the peers.
 
-use crate::bench::experiment::{contenders, ratio, Experiment};
+use crate::bench::experiment::{contenders, ratio, Experiment, Kind};
 use crate::bench::published::{Figure, Published};
-use crate::bench::strategy::{short, Strategy};
+use crate::bench::row::Row;
+use crate::bench::strategy::{is_another_use, short, Strategy};
 use crate::bench::table::{number, times, Cell, Table};
 
 /// In what unit strategies stand beside AS1.
@@ -48,9 +49,11 @@ fn strategy_cell(e: &Experiment, contender: &str, unit: Unit, published: &Publis
     if row.is_some_and(|r| r.median.is_some()) {
         cell = cell.shaded(gain);
         cell.ratio = gain.map_or(String::new(), times);
-        cell.best = e
-            .best(|r| Strategy::of(&r.contender).is_some_and(|s| s.is_of_the_talk()))
-            .is_some_and(|b| b.contender == contender);
+        let competes = |r: &Row| {
+            let of_talk = Strategy::of(&r.contender).is_some_and(|s| s.is_of_the_talk());
+            of_talk && !is_another_use(&r.contender)
+        };
+        cell.best = e.best(competes).is_some_and(|b| b.contender == contender);
     }
     let column = short(contender);
     let is_share = unit == Unit::ShareOfFirst && column != "AS1";
@@ -62,7 +65,7 @@ fn strategy_cell(e: &Experiment, contender: &str, unit: Unit, published: &Publis
     } else {
         published.of(&e.suite, &e.case, &column).filter(|_| metric_of(&e.suite) == e.metric)
     };
-    if is_share && e.kind() != super::super::experiment::Kind::Time {
+    if is_share && e.kind() != Kind::Time {
         return cell;
     }
     cell.published(text_of(figure))
@@ -87,7 +90,7 @@ fn best_of_line(e: &Experiment, published: &Published) -> [Cell; 2] {
     let mut name = Cell::text(short(&best.contender));
     let gain = e.gain(best);
     let mut cell = Cell::text(gain.map_or(String::new(), times)).shaded(gain);
-    if e.kind() == super::super::experiment::Kind::Time {
+    if e.kind() == Kind::Time {
         if let Some((column, figure)) = published.best_local(&e.suite, &e.case) {
             let base = published.of(&e.suite, &e.case, "AS1").flatten();
             name = name.published(column);
