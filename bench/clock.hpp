@@ -17,6 +17,14 @@ inline double cpu_ns() noexcept
     return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
+/// Of all threads.
+inline double process_cpu_ns() noexcept
+{
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
 inline double wall_ns() noexcept
 {
     timespec t{};

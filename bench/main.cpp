@@ -24,7 +24,15 @@ constexpr suite suites[] = {
     {"malloc", "What does malloc cost, whoever provides it?", malloc_suite, 10},
     {"programs", "Does the choice of a malloc show in a whole program?", programs_suite, 5},
     {"rss", "What does a malloc hold of the machine's memory, and for how long?", rss_suite, 5},
+    {"seeds", "What do the tables of the systems that Mallard grew from look like here?",
+     seeds_suite, 12},
     {"lakos1", "Lakos's Benchmark I: which strategy for which data structure?", lakos1_suite, 900},
+    {"lakos2", "Lakos's Benchmark II: what do elements cost that wander between subsystems?",
+     lakos2_suite, 15000},
+    {"lakos3", "Lakos's Benchmark III: what if blocks are freed and asked for again?", lakos3_suite,
+     240},
+    {"lakos4", "Lakos's Benchmark IV: what if threads allocate at the same time?", lakos4_suite,
+     180},
     {"lakos5", "What if others have littered the heap before?", lakos5_suite, 300},
 };
 

@@ -14,7 +14,11 @@ std::vector<experiment> typed_suite(effort);
 std::vector<experiment> malloc_suite(effort);
 std::vector<experiment> programs_suite(effort);
 std::vector<experiment> rss_suite(effort);
+std::vector<experiment> seeds_suite(effort);
 std::vector<experiment> lakos1_suite(effort);
+std::vector<experiment> lakos2_suite(effort);
+std::vector<experiment> lakos3_suite(effort);
+std::vector<experiment> lakos4_suite(effort);
 std::vector<experiment> lakos5_suite(effort);
 
 } // namespace mallard::bench

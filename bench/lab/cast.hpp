@@ -10,7 +10,8 @@ namespace mallard::bench::lab {
 
 /// A library and a strategy: what a process is told to be.
 struct part {
-    std::string_view library; ///< "heap": whatever malloc is in force
+    std::string_view library; ///< "heap": whatever malloc is in force; "mallard/reset": in
+                              ///< a way that is not the talk's
     int strategy = 1;
 
     bool operator==(part const&) const = default;

@@ -3,11 +3,13 @@
 
 #include <bench/support/memory_use.hpp>
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <new>
 #include <span>
 
@@ -18,6 +20,13 @@ inline std::size_t page_faults() noexcept
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
     return static_cast<std::size_t>(used.ru_minflt + used.ru_majflt);
+}
+
+/// From here on glibc keeps what is freed; another malloc does as it does.
+inline void keep_all_memory() noexcept
+{
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
 /// What was resident when it was made, which is not counted after.

@@ -7,7 +7,7 @@ void growth(task const& asked, figures out)
     growth_cell const cell{.structure = asked.numbers[0],
                            .size = asked.numbers[1],
                            .elements = asked.numbers[2],
-                           .faithful = asked.numbers[3] != 0,
+                           .how = static_cast<form>(asked.numbers[3]),
                            .litter = asked.numbers[4]};
     bool found = false;
     grow_as const asked_for{asked.who, cell, out, found};

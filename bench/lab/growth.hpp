@@ -12,13 +12,29 @@
 
 namespace mallard::bench::lab {
 
+/// How a cell is measured.
+///
+/// Faithful: as the talk's program. What is or has a monotonic begins with a buffer
+/// that was touched before and is used again in each repetition, while a multipool has
+/// none; each string is drawn within the time that is taken; sets within sets compare by
+/// address; the time is that of the wall.
+///
+/// Corrected: all take their memory from the heap that AS1 takes it from, and the first
+/// repetition, which is not timed, leaves that heap as large as it will be: it is told
+/// to give nothing back (glibc's; others do as they do). Strings are drawn before, sets
+/// within sets compare by content, and the time is that of the processor.
+///
+/// Returning: corrected, but glibc gives memory back to the system as it does by
+/// default, and what then faults in again is timed.
+enum class form { corrected, faithful, returning };
+
 /// One cell.
 struct growth_cell {
     std::size_t structure = 1; ///< 1 to 12
     std::size_t size = 64;     ///< of the outermost
     std::size_t elements = 0;  ///< put in by all repetitions together, at least
-    bool faithful = false;     ///< as the talk's program: see `growth_run`
-    std::size_t litter = 0;    ///< 1: the heap is clean; else one in so many chunks is freed
+    form how = form::corrected;
+    std::size_t litter = 0; ///< 1: the heap is clean; else one in so many chunks is freed
 
     static constexpr std::size_t inner_size = 128; ///< of what is within DS5 to DS12
 
@@ -102,7 +118,7 @@ void build_around(growth_step const& step, Allocator allocator, words& text)
     case 1:
         return build_nested<vector_over<Allocator, Leaf>>(step, allocator, text);
     default:
-        if (step.cell.faithful)
+        if (step.cell.how == form::faithful)
             return build_nested<set_over<Allocator, Leaf, hash_of_address, same_address>>(
                 step, allocator, text);
         return build_nested<set_over<Allocator, Leaf, hash_of_content>>(step, allocator, text);
@@ -125,23 +141,14 @@ void build_one(growth_step const& step, Allocator allocator, words& text)
     }
 }
 
-/// All repetitions of a cell under one strategy.
-///
-/// Faithful: as the talk's program. What is or has a monotonic begins with a buffer
-/// that was touched before and is used again in each repetition, while a multipool has
-/// none; each string is drawn within the time that is taken; sets within sets compare by
-/// address; the time is that of the wall.
-///
-/// Corrected: all take their memory from the heap that AS1 takes it from, one repetition
-/// comes before those that are timed, strings are drawn before, sets within sets compare
-/// by content, and the time is that of the processor.
+/// The repetitions of a cell under one strategy.
 template <class Memory>
 class growth_run {
 public:
     growth_run(part who, growth_cell const& cell)
         : cell_(cell), wink_out_(who.winks_out()),
-          buffer_(cell.faithful && who.has_monotonic() ? cell.buffer_bytes() : 0),
-          words_(cell.faithful ? words::when::each : words::when::before)
+          buffer_(cell.how == form::faithful && who.has_monotonic() ? cell.buffer_bytes() : 0),
+          words_(cell.how == form::faithful ? words::when::each : words::when::before)
     {
     }
 
@@ -172,12 +179,15 @@ private:
 template <class Memory>
 void grow(part who, growth_cell const& cell, figures out)
 {
+    bool const faithful = cell.how == form::faithful;
+    if (cell.how == form::corrected)
+        keep_all_memory();
     std::optional<litter> const around = litter::make(cell.litter);
     std::optional<growth_run<Memory>> run(std::in_place, who, cell);
     baseline const before;
-    if (!cell.faithful)
+    if (!faithful)
         run->once();
-    auto const now = [&] { return cell.faithful ? wall_ns() : cpu_ns(); };
+    auto const now = [&] { return faithful ? wall_ns() : cpu_ns(); };
     std::size_t const faults = page_faults();
     double const from = now();
     run->repeat(cell.repetitions());
@@ -185,7 +195,7 @@ void grow(part who, growth_cell const& cell, figures out)
     out[0] = (now() - from) / elements;
     out[1] = static_cast<double>(page_faults() - faults) * 1000 / elements;
     before.report(out.subspan(2));
-    if (!cell.faithful) {
+    if (!faithful) {
         page_census pages;
         run->once(page_census::see, &pages);
         out[4] = pages.spread();

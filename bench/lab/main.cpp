@@ -12,7 +12,7 @@ namespace {
 
 using namespace mallard::bench::lab;
 
-constexpr std::size_t figures_max = 8;
+constexpr std::size_t figures_max = 40;
 
 struct benchmark {
     std::string_view name;
@@ -21,6 +21,9 @@ struct benchmark {
 
 constexpr benchmark benchmarks[] = {
     {"growth", growth},
+    {"locality", locality},
+    {"utilization", utilization},
+    {"contention", contention},
 };
 
 int usage()

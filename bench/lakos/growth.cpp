@@ -92,6 +92,20 @@ experiment corrected(cell const& c, effort how)
     return e;
 }
 
+// Winking out returns no less to the heap, and no more.
+experiment returning(cell const& c, effort how)
+{
+    std::size_t const exponent = wanted_elements(how, 24);
+    experiment e = in_the_lab(
+        c.asks() + ", over a glibc that gives memory back to the system as it does by default",
+        growth_figures(c.name(), "returning"), without_wink_out(), "growth",
+        {c.structure, std::size_t{1} << c.exponent, std::size_t{1} << exponent, 2, 0});
+    e.rounds = 3;
+    e.once = how.is_smoke();
+    e.weight = weight_of(c, exponent, 2);
+    return e;
+}
+
 bool is_in_brief(std::size_t exponent)
 {
     return exponent == 6 || exponent == 10;
@@ -122,9 +136,9 @@ std::vector<experiment> lakos1_suite(effort how)
     std::vector<experiment> all;
     for (std::size_t structure = 1; structure <= structures.size(); ++structure) {
         for (std::size_t exponent = 6; exponent <= (how.is_smoke() ? 6 : 16); ++exponent) {
-            for (auto const make : {corrected, faithful}) {
+            for (auto const make : {corrected, faithful, returning}) {
                 all.push_back(make({structure, exponent}, how));
-                all.back().in_brief = is_in_brief(exponent);
+                all.back().in_brief = make != returning && is_in_brief(exponent);
             }
         }
     }

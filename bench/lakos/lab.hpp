@@ -25,6 +25,9 @@ std::vector<player> const& all_players();
 /// Those that no benchmark winks out: AS1, AS2 and the odd strategies.
 std::vector<player> without_wink_out();
 
+/// Plays over glibc. In a library of "mallard/reset", it is "mallard/AS3+reset".
+player one_player(lab::part who);
+
 /// One process of `benchmark` for each player, told `numbers`; its figures are those of
 /// the experiment, in that order.
 experiment in_the_lab(std::string const& asks, std::vector<figure> figures,

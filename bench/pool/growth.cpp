@@ -1,55 +1,9 @@
 // A pool that starts empty and grows: what blocks cost that nobody had before.
-#include <bench/barrier.hpp>
-#include <bench/measure.hpp>
+#include <bench/growing.hpp>
 #include <bench/pool/contenders.hpp>
-#include <bench/warm_heap.hpp>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
 
 namespace mallard::bench {
 namespace {
-
-template <class C>
-struct fresh_state {
-    fresh_state(effort how, std::size_t count, std::size_t bytes)
-        : alone(how.alone), slots(how.count(count)), warm(how, bytes), timed(how)
-    {
-    }
-
-    /// Once untimed, since the others left the heap in a state of their own.
-    void warm_up(bool written)
-    {
-        if (alone) // cold, or there for its memory
-            return;
-        fill(written);
-        drop();
-    }
-
-    void fill(bool written)
-    {
-        blocks.emplace(slots.size());
-        for (std::size_t i = 0; i < slots.size(); ++i) {
-            slots[i] = keep(blocks->allocate());
-            if (written)
-                touch(slots[i], i);
-        }
-    }
-    // A pool takes everything back at its end; a heap wants its blocks.
-    void drop()
-    {
-        for (std::size_t i = 0; !is_pool<C> && i < slots.size(); ++i)
-            blocks->deallocate(slots[i]);
-        blocks.reset();
-    }
-
-    bool alone;
-    table<void*> slots;
-    warm_heap warm;
-    two_phases timed;
-    std::optional<C> blocks;
-};
 
 constexpr std::size_t fresh_count = 100'000;
 constexpr std::size_t fresh_bytes = 32;
@@ -87,11 +41,6 @@ experiment fresh_cold(effort how)
     return e;
 }
 
-// From 256 blocks, doubling, to a million.
-constexpr std::size_t growth_count = 1'000'000;
-constexpr std::size_t growth_bytes = 64;
-constexpr std::size_t growth_first = 256;
-
 template <reuse Order>
 class doubling_pool {
 public:
@@ -117,34 +66,6 @@ private:
     pool<default_heap, options> pool_;
 };
 
-class boost_doubling_pool {
-public:
-    static std::string name() { return boost_name("pool", ""); }
-
-    explicit boost_doubling_pool(std::size_t) {}
-
-    void* allocate() { return pool_.malloc(); }
-    void deallocate(void* block) { pool_.free(block); }
-
-private:
-    boost::pool<> pool_{growth_bytes, growth_first};
-};
-
-class foonathan_doubling_pool {
-    using pool = fm::memory_pool<fm::node_pool>;
-
-public:
-    static std::string name() { return foonathan_name("node"); }
-
-    explicit foonathan_doubling_pool(std::size_t) {}
-
-    void* allocate() { return pool_.allocate_node(); }
-    void deallocate(void* block) { pool_.deallocate_node(block); }
-
-private:
-    pool pool_{growth_bytes, pool::min_block_size(growth_bytes, growth_first)};
-};
-
 using growing_contenders = contender_list<
     heap_blocks<glibc_tag>::of<growth_bytes>, heap_blocks<mimalloc_tag>::of<growth_bytes>,
     heap_blocks<jemalloc_tag>::of<growth_bytes>, heap_blocks<tcmalloc_tag>::of<growth_bytes>,
@@ -153,35 +74,6 @@ using growing_contenders = contender_list<
     doubling_pool<reuse::ordered>, pool_of_constant<reuse::lifo>::of<growth_bytes>,
     pool_of_runtime<reuse::ordered>::of<growth_bytes>,
     pool_of_huge_pages<reuse::ordered>::of<growth_bytes>>;
-
-/// The ns of each of many allocations: the time from one reading of the counter
-/// to the next, less what a reading takes.
-template <class C>
-table<double> latencies(fresh_state<C>& s)
-{
-    table<double> ns(s.slots.size());
-    double const reading = ticks_of_a_reading();
-    double const ns_of_a_tick = ns_per_tick();
-    s.blocks.emplace(s.slots.size());
-    for (std::size_t i = 0; i < ns.size(); ++i) {
-        std::uint64_t const from = ticks();
-        void* const block = s.blocks->allocate();
-        touch_byte(block, i);
-        ns[i] = (static_cast<double>(ticks() - from) - reading) * ns_of_a_tick;
-        s.slots[i] = block;
-    }
-    s.drop();
-    return ns;
-}
-
-/// Moves the values up to the percentile before it.
-double select_percentile(table<double>& values, double fraction)
-{
-    auto const count = static_cast<double>(values.size());
-    auto* const at = values.begin() + static_cast<std::size_t>(fraction * (count - 1));
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-}
 
 experiment growth_to_a_million(effort how, const char* variant, bool warm)
 {
@@ -205,7 +97,7 @@ experiment growth_to_a_million(effort how, const char* variant, bool warm)
                         s->fill(true);
                         out[0] = (cpu_ns() - from) / static_cast<double>(s->slots.size());
                         s->drop();
-                        table<double> ns = latencies(*s);
+                        table<double> ns = latencies<by_ticks>(*s);
                         out[1] = select_percentile(ns, 0.5);
                         out[2] = select_percentile(ns, 0.99);
                         out[3] = select_percentile(ns, 0.999);

@@ -5,69 +5,18 @@
 // before the clock starts, so that its pages are touched and malloc's are not;
 // frees in the order of allocation; one block live when interleaved. The clock
 // is CPU time of the thread instead of the wall's, on account of neighbours.
-#include <bench/bulk.hpp>
-#include <bench/measure.hpp>
 #include <bench/pool/contenders.hpp>
-#include <bench/warm_heap.hpp>
-
-#include <memory>
-#include <optional>
+#include <bench/report000.hpp>
 
 namespace mallard::bench {
 namespace {
 
-constexpr std::size_t iterations = 1'000'000;
-constexpr std::size_t block_bytes = 64;
-constexpr std::size_t repeats = 9; // ten, and the first is dropped
+constexpr std::size_t block_bytes = report_block_bytes;
 
-/// What a round of the bulk cases does before its clock starts, and in it.
-enum class start { built, constructed, kept };
-
-template <class C, start Start>
-round_function bulk_round(effort how, order frees)
-{
-    struct state {
-        state(effort e, order o) : slots(e.count(iterations)), in_order(indices(slots.size(), o))
-        {
-            if (Start == start::kept)
-                warm.emplace(e, slots.size() * (block_bytes + 16));
-        }
-        std::optional<warm_heap> warm;
-        table<void*> slots;
-        table<std::uint32_t> in_order;
-        std::optional<C> blocks;
-    };
-    auto const s = std::make_shared<state>(how, frees);
-    return [s, frees](std::span<double> out) {
-        auto const count = static_cast<double>(s->slots.size());
-        auto const make = [&] { s->blocks.emplace(s->slots.size()); };
-        if (Start == start::built || (Start == start::kept && !s->blocks)) {
-            make();
-            if (is_pool<C> || Start == start::kept)
-                build_free_list(*s->blocks, s->slots);
-        }
-        out[0] = ns_of([&] {
-                     if (Start == start::constructed)
-                         make();
-                     fill(*s->blocks, s->slots);
-                 }) /
-                 count;
-        out[1] = ns_of([&] {
-                     if (frees == order::forward)
-                         empty(*s->blocks, s->slots);
-                     else
-                         empty(*s->blocks, s->slots, s->in_order);
-                 }) /
-                 count;
-        if (Start != start::kept)
-            s->blocks.reset();
-    };
-}
-
-template <start Start>
+template <bulk_start Start>
 std::vector<entrant> bulk_entrants(effort how, order frees)
 {
-    return entrants_of(many_contenders<block_bytes>{}, {frees, iterations},
+    return entrants_of(many_contenders<block_bytes>{}, {frees, report_blocks},
                        [how, frees]<class C>() { return bulk_round<C, Start>(how, frees); });
 }
 
@@ -77,12 +26,12 @@ experiment faithful_bulk(effort how)
                     "the same order; a pool was filled before the clock started. ns a block",
             .figures = {{"report000/bulk-alloc", "ns_per_op", "faithful"},
                         {"report000/bulk-free", "ns_per_op", "faithful"}},
-            .entrants = bulk_entrants<start::built>(how, order::forward),
-            .rounds = repeats,
+            .entrants = bulk_entrants<bulk_start::built>(how, order::forward),
+            .rounds = report_repeats,
             .weight = 6};
 }
 
-template <start Start>
+template <bulk_start Start>
 experiment corrected_bulk(effort how, order frees, const char* suffix, const char* asks)
 {
     return {.asks = std::string("Report 000, bulk, ") + asks + " ns a block",
@@ -92,15 +41,6 @@ experiment corrected_bulk(effort how, order frees, const char* suffix, const cha
             .weight = 4};
 }
 
-template <class C>
-round_function interleaved_round(effort how)
-{
-    return
-        [count = how.count(iterations), blocks = std::make_shared<C>(16)](std::span<double> out) {
-            out[0] = ns_of([&] { interleave(*blocks, count); }) / static_cast<double>(count);
-        };
-}
-
 experiment faithful_interleaved(effort how)
 {
     return {.asks = "Report 000, interleaved: 1,000,000 times allocate, write a byte, free; one "
@@ -108,42 +48,7 @@ experiment faithful_interleaved(effort how)
             .figures = {{"report000/interleaved", "ns_per_op", "faithful"}},
             .entrants = entrants_of(pool_contenders<block_bytes>{}, {},
                                     [how]<class C>() { return interleaved_round<C>(how); }),
-            .rounds = repeats};
-}
-
-template <class C>
-round_function replace_round(effort how, std::size_t live)
-{
-    struct state {
-        state(effort e, std::size_t count)
-            : blocks(count + 1), slots(count), which(random_indices(1 << 16, count)), timed(e)
-        {
-            fill(blocks, slots);
-        }
-        state(const state&) = delete;
-        state& operator=(const state&) = delete;
-        ~state()
-        {
-            if (!is_pool<C>) // a pool takes everything back at its end
-                empty(blocks, slots);
-        }
-
-        C blocks;
-        table<void*> slots;
-        table<std::uint32_t> which;
-        batch timed;
-        std::size_t at = 0;
-    };
-    return [s = std::make_shared<state>(how, how.count(live))](std::span<double> out) {
-        out[0] = s->timed.ns_of_one([&](std::size_t count) {
-            for (std::size_t i = 0; i < count; ++i) {
-                void*& slot = s->slots[s->which[s->at++ % (1 << 16)]];
-                s->blocks.deallocate(slot);
-                slot = s->blocks.allocate();
-                touch_byte(slot, i);
-            }
-        });
-    };
+            .rounds = report_repeats};
 }
 
 experiment replace(effort how, std::size_t live)
@@ -162,7 +67,7 @@ experiment replace(effort how, std::size_t live)
 
 experiment cold_bulk(effort how)
 {
-    experiment e = corrected_bulk<start::constructed>(
+    experiment e = corrected_bulk<bulk_start::constructed>(
         how, order::forward, "cold",
         "both cold: each time in a new process, construction included.");
     e.fresh_process = true;
@@ -175,14 +80,14 @@ experiment cold_bulk(effort how)
 std::vector<experiment> pool_report000(effort how)
 {
     std::vector<experiment> all{faithful_bulk(how), faithful_interleaved(how)};
-    all.push_back(corrected_bulk<start::kept>(
+    all.push_back(corrected_bulk<bulk_start::kept>(
         how, order::forward, "warm",
         "both warm: every page was used before, nobody gives any back."));
-    all.push_back(corrected_bulk<start::constructed>(how, order::forward, "with-construction",
-                                                     "the construction of the pool is timed."));
-    all.push_back(corrected_bulk<start::kept>(
+    all.push_back(corrected_bulk<bulk_start::constructed>(
+        how, order::forward, "with-construction", "the construction of the pool is timed."));
+    all.push_back(corrected_bulk<bulk_start::kept>(
         how, order::reverse, "reverse", "warm, freed in reverse order, then allocated again."));
-    all.push_back(corrected_bulk<start::kept>(
+    all.push_back(corrected_bulk<bulk_start::kept>(
         how, order::shuffled, "shuffled", "warm, freed in random order, then allocated again."));
     for (std::size_t i = all.size() - 4; i < all.size(); ++i)
         all[i].in_brief = false;

@@ -120,8 +120,8 @@ experiment experiment_of(load const& l, effort how, bool weighs)
 std::vector<std::string> worker_command(task const& t, std::size_t figures, effort how)
 {
     std::vector<std::string> words{program_folder() + "/mallard-bench-worker", std::string(t.job)};
-    for (std::size_t const number : {t.bytes, t.most, t.count, t.threads, t.variant, figures,
-                                     static_cast<std::size_t>(how.kind)})
+    for (std::size_t const number : {t.bytes, t.most, t.count, t.threads, t.variant, t.times,
+                                     figures, static_cast<std::size_t>(how.kind)})
         words.push_back(std::to_string(number));
     return words;
 }

@@ -6,17 +6,6 @@
 #include <chrono>
 
 namespace mallard::bench {
-namespace {
-
-double process_cpu_ns()
-{
-    timespec t{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
-}
-
-} // namespace
-
 crew::crew(std::size_t count)
     : started_(count + 1), finished_(count + 1), spans_(std::make_unique<span_of_time[]>(count))
 {

@@ -13,10 +13,11 @@
 
 namespace mallard::bench {
 
-class batch_queue {
+template <std::size_t BatchBlocks, std::size_t Batches>
+class queue_of_batches {
 public:
-    static constexpr std::size_t batch_blocks = 256;
-    static constexpr std::size_t batches = 32;
+    static constexpr std::size_t batch_blocks = BatchBlocks;
+    static constexpr std::size_t batches = Batches;
     using batch = std::array<void*, batch_blocks>;
 
     /// Ready for so many producers, each of whom will `leave`.
@@ -66,5 +67,7 @@ private:
     std::size_t count_ = 0;
     table<batch> ring_{batches};
 };
+
+using batch_queue = queue_of_batches<256, 32>;
 
 } // namespace mallard::bench

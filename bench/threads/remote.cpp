@@ -10,48 +10,16 @@
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>
 #include <bench/threads/marked.hpp>
+#include <bench/threads/ring.hpp>
 
 #include <sched.h>
 
-#include <array>
-#include <atomic>
 #include <memory>
 
 namespace mallard::bench {
 namespace {
 
 constexpr std::size_t slots_a_thread = 1024;
-
-/// From one thread to one other. All zeros: empty.
-class ring {
-public:
-    bool push(void* block) noexcept
-    {
-        std::uint32_t const at = pushed_;
-        if (at - std::atomic_ref(popped_).load(std::memory_order_acquire) == blocks_.size())
-            return false;
-        blocks_[at % blocks_.size()] = block;
-        std::atomic_ref(pushed_).store(at + 1, std::memory_order_release);
-        return true;
-    }
-
-    template <class F>
-    void pop_all(F f)
-    {
-        std::uint32_t const end = std::atomic_ref(pushed_).load(std::memory_order_acquire);
-        std::uint32_t at = popped_;
-        if (at == end)
-            return;
-        for (; at != end; ++at)
-            f(blocks_[at % blocks_.size()]);
-        std::atomic_ref(popped_).store(at, std::memory_order_release);
-    }
-
-private:
-    alignas(128) std::uint32_t pushed_;
-    alignas(128) std::uint32_t popped_;
-    alignas(128) std::array<void*, 256> blocks_;
-};
 
 template <class C>
 class senders {
@@ -88,7 +56,7 @@ public:
     }
 
 private:
-    ring& ring_of(std::size_t from, std::size_t to) { return rings_[to * own_.size() + from]; }
+    ring<256>& ring_of(std::size_t from, std::size_t to) { return rings_[to * own_.size() + from]; }
 
     void work(std::size_t thread)
     {
@@ -140,7 +108,7 @@ private:
     std::size_t percent_;
     table<std::uint32_t> sizes_ = mixed_sizes(1 << 12, 1024);
     std::vector<table<void*>> own_;
-    table<ring> rings_;
+    table<ring<256>> rings_;
     std::unique_ptr<pair_counts[]> counts_;
     std::size_t rounds_ = 0;
     std::unique_ptr<crew> team_;

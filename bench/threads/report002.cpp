@@ -8,9 +8,9 @@
 //
 // Bulk and interleaved are its table for one thread, in CPU time as in the pool
 // suite.
-#include <bench/bulk.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>
+#include <bench/threads/report002.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -28,36 +28,6 @@ std::size_t iterations(effort how, std::size_t threads)
     return how.count(most * 4 / std::max<std::size_t>(threads, 4));
 }
 
-// Free blocks in a pool, as in the report's: its pages are touched.
-template <class C>
-std::unique_ptr<C> filled(table<void*>& slots)
-{
-    std::unique_ptr<C> blocks = make_shared_by<C>(1, slots.size());
-    if (is_pool<C>)
-        build_free_list(*blocks, slots);
-    return blocks;
-}
-
-template <class C>
-void concurrent_round(effort how, std::size_t threads, table<void*>& slots, std::span<double> out)
-{
-    std::unique_ptr<C> const blocks = filled<C>(slots);
-    std::size_t const count = iterations(how, threads);
-    std::atomic<bool> go = false;
-    std::vector<std::thread> all;
-    for (std::size_t i = 0; i < threads; ++i) {
-        all.emplace_back([&] {
-            while (!go.load(std::memory_order_acquire)) {}
-            interleave(*blocks, count);
-        });
-    }
-    double const from = wall_ns();
-    go.store(true, std::memory_order_release);
-    for (std::thread& t : all)
-        t.join();
-    out[0] = (wall_ns() - from) / static_cast<double>(count * threads);
-}
-
 template <class... Contenders>
 std::vector<entrant> concurrent_entrants(contender_list<Contenders...> who, effort how,
                                          std::size_t threads)
@@ -65,7 +35,7 @@ std::vector<entrant> concurrent_entrants(contender_list<Contenders...> who, effo
     return entrants_of(who, {.threads = threads}, [how, threads]<class C>() -> round_function {
         auto const slots = std::make_shared<table<void*>>(how.count(4096));
         return [how, threads, slots](std::span<double> out) {
-            concurrent_round<C>(how, threads, *slots, out);
+            concurrent_round<C>(iterations(how, threads), threads, *slots, out);
         };
     });
 }

@@ -1,5 +1,7 @@
 // Many blocks taken, then all of them given back.
+#include <bench/bulk.hpp>
 #include <bench/measure.hpp>
+#include <bench/page_faults.hpp>
 #include <bench/patterns.hpp>
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/job.hpp>
@@ -55,7 +57,7 @@ round_function in_bulk(task const& t, effort how)
     return [b = std::make_shared<bulk>(t, how)](std::span<double> out) { b->round(out); };
 }
 
-enum class touches : std::size_t { a_byte, pages, all };
+enum class touches : std::size_t { a_byte, pages, all, nothing };
 
 void touch_as(touches how, void* block, std::size_t bytes)
 {
@@ -70,40 +72,78 @@ void touch_as(touches how, void* block, std::size_t bytes)
         std::memset(block, 1, bytes);
         keep(block);
         break;
+    case touches::nothing:
+        break;
     }
 }
 
 // Sizes that double from the first to the last, and `count` blocks of each: taken,
-// then given back in the same order.
+// then given back in the same order; all sizes at once, or one after the other.
 class burst {
 public:
-    burst(task const& t, effort how) : task_(t), timed_(how)
+    burst(task const& t, effort how, bool in_turn)
+        : task_(t), in_turn_(in_turn), times_(how.count(how.is_brief() ? t.times / 10 : t.times)),
+          timed_(how)
     {
         for (std::size_t bytes = t.bytes; bytes <= std::max(t.bytes, t.most); bytes += step(bytes))
             sizes_[kinds_++] = bytes;
-        blocks_ = std::make_unique<table<void*>>(t.count * kinds_);
+        blocks_ = std::make_unique<table<void*>>(t.count * (in_turn ? 1 : kinds_));
     }
 
-    // Again and again: what was given back while others had their turn is not counted.
+    // Page faults of a thousand blocks where a second figure is asked for.
     void round(std::span<double> out)
     {
-        pass();
-        out[0] = timed_.ns_of_one([this](std::size_t count) {
-            for (std::size_t i = 0; i < count; ++i)
-                pass();
-        }) / static_cast<double>(blocks_->size());
+        double const faults = page_faults();
+        done_ = 0;
+        double const ns = task_.times == 0 ? ns_again_and_again() : ns_of_so_many();
+        out[0] = ns;
+        if (out.size() > 1)
+            out[1] = (page_faults() - faults) * 1000 / static_cast<double>(done_);
     }
 
 private:
     // Strings come in every size, tiers in doubles.
     std::size_t step(std::size_t bytes) const { return task_.most <= 64 ? 8 : bytes; }
 
+    // What was given back while others had their turn is not counted.
+    double ns_again_and_again()
+    {
+        pass();
+        double const ns = timed_.ns_of_one([this](std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i)
+                pass();
+        });
+        return ns / static_cast<double>(blocks_of_a_pass());
+    }
+    // The first time included.
+    double ns_of_so_many()
+    {
+        double const ns = ns_of([this] {
+            for (std::size_t i = 0; i < std::max<std::size_t>(times_, 1); ++i)
+                pass();
+        });
+        return ns / static_cast<double>(done_);
+    }
+
+    std::size_t blocks_of_a_pass() const { return task_.count * kinds_; }
+
     void pass()
+    {
+        if (in_turn_) {
+            for (std::size_t kind = 0; kind < kinds_; ++kind)
+                take_and_give(kind, 1);
+        } else {
+            take_and_give(0, kinds_);
+        }
+        done_ += blocks_of_a_pass();
+    }
+
+    void take_and_give(std::size_t first, std::size_t kinds)
     {
         std::size_t kind = 0;
         for (void*& block : *blocks_) {
-            std::size_t const bytes = sizes_[kind];
-            kind = kind + 1 == kinds_ ? 0 : kind + 1;
+            std::size_t const bytes = sizes_[first + kind];
+            kind = kind + 1 == kinds ? 0 : kind + 1;
             block = by_malloc::take(bytes);
             touch_as(static_cast<touches>(task_.variant), block, bytes);
         }
@@ -112,18 +152,23 @@ private:
     }
 
     task task_;
+    bool in_turn_;
+    std::size_t times_;
+    std::size_t done_ = 0; // blocks, in this round
     batch timed_;
     std::array<std::size_t, 16> sizes_{};
     std::size_t kinds_ = 0;
     std::unique_ptr<table<void*>> blocks_;
 };
 
+template <bool InTurn>
 round_function in_bursts(task const& t, effort how)
 {
-    return [b = std::make_shared<burst>(t, how)](std::span<double> out) { b->round(out); };
+    return [b = std::make_shared<burst>(t, how, InTurn)](std::span<double> out) { b->round(out); };
 }
 
-constexpr job jobs[] = {{"bulk", in_bulk}, {"burst", in_bursts}};
+constexpr job jobs[] = {
+    {"bulk", in_bulk}, {"burst", in_bursts<false>}, {"burst/in-turn", in_bursts<true>}};
 
 } // namespace
 

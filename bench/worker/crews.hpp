@@ -1,25 +1,40 @@
 // Several threads at one job, and what a step of it costs them.
 #pragma once
 
+#include <bench/clock.hpp>
+#include <bench/page_faults.hpp>
 #include <bench/threads/crew.hpp>
+#include <bench/worker/task.hpp>
 
 #include <array>
 
 namespace mallard::bench {
 
-/// How many steps each thread did: `tell` divides by their sum.
+/// How many steps each thread did: `tell` divides by their sum. Page faults are counted
+/// from where it is made.
 class step_counts {
 public:
     std::size_t& of(std::size_t thread) { return all_.at(thread).steps; }
 
-    /// The ns of a step: wall time / steps of all threads, and CPU time / steps.
-    void tell(work_time taken, std::span<double> out) const
+    double sum() const
     {
         double steps = 0;
         for (counter const& c : all_)
             steps += static_cast<double>(c.steps);
+        return steps;
+    }
+
+    /// The ns of a step: wall time / steps of all threads, and CPU time / steps. Where
+    /// more is asked for: wall time / steps of one thread, and the page faults of 1,000.
+    void tell(work_time taken, std::size_t threads, std::span<double> out) const
+    {
+        double const steps = sum();
         out[0] = taken.wall_ns / steps;
         out[1] = taken.cpu_ns / steps;
+        if (out.size() > 2)
+            out[2] = out[0] * static_cast<double>(threads);
+        if (out.size() > 3)
+            out[3] = (page_faults() - faults_before_) * 1000 / steps;
     }
 
 private:
@@ -27,14 +42,33 @@ private:
         std::size_t steps = 0;
     };
     std::array<counter, 64> all_{};
+    double faults_before_ = page_faults();
 };
 
 /// For a while, each thread does `work(thread)`, which says how many steps it did.
 template <class Work>
-void time_crew(crew& team, effort how, std::span<double> out, Work work)
+void time_crew(crew& team, double ns, std::span<double> out, Work work)
 {
     step_counts counts;
-    counts.tell(team.run_for(window_ns(how), [&](std::size_t i) { counts.of(i) = work(i); }), out);
+    counts.tell(team.run_for(ns, [&](std::size_t i) { counts.of(i) = work(i); }), team.size(), out);
+}
+template <class Work>
+void time_crew(crew& team, effort how, std::span<double> out, Work work)
+{
+    time_crew(team, window_ns(how), out, work);
+}
+
+/// The ms that a task asks for; a round's, where it does not or time is short.
+inline double window_ns(task const& t, effort how)
+{
+    bool const is_own = t.times != 0 && how.kind == effort::size::full;
+    return is_own ? static_cast<double>(t.times) * 1e6 : window_ns(how);
+}
+
+/// How often a task asks for something to be done: a tenth of that in a short run.
+inline std::size_t repetitions(task const& t, effort how)
+{
+    return how.count(how.is_brief() ? std::max<std::size_t>(1, t.times / 10) : t.times);
 }
 
 /// Each thread does `work(thread)` once.
@@ -42,7 +76,22 @@ template <class Work>
 void time_pass(crew& team, std::span<double> out, Work work)
 {
     step_counts counts;
-    counts.tell(team.run([&](std::size_t i) { counts.of(i) = work(i); }), out);
+    counts.tell(team.run([&](std::size_t i) { counts.of(i) = work(i); }), team.size(), out);
+}
+
+/// Threads are born for `work(thread)`, do it once, and end: all of it is timed.
+template <class Work>
+void time_lives(std::size_t threads, std::span<double> out, Work work)
+{
+    step_counts counts;
+    double const cpu = process_cpu_ns();
+    double const from = wall_ns();
+    std::vector<std::thread> all;
+    for (std::size_t i = 0; i < threads; ++i)
+        all.emplace_back([&, i] { counts.of(i) = work(i); });
+    for (std::thread& t : all)
+        t.join();
+    counts.tell({wall_ns() - from, process_cpu_ns() - cpu}, threads, out);
 }
 
 } // namespace mallard::bench

@@ -22,5 +22,6 @@ std::span<const job> share_jobs();
 std::span<const job> stress_jobs();
 std::span<const job> rest_jobs();
 std::span<const job> count_jobs();
+std::span<const job> matrix_jobs();
 
 } // namespace mallard::bench

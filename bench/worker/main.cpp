@@ -27,8 +27,9 @@ int say_whose_malloc()
 
 job const* find_job(std::string_view name)
 {
-    for (auto const jobs : {pair_jobs(), bulk_jobs(), replace_jobs(), growth_jobs(), thread_jobs(),
-                            share_jobs(), stress_jobs(), rest_jobs(), count_jobs()}) {
+    for (auto const jobs :
+         {pair_jobs(), bulk_jobs(), replace_jobs(), growth_jobs(), thread_jobs(), share_jobs(),
+          stress_jobs(), rest_jobs(), count_jobs(), matrix_jobs()}) {
         for (job const& j : jobs) {
             if (j.name == name)
                 return &j;
@@ -88,7 +89,7 @@ int main(int argc, char** argv)
 {
     if (argc == 2 && std::string_view(argv[1]) == "whose-malloc")
         return say_whose_malloc();
-    job const* const found = argc == 9 ? find_job(argv[1]) : nullptr;
+    job const* const found = argc == 10 ? find_job(argv[1]) : nullptr;
     if (found == nullptr) {
         std::fputs("mallard-bench-worker: no such job\n"
                    "  nothing was done\n"
@@ -96,12 +97,12 @@ int main(int argc, char** argv)
                    stderr);
         return 2;
     }
-    std::array<std::size_t, 7> n{};
+    std::array<std::size_t, 8> n{};
     for (std::size_t i = 0; i < n.size(); ++i)
         n[i] = std::strtoul(argv[2 + i], nullptr, 10);
-    task const what{found->name, n[0], n[1], n[2], n[3], n[4]};
-    effort const how{.kind = static_cast<effort::size>(n[6])};
+    task const what{found->name, n[0], n[1], n[2], n[3], n[4], n[5]};
+    effort const how{.kind = static_cast<effort::size>(n[7])};
     std::array<double, 8> figures{};
-    serve(found->prepare(what, how), std::span(figures).first(n[5]), how);
+    serve(found->prepare(what, how), std::span(figures).first(n[6]), how);
     return 0;
 }

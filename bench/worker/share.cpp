@@ -9,6 +9,7 @@ namespace mallard::bench {
 namespace {
 
 // Half of the threads take blocks, half give them back, as in xmalloc.
+template <class Queue>
 class stream {
 public:
     explicit stream(task const& t) : task_(t), team_(std::make_unique<crew>(t.threads)) {}
@@ -16,7 +17,7 @@ public:
     void round(effort how, std::span<double> out)
     {
         queue_.open(producers());
-        time_crew(*team_, how, out,
+        time_crew(*team_, window_ns(task_, how), out,
                   [this](std::size_t i) { return i < producers() ? produce(i) : consume(); });
     }
 
@@ -27,7 +28,7 @@ private:
     {
         random_numbers random(seed);
         std::size_t done = 0;
-        batch_queue::batch blocks;
+        typename Queue::batch blocks;
         while (!team_->is_over()) {
             for (void*& block : blocks) {
                 block = by_malloc::take(task_.bytes + random.below(task_.most - task_.bytes + 1));
@@ -43,7 +44,7 @@ private:
     // A block counts where it is made.
     std::size_t consume()
     {
-        batch_queue::batch blocks;
+        typename Queue::batch blocks;
         while (queue_.pop(blocks)) {
             for (void* const block : blocks)
                 by_malloc::give(block, 0);
@@ -52,13 +53,16 @@ private:
     }
 
     task task_;
-    batch_queue queue_;
+    Queue queue_;
     std::unique_ptr<crew> team_;
 };
 
+template <class Queue>
 round_function hand_over(task const& t, effort how)
 {
-    return [s = std::make_shared<stream>(t), how](std::span<double> out) { s->round(how, out); };
+    return [s = std::make_shared<stream<Queue>>(t), how](std::span<double> out) {
+        s->round(how, out);
+    };
 }
 
 // One thread takes ten thousand blocks; when it has them all, another gives them back.
@@ -110,8 +114,10 @@ round_function scratch(task const& t, effort how)
     };
 }
 
-constexpr job jobs[] = {
-    {"threads/hand-over", hand_over}, {"threads/relay", relay}, {"threads/scratch", scratch}};
+constexpr job jobs[] = {{"threads/hand-over", hand_over<batch_queue>},
+                        {"threads/hand-over/singly", hand_over<queue_of_batches<1, 4096>>},
+                        {"threads/relay", relay},
+                        {"threads/scratch", scratch}};
 
 } // namespace
 

@@ -16,6 +16,7 @@ struct task {
     std::size_t count = 0; ///< of blocks
     std::size_t threads = 1;
     std::size_t variant = 0; ///< what else there is to choose
+    std::size_t times = 0;   ///< how often, or for how many ms; 0: as long as a round takes
 };
 
 // What is asked of a worker, a byte each, and what it answers.

@@ -23,21 +23,41 @@ round_function pairs(task const& t, effort how)
     };
 }
 
-// Each thread takes a hundred blocks and gives them back, again and again.
+constexpr std::size_t hundred = 100;
+
+void take_and_give_a_hundred(std::size_t bytes)
+{
+    std::array<void*, hundred> blocks;
+    for (void*& block : blocks) {
+        block = by_malloc::take(bytes);
+        touch_byte(block, 1);
+    }
+    for (void* const block : blocks)
+        by_malloc::give(block, bytes);
+}
+
+// Each thread takes a hundred blocks and gives them back, again and again. `variant`: so
+// many steps are counted for a pair, one or two.
 round_function hundreds(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);
-    return [team, bytes = t.bytes, how](std::span<double> out) {
+    std::size_t const steps = hundred * std::max<std::size_t>(1, t.variant);
+    return [team, bytes = t.bytes, steps, how](std::span<double> out) {
         time_crew(*team, how, out, [&](std::size_t) {
-            std::array<void*, 100> blocks;
-            return blocks.size() * repeat(*team, [&] {
-                       for (void*& block : blocks) {
-                           block = by_malloc::take(bytes);
-                           touch_byte(block, 1);
-                       }
-                       for (void* const block : blocks)
-                           by_malloc::give(block, bytes);
-                   });
+            return steps * repeat(*team, [bytes] { take_and_give_a_hundred(bytes); });
+        });
+    };
+}
+
+// As in hakmem's report: so many times, by threads that are born for it.
+round_function hundreds_in_a_life(task const& t, effort how)
+{
+    std::size_t const times = repetitions(t, how);
+    return [t, times](std::span<double> out) {
+        time_lives(t.threads, out, [&](std::size_t) {
+            for (std::size_t i = 0; i < times; ++i)
+                take_and_give_a_hundred(t.bytes);
+            return times * hundred * std::max<std::size_t>(1, t.variant);
         });
     };
 }
@@ -69,8 +89,8 @@ round_function replace(task const& t, effort how)
 round_function larson(task const& t, effort how)
 {
     auto const all = std::make_shared<many_slots>(t, how);
-    return [all, how, life = how.count(20'000)](std::span<double> out) {
-        time_crew(*all->team, how, out, [&](std::size_t i) {
+    return [all, ns = window_ns(t, how), life = how.count(20'000)](std::span<double> out) {
+        time_crew(*all->team, ns, out, [&](std::size_t i) {
             std::size_t done = 0;
             for (; done == 0 || !all->team->is_over(); done += life) {
                 std::thread([&] {
@@ -143,8 +163,12 @@ round_function churn(task const& t, effort how)
 }
 
 constexpr job jobs[] = {
-    {"threads/pair", pairs},    {"threads/hundreds", hundreds}, {"threads/replace", replace},
-    {"threads/larson", larson}, {"threads/churn", churn},
+    {"threads/pair", pairs},
+    {"threads/hundreds", hundreds},
+    {"threads/hundreds/lives", hundreds_in_a_life},
+    {"threads/replace", replace},
+    {"threads/larson", larson},
+    {"threads/churn", churn},
 };
 
 } // namespace

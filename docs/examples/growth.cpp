@@ -12,7 +12,7 @@ int main()
 {
     using mallard::arena, mallard::arena_options, mallard::default_heap, mallard::growth;
 
-    arena<> doubling; // 4 KiB, 8, 16, ... to 1 MiB
+    arena<> by_four; // 4 KiB, 16, 64, ... to 16 MiB
     arena<default_heap, arena_options{.grow = growth::fixed(1 << 16)}> constant;
     arena<default_heap, arena_options{.grow = growth::linear(4096, 4096)}> linear;
     arena<default_heap, arena_options{.grow = {.first = 1 << 16, .num = 3, .den = 2}}> by_half;

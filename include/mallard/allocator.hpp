@@ -40,9 +40,10 @@ public:
     {
         return static_cast<T*>(from_->allocate(layout_of<T>(count)));
     }
-    void deallocate(T* first, std::size_t count) noexcept
+    void deallocate([[maybe_unused]] T* first, [[maybe_unused]] std::size_t count) noexcept
     {
-        from_->deallocate(first, layout_of<T>(count));
+        if constexpr (!rewindable<A>)
+            from_->deallocate(first, layout_of<T>(count));
     }
 
     /// Only for elements that want an allocator; the others stay as simple to

@@ -180,7 +180,7 @@ typedef struct mallard_arena_options {
     int check;             /* enum mallard_check */
     int reserved;          /* 0 */
     size_t first_bytes;    /* 4 KiB; in a buffer all of it */
-    size_t step_max_bytes; /* 1 MiB */
+    size_t step_max_bytes; /* 16 MiB; by default each step is four times the last */
     size_t limit_bytes;    /* none */
     size_t growth_num, growth_den;
     size_t growth_add;
@@ -197,8 +197,8 @@ typedef struct mallard_multipool_options {
     int sync;              /* enum mallard_sync */
     int reuse;             /* enum mallard_reuse */
     int check;             /* enum mallard_check */
-    size_t first_bytes;    /* 1 KiB */
-    size_t step_max_bytes; /* 64 KiB */
+    size_t first_bytes;    /* 2 KiB */
+    size_t step_max_bytes; /* 1 MiB; by default each step is four times the last */
     size_t limit_bytes;    /* of each pool; none. To bound all, bound the source. */
     size_t growth_num, growth_den;
     size_t growth_add;

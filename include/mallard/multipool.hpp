@@ -16,7 +16,7 @@ namespace mallard {
 /// A block is at most 7 bytes, or from 128 up at most 12.5 %, larger than asked
 /// for (see `size_class`). What is above `largest()`, or aligned to more than a
 /// cache line, comes from the source and goes back to it alone. A class takes
-/// nothing before its first block, then 1 KiB, doubling to 64 KiB. A limit in
+/// nothing before its first block, then 2 KiB, by four to 1 MiB. A limit in
 /// the growth is that of each class; to bound them all, bound the source.
 ///
 /// `deallocate` needs the layout that was asked for. `allocate` throws

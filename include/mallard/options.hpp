@@ -47,7 +47,9 @@ enum class validity {
 };
 
 struct arena_options {
-    growth grow{};
+    /// By four, since all steps of an arena that doubles are as much as twice the last,
+    /// and when so much is free glibc lets the system have it: see docs/decisions/0023.
+    growth grow{.max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align = 1; ///< blocks start at multiples of it; saves code for smaller ones
     check checks = check::off; ///< verify the order of rewinds; tell Valgrind about blocks
 };
@@ -92,7 +94,7 @@ struct multipool_options {
     std::size_t largest = 4096; ///< the largest block that is pooled, inclusive
     /// The rest is as in `pool_options`, for each of the pools.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = 1024, .max = std::size_t{1} << 16};
+    growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none;
     reuse order = reuse::lifo;
     std::size_t cached_bytes = std::size_t{1} << 18;

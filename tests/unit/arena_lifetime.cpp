@@ -229,18 +229,18 @@ TEST(arena_trim, gives_idle_chunks_back_oldest_first)
 {
     counting_source heap;
     counted_arena a(heap);
-    while (heap.calls() < 5) // 4, 8, 16, 32, 64 KiB
+    while (heap.calls() < 5) // 4, 16, 64, 256, 1024 KiB
         std::ignore = a.allocate(1000);
     a.reset();
-    EXPECT_EQ(heap.bytes(), 124u << 10);
-    a.trim(100 << 10);
-    EXPECT_EQ(heap.bytes(), 124u << 10) << "60 KiB are idle, beside the current chunk";
-    a.trim(48 << 10);
-    EXPECT_EQ(heap.bytes(), (64u + 32 + 16) << 10);
-    a.trim(40 << 10);
-    EXPECT_EQ(heap.bytes(), (64u + 32) << 10);
+    EXPECT_EQ(heap.bytes(), 1364u << 10);
+    a.trim(1000 << 10);
+    EXPECT_EQ(heap.bytes(), 1364u << 10) << "340 KiB are idle, beside the current chunk";
+    a.trim(320 << 10);
+    EXPECT_EQ(heap.bytes(), (1024u + 256 + 64) << 10);
+    a.trim(300 << 10);
+    EXPECT_EQ(heap.bytes(), (1024u + 256) << 10);
     a.trim();
-    EXPECT_EQ(heap.bytes(), 64u << 10);
+    EXPECT_EQ(heap.bytes(), 1024u << 10);
 }
 
 TEST(arena_trim, gives_the_oldest_back_first_after_a_rewind_too)
@@ -252,8 +252,8 @@ TEST(arena_trim, gives_the_oldest_back_first_after_a_rewind_too)
     while (heap.calls() < 5)
         std::ignore = a.allocate(1000);
     a.rewind(mark);
-    a.trim(64 << 10);
-    EXPECT_EQ(heap.bytes(), (4u + 64) << 10);
+    a.trim(1024 << 10);
+    EXPECT_EQ(heap.bytes(), (4u + 1024) << 10);
 }
 
 TEST(arena_trim, leaves_what_is_in_use)

@@ -1,0 +1,150 @@
+// Benchmark II: a large program of subsystems, each a list, whose elements wander from
+// one to the other. With an allocator for each list its nodes stay together.
+#pragma once
+
+#include <bench/clock.hpp>
+#include <bench/lab/cache_misses.hpp>
+#include <bench/lab/counters.hpp>
+#include <bench/lab/play.hpp>
+
+#include <list>
+#include <random>
+#include <vector>
+
+namespace mallard::bench::lab {
+
+/// One cell, or several of the same lists.
+struct locality_cell {
+    std::size_t elements = 0;    ///< in all subsystems
+    std::size_t size = 1;        ///< elements of each, before they wander
+    std::size_t moves = 0;       ///< in a shuffle
+    std::size_t shuffles = 1;    ///< with a look after each
+    std::size_t walks = 1;       ///< over a subsystem before it is the next one's turn
+    std::size_t looks = 1;       ///< with so many walks, half of them, a quarter, ...
+    std::size_t repetitions = 0; ///< of the access phase, as in the talk; 0: corrected
+    std::size_t accesses = 1;    ///< for a sample, at least, when corrected
+
+    std::size_t subsystems() const noexcept { return elements / size; }
+};
+
+/// The subsystems. The lists are side by side, whoever their nodes are from: so they are
+/// in a program that was not written around its allocators.
+template <class Memory>
+class program {
+    using allocator = typename std::allocator_traits<
+        decltype(std::declval<Memory&>().allocator())>::template rebind_alloc<int>;
+    using list = std::list<int, allocator>;
+
+public:
+    explicit program(locality_cell const& cell) : homes_(cell.subsystems())
+    {
+        parts_.reserve(homes_.size());
+        for (home& h : homes_) {
+            list& part = parts_.emplace_back(allocator(h.memory.allocator()));
+            for (std::size_t i = 0; i < cell.size; ++i)
+                part.push_back(static_cast<int>(i));
+        }
+    }
+
+    /// From the front of a random subsystem to the back of one after the other. The
+    /// value moves, the node does not: each list's nodes are its own.
+    void shuffle(std::size_t moves)
+    {
+        std::uniform_int_distribution<std::size_t> any(0, parts_.size() - 1);
+        for (std::size_t i = 0; i < moves; ++i) {
+            std::size_t from = any(random_);
+            while (parts_[from].empty())
+                from = any(random_);
+            parts_[from].pop_front();
+            parts_[to_].push_back(-9);
+            to_ = to_ + 1 == parts_.size() ? 0 : to_ + 1;
+        }
+    }
+
+    /// One to each element of subsystem number `part`, so many times; how many elements.
+    std::size_t walk(std::size_t part, std::size_t times)
+    {
+        list& elements = parts_[part];
+        for (std::size_t i = 0; i < times; ++i) {
+            for (int& element : elements)
+                element += 1;
+            keep(&elements);
+        }
+        return elements.size() * times;
+    }
+
+    std::size_t size() const noexcept { return parts_.size(); }
+
+private:
+    struct home {
+        Memory memory{budget{}};
+    };
+
+    std::vector<home> homes_;
+    std::vector<list> parts_;
+    std::size_t to_ = 0;
+    std::default_random_engine random_;
+};
+
+/// The access phase alone, by samples of it: some subsystems after the other, and from
+/// there on in the next sample, so that all have their turn, as in a whole phase.
+template <class Memory>
+class looker {
+public:
+    looker(program<Memory>& at, locality_cell const& cell) : at_(at), cell_(cell) {}
+
+    struct seen {
+        double ns = 0;     ///< of one access, the median of samples
+        double misses = 0; ///< of the last-level cache, for one access
+    };
+
+    bool sees_misses() const noexcept { return misses_.works(); }
+
+    seen look(std::size_t walks)
+    {
+        warm();
+        // No cache keeps what is so large that this matters.
+        walks = std::min(walks, std::max<std::size_t>(1, walk_accesses_max / cell_.size));
+        std::size_t const visits = std::max<std::size_t>(1, cell_.accesses / (walks * cell_.size));
+        std::array<double, samples> ns{};
+        double const misses = misses_.so_far();
+        std::size_t all = 0;
+        for (double& each : ns) {
+            double const from = cpu_ns();
+            std::size_t const count = visit(visits, walks);
+            each = (cpu_ns() - from) / static_cast<double>(count);
+            all += count;
+        }
+        std::ranges::nth_element(ns, ns.begin() + samples / 2);
+        return {ns[samples / 2], (misses_.so_far() - misses) / static_cast<double>(all)};
+    }
+
+private:
+    static constexpr std::size_t samples = 5;
+    static constexpr std::size_t walk_accesses_max = std::size_t{1} << 24;
+
+    // Once over all, so that caches hold what the phase itself leaves in them.
+    void warm()
+    {
+        for (std::size_t part = 0; part < at_.size(); ++part)
+            at_.walk(part, 1);
+        next_ = 0;
+    }
+
+    std::size_t visit(std::size_t visits, std::size_t walks)
+    {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < visits || count == 0; ++i) {
+            count += at_.walk(next_, walks);
+            next_ = next_ + 1 == at_.size() ? 0 : next_ + 1;
+        }
+        return count;
+    }
+
+    program<Memory>& at_;
+    locality_cell const& cell_;
+    std::size_t next_ = 0;
+    cache_misses misses_;
+};
+
+} // namespace mallard::bench::lab

@@ -1,0 +1,66 @@
+// What Benchmarks II to IV have in common: who plays, what is done to a block, and how
+// much memory there is.
+#pragma once
+
+#include <bench/lab/task.hpp>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace mallard::bench::lab {
+
+/// `f.template operator()<Memory>()` with the memory that `who` stands for, out of those
+/// that `cast` names.
+template <class Cast, class F>
+void play(part who, Cast cast, F f)
+{
+    bool found = false;
+    cast([&]<class Memory>(part candidate) {
+        if (candidate != who || found)
+            return;
+        found = true;
+        f.template operator()<Memory>();
+    });
+    if (!found)
+        throw not_played("nobody plays that strategy");
+}
+
+/// What the talk does to each block: one more in its first byte, whatever is there.
+[[gnu::always_inline]] inline void* increment(void* block) noexcept
+{
+    auto* const first = static_cast<unsigned char*>(keep(block));
+    *first = static_cast<unsigned char>(*first + 1);
+    return keep(block);
+}
+
+/// As long as it lives, this process gets no more than so much.
+class memory_limit {
+public:
+    enum class what : int {
+        addresses = RLIMIT_AS, ///< `ulimit -v`: reserved or used, the program's own too
+        data = RLIMIT_DATA     ///< that can be written to
+    };
+
+    memory_limit(what of, std::size_t kib) noexcept : of_(static_cast<int>(of))
+    {
+        getrlimit(resource(), &before_);
+        rlimit now = before_;
+        now.rlim_cur = std::min<rlim_t>(kib * 1024, before_.rlim_max);
+        setrlimit(resource(), &now);
+    }
+    memory_limit(memory_limit const&) = delete;
+    memory_limit& operator=(memory_limit const&) = delete;
+    ~memory_limit() { setrlimit(resource(), &before_); }
+
+    /// What a machine of 24 GiB can spare.
+    static constexpr std::size_t most_kib = std::size_t{16} << 20;
+
+private:
+    __rlimit_resource resource() const noexcept { return static_cast<__rlimit_resource>(of_); }
+
+    int of_;
+    rlimit before_{};
+};
+
+} // namespace mallard::bench::lab

@@ -1,0 +1,55 @@
+// Benchmark III: blocks that are freed, the oldest first, and asked for again, so that
+// only some of all that is ever asked for is in use at a time.
+#pragma once
+
+#include <bench/clock.hpp>
+#include <bench/lab/counters.hpp>
+#include <bench/lab/play.hpp>
+
+#include <vector>
+
+namespace mallard::bench::lab {
+
+/// One cell.
+struct utilization_cell {
+    std::size_t total = 0;  ///< bytes asked for by a life of the allocator
+    std::size_t active = 0; ///< bytes in use
+    std::size_t block = 0;  ///< bytes of each
+    std::size_t lives = 0; ///< faithful: so many, the best and the worst not counting; 0: corrected
+    double least_ns = 0;   ///< corrected: for so long, at least
+
+    std::size_t count() const noexcept { return total / block; }
+    std::size_t held() const noexcept { return active / block; }
+};
+
+/// One life of `Memory`.
+template <class Memory>
+void live(utilization_cell const& cell, std::vector<void*>& blocks)
+{
+    Memory memory({.buffer = {}, .largest = cell.block});
+    for (void*& block : blocks)
+        block = increment(memory.allocate(cell.block));
+    std::size_t oldest = 0;
+    auto const pass = [&] { oldest = oldest + 1 == blocks.size() ? 0 : oldest + 1; };
+    for (std::size_t i = blocks.size(); i < cell.count(); ++i, pass()) {
+        memory.deallocate(blocks[oldest], cell.block);
+        blocks[oldest] = increment(memory.allocate(cell.block));
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i, pass())
+        memory.deallocate(blocks[oldest], cell.block);
+}
+
+/// A life of those that free all at once: one generation of blocks, and the next in the
+/// same memory.
+template <class Memory>
+void live_in_generations(utilization_cell const& cell, std::vector<void*>& blocks)
+{
+    Memory memory({.buffer = {}, .largest = cell.block});
+    for (std::size_t i = 0; i < cell.count(); i += blocks.size()) {
+        for (void*& block : blocks)
+            block = increment(memory.allocate(cell.block));
+        memory.reset();
+    }
+}
+
+} // namespace mallard::bench::lab

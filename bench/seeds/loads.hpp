@@ -1,0 +1,44 @@
+// The rows of hakmem's and hakozuna's tables: jobs of the worker, each malloc loaded
+// before it.
+#pragma once
+
+#include <bench/preload/worker.hpp>
+#include <bench/seeds/contenders.hpp>
+
+namespace mallard::bench {
+
+/// Rounds of what lasts as long as a round: more than a second in all.
+inline constexpr std::size_t rounds_of_a_second = 26;
+
+/// ns_per_op is a thread's own: wall time * threads / operations of all. Without the
+/// threads it is the aggregate.
+inline std::vector<figure> costs_of_threads(std::string const& name, const char* variant,
+                                            std::size_t threads, bool is_remote = false)
+{
+    std::vector<figure> all;
+    for (const char* const metric :
+         {"aggregate_ns_per_op", "cpu_ns_per_op", "ns_per_op", "page_faults"})
+        all.push_back({name, metric, variant, static_cast<int>(threads)});
+    if (is_remote)
+        all.push_back({name, "remote_percent", variant, static_cast<int>(threads)});
+    return all;
+}
+
+/// A load as it was published: each time in a new process, the beginning of which is
+/// part of it.
+inline experiment published(load l, effort how, std::size_t rounds)
+{
+    l.fresh = true;
+    experiment e = timed(l, how);
+    e.rounds = rounds;
+    return e;
+}
+
+inline experiment corrected(load const& l, effort how, std::size_t rounds)
+{
+    experiment e = timed(l, how);
+    e.rounds = rounds;
+    return e;
+}
+
+} // namespace mallard::bench
