@@ -1,0 +1,115 @@
+//! A line for each of the talk's five benchmarks: published, ours, and where local allocators lose.
+
+use super::{is_slower, named, range_of_times, NOT_MEASURED};
+use crate::bench::experiment::{ratio, Experiment, Kind, Machine};
+use crate::bench::layout::lakos1::published_gain;
+use crate::bench::layout::lakos2::is_cell;
+use crate::bench::layout::slices;
+use crate::bench::noise::Range;
+use crate::bench::published::Published;
+use crate::bench::table::{Cell, Table};
+
+const BENCHMARKS: [(&str, &str); 5] = [
+    ("lakos1", "I: growing, D and V"),
+    ("lakos2", "II: locality, L"),
+    ("lakos3", "III: utilisation, U"),
+    ("lakos4", "IV: contention, C"),
+    ("lakos5", "V: fragmentability, F"),
+];
+
+/// How many lost cells a line names; the tables below have all.
+const NAMED: usize = 12;
+
+pub fn table(machine: &Machine, published: &Published) -> Table {
+    let columns =
+        ["figure", "the talk's best local", "Mallard's best local", "cells", "local loses to AS1"];
+    let mut table =
+        Table::prose("The talk's benchmarks: the best local allocator against AS1", &["benchmark"], &columns)
+            .note("How many times less the best local allocator takes than AS1, glibc's malloc, in the same cell: \
+                   the median of the cells (least-most). A cell is lost if its best local allocator is slower \
+                   beyond noise: p10-p90 ranges do not overlap and medians differ by more than 3 %.");
+    for (suite, title) in BENCHMARKS {
+        let lines = lines(&machine.of_suite(suite), published);
+        if lines.is_empty() {
+            let cells = [NOT_MEASURED, "", "", "", ""].map(Cell::text);
+            table.line(vec![title.to_string()], cells.to_vec());
+        }
+        for cells in lines {
+            table.line(vec![title.to_string()], cells);
+        }
+    }
+    table
+}
+
+/// What the talk has, and what it left out: allocators that threads share.
+fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
+    let is_of_talk = |e: &&&Experiment| match e.suite.as_str() {
+        "lakos2" => is_cell(e),
+        "lakos4" => e.part(0).contains('='),
+        _ => true,
+    };
+    let of_talk: Vec<&Experiment> = all.iter().filter(is_of_talk).copied().collect();
+    let shared = all.iter().filter(|e| e.suite == "lakos4" && !is_of_talk(e));
+    let shared: Vec<&Experiment> = shared.copied().collect();
+    let mut lines = lines_of(&of_talk, "", published);
+    lines.extend(lines_of(&shared, ", shared", published));
+    lines
+}
+
+fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<Cell>> {
+    let slices = slices(all);
+    // CPU time says the same again.
+    let is_headline = |m: &str| Kind::of(m) == Kind::Time && !m.starts_with("cpu_");
+    let of_time = slices.iter().filter(|s| is_headline(s.metric));
+    of_time
+        .filter_map(|slice| {
+            let cells = &slice.all;
+            let gains = Range::of(cells.iter().filter_map(|e| e.gain(e.best_local()?)))?;
+            let talk = cells.iter().filter_map(|e| talk_gain(e, published));
+            let lost: Vec<String> = cells
+                .iter()
+                .filter(|e| {
+                    let rows = e.baseline().zip(e.best_local());
+                    rows.is_some_and(|(base, row)| is_slower(base, row))
+                })
+                .map(|e| lost_cell(e))
+                .collect();
+            let lost = if lost.is_empty() {
+                "in none".to_string()
+            } else {
+                format!("in {}: {}", lost.len(), named(&lost, NAMED))
+            };
+            Some(vec![
+                Cell::text(slice.title() + extra),
+                Cell::text(Range::of(talk).map_or("-".to_string(), |r| range_of_times(Some(r)))),
+                Cell::text(range_of_times(Some(gains))),
+                Cell::text(coverage(cells, published)),
+                Cell::text(lost),
+            ])
+        })
+        .collect()
+}
+
+/// How many cells, and how many of the talk's are among them.
+fn coverage(cells: &[&Experiment], published: &Published) -> String {
+    let suite = cells.first().map_or("", |e| &e.suite);
+    let of_talk = cells.iter().filter(|e| published.has(suite, &e.case)).count();
+    match published.count(suite) {
+        0 => cells.len().to_string(),
+        all => format!("{}; {of_talk} of the talk's {all}", cells.len()),
+    }
+}
+
+fn talk_gain(e: &Experiment, published: &Published) -> Option<f64> {
+    match e.metric.as_str() {
+        // The talk's figure is a ratio of ratios, and says nothing of one access.
+        "ns_per_op" if e.suite == "lakos2" => None,
+        _ => published_gain(published, e).map(|(gain, _)| gain),
+    }
+}
+
+fn lost_cell(e: &Experiment) -> String {
+    let both = e.best_local().and_then(|r| r.median).zip(e.baseline().and_then(|r| r.median));
+    let share = both.and_then(|(ours, base)| ratio(base, ours));
+    format!("{} {}", e.case, share.map_or(String::new(), crate::bench::table::times))
+}

@@ -1,0 +1,288 @@
+//! Which strategy for which situation, how much it gains, and when not.
+
+use super::{cells, is_slower, named, range_of_times, NOT_MEASURED};
+use crate::bench::experiment::{contenders, deciding, ratio, Experiment, Kind, Machine};
+use crate::bench::layout::lakos2::is_cell;
+use crate::bench::natural;
+use crate::bench::noise::{geometric_mean, Range};
+use crate::bench::strategy::{explained, is_local, short};
+use crate::bench::table::{number, times, Cell, Table};
+
+/// A gain nearer to 1 than this is none.
+const GAIN: f64 = 1.03;
+
+struct Situation {
+    title: &'static str,
+    suite: &'static str,
+    wanted: fn(&Experiment) -> bool,
+    /// Ends of the strategies' names: nothing, or `+reset`.
+    extra: &'static str,
+}
+
+const fn situation(
+    title: &'static str,
+    suite: &'static str,
+    wanted: fn(&Experiment) -> bool,
+) -> Situation {
+    Situation { title, suite, wanted, extra: "" }
+}
+
+fn of_parts(e: &Experiment, parts: &[&str]) -> bool {
+    parts.contains(&e.part(0))
+}
+
+/// Of lakos2: fewer elements than the talk has.
+fn is_small(e: &Experiment) -> bool {
+    natural::key(e.part(0)) < natural::key("2^21")
+}
+
+/// Where a part of a program can have an allocator of its own.
+const LOCAL: &[Situation] = &[
+    situation("Built once, freed whole: flat, of numbers (DS1, DS3)", "lakos1", |e| {
+        of_parts(e, &["DS1", "DS3"])
+    }),
+    situation("Built once, freed whole: flat, of strings (DS2, DS4)", "lakos1", |e| {
+        of_parts(e, &["DS2", "DS4"])
+    }),
+    situation("Built once, freed whole: vectors of structures (DS5-DS8)", "lakos1", |e| {
+        of_parts(e, &["DS5", "DS6", "DS7", "DS8"])
+    }),
+    situation("Built once, freed whole: sets of structures (DS9-DS12)", "lakos1", |e| {
+        of_parts(e, &["DS9", "DS10", "DS11", "DS12"])
+    }),
+    situation(
+        "Parts used again and again, their elements shuffled; 2^21 elements and more (II)",
+        "lakos2",
+        |e| is_cell(e) && !is_small(e),
+    ),
+    situation(
+        "Parts used again and again, fewer elements: the cache holds most (II)",
+        "lakos2",
+        |e| is_cell(e) && is_small(e),
+    ),
+    situation("Long-running, blocks freed and taken again (III)", "lakos3", |_| true),
+    Situation {
+        title: "Long-running, in generations that die whole (III)",
+        suite: "lakos3",
+        wanted: |_| true,
+        extra: "+reset",
+    },
+    situation("Threads, each with an allocator of its own (IV)", "lakos4", |e| {
+        e.threads > 1 && e.part(0).contains('=')
+    }),
+    situation("Threads that share one allocator (IV)", "lakos4", |e| e.part(0) == "shared"),
+    situation("Another thread frees (IV)", "lakos4", |e| e.part(0) == "remote"),
+    situation("Threads that write to neighbouring blocks (IV)", "lakos4", |e| {
+        e.part(0) == "sharing"
+    }),
+    situation("In a heap that others have fragmented (V)", "lakos5", |e| {
+        !e.case.ends_with("clean")
+    }),
+    situation("A word index over text (demo)", "demo", |e| e.part(0) == "word-index"),
+    situation("A parser's trees (demo)", "demo", |e| e.part(0) == "parse-tree"),
+    situation("An ordered map of a window of text (demo)", "demo", |e| {
+        e.part(0) == "phrase-window"
+    }),
+];
+
+/// Where it is one allocator in place of another.
+const OTHERS: &[Situation] = &[
+    situation("A program that nobody recompiles: whole programs", "programs", |_| true),
+    situation("A program that nobody recompiles: calls of malloc and free", "malloc", |_| true),
+    situation("A program that nobody recompiles: memory", "rss", |e| e.metric == "peak_rss_kib"),
+    situation("Blocks of one size, freed one by one", "pool", |_| true),
+    situation("All dies together", "arena", |_| true),
+    situation("Many sizes, freed one by one", "multipool", |_| true),
+    situation("A pool that threads share", "threads", |e| e.metric != "rss_kib"),
+    situation("Objects made and destroyed", "typed", |e| {
+        !of_parts(e, &["handle", "threads", "slot_map", "shared_slot_map"])
+    }),
+    situation("Objects with owners", "typed", |e| of_parts(e, &["handle", "threads"])),
+    situation("Objects by keys", "typed", |e| e.part(0) == "slot_map"),
+    situation("Objects by keys, shared by threads", "typed", |e| e.part(0) == "shared_slot_map"),
+    situation("A part of a program, all sizes, freed at once", "heap", |_| true),
+];
+
+const COLUMNS: [&str; 5] =
+    ["take", "gain over glibc", "peak memory", "not when", "against the best peer"];
+
+pub fn table(machine: &Machine) -> Table {
+    let mut table = Table::prose("Which one, and what it gains", &["situation"], &COLUMNS)
+        .note("Gain: how many times less time than glibc's malloc (AS1 where there are strategies), \
+               as the median of the cells and the least and most of them. \
+               Peak memory: against glibc's, geometric mean. \
+               Against the best peer: Mallard's time as a share of the best peer's, cell by cell, geometric mean: \
+               below 1 Mallard is faster.");
+    let local = LOCAL.iter().map(|s| (s.title, local(machine, s)));
+    let other = OTHERS.iter().map(|s| (s.title, other(machine, s)));
+    let mut unmeasured = Vec::new();
+    for (title, cells) in local.chain(other) {
+        match cells {
+            Some(cells) => table.line(vec![title.to_string()], cells),
+            None => unmeasured.push(title.to_string()),
+        }
+    }
+    if !unmeasured.is_empty() {
+        table.notes.push(format!("Not measured: {}.", unmeasured.join("; ")));
+    }
+    table
+}
+
+fn advice(texts: [String; 5]) -> Option<Vec<Cell>> {
+    let mut cells: Vec<Cell> = texts.into_iter().map(Cell::text).collect();
+    cells[0].best = true;
+    Some(cells)
+}
+
+/// How one contender stands to glibc over some experiments.
+struct Standing {
+    contender: String,
+    gains: Range,
+    mean: f64,
+    fails: usize,
+    present: usize,
+}
+
+impl Standing {
+    /// `AS3 (0.22×, out of memory in 44 of 66)`
+    fn warning(&self) -> String {
+        let fails = match self.fails {
+            0 => String::new(),
+            fails => format!(", out of memory in {fails} of {}", self.present),
+        };
+        format!("{} ({}{fails})", short(&self.contender), times(self.gains.median))
+    }
+}
+
+fn standings(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Vec<Standing> {
+    let names = contenders(all).into_iter().filter(|c| wanted(c));
+    let mut standings: Vec<Standing> = names
+        .filter_map(|contender| {
+            let rows: Vec<_> = all.iter().filter_map(|e| Some((e, e.of(&contender)?))).collect();
+            let gains: Vec<f64> = rows.iter().filter_map(|(e, r)| e.gain(r)).collect();
+            let fails = rows.iter().filter(|(_, r)| r.failed()).count();
+            let mean = geometric_mean(gains.iter().copied())?;
+            Some(Standing { contender, gains: Range::of(gains)?, mean, fails, present: rows.len() })
+        })
+        .collect();
+    standings.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    standings
+}
+
+fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
+    let all = deciding(&machine.select(|e| e.suite == s.suite && (s.wanted)(e)));
+    let is_wanted = |c: &str| match s.extra {
+        "" => is_local(c),
+        extra => c.starts_with("mallard/") && c.ends_with(extra),
+    };
+    let standings = standings(&all, is_wanted);
+    // One that runs out of memory is no advice.
+    let best = standings.iter().find(|s| s.fails == 0).or(standings.first())?;
+    if best.mean < GAIN {
+        let text =
+            format!("the global allocator; the best local one is {}", short(&best.contender));
+        return advice([
+            text,
+            range_of_times(Some(best.gains)),
+            memory(machine, s, &best.contender),
+            format!("nothing is gained in {}", cells(all.len())),
+            against_peers(&all, &best.contender),
+        ]);
+    }
+    advice([
+        explained(&best.contender),
+        format!("{}, {}", range_of_times(Some(best.gains)), cells(best.gains.count)),
+        memory(machine, s, &best.contender),
+        not_when(&all, best, &standings),
+        against_peers(&all, &best.contender),
+    ])
+}
+
+/// The cells in which even the best is slower than glibc; the strategies that lose or fail.
+fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> String {
+    let mut parts = Vec::new();
+    let lost: Vec<String> = all
+        .iter()
+        .filter(|e| {
+            let rows = e.baseline().zip(e.of(&best.contender));
+            rows.is_some_and(|(base, row)| is_slower(base, row))
+        })
+        .map(|e| e.case.clone())
+        .collect();
+    if !lost.is_empty() {
+        let count = format!("slower than glibc in {} of {}", lost.len(), cells(all.len()));
+        parts.push(format!("{count}: {}", named(&lost, 3)));
+    }
+    let mut bad: Vec<&Standing> =
+        standings.iter().filter(|s| s.mean < 1.0 / GAIN || s.fails > 0).collect();
+    bad.sort_by(|a, b| b.fails.cmp(&a.fails).then(a.mean.total_cmp(&b.mean)));
+    let bad: Vec<String> = bad.into_iter().map(Standing::warning).collect();
+    if !bad.is_empty() {
+        parts.push(format!("not {}", named(&bad, 4)));
+    }
+    if parts.is_empty() {
+        parts.push("no cell is lost".to_string());
+    }
+    parts.join("; ")
+}
+
+/// Peak memory against glibc's.
+fn memory(machine: &Machine, s: &Situation, contender: &str) -> String {
+    let all = machine.select(|e| e.suite == s.suite && (s.wanted)(e) && e.metric == "peak_rss_kib");
+    let shares = all.iter().filter_map(|e| e.gain(e.of(contender)?)).map(|g| 1.0 / g);
+    geometric_mean(shares).map_or(NOT_MEASURED.to_string(), times)
+}
+
+/// Ours as a share of the best peer, in the cells that both have.
+fn against_peers(all: &[&Experiment], contender: &str) -> String {
+    let names = contenders(all);
+    let peers = names.iter().filter(|c| {
+        !c.starts_with("mallard/") && !c.starts_with("limit/") && !c.starts_with("glibc")
+    });
+    let shares = peers.filter_map(|peer| {
+        let both = all.iter().filter_map(|e| ratio(e.of(contender)?.median?, e.of(peer)?.median?));
+        let both: Vec<f64> = both.collect();
+        (both.len() * 2 >= all.len()).then_some(())?;
+        Some((geometric_mean(both)?, peer))
+    });
+    let worst = shares.max_by(|a, b| a.0.total_cmp(&b.0));
+    worst.map_or(NOT_MEASURED.to_string(), |(share, peer)| format!("{} of {peer}", number(share)))
+}
+
+fn other(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
+    let own = machine.select(|e| e.suite == s.suite && (s.wanted)(e));
+    let mut all = deciding(&own);
+    if all.is_empty() {
+        all = own.into_iter().filter(|e| e.kind() == Kind::Memory).collect();
+    }
+    let covering =
+        |c: &str| all.iter().filter(|e| e.of(c).is_some_and(|r| r.median.is_some())).count();
+    let ours: Vec<String> =
+        contenders(&all).into_iter().filter(|c| c.starts_with("mallard/")).collect();
+    let most = ours.iter().map(|c| covering(c)).max().unwrap_or(0);
+    // By what each takes where the best peer takes 1; of those that play in most cells.
+    let share = |c: &str| {
+        geometric_mean(all.iter().filter_map(|e| ratio(e.of(c)?.median?, e.best_peer()?.median?)))
+    };
+    let candidates = ours.iter().filter(|c| covering(c) * 5 >= most * 4);
+    let best = candidates.filter_map(|c| Some((share(c)?, c))).min_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, best) = best?;
+    let gains = Range::of(all.iter().filter_map(|e| e.gain(e.of(best)?)));
+    let lost: Vec<String> = all
+        .iter()
+        .filter(|e| e.baseline().zip(e.of(best)).is_some_and(|(base, row)| is_slower(base, row)))
+        .map(|e| e.case.clone())
+        .collect();
+    let not = match lost.len() {
+        0 if gains.is_some() => "no cell is lost to glibc".to_string(),
+        0 => String::new(),
+        count => format!("behind glibc in {count} of {}: {}", cells(all.len()), named(&lost, 3)),
+    };
+    let gain = gains.map_or("no glibc among the peers".to_string(), |g| {
+        format!("{}, {}", range_of_times(Some(g)), cells(g.count))
+    });
+    let loses = geometric_mean(all.iter().filter_map(|e| e.gain(e.of(best)?)))
+        .is_some_and(|m| m < 1.0 / GAIN);
+    let take = if loses { format!("glibc; the best of Mallard is {best}") } else { best.clone() };
+    advice([take, gain, memory(machine, s, best), not, against_peers(&all, best)])
+}

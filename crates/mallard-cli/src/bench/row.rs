@@ -1,0 +1,289 @@
+//! A row of a benchmark, and files of them: a JSON object a line, as every suite writes it.
+
+use crate::error::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What one contender took for one case. Lower is better for every metric.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Row {
+    pub suite: String,
+    pub case: String,
+    pub contender: String,
+    #[serde(default = "one")]
+    pub threads: u32,
+    pub metric: String,
+    /// None where it cannot be run, or failed: then `why` says so.
+    pub median: Option<f64>,
+    /// The 10th percentile; `high` the 90th.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    #[serde(default)]
+    pub runs: u64,
+    #[serde(default)]
+    pub variant: String,
+    #[serde(default)]
+    pub why: String,
+    #[serde(default)]
+    pub commit: String,
+    #[serde(default)]
+    pub machine: String,
+    #[serde(default)]
+    pub command: String,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Row {
+    pub fn low(&self) -> f64 {
+        self.low.or(self.median).unwrap_or(f64::NAN)
+    }
+    pub fn high(&self) -> f64 {
+        self.high.or(self.median).unwrap_or(f64::NAN)
+    }
+    pub fn is_ours(&self) -> bool {
+        self.contender.starts_with("mallard/")
+    }
+    /// A bound written by hand, which no allocator can be asked to beat.
+    pub fn is_limit(&self) -> bool {
+        self.contender.starts_with("limit/")
+    }
+    pub fn failed(&self) -> bool {
+        self.median.is_none() && self.why.starts_with("FAIL")
+    }
+}
+
+/// Rows of files, each once: where a row was measured again, the last one counts.
+#[derive(Default)]
+pub struct Rows {
+    pub all: Vec<Row>,
+    place: HashMap<[String; 7], usize>,
+    /// What was left out, to be said aloud.
+    pub warnings: Vec<Failure>,
+}
+
+impl Rows {
+    /// Reads files, and the `.jsonl` files in folders and in the folders in them.
+    pub fn read(paths: &[PathBuf]) -> Result<Rows, Failure> {
+        let files: Vec<PathBuf> =
+            paths.iter().map(|p| files_of(p)).collect::<Result<Vec<_>, _>>()?.concat();
+        let bytes = files.iter().filter_map(|f| Some(f.metadata().ok()?.len())).sum();
+        let progress = progress(bytes);
+        let mut rows = Rows::default();
+        for file in files {
+            rows.read_file(&file, &progress)?;
+        }
+        progress.finish_and_clear();
+        Ok(rows)
+    }
+
+    fn read_file(&mut self, file: &Path, progress: &ProgressBar) -> Result<(), Failure> {
+        let bytes = fs::read(file).map_err(|e| unreadable(file, &e.to_string()))?;
+        let whole = bytes.ends_with(b"\n");
+        let lines: Vec<&[u8]> =
+            bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|b| *b == b'\n').collect();
+        for (index, line) in lines.iter().enumerate() {
+            let number = index + 1;
+            progress.inc(line.len() as u64 + 1);
+            match parse(line) {
+                Ok(Some(row)) => self.add(row),
+                Ok(None) => {}
+                // A run that was killed leaves a line without an end.
+                Err(_) if number == lines.len() && !whole => self.warnings.push(Failure::new(
+                    format!("{}:{number}: the file ends in the middle of a row", file.display()),
+                    format!("that row is left out, the {index} lines before it count"),
+                    "run the suite again, to its end",
+                )),
+                Err(why) => {
+                    return Err(Failure::new(
+                        format!("{}:{number}: {why}", file.display()),
+                        "nothing was written: with a row missing the answer could be another",
+                        format!("sed -n {number}p {}", file.display()),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn add(&mut self, row: Row) {
+        let key = [
+            row.suite.clone(),
+            row.case.clone(),
+            row.variant.clone(),
+            row.contender.clone(),
+            row.metric.clone(),
+            row.threads.to_string(),
+            row.machine.clone(),
+        ];
+        if let Some(&place) = self.place.get(&key) {
+            self.all[place] = row;
+        } else {
+            self.place.insert(key, self.all.len());
+            self.all.push(row);
+        }
+    }
+
+    /// Says on stderr what was left out.
+    pub fn warn(&self) {
+        for warning in &self.warnings {
+            eprintln!("{warning}");
+        }
+    }
+}
+
+/// None for a line that is no row: an empty one, or what the demo recommends.
+fn parse(line: &[u8]) -> Result<Option<Row>, String> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let row: Row = match serde_json::from_slice(line) {
+        Ok(row) => row,
+        Err(why) => {
+            let value: serde_json::Value = serde_json::from_slice(line).map_err(|e| plain(&e))?;
+            return match value.get("recommendation") {
+                Some(_) => Ok(None),
+                None => Err(plain(&why)),
+            };
+        }
+    };
+    let figures = [row.median, row.low, row.high];
+    if figures.iter().flatten().any(|f| *f < 0.0 || !f.is_finite()) {
+        return Err("a figure is below zero".to_string());
+    }
+    Ok(Some(row))
+}
+
+/// What serde says, without a line number: it sees one line and calls it the first.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = match text.split_once(" at line 1 column ") {
+        Some((what, column)) => format!("{what}, column {column}"),
+        None => text,
+    };
+    format!("not a row: {text}")
+}
+
+/// A bar on a terminal's stderr, for what takes a moment.
+fn progress(bytes: u64) -> ProgressBar {
+    const SHOWN_FROM_BYTES: u64 = 8 << 20;
+    if bytes < SHOWN_FROM_BYTES {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("  reading rows {wide_bar} {bytes} of {total_bytes}");
+    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let mut files = Vec::new();
+    for entry in sorted_entries(path)? {
+        if entry.is_dir() {
+            files.extend(sorted_entries(&entry)?.into_iter().filter(|f| is_rows(f)));
+        } else if is_rows(&entry) {
+            files.push(entry);
+        }
+    }
+    if files.is_empty() {
+        return Err(Failure::new(
+            format!("{} has no file of rows, *.jsonl", path.display()),
+            "nothing was read",
+            "./x bench SUITE --json > FILE.jsonl",
+        ));
+    }
+    Ok(files)
+}
+
+fn is_rows(path: &Path) -> bool {
+    path.is_file() && path.extension().is_some_and(|e| e == "jsonl")
+}
+
+fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e.to_string()))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn unreadable(path: &Path, why: &str) -> Failure {
+    Failure::new(
+        format!("cannot read {}: {}", path.display(), why.to_lowercase()),
+        "nothing was written",
+        format!("ls -l {}", path.display()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: &str = r#"{"suite":"s","case":"c","contender":"a","threads":1,"metric":"m","median":1,"low":1,"high":1,"runs":3}"#;
+
+    fn read(text: &str) -> Result<Rows, Failure> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rows.jsonl");
+        fs::write(&file, text).unwrap();
+        Rows::read(&[file])
+    }
+
+    #[test]
+    fn the_last_of_two_measurements_counts() {
+        let again = ROW.replace("\"median\":1", "\"median\":2");
+        let rows = read(&format!("{ROW}\n{again}\n")).unwrap();
+        assert_eq!(rows.all.len(), 1);
+        assert_eq!(rows.all[0].median, Some(2.0));
+    }
+
+    #[test]
+    fn another_machine_or_variant_is_another_row() {
+        let other = ROW.replace("\"runs\":3", "\"runs\":3,\"machine\":\"other\"");
+        let variant = ROW.replace("\"runs\":3", "\"runs\":3,\"variant\":\"faithful\"");
+        assert_eq!(read(&format!("{ROW}\n{other}\n{variant}\n")).unwrap().all.len(), 3);
+    }
+
+    #[test]
+    fn a_last_line_cut_short_is_left_out_and_said() {
+        let rows = read(&format!("{ROW}\n{}", &ROW[..40])).unwrap();
+        assert_eq!(rows.all.len(), 1);
+        assert!(rows.warnings[0].to_string().contains("rows.jsonl:2: the file ends"));
+    }
+
+    #[test]
+    fn a_line_cut_in_the_middle_of_a_letter_is_left_out_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rows.jsonl");
+        fs::write(&file, [ROW.as_bytes(), b"\n{\"suite\":\"\xc3"].concat()).unwrap();
+        let rows = Rows::read(&[file]).unwrap();
+        assert_eq!((rows.all.len(), rows.warnings.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_counts_when_it_is_whole() {
+        let rows = read(ROW).unwrap();
+        assert_eq!((rows.all.len(), rows.warnings.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_bad_line_in_the_middle_is_an_error_with_its_place() {
+        let error = read(&format!("{ROW}\n{}\n{ROW}\n", &ROW[..40])).err().unwrap();
+        assert!(error.to_string().contains("rows.jsonl:2: not a row"), "{error}");
+    }
+
+    #[test]
+    fn a_row_without_a_field_names_the_field() {
+        let error = read("{\"suite\":\"s\"}\n").err().unwrap();
+        assert!(error.to_string().contains("missing field `case`"), "{error}");
+    }
+
+    #[test]
+    fn what_the_demo_recommends_is_no_row() {
+        assert_eq!(read(&format!("{{\"recommendation\":[]}}\n{ROW}\n")).unwrap().all.len(), 1);
+    }
+}

@@ -1,0 +1,51 @@
+//! `mallard bench show SUITE`: the tables of a suite in the terminal.
+
+use super::experiment::Machine;
+use super::{layout, place, terminal};
+use crate::error::Failure;
+use regex::Regex;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Prints a suite's tables, laid out as in its document, published figures beside ours
+#[derive(clap::Args)]
+pub struct Show {
+    /// Such as lakos1, seeds or pool
+    suite: String,
+    /// Files or folders of rows [default: bench/results]
+    rows: Vec<PathBuf>,
+    /// Only tables whose titles match, such as `DS7.*corrected`
+    #[arg(long, value_name = "REGEX")]
+    only: Option<Regex>,
+}
+
+impl Show {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let root = place::root()?;
+        let rows = place::rows(&root, &self.rows)?;
+        let published = place::published(&root)?;
+        let machines = Machine::all(&rows);
+        let mut text = String::new();
+        for machine in machines.iter().filter(|m| m.has(&self.suite)) {
+            text += &format!("{}: {}\n\n", self.suite, machine.name);
+            for table in layout::tables(machine, &published, &self.suite) {
+                if self.only.as_ref().is_none_or(|o| o.is_match(&table.title)) {
+                    text += &terminal::render(&table);
+                    text.push('\n');
+                }
+            }
+        }
+        if text.is_empty() {
+            let mut suites: Vec<&str> = machines.iter().flat_map(|m| m.suites()).collect();
+            suites.sort_unstable();
+            suites.dedup();
+            return Err(Failure::new(
+                format!("no rows of suite '{}'", self.suite),
+                format!("there are rows of: {}", suites.join(" ")),
+                "./x bench SUITE --json > bench/results/MACHINE/SUITE.jsonl",
+            ));
+        }
+        terminal::say(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

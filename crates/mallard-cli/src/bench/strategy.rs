@@ -1,0 +1,116 @@
+//! What a contender's name says: whose it is, and which of the talk's fourteen strategies.
+
+/// `mallard/AS3+reset`: provider `mallard`, strategy 3, extra `+reset`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strategy {
+    pub provider: String,
+    pub number: u32,
+    pub extra: String,
+}
+
+impl Strategy {
+    pub fn of(contender: &str) -> Option<Strategy> {
+        let (provider, rest) = contender.rsplit_once("/AS")?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let number = rest[..digits].parse().ok().filter(|n| (1..=14).contains(n))?;
+        Some(Strategy { provider: provider.to_string(), number, extra: rest[digits..].to_string() })
+    }
+
+    /// Of the talk's table: glibc's AS1 and AS2, and Mallard's local allocators.
+    pub fn is_of_the_talk(&self) -> bool {
+        let expected = if self.number <= 2 { "glibc" } else { "mallard" };
+        self.provider.split('-').next() == Some(expected)
+    }
+}
+
+/// Whose a peer is, without its kind and what it is combined with: `boost-container-1.74`.
+pub fn family(peer: &str) -> String {
+    let name = peer.split('/').next().unwrap_or(peer);
+    match name.split_once('+') {
+        Some((base, with)) if !with.starts_with('+') => base.to_string(), // libstdc++ is a name
+        _ => name.to_string(),
+    }
+}
+
+/// A local allocator of ours: what the talk asks about.
+pub fn is_local(contender: &str) -> bool {
+    Strategy::of(contender)
+        .is_some_and(|s| s.provider == "mallard" && s.number >= 3 && s.extra != ANOTHER_USE)
+}
+
+/// What a program must be written for: an arena reset at each generation.
+const ANOTHER_USE: &str = "+reset";
+
+/// `mallard/AS3+reset` has lines of its own and competes with nobody: nobody else was asked to do
+/// it. Other extras, such as `+mutex`, are options that compete.
+pub fn is_another_use(contender: &str) -> bool {
+    Strategy::of(contender).is_some_and(|s| s.extra == ANOTHER_USE)
+}
+
+/// The strategy in words, as the table of the talk has them.
+pub fn words(number: u32) -> String {
+    let allocator = match number {
+        1 | 2 => "global allocator",
+        3..=6 => "arena",
+        7..=10 => "multipool",
+        _ => "multipool in an arena",
+    };
+    let position = (number.max(3) - 3) % 4;
+    let abstract_base = if number <= 2 { number == 2 } else { position >= 2 };
+    let binding = if abstract_base { "abstract base" } else { "type parameter" };
+    let end = if number > 2 && position % 2 == 1 { ", winked out" } else { "" };
+    format!("{allocator}, {binding}{end}")
+}
+
+/// `AS11 (multipool in an arena, type parameter)`, or the name of what is no strategy.
+pub fn explained(contender: &str) -> String {
+    match Strategy::of(contender) {
+        Some(s) if s.is_of_the_talk() => {
+            format!("AS{}{} ({})", s.number, s.extra, words(s.number))
+        }
+        _ => contender.to_string(),
+    }
+}
+
+/// `AS11` for those of the talk, else the name as it is.
+pub fn short(contender: &str) -> String {
+    match Strategy::of(contender) {
+        Some(s) if s.is_of_the_talk() => format!("AS{}{}", s.number, s.extra),
+        _ => contender.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart() {
+        let reset = Strategy::of("mallard/AS3+reset").unwrap();
+        assert_eq!((reset.number, reset.extra.as_str()), (3, "+reset"));
+        assert_eq!(Strategy::of("mallard/malloc/AS1").unwrap().provider, "mallard/malloc");
+        assert_eq!(family("libstdc++-pmr-12/unsync-pool+mutex"), "libstdc++-pmr-12");
+        assert_eq!(family("std::shared_ptr+libstdc++-pmr"), "std::shared_ptr");
+        assert_eq!(family("boost-pool-1.74+mutex"), "boost-pool-1.74");
+        assert_eq!(family("mimalloc-2.0.9/AS1"), "mimalloc-2.0.9");
+        assert_eq!(Strategy::of("mallard/none/lifo"), None);
+        assert_eq!(Strategy::of("mallard/AS15"), None);
+    }
+
+    #[test]
+    fn only_local_allocators_of_ours_are_local() {
+        assert!(is_local("mallard/AS3") && !is_local("mallard/AS3+reset"));
+        assert!(is_another_use("mallard/AS3+reset") && !is_another_use("mallard/none/lifo"));
+        assert!(is_local("mallard/AS7+mutex") && !is_another_use("mallard/AS7+mutex"));
+        assert!(!is_local("mallard/malloc/AS1") && !is_local("boost-container-1.74/AS5"));
+    }
+
+    #[test]
+    fn the_fourteen_have_the_words_of_the_talk() {
+        assert_eq!(words(1), "global allocator, type parameter");
+        assert_eq!(words(2), "global allocator, abstract base");
+        assert_eq!(words(4), "arena, type parameter, winked out");
+        assert_eq!(words(9), "multipool, abstract base");
+        assert_eq!(words(14), "multipool in an arena, abstract base, winked out");
+    }
+}

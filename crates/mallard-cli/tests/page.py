@@ -1,0 +1,279 @@
+#!/usr/bin/python3
+"""Tests a page of `mallard bench report` in a headless Chromium. `page.py PAGE [SCREENSHOTS]`
+
+Each check is a function whose name is its promise; what fails is said with its traceback, and
+the status is 1. With a folder, screenshots are left there: wide and narrow, light and dark.
+Needs Debian's chromium, chromium-driver and python3-selenium.
+"""
+import sys
+import traceback
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
+
+page = Path(sys.argv[1]).resolve()
+shots = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+
+
+def start():
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    driver.set_script_timeout(60)
+    return driver
+
+
+def media(driver, scheme):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def open_page(driver, width=1280, scheme="light"):
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+    media(driver, scheme)
+    driver.get(page.as_uri())
+
+
+def run(driver, script, *arguments):
+    return driver.execute_script(script, *arguments)
+
+
+def choose(driver, control, value):
+    Select(driver.find_element(By.ID, control)).select_by_value(value)
+
+
+def shown_titles(driver):
+    """The titles of the tables that the selectors leave."""
+    return run(driver, """return [...document.querySelectorAll('.machine:not([hidden]) .t:not([hidden]) h4')]
+        .map(h => h.textContent)""")
+
+
+def luminance(driver, element, kind):
+    """0 is black, 1 white: the computed colour of an element."""
+    text = run(driver, f"return getComputedStyle(document.querySelector('{element}')).{kind}")
+    numbers = text[text.index("(") + 1:-1].replace(",", " ").split()[:3]
+    return sum(float(n) for n in numbers) / 3 / 255
+
+
+def pixel(driver, x, y):
+    """Red, green and blue of what is really painted."""
+    return driver.execute_async_script("""const [data, x, y, done] = arguments;
+        createImageBitmap(new Blob([Uint8Array.from(atob(data), c => c.charCodeAt(0))])).then((image) => {
+          const canvas = new OffscreenCanvas(image.width, image.height);
+          const context = canvas.getContext('2d');
+          context.drawImage(image, 0, 0);
+          done([...context.getImageData(x, y, 1, 1).data].slice(0, 3));
+        });""", driver.get_screenshot_as_base64(), x, y)
+
+
+promises = []
+
+
+def promise(check):
+    promises.append(check)
+    return check
+
+
+# --- what is promised --------------------------------------------------------
+
+@promise
+def the_first_screen_is_the_answer(driver):
+    open_page(driver)
+    table = driver.find_element(By.CSS_SELECTOR, ".machine:not([hidden]) .prose table")
+    assert "situation" in table.text.lower(), table.text[:200]
+    assert table.location["y"] < 700, table.location
+    assert "Built once, freed whole" in table.text and "AS" in table.text
+
+
+@promise
+def the_console_stays_empty(driver):
+    open_page(driver)
+    for control, value in (("variant", "faithful"), ("kind", "memory"), ("kind", "other"), ("kind", "time")):
+        choose(driver, control, value)
+    driver.find_element(By.ID, "theme").click()
+    entries = driver.get_log("browser")
+    assert entries == [], entries
+
+
+@promise
+def nothing_is_asked_of_the_network(driver):
+    driver.get_log("performance")
+    open_page(driver)
+    asked = [e["message"] for e in driver.get_log("performance") if '"Network.requestWillBeSent"' in e["message"]]
+    assert all(page.as_uri() in m or '"url":"data:' in m for m in asked), asked
+
+
+@promise
+def the_recipe_chooses_tables(driver):
+    open_page(driver)
+    corrected = shown_titles(driver)
+    choose(driver, "variant", "faithful")
+    faithful = shown_titles(driver)
+    assert any("corrected" in t for t in corrected) and not any("faithful" in t for t in corrected)
+    assert any("faithful" in t for t in faithful) and not any("corrected" in t for t in faithful)
+
+
+@promise
+def the_figure_chooses_tables(driver):
+    open_page(driver)
+    time = shown_titles(driver)
+    choose(driver, "kind", "memory")
+    memory = shown_titles(driver)
+    assert any("ns_per_op" in t for t in time) and not any("rss" in t for t in time)
+    assert any("peak_rss_kib" in t for t in memory) and not any("ns_per_op" in t for t in memory)
+
+
+@promise
+def a_section_without_figures_says_so(driver):
+    open_page(driver)
+    choose(driver, "kind", "other")
+    notes = run(driver, "return [...document.querySelectorAll('#m0-lakos1 > .none')].map(n => n.hidden)")
+    assert notes == [False], notes
+
+
+@promise
+def the_machine_chooses_all(driver):
+    open_page(driver)
+    before = driver.find_element(By.CSS_SELECTOR, ".machine:not([hidden]) h2").text
+    choose(driver, "machine", "1")
+    after = driver.find_elements(By.CSS_SELECTOR, ".machine:not([hidden]) h2")
+    assert len(after) == 1 and after[0].text != before, (before, [a.text for a in after])
+
+
+@promise
+def the_filter_hides_other_contenders(driver):
+    open_page(driver)
+    titles = """return [...document.querySelectorAll('#m0-all-lakos1 table')][0].querySelectorAll('thead th')"""
+    run(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
+    visible = "return [...arguments[0]].filter(h => h.offsetParent !== null).map(h => h.textContent)"
+    everything = run(driver, visible, run(driver, titles))
+    driver.find_element(By.ID, "filter").send_keys("AS7$ [")  # one that is no expression is text
+    filtered = run(driver, visible, run(driver, titles))
+    assert "AS3" in everything and "AS7" in everything, everything
+    assert "AS3" not in filtered and "AS7" in filtered and "size" in filtered, filtered
+    series = run(driver, "return Chart.getChart(document.querySelector('.machine:not([hidden]) [data-chart=memory] canvas')).data.datasets.map(d => d.label)")
+    assert series and all(s.endswith("AS7") for s in series), series
+
+
+@promise
+def boxes_show_published_ratio_and_spread(driver):
+    open_page(driver)
+    run(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
+    cells = "[...document.querySelectorAll('#m0-all-lakos1 .t:not([hidden]) td')]"
+    after = f"return {cells}.some(c => !['none', 'normal'].includes(getComputedStyle(c, '::after').content))"
+    small = f"return {cells}.some(c => c.querySelector('small')?.offsetParent)"
+    for box, visible, at_first in (("published", small, True), ("ratio", after, False), ("spread", after, False)):
+        assert run(driver, visible) == at_first, box
+        run(driver, "document.getElementById(arguments[0]).click()", box)
+        assert run(driver, visible) != at_first, box
+        run(driver, "document.getElementById(arguments[0]).click()", box)
+
+
+@promise
+def a_title_sorts_its_column(driver):
+    open_page(driver)
+    table = "document.querySelector('#m0-peers table')"
+    column = f"return [...{table}.tBodies[0].rows].map(r => parseFloat(r.children[2].textContent)).filter(v => !isNaN(v))"
+    click = f"{table}.tHead.rows[0].children[2].click()"
+    run(driver, click)
+    up = run(driver, column)
+    assert len(up) > 2 and up == sorted(up), up
+    run(driver, click)
+    assert run(driver, column) == sorted(up, reverse=True)
+
+
+@promise
+def curves_and_clouds_are_drawn(driver):
+    open_page(driver)
+    for name in ("scaling", "memory"):
+        box = f".machine:not([hidden]) [data-chart={name}]"
+        series = run(driver, f"return Chart.getChart(document.querySelector('{box} canvas')).data.datasets.length")
+        assert series > 1, (name, series)
+        painted = run(driver, f"""const c = document.querySelector('{box} canvas');
+            return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size""")
+        assert painted > 10, (name, painted)
+        cells = run(driver, f"return document.querySelectorAll('{box} details td').length")
+        assert cells > 2, (name, cells)
+        options = Select(driver.find_element(By.CSS_SELECTOR, f"{box} select"))
+        assert len(options.options) > 1, name
+        first = run(driver, f"return document.querySelector('{box} canvas').getAttribute('aria-label')")
+        options.select_by_index(1)
+        assert run(driver, f"return document.querySelector('{box} canvas').getAttribute('aria-label')") != first
+
+
+@promise
+def light_and_dark_follow_the_system(driver):
+    for scheme, is_light in (("light", True), ("dark", False)):
+        open_page(driver, scheme=scheme)
+        assert (luminance(driver, "body", "backgroundColor") > 0.5) == is_light, scheme
+        assert (luminance(driver, "body", "color") < 0.5) == is_light, scheme
+        assert (sum(pixel(driver, 3, 60)) > 380) == is_light, scheme
+
+
+@promise
+def the_button_changes_the_theme(driver):
+    open_page(driver, scheme="light")
+    driver.find_element(By.ID, "theme").click()
+    assert luminance(driver, "body", "backgroundColor") < 0.5
+    open_page(driver, scheme="light")
+    assert luminance(driver, "body", "backgroundColor") < 0.5, "forgotten after a reload"
+    driver.find_element(By.ID, "theme").click()
+    assert luminance(driver, "body", "backgroundColor") > 0.5
+
+
+@promise
+def tables_scroll_sideways_and_the_page_does_not(driver):
+    for width in (390, 320, 1280):
+        open_page(driver, width)
+        run(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
+        inner, full = run(driver, "return [innerWidth, document.documentElement.scrollWidth]")
+        assert inner == width and full <= width, (width, inner, full)
+
+
+@promise
+def every_control_has_a_name(driver):
+    open_page(driver)
+    nameless = run(driver, """return [...document.querySelectorAll('input, select, button')]
+        .filter(c => !c.labels?.length && !c.textContent.trim() && !c.ariaLabel).map(c => c.outerHTML)""")
+    assert nameless == [], nameless
+
+
+def take_screenshots(driver):
+    shots.mkdir(parents=True, exist_ok=True)
+    for width in (1280, 390):
+        for scheme in ("light", "dark"):
+            open_page(driver, width, scheme)
+            height = run(driver, "return document.documentElement.scrollHeight")
+            for number, top in enumerate(range(0, min(height, 16000), 1800)):
+                driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+                    "width": width, "height": 1800, "deviceScaleFactor": 1, "mobile": False})
+                run(driver, "scrollTo(0, arguments[0])", top)
+                driver.save_screenshot(str(shots / f"{width}-{scheme}-{number}.png"))
+
+
+def main():
+    driver, failed = start(), 0
+    try:
+        for check in promises:
+            try:
+                check(driver)
+                run(driver, "localStorage.clear()")
+                print("ok    ", check.__name__)
+            except Exception:
+                failed += 1
+                print("FAILED", check.__name__)
+                traceback.print_exc(file=sys.stdout)
+        if shots:
+            take_screenshots(driver)
+    finally:
+        driver.quit()
+    return failed > 0
+
+
+sys.exit(main())

@@ -1,0 +1,326 @@
+//! `mallard bench report`: what the pages say, and what becomes of them when it fails.
+
+mod fixture;
+
+use fixture::{a_part, elsewhere, everything, row, Tree};
+use serde_json::{json, Value};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+const PAGE: &str = "docs/performance.md";
+
+fn report(rows: &[Value]) -> (Tree, String) {
+    let tree = Tree::with(rows);
+    tree.run(&["report"]).ok();
+    let text = tree.read(PAGE);
+    (tree, text)
+}
+
+/// The lines of a section, to its end.
+fn section<'a>(text: &'a str, title: &str) -> &'a str {
+    let start =
+        text.find(&format!("\n### {title}\n")).unwrap_or_else(|| panic!("no {title}: {text}"));
+    let rest = &text[start + 1..];
+    &rest[..rest[4..].find("\n##").map_or(rest.len(), |end| end + 4)]
+}
+
+fn line<'a>(text: &'a str, start: &str) -> &'a str {
+    text.lines().find(|l| l.starts_with(start)).unwrap_or_else(|| panic!("no {start}: {text}"))
+}
+
+#[test]
+fn the_first_line_says_that_it_is_generated_and_how() {
+    let (_, text) = report(&a_part());
+    let first = text.lines().next().unwrap();
+    assert!(first.contains("Generated") && first.contains("./x bench report"), "{first}");
+}
+
+#[test]
+fn every_table_has_its_columns_and_the_page_is_not_long() {
+    let (_, text) = report(&everything());
+    let mut columns = None;
+    for line in text.lines() {
+        let count = line.replace("\\|", "").matches('|').count();
+        if !line.starts_with('|') {
+            columns = None;
+        } else if let Some(expected) = columns {
+            assert_eq!(count, expected, "{line}");
+        } else {
+            columns = Some(count);
+        }
+    }
+    let lines = text.lines().count();
+    assert!((150..=500).contains(&lines), "{lines} lines");
+}
+
+#[test]
+fn the_same_rows_make_the_same_page() {
+    let tree = Tree::with(&a_part());
+    tree.run(&["report"]).ok();
+    let (md, html) = (tree.read(PAGE), tree.read("build/performance.html"));
+    tree.run(&["report"]).ok();
+    assert!(md == tree.read(PAGE) && html == tree.read("build/performance.html"));
+}
+
+#[test]
+fn the_answer_names_the_fastest_strategy_its_gain_and_its_losses() {
+    let figures = |ns1: f64, ns3: f64, ns7: f64| {
+        move |size: u32| {
+            let case = format!("DS1/2^{size}");
+            [("glibc-2.36/AS1", ns1), ("mallard/AS3", ns3), ("mallard/AS7", ns7)]
+                .map(|(who, ns)| row("lakos1", &case, who, "ns_per_op", ns))
+        }
+    };
+    let mut rows: Vec<Value> = (6..10).flat_map(figures(10.0, 2.5, 20.0)).collect();
+    rows.extend(figures(10.0, 12.5, 20.0)(10)); // one cell is lost
+    let (_, text) = report(&rows);
+    let answer = line(
+        section(&text, "Which one, and when not"),
+        "| Built once, freed whole: flat, of numbers",
+    );
+    assert!(answer.contains("**AS3 (arena, type parameter)**"), "{answer}");
+    assert!(answer.contains("4.00× (0.80 to 4.00), 5 cells"), "{answer}");
+    assert!(answer.contains("slower than glibc in 1 of 5 cells: DS1/2^10"), "{answer}");
+    assert!(answer.contains("not AS7 (0.50×)"), "{answer}");
+    let headline = line(section(&text, "The talk's five benchmarks"), "| I: growing");
+    assert!(headline.contains("in 1: DS1/2^10 0.80×"), "{headline}");
+    assert!(headline.contains("5; 5 of the talk's 132"), "{headline}");
+}
+
+#[test]
+fn where_nothing_is_gained_the_global_allocator_is_the_answer() {
+    let rows = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", 10.1)]
+        .map(|(who, ns)| row("lakos1", "DS2/2^6", who, "ns_per_op", ns));
+    let (_, text) = report(&rows);
+    let answer = line(
+        section(&text, "Which one, and when not"),
+        "| Built once, freed whole: flat, of strings",
+    );
+    assert!(answer.contains("the global allocator; the best local one is AS3"), "{answer}");
+}
+
+#[test]
+fn a_strategy_that_runs_out_of_memory_is_no_advice() {
+    let rows = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", 1.0), ("mallard/AS7", 5.0)]
+        .map(|(who, ns)| row("lakos3", "T=2^30/M=2^15/S=2^10", who, "ns_per_op", ns));
+    let fails = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", f64::NAN), ("mallard/AS7", 5.0)]
+        .map(|(who, ns)| row("lakos3", "T=2^35/M=2^15/S=2^10", who, "ns_per_op", ns));
+    let (_, text) = report(&[rows, fails].concat());
+    let answer = line(section(&text, "Which one, and when not"), "| Long-running, blocks freed");
+    assert!(answer.contains("**AS7"), "{answer}");
+    assert!(answer.contains("AS3 (10.0×, out of memory in 1 of 2)"), "{answer}");
+}
+
+#[test]
+fn what_is_not_measured_says_so() {
+    let (_, text) = report(&[row("pool", "pair/64B", "mallard/none", "ns_per_op", 1.0)]);
+    assert!(
+        section(&text, "Which one, and when not").contains("Not measured: Built once"),
+        "{text}"
+    );
+    assert!(section(&text, "The talk's decision tables, measured")
+        .contains("local monotonic: not measured"));
+    assert!(line(section(&text, "The talk's five benchmarks"), "| II").contains("not measured"));
+    assert!(section(&text, "Benchmark II: locality").contains("Not measured on this machine"));
+}
+
+#[test]
+fn the_decision_cells_have_their_evidence_and_the_talk_beside_it() {
+    let (_, text) = report(&everything());
+    let decision = section(&text, "The talk's decision tables, measured");
+    let u = line(decision, "| U:");
+    assert!(
+        u.contains("local multipool: holds. ") && u.contains("local monotonic: holds. "),
+        "{u}"
+    );
+    assert_eq!(u.matches("(talk ").count(), 4, "{u}");
+    assert!(line(decision, "| L:").contains("a joke on the slide"));
+}
+
+#[test]
+fn cells_are_won_tied_and_lost() {
+    let three = |case: &str, ours: f64| {
+        [("mimalloc-2.0.9", 10.0), ("mallard/malloc", ours)]
+            .map(|(who, ns)| row("malloc", case, who, "ns_per_op", ns))
+    };
+    let (_, text) = report(&[three("a", 5.0), three("b", 10.1), three("c", 20.0)].concat());
+    let peers = line(section(&text, "Against the peers"), "| mimalloc-2.0.9");
+    assert!(peers.contains("| 1 / 1 / 1 | 1.00 |"), "{peers}");
+}
+
+#[test]
+fn every_loss_of_more_than_a_tenth_is_listed_with_its_ratio() {
+    let (tree, text) = report(&a_part());
+    let losses = section(&text, "Where Mallard loses");
+    assert!(
+        line(losses, "| pool | ns_per_op |").contains("lost/64B 2.00 boost-pool-1.74"),
+        "{losses}"
+    );
+    // Exactly those that the rows have, by another count.
+    let mut best: std::collections::HashMap<String, [f64; 2]> = Default::default();
+    for r in a_part() {
+        let who = r["contender"].as_str().unwrap();
+        let (Some(median), false) = (r["median"].as_f64(), who.starts_with("limit/")) else {
+            continue;
+        };
+        if r["metric"] == "degradation" || who.ends_with("+reset") {
+            continue;
+        }
+        let key = format!("{}|{}|{}|{}", r["suite"], r["case"], r["variant"], r["metric"]);
+        let slot =
+            &mut best.entry(key).or_insert([f64::MAX; 2])[usize::from(who.starts_with("mallard/"))];
+        *slot = slot.min(median);
+    }
+    let both = best.values().filter(|b| b.iter().all(|f| *f < f64::MAX));
+    let lost = both.clone().filter(|b| b[1] / b[0] > 1.1).count();
+    let sentence = format!("in {lost} of {} figures", both.count());
+    assert!(losses.replace('\n', " ").contains(&sentence), "{sentence}: {losses}");
+    let html = tree.read("build/performance.html");
+    let listed = html.split("Every figure lost").nth(2).unwrap().split("</table>").next().unwrap();
+    assert_eq!(listed.matches("<tr").count(), lost + 1);
+}
+
+#[test]
+fn a_bound_is_no_peer() {
+    let rows = [("limit/inline-list", 0.5), ("boost-pool-1.74", 3.0), ("mallard/none", 1.0)]
+        .map(|(who, ns)| row("pool", "pair/64B", who, "ns_per_op", ns));
+    let (_, text) = report(&rows);
+    assert!(section(&text, "Where Mallard loses").contains("in 0 of 1 figures"), "{text}");
+    assert!(!section(&text, "Against the peers").contains("limit/inline"));
+}
+
+#[test]
+fn a_lower_gain_than_the_talks_is_said_with_its_reason() {
+    let tree = Tree::with(&everything());
+    tree.write("bench/published/reasons.csv", "suite,part,reason\nlakos1,DS7,because of seven\n");
+    tree.run(&["report"]).ok();
+    let text = tree.read(PAGE);
+    let ds7 = line(section(&text, "Benchmark I: growing"), "| DS7 ");
+    assert!(ds7.contains("in 11 of 11 sizes"), "{ds7}");
+    assert!(ds7.contains("AS1 itself is 5.0") && ds7.contains("because of seven"), "{ds7}");
+}
+
+#[test]
+fn machines_are_apart() {
+    let rows = a_part();
+    let tree = Tree::with(&[rows.clone(), elsewhere(&rows)].concat());
+    tree.run(&["report"]).ok();
+    let text = tree.read(PAGE);
+    assert!(text.contains("\n## Test CPU, 4 CPUs\n") && text.contains("\n## Other CPU, 2 CPUs\n"));
+    let alone = report(&rows).1;
+    // What is said of the first is what is said of it alone.
+    let first = |text: &str| text.split("\n## ").nth(1).unwrap().to_string();
+    assert_eq!(first(&text).trim_end(), first(&alone).trim_end());
+}
+
+#[test]
+fn rows_measured_again_replace_the_old_ones() {
+    let old = row("malloc", "a", "mallard/malloc", "ns_per_op", 99.0);
+    let new = row("malloc", "a", "mallard/malloc", "ns_per_op", 5.0);
+    let peer = row("malloc", "a", "mimalloc-2.0.9", "ns_per_op", 10.0);
+    let (_, text) = report(&[old, peer, new]);
+    assert!(
+        line(section(&text, "Against the peers"), "| mimalloc").contains("| 1 / 0 / 0 | 0.50 |")
+    );
+}
+
+#[test]
+fn the_page_is_one_file_that_asks_for_nothing() {
+    let (tree, _) = report(&a_part());
+    let html = tree.read("build/performance.html");
+    for asking in ["src=\"http", "href=\"http", "@import", "url(http", "//cdn", "<iframe"] {
+        assert!(!html.contains(asking), "{asking}");
+    }
+    assert!(html.contains("default-src 'none'"));
+}
+
+#[test]
+fn without_the_plot_library_there_are_tables_and_a_sentence() {
+    let tree = Tree::with(&a_part());
+    let ran = tree.run(&["report", "--plot-library", "missing.js"]);
+    assert_eq!(ran.status(), 0);
+    assert!(ran.err().contains("no Chart.js at missing.js"), "{}", ran.err());
+    assert!(tree.read("build/performance.html").contains("Which one, and what it gains"));
+}
+
+#[test]
+fn names_from_rows_cannot_break_the_page() {
+    let mut hostile =
+        row("pool", "pair/</script><script>alert(1)</script>|x", "mallard/<b>", "ns_per_op", 1.0);
+    hostile["machine"] = json!("<img src=x onerror=alert(1)> | CPU");
+    let (tree, text) = report(&[hostile]);
+    let html = tree.read("build/performance.html");
+    assert!(
+        !html.contains("<script>alert")
+            && !html.contains("<img src=x")
+            && !html.contains("mallard/<b>")
+    );
+    assert!(!text.contains("<img src=x"), "{text}");
+}
+
+#[test]
+fn a_page_that_cannot_be_written_leaves_the_one_before() {
+    let tree = Tree::with(&a_part());
+    tree.run(&["report"]).ok();
+    let before = tree.read(PAGE);
+    // A folder where the page should be: root may write everywhere else.
+    fs::create_dir(tree.path("taken")).unwrap();
+    fs::create_dir(tree.path("taken/performance.html")).unwrap();
+    tree.run(&["report", "--out", "taken"]).fails("cannot write taken/performance.html");
+    tree.write("file", "");
+    tree.run(&["report", "--out", "file"]).fails("cannot write file/performance.html");
+    assert_eq!(tree.read(PAGE), before);
+    let left: Vec<_> = fs::read_dir(tree.path("taken")).unwrap().collect();
+    assert_eq!(left.len(), 1, "a temporary file is left");
+}
+
+#[test]
+fn a_full_disk_leaves_the_page_before() {
+    let full = std::path::Path::new("/dev/full");
+    if !full.exists() || fs::metadata("/sys/fs").is_err() {
+        return;
+    }
+    // A file system of 64 KiB, where this user may mount one; the page is larger.
+    let tree = Tree::with(&a_part());
+    tree.write("small/x", "");
+    let small = tree.path("small");
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(&small)
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !mounted {
+        eprintln!("skipped: this user cannot mount a small file system");
+        return;
+    }
+    fs::write(small.join("performance.html"), "before").unwrap();
+    let ran = tree.run(&["report", "--out", "small"]);
+    let (kept, files) =
+        (fs::read_to_string(small.join("performance.html")), fs::read_dir(&small).unwrap().count());
+    std::process::Command::new("umount").arg(&small).status().unwrap();
+    ran.fails("no space left on device");
+    assert!(ran.err().contains("the page from before is as it was"), "{}", ran.err());
+    assert_eq!((kept.unwrap().as_str(), files), ("before", 1));
+}
+
+#[test]
+fn everyone_may_read_the_pages() {
+    let (tree, _) = report(&a_part());
+    for page in [PAGE, "build/performance.html"] {
+        assert_eq!(fs::metadata(tree.path(page)).unwrap().permissions().mode() & 0o777, 0o644);
+    }
+}
+
+#[test]
+fn bad_input_is_named_and_nothing_is_written() {
+    let tree = Tree::new();
+    tree.write("bench/results/m/rows.jsonl", "{\"suite\":1}\n{}\n");
+    tree.run(&["report"]).fails("bench/results/m/rows.jsonl:1: not a row");
+    tree.run(&["report", "missing.jsonl"]).fails("cannot read missing.jsonl");
+    tree.write("empty.jsonl", "");
+    tree.run(&["report", "empty.jsonl"]).fails("there are no rows");
+    tree.write("good.jsonl", &fixture::lines(&[row("pool", "a", "mallard/x", "ns_per_op", 1.0)]));
+    tree.write("bench/published/lakos_benchmark4.csv", "log2_I,log2_S\n1,2\n");
+    tree.run(&["report", "good.jsonl"]).fails("lakos_benchmark4.csv:1: no column W");
+    assert!(!tree.path(PAGE).exists());
+}
