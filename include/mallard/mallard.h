@@ -197,7 +197,7 @@ typedef struct mallard_multipool_options {
     int sync;              /* enum mallard_sync */
     int reuse;             /* enum mallard_reuse */
     int check;             /* enum mallard_check */
-    size_t first_bytes;    /* 2 KiB */
+    size_t first_bytes;    /* 2 KiB; in a buffer 1 KiB */
     size_t step_max_bytes; /* 1 MiB; by default each step is four times the last */
     size_t limit_bytes;    /* of each pool; none. To bound all, bound the source. */
     size_t growth_num, growth_den;

@@ -17,6 +17,15 @@ struct multipool_functions {
     statistics (*stats)(const mallard_multipool&) noexcept;
 };
 
+/// A buffer has to do for all of the pools.
+growth growth_for(const mallard_multipool_options& o) noexcept
+{
+    growth rule = multipool_options().grow;
+    if (o.buffer != nullptr)
+        rule.first /= 2;
+    return rule;
+}
+
 } // namespace
 } // namespace mallard::c
 
@@ -149,7 +158,7 @@ mallard_multipool* mallard_multipool_create(const mallard_multipool_options* opt
     mallard_multipool_options o;
     c::choice chosen;
     if (!c::read_struct(function, "mallard_multipool_options", options, o) ||
-        !c::read_choice(function, c::common_of(o), multipool_options().grow, chosen))
+        !c::read_choice(function, c::common_of(o), c::growth_for(o), chosen))
         return nullptr;
     chosen.fills_buffer = false; // its pools share it
     auto const* const make = c::find_maker(c::all_makers, function, "a multipool", chosen);

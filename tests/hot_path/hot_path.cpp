@@ -103,7 +103,7 @@ void* multipool_allocate_constant(mallard::multipool<>& pools)
     return pools.allocate({48, 8});
 }
 
-// hot: 3 instructions, 0 tests
+// hot: 4 instructions, 0 tests
 void multipool_deallocate_constant(mallard::multipool<>& pools, void* block)
 {
     pools.deallocate(block, {48, 8});

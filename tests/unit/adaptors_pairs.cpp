@@ -98,10 +98,10 @@ TEST(fallback, puts_a_multipool_on_the_stack_until_it_outgrows_that)
     multipool<on_stack> memory(on_stack(borrowed{std::span(bytes)}, heap));
     void* const small = memory.allocate({16, 8});
     EXPECT_EQ(heap.calls(), 0u);
-    void* const large = memory.allocate({10000, 8});
+    void* const large = memory.allocate({40000, 8});
     EXPECT_EQ(heap.calls(), 1u);
     memory.deallocate(small, {16, 8});
-    memory.deallocate(large, {10000, 8});
+    memory.deallocate(large, {40000, 8});
 }
 
 TEST(arena, owns_its_bytes_and_no_others)
