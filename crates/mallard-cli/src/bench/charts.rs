@@ -4,7 +4,7 @@ use super::answer::counted;
 use super::experiment::{contenders, Experiment, Kind, Machine};
 use super::noise::geometric_mean;
 use super::strategy::short;
-use super::table::facet;
+use super::table::{facet, FACETS};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Charts {
             charts.curves.extend(curves(index, machine));
             for suite in machine.suites() {
                 let all = machine.of_suite(suite);
-                for variant in ["corrected", "faithful", ""] {
+                for variant in FACETS.into_iter().chain([""]) {
                     let own = all.iter().filter(|e| facet(&e.variant) == variant).copied();
                     charts.clouds.extend(cloud(index, suite, variant, &own.collect::<Vec<_>>()));
                 }

@@ -4,7 +4,7 @@ use super::charts::Charts;
 use super::experiment::{Kind, Machine};
 use super::markdown::{runs, READING};
 use super::sections::{Block, Section, Where};
-use super::table::{Cell, Table};
+use super::table::{Cell, Table, FACETS};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use std::collections::BTreeSet;
 
@@ -101,8 +101,9 @@ fn controls(machines: &[(&Machine, Vec<Section>)]) -> Markup {
                 }
             } }
             label { "recipe " select id="variant" {
-                option value="corrected" { "corrected" }
-                option value="faithful" { "faithful" }
+                @for variant in FACETS {
+                    option value=(variant) { (variant) }
+                }
             } }
             label { "figure " select id="kind" {
                 option value="time" { "time" }

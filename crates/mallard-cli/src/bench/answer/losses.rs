@@ -5,7 +5,7 @@ use crate::bench::experiment::{is_cost, ratio, Experiment, Machine};
 use crate::bench::layout::general::case_of;
 use crate::bench::noise::{verdict, Bounds, Verdict};
 use crate::bench::row::Row;
-use crate::bench::table::{number, Cell, Line, Table};
+use crate::bench::table::{facet, number, Cell, Line, Table};
 
 /// How many cases a line of the summary has; the page with scripts has all.
 const NAMED: usize = 60;
@@ -82,10 +82,9 @@ pub fn table(machine: &Machine) -> Table {
 }
 
 fn variant_and(e: &Experiment, metric: &str) -> String {
-    if e.variant == "faithful" {
-        format!("{metric}, faithful")
-    } else {
-        metric.to_string()
+    match facet(&e.variant) {
+        "" | "corrected" => metric.to_string(),
+        other => format!("{metric}, {other}"),
     }
 }
 

@@ -11,7 +11,7 @@ pub mod talk;
 use super::experiment::Experiment;
 use super::noise::{verdict, Bounds, Range, Verdict};
 use super::row::Row;
-use super::table::{number, times};
+use super::table::{facet, number, times, FACETS};
 
 pub const NOT_MEASURED: &str = "not measured";
 
@@ -42,11 +42,13 @@ pub fn named(names: &[String], most: usize) -> String {
     }
 }
 
-/// The experiments that count once: a faithful one not where its correction is there.
+/// The experiments that count once: no other variant of one whose correction is there.
 pub fn counted<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment| (e.suite.clone(), e.case.clone(), e.metric.clone(), e.threads);
     let corrected: std::collections::HashSet<_> =
         all.iter().filter(|e| e.variant == "corrected").map(|e| key(e)).collect();
-    let counts = |e: &&&Experiment| e.variant != "faithful" || !corrected.contains(&key(e));
+    let counts = |e: &&&Experiment| {
+        facet(&e.variant).is_empty() || e.variant == FACETS[0] || !corrected.contains(&key(e))
+    };
     all.iter().filter(counts).copied().collect()
 }

@@ -11,7 +11,7 @@ pub mod strategies;
 use super::experiment::{Experiment, Machine};
 use super::natural;
 use super::published::Published;
-use super::table::{facet, Table};
+use super::table::{facet, Table, FACETS};
 
 /// All tables of a suite, of one machine.
 pub fn tables(machine: &Machine, published: &Published, suite: &str) -> Vec<Table> {
@@ -55,7 +55,8 @@ pub fn slices<'a>(experiments: &[&'a Experiment]) -> Vec<Slice<'a>> {
             None => slices.push(Slice { variant, metric: &e.metric, all: vec![e] }),
         }
     }
-    slices.sort_by_key(|s| (s.variant == "faithful", s.all[0].kind()));
+    let place = |variant| FACETS.iter().position(|v| *v == variant);
+    slices.sort_by_key(|s| (place(s.variant), s.all[0].kind()));
     slices
 }
 
