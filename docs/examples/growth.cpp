@@ -20,7 +20,7 @@ int main()
     arena<default_heap, arena_options{.grow = {.limit = 1 << 20}}> bounded; // the sum of all
     arena<> by_rule(round_to_pages); // any function, a constructor argument
 
-    assert(doubling.try_allocate({1, 1}) && doubling.stats().bytes_taken == 4096);
+    assert(by_four.try_allocate({1, 1}) && by_four.stats().bytes_taken == 4096);
     assert(constant.try_allocate({1, 1}) && constant.stats().bytes_taken == 1 << 16);
     assert(linear.try_allocate({1, 1}) && by_half.try_allocate({1, 1}));
     assert(once.try_allocate({1, 1}) && !once.try_allocate({1 << 20, 1}));

@@ -5,7 +5,7 @@ int main()
 {
     using namespace mallard;
     multipool<default_heap, multipool_options{.checks = check::on}> memory;
-    void* const block = memory.allocate(10000);
-    memory.deallocate(block, 10000);
-    memory.deallocate(block, 10000);
+    void* const block = memory.allocate(100000);
+    memory.deallocate(block, 100000);
+    memory.deallocate(block, 100000);
 }

@@ -209,6 +209,8 @@ TEST(guarded, lets_everything_pass_without_address_space)
     EXPECT_EXIT(
         {
             guarded_multipool blocks;
+            auto& below = blocks.upstream();
+            below.deallocate(below.allocate({100}), {100}); // has a chunk from here on
             limit(RLIMIT_AS, 0);
             void* const block = blocks.allocate({100});
             limit(RLIMIT_AS, RLIM_INFINITY);
