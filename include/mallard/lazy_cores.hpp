@@ -45,10 +45,8 @@ public:
     template <bool Throws, class Source>
     [[gnu::always_inline]] void* allocate(Source& source, std::size_t i) noexcept(!Throws)
     {
-        Core& core = *cores_[i];
-        if (core.has_at_hand()) [[likely]]
-            return core.template allocate<Throws>(source);
-        return refill<Throws>(source, i);
+        return cores_[i]->allocate_or(
+            [&]() noexcept(!Throws) { return refill<Throws>(source, i); });
     }
     template <class Source>
     [[gnu::always_inline]] void deallocate(Source& source, std::size_t i, void* block) noexcept

@@ -50,11 +50,18 @@ public:
     template <bool Throws, class Source>
     [[gnu::always_inline]] void* allocate(Source& source) noexcept(!Throws)
     {
+        return allocate_or([&]() noexcept(!Throws) { return refill<Throws>(source); });
+    }
+
+    /// When no block is at hand, what `refill()` gives.
+    template <class Refill>
+    [[gnu::always_inline]] void* allocate_or(Refill refill) noexcept(noexcept(refill()))
+    {
         if (!front_.empty()) [[likely]]
             return hand_out(front_.pop());
         if (store_.can_carve()) [[likely]]
             return hand_out(store_.carve(supply_.cut()));
-        return refill<Throws>(source);
+        return refill();
     }
 
     template <class Source>
@@ -66,9 +73,6 @@ public:
                 return overflow(source, block);
         front_.push(block);
     }
-
-    /// Whether a block is there for the taking.
-    bool has_at_hand() const noexcept { return !front_.empty() || store_.can_carve(); }
 
     /// Whether a free is nothing but a push.
     bool has_room() const noexcept
