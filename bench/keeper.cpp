@@ -34,18 +34,20 @@ keeper::keeper(std::string path) : path_(std::move(path))
     std::string line;
     std::size_t whole = 0; // bytes of whole lines
     for (std::size_t number = 1; std::getline(from, line) && !from.eof(); ++number) {
-        auto const row = nlohmann::json::parse(line, nullptr, false);
-        if (row.is_discarded() || !row.contains("contender"))
+        try {
+            known_.insert(key_of(nlohmann::json::parse(line)));
+        } catch (nlohmann::json::exception const&) {
             throw refused("mallard-bench: " + path_ + ":" + std::to_string(number) +
                           " is not a row\n"
                           "  nothing was run, and the file is as it was\n"
                           "  help: name another file, or take that line out");
-        known_.insert(key_of(row));
+        }
         whole += line.size() + 1;
     }
     from.close();
-    if (std::filesystem::exists(path_) && std::filesystem::file_size(path_) > whole)
-        std::filesystem::resize_file(path_, whole);
+    std::error_code none; // there may be no file yet; whether it takes rows, `add` will see
+    if (auto const held = std::filesystem::file_size(path_, none); !none && held > whole)
+        std::filesystem::resize_file(path_, whole, none);
 }
 
 bool keeper::has(std::string_view suite, figure const& f, std::string const& contender) const

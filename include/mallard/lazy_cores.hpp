@@ -8,8 +8,8 @@ namespace mallard {
 
 /// As `core_array`, but a size that nobody asks for costs a pointer. Cores are made in
 /// groups of neighbours, in memory from the source, and stay until all is released. A
-/// multipool is so for the few sizes of one small container, too: with all 63 cores in
-/// it, 7 KiB had to be written before the first block.
+/// multipool is so for the few sizes of one small container, too: with all cores of
+/// 56 sizes in it, 7 KiB had to be written before the first block.
 ///
 /// No test for a core that is not made: it is one that all share, which has nothing at
 /// hand, so that only `refill` has to look. It is never written to.
