@@ -22,8 +22,10 @@ bool is_selected(experiment const& e, effort how, selection const& chosen)
 {
     if (how.is_brief() && !e.in_brief && chosen.case_pattern.empty())
         return false;
-    return std::ranges::any_of(
-        e.figures, [&](figure const& f) { return matches(f.case_name, chosen.case_pattern); });
+    return std::ranges::any_of(e.figures, [&](figure const& f) {
+        return matches(f.case_name, chosen.case_pattern) &&
+               matches(f.variant, chosen.variant_pattern);
+    });
 }
 
 /// One contender in one experiment: what it did so far.

@@ -102,6 +102,7 @@ struct suite {
 /// Which of them are run.
 struct selection {
     std::string case_pattern;
+    std::string variant_pattern;
     std::string contender_pattern;
     std::size_t rounds = 0; ///< 0: each experiment's own
     /// Whether a row is there already, from a run that was cut short; none: no row is.

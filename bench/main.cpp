@@ -71,6 +71,9 @@ int parse(int argc, char** argv, arguments& asked)
     app.add_flag("--json", asked.json, "One JSON object a line instead of tables");
     app.add_option("--case", asked.chosen.case_pattern, "Only cases that match this")
         ->type_name("REGEX");
+    app.add_option("--variant", asked.chosen.variant_pattern,
+                   "Only variants that match this: faithful, corrected, ...")
+        ->type_name("REGEX");
     app.add_option("--contender", asked.chosen.contender_pattern, "Only contenders that match this")
         ->type_name("REGEX");
     app.add_option("--keep", asked.keep,

@@ -62,11 +62,10 @@ std::vector<player> make_players()
     preload const* const glibc = &preloads().front();
     lab::part const as1{"heap", 1};
     lab::part const as2{"heap", 2};
-    all.push_back({glibc->name + strategy_of(as1), as1, glibc});
-    all.push_back({glibc->name + strategy_of(as2), as2, glibc});
     for (preload const& heap : preloads()) {
-        if (&heap != glibc && is_wanted(heap))
-            all.push_back({heap.name + strategy_of(as1), as1, &heap});
+        if (is_wanted(heap))
+            for (lab::part const who : {as1, as2})
+                all.push_back({heap.name + strategy_of(who), who, &heap});
     }
     auto const add = [&]<class Memory>(lab::part who) {
         if (who.library != "heap")

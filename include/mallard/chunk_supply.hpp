@@ -22,6 +22,12 @@ class chunk_supply {
         std::byte* end = nullptr;
         std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - next); }
     };
+    // Where each take is one chunk.
+    struct no_run {
+        constexpr no_run() noexcept = default;
+        constexpr no_run(run) noexcept {}
+        constexpr operator run() const noexcept { return {}; }
+    };
 
 public:
     using geometry = chunk_geometry<Options, Tail>;
@@ -31,7 +37,7 @@ public:
     {
     }
     constexpr chunk_supply(chunk_supply&& other) noexcept
-        : chunks_(std::move(other.chunks_)), run_(std::exchange(other.run_, {})),
+        : chunks_(std::move(other.chunks_)), run_(std::exchange(other.run_, run())),
           growth_(std::exchange(other.growth_, other.growth_.anew())), geometry_(other.geometry_)
     {
     }
@@ -83,16 +89,18 @@ public:
     MALLARD_COLD pool_chunk* make(Source& source) noexcept(!Throws)
     {
         chunk taken;
-        if (run_.next == run_.end) {
+        run left = run_;
+        if (left.next == left.end) {
             taken = take_run<Throws>(source);
             if (taken.data == nullptr)
                 return nullptr;
-            run_.next = static_cast<std::byte*>(taken.data);
-            run_.end = run_.next +
+            left.next = static_cast<std::byte*>(taken.data);
+            left.end = left.next +
                        taken.bytes / geometry_.unit() * geometry_.unit(); // a source may give more
         }
-        pool_chunk* const c = geometry_.make_chunk(run_.next, run_.bytes());
-        run_.next += geometry_.bytes_of_chunk(run_.bytes());
+        pool_chunk* const c = geometry_.make_chunk(left.next, left.bytes());
+        left.next += geometry_.bytes_of_chunk(left.bytes());
+        run_ = left;
         c->taken = taken;
         c->owner = owner_.is;
         chunks_.insert(c);
@@ -112,8 +120,9 @@ public:
             for (; c != nullptr && c->begin() < end; c = c->right)
                 idle = idle && is_idle(*c);
             if (idle && taken.bytes > keep) {
-                if (taken.data < run_.end && run_.end <= end)
-                    run_ = {};
+                std::byte* const left = run(run_).end;
+                if (taken.data < left && left <= end)
+                    run_ = run();
                 // To the analyzer two takes might be one. NOLINTNEXTLINE(*-cplusplus.NewDelete)
                 unpoison<geometry::watched>(taken.data, taken.bytes);
                 growth_.gave(taken.bytes);
@@ -138,13 +147,13 @@ public:
     void forget() noexcept
     {
         chunks_ = {};
-        run_ = {};
+        run_ = run();
         growth_.restart();
     }
 
     void add_to(statistics& s) const noexcept
     {
-        s.bytes_idle += run_.bytes();
+        s.bytes_idle += run(run_).bytes();
         s.bytes_taken += growth_.taken();
         s.growths += growth_.steps();
     }
@@ -165,7 +174,7 @@ private:
     }
 
     chunk_tree<pool_chunk> chunks_;
-    run run_;
+    [[no_unique_address]] std::conditional_t<geometry::gridded, run, no_run> run_;
     growth_state<Options.grow> growth_;
     geometry geometry_;
     [[no_unique_address]] std::conditional_t<Options.owned, some_owner, no_owner> owner_;

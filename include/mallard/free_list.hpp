@@ -60,7 +60,35 @@ public:
             f(block);
     }
 
+    /// Whether `p` is one of them; O(free blocks).
+    bool has(const void* p) const noexcept
+    {
+        bool found = false;
+        for_each([&](const void* block) { found = found || block == p; });
+        return found;
+    }
+
+    /// Takes out the blocks that are `wanted(block)`, whose order stays.
+    template <class Test>
+    free_list split(Test wanted) noexcept
+    {
+        free_list turned = std::move(*this), out;
+        turned.turn();
+        while (!turned.empty()) {
+            void* const block = turned.pop();
+            (wanted(block) ? out : *this).push(block);
+        }
+        return out;
+    }
+
 private:
+    void turn() noexcept
+    {
+        free_list all = std::move(*this);
+        while (!all.empty())
+            push(all.pop());
+    }
+
     // Free blocks are poisoned, and these two are the only ones who may look.
     [[gnu::no_sanitize_address]] static void* next_of(const void* block) noexcept
     {

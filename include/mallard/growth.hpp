@@ -51,6 +51,8 @@ struct growth {
     /// True when there is one step and never another.
     constexpr bool is_single() const noexcept { return limit <= first; }
 
+    friend constexpr bool operator==(const growth&, const growth&) = default;
+
     constexpr std::size_t after(std::size_t last) const noexcept
     {
         return last == 0

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <mallard/core_array.hpp>
-#include <mallard/source.hpp>
+#include <mallard/starter.hpp>
 
 namespace mallard {
 
@@ -13,7 +13,10 @@ namespace mallard {
 ///
 /// No test for a core that is not made: it is one that all share, which has nothing at
 /// hand, so that only `refill` has to look. It is never written to.
-template <class Core, std::size_t N, class Rule>
+///
+/// A core takes a chunk only when the starter has no room left. Blocks of both come back
+/// to it alike.
+template <class Core, std::size_t N, class Rule, class Starter>
 class lazy_cores {
     static constexpr std::size_t group_size = 8;
 
@@ -30,7 +33,8 @@ public:
         forget();
     }
     constexpr lazy_cores(lazy_cores&& other) noexcept
-        : cores_(other.cores_), shapes_(other.shapes_), rule_(other.rule_)
+        : cores_(other.cores_), shapes_(other.shapes_), rule_(other.rule_),
+          starter_(std::move(other.starter_))
     {
         other.forget();
     }
@@ -58,7 +62,11 @@ public:
 
     validity classify(const void* p) const noexcept
     {
-        validity answer = validity::miss;
+        validity answer = starter_.owns(p) ? validity::invalid : validity::miss;
+        starter_.for_each(*shapes_, [&](auto&, const void* block, std::size_t i) {
+            if (block == p && !cores_[i]->at_hand().has(p))
+                answer = validity::valid;
+        });
         for_each_group([&](group& g) {
             for (Core const& core : g.cores)
                 answer = answer == validity::miss ? core.classify(p) : answer;
@@ -69,6 +77,7 @@ public:
     void reset() noexcept
     {
         for_each_core([](Core& core) { core.reset(); });
+        starter_.reset();
     }
 
     template <class Source>
@@ -79,20 +88,32 @@ public:
                 core.release(source);
             give(source, g.taken);
         });
+        starter_.release(source);
         forget();
     }
 
     /// For a source that takes everything back by itself.
-    constexpr void forget() noexcept { cores_.fill(&absent_); }
+    constexpr void forget() noexcept
+    {
+        cores_.fill(&absent_);
+        starter_.forget();
+    }
 
     template <class Source>
     void trim(Source& source, std::size_t keep) noexcept
     {
-        for_each_core([&](Core& core) { core.trim(source, keep); });
+        starter_.trim(
+            source, *shapes_, [this](auto f) { this->for_each_core(f); },
+            [&](Core& core) { core.trim(source, keep); });
     }
 
     void add_to(statistics& s) const noexcept
     {
+        starter_.add_to(s);
+        starter_.for_each(*shapes_, [&](auto&, const void*, std::size_t i) {
+            s.blocks_live += 1; // or else it is at hand in its core, which knows
+            s.bytes_live += (*shapes_)[i].bytes;
+        });
         for_each_group([&](group& g) {
             s.bytes_taken += g.taken.bytes;
             for (Core const& core : g.cores)
@@ -101,7 +122,7 @@ public:
     }
 
 private:
-    /// Nothing is at hand: takes a chunk, and before it the core, if there is none.
+    /// Nothing is at hand: makes the core, if there is none, then cuts or takes a chunk.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
@@ -113,7 +134,11 @@ private:
             if (is_new)
                 drop_group(source, first);
         });
-        void* const block = cores_[i]->template allocate<Throws>(source);
+        void* block = nullptr;
+        if (cores_[i]->is_used_up())
+            block = starter_.cut(source, (*shapes_)[i], i);
+        if (block == nullptr)
+            block = cores_[i]->template allocate<Throws>(source);
         if (block != nullptr)
             without_block.keep();
         return block;
@@ -176,6 +201,7 @@ private:
     std::array<Core*, N> cores_;
     const std::array<slot_shape, N>* shapes_;
     [[no_unique_address]] Rule rule_;
+    [[no_unique_address]] Starter starter_;
 };
 
 } // namespace mallard

@@ -94,6 +94,9 @@ public:
         std::for_each(array(), top(), f);
     }
 
+    /// Whether `p` is one of them; O(blocks).
+    bool has(const void* p) const noexcept { return std::find(array(), top(), p) != top(); }
+
 protected:
     void** top() const noexcept { return top_; }
     constexpr void set_top(void** to) noexcept { top_ = to; }

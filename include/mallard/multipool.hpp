@@ -15,9 +15,11 @@ namespace mallard {
 ///
 /// A block is at most 7 bytes, or from 128 up at most 12.5 %, larger than asked
 /// for (see `size_class`). What is above `largest()`, or aligned to more than a
-/// cache line, comes from the source and goes back to it alone. A class takes
-/// nothing before its first block, then 2 KiB, by four to 1 MiB. A limit in
-/// the growth is that of each class; to bound them all, bound the source.
+/// cache line, comes from the source and goes back to it alone. The first blocks
+/// of all sizes are cut from pieces of 1 KiB to 256 KiB that they share, by four;
+/// then a class that needs more takes 2 KiB, by four to 1 MiB. With a growth
+/// other than the usual there are no pieces. A limit in the growth is that of each
+/// class; to bound them all, bound the source.
 ///
 /// `deallocate` needs the layout that was asked for. `allocate` throws
 /// `std::bad_alloc`, or what the source throws; `try_allocate` gives null. A

@@ -96,6 +96,12 @@ public:
             deallocate(source, block);
     }
 
+    /// Whether the next block would need a chunk, when none is at hand.
+    bool is_used_up() noexcept { return !store_.replenish(supply_.cut()); }
+
+    /// Whoever lends blocks to it takes them out before `trim`, which knows chunks alone.
+    front& at_hand() noexcept { return front_; }
+
     bool owns(const void* p) const noexcept { return supply_.find(p) != nullptr; }
 
     validity classify(const void* p) const noexcept
@@ -110,7 +116,7 @@ public:
         if constexpr (watched)
             live = c->is_live(slot);
         else if (live)
-            front_.for_each([&](const void* block) { live = live && block != p; });
+            live = !front_.has(p);
         return live ? validity::valid : validity::invalid;
     }
 

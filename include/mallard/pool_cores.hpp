@@ -13,7 +13,10 @@ struct cores_for;
 
 template <pool_options Options, std::size_t N>
 struct cores_for<Options, N, sync::none> {
-    using type = lazy_cores<pool_core<Options>, N, growth_argument<Options.grow>>;
+    static constexpr bool as_usual = Options.grow == multipool_options{}.grow &&
+                                     Options.order == reuse::lifo && Options.checks == check::off;
+    using first = std::conditional_t<as_usual, starter, no_starter>;
+    using type = lazy_cores<pool_core<Options>, N, growth_argument<Options.grow>, first>;
 };
 template <pool_options Options>
 struct cores_for<Options, 1, sync::none> {
