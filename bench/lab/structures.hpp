@@ -78,11 +78,12 @@ private:
     }
 };
 
-/// Where an element's first bytes are.
+/// Where an element's first bytes are. Of an int nothing but this: if all memory had to be
+/// read again, the vector's end would be, and whether a processor forwards that from the
+/// store before it depends on where blocks are: 1.3 or 2.9 ns, by chance.
 inline void touch_first(int& element) noexcept
 {
-    element = -1;
-    keep(&element);
+    *const_cast<int volatile*>(&element) = -1;
 }
 template <class Text>
 void touch_first(Text& element) noexcept
