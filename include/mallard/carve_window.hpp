@@ -3,6 +3,8 @@
 
 #include <mallard/pool_chunk.hpp>
 
+#include <span>
+
 namespace mallard {
 
 /// A stretch of slots that were never given out, and whose bits are ready. Taking
@@ -33,6 +35,13 @@ public:
         next_ = limit_ = c.slots + first * stride;
         end_ = c.slots + end * stride;
         c.template carve_to<HasLiveBits>(end);
+    }
+
+    /// The same for slots that are of no chunk of the pool.
+    void open(std::span<std::byte> slots) noexcept
+    {
+        next_ = slots.data();
+        limit_ = end_ = next_ + slots.size();
     }
 
     bool has(const void* p) const noexcept { return next_ <= p && p < end_; }

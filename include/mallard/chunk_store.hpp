@@ -41,6 +41,9 @@ public:
     /// A chunk whose slots were never given out.
     void add(pool_chunk* c) noexcept { c->next_fresh = std::exchange(fresh_, c); }
 
+    /// Slots that are of none of the chunks, when nothing is left of those.
+    void borrow(std::span<std::byte> slots) noexcept { window_.open(slots); }
+
     bool has_recycled() const noexcept { return partial_ != nullptr; }
 
     /// False: nothing is left. Else there are recycled blocks, or else blocks to
@@ -153,14 +156,15 @@ public:
 
     /// What was carved last and not given out yet is the caller's.
     carve_window take_window() noexcept { return std::exchange(window_, {}); }
+    const carve_window& window() const noexcept { return window_; }
     std::size_t window_bytes() const noexcept { return window_.bytes(); }
 
     /// Forgets all chunks, and that what is left of the window was carved.
     template <class Supply>
     void forget(const Supply& supply) noexcept
     {
-        if (!window_.is_used_up()) {
-            pool_chunk* const c = supply.find(window_.next());
+        pool_chunk* const c = window_.is_used_up() ? nullptr : supply.find(window_.next());
+        if (c != nullptr) { // else they are borrowed
             c->carved = static_cast<std::uint32_t>(supply.cut().slot_of(c, window_.next()));
         }
         *this = {};

@@ -64,7 +64,7 @@ public:
     {
         validity answer = starter_.owns(p) ? validity::invalid : validity::miss;
         starter_.for_each(*shapes_, [&](auto&, const void* block, std::size_t i) {
-            if (block == p && !cores_[i]->at_hand().has(p))
+            if (block == p && !cores_[i]->has_at_hand(p))
                 answer = validity::valid;
         });
         for_each_group([&](group& g) {
@@ -134,11 +134,9 @@ private:
             if (is_new)
                 drop_group(source, first);
         });
-        void* block = nullptr;
         if (cores_[i]->is_used_up())
-            block = starter_.cut(source, (*shapes_)[i], i);
-        if (block == nullptr)
-            block = cores_[i]->template allocate<Throws>(source);
+            cores_[i]->borrow(starter_.cut(source, (*shapes_)[i], i));
+        void* const block = cores_[i]->template allocate<Throws>(source);
         if (block != nullptr)
             without_block.keep();
         return block;

@@ -99,8 +99,26 @@ public:
     /// Whether the next block would need a chunk, when none is at hand.
     bool is_used_up() noexcept { return !store_.replenish(supply_.cut()); }
 
-    /// Whoever lends blocks to it takes them out before `trim`, which knows chunks alone.
+    /// For whoever has slots for it, when it `is_used_up()`. Those that are free again are
+    /// to be taken out before `trim`, which knows chunks alone.
+    void borrow(std::span<std::byte> slots) noexcept { store_.borrow(slots); }
     front& at_hand() noexcept { return front_; }
+
+    /// Puts the slots that are `lent(slot)` and were not given out at hand.
+    template <class Test>
+    void gather(Test lent) noexcept
+    {
+        if (store_.window().is_used_up() || !lent(store_.window().next()))
+            return;
+        carve_window left = store_.take_window();
+        for (left.show(); left.can_carve();)
+            front_.push(left.carve(shape().bytes));
+    }
+
+    bool has_at_hand(const void* p) const noexcept
+    {
+        return front_.has(p) || store_.is_in_window(p);
+    }
 
     bool owns(const void* p) const noexcept { return supply_.find(p) != nullptr; }
 

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <utility>
 
 namespace mallard {
@@ -19,6 +21,13 @@ namespace mallard {
 /// From the end down stands what size each block is of, a byte each, so that a piece can
 /// be read block by block. A block that is freed is its pool's to give out again.
 class starter {
+    /// Half a KiB of small blocks, of which a structure most often has many; a quarter of
+    /// larger ones, so that a few of them do not take the room of many.
+    static constexpr std::size_t batch_bytes(slot_shape shape) noexcept
+    {
+        return shape.bytes <= cache_line_bytes ? 512 : 256;
+    }
+
     struct piece {
         piece* next; // made after this one
         chunk taken;
@@ -39,14 +48,20 @@ class starter {
             return reinterpret_cast<std::byte*>(kinds) - align_up(cut, shape.align) >
                    static_cast<std::ptrdiff_t>(shape.bytes);
         }
-        void* cut_off(slot_shape shape, std::size_t i) noexcept
+        /// A batch, at most an eighth of the piece, at least one.
+        std::span<std::byte> cut_off(slot_shape shape, std::size_t i) noexcept
         {
-            std::byte* const block = align_up(cut, shape.align);
-            cut = block + shape.bytes;
-            unpoison<false>(block, shape.bytes); // which were others before a reset
-            unpoison<false>(--kinds, 1);
-            *kinds = static_cast<std::uint8_t>(i);
-            return block;
+            std::byte* const first = align_up(cut, shape.align);
+            auto const room = static_cast<std::size_t>(reinterpret_cast<std::byte*>(kinds) - first);
+            std::size_t const wanted = std::min(taken.bytes / 8, batch_bytes(shape)) / shape.bytes;
+            std::size_t const count =
+                std::clamp<std::size_t>(wanted, 1, room / (shape.bytes + sizeof *kinds));
+            cut = first + count * shape.bytes;
+            kinds -= count;
+            unpoison<false>(kinds, count); // which were part of a block before a reset
+            std::memset(kinds, static_cast<int>(i), count);
+            poison<false>(first, count * shape.bytes);
+            return {first, cut};
         }
         bool has(const void* p) const noexcept
         {
@@ -68,13 +83,14 @@ public:
     {
     }
 
-    /// A block of kind `i`; null when the pieces are used up, or the source is dry.
+    /// Blocks of kind `i`, side by side; none when the pieces are used up, or the source is
+    /// dry.
     template <class Source>
-    void* cut(Source& source, slot_shape shape, std::size_t i) noexcept
+    std::span<std::byte> cut(Source& source, slot_shape shape, std::size_t i) noexcept
     {
         while (current_ == nullptr || !current_->has_room(shape))
             if (!go_on(source, shape.bytes))
-                return nullptr;
+                return {};
         return current_->cut_off(shape, i);
     }
 
@@ -124,7 +140,9 @@ public:
     void trim(Source& source, const Shapes& shapes, ForEachCore for_each_core,
               TrimCore trim_core) noexcept
     {
+        auto const is_mine = [this](const void* block) { return owns(block); };
         for_each(shapes, [](piece& of, void*, std::size_t) { of.in_use += 1; });
+        for_each_core([&](auto& core) { core.gather(is_mine); });
         for_each_core([this](auto& core) {
             core.at_hand().for_each([this](const void* block) {
                 if (piece* const of = find(block))
@@ -132,7 +150,7 @@ public:
             });
         });
         for_each_core([&](auto& core) {
-            auto cut_here = core.at_hand().split([this](const void* block) { return owns(block); });
+            auto cut_here = core.at_hand().split(is_mine);
             trim_core(core);
             core.at_hand() =
                 cut_here.split([this](const void* block) { return find(block)->in_use != 0; });
@@ -220,9 +238,9 @@ private:
 /// block whether it is in use.
 struct no_starter {
     template <class Source>
-    static constexpr void* cut(Source&, slot_shape, std::size_t) noexcept
+    static constexpr std::span<std::byte> cut(Source&, slot_shape, std::size_t) noexcept
     {
-        return nullptr;
+        return {};
     }
     static constexpr bool owns(const void*) noexcept { return false; }
     template <class Shapes, class F>
