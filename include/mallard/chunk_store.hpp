@@ -164,9 +164,8 @@ public:
     void forget(const Supply& supply) noexcept
     {
         pool_chunk* const c = window_.is_used_up() ? nullptr : supply.find(window_.next());
-        if (c != nullptr) { // else they are borrowed
+        if (c != nullptr) // else they are borrowed
             c->carved = static_cast<std::uint32_t>(supply.cut().slot_of(c, window_.next()));
-        }
         *this = {};
     }
 

@@ -18,7 +18,7 @@ namespace mallard {
 /// cache line, comes from the source and goes back to it alone. The first blocks
 /// of all sizes are cut from pieces of 1 KiB to 256 KiB that they share, by four;
 /// then a class that needs more takes 2 KiB, by four to 1 MiB. With a growth
-/// other than the usual there are no pieces. A limit in the growth is that of each
+/// in `Options` other than the usual there are no pieces. A limit in the growth is that of each
 /// class; to bound them all, bound the source.
 ///
 /// `deallocate` needs the layout that was asked for. `allocate` throws

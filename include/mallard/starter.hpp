@@ -210,6 +210,8 @@ private:
     template <class Source>
     bool go_on(Source& source, std::size_t bytes) noexcept
     {
+        if (bytes > step_max / blocks_min)
+            return false;
         if (current_ != nullptr && current_->next != nullptr) {
             current_ = current_->next;
             return true;
