@@ -4,7 +4,6 @@
 #include <mallard/slot_shape.hpp>
 #include <mallard/source.hpp>
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
