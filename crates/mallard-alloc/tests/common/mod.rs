@@ -1,0 +1,97 @@
+//! What the tests share.
+#![allow(dead_code)] // not every test uses all
+
+use mallard::{Chunk, DefaultHeap, Source};
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A source over the heap that keeps books and fails on demand. Clones share their books;
+/// the last of them to go panics if anything is not given back.
+#[derive(Clone, Default)]
+pub struct Flaky(Rc<Books>);
+
+#[derive(Default)]
+struct Books {
+    taken: Cell<usize>,
+    chunks: Cell<usize>,
+    calls: Cell<usize>,
+    successes_left: Cell<Option<usize>>,
+}
+
+impl Flaky {
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Refuses everything after `successes` more chunks.
+    pub fn fail_after(&self, successes: usize) {
+        self.0.successes_left.set(Some(successes));
+    }
+    /// Refuses nothing any more.
+    pub fn recover(&self) {
+        self.0.successes_left.set(None);
+    }
+    /// Bytes that are out.
+    pub fn taken(&self) -> usize {
+        self.0.taken.get()
+    }
+    /// Chunks that are out.
+    pub fn chunks(&self) -> usize {
+        self.0.chunks.get()
+    }
+    /// How often a chunk was asked for, ever.
+    pub fn calls(&self) -> usize {
+        self.0.calls.get()
+    }
+}
+
+// SAFETY: passed on to the heap.
+unsafe impl Source for Flaky {
+    fn try_take(&self, layout: Layout) -> Option<Chunk> {
+        let books = &*self.0;
+        books.calls.set(books.calls.get() + 1);
+        match books.successes_left.get() {
+            Some(0) => return None,
+            Some(n) => books.successes_left.set(Some(n - 1)),
+            None => {}
+        }
+        let chunk = DefaultHeap.try_take(layout)?;
+        books.taken.set(books.taken.get() + chunk.layout.size());
+        books.chunks.set(books.chunks.get() + 1);
+        Some(chunk)
+    }
+    unsafe fn give(&self, chunk: Chunk) {
+        self.0.taken.set(self.0.taken.get() - chunk.layout.size());
+        self.0.chunks.set(self.0.chunks.get() - 1);
+        // SAFETY: it is from the heap, as `try_take` took it.
+        unsafe { DefaultHeap.give(chunk) }
+    }
+}
+
+impl Drop for Books {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.taken.get(), 0, "bytes were not given back to the source");
+            assert_eq!(self.chunks.get(), 0, "chunks were not given back to the source");
+        }
+    }
+}
+
+/// Random numbers that are the same each time.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+    /// Less than `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
