@@ -88,7 +88,8 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
 macro_rules! bridge {
     ([$($generics:tt)*] $type:ty) => {
         // SAFETY: a `BlockAllocator` promises that its blocks are apart, aligned, and stay where
-        // they are when it is moved. No type in the list is cloned into one that shares blocks.
+        // they are when it is moved. No type in the list is `Clone` but the heap, of which there
+        // is one.
         unsafe impl<$($generics)*> Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -178,6 +179,16 @@ macro_rules! bridges {
 
             bridge!([A: BlockAllocator] By<A>);
             bridge!([S: Source] Multipool<S>);
+            bridge!([] DefaultHeap);
+            bridge!([A: BlockAllocator] Counted<A>);
+            bridge!([A: BlockAllocator] Limited<A>);
+            bridge!([A: BlockAllocator, R: RefusalRule] Failing<A, R>);
+            bridge!([A: BlockAllocator, F: Tell] Traced<A, F>);
+            bridge!([A: BlockAllocator + Owning, B: BlockAllocator] Fallback<A, B>);
+            bridge!([const N: usize, A: BlockAllocator, B: BlockAllocator] BySize<N, A, B>);
+            bridge!([A: BlockAllocator, L: Lock] Synchronized<A, L>);
+            #[cfg(feature = "alloc")]
+            bridge!([A: BlockAllocator, H: Fn(&Fault<'_>)] Checked<A, H>);
         }
     };
 }

@@ -2,7 +2,9 @@
 
 use crate::allocator::{BlockAllocator, Owning};
 use crate::bits::dangling;
-use crate::source::{Chunk, DefaultHeap, Source};
+#[cfg(feature = "alloc")]
+use crate::source::DefaultHeap;
+use crate::source::{Chunk, Null, Source};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
@@ -61,6 +63,15 @@ impl<A: Owning> Owning for By<A> {
     }
 }
 
+// SAFETY: it gives nothing but blocks without bytes.
+unsafe impl BlockAllocator for Null {
+    fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        (layout.size() == 0).then(|| dangling(layout))
+    }
+    unsafe fn deallocate(&self, _: NonNull<u8>, _: Layout) {}
+}
+
+#[cfg(feature = "alloc")]
 // SAFETY: a chunk of the heap is as large as was asked, so its layout need not be kept.
 unsafe impl BlockAllocator for DefaultHeap {
     #[inline]

@@ -18,13 +18,23 @@ mod bits;
 ))]
 mod bridge;
 mod by;
+mod by_size;
+#[cfg(feature = "alloc")]
+mod checked;
+mod counted;
+mod failing;
+mod fallback;
+mod fault;
 mod full;
 mod growth;
+mod limited;
 mod multipool;
 pub mod size_class;
 mod source;
 mod statistics;
 pub mod sync;
+mod synchronized;
+mod traced;
 
 pub use adaptor::{Measured, Resettable};
 pub use allocator::{BlockAllocator, Owning};
@@ -37,8 +47,24 @@ pub use bridge::allocator_api2_04;
 #[cfg(feature = "nightly")]
 pub use bridge::nightly;
 pub use by::By;
+pub use by_size::BySize;
+#[cfg(feature = "alloc")]
+pub use checked::Checked;
+pub use counted::{CallCounts, Counted, Stretch};
+pub use failing::{for_each_failure, Failing, RefusalRule, Refusals};
+pub use fallback::Fallback;
+#[cfg(feature = "std")]
+pub use fault::print_faults;
+pub use fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
 pub use full::Full;
 pub use growth::Growth;
+pub use limited::{Budget, Limited};
 pub use multipool::Multipool;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
+#[cfg(feature = "std")]
+pub use synchronized::StdLock;
+pub use synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
+#[cfg(feature = "tracing")]
+pub use traced::TracingEvents;
+pub use traced::{Event, Tell, Traced};
