@@ -326,7 +326,7 @@ unsafe impl<A: BlockAllocator, H: Fn(&Fault<'_>)> BlockAllocator for Checked<A, 
         }
         let align = layout.align().max(GRANULE);
         let front = align_up(FENCE, align);
-        let bytes = front.checked_add(layout.size())?.checked_add(FENCE + GRANULE)?;
+        let bytes = front.checked_add(layout.size())?.checked_add(FENCE + GRANULE - 1)?;
         let room_layout = layout_of(bytes & !(GRANULE - 1), align)?;
         let room = self.take_room(room_layout)?;
         let record = self.books.borrow_mut().open(room, room_layout, front, layout);

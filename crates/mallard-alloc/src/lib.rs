@@ -34,6 +34,12 @@ mod source;
 mod statistics;
 pub mod sync;
 mod synchronized;
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+mod system;
 mod traced;
 
 pub use adaptor::{Measured, Resettable};
@@ -65,6 +71,12 @@ pub use statistics::{Statistics, Validity};
 #[cfg(feature = "std")]
 pub use synchronized::StdLock;
 pub use synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+pub use system::*;
 #[cfg(feature = "tracing")]
 pub use traced::TracingEvents;
 pub use traced::{Event, Tell, Traced};

@@ -41,7 +41,7 @@ impl Live {
 fn random_layout(random: &mut Random) -> Layout {
     let bytes = match random.below(10) {
         0 => 0,
-        1 => random.below(80_000),
+        1 => random.below(if cfg!(miri) { 36_000 } else { 80_000 }),
         2 | 3 => random.below(4_000),
         _ => random.below(200),
     };
@@ -52,7 +52,7 @@ fn random_layout(random: &mut Random) -> Layout {
 fn random_program<S: Source>(pool: &mut Multipool<S>, seed: u64) {
     let mut random = Random::new(seed);
     let mut live: Vec<Live> = Vec::new();
-    for step in 0..if cfg!(miri) { 250 } else { 6_000 } {
+    for step in 0..if cfg!(miri) { 150 } else { 6_000 } {
         match random.below(100) {
             0 => {
                 live.clear();
@@ -110,7 +110,7 @@ fn random_program<S: Source>(pool: &mut Multipool<S>, seed: u64) {
 
 #[test]
 fn a_random_program_finds_its_bytes_as_it_wrote_them() {
-    for seed in 0..if cfg!(miri) { 2 } else { 8 } {
+    for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         let books = Flaky::new();
         let mut pool = Multipool::new_in(books.clone());
         random_program(&mut pool, seed);
@@ -122,7 +122,7 @@ fn a_random_program_finds_its_bytes_as_it_wrote_them() {
 
 #[test]
 fn so_it_does_with_a_growth_of_its_own_and_a_limit() {
-    for seed in 0..if cfg!(miri) { 2 } else { 8 } {
+    for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         let growth = Growth::linear(600, 100).limit(20_000);
         random_program(&mut Multipool::with_growth_in(growth, Flaky::new()), seed);
     }

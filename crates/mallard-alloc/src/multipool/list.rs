@@ -31,7 +31,7 @@ impl FreeList {
     pub(super) fn pop(&self) -> Option<NonNull<u8>> {
         let block = NonNull::new(self.head.get())?;
         // SAFETY: what is in the list is free memory, and begins with a link.
-        self.head.set(unsafe { block.as_ref().next });
+        self.head.set(unsafe { (*block.as_ptr()).next });
         Some(block.cast())
     }
 
@@ -113,7 +113,7 @@ impl Iterator for Elements {
     fn next(&mut self) -> Option<NonNull<u8>> {
         let element = NonNull::new(self.at)?;
         // SAFETY: it is of a list, which is a promise of who made the iterator.
-        self.at = unsafe { element.as_ref().next };
+        self.at = unsafe { (*element.as_ptr()).next };
         Some(element.cast())
     }
 }

@@ -27,7 +27,7 @@ struct Piece {
     taken: Chunk,
     cut: *mut u8,
     kinds: *mut u8,
-    in_use: usize, // blocks, while `trim` counts them
+    in_use: Cell<usize>, // blocks, while `trim` counts them
 }
 
 const STEP_FIRST: usize = 1 << 10;
@@ -146,20 +146,22 @@ impl Starter {
     }
 
     pub(super) fn release<S: Source>(&self, source: &S) {
-        self.for_each(|piece| piece.in_use = 0);
+        self.pieces().for_each(|piece| piece.in_use.set(0));
         self.give_idle(source);
     }
 
     /// From now on each piece knows how many blocks of it are in use, but for those `put_aside`.
     pub(super) fn count(&self, shapes: &[Shape]) {
-        self.for_each(|piece| piece.in_use = piece.blocks(shapes).count());
+        self.pieces().for_each(|piece| piece.in_use.set(piece.blocks(shapes).count()));
     }
     pub(super) fn put_aside(&self, block: NonNull<u8>) {
-        self.for_each(|piece| piece.in_use -= usize::from(piece.has(block.as_ptr())));
+        if let Some(piece) = self.pieces().find(|piece| piece.has(block.as_ptr())) {
+            piece.in_use.set(piece.in_use.get() - 1);
+        }
     }
     /// While they know it.
     pub(super) fn is_in_idle_piece(&self, block: NonNull<u8>) -> bool {
-        self.pieces().any(|piece| piece.has(block.as_ptr()) && piece.in_use == 0)
+        self.pieces().any(|piece| piece.has(block.as_ptr()) && piece.in_use.get() == 0)
     }
 
     /// Gives back what has no block in use, which was counted.
@@ -173,7 +175,7 @@ impl Starter {
             // SAFETY: a piece of this starter, in no list at this moment.
             let piece_ref = unsafe { piece.as_mut() };
             at = core::mem::replace(&mut piece_ref.next, null_mut());
-            if piece_ref.in_use == 0 {
+            if piece_ref.in_use.get() == 0 {
                 let taken = piece_ref.taken;
                 // SAFETY: it was taken from there, and no block of it is used any more.
                 unsafe { source.give(taken) };
@@ -219,8 +221,13 @@ impl Starter {
         let taken = source.try_take(layout(step, align_of::<Piece>())?)?;
         self.step.set(step * STEP_FACTOR);
         let piece = taken.data.cast::<Piece>();
-        let mut made =
-            Piece { next: null_mut(), taken, cut: null_mut(), kinds: null_mut(), in_use: 0 };
+        let mut made = Piece {
+            next: null_mut(),
+            taken,
+            cut: null_mut(),
+            kinds: null_mut(),
+            in_use: Cell::new(0),
+        };
         made.rewind();
         // SAFETY: the chunk is ours and has room for it.
         unsafe { piece.write(made) };
