@@ -6,6 +6,7 @@
 mod file_arena;
 mod file_commit;
 mod file_format;
+mod file_open;
 mod file_store;
 mod pages;
 mod shared_memory;
