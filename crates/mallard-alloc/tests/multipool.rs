@@ -234,7 +234,8 @@ fn what_is_idle_goes_back_when_it_is_trimmed() {
     let with_all = pool.statistics();
     pool.trim(0);
     assert_eq!(pool.statistics().chunks, 0);
-    assert!(with_all.bytes_taken > pool.statistics().bytes_taken);
+    // Pieces go anyway, and under Miri there is nothing else.
+    assert!(cfg!(miri) || with_all.bytes_taken > pool.statistics().bytes_taken);
 }
 
 #[test]
