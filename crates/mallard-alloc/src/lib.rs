@@ -1,21 +1,82 @@
 //! Allocators that a program chooses for one part of itself.
 #![no_std]
+#![cfg_attr(feature = "nightly", feature(allocator_api))]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod adaptor;
 mod allocator;
 mod bits;
+#[cfg(any(
+    feature = "allocator-api2-02",
+    feature = "allocator-api2-03",
+    feature = "allocator-api2-04",
+    feature = "nightly",
+))]
+mod bridge;
+mod by;
+mod by_size;
+#[cfg(feature = "alloc")]
+mod checked;
+mod counted;
+mod failing;
+mod fallback;
+mod fault;
 mod full;
 mod growth;
+mod limited;
+mod multipool;
+pub mod size_class;
 mod source;
 mod statistics;
 pub mod sync;
+mod synchronized;
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+mod system;
+mod traced;
 
+pub use adaptor::{Measured, Resettable};
 pub use allocator::{BlockAllocator, Owning};
+#[cfg(feature = "allocator-api2-02")]
+pub use bridge::allocator_api2_02;
+#[cfg(feature = "allocator-api2-03")]
+pub use bridge::allocator_api2_03;
+#[cfg(feature = "allocator-api2-04")]
+pub use bridge::allocator_api2_04;
+#[cfg(feature = "nightly")]
+pub use bridge::nightly;
+pub use by::By;
+pub use by_size::BySize;
+#[cfg(feature = "alloc")]
+pub use checked::Checked;
+pub use counted::{CallCounts, Counted, Stretch};
+pub use failing::{for_each_failure, Failing, RefusalRule, Refusals};
+pub use fallback::Fallback;
+#[cfg(feature = "std")]
+pub use fault::print_faults;
+pub use fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
 pub use full::Full;
 pub use growth::Growth;
+pub use limited::{Budget, Limited};
+pub use multipool::Multipool;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
+#[cfg(feature = "std")]
+pub use synchronized::StdLock;
+pub use synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+pub use system::*;
+#[cfg(feature = "tracing")]
+pub use traced::TracingEvents;
+pub use traced::{Event, Tell, Traced};
