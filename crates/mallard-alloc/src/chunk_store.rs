@@ -388,16 +388,14 @@ impl ChunkStore {
         slots.min(self.cut.shape.most - self.slots.get())
     }
 
-    /// Slots that are out, at hand or in the window; and all that there are.
-    pub(crate) fn count(&self) -> (usize, usize) {
+    /// Slots that are out or at hand; all that there are; chunks.
+    pub(crate) fn count(&self) -> (usize, usize, usize) {
         let window = (self.end.get().addr() - self.next.get().addr()) / self.cut.shape.stride;
-        let mut out = 0;
-        self.for_each(|c| out += c.carved_blocks() - c.free_blocks());
-        (out - window, self.slots.get() + self.slots_to_come())
-    }
-    pub(crate) fn chunks(&self) -> usize {
-        let mut chunks = 0;
-        self.for_each(|_| chunks += 1);
-        chunks
+        let (mut out, mut chunks) = (0, 0);
+        self.for_each(|c| {
+            out += c.carved_blocks() - c.free_blocks();
+            chunks += 1;
+        });
+        (out - window, self.slots.get() + self.slots_to_come(), chunks)
     }
 }

@@ -70,10 +70,8 @@ pub type ArcPool<T, M, S = DefaultHeap> = CountedPool<T, Atomic, M, S>;
 unsafe impl<T: Send, C: Counts, M: Mode, S: Source + Send> Send for CountedPool<T, C, M, S> {}
 // SAFETY: as for an `ObjectPool`. Handles that count without atomics are not `Send`: each
 // object is its own thread's.
-unsafe impl<T, C: Counts, M: sync::Shared, S: Source + Send + Sync> Sync
-    for CountedPool<T, C, M, S>
-where
-    T: Send,
+unsafe impl<T, C: Counts, M: sync::Shared, S: Source + Send + Sync> Sync for CountedPool<T, C, M, S> where
+    T: Send
 {
 }
 

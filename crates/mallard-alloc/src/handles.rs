@@ -8,14 +8,14 @@ mod owned;
 mod shared;
 mod traits;
 
-#[cfg(feature = "alloc")]
-pub use owned::OwnedBox;
-pub(crate) use shared::Slot;
-pub use counts::{Counts, Local};
 #[cfg(target_has_atomic = "64")]
 pub use counts::Atomic;
+pub use counts::{Counts, Local};
+#[cfg(feature = "alloc")]
+pub use owned::OwnedBox;
 #[cfg(target_has_atomic = "64")]
 pub use shared::Arc;
+pub(crate) use shared::Slot;
 pub use shared::{Handle, Rc, Weak};
 
 use crate::hooks::{Hooks, NoHooks};
@@ -48,10 +48,12 @@ where
     H: Hooks<T>,
 {
     object: NonNull<T>,
-    // `*mut T`: what is written through a box that is then forgotten, the pool reads, so a box
-    // of `T` may not become one of a `T` with a shorter lifetime.
-    pool: PhantomData<(&'p (S, H), *mut T, fn(M))>,
+    pool: PhantomData<Borrows<'p, T, M, S, H>>,
 }
+
+/// What a handle has of its pool. `*mut T`: what is written through a handle that is then
+/// forgotten, the pool reads, so one of `T` may not become one of a `T` with a shorter lifetime.
+type Borrows<'p, T, M, S, H = NoHooks> = (&'p (S, H), *mut T, fn(M));
 
 // SAFETY: the object moves with it, and its end calls the pool and the hooks from there.
 unsafe impl<T, M, S, H> Send for Box<'_, T, M, S, H>

@@ -3,21 +3,21 @@
 mod batch;
 mod iter;
 
-pub use iter::{Iter, IterMut};
 use iter::Sweep;
+pub use iter::{Iter, IterMut};
 
 use crate::bits::out_of_memory;
 use crate::handles::{Box, DropsObject, FreesSlot};
 use crate::hooks::{Hooks, NoHooks};
+use crate::pool_methods::pool_methods;
 use crate::slots::{Plan, Slots};
 use crate::source::{DefaultHeap, Source};
-use crate::pool_methods::pool_methods;
 use crate::sync::{self, Mode, Shared, SlotShape};
 use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
-use core::marker::PhantomData;
 use core::fmt;
+use core::marker::PhantomData;
 use core::mem::{forget, ManuallyDrop};
 use core::ptr::NonNull;
 
@@ -26,6 +26,7 @@ use core::ptr::NonNull;
 ///
 /// ```
 /// use mallard::ObjectPool;
+/// #[derive(Debug)]
 /// struct Order { id: u32 }
 /// let orders: ObjectPool<Order> = ObjectPool::new();
 /// let first = orders.make(Order { id: 7 }); // a Box: one pointer wide, gives itself back
@@ -230,10 +231,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
 
     /// The same, or `f` back, which was not called.
     #[inline(always)]
-    pub fn try_make_with<F: FnOnce() -> T>(
-        &self,
-        f: F,
-    ) -> Result<Box<'_, T, M, S, H>, Full<F>> {
+    pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
         match self.slots.try_allocate() {
             Some(block) => Ok(self.fill(block, f)),
             None => Err(Full(f)),

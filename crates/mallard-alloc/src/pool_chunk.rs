@@ -50,8 +50,7 @@ const fn colour_mask(shape: &SlotShape) -> usize {
 /// The header of the chunk of a block.
 #[inline(always)]
 pub(crate) fn header_of(block: *mut u8, shape: &SlotShape) -> ChunkPtr {
-    let header =
-        block.map_addr(|a| (a & !(shape.chunk - 1)).wrapping_add(header_offset(a, shape)));
+    let header = block.map_addr(|a| (a & !(shape.chunk - 1)).wrapping_add(header_offset(a, shape)));
     // SAFETY: a chunk is not at address 0.
     ChunkPtr(unsafe { NonNull::new_unchecked(header.cast()) })
 }
@@ -67,16 +66,16 @@ impl Cut {
     /// Slots of a chunk of `bytes`, with the header at `offset`.
     fn plan(&self, bytes: usize, offset: usize) -> Plan {
         let stride = self.shape.stride;
-        let count = (bytes.saturating_sub(self.origin) / stride).min(u32::MAX as usize);
-        let header_end = offset + Header::bytes(count);
-        if header_end > bytes {
-            return Plan { count: 0, hole_begin: 0, hole_end: 0 };
+        let mut count = (bytes.saturating_sub(self.origin) / stride).min(u32::MAX as usize);
+        while offset + Header::bytes(count) > bytes && count != 0 {
+            count = (count - 1) / WORD_BITS * WORD_BITS; // fewer bits
         }
         if self.origin != 0 {
             return Plan { count, hole_begin: count, hole_end: count };
         }
         let hole_begin = (offset / stride).min(count);
-        Plan { count, hole_begin, hole_end: header_end.div_ceil(stride).min(count) }
+        let hole_end = (offset + Header::bytes(count)).div_ceil(stride).min(count);
+        Plan { count, hole_begin, hole_end }
     }
 
     /// Slots of the chunk that `make_chunk` would make there.
@@ -84,10 +83,9 @@ impl Cut {
         self.plan(bytes.min(self.shape.chunk), header_offset(at, &self.shape)).capacity()
     }
 
-    /// The least bytes that hold `count` slots, whatever chunk of memory they begin at.
+    /// Bytes that hold `count` slots, whatever chunk of memory they begin at.
     pub(crate) fn bytes_for(&self, count: usize) -> usize {
         let SlotShape { stride, chunk, .. } = self.shape;
-        let last_offset = colour_mask(&self.shape);
         let hole = |slots| Header::bytes(slots).div_ceil(stride) + 1;
         let full = match self.origin {
             0 => chunk / stride - hole(chunk / stride),
@@ -97,12 +95,30 @@ impl Cut {
         let part = match (rest, self.origin) {
             (0, _) => 0,
             (_, 0) => {
-                let slots = rest + hole(rest + hole(rest));
-                (slots * stride).max(last_offset + Header::bytes(slots))
+                // One word of bits more than expected takes 8 bytes of slots.
+                let with_hole = |slots| rest + hole(slots) + 8 / stride;
+                let mut slots = rest;
+                while slots < with_hole(slots) {
+                    slots = with_hole(slots); // an eighth as much again, at most
+                }
+                (slots * stride).max(self.header_reach())
             }
             (_, origin) => origin + rest * stride,
         };
         fulls.saturating_mul(chunk).saturating_add(align_up(part.min(chunk), STEP_UNIT))
+    }
+
+    /// Of a chunk of so many bytes, or more, the header ends within it, wherever it begins.
+    fn header_reach(&self) -> usize {
+        let last_offset = colour_mask(&self.shape);
+        let mut bytes = 0;
+        loop {
+            let needed = last_offset + Header::bytes(bytes / self.shape.stride);
+            if needed <= bytes {
+                return bytes + STEP_UNIT; // grows faster than the bits do
+            }
+            bytes = needed;
+        }
     }
 
     /// The slot that `p`, behind the first byte of a slot of `c`, is in.
@@ -110,7 +126,7 @@ impl Cut {
     pub(crate) fn slot_of(&self, p: *const u8) -> usize {
         let offset = (p.addr() & (self.shape.chunk - 1)).wrapping_sub(self.origin);
         // (n + 1) * floor((2^64 - 1) / d) / 2^64 is n / d, for all n * d below 2^64.
-        ((offset as u128 + 1) * self.reciprocal as u128 >> 64) as usize
+        (((offset as u128 + 1) * self.reciprocal as u128) >> 64) as usize
     }
 
     pub(crate) fn slot_address(&self, c: ChunkPtr, slot: usize) -> *mut u8 {
@@ -328,5 +344,48 @@ fn below(slot: usize, w: usize) -> u64 {
     match slot.saturating_sub(w * WORD_BITS) {
         bits if bits >= WORD_BITS => u64::MAX,
         bits => (1 << bits) - 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::alloc::Layout;
+
+    #[test]
+    fn bytes_for_some_slots_hold_them_wherever_they_begin() {
+        for (stride, align) in
+            [(1, 1), (2, 2), (3, 1), (8, 8), (24, 8), (64, 64), (100, 4), (512, 8)]
+        {
+            for chunk in [256, 1024, 65536] {
+                let layout = Layout::from_size_align(stride, align).unwrap();
+                let cut = Cut::new(SlotShape::of(layout, chunk));
+                let chunk = cut.shape.chunk;
+                for count in (1..300).chain([1000, 2000, 4000, 7777, 50_000]) {
+                    let bytes = cut.bytes_for(count);
+                    for offset in (0..=colour_mask(&cut.shape)).step_by(COLOUR_STEP) {
+                        let capacity = |bytes| cut.plan(bytes, offset).capacity();
+                        let all = bytes / chunk * capacity(chunk) + capacity(bytes % chunk);
+                        assert!(all >= count, "{all} of {count}: {stride} {chunk} {offset}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_is_found_by_its_address() {
+        for (bytes, align) in [(1, 1), (3, 1), (24, 8), (64, 64), (520, 8), (3000, 8), (4096, 4096)]
+        {
+            let layout = Layout::from_size_align(bytes, align).unwrap();
+            let cut = Cut::new(SlotShape::of(layout, 65536));
+            for slot in 0..(cut.shape.chunk - cut.origin) / cut.shape.stride {
+                for within in [0, cut.shape.stride - 1] {
+                    let address = 7 * cut.shape.chunk + cut.origin + slot * cut.shape.stride;
+                    let p = core::ptr::without_provenance(address + within);
+                    assert_eq!(cut.slot_of(p), slot);
+                }
+            }
+        }
     }
 }

@@ -248,7 +248,7 @@ impl PoolState {
 
     pub(crate) fn statistics(&self) -> Statistics {
         let stride = self.store.cut.shape.stride;
-        let (out, all) = self.store.count();
+        let (out, all, chunks) = self.store.count();
         let live = out - self.magazine.len();
         let growth = self.growth.get();
         Statistics {
@@ -256,7 +256,7 @@ impl PoolState {
             bytes_live: live * stride,
             bytes_idle: (all - live) * stride,
             bytes_taken: growth.taken(),
-            chunks: self.store.chunks(),
+            chunks,
             growths: growth.steps(),
             refills: self.refills.get(),
             flushes: self.flushes.get(),
@@ -267,7 +267,8 @@ impl PoolState {
         if !self.store.owns(p) {
             return Validity::Miss;
         }
-        let at_hand = || self.magazine.blocks().iter().any(|block| block.as_ptr().addr() == p.addr());
+        let at_hand =
+            || self.magazine.blocks().iter().any(|block| block.as_ptr().addr() == p.addr());
         match self.store.is_out(p) && !at_hand() {
             true => Validity::Valid,
             false => Validity::Invalid,

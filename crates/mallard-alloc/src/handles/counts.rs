@@ -23,8 +23,10 @@ impl Counts for Atomic {}
 /// In a word {weak, strong}. The strong ones together hold one weak: the object dies with the
 /// last strong handle, its slot becomes free with the last weak one.
 ///
+/// ```text
 ///     strong > 0   ==   the object lives
 ///     weak > 0     ==   the slot is in use
+/// ```
 ///
 /// A strong handle may be copied as long as one exists, so a count of 0 is final; `lock`, which
 /// has none, must never make 1 of it.

@@ -45,10 +45,7 @@ unsafe impl<T: Sync, M: Mode, S: Source, H: Hooks<T>> Sync for OwnedBox<T, M, S,
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
     /// Makes a box own a share of its pool. `object` is of `pool`.
-    pub(crate) fn new(
-        object: Box<'_, T, M, S, H>,
-        pool: &Arc<ObjectPool<T, M, S, H>>,
-    ) -> Self {
+    pub(crate) fn new(object: Box<'_, T, M, S, H>, pool: &Arc<ObjectPool<T, M, S, H>>) -> Self {
         let pool = ManuallyDrop::new(Arc::clone(pool));
         Self { object: Box::into_raw(object), pool }
     }

@@ -3,12 +3,12 @@
 use super::counts::{Counts, HandleCounts, Local};
 #[cfg(target_has_atomic = "64")]
 use super::Atomic;
-use super::{core_of, DropsObject, FreesSlot};
+use super::{core_of, Borrows, DropsObject, FreesSlot};
 use crate::hooks::NoHooks;
 use crate::source::{DefaultHeap, Source};
-use crate::sync::{self, Mode};
 #[cfg(target_has_atomic = "64")]
 use crate::sync::Shared;
+use crate::sync::{self, Mode};
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
@@ -59,8 +59,7 @@ impl<T, C: Counts> Drop for Slot<T, C> {
 /// ```
 pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
     slot: NonNull<Slot<T, C>>,
-    // `*mut T`: as in a `Box`, because of `get_mut`.
-    pool: PhantomData<(&'p S, *mut T, fn(M))>,
+    pool: PhantomData<Borrows<'p, T, M, S>>,
 }
 
 /// Sees an object without owning it: `upgrade` gives an owner, or nothing once the object is
@@ -68,7 +67,7 @@ pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
 /// its keys hold less. One pointer wide.
 pub struct Weak<'p, T, C: Counts = Local, M: Mode = sync::None, S: Source = DefaultHeap> {
     slot: NonNull<Slot<T, C>>,
-    pool: PhantomData<(&'p S, *mut T, fn(M))>,
+    pool: PhantomData<Borrows<'p, T, M, S>>,
 }
 
 /// A [`Handle`] for one thread, of an [`RcPool`](crate::RcPool).
@@ -225,7 +224,7 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Weak<'p, T, C, M, S> {
     pub fn upgrade(&self) -> Option<Handle<'p, T, C, M, S>> {
         // SAFETY: this is a handle of it.
         let lives = unsafe { counts(self.slot) }.lock();
-        lives.then_some(Handle { slot: self.slot, pool: PhantomData })
+        lives.then(|| Handle { slot: self.slot, pool: PhantomData })
     }
     /// Owners; a moment's picture where those are [`Arc`]s.
     pub fn strong_count(&self) -> usize {

@@ -80,6 +80,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// pool.destroy_batch([a, b]);
     /// assert!(pool.try_make_batch([3, 4, 5]).is_ok());
     /// ```
+    #[allow(clippy::type_complexity)] // it says what it is
     pub fn try_make_batch<const N: usize>(
         &self,
         values: [T; N],
