@@ -105,7 +105,7 @@ fn exactly<T: Default + PartialEq + std::fmt::Debug, const CHUNK: usize>(count: 
 
 #[test]
 fn a_fixed_pool_has_exactly_its_count_and_little_more_memory() {
-    for count in [1, 2, 7, 63, 64, 65, 100, 1000] {
+    for count in if cfg!(miri) { vec![1, 65] } else { vec![1, 2, 7, 63, 64, 65, 100, 1000] } {
         exactly::<u8, 65536>(count);
         exactly::<u64, 65536>(count);
         exactly::<[u64; 3], 65536>(count);
@@ -114,7 +114,7 @@ fn a_fixed_pool_has_exactly_its_count_and_little_more_memory() {
         exactly::<[u64; 8], 4096>(count);
     }
     exactly::<[[u64; 32]; 3], 65536>(100);
-    exactly::<(), 65536>(1000);
+    exactly::<(), 65536>(MANY / 2);
     exactly::<u32, 65536>(MANY * 2);
 }
 
