@@ -21,15 +21,28 @@ mod by;
 mod by_size;
 #[cfg(feature = "alloc")]
 mod checked;
+mod chunk_store;
 mod counted;
+mod counted_pool;
 mod failing;
 mod fallback;
 mod fault;
 mod full;
 mod growth;
+pub mod handles;
+mod hooks;
 mod limited;
+#[cfg(feature = "std")]
+mod locked_core;
+mod magazine;
 mod multipool;
+pub mod object_pool;
+mod pool;
+mod pool_chunk;
+mod pool_core;
+mod pool_methods;
 pub mod size_class;
+mod slots;
 mod source;
 mod statistics;
 pub mod sync;
@@ -57,6 +70,9 @@ pub use by_size::BySize;
 #[cfg(feature = "alloc")]
 pub use checked::Checked;
 pub use counted::{CallCounts, Counted, Stretch};
+#[cfg(target_has_atomic = "64")]
+pub use counted_pool::ArcPool;
+pub use counted_pool::{CountedPool, RcPool};
 pub use failing::{for_each_failure, Failing, RefusalRule, Refusals};
 pub use fallback::Fallback;
 #[cfg(feature = "std")]
@@ -64,8 +80,11 @@ pub use fault::print_faults;
 pub use fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
 pub use full::Full;
 pub use growth::Growth;
+pub use hooks::{Hooks, NoHooks};
 pub use limited::{Budget, Limited};
 pub use multipool::Multipool;
+pub use object_pool::ObjectPool;
+pub use pool::Pool;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
 #[cfg(feature = "std")]
