@@ -7,6 +7,7 @@ extern crate alloc;
 extern crate std;
 
 mod allocator;
+pub mod arena;
 mod bits;
 mod full;
 mod growth;
@@ -15,6 +16,7 @@ mod statistics;
 pub mod sync;
 
 pub use allocator::{BlockAllocator, Owning};
+pub use arena::Arena;
 pub use full::Full;
 pub use growth::Growth;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
