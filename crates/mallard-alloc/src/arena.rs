@@ -73,6 +73,7 @@ use objects::Home;
 ///     s.spawn(|| arena.alloc(1));
 /// });
 /// ```
+#[repr(C)] // the cursor first
 pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     blocks: Blocks<MIN_ALIGN>,
     owned: Finalizers,
@@ -92,7 +93,7 @@ pub struct Mark {
 
 /// By four, since all steps of an arena that doubles are as much as twice the last, and when
 /// so much is free many heaps let the system have it: see docs/decisions/0023.
-const GROWTH: Growth = Growth { max: 1 << 24, num: 4, ..Growth::new() };
+pub(crate) const GROWTH: Growth = Growth { max: 1 << 24, num: 4, ..Growth::new() };
 
 impl Arena {
     /// Takes nothing.
@@ -292,7 +293,7 @@ impl<S: Source, const M: usize> Home for Arena<S, M> {
         if size_of::<T>() == 0 {
             return Some(dangling(layout).cast());
         }
-        match self.blocks.bump_for::<T>() {
+        match self.blocks.bump_for::<T, false>() {
             Some(block) => Some(block.cast()),
             None => Some(self.grow(layout)?.cast()),
         }

@@ -13,6 +13,7 @@ use core::ptr::{self, NonNull};
 /// full: both are [`NOWHERE`]. Otherwise `end` is the footer of the *current* chunk, and both
 /// are made from the pointer to that chunk, so they may reach all of it. `cursor` stands at a
 /// multiple of `M`; so do `end` and the beginning of every chunk.
+#[repr(C)] // the two of the hot path first
 pub(crate) struct Blocks<const M: usize> {
     cursor: Cell<*mut u8>,
     end: Cell<*mut u8>,
@@ -30,6 +31,12 @@ pub(crate) struct Position {
     end: *mut u8,
 }
 
+/// The free end of a chunk.
+pub(crate) struct Run {
+    pub(crate) start: *mut u8,
+    pub(crate) end: *mut u8,
+}
+
 impl<const M: usize> Blocks<M> {
     pub(crate) const fn new(growth: Growth) -> Self {
         assert!(M.is_power_of_two() && M <= CHUNK_ALIGN, "MIN_ALIGN is 1, 2, 4, 8 or 16");
@@ -42,17 +49,18 @@ impl<const M: usize> Blocks<M> {
     }
 
     /// A block of a size and an alignment that the compiler knows; none without room for it.
+    /// `ALIGNED`: the cursor always is.
     ///
     /// Adding a small size cannot wrap, as no chunk reaches into the last page of the address
     /// space; it saves an instruction or two over subtracting.
     #[inline(always)]
-    pub(crate) fn bump_for<T>(&self) -> Option<NonNull<u8>> {
-        const { assert!(size_of::<T>() != 0) };
+    pub(crate) fn bump_for<T, const ALIGNED: bool>(&self) -> Option<NonNull<u8>> {
+        debug_assert!(size_of::<T>() != 0);
         if const { size_of::<T>() + align_of::<T>() > PAGE_BYTES - CHUNK_ALIGN } {
             return self.bump(Layout::new::<T>());
         }
         let cursor = self.cursor.get();
-        let block = match align_of::<T>() <= M {
+        let block = match ALIGNED || align_of::<T>() <= M {
             true => cursor,
             false => cursor.map_addr(|a| align_up(a, align_of::<T>())),
         };
@@ -73,8 +81,8 @@ impl<const M: usize> Blocks<M> {
     #[inline(always)]
     pub(crate) fn bump(&self, layout: Layout) -> Option<NonNull<u8>> {
         let cursor = self.cursor.get();
-        let padding = match layout.align() <= M {
-            true => 0,
+        let padding = match M > 1 && layout.align() <= M {
+            true => 0, // as below, but the compiler sees it
             false => cursor.addr().wrapping_neg() & (layout.align() - 1),
         };
         let needed = padding + align_up(layout.size(), M);
@@ -170,6 +178,37 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
+    /// Takes the rest of the current chunk out of the arena, which is full without it, so that
+    /// the caller may fill it while others allocate.
+    pub(crate) fn open_run(&self) -> Run {
+        self.leave();
+        Run { start: self.cursor.replace(NOWHERE), end: self.end.replace(NOWHERE) }
+    }
+
+    /// A chunk where `layout` fits, all of it. The arena stays as it is.
+    pub(crate) fn take_run(&self, source: &impl Source, layout: Layout) -> Option<Run> {
+        let chunk = self.next_chunk(source, layout)?;
+        self.chunks.put_to_use(chunk);
+        let end = chunk.as_ptr();
+        // SAFETY: alive, and nobody else looks at it.
+        unsafe {
+            (*end).fill = (*end).begin();
+            Some(Run { start: (*end).fill, end: end.cast() })
+        }
+    }
+
+    /// Puts a run back, filled up to `fill`. The cursor goes there, unless others have taken a
+    /// chunk meanwhile.
+    pub(crate) fn close_run(&self, run: &Run, fill: *mut u8) {
+        if self.end.get() == NOWHERE {
+            self.cursor.set(fill);
+            self.end.set(run.end);
+        } else if run.end != NOWHERE {
+            // SAFETY: it is the footer of a chunk in use.
+            unsafe { (*run.end.cast::<Footer>()).fill = fill };
+        }
+    }
+
     /// Bytes to the end of the current chunk.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
@@ -227,6 +266,11 @@ impl<const M: usize> Blocks<M> {
         let mut growth = self.growth.get();
         self.chunks.give_idle(source, keep, |bytes| growth.gave(bytes));
         self.growth.set(growth);
+    }
+
+    /// Bytes held from the source.
+    pub(crate) fn taken(&self) -> usize {
+        self.growth.get().taken()
     }
 
     pub(crate) fn owns(&self, p: *const u8) -> bool {

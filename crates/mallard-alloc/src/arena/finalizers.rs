@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::mem;
 use core::ptr;
+#[cfg(feature = "std")]
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Stands before an owned value, in one block with it.
 #[repr(C)]
@@ -41,6 +43,12 @@ pub(crate) struct Finalizers(Cell<*mut Entry>);
 impl Finalizers {
     pub(crate) const fn new() -> Self {
         Self(Cell::new(ptr::null_mut()))
+    }
+
+    /// A list that was made elsewhere.
+    #[cfg(feature = "std")]
+    pub(crate) const fn with_newest(newest: *mut Entry) -> Self {
+        Self(Cell::new(newest))
     }
 
     #[inline(always)]
@@ -90,5 +98,42 @@ impl Finalizers {
                 mem::forget(others);
             }
         }
+    }
+}
+
+/// The same, pushed to by several threads.
+#[cfg(feature = "std")]
+pub(crate) struct SharedFinalizers(AtomicPtr<Entry>);
+
+#[cfg(feature = "std")]
+impl SharedFinalizers {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// # Safety
+    /// As for `Finalizers::push`.
+    pub(crate) unsafe fn push<T>(&self, owned: *mut Owned<T>) {
+        let entry = owned.cast::<Entry>();
+        let mut newest = self.0.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: it is the first field of what the caller has.
+            unsafe { (*entry).next = newest };
+            // Release, so that who takes the list sees the entries. Nothing is taken out of it
+            // while others push, so an entry cannot come back to be mistaken for itself.
+            match self.0.compare_exchange_weak(newest, entry, Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(newer) => newest = newer,
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for `Finalizers::run_until`, of all.
+    pub(crate) unsafe fn run(&mut self) {
+        let all = Finalizers::with_newest(mem::replace(self.0.get_mut(), ptr::null_mut()));
+        // SAFETY: passed on.
+        unsafe { all.run_until(ptr::null_mut()) }
     }
 }
