@@ -30,8 +30,8 @@ fn a_fresh_arena_owns_no_memory() {
     let arena = Arena::new_in(source.clone());
     assert_eq!((source.taken(), arena.statistics().chunks), (0, 0));
     drop(arena);
-    const EMPTY: Arena = Arena::new();
-    assert_eq!(EMPTY.statistics().bytes_taken, 0);
+    static EMPTY: std::sync::Mutex<Arena> = std::sync::Mutex::new(Arena::new());
+    assert_eq!(EMPTY.lock().unwrap().statistics().bytes_taken, 0);
 }
 
 #[test]
@@ -360,7 +360,6 @@ fn a_panic_in_a_destructor_does_not_keep_the_others_from_running() {
     let gone = Arc::default();
     let source = Flaky::new();
     for how in 0..3 {
-        // SAFETY of the send: it stays in this thread; `Flaky` is not `Send`, and need not be.
         let mut arena = Arena::new_in(source.clone());
         arena.own(Noted(1, Arc::clone(&gone)));
         arena.own(Throws);
@@ -401,16 +400,17 @@ fn a_panic_in_a_constructor_gives_the_block_back() {
 #[test]
 fn an_iterator_of_unknown_length_grows_in_place() {
     let source = Flaky::new();
-    let arena = Arena::with_growth_in(Growth::fixed(1 << 16), source.clone());
-    let odd = arena.alloc_iter((0..5000_u32).filter(|n| n % 2 == 1));
-    assert!(odd.iter().copied().eq((0..2500).map(|n| 2 * n + 1)));
-    assert_eq!(arena.statistics().bytes_live, 10_000);
+    let (step, count) = if cfg!(miri) { (1 << 12, 300) } else { (1 << 16, 5000) };
+    let arena = Arena::with_growth_in(Growth::fixed(step), source.clone());
+    let odd = arena.alloc_iter((0..count).filter(|n: &u32| n % 2 == 1));
+    assert!(odd.iter().copied().eq((0..count / 2).map(|n| 2 * n + 1)));
+    assert_eq!(arena.statistics().bytes_live, 2 * count as usize);
     // One that allocates meanwhile moves.
-    let texts = arena.alloc_iter((0..100).filter_map(|n| Some(&*arena.alloc_str(&n.to_string()))));
+    let texts = arena.alloc_iter((0..100).map(|n| &*arena.alloc_str(&n.to_string())));
     assert!(texts.iter().enumerate().all(|(n, text)| *text == n.to_string()));
     // One across chunks moves, too.
-    let many = arena.alloc_iter((0..60_000_u32).filter(|_| true));
-    assert!(many.iter().copied().eq(0..60_000));
+    let many = arena.alloc_iter((0..10 * count).filter(|_| true));
+    assert!(many.iter().copied().eq(0..10 * count));
 }
 
 #[test]

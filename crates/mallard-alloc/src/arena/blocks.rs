@@ -269,6 +269,7 @@ impl<const M: usize> Blocks<M> {
     }
 
     /// Bytes held from the source.
+    #[cfg(feature = "std")]
     pub(crate) fn taken(&self) -> usize {
         self.growth.get().taken()
     }
