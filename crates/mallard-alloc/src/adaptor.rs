@@ -1,6 +1,7 @@
 //! What an allocator may offer beside blocks, so that what is around it can pass it on.
 
-use crate::Statistics;
+use crate::sync::Mode;
+use crate::{Arena, Multipool, Pool, Source, Statistics};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
@@ -20,6 +21,31 @@ pub trait Measured {
     /// What is held.
     fn statistics(&self) -> Statistics;
 }
+
+/// For what has functions of the same names.
+macro_rules! resettable {
+    ([$($params:tt)*] $type:ty, $reset:ident) => {
+        impl<$($params)*> Resettable for $type {
+            fn reset(&mut self) {
+                self.$reset();
+            }
+            fn release(&mut self) {
+                self.release();
+            }
+            fn trim(&mut self, keep: usize) {
+                self.trim(keep);
+            }
+        }
+        impl<$($params)*> Measured for $type {
+            fn statistics(&self) -> Statistics {
+                self.statistics()
+            }
+        }
+    };
+}
+resettable!([S: Source, const M: usize] Arena<S, M>, reset);
+resettable!([S: Source] Multipool<S>, reset);
+resettable!([M: Mode, S: Source] Pool<M, S>, clear);
 
 impl<A: Measured + ?Sized> Measured for &A {
     fn statistics(&self) -> Statistics {

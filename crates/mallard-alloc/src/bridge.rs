@@ -149,6 +149,7 @@ macro_rules! bridges {
         #[cfg(feature = $feature)]
         pub mod $name {
             use crate::bridge;
+            use crate::sync::Mode;
             use crate::*;
             use ::$($api)::+::{AllocError, Allocator};
             use core::alloc::Layout;
@@ -178,7 +179,9 @@ macro_rules! bridges {
             }
 
             bridge!([A: BlockAllocator] By<A>);
+            bridge!([S: Source, const M: usize] Arena<S, M>);
             bridge!([S: Source] Multipool<S>);
+            bridge!([M: Mode, S: Source] Pool<M, S>);
             bridge!([] DefaultHeap);
             bridge!([A: BlockAllocator] Counted<A>);
             bridge!([A: BlockAllocator] Limited<A>);

@@ -9,6 +9,7 @@ extern crate std;
 
 mod adaptor;
 mod allocator;
+pub mod arena;
 mod bits;
 #[cfg(any(
     feature = "allocator-api2-02",
@@ -41,6 +42,8 @@ mod pool;
 mod pool_chunk;
 mod pool_core;
 mod pool_methods;
+#[cfg(feature = "std")]
+mod shared_arena;
 pub mod size_class;
 mod slots;
 mod source;
@@ -54,9 +57,12 @@ mod synchronized;
 ))]
 mod system;
 mod traced;
+pub mod typed_arena;
+mod unsize;
 
 pub use adaptor::{Measured, Resettable};
 pub use allocator::{BlockAllocator, Owning};
+pub use arena::Arena;
 #[cfg(feature = "allocator-api2-02")]
 pub use bridge::allocator_api2_02;
 #[cfg(feature = "allocator-api2-03")]
@@ -85,6 +91,8 @@ pub use limited::{Budget, Limited};
 pub use multipool::Multipool;
 pub use object_pool::ObjectPool;
 pub use pool::Pool;
+#[cfg(feature = "std")]
+pub use shared_arena::SharedArena;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
 #[cfg(feature = "std")]
@@ -99,3 +107,4 @@ pub use system::*;
 #[cfg(feature = "tracing")]
 pub use traced::TracingEvents;
 pub use traced::{Event, Tell, Traced};
+pub use typed_arena::TypedArena;

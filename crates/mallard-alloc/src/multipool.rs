@@ -5,7 +5,6 @@ mod large;
 mod list;
 mod starter;
 
-use crate::adaptor::{Measured, Resettable};
 use crate::bits::{align_up, dangling, layout};
 use crate::{size_class, BlockAllocator, Chunk, DefaultHeap, Growth, Owning, Source};
 use crate::{Statistics, Validity};
@@ -360,24 +359,6 @@ impl<S: Source> Owning for Multipool<S> {
     /// O(chunks).
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss
-    }
-}
-
-impl<S: Source> Resettable for Multipool<S> {
-    fn reset(&mut self) {
-        self.reset();
-    }
-    fn release(&mut self) {
-        self.release();
-    }
-    fn trim(&mut self, keep: usize) {
-        self.trim(keep);
-    }
-}
-
-impl<S: Source> Measured for Multipool<S> {
-    fn statistics(&self) -> Statistics {
-        self.statistics()
     }
 }
 
