@@ -121,7 +121,7 @@ private:
     void allocate(const std::string& name, layout l)
     {
         void* block = nullptr;
-        hold(!throws_bad_alloc([&] { block = a_->allocate(l); }), "refused");
+        must([&] { block = a_->allocate(l); });
         blocks_.add(name, block, l, on_.source);
     }
     void fill(layout l)
@@ -160,9 +160,11 @@ private:
                 a_->rewind(to->second.at);
                 blocks_.rewind(to->second.then);
             } else if (verb == "make") {
-                made_[name] = &a_->template make<plain_element>(l.number("a value"));
+                std::size_t const value = l.number("a value");
+                must([&] { made_[name] = &a_->template make<plain_element>(value); });
             } else if (verb == "own") {
-                made_[name] = &a_->template own<plain_element>(l.number("a value"));
+                std::size_t const value = l.number("a value");
+                must([&] { made_[name] = &a_->template own<plain_element>(value); });
             } else {
                 return false;
             }

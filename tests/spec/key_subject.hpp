@@ -28,7 +28,7 @@ public:
         if (verb == "insert") {
             std::size_t const value = l.number("a value");
             key_type k;
-            hold(!throws_bad_alloc([&] { k = map_->emplace(value); }), "refused");
+            must([&] { k = map_->emplace(value); });
             keep(name, k);
         } else if (verb == "fill") {
             std::size_t const value = l.number("a value");

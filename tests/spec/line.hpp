@@ -18,6 +18,9 @@ struct broken {
     std::string why;
 };
 
+/// Thrown where memory is refused.
+struct refused : broken {};
+
 inline void hold(bool holds, const std::string& why)
 {
     if (!holds)

@@ -30,7 +30,7 @@ public:
         if (verb == "make") {
             handle made;
             std::size_t const value = l.number("a value");
-            hold(!throws_bad_alloc([&] { made = pool_->make(value); }), "refused");
+            must([&] { made = pool_->make(value); });
             keep(name, std::move(made));
         } else if (verb == "fill") {
             std::size_t const value = l.number("a value");

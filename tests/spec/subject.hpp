@@ -80,6 +80,14 @@ bool throws_bad_alloc(F call)
     return false;
 }
 
+/// Calls what is to succeed.
+template <class F>
+void must(F call)
+{
+    if (throws_bad_alloc(call))
+        throw refused{{"it is refused"}};
+}
+
 /// Into another place and back; what was moved from is empty, and works.
 template <class A, class Try>
 void move_there_and_back(A& a, Try works)
