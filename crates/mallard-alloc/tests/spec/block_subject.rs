@@ -6,7 +6,8 @@ use crate::ground::Ground;
 use crate::line::{broken, hold, Broken, Held, Line, Numbers};
 use crate::subject::{State, Subject};
 use mallard::arena::Mark;
-use mallard::{Arena, BlockAllocator, Multipool};
+use mallard::sync::Mode;
+use mallard::{Arena, BlockAllocator, Multipool, Pool};
 use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -56,6 +57,24 @@ impl Allocator for Multipool<Ground> {
     }
     fn live(&self) -> Option<usize> {
         Some(self.statistics().blocks_live)
+    }
+}
+
+impl<M: Mode> Allocator for Pool<M, Ground> {
+    fn reset(&mut self) {
+        self.clear();
+    }
+    fn release(&mut self) {
+        self.release();
+    }
+    fn trim(&mut self, keep: usize) {
+        self.trim(keep);
+    }
+    fn live(&self) -> Option<usize> {
+        Some(self.statistics().blocks_live)
+    }
+    fn block(&self) -> Option<Layout> {
+        Some(self.block())
     }
 }
 
@@ -212,8 +231,8 @@ impl<A: Allocator> Subject for BlockSubject<A> {
         l.number("a value", &state.named)?;
         let arena = self.arena()?;
         match verb {
-            "make" => Ok(catches_thrown(|| drop(arena.alloc_with(throw::<Plain>)))),
-            "own" => Ok(catches_thrown(|| drop(arena.own(throw::<Plain>())))),
+            "make" => Ok(catches_thrown(|| _ = arena.alloc_with(throw::<Plain>))),
+            "own" => Ok(catches_thrown(|| _ = arena.own(throw::<Plain>()))),
             _ => broken(format!("{verb} makes nothing")),
         }
     }

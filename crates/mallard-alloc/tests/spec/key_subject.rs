@@ -134,7 +134,7 @@ impl<K: Key> Subject for KeySubject<K> {
         hold(verb == "insert", &format!("{verb} makes nothing"))?;
         l.number("a value", &state.named)?;
         let map = self.map()?;
-        Ok(catches_thrown(|| drop(map.insert_with_key(|_| throw::<Plain>()))))
+        Ok(catches_thrown(|| _ = map.insert_with_key(|_| throw::<Plain>())))
     }
 
     fn expect(&mut self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<bool> {

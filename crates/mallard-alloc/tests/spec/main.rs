@@ -5,64 +5,162 @@ mod block_subject;
 mod blocks;
 mod element;
 mod ground;
+mod key_subject;
 mod line;
+mod object_subject;
 mod program;
 mod subject;
 
 use block_subject::BlockSubject;
-use line::{Held, Line};
-use mallard::{Arena, Growth, Multipool};
-use std::path::{Path, PathBuf};
+use element::{Aligned, Element, Empty, Plain};
+use key_subject::KeySubject;
+use line::{broken, Held, Line};
+use mallard::handles::{Atomic, Counts, Local};
+use mallard::sync::{self, Mode};
+use mallard::{Arena, CountedPool, Growth, Key32, Key64, Multipool, ObjectPool, Pool};
+use object_subject::ObjectSubject;
+use std::alloc::Layout;
+use std::path::Path;
 use subject::{growth_from, State, Subject};
 
-fn make(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<dyn Subject>>> {
-    let source = state.ground.clone();
-    let named = &state.named;
+mallard::key_type! {
+    struct SmallKey(4, 2);
+    struct SmallWrappingKey(4, 2, wrapping);
+}
+
+type Made = Held<Box<dyn Subject>>;
+
+/// Every program runs in each manner, as far as its allocators know them.
+trait Manner: 'static {
+    type Mode: Mode + 'static;
+    type Counts: Counts + 'static;
+}
+const MANNERS: [(&str, program::Maker); 2] =
+    [("one thread", make::<One>), ("a mutex", make::<Locked>)];
+
+struct One;
+impl Manner for One {
+    type Mode = sync::None;
+    type Counts = Local;
+}
+struct Locked;
+impl Manner for Locked {
+    type Mode = sync::Mutex;
+    type Counts = Atomic;
+}
+
+fn make<M: Manner>(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<dyn Subject>>> {
     Ok(Some(match kind {
-        "arena" => match growth_from(l, Growth::new(), named)? {
-            None => BlockSubject::boxed(Arena::new_in(source)),
-            Some(growth) => BlockSubject::boxed(Arena::with_growth_in(growth, source)),
-        },
-        "multipool" => BlockSubject::boxed(Multipool::new_in(source)),
+        "arena" => make_arena(l, state)?,
+        "pool" => make_pool::<M>(l, state)?,
+        "multipool" => BlockSubject::boxed(Multipool::new_in(state.ground.clone())),
+        "object_pool" => make_object_pool::<M>(l, state),
+        "slot_map" => make_slot_map(l, state)?,
         _ => return Ok(None),
     }))
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")
+fn make_arena(l: &mut Line, state: &State) -> Made {
+    let source = state.ground.clone();
+    Ok(match growth_from(l, Growth::new(), &state.named)? {
+        None => BlockSubject::boxed(Arena::new_in(source)),
+        Some(growth) => BlockSubject::boxed(Arena::with_growth_in(growth, source)),
+    })
 }
 
-fn run_file(name: &str) {
-    let text = std::fs::read_to_string(folder().join(format!("{name}.ops"))).unwrap();
-    if let Err(failure) = program::run(make, &format!("spec/{name}.ops"), &text) {
-        panic!("{failure}");
+fn make_pool<M: Manner>(l: &mut Line, state: &State) -> Made {
+    let source = state.ground.clone();
+    let bytes = l.number("bytes of a block", &state.named)?;
+    let align = l.number("the alignment of a block", &state.named)?;
+    let Ok(block) = Layout::from_size_align(bytes, align) else {
+        return broken("no layout is like that");
+    };
+    let usual = Growth { first: 64 << 10, ..Growth::new() };
+    Ok(match growth_from(l, usual, &state.named)? {
+        None => BlockSubject::boxed(Pool::<M::Mode>::new_in(block, source)),
+        Some(growth) => BlockSubject::boxed(Pool::<M::Mode>::with_growth_in(block, growth, source)),
+    })
+}
+
+fn make_object_pool<M: Manner>(l: &mut Line, state: &State) -> Box<dyn Subject> {
+    fn of<T: Element, M: Manner>(state: &State) -> Box<dyn Subject> {
+        ObjectSubject::boxed(ObjectPool::<T, M::Mode>::new_in(state.ground.clone()))
+    }
+    if l.take("empty") {
+        of::<Empty, M>(state)
+    } else if l.take("aligned") {
+        of::<Aligned, M>(state)
+    } else if l.take("shared") {
+        let source = state.ground.clone();
+        ObjectSubject::boxed(CountedPool::<Plain, M::Counts, M::Mode>::new_in(source))
+    } else {
+        of::<Plain, M>(state)
+    }
+}
+
+fn make_slot_map(l: &mut Line, state: &State) -> Made {
+    let source = state.ground.clone();
+    let index = l.number("bits of an index", &state.named)?;
+    let generation = l.number("bits of a generation", &state.named)?;
+    Ok(match (index, generation, l.take("wrapping")) {
+        (20, 12, false) => KeySubject::<Key32>::boxed(source),
+        (32, 32, false) => KeySubject::<Key64>::boxed(source),
+        (4, 2, false) => KeySubject::<SmallKey>::boxed(source),
+        (4, 2, true) => KeySubject::<SmallWrappingKey>::boxed(source),
+        _ => return broken("keys are 20 12, 32 32, 4 2, or 4 2 wrapping"),
+    })
+}
+
+fn run_in_all_manners(path: &str, text: &str) {
+    for (manner, make) in MANNERS {
+        if let Err(failure) = program::run(make, path, text) {
+            panic!("{failure}\n  in this manner: {manner}");
+        }
     }
 }
 
 fn run_text(text: &str) -> String {
-    program::run(make, "spec/it.ops", text).err().unwrap_or_default()
+    program::run(MANNERS[0].1, "spec/it.ops", text).err().unwrap_or_default()
 }
 
 macro_rules! programs {
-    ($($name:ident)*) => {
+    ($($(#[$meta:meta])* $name:ident)*) => {
         $(
             #[test]
+            $(#[$meta])*
             fn $name() {
-                run_file(stringify!($name));
+                let path = concat!("spec/", stringify!($name), ".ops");
+                let text = include_str!(concat!("../../../../spec/", stringify!($name), ".ops"));
+                run_in_all_manners(path, text);
             }
         )*
         const PROGRAMS: &[&str] = &[$(stringify!($name)),*];
     };
 }
 
+// Those of thousands of steps are not for Miri.
 programs! {
-    alignment arena arena_objects exhaustion generations growth limits moved multipool
-    object_pool pool shared_objects slot_map zero_size
+    alignment
+    arena
+    arena_objects
+    #[cfg_attr(miri, ignore)] exhaustion
+    generations
+    growth
+    limits
+    moved
+    #[cfg_attr(miri, ignore)] multipool
+    #[cfg_attr(miri, ignore)] object_pool
+    #[cfg_attr(miri, ignore)] pool
+    shared_objects
+    #[cfg_attr(miri, ignore)] slot_map
+    zero_size
 }
 
 #[test]
+#[cfg_attr(miri, ignore)]
 fn every_program_has_its_test() {
-    let mut files: Vec<_> = std::fs::read_dir(folder())
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "ops"))
