@@ -140,12 +140,15 @@ macro_rules! programs {
 
 // Those of thousands of steps are not for Miri.
 programs! {
+    #[cfg_attr(miri, ignore)]
     alignment
     arena
     arena_objects
     #[cfg_attr(miri, ignore)] exhaustion
     generations
+    #[cfg_attr(miri, ignore)]
     growth
+    #[cfg_attr(miri, ignore)]
     limits
     moved
     #[cfg_attr(miri, ignore)] multipool
