@@ -30,6 +30,8 @@ mod growth;
 mod limited;
 mod multipool;
 pub mod size_class;
+#[cfg(all(doctest, feature = "std"))]
+mod guide;
 mod source;
 mod statistics;
 pub mod sync;
