@@ -27,11 +27,11 @@ mod fallback;
 mod fault;
 mod full;
 mod growth;
+#[cfg(all(doctest, feature = "std"))]
+mod guide;
 mod limited;
 mod multipool;
 pub mod size_class;
-#[cfg(all(doctest, feature = "std"))]
-mod guide;
 mod source;
 mod statistics;
 pub mod sync;

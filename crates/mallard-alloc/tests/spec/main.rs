@@ -1,5 +1,6 @@
 //! The programs of `spec/`, which the C++ tests run too, and what becomes of wrong ones.
 //! The files here are those of `tests/spec` in C++.
+#![cfg(feature = "std")]
 
 mod block_subject;
 mod blocks;
