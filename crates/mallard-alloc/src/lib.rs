@@ -30,6 +30,8 @@ mod fallback;
 mod fault;
 mod full;
 mod growth;
+#[cfg(all(doctest, feature = "std"))]
+mod guide;
 pub mod handles;
 mod hooks;
 mod limited;
