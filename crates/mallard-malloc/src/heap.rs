@@ -1,7 +1,7 @@
 //! Heaps: parts of malloc that are freed at once.
 
 use crate::blocks::Blocks;
-use crate::code::{code_of, LOOKED_UP_MAX};
+use crate::code::code_of;
 use crate::limit::Limits;
 use crate::raw;
 use alloc::alloc::handle_alloc_error;
@@ -11,6 +11,11 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::mem::size_of;
 use core::ptr::NonNull;
+
+mod numbers;
+mod values;
+
+pub use numbers::HeapStatistics;
 
 mod sharing {
     pub trait Sharing {
@@ -82,23 +87,6 @@ pub struct Heap<Sharing = OneThread> {
 unsafe impl<Sharing> Send for Heap<Sharing> {}
 // SAFETY: such a heap has a lock.
 unsafe impl Sync for Heap<AnyThread> {}
-
-/// What a heap has; see [`Heap::statistics`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeapStatistics {
-    /// Blocks that the program has.
-    pub blocks_live: usize,
-    /// Their usable sizes.
-    pub bytes_live: usize,
-    /// In chunks and large blocks.
-    pub bytes_taken: usize,
-    /// The most that this was.
-    pub bytes_taken_max: usize,
-    /// Of which all but large blocks are cut.
-    pub chunks: usize,
-    /// Above 1 MiB.
-    pub large_blocks: usize,
-}
 
 impl Heap {
     /// A heap without blocks. Where there is no memory for one, `handle_alloc_error` ends the
@@ -249,58 +237,6 @@ impl<S> Heap<S> {
         NonNull::new(unsafe { self.resize(block.as_ptr(), layout, bytes) })
     }
 
-    /// A value in the heap. It is not dropped: what it has elsewhere is lost, and what it has in
-    /// this heap goes with it.
-    ///
-    /// ```
-    /// let heap = mallard_malloc::Heap::new();
-    /// let point = heap.alloc((1.0, 2.0));
-    /// point.0 += 1.0;
-    /// assert_eq!(*point, (2.0, 2.0));
-    /// ```
-    #[inline]
-    #[allow(clippy::mut_from_ref)] // each time another block
-    pub fn alloc<T>(&self, value: T) -> &mut T {
-        let block = self.allocate(Layout::new::<T>()).cast::<T>();
-        // SAFETY: so large and so aligned, nobody else's, and as long as the heap is not reset.
-        unsafe {
-            block.write(value);
-            &mut *block.as_ptr()
-        }
-    }
-
-    /// A copy of a slice in the heap.
-    ///
-    /// ```
-    /// let heap = mallard_malloc::Heap::new();
-    /// let primes = heap.alloc_slice_copy(&[2, 3, 5]);
-    /// primes[0] = 7;
-    /// assert_eq!(primes, [7, 3, 5]);
-    /// ```
-    #[inline]
-    #[allow(clippy::mut_from_ref)] // each time another block
-    pub fn alloc_slice_copy<T: Copy>(&self, values: &[T]) -> &mut [T] {
-        let block = self.allocate(Layout::for_value(values)).cast::<T>();
-        // SAFETY: as for `alloc`; what is copied may be.
-        unsafe {
-            block.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len());
-            core::slice::from_raw_parts_mut(block.as_ptr(), values.len())
-        }
-    }
-
-    /// A copy of a string in the heap.
-    ///
-    /// ```
-    /// let heap = mallard_malloc::Heap::new();
-    /// assert_eq!(heap.alloc_str("mallard"), "mallard");
-    /// ```
-    #[inline]
-    #[allow(clippy::mut_from_ref)] // each time another block
-    pub fn alloc_str(&self, text: &str) -> &mut str {
-        // SAFETY: a copy of a string.
-        unsafe { core::str::from_utf8_unchecked_mut(self.alloc_slice_copy(text.as_bytes())) }
-    }
-
     /// Frees every block, and keeps the memory for those to come.
     ///
     /// ```
@@ -374,33 +310,6 @@ impl<S> Heap<S> {
             raw::mallard_heap_limit(self.raw.as_ptr(), limits.soft, limits.hard, met, context)
         }
     }
-
-    /// Counts: O(memory taken / 16 KiB).
-    ///
-    /// ```
-    /// let heap = mallard_malloc::Heap::new();
-    /// heap.alloc([0u64; 8]);
-    /// assert_eq!(heap.statistics().bytes_live, 64);
-    /// ```
-    pub fn statistics(&self) -> HeapStatistics {
-        let mut n = raw::HeapStatistics {
-            struct_bytes: size_of::<raw::HeapStatistics>(),
-            ..Default::default()
-        };
-        // SAFETY: the structure is what malloc.h asks for; the heap is this thread's, or has a lock.
-        unsafe {
-            raw::mallard_heap_adopt(self.raw.as_ptr());
-            raw::mallard_heap_stats(self.raw.as_ptr(), &mut n);
-        }
-        HeapStatistics {
-            blocks_live: n.blocks_live,
-            bytes_live: n.bytes_live,
-            bytes_taken: n.bytes_taken,
-            bytes_taken_max: n.bytes_taken_max,
-            chunks: n.chunks,
-            large_blocks: n.large_blocks,
-        }
-    }
 }
 
 fn dangling(layout: Layout) -> NonNull<u8> {
@@ -425,9 +334,9 @@ impl<S> Blocks for Heap<S> {
     #[inline(always)]
     fn take(&self, layout: Layout) -> *mut u8 {
         let (heap, bytes, align) = (self.raw.as_ptr(), layout.size(), layout.align());
-        if bytes <= LOOKED_UP_MAX && align <= 16 {
+        if let Some(code) = code_of(layout) {
             // SAFETY: the code is that of the size.
-            return unsafe { raw::mallard_rust_heap_pop(heap, bytes, code_of(bytes)) };
+            return unsafe { raw::mallard_rust_heap_pop(heap, bytes, code) };
         }
         // SAFETY: `align` is a power of two.
         unsafe { raw::mallard_rust_heap_allocate(heap, bytes, align) }

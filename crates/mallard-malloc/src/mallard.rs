@@ -1,7 +1,7 @@
 //! malloc, as Rust's global allocator.
 
 use crate::blocks::Blocks;
-use crate::code::{code_of, LOOKED_UP_MAX};
+use crate::code::code_of;
 use crate::raw;
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -31,9 +31,9 @@ impl Blocks for Mallard {
     #[inline(always)]
     fn take(&self, layout: Layout) -> *mut u8 {
         let (bytes, align) = (layout.size(), layout.align());
-        if bytes <= LOOKED_UP_MAX && align <= 16 {
+        if let Some(code) = code_of(layout) {
             // SAFETY: the code is that of the size.
-            return unsafe { raw::mallard_rust_pop(bytes, code_of(bytes)) };
+            return unsafe { raw::mallard_rust_pop(bytes, code) };
         }
         // SAFETY: `align` is a power of two.
         unsafe { raw::mallard_rust_allocate(bytes, align) }
