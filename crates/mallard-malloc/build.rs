@@ -32,7 +32,7 @@ fn main() {
     // Whole: a linker takes from an archive what somebody names, and nobody names the object that
     // reads MALLARD_LIMIT, or malloc where that is overridden.
     all.link_lib_modifier("+whole-archive").compile("mallard_malloc");
-    for place in ["src", "include/mallard"] {
+    for place in ["src/heap", "src/malloc", "src/os", "include/mallard"] {
         println!("cargo:rerun-if-changed=engine/{place}");
     }
     println!("cargo:rerun-if-changed=build.rs");
@@ -122,8 +122,8 @@ fn explain(build: &cc::Build, error: &str) -> ! {
             "apt-get install g++, or CXX=clang++ cargo build",
         ),
         Ok(version) => fail(
-            &format!("`{name}` does not compile the engine: {}", first_line(error.as_bytes())),
-            &format!("it says of itself: {}", first_line(&version.stdout)),
+            &format!("`{name}` does not compile the engine"),
+            &format!("it is {}: {}", first_line(&version.stdout), first_line(error.as_bytes())),
             "g++ 12 and clang 16 do, and later ones: CXX=g++-12 cargo build",
         ),
     }
