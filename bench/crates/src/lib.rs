@@ -13,6 +13,10 @@ pub const ASKS: &str =
 pub fn suite() -> Vec<harness::Experiment> {
     let mut all = cases::objects::experiments();
     all.extend(cases::threads::experiments());
+    all.extend(cases::arenas::experiments());
+    all.extend(cases::blocks::experiments());
+    all.extend(cases::slots::experiments());
+    all.extend(cases::shared_slots::experiments());
     all.retain(|e| !e.entrants.is_empty());
     all
 }

@@ -47,7 +47,9 @@ pub fn experiments() -> Vec<Experiment> {
         let kept = Kept { threads, live: pairs, capacity: 10_000 };
         let faithful = Experiment::new(
             &case,
-            format!("{threads} threads are started, and each makes and drops {pairs} i32. ns of both"),
+            format!(
+                "{threads} threads are started, and each makes and drops {pairs} i32. ns of both"
+            ),
             everyone::<i32>(spawned),
         );
         let corrected = Experiment::new(
@@ -58,9 +60,7 @@ pub fn experiments() -> Vec<Experiment> {
             ),
             everyone::<i32>(kept),
         );
-        all.push(
-            faithful.ops(threads * pairs).threads(threads).variant("faithful").not_in_brief(),
-        );
+        all.push(faithful.ops(threads * pairs).threads(threads).variant("faithful").not_in_brief());
         all.push(corrected.ops(threads * pairs).threads(threads).variant("corrected"));
     }
     for (name, capacity, threads, pairs) in [("high", 50, 8, 10), ("low", 10_000, 2, 100)] {
@@ -73,9 +73,7 @@ pub fn experiments() -> Vec<Experiment> {
         let faithful = Experiment::new(&case, &asks, spawned);
         let kept = everyone::<i32>(Pairs { threads, pairs, capacity });
         let corrected = Experiment::new(&case, &asks, kept);
-        all.push(
-            faithful.ops(threads * pairs).threads(threads).variant("faithful").not_in_brief(),
-        );
+        all.push(faithful.ops(threads * pairs).threads(threads).variant("faithful").not_in_brief());
         all.push(corrected.ops(threads * pairs).threads(threads).variant("corrected"));
     }
     all

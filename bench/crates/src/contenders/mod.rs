@@ -1,7 +1,10 @@
 //! Who is measured: Mallard and its peers, behind one trait for each kind of use.
 
+pub mod arenas;
+pub mod maps;
 pub mod objects;
 pub mod objects_peers;
+pub mod shared_maps;
 
 use std::ffi::CStr;
 

@@ -6,9 +6,7 @@
 use super::objects::{Growth, Object, Objects, Plan};
 use super::{glibc, peer};
 use crate::harness::Why;
-use fastalloc::{
-    FixedPool, GrowingPool, GrowthStrategy, OwnedHandle, PoolConfig, ThreadSafePool,
-};
+use fastalloc::{FixedPool, GrowingPool, GrowthStrategy, OwnedHandle, PoolConfig, ThreadSafePool};
 use heapless::pool::boxed::{BoxBlock, BoxPool};
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -29,7 +27,6 @@ macro_rules! by_deref {
         }
     };
 }
-
 
 /// The global allocator.
 pub struct Boxes;
