@@ -3,6 +3,7 @@
 //! The barrier is on the arena, on the value and on what comes back, as in bumpalo's.
 
 use crate::contenders::arenas::{Any, Arena, ArenaOf, Blink, BumpScope, Bumpalo, TypedArena};
+use crate::contenders::mallard_arenas::{MallardArena, MallardTypedArena};
 use crate::harness::{clock, timed, Body, Entrant, Experiment, Why};
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -78,6 +79,8 @@ fn entrant<A: Arena, G: Program>(program: G, make: impl Fn() -> Body + 'static) 
 macro_rules! everyone {
     ($way:ident, $program:expr) => {
         vec![
+            $way::<MallardArena<1>, _>($program),
+            $way::<MallardArena<8>, _>($program),
             $way::<Bumpalo, _>($program),
             $way::<BumpScope<true>, _>($program),
             $way::<BumpScope<false>, _>($program),
@@ -91,6 +94,9 @@ pub(super) use everyone;
 macro_rules! everyone_of {
     ($way:ident, $value:ty) => {
         vec![
+            $way::<$value, Any<MallardArena<1>>>(),
+            $way::<$value, Any<MallardArena<8>>>(),
+            $way::<$value, MallardTypedArena<$value>>(),
             $way::<$value, Any<Bumpalo>>(),
             $way::<$value, Any<BumpScope<true>>>(),
             $way::<$value, Any<BumpScope<false>>>(),

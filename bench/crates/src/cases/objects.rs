@@ -4,6 +4,7 @@ use super::plays::{entrant, Inside, Live, Outside, Play, Read};
 use super::programs::{
     Alternating, Bulk, Churn, Cycles, Fifo, Growing, OneLive, Pipeline, Program, RandomDrop, Waves,
 };
+use crate::contenders::mallard_objects as mallard;
 use crate::contenders::objects::{Connection, Entity, Growth, Large, Object, Part, Particle};
 use crate::contenders::objects_peers as peers;
 use crate::harness::{Entrant, Experiment};
@@ -12,6 +13,9 @@ use crate::harness::{Entrant, Experiment};
 fn everyone<T: Object>(play: impl Play<T>) -> Vec<Entrant> {
     vec![
         entrant::<T, peers::Boxes>(play),
+        entrant::<T, mallard::MallardFixed<T>>(play),
+        entrant::<T, mallard::MallardPool<T>>(play),
+        entrant::<T, mallard::MallardArenaOfOne<T>>(play),
         entrant::<T, peers::Fixed<T>>(play),
         entrant::<T, peers::Growing<T>>(play),
         entrant::<T, peers::TypedArena<T>>(play),

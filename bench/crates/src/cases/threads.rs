@@ -1,9 +1,11 @@
 //! fastalloc's programs of several threads: one pool, from which all of them make objects.
 
+use crate::contenders::mallard_objects::MallardPool;
 use crate::contenders::objects::{Object, Objects, Plan};
 use crate::contenders::objects_peers as peers;
 use crate::harness::crew::Crew;
 use crate::harness::{clock, Body, Effort, Entrant, Experiment, Why};
+use mallard::sync;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -30,6 +32,7 @@ fn entrant_of<T: Object, P: Objects<T> + Sync>(
 fn everyone<T: Object>(play: impl SharedPlay<T>) -> Vec<Entrant> {
     vec![
         entrant::<T, peers::Boxes>(play),
+        entrant::<T, MallardPool<T, sync::Mutex>>(play),
         entrant_of(peers::thread_safe(|pool, value: T| pool.allocate(value).unwrap()), play),
         entrant::<T, peers::ObjectPool<T>>(play),
         entrant::<T, peers::Opool<T>>(play),

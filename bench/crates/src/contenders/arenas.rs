@@ -42,7 +42,7 @@ pub trait Arena: Sized + 'static {
     unsafe fn shrink(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>>;
 }
 
-/// What `&$arena` offers through `$version::alloc::Allocator`.
+/// What an arena offers through `$version::alloc::Allocator`.
 macro_rules! by_allocator {
     ($version:path, |$arena:ident| $allocator:expr) => {
         #[inline(always)]
@@ -84,6 +84,7 @@ macro_rules! by_allocator {
         }
     };
 }
+pub(super) use by_allocator;
 
 pub type Bumpalo = bumpalo::Bump;
 

@@ -18,8 +18,6 @@ pub trait Map: Sized + 'static {
     fn get(&self, key: Self::Key) -> Option<Value>;
     /// The values of all elements, added up.
     fn sum(&mut self) -> Value;
-    /// All elements go, and memory is kept, if it can be.
-    fn clear(&mut self);
 }
 
 macro_rules! slotmaps {
@@ -50,9 +48,6 @@ macro_rules! slotmaps {
             #[inline(always)]
             fn sum(&mut self) -> Value {
                 self.values().fold(0, |sum, v| sum.wrapping_add(*v))
-            }
-            fn clear(&mut self) {
-                self.clear();
             }
         })*
     };
@@ -99,9 +94,6 @@ macro_rules! arenas {
             fn sum(&mut self) -> Value {
                 self.iter().fold(0, |sum, (_, v)| sum.wrapping_add(*v))
             }
-            fn clear(&mut self) {
-                self.clear();
-            }
         })*
     };
 }
@@ -144,9 +136,6 @@ impl Map for slab::Slab<Value> {
     fn sum(&mut self) -> Value {
         self.iter().fold(0, |sum, (_, v)| sum.wrapping_add(*v))
     }
-    fn clear(&mut self) {
-        self.clear();
-    }
 }
 
 /// One that threads could share, on one thread. It gives out a guard for each read.
@@ -179,9 +168,5 @@ impl Map for sharded_slab::Slab<Value> {
     #[inline(always)]
     fn sum(&mut self) -> Value {
         self.unique_iter().fold(0, |sum, v| sum.wrapping_add(*v))
-    }
-    /// It has none.
-    fn clear(&mut self) {
-        *self = Self::new();
     }
 }

@@ -1,6 +1,8 @@
 //! Who is measured: Mallard and its peers, behind one trait for each kind of use.
 
 pub mod arenas;
+pub mod mallard_arenas;
+pub mod mallard_objects;
 pub mod maps;
 pub mod objects;
 pub mod objects_peers;

@@ -27,6 +27,7 @@ macro_rules! by_deref {
         }
     };
 }
+pub(super) use by_deref;
 
 /// The global allocator.
 pub struct Boxes;
