@@ -32,6 +32,8 @@ fn entrant_of<T: Object, P: Objects<T> + Sync>(
 fn everyone<T: Object>(play: impl SharedPlay<T>) -> Vec<Entrant> {
     vec![
         entrant::<T, peers::Boxes>(play),
+        entrant::<T, MallardPool<T, sync::ThreadCached>>(play),
+        entrant::<T, MallardPool<T, sync::LockFree>>(play),
         entrant::<T, MallardPool<T, sync::Mutex>>(play),
         entrant_of(peers::thread_safe(|pool, value: T| pool.allocate(value).unwrap()), play),
         entrant::<T, peers::ObjectPool<T>>(play),

@@ -18,6 +18,12 @@ impl Named for sync::None {
 impl Named for sync::Mutex {
     const NAME: &'static str = "/Mutex";
 }
+impl Named for sync::LockFree {
+    const NAME: &'static str = "/LockFree";
+}
+impl Named for sync::ThreadCached {
+    const NAME: &'static str = "/ThreadCached";
+}
 
 /// One that grows as it needs.
 pub struct MallardPool<T, M: Mode = sync::None>(ObjectPool<T, M>);
