@@ -23,6 +23,23 @@ pub struct SlotShape {
     /// Bytes of a chunk, and what it is aligned to: a power of two, so that the address of a
     /// block leads to its chunk. At least 8 slots fit.
     pub chunk: usize,
+    /// The most slots that there may ever be at a time.
+    pub most: usize,
+}
+
+/// Where a visit of the slots in use stands; its meaning is the core's.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct LiveCursor {
+    pub take: *mut u8,
+    pub chunk: *mut u8,
+    pub slot: usize,
+}
+
+impl LiveCursor {
+    /// Before the first.
+    pub const START: Self =
+        Self { take: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
 }
 
 /// What keeps the slots of one pool. It stays at one address from its first call to its last:
@@ -36,6 +53,14 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Takes nothing from the source.
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self;
 
+    /// Bytes from the source that surely hold `count` slots, and all that is beside them; the
+    /// core itself aside.
+    fn bytes_for(shape: SlotShape, count: usize) -> usize {
+        // At least 8 slots fit, and what is beside them is less than they are.
+        let chunks = count.saturating_mul(shape.stride).saturating_mul(2) / shape.chunk + 2;
+        chunks.saturating_mul(shape.chunk)
+    }
+
     /// A slot, or `None`: the limit or the source refuses. Uninitialised.
     fn try_allocate(&self) -> Option<NonNull<u8>>;
 
@@ -43,14 +68,18 @@ pub unsafe trait Core<S: Source>: Sized {
     /// `block` is this core's, in use, and no longer used.
     unsafe fn deallocate(&self, block: NonNull<u8>);
 
-    /// The core that gave `block`; `chunk` as in its shape.
+    /// The core that gave `block`; `shape` is its own, `most` aside.
     ///
     /// # Safety
     /// `block` is in use, and its core outlives `'a`.
-    unsafe fn of<'a>(block: NonNull<u8>, chunk: usize) -> &'a Self;
+    unsafe fn of<'a>(block: NonNull<u8>, shape: &SlotShape) -> &'a Self;
 
     /// All slots in use, in address order within a chunk. `f` must not panic nor call the pool.
     fn for_each_live(&mut self, f: &mut dyn FnMut(NonNull<u8>));
+
+    /// The next slot in use, in the order of `for_each_live`. Between the first call and the
+    /// last nothing is allocated or freed.
+    fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>>;
 
     /// All are free; memory is kept.
     fn reset(&mut self);
