@@ -367,8 +367,8 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
         live = live.saturating_sub(idle);
         Statistics {
             blocks_live: live,
-            bytes_live: live * self.cut.stride,
-            bytes_idle: (capacity - live) * self.cut.stride,
+            bytes_live: live * self.cut.block_bytes,
+            bytes_idle: (capacity - live) * self.cut.block_bytes,
             bytes_taken: shared.growth.taken() + shared.front_bytes,
             chunks,
             growths: shared.growth.steps(),

@@ -20,6 +20,8 @@ pub(crate) const LINE_BYTES: usize = 64;
 pub(crate) struct Cut {
     pub(crate) stride: usize,
     pub(crate) chunk: usize,
+    /// What a block counts as.
+    pub(crate) block_bytes: usize,
     /// Slots of a chunk, the missing ones included; 0: it is too small for its header.
     pub(crate) count: usize,
     header_bytes: usize,
@@ -49,7 +51,15 @@ impl Cut {
         if last_offset + header_bytes(count) > chunk {
             count = 0;
         }
-        Self { stride, chunk, count, header_bytes: header_bytes(count), shift, inverse }
+        Self {
+            stride,
+            chunk,
+            block_bytes: shape.stride,
+            count,
+            header_bytes: header_bytes(count),
+            shift,
+            inverse,
+        }
     }
 
     /// Of a block: its number in its chunk.

@@ -261,8 +261,8 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
         self.for_each_free(&shared, |_, _| free += 1);
         Statistics {
             blocks_live: capacity - free,
-            bytes_live: (capacity - free) * self.cut.stride,
-            bytes_idle: free * self.cut.stride,
+            bytes_live: (capacity - free) * self.cut.block_bytes,
+            bytes_idle: free * self.cut.block_bytes,
             bytes_taken: shared.growth.taken(),
             chunks,
             growths: shared.growth.steps(),

@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 
 /// In the header of a chunk, for threads that do not own it.
 ///
-///     words     a bit for each slot that was freed elsewhere; beside this
-///     summary   a bit for each word (modulo `usize::BITS`) that has bits, or had
+/// - words: a bit for each slot that was freed elsewhere. Beside this.
+/// - summary: a bit for each word (modulo `usize::BITS`) that has bits, or had.
 ///
 /// Who makes a word other than 0 sets its summary bit; who makes the summary other than 0 posts
 /// the chunk. The owner takes the summary, and then its words. So the bits of a word come
