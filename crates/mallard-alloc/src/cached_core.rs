@@ -67,10 +67,9 @@ impl<S: Source> CachedCore<S> {
     /// This thread's front, if it has one.
     #[inline(always)]
     fn here(&self) -> Option<&Front> {
-        let front = self.ticket.get().find().cast::<Front>();
         // SAFETY: fronts begin with what the table leads to. It has those that live, for the
         // id changes when they are given back.
-        unsafe { front.as_ref() }
+        self.ticket.get().find().map(|front| unsafe { front.cast::<Front>().as_ref() })
     }
 
     fn address(&self) -> *const () {
@@ -168,7 +167,8 @@ impl<S: Source> CachedCore<S> {
             Some(front) => front,
             None => self.make_front(shared)?,
         };
-        self.ticket.get().join(front.adopt());
+        front.thread().adopt();
+        self.ticket.get().join(NonNull::from(front).cast());
         Some(front)
     }
 

@@ -1,12 +1,12 @@
 //! The blocks that one thread has at hand.
 
 use crate::cached_chunk::{At, Header, Line, WORD_BITS};
-use crate::chunk_runs::{header_of, Cut};
+use crate::chunk_runs::Cut;
 use crate::lock::{Held, Lock};
 use crate::owned_chunks::OwnedChunks;
 use crate::remote::Inbox;
 use crate::source::Chunk;
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use crate::thread_fronts::ThreadFront;
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -66,7 +66,7 @@ impl Front {
     fn new(base: *mut Slot, limit: usize, taken: Chunk) -> Self {
         let capacity = limit.min(ENTRIES_FIRST);
         Self {
-            thread: ThreadFront { idle: AtomicBool::new(true) },
+            thread: ThreadFront::new(),
             top: AtomicPtr::new(base),
             high: AtomicPtr::new(base.wrapping_add(capacity)),
             base,
@@ -98,14 +98,11 @@ impl Front {
         front
     }
 
-    /// Who sees that it is has all that its thread did with it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.thread.idle.load(Acquire)
+        self.thread.is_idle()
     }
-    /// For this thread, which found it idle under the lock of the pool.
-    pub(crate) fn adopt(&self) -> NonNull<ThreadFront> {
-        self.thread.idle.store(false, Relaxed);
-        NonNull::from(self).cast()
+    pub(crate) fn thread(&self) -> &ThreadFront {
+        &self.thread
     }
     pub(crate) fn chunks(&self) -> Held<'_, OwnedChunks> {
         self.chunks.0.lock()
@@ -311,6 +308,6 @@ impl Front {
 pub(crate) fn place_of(cut: &Cut, block: NonNull<u8>) -> (At, usize, usize) {
     let slot = cut.slot_of(block);
     // SAFETY: a block of the pool leads to the header of its chunk.
-    let c = unsafe { At::new(header_of(block, cut.chunk)) };
+    let c = unsafe { At::new(cut.header_of(block)) };
     (c, slot / WORD_BITS, 1 << (slot % WORD_BITS))
 }

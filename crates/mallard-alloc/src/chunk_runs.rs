@@ -25,6 +25,7 @@ pub(crate) struct Cut {
     /// Slots of a chunk, the missing ones included; 0: it is too small for its header.
     pub(crate) count: usize,
     header_bytes: usize,
+    colours: Colours,
     // stride == odd << shift, and odd * inverse == 1, modulo 2^BITS
     shift: u32,
     inverse: usize,
@@ -47,14 +48,14 @@ impl Cut {
         }
         let chunk = shape.chunk;
         let mut count = (chunk / stride).min(1 << 30);
-        let last_offset = (colours(chunk) - 1) * LINE_BYTES;
-        if last_offset + header_bytes(count) > chunk {
+        if Colours::of(chunk).mask + header_bytes(count) > chunk {
             count = 0;
         }
         Self {
             stride,
             chunk,
             block_bytes: shape.stride,
+            colours: Colours::of(chunk),
             count,
             header_bytes: header_bytes(count),
             shift,
@@ -68,6 +69,12 @@ impl Cut {
         let offset = block.addr().get() & (self.chunk - 1);
         debug_assert!(offset % self.stride == 0);
         (offset >> self.shift).wrapping_mul(self.inverse)
+    }
+
+    /// `header_of` where the size of chunks is known as the program runs.
+    #[inline(always)]
+    pub(crate) fn header_of(&self, p: NonNull<u8>) -> NonNull<u8> {
+        self.colours.header_of(p, self.chunk)
     }
 
     /// `header` may be any pointer into the chunk that is good for all of it.
@@ -142,26 +149,39 @@ impl Slots {
     }
 }
 
-const fn colours(chunk: usize) -> usize {
-    let n = chunk >> 11;
-    if n < 1 {
-        1
-    } else if n > 32 {
-        32
-    } else {
-        n
+/// Where in a chunk the header stands, by the bits of its number.
+#[derive(Clone, Copy, Debug)]
+struct Colours {
+    shift: u32,
+    mask: usize,
+}
+
+impl Colours {
+    #[inline(always)]
+    const fn of(chunk: usize) -> Self {
+        let count = match chunk >> 11 {
+            0 => 1,
+            n if n > 32 => 32,
+            n => n,
+        };
+        Self {
+            shift: chunk.trailing_zeros() - LINE_BYTES.trailing_zeros(),
+            mask: (count - 1) * LINE_BYTES,
+        }
+    }
+
+    #[inline(always)]
+    fn header_of(self, p: NonNull<u8>, chunk: usize) -> NonNull<u8> {
+        let header = p.as_ptr().map_addr(|a| (a & !(chunk - 1)) | ((a >> self.shift) & self.mask));
+        // SAFETY: a chunk does not begin at 0.
+        unsafe { NonNull::new_unchecked(header) }
     }
 }
 
 /// The header of the chunk that `p` points into; it may be used as far as `p` may.
 #[inline(always)]
 pub(crate) fn header_of(p: NonNull<u8>, chunk: usize) -> NonNull<u8> {
-    let header = p.as_ptr().map_addr(|a| {
-        let number = a >> chunk.trailing_zeros();
-        (a & !(chunk - 1)) | ((number & (colours(chunk) - 1)) * LINE_BYTES)
-    });
-    // SAFETY: a chunk does not begin at 0.
-    unsafe { NonNull::new_unchecked(header) }
+    Colours::of(chunk).header_of(p, chunk)
 }
 
 /// What every header begins with.

@@ -25,6 +25,7 @@ impl<T> Lock<T> {
     }
 
     /// None: it would have to wait.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))]
     pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
         Some(Held { _pass: self.gate.try_enter()?, value: self.value.get() })
     }

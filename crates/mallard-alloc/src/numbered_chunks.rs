@@ -1,7 +1,7 @@
 //! Chunks by number, so that a slot has a number of 32 bits, and a link for each.
 
 use crate::bits::layout;
-use crate::chunk_runs::{header_of, ChunkHead, Cut, Slots};
+use crate::chunk_runs::{ChunkHead, Cut, Slots};
 use crate::growth::GrowthState;
 use crate::source::{Chunk, Source};
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
@@ -103,7 +103,7 @@ impl At {
 }
 
 const FIRST: usize = 16;
-const TABLES: usize = 28;
+const TABLES: usize = 32; // more than there are, so that no index needs a check
 
 type Entry = AtomicPtr<Header>;
 
@@ -155,7 +155,7 @@ impl NumberedChunks {
         }
         let at = number + FIRST;
         let log2 = at.ilog2();
-        let table = self.tables[(log2 - FIRST.ilog2()) as usize].load(Acquire);
+        let table = self.tables[(log2 - FIRST.ilog2()) as usize % TABLES].load(Acquire);
         // SAFETY: who has a number of a chunk has it from after the table was there, and it has
         // an entry for each number of its range.
         unsafe { &*table.add(at - (1 << log2)) }
@@ -178,7 +178,7 @@ impl NumberedChunks {
     /// Of a block in use.
     #[inline(always)]
     pub(crate) fn chunk_of(block: NonNull<u8>, cut: &Cut) -> At {
-        At(header_of(block, cut.chunk).cast())
+        At(cut.header_of(block).cast())
     }
 
     // --- under the lock
@@ -198,7 +198,7 @@ impl NumberedChunks {
                 return None;
             }
             if number >= FIRST {
-                let k = ((number + FIRST).ilog2() - FIRST.ilog2()) as usize;
+                let k = ((number + FIRST).ilog2() - FIRST.ilog2()) as usize % TABLES;
                 if numbers.taken[k].is_none() {
                     numbers.taken[k] = Some(self.take_table(k, growth, source)?);
                 }

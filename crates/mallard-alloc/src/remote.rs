@@ -86,3 +86,111 @@ impl<T: Posted> Inbox<T> {
         self.head.store(core::ptr::null_mut(), Relaxed);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::{Inbox, Posted, Remote};
+    use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel};
+    use crate::sync::{model, threads, watched::Arc, Watched};
+    use core::ptr::NonNull;
+    use std::vec::Vec;
+
+    struct Chunk {
+        remote: Remote<Chunk>,
+        words: [AtomicUsize; 2],
+        blocks: [Watched<u32>; 3],
+    }
+    impl Posted for Chunk {
+        fn remote(&self) -> &Remote<Self> {
+            &self.remote
+        }
+    }
+    struct Pool {
+        inbox: Inbox<Chunk>,
+        chunks: Vec<Chunk>,
+    }
+    // SAFETY: blocks are watched, the rest is atomic.
+    unsafe impl Sync for Pool {}
+    // SAFETY: the same.
+    unsafe impl Send for Pool {}
+
+    /// Of a chunk: two of one word, one of another.
+    const PLACES: [(usize, usize); 3] = [(0, 1), (0, 2), (1, 1)];
+
+    impl Pool {
+        fn new(chunks: usize) -> Arc<Self> {
+            let chunk = |_| Chunk {
+                remote: Remote::new(),
+                words: [AtomicUsize::new(0), AtomicUsize::new(0)],
+                blocks: [Watched::new(0), Watched::new(0), Watched::new(0)],
+            };
+            Arc::new(Pool { inbox: Inbox::new(), chunks: (0..chunks).map(chunk).collect() })
+        }
+        fn free(&self, chunk: usize, block: usize) {
+            let c = &self.chunks[chunk];
+            // SAFETY: the model is there to find out.
+            c.blocks[block].with_mut(|b| unsafe { *b += 1 });
+            let (w, bit) = PLACES[block];
+            if c.remote.free(&c.words[w], w, bit) {
+                // SAFETY: it was just said so.
+                unsafe { self.inbox.post(NonNull::from(c)) }
+            }
+        }
+        /// How many.
+        fn collect(&self) -> u32 {
+            let mut count = 0;
+            self.inbox.take_all(|c| {
+                // SAFETY: it is one of ours.
+                let c = unsafe { c.as_ref() };
+                let mut summary = c.remote.take_summary();
+                while summary != 0 {
+                    let w = summary.trailing_zeros() as usize;
+                    summary &= summary - 1;
+                    let bits = c.words[w].swap(0, AcqRel);
+                    for (i, _) in
+                        PLACES.iter().enumerate().filter(|(_, p)| p.0 == w && p.1 & bits != 0)
+                    {
+                        // SAFETY: the model is there to find out.
+                        c.blocks[i].with_mut(|b| unsafe { *b += 1 });
+                        count += 1;
+                    }
+                }
+            });
+            count
+        }
+    }
+
+    /// Each of the threads frees its blocks while the owner collects twice: none is lost, none
+    /// comes before whoever freed it is done with it, none comes twice.
+    fn nothing_is_lost(chunks: usize, threads: &'static [&'static [(usize, usize)]]) {
+        model(move || {
+            let pool = Pool::new(chunks);
+            let freeing: Vec<_> = threads
+                .iter()
+                .map(|blocks| {
+                    let pool = pool.clone();
+                    threads::spawn(move || blocks.iter().for_each(|&(c, b)| pool.free(c, b)))
+                })
+                .collect();
+            let mut count = pool.collect();
+            count += pool.collect();
+            freeing.into_iter().for_each(|t| t.join().unwrap());
+            count += pool.collect();
+            assert_eq!(count as usize, threads.iter().map(|t| t.len()).sum::<usize>());
+            assert_eq!(pool.collect(), 0);
+        });
+    }
+
+    #[test]
+    fn two_bits_of_one_word() {
+        nothing_is_lost(1, &[&[(0, 0)], &[(0, 1)]]);
+    }
+    #[test]
+    fn two_words_of_one_chunk() {
+        nothing_is_lost(1, &[&[(0, 0), (0, 1)], &[(0, 2)]]);
+    }
+    #[test]
+    fn two_chunks() {
+        nothing_is_lost(2, &[&[(0, 0), (1, 0)], &[(1, 1)]]);
+    }
+}

@@ -117,7 +117,7 @@ fn agrees_with_a_model<C: Core<Books>>(shape: SlotShape, seed: u64) {
     assert_eq!(books.bytes(), 0, "a new core takes nothing");
     let mut random = Random(seed | 1);
     let mut live: Vec<Block> = Vec::new();
-    for step in 0..steps(60_000, 600) {
+    for step in 0..steps(60_000, 400) {
         let free = random.below(100) >= if step / 500 % 2 == 0 { 60 } else { 40 };
         match random.below(steps(2000, 100)) {
             0 => {
@@ -183,7 +183,7 @@ fn refuses_and_recovers<C: Core<Books>>() {
 }
 
 fn keeps_its_limits<C: Core<Books>>() {
-    for most in [1, 3, 100, 1000, 5000] {
+    for most in [1, 3, 100, 1000, 5000].into_iter().take(steps(5, 3)) {
         let books = Books::default();
         let shape = SlotShape { most, ..WORD };
         let mut pool = Pool::<C>::new(shape, Growth::none(C::bytes_for(shape, most)), &books);
@@ -202,7 +202,7 @@ fn keeps_its_limits<C: Core<Books>>() {
 fn passes_from_thread_to_thread<C: Core<Books> + Sync>(producers: usize, consumers: usize) {
     let books = Books::default();
     let pool = Pool::<C>::new(WORD, Growth::new(), &books);
-    let each = steps(100_000, 300);
+    let each = steps(100_000, 120);
     let (send, receive) = mpsc::sync_channel::<Block>(512);
     let receive = Mutex::new(receive);
     thread::scope(|s| {
@@ -236,14 +236,14 @@ fn is_shared_at_random<C: Core<Books> + Sync>(threads: usize, generations: usize
     let books = Books::default();
     let mut pool = Pool::<C>::new(WORD, Growth::new(), &books);
     let bins: Vec<Mutex<Option<(Block, usize)>>> =
-        (0..steps(4096, 64)).map(|_| Mutex::new(None)).collect();
+        (0..steps(4096, 32)).map(|_| Mutex::new(None)).collect();
     for generation in 0..generations {
         thread::scope(|s| {
             for t in 0..threads {
                 let (pool, bins) = (&pool, &bins);
                 s.spawn(move || {
                     let mut random = Random(((generation * 64 + t) as u64 + 1) * 0x9e37_79b9);
-                    for i in 0..steps(50_000, 150) {
+                    for i in 0..steps(50_000, 50) {
                         let mark = t << 32 | i;
                         let block = pool.make(mark).unwrap();
                         let bin = &bins[random.below(bins.len())];
@@ -342,13 +342,16 @@ macro_rules! owed_by {
             #[test]
             fn passes_from_thread_to_thread() {
                 super::passes_from_thread_to_thread::<$core>(1, 1);
+                if cfg!(miri) {
+                    return;
+                }
                 super::passes_from_thread_to_thread::<$core>(2, 1);
                 super::passes_from_thread_to_thread::<$core>(1, 3);
             }
             #[test]
             fn is_shared_at_random() {
                 super::is_shared_at_random::<$core>(2, 3);
-                super::is_shared_at_random::<$core>(4, steps(8, 3));
+                super::is_shared_at_random::<$core>(4, steps(8, 1));
             }
             #[test]
             fn all_can_ask_at_any_time() {
@@ -488,7 +491,7 @@ fn a_pool_that_may_not_grow_serves_threads_from_one_chunk() {
             from.into_iter().for_each(|block| pool.free(block, 8));
         });
         barrier.wait();
-        for _ in 0..steps(20_000, 500) {
+        for _ in 0..steps(20_000, 300) {
             let block = loop {
                 match pool.make(8) {
                     Some(block) => break block,

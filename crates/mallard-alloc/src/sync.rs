@@ -23,6 +23,10 @@ pub(crate) mod atomic {
     pub(crate) use loom::sync::atomic::*;
 }
 
+/// What models are made of.
+#[cfg(all(test, loom))]
+pub(crate) use loom::{cell::UnsafeCell as Watched, model, sync as watched, thread as threads};
+
 mod sealed {
     pub trait Sealed {}
     impl<const CHUNK: usize> Sealed for super::None<CHUNK> {}

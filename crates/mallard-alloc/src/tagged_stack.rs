@@ -73,3 +73,88 @@ impl TaggedStack {
         self.head.store(self.head.load(Relaxed) & !NUMBER, Relaxed);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::TaggedStack;
+    use crate::sync::atomic::AtomicU32;
+    use crate::sync::{model, threads, watched::Arc, Watched};
+    use std::vec::Vec;
+
+    struct Pool {
+        stack: TaggedStack,
+        links: Vec<AtomicU32>,
+        blocks: Vec<Watched<u32>>,
+    }
+    // SAFETY: blocks are watched, the rest is atomic.
+    unsafe impl Sync for Pool {}
+    // SAFETY: the same.
+    unsafe impl Send for Pool {}
+
+    impl Pool {
+        fn new(blocks: usize) -> Arc<Self> {
+            let pool = Pool {
+                stack: TaggedStack::new(),
+                links: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+                blocks: (0..blocks).map(|_| Watched::new(0)).collect(),
+            };
+            (0..blocks as u32).rev().for_each(|n| pool.push(n));
+            Arc::new(pool)
+        }
+        fn push(&self, n: u32) {
+            self.stack.push(n, &self.links[n as usize]);
+        }
+        fn pop(&self) -> Option<u32> {
+            let n = self.stack.pop(|n| (&self.links[n as usize], n))?;
+            // SAFETY: the model is there to find out.
+            self.blocks[n as usize].with_mut(|b| unsafe { *b += 1 });
+            Some(n)
+        }
+        fn all(&self) -> Vec<u32> {
+            let mut all = Vec::new();
+            self.stack.for_each(9, |n| &self.links[n as usize], |n| all.push(n));
+            all.sort();
+            all
+        }
+    }
+
+    #[test]
+    fn who_has_read_an_old_link_does_not_tear_the_list() {
+        model(|| {
+            let pool = Pool::new(2);
+            let other = pool.clone();
+            // Takes both and puts the first back: the head is as it was, but for its tag.
+            let thread = threads::spawn(move || {
+                let (a, b) = (other.pop(), other.pop());
+                a.into_iter().for_each(|n| other.push(n));
+                b
+            });
+            let own = pool.pop();
+            let theirs = thread.join().unwrap();
+            let mut all = pool.all();
+            all.extend(own.into_iter().chain(theirs));
+            all.sort();
+            assert_eq!(all, [0, 1]);
+        });
+    }
+
+    #[test]
+    fn each_number_is_one_threads() {
+        model(|| {
+            let pool = Pool::new(2);
+            let work = |pool: &Pool| {
+                if let Some(n) = pool.pop() {
+                    pool.push(n);
+                }
+            };
+            let others: Vec<_> = (0..2)
+                .map(|_| {
+                    let pool = pool.clone();
+                    threads::spawn(move || work(&pool))
+                })
+                .collect();
+            others.into_iter().for_each(|t| t.join().unwrap());
+            assert_eq!(pool.all(), [0, 1]);
+        });
+    }
+}

@@ -4,7 +4,7 @@
 //! A thread has a table of {id, front} by place. Nobody else looks into it, so nothing is
 //! done to it when a pool ends: its id matches nothing any more.
 
-use crate::sync::atomic::{AtomicBool, Ordering::Release};
+use crate::sync::atomic::{AtomicBool, Ordering::*};
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -14,16 +14,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What one thread has of one pool begins with this.
 #[repr(C)]
 pub(crate) struct ThreadFront {
-    /// No thread's, so any may take it, under the lock of the pool. Its thread sets it last of
-    /// all that it does with it, so whoever acquires it has the rest.
-    pub(crate) idle: AtomicBool,
+    /// No thread's, so any may take it, under the lock of the pool.
+    idle: AtomicBool,
+}
+
+impl ThreadFront {
+    pub(crate) fn new() -> Self {
+        Self { idle: AtomicBool::new(true) }
+    }
+    /// Who sees that has all that its thread did with it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle.load(Acquire)
+    }
+    /// For this thread, which has seen under the lock of the pool that it is idle.
+    pub(crate) fn adopt(&self) {
+        self.idle.store(false, Relaxed);
+    }
+    /// The last that its thread does with it.
+    fn leave(&self) {
+        self.idle.store(true, Release);
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Entry {
     id: usize,
-    front: *const ThreadFront,
+    /// Dangling where the id is 0.
+    front: NonNull<ThreadFront>,
 }
+
+const NONE: Entry = Entry { id: 0, front: NonNull::dangling() };
 
 /// As many entries follow as the mask says.
 #[repr(C)]
@@ -38,7 +58,7 @@ struct EmptyTable(Table, Entry);
 unsafe impl Sync for EmptyTable {}
 
 /// Of a thread without fronts: no pool has the id 0.
-static EMPTY: EmptyTable = EmptyTable(Table { mask: 0 }, Entry { id: 0, front: core::ptr::null() });
+static EMPTY: EmptyTable = EmptyTable(Table { mask: 0 }, NONE);
 
 std::thread_local! {
     /// Plain data, which any destructor of this thread may still use.
@@ -65,17 +85,13 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// This thread's front of the pool, or null.
+    /// This thread's front of the pool.
     #[inline(always)]
-    pub(crate) fn find(self) -> *const ThreadFront {
+    pub(crate) fn find(self) -> Option<NonNull<ThreadFront>> {
         let table = TABLE.get();
         // SAFETY: this thread's table, and no more than its mask.
         let entry = unsafe { *entry(table, self.place_bytes & (*table).mask) };
-        if entry.id == self.id {
-            entry.front
-        } else {
-            core::ptr::null()
-        }
+        (entry.id == self.id).then_some(entry.front)
     }
 
     /// A pool that just begins. Where there is no memory to know it, no thread gets a front.
@@ -123,9 +139,8 @@ impl Ticket {
         // SAFETY: fresh memory of that layout; the old table has `old_bytes` of entries.
         unsafe {
             table.write(Table { mask: bytes - ENTRY_BYTES });
-            let none = Entry { id: 0, front: core::ptr::null() };
             for at in (0..bytes).step_by(ENTRY_BYTES) {
-                let known = if at < old_bytes { *entry(old, at) } else { none };
+                let known = if at < old_bytes { *entry(old, at) } else { NONE };
                 entry(table, at).cast_mut().write(known);
             }
         }
@@ -139,7 +154,7 @@ impl Ticket {
 
     /// Makes `front` this thread's, after `may_join`.
     pub(crate) fn join(self, front: NonNull<ThreadFront>) {
-        let entry = Entry { id: self.id, front: front.as_ptr() };
+        let entry = Entry { id: self.id, front };
         // SAFETY: this thread's table, which reaches to the place since `may_join`.
         unsafe { self::entry(TABLE.get(), self.place_bytes).cast_mut().write(entry) }
     }
@@ -194,11 +209,54 @@ impl Drop for End {
             if entry.id != 0 && all.ids.get(place) == Some(&entry.id) {
                 // SAFETY: the pool lives, as it cannot end while the registry is held, and its
                 // fronts live until it ends, or are idle.
-                unsafe { (*entry.front).idle.store(true, Release) }
+                unsafe { entry.front.as_ref() }.leave();
             }
         }
         drop(all);
         // SAFETY: it was this thread's.
         unsafe { free_table(table) }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::ThreadFront;
+    use crate::sync::{model, threads, watched, Watched};
+    use std::vec::Vec;
+    use watched::{Arc, Mutex};
+
+    #[test]
+    fn who_finds_a_front_idle_has_all_that_its_thread_did() {
+        model(|| {
+            let front = Arc::new((ThreadFront::new(), Watched::new(0), Mutex::new(())));
+            let use_it = |front: Arc<(ThreadFront, Watched<u32>, Mutex<()>)>| {
+                let (thread, content, lock) = &*front;
+                let held = lock.lock().unwrap();
+                if !thread.is_idle() {
+                    return false;
+                }
+                thread.adopt();
+                drop(held);
+                // SAFETY: the model is there to find out.
+                content.with_mut(|n| unsafe { *n += 1 });
+                thread.leave();
+                true
+            };
+            let others: Vec<_> = (0..2)
+                .map(|_| {
+                    let front = front.clone();
+                    threads::spawn(move || use_it(front))
+                })
+                .collect();
+            let mut uses = use_it(front.clone()) as u32;
+            for other in others {
+                uses += other.join().unwrap() as u32;
+            }
+            assert!(uses >= 1);
+            let _held = front.2.lock().unwrap();
+            assert!(front.0.is_idle());
+            // SAFETY: the same.
+            front.1.with(|n| assert_eq!(unsafe { *n }, uses));
+        });
     }
 }
