@@ -11,13 +11,14 @@ use core::ptr::{null_mut, NonNull};
 type Block = NonNull<u8>;
 
 /// A store without a chunk is a store whose chunks are used up.
+#[repr(C)] // what an allocation reads comes first
 pub(crate) struct ChunkStore {
     /// Slots that are given out next where none is free again: `next <= end`, and `limit` is
     /// one of the two. Hidden (`limit == next`) while there are chunks with free bits.
     next: Cell<*mut u8>,
     limit: Cell<*mut u8>,
-    end: Cell<*mut u8>,
     pub(crate) cut: Cut,
+    end: Cell<*mut u8>,
     /// Chunks with free bits.
     partial: Cell<Option<ChunkPtr>>,
     /// Chunks with slots to carve.
@@ -40,8 +41,8 @@ impl ChunkStore {
         Self {
             next: null(),
             limit: null(),
-            end: null(),
             cut,
+            end: null(),
             partial: Cell::new(None),
             fresh: Cell::new(None),
             takes: Cell::new(None),

@@ -10,11 +10,13 @@ type Block = NonNull<u8>;
 /// block. The name is Bonwick's ("Magazines and Vmem", 2001).
 ///
 /// `low <= top <= high`. Without memory it is empty and full at once: all three null.
+#[repr(C)]
 pub(crate) struct Magazine {
     top: Cell<*mut Block>,
     low: Cell<*mut Block>,
     high: Cell<*mut Block>,
-    memory: Cell<Option<Chunk>>,
+    /// Of the memory at `low`.
+    bytes: Cell<usize>,
     reloaded: Cell<bool>,
 }
 
@@ -24,7 +26,7 @@ impl Magazine {
             top: Cell::new(null_mut()),
             low: Cell::new(null_mut()),
             high: Cell::new(null_mut()),
-            memory: Cell::new(None),
+            bytes: Cell::new(0),
             reloaded: Cell::new(false),
         }
     }
@@ -117,17 +119,27 @@ impl Magazine {
             // SAFETY: they are written, and `memory` is larger and another.
             unsafe { low.copy_from_nonoverlapping(self.low.get(), len) };
         }
+        let old = self.memory();
         self.low.set(low);
         self.top.set(low.wrapping_add(len));
         self.high.set(low.wrapping_add(entries));
-        self.memory.replace(Some(memory))
+        self.bytes.set(memory.layout.size());
+        old
+    }
+
+    /// What the source gave.
+    fn memory(&self) -> Option<Chunk> {
+        let data = NonNull::new(self.low.get())?.cast();
+        let layout = crate::bits::layout(self.bytes.get(), align_of::<Block>())?;
+        Some(Chunk { data, layout })
     }
 
     /// Empties it. Its memory is the caller's.
     pub(crate) fn forget(&self) -> Option<Chunk> {
+        let memory = self.memory();
         self.low.set(null_mut());
         self.high.set(null_mut());
         self.clear();
-        self.memory.take()
+        memory
     }
 }

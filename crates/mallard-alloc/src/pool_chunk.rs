@@ -20,6 +20,7 @@ pub(crate) const fn words_for(slots: usize) -> usize {
 /// the least chunk reaches from its first byte to the end of its header. Slots above
 /// `COLOURED_STRIDE_MAX` are few to a chunk, and begin behind the header.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Cut {
     pub(crate) shape: SlotShape,
     /// Of slot 0 in its chunk.
@@ -353,6 +354,7 @@ mod tests {
     use core::alloc::Layout;
 
     #[test]
+    #[cfg_attr(miri, ignore)] // arithmetic, and much of it
     fn bytes_for_some_slots_hold_them_wherever_they_begin() {
         for (stride, align) in
             [(1, 1), (2, 2), (3, 1), (8, 8), (24, 8), (64, 64), (100, 4), (512, 8)]
@@ -374,6 +376,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore)] // arithmetic, and much of it
     fn a_slot_is_found_by_its_address() {
         for (bytes, align) in [(1, 1), (3, 1), (24, 8), (64, 64), (520, 8), (3000, 8), (4096, 4096)]
         {

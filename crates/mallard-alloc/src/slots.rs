@@ -92,8 +92,14 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     pub(crate) fn try_allocate(&self) -> Option<Block> {
         match self.core() {
             Some(core) => core.try_allocate(),
-            None => self.make_core()?.try_allocate(),
+            None => self.first(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first(&self) -> Option<Block> {
+        self.make_core()?.try_allocate()
     }
 
     pub(crate) fn try_allocate_batch(&self, out: &mut [MaybeUninit<Block>]) -> bool {

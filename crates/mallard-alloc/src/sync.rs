@@ -248,6 +248,7 @@ impl Home for SharedHome {
 /// The slots of a pool: what is in a chunk beside its header.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct SlotShape {
     /// From one slot to the next: a multiple of `align`, at least 1.
     pub stride: usize,

@@ -105,7 +105,7 @@ fn exactly<T: Default + PartialEq + std::fmt::Debug, const CHUNK: usize>(count: 
 
 #[test]
 fn a_fixed_pool_has_exactly_its_count_and_little_more_memory() {
-    for count in [1, 2, 7, 63, 64, 65, 100, 1000] {
+    for count in if cfg!(miri) { vec![1, 65] } else { vec![1, 2, 7, 63, 64, 65, 100, 1000] } {
         exactly::<u8, 65536>(count);
         exactly::<u64, 65536>(count);
         exactly::<[u64; 3], 65536>(count);
@@ -114,7 +114,7 @@ fn a_fixed_pool_has_exactly_its_count_and_little_more_memory() {
         exactly::<[u64; 8], 4096>(count);
     }
     exactly::<[[u64; 32]; 3], 65536>(100);
-    exactly::<(), 65536>(1000);
+    exactly::<(), 65536>(MANY / 20);
     exactly::<u32, 65536>(MANY * 2);
 }
 
@@ -126,8 +126,10 @@ fn a_pool_of_none_refuses_all() {
     assert_eq!(pool.try_make(3).unwrap_err(), Full(3));
     let pool: ObjectPool<u64> = ObjectPool::fixed(usize::MAX);
     assert!(pool.try_make(1).is_err());
-    let pool: ObjectPool<u64> = ObjectPool::with_capacity(usize::MAX / 64);
-    assert!(pool.try_make(1).is_ok(), "a step that is refused is halved");
+    if !cfg!(miri) {
+        let pool: ObjectPool<u64> = ObjectPool::with_capacity(usize::MAX / 64);
+        assert!(pool.try_make(1).is_ok(), "a step that is refused is halved");
+    }
 }
 
 #[test]
