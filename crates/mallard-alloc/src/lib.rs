@@ -38,8 +38,6 @@ mod pool_core;
 mod pool_methods;
 #[cfg(feature = "std")]
 mod remote;
-#[cfg(all(test, feature = "std", target_has_atomic = "64", not(loom)))]
-mod shared_tests;
 mod slots;
 mod source;
 mod statistics;

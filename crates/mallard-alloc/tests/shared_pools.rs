@@ -1,17 +1,17 @@
-//! What both cores for many threads owe, tried on the cores themselves.
+//! What the cores for many threads owe; as pools have them, but without a pool around them.
+#![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
-use crate::cached_core::CachedCore;
-use crate::lock_free_core::LockFreeCore;
-use crate::sync::{Core, SlotShape};
-use crate::{Chunk, DefaultHeap, Growth, Source, Validity};
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use std::boxed::Box;
+use mallard::sync::{self, Core, Mode, SlotShape};
+use mallard::{Chunk, DefaultHeap, Growth, Source, Validity};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Barrier, Mutex};
 use std::thread;
-use std::vec::Vec;
+
+type Cached = <sync::ThreadCached as Mode>::Core<Books>;
+type LockFree = <sync::LockFree as Mode>::Core<Books>;
 
 /// Keeps books, and fails on demand.
 #[derive(Clone, Default)]
@@ -100,6 +100,8 @@ impl<C: Core<Books>> Pool<C> {
     }
 }
 
+type CachedPool = Pool<Cached>;
+
 struct Random(u64);
 
 impl Random {
@@ -117,9 +119,9 @@ fn agrees_with_a_model<C: Core<Books>>(shape: SlotShape, seed: u64) {
     assert_eq!(books.bytes(), 0, "a new core takes nothing");
     let mut random = Random(seed | 1);
     let mut live: Vec<Block> = Vec::new();
-    for step in 0..steps(60_000, 400) {
-        let free = random.below(100) >= if step / 500 % 2 == 0 { 60 } else { 40 };
-        match random.below(steps(2000, 100)) {
+    for step in 0..steps(60_000, 150) {
+        let free = random.below(100) >= if step / steps(500, 40) % 2 == 0 { 60 } else { 40 };
+        match random.below(steps(2000, 50)) {
             0 => {
                 pool.0.trim(random.below(2) << 17);
                 assert_eq!(pool.live(), live.len());
@@ -360,15 +362,13 @@ macro_rules! owed_by {
         }
     };
 }
-owed_by!(thread_cached, CachedCore<Books>);
-owed_by!(lock_free, LockFreeCore<Books>);
-
-type Cached = Pool<CachedCore<Books>>;
+owed_by!(thread_cached, Cached);
+owed_by!(lock_free, LockFree);
 
 #[test]
 fn a_new_thread_takes_over_what_one_that_ended_had() {
     let books = Books::default();
-    let pool = Arc::new(Cached::new(WORD, Growth::new(), &books));
+    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     let mut bytes = 0;
     for i in 0..steps(200, 10) {
         let pool = pool.clone();
@@ -389,7 +389,7 @@ fn a_new_thread_takes_over_what_one_that_ended_had() {
 fn a_pool_may_end_before_its_threads() {
     let books = Books::default();
     let barrier = Barrier::new(2);
-    let pool = Arc::new(Cached::new(WORD, Growth::new(), &books));
+    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     thread::scope(|s| {
         let (theirs, barrier) = (pool.clone(), &barrier);
         s.spawn(move || {
@@ -400,7 +400,7 @@ fn a_pool_may_end_before_its_threads() {
             barrier.wait();
             // One in the same place, which this thread has not seen.
             let books = Books::default();
-            let next = Cached::new(WORD, Growth::new(), &books);
+            let next = CachedPool::new(WORD, Growth::new(), &books);
             let block = next.make(2).unwrap();
             next.free(block, 2);
         });
@@ -415,7 +415,7 @@ fn a_pool_may_end_before_its_threads() {
 fn a_thread_has_fronts_of_any_number_of_pools() {
     let books = Books::default();
     let pools: Vec<_> =
-        (0..steps(300, 12)).map(|_| Cached::new(WORD, Growth::new(), &books)).collect();
+        (0..steps(300, 12)).map(|_| CachedPool::new(WORD, Growth::new(), &books)).collect();
     for round in 0..3 {
         let some: Vec<_> = pools.iter().map(|p| p.make(round).unwrap()).collect();
         pools.iter().zip(some).for_each(|(p, block)| p.free(block, round));
@@ -427,7 +427,7 @@ fn a_thread_has_fronts_of_any_number_of_pools() {
 
 #[test]
 fn a_destructor_of_a_thread_may_allocate_and_free() {
-    struct Late(Option<(Arc<Cached>, Block)>);
+    struct Late(Option<(Arc<CachedPool>, Block)>);
     impl Drop for Late {
         fn drop(&mut self) {
             let Some((pool, block)) = self.0.take() else { return };
@@ -439,7 +439,7 @@ fn a_destructor_of_a_thread_may_allocate_and_free() {
     std::thread_local!(static FIRST: core::cell::RefCell<Late> = const { core::cell::RefCell::new(Late(None)) });
     std::thread_local!(static LAST: core::cell::RefCell<Late> = const { core::cell::RefCell::new(Late(None)) });
     let books = Books::default();
-    let pool = Arc::new(Cached::new(WORD, Growth::new(), &books));
+    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     let theirs = pool.clone();
     thread::spawn(move || {
         // One is registered before the front, and so destroyed after it; the other before.
@@ -460,7 +460,7 @@ fn a_destructor_of_a_thread_may_allocate_and_free() {
 fn threads_without_fronts_work_too() {
     // Room for chunks, and for no front but the first.
     let books = Books::default();
-    let pool = Cached::new(WORD, Growth::new(), &books);
+    let pool = CachedPool::new(WORD, Growth::new(), &books);
     let first = pool.make(1).unwrap();
     books.fail_after(1);
     thread::scope(|s| {
@@ -478,7 +478,7 @@ fn threads_without_fronts_work_too() {
 fn a_pool_that_may_not_grow_serves_threads_from_one_chunk() {
     let books = Books::default();
     let shape = SlotShape { most: 200, ..WORD };
-    let pool = Cached::new(shape, Growth::none(65536), &books);
+    let pool = CachedPool::new(shape, Growth::none(65536), &books);
     let (to, from) = mpsc::channel::<Block>();
     let pool = &pool;
     let barrier = &Barrier::new(2);
@@ -491,7 +491,7 @@ fn a_pool_that_may_not_grow_serves_threads_from_one_chunk() {
             from.into_iter().for_each(|block| pool.free(block, 8));
         });
         barrier.wait();
-        for _ in 0..steps(20_000, 300) {
+        for _ in 0..steps(20_000, 100) {
             let block = loop {
                 match pool.make(8) {
                     Some(block) => break block,
