@@ -12,6 +12,9 @@ use core::ptr::NonNull;
 /// What headers, and parts of them that different threads write to, are apart.
 pub(crate) const LINE_BYTES: usize = 64;
 
+/// Of nearly all chunks: larger where blocks are large.
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+
 /// Chunks of equal size, aligned to it. Slots begin at a chunk's first byte; some are missing,
 /// for in their place is the header. It stands a line further on in each of up to 32
 /// neighbouring chunks: all at one offset, headers would fight for the same few cache sets
@@ -26,9 +29,33 @@ pub(crate) struct Cut {
     pub(crate) count: usize,
     header_bytes: usize,
     colours: Colours,
-    // stride == odd << shift, and odd * inverse == 1, modulo 2^BITS
-    shift: u32,
+    division: Division,
+}
+
+/// By the stride, where nothing remains: stride == odd << shift, and odd * inverse == 1, modulo
+/// 2^BITS.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Division {
     inverse: usize,
+    shift: u32,
+}
+
+impl Division {
+    fn by(stride: usize) -> Self {
+        let shift = stride.trailing_zeros();
+        let mut inverse = 1usize;
+        for _ in 0..7 {
+            // Newton: each step doubles the bits that are right, and one is to begin with
+            let error = 2usize.wrapping_sub((stride >> shift).wrapping_mul(inverse));
+            inverse = inverse.wrapping_mul(error);
+        }
+        Self { inverse, shift }
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(self, offset: usize) -> usize {
+        (offset >> self.shift).wrapping_mul(self.inverse)
+    }
 }
 
 impl Cut {
@@ -39,13 +66,6 @@ impl Cut {
         header_bytes: fn(usize) -> usize,
     ) -> Self {
         let stride = shape.stride.max(stride_min).next_multiple_of(shape.align);
-        let shift = stride.trailing_zeros();
-        let mut inverse = 1usize;
-        for _ in 0..7 {
-            // Newton: each step doubles the bits that are right, and one is to begin with
-            let error = 2usize.wrapping_sub((stride >> shift).wrapping_mul(inverse));
-            inverse = inverse.wrapping_mul(error);
-        }
         let chunk = shape.chunk;
         let mut count = (chunk / stride).min(1 << 30);
         if Colours::of(chunk).mask + header_bytes(count) > chunk {
@@ -58,9 +78,12 @@ impl Cut {
             colours: Colours::of(chunk),
             count,
             header_bytes: header_bytes(count),
-            shift,
-            inverse,
+            division: Division::by(stride),
         }
+    }
+
+    pub(crate) fn division(&self) -> Division {
+        self.division
     }
 
     /// Of a block: its number in its chunk.
@@ -68,7 +91,7 @@ impl Cut {
     pub(crate) fn slot_of(&self, block: NonNull<u8>) -> usize {
         let offset = block.addr().get() & (self.chunk - 1);
         debug_assert!(offset % self.stride == 0);
-        (offset >> self.shift).wrapping_mul(self.inverse)
+        self.division.of(offset)
     }
 
     /// `header_of` where the size of chunks is known as the program runs.

@@ -1,6 +1,6 @@
 //! What a pool of `sync::LockFree` is: a stack of slot numbers.
 
-use crate::chunk_runs::{header_of, ChunkHead, Cut, Runs};
+use crate::chunk_runs::{header_of, ChunkHead, Cut, Runs, CHUNK_BYTES};
 use crate::growth::{Growth, GrowthState};
 use crate::lock::Lock;
 use crate::numbered_chunks::{header_bytes, At, NumberedChunks, Numbers};
@@ -61,6 +61,17 @@ impl<S: Source> LockFreeCore<S> {
         found.map(|(c, slot)| self.cut.block_at(c.header(), slot))
     }
 
+    #[inline(always)]
+    fn push(&self, block: NonNull<u8>, chunk: usize) {
+        let (c, slot) = At::place_of(block, chunk);
+        self.stack.0.push(c.number_of(slot), c.link(slot));
+    }
+    #[cold]
+    #[inline(never)]
+    fn push_large(&self, block: NonNull<u8>) {
+        self.push(block, self.cut.chunk);
+    }
+
     /// One thread at a time; it looks again, since the one before may have grown.
     #[cold]
     #[inline(never)]
@@ -90,7 +101,7 @@ impl<S: Source> LockFreeCore<S> {
         *slots += own.capacity();
         *refills += 1;
         // SAFETY: `take` wrote the head.
-        let c = unsafe { self.chunks.enter(number, header, own) };
+        let c = unsafe { self.chunks.enter(number, header, &self.cut, own) };
         self.push_all(c, own.iter());
         Some(())
     }
@@ -100,10 +111,10 @@ impl<S: Source> LockFreeCore<S> {
         let Some(first) = slots.next() else { return };
         let mut last = first;
         for slot in slots {
-            c.link(last).store(self.chunks.number_of(c, slot) + 1, Relaxed);
+            c.link(last).store(c.number_of(slot) + 1, Relaxed);
             last = slot;
         }
-        self.stack.0.push(self.chunks.number_of(c, first), c.link(last));
+        self.stack.0.push(c.number_of(first), c.link(last));
     }
 
     fn for_each_chunk(&self, shared: &Shared, mut f: impl FnMut(At)) {
@@ -180,9 +191,11 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
 
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>) {
-        let c = NumberedChunks::chunk_of(block, &self.cut);
-        let slot = self.cut.slot_of(block);
-        self.stack.0.push(self.chunks.number_of(c, slot), c.link(slot));
+        // So the processor need not wait for the size of chunks.
+        match self.cut.chunk {
+            CHUNK_BYTES => self.push(block, CHUNK_BYTES),
+            _ => self.push_large(block),
+        }
     }
 
     #[inline(always)]

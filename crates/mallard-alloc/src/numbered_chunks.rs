@@ -1,7 +1,7 @@
 //! Chunks by number, so that a slot has a number of 32 bits, and a link for each.
 
 use crate::bits::layout;
-use crate::chunk_runs::{ChunkHead, Cut, Slots};
+use crate::chunk_runs::{header_of, ChunkHead, Cut, Division, Slots};
 use crate::growth::GrowthState;
 use crate::source::{Chunk, Source};
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
@@ -13,7 +13,10 @@ use core::ptr::{null_mut, NonNull};
 #[repr(C)]
 pub(crate) struct Header {
     head: ChunkHead,
+    /// Of its first slot. With what leads from a block to its slot, so that a free need not look
+    /// elsewhere for it.
     number: u32,
+    division: Division,
     pub(crate) slots: Slots,
     /// For `trim`: how many of its blocks are on the stack.
     pub(crate) free: Cell<u32>,
@@ -47,17 +50,30 @@ impl At {
 
     /// # Safety
     /// `header` has a `ChunkHead`, and behind it nothing yet.
-    unsafe fn begin(header: NonNull<u8>, number: u32, slots: Slots) -> Self {
+    unsafe fn begin(header: NonNull<u8>, cut: &Cut, number: u32, slots: Slots) -> Self {
         let at = Self(header.cast());
         // SAFETY: there is room for a header, which nobody else knows of.
         unsafe {
             let h = at.0.as_ptr();
             (&raw mut (*h).number).write(number);
+            (&raw mut (*h).division).write(cut.division());
             (&raw mut (*h).slots).write(slots);
             (&raw mut (*h).free).write(Cell::new(0));
             (0..slots.count()).for_each(|slot| at.link_at(slot).write(AtomicU32::new(0)));
         }
         at
+    }
+
+    #[inline(always)]
+    pub(crate) fn number_of(&self, slot: usize) -> u32 {
+        self.number + slot as u32
+    }
+
+    /// Of a block in use.
+    #[inline(always)]
+    pub(crate) fn place_of(block: NonNull<u8>, chunk: usize) -> (Self, usize) {
+        let at = Self(header_of(block, chunk).cast());
+        (at, at.division.of(block.addr().get() & (chunk - 1)))
     }
 
     /// Not from a reference to the header: it goes beyond it.
@@ -170,17 +186,6 @@ impl NumberedChunks {
         (At(unsafe { NonNull::new_unchecked(chunk) }), slot as usize)
     }
 
-    #[inline(always)]
-    pub(crate) fn number_of(&self, c: At, slot: usize) -> u32 {
-        (c.number << self.slot_bits) | slot as u32
-    }
-
-    /// Of a block in use.
-    #[inline(always)]
-    pub(crate) fn chunk_of(block: NonNull<u8>, cut: &Cut) -> At {
-        At(cut.header_of(block).cast())
-    }
-
     // --- under the lock
 
     /// Finds the number for one more chunk, and room for it; None when memory or numbers are
@@ -236,9 +241,15 @@ impl NumberedChunks {
     ///
     /// # Safety
     /// `header` has a `ChunkHead`, and behind it nothing yet.
-    pub(crate) unsafe fn enter(&self, number: usize, header: NonNull<u8>, slots: Slots) -> At {
+    pub(crate) unsafe fn enter(
+        &self,
+        number: usize,
+        header: NonNull<u8>,
+        cut: &Cut,
+        slots: Slots,
+    ) -> At {
         // SAFETY: passed on.
-        let at = unsafe { At::begin(header, number as u32, slots) };
+        let at = unsafe { At::begin(header, cut, (number as u32) << self.slot_bits, slots) };
         self.entry(number).store(at.0.as_ptr(), Release);
         at
     }
@@ -246,7 +257,7 @@ impl NumberedChunks {
     // --- while no other thread is inside a call
 
     pub(crate) fn leave(&self, numbers: &mut Numbers, c: At) {
-        let number = c.number as usize;
+        let number = (c.number >> self.slot_bits) as usize;
         self.entry(number).store(null_mut(), Relaxed);
         numbers.next = numbers.next.min(number);
     }

@@ -121,7 +121,7 @@ pub struct LockFree;
 impl Mode for LockFree {
     type Core<S: Source> = crate::lock_free_core::LockFreeCore<S>;
     type Home = SharedHome;
-    const CHUNK: usize = 65536;
+    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
 }
 #[cfg(target_has_atomic = "64")]
 // SAFETY: what they share are atomics, and what is behind a lock.
@@ -159,7 +159,7 @@ pub struct ThreadCached;
 impl Mode for ThreadCached {
     type Core<S: Source> = crate::cached_core::CachedCore<S>;
     type Home = SharedHome;
-    const CHUNK: usize = 65536;
+    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
 }
 #[cfg(feature = "std")]
 // SAFETY: a front is its thread's alone, or behind a lock, as is all that is shared.
