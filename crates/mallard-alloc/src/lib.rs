@@ -20,8 +20,15 @@ mod bits;
 mod bridge;
 mod by;
 mod by_size;
+#[cfg(feature = "std")]
+mod cached_chunk;
+#[cfg(feature = "std")]
+mod cached_core;
+#[cfg(feature = "std")]
+mod cached_front;
 #[cfg(feature = "alloc")]
 mod checked;
+mod chunk_runs;
 mod chunk_store;
 mod counted;
 mod counted_pool;
@@ -35,15 +42,24 @@ mod guide;
 pub mod handles;
 mod hooks;
 mod limited;
+mod lock;
+#[cfg(target_has_atomic = "64")]
+mod lock_free_core;
 #[cfg(feature = "std")]
 mod locked_core;
 mod magazine;
 mod multipool;
+#[cfg(feature = "std")]
+#[cfg(target_has_atomic = "64")]
+mod numbered_chunks;
 pub mod object_pool;
+#[cfg(feature = "std")]
+mod owned_chunks;
 mod pool;
 mod pool_chunk;
 mod pool_core;
 mod pool_methods;
+mod remote;
 #[cfg(feature = "std")]
 mod shared_arena;
 pub mod size_class;
@@ -58,6 +74,10 @@ mod synchronized;
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
 ))]
 mod system;
+#[cfg(target_has_atomic = "64")]
+mod tagged_stack;
+#[cfg(feature = "std")]
+mod thread_fronts;
 mod traced;
 pub mod typed_arena;
 mod unsize;

@@ -4,7 +4,9 @@
 //! use mallard::{sync, ObjectPool};
 //! let local: ObjectPool<u64> = ObjectPool::new(); // sync::None: the fastest, one thread
 //! static SHARED: ObjectPool<u64, sync::Mutex> = ObjectPool::new(); // a lock around each call
-//! # let _ = (local.make(1), SHARED.make(2));
+//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::new(); // nobody waits for a free
+//! static CACHED: ObjectPool<u64, sync::ThreadCached> = ObjectPool::new(); // the fastest of these
+//! # let _ = (local.make(1), SHARED.make(2), FREE.make(3), CACHED.make(4));
 //! ```
 
 use crate::{Growth, Source, Statistics, Validity};
@@ -21,11 +23,19 @@ pub(crate) mod atomic {
     pub(crate) use loom::sync::atomic::*;
 }
 
+/// What models are made of.
+#[cfg(all(test, loom))]
+pub(crate) use loom::{cell::UnsafeCell as Watched, model, sync as watched, thread as threads};
+
 mod sealed {
     pub trait Sealed {}
     impl<const CHUNK: usize> Sealed for super::None<CHUNK> {}
     #[cfg(feature = "std")]
     impl Sealed for super::Mutex {}
+    #[cfg(target_has_atomic = "64")]
+    impl Sealed for super::LockFree {}
+    #[cfg(feature = "std")]
+    impl Sealed for super::ThreadCached {}
 }
 
 /// One of the modes of this module: who may call a pool at the same time, and how that is kept.
@@ -88,6 +98,72 @@ impl Mode for Mutex {
 #[cfg(feature = "std")]
 // SAFETY: each of them takes the lock.
 unsafe impl Shared for Mutex {}
+
+/// Any thread at any time: two locked operations a pair, and nobody ever waits for one who frees.
+/// One who finds nothing grows under a lock, for which only those wait who find nothing too.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// static JOBS: ObjectPool<[u64; 4], sync::LockFree> = ObjectPool::new();
+/// let job = JOBS.make([1; 4]);
+/// std::thread::spawn(move || drop(job)).join().unwrap();
+/// ```
+///
+/// A source must not call the pool that it serves.
+///
+/// A slot is at least 8 bytes apart from the next, and costs 4 bytes and a bit beside it. There
+/// are at most 2^32 slots. Without `std` the lock spins. For processors with 64-bit atomics.
+#[cfg(target_has_atomic = "64")]
+#[derive(Clone, Copy, Debug)]
+pub struct LockFree;
+
+#[cfg(target_has_atomic = "64")]
+impl Mode for LockFree {
+    type Core<S: Source> = crate::lock_free_core::LockFreeCore<S>;
+    type Home = SharedHome;
+    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
+}
+#[cfg(target_has_atomic = "64")]
+// SAFETY: what they share are atomics, and what is behind a lock.
+unsafe impl Shared for LockFree {}
+
+/// Any thread at any time, each from blocks that it has at hand: no lock and no locked
+/// operation in most calls, so as fast with many threads as with one. Needs the feature `std`.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// static NODES: ObjectPool<[u64; 4], sync::ThreadCached> = ObjectPool::new();
+/// std::thread::scope(|s| {
+///     for i in 0..4 {
+///         s.spawn(move || NODES.make([i; 4]));
+///     }
+/// });
+/// ```
+///
+/// Each thread that uses the pool owns chunks, 64 KiB at least, and a list of what it freed:
+/// 8 bytes for each of up to 1,024 blocks, together at most 256 KiB. What it frees of other
+/// threads' chunks goes home, many blocks at a time. When a thread ends, all that it had is for
+/// the next new one, and for those who would have to grow.
+///
+/// Where memory is refused, some may be free in the lists of other threads, which hand it over
+/// at their next free; in a pool with a limit, lists have at most a 16th of that, or two. Beside
+/// the limit, a thread's list comes from the source.
+///
+/// A destructor of a thread-local value may use the pool; late ones do so under a lock. A source
+/// must not call the pool that it serves.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadCached;
+
+#[cfg(feature = "std")]
+impl Mode for ThreadCached {
+    type Core<S: Source> = crate::cached_core::CachedCore<S>;
+    type Home = SharedHome;
+    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
+}
+#[cfg(feature = "std")]
+// SAFETY: a front is its thread's alone, or behind a lock, as is all that is shared.
+unsafe impl Shared for ThreadCached {}
 
 /// Where a pool keeps the address of its core. Null before there is one.
 #[doc(hidden)]
