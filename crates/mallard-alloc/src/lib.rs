@@ -10,6 +10,9 @@ mod allocator;
 mod bits;
 mod full;
 mod growth;
+mod key;
+pub mod slot_map;
+mod slots;
 mod source;
 mod statistics;
 pub mod sync;
@@ -17,5 +20,14 @@ pub mod sync;
 pub use allocator::{BlockAllocator, Owning};
 pub use full::Full;
 pub use growth::Growth;
+pub use key::{Bits, Key, Key32, Key64};
+pub use slot_map::SlotMap;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
+
+#[doc(hidden)]
+pub mod __key {
+    pub use crate::key::{Bits, Select, Width};
+    #[cfg(feature = "serde")]
+    pub use serde;
+}
