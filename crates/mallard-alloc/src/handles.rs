@@ -225,33 +225,3 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> DerefMut for Box<'_, T, M, S, H
         unsafe { self.object.as_mut() }
     }
 }
-
-/// A [`Box`](crate::handles::Box) of a `dyn` or a slice, from one of what it is made of. Two
-/// pointers wide. No cost at run time; its end reads the size from the table or the length.
-///
-/// ```
-/// use core::fmt::Display;
-/// use mallard::{handles::Box, unsize_box, ObjectPool};
-/// let numbers: ObjectPool<u32> = ObjectPool::new();
-/// let names: ObjectPool<String> = ObjectPool::new();
-/// let shown: [Box<'_, dyn Display>; 2] = [
-///     unsize_box!(numbers.make(7) => dyn Display),
-///     unsize_box!(names.make("seven".into()) => dyn Display),
-/// ];
-/// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
-/// ```
-///
-/// ```compile_fail
-/// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
-/// let other = mallard::unsize_box!(pool.make(7) => u64);
-/// ```
-#[macro_export]
-macro_rules! unsize_box {
-    ($box:expr => $unsized:ty) => {{
-        let sized = $box;
-        // SAFETY: what compiles here is an unsizing coercion.
-        unsafe {
-            $crate::handles::Box::map_unsized(sized, |p| -> ::core::ptr::NonNull<$unsized> { p })
-        }
-    }};
-}

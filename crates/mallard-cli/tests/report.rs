@@ -214,6 +214,34 @@ fn machines_are_apart() {
 }
 
 #[test]
+fn rows_of_both_languages_are_of_one_machine() {
+    let on = |mut r: serde_json::Value, compiler: &str| {
+        r["machine"] = json!(format!("Test CPU, 4 CPUs, L1d 32 KiB, Linux 6.1, {compiler}"));
+        r
+    };
+    let figure = |suite: &str, contender: &str| row(suite, "pair", contender, "ns_per_op", 5.0);
+    let rows = [
+        on(figure("crates", "mallard/ObjectPool"), "rustc 1.95.0"),
+        on(figure("pool", "mallard/none"), "g++ 12.2.0"),
+        on(figure("pool", "mallard/other"), "clang 16.0.6"),
+    ];
+    let (_, text) = report(&rows);
+    assert_eq!(text.matches("\n## Test CPU, 4 CPUs").count(), 2, "{text}");
+}
+
+#[test]
+fn what_a_crate_published_stands_beside_the_same_case() {
+    let (_, text) = report(&[
+        row("crates", "bumpalo/allocate/u8", "mallard/Arena", "ns_per_op", 1.0),
+        row("crates", "bumpalo/allocate/u8", "bumpalo-3.20.4", "ns_per_op", 2.0),
+    ]);
+    let own = section(&text, "Rust: Mallard's crate beside others");
+    let cells = line(own, "| bumpalo/allocate/u8");
+    assert!(cells.contains("bumpalo/Bump 1.66, blink-alloc/BlinkAlloc 2.01"), "{cells}");
+    assert!(cells.contains("mallard/Arena 1.00 | bumpalo-3.20.4 2.00 | 0.50"), "{cells}");
+}
+
+#[test]
 fn rows_measured_again_replace_the_old_ones() {
     let old = row("malloc", "a", "mallard/malloc", "ns_per_op", 99.0);
     let new = row("malloc", "a", "mallard/malloc", "ns_per_op", 5.0);

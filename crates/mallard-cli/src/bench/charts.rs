@@ -73,7 +73,7 @@ fn without_threads(e: &Experiment) -> String {
 
 fn curves(machine: usize, of: &Machine) -> Vec<Curve> {
     let mut groups: BTreeMap<(String, String, String, String), Vec<&Experiment>> = BTreeMap::new();
-    let suites = ["lakos4", "threads", "malloc", "typed", "seeds"];
+    let suites = ["lakos4", "threads", "malloc", "typed", "seeds", "crates"];
     let drawn = |e: &&Experiment| {
         let metric = ["ns_per_op", "seconds", "peak_rss_kib"].contains(&&*e.metric);
         suites.contains(&&*e.suite) && metric

@@ -121,6 +121,20 @@ pub fn ratio(a: f64, b: f64) -> Option<f64> {
     Some(a / b).filter(|r| r.is_finite() && *r > 0.0)
 }
 
+/// The same machine, or the same but for the compiler where one of the two is Rust's: a machine has
+/// a compiler for each language, and the rows of both stand on one page.
+fn is_one(a: &str, b: &str) -> bool {
+    a == b || (is_of_rust(a) || is_of_rust(b)) && without_compiler(a) == without_compiler(b)
+}
+
+fn is_of_rust(machine: &str) -> bool {
+    machine.rsplit(", ").next().is_some_and(|compiler| compiler.starts_with("rustc "))
+}
+
+fn without_compiler(machine: &str) -> &str {
+    machine.rsplit_once(", ").map_or(machine, |(hardware, _)| hardware)
+}
+
 /// Everything that one machine measured.
 pub struct Machine {
     pub name: String,
@@ -137,10 +151,14 @@ impl Machine {
         let mut machines: Vec<Machine> = Vec::new();
         let mut places: HashMap<(usize, [&str; 4], u32), usize> = HashMap::new();
         for row in &rows.all {
-            let m = machines.iter().position(|m| m.name == row.machine).unwrap_or_else(|| {
+            let m = machines.iter().position(|m| is_one(&m.name, &row.machine));
+            let m = m.unwrap_or_else(|| {
                 machines.push(Machine { name: row.machine.clone(), experiments: Vec::new() });
                 machines.len() - 1
             });
+            if is_of_rust(&machines[m].name) {
+                machines[m].name.clone_from(&row.machine); // C++'s, where there is one
+            }
             let all = &mut machines[m].experiments;
             let key = (m, [&*row.suite, &*row.case, &*row.variant, &*row.metric], row.threads);
             let place = *places.entry(key).or_insert_with(|| {

@@ -9,7 +9,7 @@ use std::path::Path;
 /// None is a FAIL: the talk's process ran out of address space.
 pub type Figure = Option<f64>;
 
-/// A published figure of a table that is no talk's: seeds.csv.
+/// A published figure of a table that is no talk's: seeds.csv, crates.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Seed {
     pub suite: String,
@@ -82,7 +82,9 @@ impl Published {
             let (i, s, w) = (c.text("log2_I")?, c.text("log2_S")?, c.text("W")?);
             c.per_cent("lakos4", &format!("I=2^{i}/S=2^{s}/W={w}"), put)
         })?;
-        all.seeds = records(&folder.join("seeds.csv"))?;
+        for file in ["seeds.csv", "crates.csv"] {
+            all.seeds.extend(records::<Seed>(&folder.join(file))?);
+        }
         all.reasons = records(&folder.join("reasons.csv"))?;
         Ok(all)
     }

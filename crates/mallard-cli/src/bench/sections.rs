@@ -98,8 +98,12 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
             .tables(Both, summaries::fragmented(&machine.of_suite("lakos5")))
             .or_nothing(),
         Section::new("seeds", "The reports before the talk's")
-            .tables(Both, summaries::seeds(&machine.of_suite("seeds"), published))
+            .tables(
+                Both,
+                summaries::seeds("The reports before", &machine.of_suite("seeds"), published),
+            )
             .or_nothing(),
+        crates(machine, published),
         Section {
             blocks: vec![Block::Chart("scaling")],
             ..Section::new("scaling", "Over threads")
@@ -163,6 +167,21 @@ fn shares(machine: &Machine, published: &Published, suite: &str, title: &str) ->
         .tables(Where::Both, summaries::shares(&all, published))
         .tables(Where::Page, maps)
         .or_nothing()
+}
+
+fn crates(machine: &Machine, published: &Published) -> Section {
+    let section = Section::new("crates", "Rust: Mallard's crate beside others");
+    let all = machine.of_suite("crates");
+    if all.is_empty() {
+        return section.or_nothing();
+    }
+    section
+        .text(
+            "What do Mallard's crate and its peers on crates.io cost, each at its own benchmarks? \
+             Here are the cases of which a peer has published a figure; \"All of crates\" on the \
+             page has every case. glibc is `Box`, over the system's malloc.",
+        )
+        .tables(Where::Both, summaries::seeds("What the crates published", &all, published))
 }
 
 /// Every table of a suite, closed at first.

@@ -101,7 +101,21 @@ const OTHERS: &[Situation] = &[
     situation("Objects by keys", "typed", |e| e.part(0) == "slot_map"),
     situation("Objects by keys, shared by threads", "typed", |e| e.part(0) == "shared_slot_map"),
     situation("A part of a program, all sizes, freed at once", "heap", |_| true),
+    situation("Rust: objects made and dropped", "crates", |e| {
+        e.part(0) == "fastalloc" && !is_of_threads(e)
+    }),
+    situation("Rust: objects of a pool that threads share", "crates", |e| {
+        e.part(0) == "fastalloc" && is_of_threads(e)
+    }),
+    situation("Rust: all dies together", "crates", |e| of_parts(e, &["bumpalo", "blink-alloc"])),
+    situation("Rust: values by keys", "crates", |e| e.part(0) == "slotmap"),
+    situation("Rust: values by keys, shared by threads", "crates", |e| e.part(0) == "sharded-slab"),
 ];
+
+/// Of the crates: one thread with a pool for many is one of them, too.
+fn is_of_threads(e: &Experiment) -> bool {
+    ["threads", "contention"].contains(&e.part(1))
+}
 
 const COLUMNS: [&str; 5] =
     ["take", "gain over glibc", "peak memory", "not when", "against the best peer"];

@@ -107,16 +107,15 @@ pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// The reports that came before: what they published, glibc, ours and the best peer here; of the
-/// cases that have a published figure.
-pub fn seeds(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
+/// What others published, glibc, ours and the best peer here; of the cases that have a published
+/// figure.
+pub fn seeds(title: &str, experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let slices = slices(experiments);
     let of_time = slices.iter().filter(|s| s.all[0].kind() == Kind::Time);
     let tables = of_time.map(|slice| {
         let columns = ["published", "glibc", "Mallard's best", "best peer", "Mallard / peer"];
         let mut table =
-            Table::prose(format!("The reports before: {}", slice.title()), &["case"], &columns)
-                .of(&slice.all);
+            Table::prose(format!("{title}: {}", slice.title()), &["case"], &columns).of(&slice.all);
         for e in &slice.all {
             let of_case = |s: &&Seed| s.case == e.case && s.metric == e.metric;
             let theirs = published.seeds.iter().filter(of_case);

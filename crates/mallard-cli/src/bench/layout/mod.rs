@@ -21,7 +21,7 @@ pub fn tables(machine: &Machine, published: &Published, suite: &str) -> Vec<Tabl
         "lakos2" => lakos2::tables(&all, published),
         "lakos3" | "lakos4" => shares::tables(&all, published),
         "lakos5" => lakos5::tables(&all),
-        "seeds" => seeds::tables(&all, published),
+        "seeds" | "crates" => seeds::tables(&all, published),
         _ => general::tables(&all),
     };
     tables.into_iter().map(Table::without_empty_columns).filter(|t| !t.is_empty()).collect()

@@ -1,4 +1,5 @@
-//! The tables of the reports that came before: what they published, then what all take here.
+//! The tables of the reports that came before, and of the Rust crates' own benchmarks: what they
+//! published, then what all take here.
 
 use super::general::{by_first_part, case_of};
 use super::slices;

@@ -1,0 +1,30 @@
+//! The cases under Criterion: `cargo bench`, or `cargo bench -- bumpalo/alloc`.
+
+use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
+use mallard_bench_crates::harness::Effort;
+use std::time::Duration;
+
+fn all(c: &mut Criterion) {
+    for e in mallard_bench_crates::suite() {
+        let figure = &e.figures[0];
+        let variant = if figure.variant.is_empty() { "" } else { ", " };
+        let mut group = c.benchmark_group(format!("{}{variant}{}", figure.case, figure.variant));
+        group.throughput(Throughput::Elements(e.ops as u64));
+        for entrant in &e.entrants {
+            // What cannot be run is left out: the runner says why.
+            let Ok(mut body) = (entrant.prepare)(Effort::Full) else { continue };
+            let id = BenchmarkId::from_parameter(&entrant.name);
+            group.bench_function(id, |b| {
+                b.iter_custom(|passes| {
+                    let mut spent = vec![0.0; e.figures.len()];
+                    body(passes, &mut spent);
+                    Duration::from_nanos(spent[0] as u64)
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(cases, all);
+criterion_main!(cases);

@@ -1,0 +1,191 @@
+//! The benchmarks of bumpalo, and with it of bump-scope and blink-alloc: what is freed together.
+//!
+//! The barrier is on the arena, on the value and on what comes back, as in bumpalo's.
+
+use crate::contenders::arenas::{Any, Arena, ArenaOf, Blink, BumpScope, Bumpalo, TypedArena};
+use crate::contenders::mallard_arenas::{MallardArena, MallardTypedArena};
+use crate::harness::{clock, timed, Body, Entrant, Experiment, Why};
+use std::hint::black_box;
+use std::marker::PhantomData;
+
+/// How many values bumpalo's benchmarks make in a pass.
+const VALUES: usize = 10_000;
+
+/// A pass over an arena, which is then reset.
+pub trait Program: Copy + 'static {
+    /// Bytes that a pass needs.
+    fn room(self) -> usize;
+    fn refusal<A: Arena>(self) -> Option<Why> {
+        None
+    }
+    fn pass<A: Arena>(self, arena: &A);
+}
+
+/// The arena has room, is warm, and is reset after each pass.
+pub fn kept<A: Arena, G: Program>(program: G) -> Entrant {
+    entrant::<A, G>(program, move || {
+        let mut arena = A::with_room(program.room());
+        timed(move || {
+            program.pass(&arena);
+            arena.reset();
+        })
+    })
+}
+
+/// The arena begins with nothing, and keeps what it can at each reset.
+pub fn grown<A: Arena, G: Program>(program: G) -> Entrant {
+    entrant::<A, G>(program, move || {
+        let mut arena = A::new();
+        timed(move || {
+            program.pass(&arena);
+            arena.reset();
+        })
+    })
+}
+
+/// A new arena for each pass, that begins with nothing.
+pub fn fresh<A: Arena, G: Program>(program: G) -> Entrant {
+    entrant::<A, G>(program, move || {
+        timed(move || {
+            let arena = A::new();
+            program.pass(&arena);
+        })
+    })
+}
+
+/// Only the reset of a new arena that has grown is timed.
+pub fn only_reset<A: Arena, G: Program>(program: G) -> Entrant {
+    entrant::<A, G>(program, move || {
+        Box::new(move |passes, spent| {
+            let ns_per_tick = clock::ns_per_tick();
+            for _ in 0..passes {
+                let mut arena = A::new();
+                program.pass(&arena);
+                let from = clock::ticks();
+                arena.reset();
+                black_box(&arena);
+                spent[0] += (clock::ticks() - from) as f64 * ns_per_tick;
+            }
+        })
+    })
+}
+
+fn entrant<A: Arena, G: Program>(program: G, make: impl Fn() -> Body + 'static) -> Entrant {
+    let prepare = move |_| program.refusal::<A>().map_or_else(|| Ok(make()), Err);
+    Entrant { name: A::name(), prepare: Box::new(prepare) }
+}
+
+/// `$way` for everyone who has blocks of all kinds.
+macro_rules! everyone {
+    ($way:ident, $program:expr) => {
+        vec![
+            $way::<MallardArena<1>, _>($program),
+            $way::<MallardArena<8>, _>($program),
+            $way::<Bumpalo, _>($program),
+            $way::<BumpScope<true>, _>($program),
+            $way::<BumpScope<false>, _>($program),
+            $way::<Blink, _>($program),
+        ]
+    };
+}
+pub(super) use everyone;
+
+/// `$way` for everyone who has values of one type.
+macro_rules! everyone_of {
+    ($way:ident, $value:ty) => {
+        vec![
+            $way::<$value, Any<MallardArena<1>>>(),
+            $way::<$value, Any<MallardArena<8>>>(),
+            $way::<$value, MallardTypedArena<$value>>(),
+            $way::<$value, Any<Bumpalo>>(),
+            $way::<$value, Any<BumpScope<true>>>(),
+            $way::<$value, Any<BumpScope<false>>>(),
+            $way::<$value, Any<Blink>>(),
+            $way::<$value, TypedArena<$value>>(),
+        ]
+    };
+}
+
+pub fn experiments() -> Vec<Experiment> {
+    let mut all = values::<Small>("small", "a byte");
+    all.extend(values::<Big>("big", "256 bytes"));
+    all
+}
+
+/// bumpalo's two types.
+#[derive(Clone, Copy, Default)]
+struct Small(#[allow(dead_code)] u8);
+#[derive(Clone, Copy, Default)]
+struct Big(#[allow(dead_code)] [usize; 32]);
+
+fn values<T: Default + Copy + 'static>(name: &str, what: &str) -> Vec<Experiment> {
+    let of = |kind: &str, how: &str, entrants| {
+        let asks = format!("10,000 values of {what} each {how}. ns of one");
+        Experiment::new(format!("bumpalo/{kind}/{name}"), asks, entrants).ops(VALUES)
+    };
+    vec![
+        of("alloc", "are put into a new arena with room for them", everyone_of!(into_new, T))
+            .variant("faithful"),
+        of("alloc", "are put into an arena that is then reset", everyone_of!(into_kept, T))
+            .variant("corrected"),
+        of(
+            "alloc-with",
+            "are made in place in an arena that is then reset",
+            everyone!(kept, Made::<T>(PhantomData)),
+        ),
+        of(
+            "try-alloc",
+            "are put by try_alloc into an arena that is then reset",
+            everyone!(kept, Tried::<T>(PhantomData)),
+        ),
+    ]
+}
+
+#[inline(always)]
+fn put_values<T: Default, A: ArenaOf<T>>(arena: &A) {
+    for _ in 0..VALUES {
+        black_box(black_box(arena).alloc(black_box(T::default())));
+    }
+}
+
+/// The recipe: the arena is made in the pass, and its pages are faulted in there.
+fn into_new<T: Default + 'static, A: ArenaOf<T>>() -> Entrant {
+    let prepare = |_| Ok(timed(|| put_values::<T, A>(&A::with_room_for(VALUES))));
+    Entrant { name: A::name(), prepare: Box::new(prepare) }
+}
+
+fn into_kept<T: Default + 'static, A: ArenaOf<T>>() -> Entrant {
+    let prepare = |_| {
+        let mut arena = A::with_room_for(VALUES);
+        Ok(timed(move || {
+            put_values::<T, A>(&arena);
+            arena.reset();
+        }))
+    };
+    Entrant { name: A::name(), prepare: Box::new(prepare) }
+}
+
+#[derive(Clone, Copy)]
+struct Made<T>(PhantomData<fn() -> T>);
+#[derive(Clone, Copy)]
+struct Tried<T>(PhantomData<fn() -> T>);
+
+macro_rules! program_of_values {
+    ($program:ident, |$arena:ident| $pass:expr) => {
+        impl<T: Default + Copy + 'static> Program for $program<T> {
+            fn room(self) -> usize {
+                VALUES * size_of::<T>()
+            }
+            #[inline(always)]
+            fn pass<A: Arena>(self, arena: &A) {
+                for _ in 0..VALUES {
+                    let $arena = black_box(arena);
+                    black_box($pass);
+                }
+            }
+        }
+    };
+}
+
+program_of_values!(Made, |arena| arena.alloc_with(|| black_box(T::default())));
+program_of_values!(Tried, |arena| arena.try_alloc(black_box(T::default())));

@@ -1,0 +1,168 @@
+//! How a program meets a pool: what stands still while it is timed.
+
+use super::programs::Program;
+use crate::contenders::objects::{Object, Objects, Plan};
+use crate::harness::memory::Table;
+use crate::harness::random::random_indices;
+use crate::harness::{timed, Body, Effort, Entrant, Why};
+use std::hint::black_box;
+use std::mem::ManuallyDrop;
+
+/// What makes a contender ready, for each of them.
+pub trait Play<T: Object>: Copy + 'static {
+    fn prepare<P: Objects<T>>(self, effort: Effort) -> Result<Body, Why>;
+}
+
+pub fn entrant<T: Object, P: Objects<T>>(play: impl Play<T>) -> Entrant {
+    Entrant { name: P::name(), prepare: Box::new(move |effort| play.prepare::<P>(effort)) }
+}
+
+const KEEPS_ALL: Why = "it frees nothing before it frees all";
+
+/// The pool is there before, and stays.
+#[derive(Clone, Copy)]
+pub struct Outside<G>(pub G);
+
+impl<T: Object, G: Program<T>> Play<T> for Outside<G> {
+    fn prepare<P: Objects<T>>(self, _: Effort) -> Result<Body, Why> {
+        if G::TAKES_BACK && !P::TAKES_BACK {
+            return Err(KEEPS_ALL);
+        }
+        let mut pool = P::new(self.0.plan())?;
+        Ok(timed(move || {
+            self.0.pass(&pool);
+            if !P::TAKES_BACK {
+                pool.clear();
+            }
+        }))
+    }
+}
+
+/// A new pool for each pass, which is what a recipe that asks about growth needs.
+#[derive(Clone, Copy)]
+pub struct Inside<G>(pub G);
+
+impl<T: Object, G: Program<T>> Play<T> for Inside<G> {
+    fn prepare<P: Objects<T>>(self, _: Effort) -> Result<Body, Why> {
+        if G::TAKES_BACK && !P::TAKES_BACK {
+            return Err(KEEPS_ALL);
+        }
+        P::new(self.0.plan())?;
+        Ok(timed(move || {
+            if let Ok(pool) = P::new(self.0.plan()) {
+                self.0.pass(&pool);
+            }
+        }))
+    }
+}
+
+/// So many are live; a random one goes, and another comes.
+#[derive(Clone, Copy)]
+pub struct Live(pub usize);
+
+impl<T: Object> Play<T> for Live {
+    fn prepare<P: Objects<T>>(self, effort: Effort) -> Result<Body, Why> {
+        if !P::TAKES_BACK {
+            return Err(KEEPS_ALL);
+        }
+        let count = effort.count(self.0);
+        let mut held = Held::<T, P>::new(P::new(Plan::of(count))?, count);
+        Ok(timed(move || held.slots.replace(&held.pool)))
+    }
+}
+
+/// So many are read one after the other, in the order in which they were made.
+#[derive(Clone, Copy)]
+pub struct Read(pub usize);
+
+impl<T: Object> Play<T> for Read {
+    fn prepare<P: Objects<T>>(self, effort: Effort) -> Result<Body, Why> {
+        let count = effort.count(self.0);
+        let held = Held::<T, P>::new(P::new(Plan::of(count))?, count);
+        Ok(timed(move || {
+            let read = |sum: u64, h: &ManuallyDrop<_>| sum.wrapping_add(held.pool.get(h).number());
+            black_box(held.slots.handles.iter().fold(0, read));
+        }))
+    }
+}
+
+/// A pool, and handles into it, which go first.
+struct Held<T: Object, P: Objects<T>> {
+    slots: Slots<T, P>,
+    pool: Box<P>,
+}
+
+impl<T: Object, P: Objects<T>> Held<T, P> {
+    fn new(pool: P, count: usize) -> Self {
+        let pool = Box::new(pool);
+        let mut slots = Slots::empty(count);
+        // SAFETY: the box stays where it is until `drop` has emptied the slots.
+        unsafe { slots.fill(&*pool) };
+        Self { slots, pool }
+    }
+}
+
+impl<T: Object, P: Objects<T>> Drop for Held<T, P> {
+    fn drop(&mut self) {
+        // SAFETY: the pool is still there.
+        unsafe { self.slots.empty_into(&*self.pool) };
+    }
+}
+
+/// Places of handles, each of which is replaced now and then.
+pub struct Slots<T: Object, P: Objects<T>> {
+    pub handles: Vec<ManuallyDrop<P::Handle<'static>>>,
+    which: Table<u32>,
+    at: usize,
+    count: usize,
+}
+
+/// Ends the process if a contender panics while a handle is in no place.
+struct NoUnwinding;
+
+impl Drop for NoUnwinding {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
+impl<T: Object, P: Objects<T>> Slots<T, P> {
+    pub fn empty(count: usize) -> Self {
+        let which = random_indices(1 << 14, count);
+        Self { handles: Vec::with_capacity(count), which, at: 0, count }
+    }
+
+    /// # Safety
+    /// The pool outlives the handles: `empty_into` is called before it goes.
+    pub unsafe fn fill(&mut self, pool: *const P) {
+        // SAFETY: the caller says so.
+        let pool: &'static P = unsafe { &*pool };
+        for i in 0..self.count {
+            self.handles.push(ManuallyDrop::new(pool.make(T::of(i))));
+        }
+    }
+
+    /// # Safety
+    /// It is the pool that they were filled from.
+    pub unsafe fn empty_into(&mut self, pool: *const P) {
+        // SAFETY: the caller says so.
+        let pool: &'static P = unsafe { &*pool };
+        for handle in self.handles.drain(..) {
+            pool.give(ManuallyDrop::into_inner(handle));
+        }
+    }
+
+    #[inline(always)]
+    pub fn replace(&mut self, pool: &P) {
+        // SAFETY: the handles are of this pool, which outlives them.
+        let pool: &'static P = unsafe { &*std::ptr::from_ref(pool) };
+        let index = self.which[self.at % self.which.len()] as usize;
+        self.at += 1;
+        let place = &mut self.handles[index];
+        let whole = NoUnwinding;
+        // SAFETY: another handle is written to its place at once, or the process ends.
+        pool.give(unsafe { ManuallyDrop::take(place) });
+        *place = ManuallyDrop::new(black_box(pool.make(black_box(T::of(42)))));
+        std::mem::forget(whole);
+    }
+}

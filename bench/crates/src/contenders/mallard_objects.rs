@@ -1,0 +1,100 @@
+//! Mallard's pools of objects.
+
+use super::objects::{Growth, Object, Objects, Plan};
+use super::objects_peers::by_deref;
+use crate::harness::Why;
+use mallard::handles::Box;
+use mallard::sync::{self, Mode};
+use mallard::ObjectPool;
+
+/// What a mode is called in rows.
+pub trait Named: Mode + 'static {
+    const NAME: &'static str;
+}
+
+impl Named for sync::None {
+    const NAME: &'static str = "";
+}
+impl Named for sync::Mutex {
+    const NAME: &'static str = "/Mutex";
+}
+impl Named for sync::LockFree {
+    const NAME: &'static str = "/LockFree";
+}
+impl Named for sync::ThreadCached {
+    const NAME: &'static str = "/ThreadCached";
+}
+
+/// One that grows as it needs.
+pub struct MallardPool<T, M: Mode = sync::None>(ObjectPool<T, M>);
+
+impl<T: Object, M: Named> Objects<T> for MallardPool<T, M> {
+    type Handle<'p> = Box<'p, T, M>;
+
+    fn name() -> String {
+        format!("mallard/ObjectPool{}", M::NAME)
+    }
+    fn new(plan: Plan) -> Result<Self, Why> {
+        let bytes = |count| count * size_of::<T>();
+        let first = bytes(plan.capacity);
+        Ok(Self(match plan.growth {
+            Growth::None => ObjectPool::with_capacity(plan.capacity),
+            Growth::Linear { add, .. } => {
+                ObjectPool::with_growth(mallard::Growth::linear(first, bytes(add)))
+            }
+            Growth::Double { .. } => {
+                ObjectPool::with_growth(mallard::Growth::exponential(first, 2, 1))
+            }
+        }))
+    }
+    #[inline(always)]
+    fn make(&self, value: T) -> Self::Handle<'_> {
+        self.0.make(value)
+    }
+    by_deref!();
+}
+
+/// For exactly so many, in one step.
+pub struct MallardFixed<T>(ObjectPool<T>);
+
+impl<T: Object> Objects<T> for MallardFixed<T> {
+    type Handle<'p> = Box<'p, T>;
+
+    fn name() -> String {
+        "mallard/ObjectPool/fixed".to_string()
+    }
+    fn new(plan: Plan) -> Result<Self, Why> {
+        match plan.growth {
+            Growth::None => Ok(Self(ObjectPool::fixed(plan.capacity))),
+            _ => Err("it does not grow"),
+        }
+    }
+    #[inline(always)]
+    fn make(&self, value: T) -> Self::Handle<'_> {
+        self.0.make(value)
+    }
+    by_deref!();
+}
+
+/// Freed all together.
+pub struct MallardArenaOfOne<T>(mallard::TypedArena<T>);
+
+impl<T: Object> Objects<T> for MallardArenaOfOne<T> {
+    type Handle<'p> = &'p mut T;
+    const TAKES_BACK: bool = false;
+
+    fn name() -> String {
+        "mallard/TypedArena".to_string()
+    }
+    fn new(plan: Plan) -> Result<Self, Why> {
+        Ok(Self(mallard::TypedArena::with_capacity(plan.capacity)))
+    }
+    #[inline(always)]
+    fn make(&self, value: T) -> &mut T {
+        self.0.alloc(value)
+    }
+    by_deref!();
+    fn clear(&mut self) {
+        self.0.reset();
+    }
+}

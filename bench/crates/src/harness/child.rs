@@ -1,0 +1,69 @@
+//! A contender alone in a process of its own, where what the process holds is what the contender
+//! holds.
+
+use super::memory::{
+    counted_kib, counter_error_kib, load_code, peak_counted_kib, resident_kib,
+    restart_peak_resident, table_kib,
+};
+use super::{Effort, Experiment};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+/// Memory beyond what the process held before the contender was prepared, and beyond the
+/// harness's own tables: most ever, and after every object was dropped and the allocator too.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    pub is_known: bool,
+    pub peak_kib: f64,
+    pub after_kib: f64,
+}
+
+/// Batches long enough that a pool has grown to what it will hold, and no longer.
+const PASSES_NS: f64 = 2e5;
+
+pub fn start(experiment: usize, entrant: usize, effort: Effort) -> Option<Child> {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["--child", &format!("{experiment}:{entrant}")]);
+    if effort == Effort::Brief {
+        command.arg("--short");
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()
+}
+
+pub fn wait(mut child: Child) -> Memory {
+    let mut text = String::new();
+    let read = child.stdout.take().map(|mut out| out.read_to_string(&mut text));
+    let ended_well = child.wait().is_ok_and(|status| status.success());
+    let figures: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    match (read, ended_well, &figures[..]) {
+        (Some(Ok(_)), true, &[peak_kib, after_kib]) => {
+            Memory { is_known: true, peak_kib, after_kib }
+        }
+        _ => Memory::default(),
+    }
+}
+
+/// The other side: what `task`, made by `start`, says. Prints the two figures.
+pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
+    let (experiment, entrant) = task.split_once(':')?;
+    let what = all.get(experiment.parse::<usize>().ok()?)?;
+    let who = what.entrants.get(entrant.parse::<usize>().ok()?)?;
+    let mut spent = vec![0.0; what.figures.len()];
+    load_code();
+    restart_peak_resident();
+    let (before, counted_before) = (resident_kib(), counted_kib());
+    let mut body = (who.prepare)(effort).ok()?;
+    let mut passes = 1;
+    while spent[0] < PASSES_NS {
+        body(passes, &mut spent);
+        passes *= 2;
+    }
+    let at_end = resident_kib() - before - table_kib();
+    let most = peak_counted_kib() - counted_before - table_kib();
+    // What came and went within a pass shows only in the counters.
+    let peak = if most > at_end + counter_error_kib() { most } else { at_end };
+    drop(body);
+    let after = resident_kib() - before - table_kib();
+    println!("{} {}", peak.max(0.0), after.max(0.0));
+    Some(())
+}

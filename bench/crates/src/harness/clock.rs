@@ -1,0 +1,57 @@
+//! Time: of a thread, of a process, of a clock on the wall, and of the processor's counter.
+
+use std::sync::OnceLock;
+
+fn clock(which: libc::clockid_t) -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to a timespec that is there.
+    unsafe { libc::clock_gettime(which, &mut time) };
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// What this thread took of a processor: what others do to the machine shows less.
+pub fn cpu_ns() -> f64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+pub fn process_cpu_ns() -> f64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+pub fn wall_ns() -> f64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// The processor's counter: for what is too short for a clock.
+#[inline(always)]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the counter.
+    unsafe {
+        core::arch::x86_64::_rdtsc()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        wall_ns() as u64
+    }
+}
+
+pub fn ns_per_tick() -> f64 {
+    static RATIO: OnceLock<f64> = OnceLock::new();
+    *RATIO.get_or_init(|| {
+        // The median of short tries: an interruption spoils one of them.
+        let mut tries: Vec<f64> = (0..5).map(|_| measure()).collect();
+        tries.sort_by(f64::total_cmp);
+        tries[2]
+    })
+}
+
+fn measure() -> f64 {
+    let (from_ns, from) = (wall_ns(), ticks());
+    loop {
+        let ns = wall_ns() - from_ns;
+        if ns >= 2e5 {
+            return ns / (ticks() - from) as f64;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Threads that are there before the clock starts, and leave a barrier together.
+
+use super::clock::{process_cpu_ns, wall_ns};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// What the threads of a crew took for a job: from the first to begin to the last to end, and
+/// all of them together of the processors.
+#[derive(Clone, Copy)]
+pub struct Spent {
+    pub wall_ns: f64,
+    pub cpu_ns: f64,
+}
+
+/// None: the crew goes home.
+type Job = Option<*const (dyn Fn(usize) + Sync)>;
+
+struct Shared {
+    started: Barrier,
+    finished: Barrier,
+    job: Mutex<Job>,
+    /// Of each thread: when it began and ended, bits of an f64.
+    spans: Vec<[AtomicU64; 2]>,
+}
+
+// SAFETY: a job is `Sync`, and lives until all have passed `finished`: `run` waits there.
+unsafe impl Send for Shared {}
+// SAFETY: the same.
+unsafe impl Sync for Shared {}
+
+pub struct Crew {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    pub fn new(count: usize) -> Self {
+        let shared = Arc::new(Shared {
+            started: Barrier::new(count + 1),
+            finished: Barrier::new(count + 1),
+            job: Mutex::new(None),
+            spans: (0..count).map(|_| Default::default()).collect(),
+        });
+        let threads = (0..count)
+            .map(|i| {
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || live(&shared, i))
+            })
+            .collect();
+        let crew = Self { shared, threads };
+        crew.run(&|_| {}); // all are there
+        crew
+    }
+
+    pub fn len(&self) -> usize {
+        self.threads.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// `job(i)` in thread `i` of each, at the same time.
+    pub fn run(&self, job: &(dyn Fn(usize) + Sync)) -> Spent {
+        let job: *const (dyn Fn(usize) + Sync + '_) = job;
+        // SAFETY: only the lifetime changes, and the threads are done with it at the end of this.
+        let job: *const (dyn Fn(usize) + Sync + 'static) = unsafe { std::mem::transmute(job) };
+        *self.shared.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
+        let cpu = process_cpu_ns();
+        self.shared.started.wait();
+        self.shared.finished.wait();
+        let cpu_ns = process_cpu_ns() - cpu;
+        let time = |end: usize| {
+            let load = move |s: &[AtomicU64; 2]| f64::from_bits(s[end].load(Ordering::Relaxed));
+            self.shared.spans.iter().map(load)
+        };
+        let first = time(0).fold(f64::INFINITY, f64::min);
+        let last = time(1).fold(0.0, f64::max);
+        Spent { wall_ns: last - first, cpu_ns }
+    }
+}
+
+fn live(shared: &Shared, index: usize) {
+    loop {
+        shared.started.wait();
+        let job = *shared.job.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(job) = job else { return };
+        let note = |end: usize| {
+            shared.spans[index][end].store(wall_ns().to_bits(), Ordering::Relaxed);
+        };
+        note(0);
+        // SAFETY: `run` waits until every thread has passed `finished`.
+        unsafe { (*job)(index) };
+        note(1);
+        shared.finished.wait();
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        *self.shared.job.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.shared.started.wait();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
