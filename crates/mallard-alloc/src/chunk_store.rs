@@ -107,12 +107,8 @@ impl ChunkStore {
         let first = self.takes.get().unwrap_or(c);
         first.take_made.set(first.take_made.get() + 1);
         self.slots.set(self.slots.get() + c.capacity());
-        self.add_fresh(c);
-        Some(c)
-    }
-
-    fn add_fresh(&self, c: ChunkPtr) {
         c.next_fresh.set(self.fresh.replace(Some(c)));
+        Some(c)
     }
 
     /// What a take that has room for a slot needs to have. With a bound for the slots: for all
@@ -327,7 +323,7 @@ impl ChunkStore {
                     c.next_partial.set(self.partial.replace(Some(c)));
                 }
                 if c.carved.get() != c.count {
-                    self.add_fresh(c);
+                    c.next_fresh.set(self.fresh.replace(Some(c)));
                 }
             }
         }
