@@ -1,45 +1,19 @@
-// What a program asks about its memory: glibc's functions and our own report.
+// What a program asks about its memory, by glibc's functions.
+#include "report.hpp"
+
 #include "../heap/central.hpp"
 #include "../heap/front.hpp"
 #include "../heap/park.hpp"
-#include "../heap/statistics.hpp"
 
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstring>
 
 #include <malloc.h>
 
 namespace engine = mallard::engine;
 
 namespace {
-
-/// A line for each class and those above them.
-struct report {
-    char text[8192];
-    mallard::text_writer out{text, sizeof text};
-
-    explicit report(bool json) noexcept
-    {
-        engine::heap_statistics s;
-        engine::collect_statistics(s);
-        if (json)
-            engine::write_json(s, out);
-        else
-            engine::write_text(s, out);
-    }
-};
-
-/// MALLARD_STATS=text or json: what there is when the program ends.
-[[gnu::destructor]] void report_at_end() noexcept
-{
-    const char* const how = mallard::os::option("MALLARD_STATS");
-    if (how == nullptr || *how == '\0' || std::strcmp(how, "0") == 0)
-        return;
-    report const r(std::strcmp(how, "json") == 0);
-    mallard::os::write_error(r.text, r.out.written());
-}
 
 int clamped(std::size_t value) noexcept
 {
@@ -104,8 +78,7 @@ int mallopt(int option, int) noexcept
 
 void malloc_stats() noexcept
 {
-    report const r(false);
-    mallard::os::write_error(r.text, r.out.written());
+    mallard::print_malloc_report(false);
 }
 
 int malloc_info(int options, FILE* to) noexcept

@@ -3,7 +3,7 @@
 //
 //   MALLARD_LIMIT=N[K|M|G]   malloc refuses what would exceed N bytes
 //   MALLARD_HUGEPAGES=1      large pages are asked for, but for the first MiBs
-//   MALLARD_STATS=text|json  a report on descriptor 2 when the program ends (info.cpp)
+//   MALLARD_STATS=text|json  a report on descriptor 2 when the program ends (report.cpp)
 //   MALLARD_CALLS=1          who allocates and frees is recorded (checked/checked.cpp)
 //   MALLARD_MIXED=1          free takes what new made, and the reverse (the same)
 #include "options.hpp"

@@ -1,21 +1,132 @@
 //! Allocators that a program chooses for one part of itself.
 #![no_std]
+#![cfg_attr(feature = "nightly", feature(allocator_api))]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod adaptor;
 mod allocator;
+pub mod arena;
 mod bits;
+#[cfg(any(
+    feature = "allocator-api2-02",
+    feature = "allocator-api2-03",
+    feature = "allocator-api2-04",
+    feature = "nightly",
+))]
+mod bridge;
+mod by;
+mod by_size;
+#[cfg(feature = "std")]
+mod cached_chunk;
+#[cfg(feature = "std")]
+mod cached_core;
+#[cfg(feature = "std")]
+mod cached_front;
+#[cfg(feature = "alloc")]
+mod checked;
+mod chunk_runs;
+mod chunk_store;
+mod counted;
+mod counted_pool;
+mod failing;
+mod fallback;
+mod fault;
 mod full;
 mod growth;
+#[cfg(all(doctest, feature = "std"))]
+mod guide;
+pub mod handles;
+mod hooks;
+mod limited;
+mod lock;
+#[cfg(target_has_atomic = "64")]
+mod lock_free_core;
+#[cfg(feature = "std")]
+mod locked_core;
+mod magazine;
+mod multipool;
+#[cfg(feature = "std")]
+#[cfg(target_has_atomic = "64")]
+mod numbered_chunks;
+pub mod object_pool;
+#[cfg(feature = "std")]
+mod owned_chunks;
+mod pool;
+mod pool_chunk;
+mod pool_core;
+mod pool_methods;
+mod remote;
+#[cfg(feature = "std")]
+mod shared_arena;
+pub mod size_class;
+mod slots;
 mod source;
 mod statistics;
 pub mod sync;
+mod synchronized;
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+mod system;
+#[cfg(target_has_atomic = "64")]
+mod tagged_stack;
+#[cfg(feature = "std")]
+mod thread_fronts;
+mod traced;
+pub mod typed_arena;
+mod unsize;
 
+pub use adaptor::{Measured, Resettable};
 pub use allocator::{BlockAllocator, Owning};
+pub use arena::Arena;
+#[cfg(feature = "allocator-api2-02")]
+pub use bridge::allocator_api2_02;
+#[cfg(feature = "allocator-api2-03")]
+pub use bridge::allocator_api2_03;
+#[cfg(feature = "allocator-api2-04")]
+pub use bridge::allocator_api2_04;
+#[cfg(feature = "nightly")]
+pub use bridge::nightly;
+pub use by::By;
+pub use by_size::BySize;
+#[cfg(feature = "alloc")]
+pub use checked::Checked;
+pub use counted::{CallCounts, Counted, Stretch};
+#[cfg(target_has_atomic = "64")]
+pub use counted_pool::ArcPool;
+pub use counted_pool::{CountedPool, RcPool};
+pub use failing::{for_each_failure, Failing, RefusalRule, Refusals};
+pub use fallback::Fallback;
+#[cfg(feature = "std")]
+pub use fault::print_faults;
+pub use fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
 pub use full::Full;
 pub use growth::Growth;
+pub use hooks::{Hooks, NoHooks};
+pub use limited::{Budget, Limited};
+pub use multipool::Multipool;
+pub use object_pool::ObjectPool;
+pub use pool::Pool;
+#[cfg(feature = "std")]
+pub use shared_arena::SharedArena;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
+#[cfg(feature = "std")]
+pub use synchronized::StdLock;
+pub use synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+pub use system::*;
+#[cfg(feature = "tracing")]
+pub use traced::TracingEvents;
+pub use traced::{Event, Tell, Traced};
+pub use typed_arena::TypedArena;

@@ -1,6 +1,6 @@
 //! Where chunks come from: the heap, a caller's bytes, nothing, another allocator.
 
-use crate::allocator::BlockAllocator;
+use crate::allocator::{BlockAllocator, Owning};
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -79,6 +79,7 @@ unsafe impl Source for Null {
 /// ```
 #[derive(Debug)]
 pub struct Buffer<'b> {
+    begin: *const u8,
     cursor: Cell<*mut u8>,
     end: *mut u8,
     bytes: PhantomData<&'b mut [MaybeUninit<u8>]>,
@@ -91,7 +92,8 @@ impl<'b> Buffer<'b> {
     /// Gives `bytes`, which are its own as long as it lives.
     pub fn new(bytes: &'b mut [MaybeUninit<u8>]) -> Self {
         let range = bytes.as_mut_ptr_range();
-        Self { cursor: Cell::new(range.start.cast()), end: range.end.cast(), bytes: PhantomData }
+        let begin = range.start.cast::<u8>();
+        Self { begin, cursor: Cell::new(begin), end: range.end.cast(), bytes: PhantomData }
     }
 
     /// Bytes that are left, alignment aside.
@@ -119,6 +121,12 @@ unsafe impl Source for Buffer<'_> {
         if data.wrapping_add(chunk.layout.size()) == self.cursor.get() {
             self.cursor.set(data);
         }
+    }
+}
+
+impl Owning for Buffer<'_> {
+    fn owns(&self, p: *const u8) -> bool {
+        p >= self.begin && p < self.end
     }
 }
 

@@ -15,6 +15,7 @@ pub enum Validity {
 
 /// What an allocator holds. Nothing is counted on the hot path for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Statistics {
     /// Blocks in use; an arena does not count them: 0.
     pub blocks_live: usize,

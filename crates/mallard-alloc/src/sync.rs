@@ -1,6 +1,17 @@
 //! Who may call a pool at the same time, as a type; and the one place that knows of loom.
+//!
+//! ```
+//! use mallard::{sync, ObjectPool};
+//! let local: ObjectPool<u64> = ObjectPool::new(); // sync::None: the fastest, one thread
+//! static SHARED: ObjectPool<u64, sync::Mutex> = ObjectPool::new(); // a lock around each call
+//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::new(); // nobody waits for a free
+//! static CACHED: ObjectPool<u64, sync::ThreadCached> = ObjectPool::new(); // the fastest of these
+//! # let _ = (local.make(1), SHARED.make(2), FREE.make(3), CACHED.make(4));
+//! ```
 
 use crate::{Growth, Source, Statistics, Validity};
+use core::cell::Cell;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 /// What shared code is made of: loom's where a model is checked.
@@ -12,9 +23,232 @@ pub(crate) mod atomic {
     pub(crate) use loom::sync::atomic::*;
 }
 
+/// What models are made of.
+#[cfg(all(test, loom))]
+pub(crate) use loom::{cell::UnsafeCell as Watched, model, sync as watched, thread as threads};
+
+mod sealed {
+    pub trait Sealed {}
+    impl<const CHUNK: usize> Sealed for super::None<CHUNK> {}
+    #[cfg(feature = "std")]
+    impl Sealed for super::Mutex {}
+    #[cfg(target_has_atomic = "64")]
+    impl Sealed for super::LockFree {}
+    #[cfg(feature = "std")]
+    impl Sealed for super::ThreadCached {}
+}
+
+/// One of the modes of this module: who may call a pool at the same time, and how that is kept.
+pub trait Mode: sealed::Sealed {
+    /// What keeps the slots.
+    #[doc(hidden)]
+    type Core<S: Source>: Core<S>;
+    /// Where a pool keeps the address of its core.
+    #[doc(hidden)]
+    type Home: Home;
+    /// Bytes of the chunks of small objects.
+    #[doc(hidden)]
+    const CHUNK: usize;
+}
+
+/// A mode in which any thread may call at any time.
+///
+/// # Safety
+/// Those functions of its cores that take `&self` may be called by any threads at once.
+pub unsafe trait Shared: Mode {}
+
+/// One thread at a time, which the compiler sees to: such a pool is not `Sync`.
+///
+/// `CHUNK` is a power of two, at least 256: the alignment of chunks, and their size where as
+/// much is needed. 64 KiB is right but for pools that stand in a small [`Buffer`](crate::Buffer):
+///
+/// ```
+/// use core::mem::MaybeUninit;
+/// use mallard::{sync, Buffer, ObjectPool};
+/// let mut bytes = [MaybeUninit::uninit(); 4096];
+/// let pool: ObjectPool<[u32; 4], sync::None<512>, _> = ObjectPool::new_in(Buffer::new(&mut bytes));
+/// assert_eq!(pool.make([7; 4])[3], 7);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct None<const CHUNK: usize = 65536>;
+
+impl<const CHUNK: usize> Mode for None<CHUNK> {
+    type Core<S: Source> = crate::pool_core::PlainCore<S>;
+    type Home = LocalHome;
+    const CHUNK: usize = {
+        assert!(CHUNK.is_power_of_two() && CHUNK >= 256, "chunks are a power of two, from 256 on");
+        CHUNK
+    };
+}
+
+/// Any thread at any time, one after the other: a lock around each call. It is never held
+/// while the source is called, nor while anything of the program runs; so no panic poisons it.
+///
+/// A source must not call the pool that it serves. Needs the feature `std`.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug)]
+pub struct Mutex;
+
+#[cfg(feature = "std")]
+impl Mode for Mutex {
+    type Core<S: Source> = crate::locked_core::LockedCore<S>;
+    type Home = SharedHome;
+    const CHUNK: usize = 65536;
+}
+#[cfg(feature = "std")]
+// SAFETY: each of them takes the lock.
+unsafe impl Shared for Mutex {}
+
+/// Any thread at any time: two locked operations a pair, and nobody ever waits for one who frees.
+/// One who finds nothing grows under a lock, for which only those wait who find nothing too.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// static JOBS: ObjectPool<[u64; 4], sync::LockFree> = ObjectPool::new();
+/// let job = JOBS.make([1; 4]);
+/// std::thread::spawn(move || drop(job)).join().unwrap();
+/// ```
+///
+/// A source must not call the pool that it serves.
+///
+/// A slot is at least 8 bytes apart from the next, and costs 4 bytes and a bit beside it. There
+/// are at most 2^32 slots. Without `std` the lock spins. For processors with 64-bit atomics.
+#[cfg(target_has_atomic = "64")]
+#[derive(Clone, Copy, Debug)]
+pub struct LockFree;
+
+#[cfg(target_has_atomic = "64")]
+impl Mode for LockFree {
+    type Core<S: Source> = crate::lock_free_core::LockFreeCore<S>;
+    type Home = SharedHome;
+    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
+}
+#[cfg(target_has_atomic = "64")]
+// SAFETY: what they share are atomics, and what is behind a lock.
+unsafe impl Shared for LockFree {}
+
+/// Any thread at any time, each from blocks that it has at hand: no lock and no locked
+/// operation in most calls, so as fast with many threads as with one. Needs the feature `std`.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// static NODES: ObjectPool<[u64; 4], sync::ThreadCached> = ObjectPool::new();
+/// std::thread::scope(|s| {
+///     for i in 0..4 {
+///         s.spawn(move || NODES.make([i; 4]));
+///     }
+/// });
+/// ```
+///
+/// Each thread that uses the pool owns chunks, 64 KiB at least, and a list of what it freed:
+/// 8 bytes for each of up to 1,024 blocks, together at most 256 KiB. What it frees of other
+/// threads' chunks goes home, many blocks at a time. When a thread ends, all that it had is for
+/// the next new one, and for those who would have to grow.
+///
+/// Where memory is refused, some may be free in the lists of other threads, which hand it over
+/// at their next free; in a pool with a limit, lists have at most a 16th of that, or two. Beside
+/// the limit, a thread's list comes from the source.
+///
+/// A destructor of a thread-local value may use the pool; late ones do so under a lock. A source
+/// must not call the pool that it serves.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadCached;
+
+#[cfg(feature = "std")]
+impl Mode for ThreadCached {
+    type Core<S: Source> = crate::cached_core::CachedCore<S>;
+    type Home = SharedHome;
+    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
+}
+#[cfg(feature = "std")]
+// SAFETY: a front is its thread's alone, or behind a lock, as is all that is shared.
+unsafe impl Shared for ThreadCached {}
+
+/// Where a pool keeps the address of its core. Null before there is one.
+#[doc(hidden)]
+pub trait Home {
+    /// Nothing made, nobody at it.
+    const EMPTY: Self;
+    fn get(&self) -> *mut u8;
+    /// For whoever has `begin`, or has all for itself.
+    fn set(&self, core: *mut u8);
+    /// Whether the caller is the one to make the core. `false`: there is one now, or the same
+    /// thread is at it already.
+    fn begin(&self) -> bool;
+    fn end(&self);
+}
+
+/// For one thread at a time.
+#[doc(hidden)]
+pub struct LocalHome {
+    core: Cell<*mut u8>,
+    busy: Cell<bool>,
+}
+
+impl Home for LocalHome {
+    #[allow(clippy::declare_interior_mutable_const)] // an initial value, never a place
+    const EMPTY: Self = Self { core: Cell::new(core::ptr::null_mut()), busy: Cell::new(false) };
+
+    #[inline(always)]
+    fn get(&self) -> *mut u8 {
+        self.core.get()
+    }
+    fn set(&self, core: *mut u8) {
+        self.core.set(core);
+    }
+    fn begin(&self) -> bool {
+        self.core.get().is_null() && !self.busy.replace(true)
+    }
+    fn end(&self) {
+        self.busy.set(false);
+    }
+}
+
+/// For many. Those who come while one makes the core wait for it, once in the pool's life.
+#[doc(hidden)]
+pub struct SharedHome {
+    core: core::sync::atomic::AtomicPtr<u8>,
+    busy: core::sync::atomic::AtomicBool,
+}
+
+impl Home for SharedHome {
+    #[allow(clippy::declare_interior_mutable_const)] // an initial value, never a place
+    const EMPTY: Self = Self {
+        core: core::sync::atomic::AtomicPtr::new(core::ptr::null_mut()),
+        busy: core::sync::atomic::AtomicBool::new(false),
+    };
+
+    #[inline(always)]
+    fn get(&self) -> *mut u8 {
+        self.core.load(core::sync::atomic::Ordering::Acquire)
+    }
+    fn set(&self, core: *mut u8) {
+        self.core.store(core, core::sync::atomic::Ordering::Release);
+    }
+    fn begin(&self) -> bool {
+        use core::sync::atomic::Ordering::{Acquire, Relaxed};
+        while self.busy.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
+            #[cfg(feature = "std")]
+            std::thread::yield_now();
+            #[cfg(not(feature = "std"))]
+            core::hint::spin_loop();
+        }
+        let first = self.get().is_null();
+        if !first {
+            self.end();
+        }
+        first
+    }
+    fn end(&self) {
+        self.busy.store(false, core::sync::atomic::Ordering::Release);
+    }
+}
+
 /// The slots of a pool: what is in a chunk beside its header.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct SlotShape {
     /// From one slot to the next: a multiple of `align`, at least 1.
     pub stride: usize,
@@ -23,6 +257,46 @@ pub struct SlotShape {
     /// Bytes of a chunk, and what it is aligned to: a power of two, so that the address of a
     /// block leads to its chunk. At least 8 slots fit.
     pub chunk: usize,
+    /// The most slots that there may ever be at a time.
+    pub most: usize,
+}
+
+impl SlotShape {
+    /// Of slots for `layout`, in chunks of `chunk` bytes or, where that is more, the power of
+    /// two that holds 8.
+    pub(crate) const fn of(layout: core::alloc::Layout, chunk: usize) -> Self {
+        let (bytes, align) = (layout.size(), layout.align());
+        let stride = if bytes == 0 { align } else { crate::bits::align_up(bytes, align) };
+        // What precedes the slots, a word for their bits included, padded to their alignment.
+        let header = crate::bits::align_up(CHUNK_HEADER_MAX, align);
+        let needed = match stride.checked_mul(8) {
+            Some(slots) => slots.saturating_add(header),
+            Option::None => usize::MAX,
+        };
+        let power = match needed.checked_next_power_of_two() {
+            Some(power) => power,
+            Option::None => 1 << (usize::BITS - 2), // which no source has
+        };
+        Self { stride, align, chunk: if power > chunk { power } else { chunk }, most: usize::MAX }
+    }
+}
+
+/// A bound for the header of a chunk of up to 64 slots.
+pub(crate) const CHUNK_HEADER_MAX: usize = 128;
+
+/// Where a visit of the slots in use stands; its meaning is the core's.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct LiveCursor {
+    pub take: *mut u8,
+    pub chunk: *mut u8,
+    pub slot: usize,
+}
+
+impl LiveCursor {
+    /// Before the first.
+    pub const START: Self =
+        Self { take: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
 }
 
 /// What keeps the slots of one pool. It stays at one address from its first call to its last:
@@ -36,6 +310,14 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Takes nothing from the source.
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self;
 
+    /// Bytes from the source that surely hold `count` slots, and all that is beside them; the
+    /// core itself aside.
+    fn bytes_for(shape: SlotShape, count: usize) -> usize {
+        // At least 8 slots fit, and what is beside them is less than they are.
+        let chunks = count.saturating_mul(shape.stride).saturating_mul(2) / shape.chunk + 2;
+        chunks.saturating_mul(shape.chunk)
+    }
+
     /// A slot, or `None`: the limit or the source refuses. Uninitialised.
     fn try_allocate(&self) -> Option<NonNull<u8>>;
 
@@ -43,14 +325,54 @@ pub unsafe trait Core<S: Source>: Sized {
     /// `block` is this core's, in use, and no longer used.
     unsafe fn deallocate(&self, block: NonNull<u8>);
 
-    /// The core that gave `block`; `chunk` as in its shape.
+    /// All of `out`, or none and `false`.
+    fn try_allocate_batch(&self, out: &mut [MaybeUninit<NonNull<u8>>]) -> bool {
+        for i in 0..out.len() {
+            let Some(block) = self.try_allocate() else {
+                for block in &out[..i] {
+                    // SAFETY: written above, from this core, and nobody else's.
+                    unsafe { self.deallocate(block.assume_init()) }
+                }
+                return false;
+            };
+            out[i].write(block);
+        }
+        true
+    }
+
+    /// # Safety
+    /// As for `deallocate`, each of `blocks`.
+    unsafe fn deallocate_batch(&self, blocks: &[NonNull<u8>]) {
+        for &block in blocks {
+            // SAFETY: passed on as it was given.
+            unsafe { self.deallocate(block) }
+        }
+    }
+
+    /// The core that gave `block`; `shape` is its own, `most` aside.
     ///
     /// # Safety
     /// `block` is in use, and its core outlives `'a`.
-    unsafe fn of<'a>(block: NonNull<u8>, chunk: usize) -> &'a Self;
+    unsafe fn of<'a>(block: NonNull<u8>, shape: &SlotShape) -> &'a Self;
 
     /// All slots in use, in address order within a chunk. `f` must not panic nor call the pool.
     fn for_each_live(&mut self, f: &mut dyn FnMut(NonNull<u8>));
+
+    /// The next slot in use, in the order of `for_each_live`. Between the first call and the
+    /// last nothing is allocated or freed.
+    fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
+        // For cores that know no better: O(slots) each.
+        let (last, mut found) = (cursor.chunk, Option::None);
+        let mut passed = last.is_null();
+        self.for_each_live(&mut |block| {
+            if passed && found.is_none() {
+                found = Some(block);
+            }
+            passed |= block.as_ptr() == last;
+        });
+        cursor.chunk = found?.as_ptr();
+        found
+    }
 
     /// All are free; memory is kept.
     fn reset(&mut self);

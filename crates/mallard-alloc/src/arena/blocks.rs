@@ -1,0 +1,332 @@
+//! The cursor of an arena, and its growth: all of an arena but source and destructors.
+
+use super::chunks::{chunk_layout, Chunks, Footer, CHUNK_ALIGN};
+use crate::bits::{align_up, PAGE_BYTES};
+use crate::growth::GrowthState;
+use crate::{Growth, Source, Statistics};
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::mem::MaybeUninit;
+use core::ptr::{self, NonNull};
+
+/// Between any two calls `cursor..end` is free. An arena without memory is an arena that is
+/// full: both are [`NOWHERE`]. Otherwise `end` is the footer of the *current* chunk, and both
+/// are made from the pointer to that chunk, so they may reach all of it. `cursor` stands at a
+/// multiple of `M`; so do `end` and the beginning of every chunk.
+#[repr(C)] // the two of the hot path first
+pub(crate) struct Blocks<const M: usize> {
+    cursor: Cell<*mut u8>,
+    end: Cell<*mut u8>,
+    chunks: Chunks,
+    growth: Cell<GrowthState>,
+}
+
+const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
+
+/// Where the cursor was.
+#[derive(Clone, Copy)]
+pub(crate) struct Position {
+    used: *mut Footer,
+    cursor: *mut u8,
+    end: *mut u8,
+}
+
+/// The free end of a chunk.
+pub(crate) struct Run {
+    pub(crate) start: *mut u8,
+    pub(crate) end: *mut u8,
+}
+
+impl<const M: usize> Blocks<M> {
+    pub(crate) const fn new(growth: Growth) -> Self {
+        assert!(M.is_power_of_two() && M <= CHUNK_ALIGN, "MIN_ALIGN is 1, 2, 4, 8 or 16");
+        Self {
+            cursor: Cell::new(NOWHERE),
+            end: Cell::new(NOWHERE),
+            chunks: Chunks::new(),
+            growth: Cell::new(GrowthState::new(growth)),
+        }
+    }
+
+    /// A block of a size and an alignment that the compiler knows; none without room for it.
+    /// `ALIGNED`: the cursor always is.
+    ///
+    /// Adding a small size cannot wrap, as no chunk reaches into the last page of the address
+    /// space; it saves an instruction or two over subtracting.
+    #[inline(always)]
+    pub(crate) fn bump_for<T, const ALIGNED: bool>(&self) -> Option<NonNull<u8>> {
+        debug_assert!(size_of::<T>() != 0);
+        if const { size_of::<T>() + align_of::<T>() > PAGE_BYTES - CHUNK_ALIGN } {
+            return self.bump(Layout::new::<T>());
+        }
+        let cursor = self.cursor.get();
+        let block = match ALIGNED || align_of::<T>() <= M {
+            true => cursor,
+            false => cursor.map_addr(|a| align_up(a, align_of::<T>())),
+        };
+        let next = block.wrapping_add(align_up(size_of::<T>(), M));
+        if next.addr() > self.end.get().addr() {
+            return None;
+        }
+        self.cursor.set(next);
+        // SAFETY: `cursor` is above 0, and aligning and adding did not wrap.
+        Some(unsafe { NonNull::new_unchecked(block) })
+    }
+
+    /// A block of any layout; none without room for it. The size is not 0.
+    ///
+    /// One comparison for every size and alignment. `needed` cannot overflow, so there is no
+    /// test for it: `padding < align`, a `Layout` promises that its size, rounded up to its
+    /// alignment, stays within `isize`, and `M` adds less than 16.
+    #[inline(always)]
+    pub(crate) fn bump(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let cursor = self.cursor.get();
+        let padding = match M > 1 && layout.align() <= M {
+            true => 0, // as below, but the compiler sees it
+            false => cursor.addr().wrapping_neg() & (layout.align() - 1),
+        };
+        let needed = padding + align_up(layout.size(), M);
+        if needed > self.room() {
+            return None;
+        }
+        self.cursor.set(cursor.wrapping_add(needed));
+        // SAFETY: `cursor` is above 0 and moves up inside one chunk.
+        Some(unsafe { NonNull::new_unchecked(cursor.wrapping_add(padding)) })
+    }
+
+    /// Takes the block back if it is the last.
+    #[inline(always)]
+    pub(crate) fn pop(&self, block: NonNull<u8>, bytes: usize) {
+        let (cursor, bytes) = (self.cursor.get(), align_up(bytes, M));
+        if block.addr().get().wrapping_add(bytes) == cursor.addr() {
+            // From the cursor, which may reach all of the chunk, not from `block`.
+            self.cursor.set(cursor.wrapping_sub(bytes));
+        }
+    }
+
+    /// Grows or shrinks a block where it is. Growing works for the last block, while its chunk
+    /// has room. False: nothing has changed.
+    #[inline(always)]
+    pub(crate) fn expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
+        if to.align() > from.align() || from.size() == 0 {
+            return to.size() <= from.size() && to.align() <= from.align();
+        }
+        let (cursor, start) = (self.cursor.get(), block.addr().get());
+        if start.wrapping_add(align_up(from.size(), M)) != cursor.addr() {
+            return to.size() <= from.size();
+        }
+        if to.size() > self.end.get().addr() - start {
+            return false;
+        }
+        self.cursor.set(cursor.with_addr(start + align_up(to.size(), M)));
+        true
+    }
+
+    /// Finds room in an idle chunk or takes a new one, and gives the block from there.
+    /// On failure nothing has changed. Callers are cold.
+    pub(crate) fn grow(&self, source: &impl Source, layout: Layout) -> Option<NonNull<u8>> {
+        let chunk = self.next_chunk(source, layout)?;
+        // SAFETY: the chunk is alive, and `layout` fits: it was chosen so.
+        let (begin, padding) = unsafe { (chunk.as_ref().begin(), chunk.as_ref().place(layout)?) };
+        let block = begin.wrapping_add(padding);
+        self.enter(chunk, block.wrapping_add(align_up(layout.size(), M)));
+        NonNull::new(block)
+    }
+
+    /// A chunk where `layout` fits, which is in no list.
+    fn next_chunk(&self, source: &impl Source, layout: Layout) -> Option<NonNull<Footer>> {
+        if let Some(idle) = self.chunks.take_idle(layout) {
+            return Some(idle);
+        }
+        let mut growth = self.growth.get();
+        let taken = growth.take(source, chunk_layout(layout)?, CHUNK_ALIGN)?;
+        // SAFETY: it was taken just now, as large and aligned as `chunk_layout` says.
+        match unsafe { Footer::make(taken) } {
+            Some(chunk) => {
+                self.growth.set(growth);
+                Some(chunk)
+            }
+            None => {
+                // SAFETY: as it was taken.
+                unsafe { source.give(taken) };
+                None
+            }
+        }
+    }
+
+    /// An unused chunk comes into use. Of it, from `rest` on, and the current one, the cursor
+    /// stays in that with more room: one large table must not waste the rest of a chunk.
+    fn enter(&self, chunk: NonNull<Footer>, rest: *mut u8) {
+        let end = chunk.as_ptr().cast::<u8>();
+        self.chunks.put_to_use(chunk);
+        if end.addr() - rest.addr() >= self.room() {
+            self.leave();
+            self.cursor.set(rest);
+            self.end.set(end);
+        } else {
+            // SAFETY: alive, and nobody else looks at it.
+            unsafe { (*chunk.as_ptr()).fill = rest };
+        }
+    }
+
+    /// Notes how full the current chunk is, before the cursor goes elsewhere.
+    fn leave(&self) {
+        let end = self.end.get();
+        if end != NOWHERE {
+            // SAFETY: `end` is the footer of the current chunk.
+            unsafe { (*end.cast::<Footer>()).fill = self.cursor.get() };
+        }
+    }
+
+    /// Takes the rest of the current chunk out of the arena, which is full without it, so that
+    /// the caller may fill it while others allocate.
+    pub(crate) fn open_run(&self) -> Run {
+        self.leave();
+        Run { start: self.cursor.replace(NOWHERE), end: self.end.replace(NOWHERE) }
+    }
+
+    /// A chunk where `layout` fits, all of it. The arena stays as it is.
+    pub(crate) fn take_run(&self, source: &impl Source, layout: Layout) -> Option<Run> {
+        let chunk = self.next_chunk(source, layout)?;
+        self.chunks.put_to_use(chunk);
+        let end = chunk.as_ptr();
+        // SAFETY: alive, and nobody else looks at it.
+        unsafe {
+            (*end).fill = (*end).begin();
+            Some(Run { start: (*end).fill, end: end.cast() })
+        }
+    }
+
+    /// Puts a run back, filled up to `fill`. The cursor goes there, unless others have taken a
+    /// chunk meanwhile.
+    pub(crate) fn close_run(&self, run: &Run, fill: *mut u8) {
+        if self.end.get() == NOWHERE {
+            self.cursor.set(fill);
+            self.end.set(run.end);
+        } else if run.end != NOWHERE {
+            // SAFETY: it is the footer of a chunk in use.
+            unsafe { (*run.end.cast::<Footer>()).fill = fill };
+        }
+    }
+
+    /// Bytes to the end of the current chunk.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.end.get().addr() - self.cursor.get().addr()
+    }
+
+    #[inline(always)]
+    pub(crate) fn position(&self) -> Position {
+        Position { used: self.chunks.used(), cursor: self.cursor.get(), end: self.end.get() }
+    }
+
+    /// What came after `to` is free.
+    ///
+    /// # Safety
+    /// `to` is a position of these blocks, since their last reset, and later blocks are dead.
+    #[inline(always)]
+    pub(crate) unsafe fn rewind(&self, to: Position) {
+        if self.chunks.used() != to.used {
+            self.retire_until(to.used);
+        }
+        self.cursor.set(to.cursor);
+        self.end.set(to.end);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn retire_until(&self, last: *mut Footer) {
+        self.chunks.retire_until(last);
+    }
+
+    /// All is free and is kept; begins again in the newest chunk, the largest but for
+    /// requests above a step.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        if let Some(newest) = self.chunks.keep_newest() {
+            // SAFETY: alive.
+            self.cursor.set(unsafe { newest.as_ref() }.begin());
+            self.end.set(newest.as_ptr().cast());
+        }
+    }
+
+    /// All is free and goes back to the source.
+    pub(crate) fn release(&mut self, source: &impl Source) {
+        self.cursor.set(NOWHERE);
+        self.end.set(NOWHERE);
+        let mut growth = self.growth.get();
+        self.chunks.give_used(source, |bytes| growth.gave(bytes));
+        self.chunks.give_idle(source, 0, |bytes| growth.gave(bytes));
+        growth.restart();
+        self.growth.set(growth);
+    }
+
+    /// Idle chunks go back to the source, the oldest, until at most `keep` bytes are left.
+    pub(crate) fn trim(&mut self, source: &impl Source, keep: usize) {
+        let mut growth = self.growth.get();
+        self.chunks.give_idle(source, keep, |bytes| growth.gave(bytes));
+        self.growth.set(growth);
+    }
+
+    /// Bytes held from the source.
+    #[cfg(feature = "std")]
+    pub(crate) fn taken(&self) -> usize {
+        self.growth.get().taken()
+    }
+
+    pub(crate) fn owns(&self, p: *const u8) -> bool {
+        self.chunks.owns(p)
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        let growth = self.growth.get();
+        let mut s = Statistics {
+            bytes_taken: growth.taken(),
+            growths: growth.steps(),
+            refills: self.chunks.uses(),
+            ..Statistics::default()
+        };
+        self.chunks.each_idle(&mut |chunk| {
+            s.chunks += 1;
+            s.bytes_idle += chunk.bytes();
+        });
+        self.chunks.each_used(&mut |chunk| {
+            let live = self.fill_of(chunk).addr() - chunk.begin().addr();
+            s.chunks += 1;
+            s.bytes_live += live;
+            s.bytes_idle += chunk.bytes() - live;
+        });
+        s
+    }
+
+    fn fill_of(&self, chunk: &Footer) -> *mut u8 {
+        if self.end.get().addr() == ptr::from_ref(chunk).addr() {
+            self.cursor.get()
+        } else {
+            chunk.fill
+        }
+    }
+
+    /// What is in use of each chunk, the one that came into use first first.
+    pub(crate) fn filled(&self) -> Filled<'_, M> {
+        Filled { blocks: self, next: self.chunks.oldest_used() }
+    }
+}
+
+/// The part in use of each chunk.
+pub(crate) struct Filled<'a, const M: usize> {
+    blocks: &'a Blocks<M>,
+    next: *mut Footer,
+}
+
+impl<const M: usize> Iterator for Filled<'_, M> {
+    type Item = NonNull<[MaybeUninit<u8>]>;
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: chunks in a list are alive.
+        let chunk = unsafe { self.next.as_ref() }?;
+        let last = self.blocks.chunks.used() == self.next;
+        let bytes = self.blocks.fill_of(chunk).addr() - chunk.begin().addr();
+        self.next = if last { ptr::null_mut() } else { chunk.newer };
+        Some(NonNull::slice_from_raw_parts(chunk.taken.data.cast(), bytes))
+    }
+}

@@ -1,0 +1,235 @@
+//! The chunks of an arena: those in use, newest first, and those that are idle.
+
+use crate::bits::{align_up, PAGE_BYTES};
+use crate::source::{Chunk, Source};
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+/// Stands behind the blocks of a chunk, so that the first of them is aligned as the chunk is.
+#[repr(C, align(16))]
+pub(crate) struct Footer {
+    /// The one that came before it in the same list.
+    pub(crate) next: *mut Footer,
+    /// The one that came into use after it; meaningless in the newest.
+    pub(crate) newer: *mut Footer,
+    /// Where its blocks end; kept only while the cursor is in another chunk.
+    pub(crate) fill: *mut u8,
+    pub(crate) taken: Chunk,
+}
+
+pub(crate) const CHUNK_ALIGN: usize = align_of::<Footer>();
+pub(crate) const FOOTER_BYTES: usize = size_of::<Footer>();
+
+impl Footer {
+    /// Writes one at the end of `taken`; none where its addresses reach into the last page, since
+    /// the hot path adds small sizes to addresses without a test for overflow.
+    ///
+    /// # Safety
+    /// `taken` is the caller's, aligned to `CHUNK_ALIGN`, and larger than a footer.
+    pub(crate) unsafe fn make(taken: Chunk) -> Option<NonNull<Footer>> {
+        let bytes = taken.layout.size();
+        taken.data.addr().get().checked_add(bytes)?.checked_add(PAGE_BYTES)?;
+        let offset = (bytes & !(CHUNK_ALIGN - 1)) - FOOTER_BYTES;
+        let data = taken.data.as_ptr();
+        let footer = Footer { next: ptr::null_mut(), newer: ptr::null_mut(), fill: data, taken };
+        // SAFETY: within the chunk, aligned as both its start and the offset are.
+        unsafe {
+            let place = data.add(offset).cast::<Footer>();
+            place.write(footer);
+            Some(NonNull::new_unchecked(place))
+        }
+    }
+
+    /// Its first block.
+    pub(crate) fn begin(&self) -> *mut u8 {
+        self.taken.data.as_ptr()
+    }
+    /// Bytes for blocks.
+    pub(crate) fn bytes(&self) -> usize {
+        ptr::from_ref(self).addr() - self.begin().addr()
+    }
+    /// How far from its start `layout` would begin, if it fits.
+    pub(crate) fn place(&self, layout: Layout) -> Option<usize> {
+        let padding = self.begin().addr().wrapping_neg() & (layout.align() - 1);
+        (padding + layout.size() <= self.bytes()).then_some(padding)
+    }
+    fn owns(&self, p: *const u8) -> bool {
+        p.addr().wrapping_sub(self.begin().addr()) < self.bytes()
+    }
+}
+
+/// What the source has to give for `layout` and a footer; none where no size can say it.
+pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
+    let bytes = align_up(layout.size(), CHUNK_ALIGN).checked_add(FOOTER_BYTES)?;
+    crate::bits::layout(bytes, layout.align().max(CHUNK_ALIGN))
+}
+
+/// Every chunk is in one of two lists, newest first. The last of `used` is `oldest_used`, for
+/// as long as there is one.
+///
+/// All pointers are null or lead to footers that live until they are cut off.
+pub(crate) struct Chunks {
+    used: Cell<*mut Footer>,
+    oldest_used: Cell<*mut Footer>,
+    idle: Cell<*mut Footer>,
+    uses: Cell<usize>,
+}
+
+impl Chunks {
+    pub(crate) const fn new() -> Self {
+        Self {
+            used: Cell::new(ptr::null_mut()),
+            oldest_used: Cell::new(ptr::null_mut()),
+            idle: Cell::new(ptr::null_mut()),
+            uses: Cell::new(0),
+        }
+    }
+
+    /// The newest that is in use, or null.
+    #[inline(always)]
+    pub(crate) fn used(&self) -> *mut Footer {
+        self.used.get()
+    }
+    pub(crate) fn oldest_used(&self) -> *mut Footer {
+        if self.used.get().is_null() {
+            ptr::null_mut()
+        } else {
+            self.oldest_used.get()
+        }
+    }
+    /// How often a chunk came into use.
+    pub(crate) fn uses(&self) -> usize {
+        self.uses.get()
+    }
+
+    /// A chunk that is in no list comes into use.
+    pub(crate) fn put_to_use(&self, chunk: NonNull<Footer>) {
+        let (chunk, before) = (chunk.as_ptr(), self.used.replace(chunk.as_ptr()));
+        self.uses.set(self.uses.get() + 1);
+        if before.is_null() {
+            self.oldest_used.set(chunk);
+        } else {
+            // SAFETY: a chunk in a list is alive.
+            unsafe { (*before).newer = chunk };
+        }
+        // SAFETY: it is alive, and of nobody else.
+        unsafe { (*chunk).next = before };
+    }
+
+    /// Takes out the newest idle chunk where `layout` fits.
+    pub(crate) fn take_idle(&self, layout: Layout) -> Option<NonNull<Footer>> {
+        let mut before = ptr::null_mut::<Footer>();
+        let mut chunk = self.idle.get();
+        // SAFETY: chunks in a list are alive.
+        unsafe {
+            while !chunk.is_null() && (*chunk).place(layout).is_none() {
+                before = chunk;
+                chunk = (*chunk).next;
+            }
+            let chunk = NonNull::new(chunk)?;
+            let next = chunk.as_ref().next;
+            if before.is_null() {
+                self.idle.set(next);
+            } else {
+                (*before).next = next;
+            }
+            Some(chunk)
+        }
+    }
+
+    /// Those newer than `last` become idle.
+    pub(crate) fn retire_until(&self, last: *mut Footer) {
+        let newest = self.used.get();
+        if newest == last {
+            return;
+        }
+        let mut oldest = newest;
+        // SAFETY: chunks in a list are alive, and `last` is in it or its end.
+        unsafe {
+            while (*oldest).next != last {
+                oldest = (*oldest).next;
+            }
+            (*oldest).next = self.idle.replace(newest);
+        }
+        self.used.set(last);
+    }
+
+    /// All but the newest in use become idle, in constant time.
+    #[inline]
+    pub(crate) fn keep_newest(&self) -> Option<NonNull<Footer>> {
+        let newest = NonNull::new(self.used.get())?;
+        // SAFETY: chunks in a list are alive. One may be both newest and oldest; then the next
+        // of it is first set, then read, then cut.
+        unsafe {
+            (*self.oldest_used.get()).next = self.idle.get();
+            self.idle.set((*newest.as_ptr()).next);
+            (*newest.as_ptr()).next = ptr::null_mut();
+        }
+        self.oldest_used.set(newest.as_ptr());
+        Some(newest)
+    }
+
+    /// Gives the idle chunks beyond `keep` bytes back, the oldest; `gave` hears of each.
+    pub(crate) fn give_idle(&self, source: &impl Source, mut keep: usize, gave: impl FnMut(usize)) {
+        let mut last = ptr::null_mut::<Footer>();
+        let mut chunk = self.idle.get();
+        // SAFETY: chunks in a list are alive.
+        unsafe {
+            while !chunk.is_null() && (*chunk).taken.layout.size() <= keep {
+                keep -= (*chunk).taken.layout.size();
+                last = chunk;
+                chunk = (*chunk).next;
+            }
+            if last.is_null() {
+                self.idle.set(ptr::null_mut());
+            } else {
+                (*last).next = ptr::null_mut();
+            }
+            give_list(chunk, source, gave);
+        }
+    }
+
+    /// Gives those in use back, whose blocks are no longer used; `gave` hears of each.
+    pub(crate) fn give_used(&self, source: &impl Source, gave: impl FnMut(usize)) {
+        let newest = self.used.replace(ptr::null_mut());
+        // SAFETY: cut off.
+        unsafe { give_list(newest, source, gave) }
+    }
+
+    /// Whether `p` is in one of them.
+    pub(crate) fn owns(&self, p: *const u8) -> bool {
+        let mut found = false;
+        self.each_used(&mut |chunk| found |= chunk.owns(p));
+        self.each_idle(&mut |chunk| found |= chunk.owns(p));
+        found
+    }
+    pub(crate) fn each_used(&self, f: &mut dyn FnMut(&Footer)) {
+        each(self.used.get(), f);
+    }
+    pub(crate) fn each_idle(&self, f: &mut dyn FnMut(&Footer)) {
+        each(self.idle.get(), f);
+    }
+}
+
+fn each(mut chunk: *mut Footer, f: &mut dyn FnMut(&Footer)) {
+    // SAFETY: chunks in a list are alive.
+    while let Some(footer) = unsafe { chunk.as_ref() } {
+        f(footer);
+        chunk = footer.next;
+    }
+}
+
+/// # Safety
+/// The list is from `source`, and of nobody else.
+unsafe fn give_list(mut chunk: *mut Footer, source: &impl Source, mut gave: impl FnMut(usize)) {
+    while !chunk.is_null() {
+        // SAFETY: alive until it is given, and given once. It holds what was taken.
+        unsafe {
+            let taken = (*chunk).taken;
+            chunk = (*chunk).next;
+            gave(taken.layout.size());
+            source.give(taken);
+        }
+    }
+}

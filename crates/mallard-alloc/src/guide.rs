@@ -1,0 +1,7 @@
+//! Examples of pages that are not this crate's own documentation, as tests.
+
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+#[doc = include_str!("../../../docs/guide/rust.md")]
+mod chapter {}

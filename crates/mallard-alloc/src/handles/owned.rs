@@ -1,0 +1,95 @@
+//! A box that keeps its pool.
+#![cfg(feature = "alloc")]
+
+use super::traits::as_what_it_leads_to;
+use super::Box;
+use crate::hooks::{Hooks, NoHooks};
+use crate::object_pool::ObjectPool;
+use crate::source::{DefaultHeap, Source};
+use crate::sync::{self, Mode};
+use alloc::sync::Arc;
+use core::borrow::Borrow;
+use core::cmp::Ordering;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+/// A [`Box`] that may live as long as it likes: it keeps an [`Arc`] of its pool. Two pointers
+/// wide, and an atomic operation more when it is made, and when it is dropped.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// use std::sync::Arc;
+/// let pool: Arc<ObjectPool<String, sync::Mutex>> = Arc::new(ObjectPool::new());
+/// let name = pool.make_owned("mallard".into());
+/// drop(pool);
+/// std::thread::spawn(move || assert_eq!(*name, "mallard")).join().unwrap();
+/// ```
+pub struct OwnedBox<T, M: Mode = sync::None, S: Source = DefaultHeap, H: Hooks<T> = NoHooks> {
+    object: NonNull<T>,
+    pool: ManuallyDrop<Arc<ObjectPool<T, M, S, H>>>,
+}
+
+// SAFETY: the object and a reference to the pool move with it.
+unsafe impl<T: Send, M: Mode, S: Source, H: Hooks<T>> Send for OwnedBox<T, M, S, H> where
+    Arc<ObjectPool<T, M, S, H>>: Send
+{
+}
+// SAFETY: a reference to it gives one to the object, and one to the pool.
+unsafe impl<T: Sync, M: Mode, S: Source, H: Hooks<T>> Sync for OwnedBox<T, M, S, H> where
+    Arc<ObjectPool<T, M, S, H>>: Sync
+{
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
+    /// Makes a box own a share of its pool. `object` is of `pool`.
+    pub(crate) fn new(object: Box<'_, T, M, S, H>, pool: &Arc<ObjectPool<T, M, S, H>>) -> Self {
+        let pool = ManuallyDrop::new(Arc::clone(pool));
+        Self { object: Box::into_raw(object), pool }
+    }
+
+    /// The pool that it keeps.
+    pub fn pool(this: &Self) -> &Arc<ObjectPool<T, M, S, H>> {
+        &this.pool
+    }
+
+    /// The object itself; its slot is free.
+    pub fn into_inner(this: Self) -> T {
+        let mut this = ManuallyDrop::new(this);
+        // SAFETY: `this` is not used any more.
+        let pool = unsafe { ManuallyDrop::take(&mut this.pool) };
+        // SAFETY: the object is of this pool, whose share goes after it.
+        let object = Box::into_inner(unsafe { pool.adopt(this.object) });
+        object
+    }
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for OwnedBox<T, M, S, H> {
+    fn drop(&mut self) {
+        // SAFETY: nothing is used after this.
+        let pool = unsafe { ManuallyDrop::take(&mut self.pool) };
+        // SAFETY: the object is of this pool, whose share goes after it.
+        drop(unsafe { pool.adopt(self.object) });
+    }
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> Deref for OwnedBox<T, M, S, H> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: alive, and this box's.
+        unsafe { self.object.as_ref() }
+    }
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> DerefMut for OwnedBox<T, M, S, H> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: alive, and this box's, which is borrowed.
+        unsafe { self.object.as_mut() }
+    }
+}
+
+as_what_it_leads_to!((T, M: Mode, S: Source, H: Hooks<T>) OwnedBox<T, M, S, H>);

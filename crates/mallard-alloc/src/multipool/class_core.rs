@@ -1,0 +1,391 @@
+//! The pool of one size class, without its source.
+
+use super::list::{sorted, Elements, FreeList, Link};
+use crate::bits::align_up;
+use crate::growth::GrowthState;
+use crate::{Chunk, Growth, Source, Statistics, Validity};
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ptr::{null_mut, NonNull};
+
+/// Size and alignment of blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) bytes: usize,
+    pub(super) align: usize,
+}
+
+/// A list of free blocks, and a window: slots that nobody had yet, and that are given out by
+/// moving a pointer, so none is touched before somebody wants it. A window is what is left of a
+/// chunk, or lent slots of a piece.
+///
+/// ```text
+///     chunks   first -> ... -> current | -> ... -> null
+///              given out, or window    | nothing of them was given out yet
+/// ```
+///
+/// Sources may call back into the same core while they take: nothing is borrowed then, and what
+/// was true before is looked at again.
+#[repr(C)] // what most calls need, on one line
+pub(super) struct ClassCore {
+    free: FreeList,
+    fresh: Cell<*mut u8>,
+    fresh_end: Cell<*mut u8>,
+    shape: Shape,
+    first: Cell<*mut Header>,
+    current: Cell<*mut Header>,
+    growth: Cell<GrowthState>,
+    refills: Cell<usize>,
+}
+
+/// In front of a chunk's slots. A link comes first: chunks are sorted as free blocks are.
+#[repr(C)]
+struct Header {
+    next: *mut Header,
+    taken: Chunk,
+    idle: usize, // blocks that are free, while `trim` counts; more than there are: it goes
+}
+
+const GOES: usize = usize::MAX;
+
+impl ClassCore {
+    pub(super) const fn new(shape: Shape, growth: Growth) -> Self {
+        Self {
+            free: FreeList::new(),
+            fresh: Cell::new(null_mut()),
+            fresh_end: Cell::new(null_mut()),
+            shape,
+            first: Cell::new(null_mut()),
+            current: Cell::new(null_mut()),
+            growth: Cell::new(GrowthState::new(growth)),
+            refills: Cell::new(0),
+        }
+    }
+
+    /// What is at hand; never calls the source.
+    #[inline(always)]
+    pub(super) fn pop(&self) -> Option<NonNull<u8>> {
+        if let Some(block) = self.free.pop() {
+            return Some(block);
+        }
+        let fresh = self.fresh.get();
+        if fresh == self.fresh_end.get() {
+            return None;
+        }
+        self.fresh.set(fresh.wrapping_add(self.shape.bytes));
+        // SAFETY: a window that is not used up has slots, and none is at null.
+        Some(unsafe { NonNull::new_unchecked(fresh) })
+    }
+
+    /// # Safety
+    /// `block` is from here, and no longer used.
+    #[inline(always)]
+    pub(super) unsafe fn push(&self, block: NonNull<u8>) {
+        // SAFETY: as the caller says; the smallest blocks have the size of a link.
+        unsafe { self.free.push(block) }
+    }
+
+    /// From what is at hand, else from one more chunk; `None`: the source or the limit refuses.
+    pub(super) fn allocate<S: Source>(&self, source: &S) -> Option<NonNull<u8>> {
+        self.refills.set(self.refills.get() + 1);
+        if !self.is_used_up() {
+            return self.pop();
+        }
+        self.grow(source)?;
+        self.open_next();
+        self.pop()
+    }
+
+    /// Whether the next block would need a chunk.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.free.is_empty() && self.fresh.get() == self.fresh_end.get() && !self.open_next()
+    }
+
+    /// Slots to give out, side by side.
+    ///
+    /// # Safety
+    /// They are nobody's, fit the shape, and stay until `gather` or `release`.
+    pub(super) unsafe fn borrow(&self, (begin, end): (*mut u8, *mut u8)) {
+        let mut slot = self.fresh.replace(begin);
+        let window_end = self.fresh_end.replace(end);
+        while let (true, Some(block)) = (slot != window_end, NonNull::new(slot)) {
+            // Only if the source called back when the piece was made, and got a chunk here.
+            // SAFETY: slots of the window, which nobody had yet.
+            unsafe { self.free.push(block) };
+            slot = slot.wrapping_add(self.shape.bytes);
+        }
+    }
+
+    /// Puts the slots that were lent and not given out into the list.
+    pub(super) fn gather(&self, lent: impl Fn(*const u8) -> bool) {
+        if self.fresh.get() != self.fresh_end.get() && lent(self.fresh.get()) {
+            // SAFETY: an empty window.
+            unsafe { self.borrow((null_mut(), null_mut())) };
+        }
+    }
+
+    pub(super) fn free_blocks(&self) -> &FreeList {
+        &self.free
+    }
+
+    pub(super) fn is_at_hand(&self, p: *const u8) -> bool {
+        self.is_fresh(p) || self.free.has(p)
+    }
+
+    fn is_fresh(&self, p: *const u8) -> bool {
+        p >= self.fresh.get() && p < self.fresh_end.get()
+    }
+
+    /// Whether it never had a chunk nor slots.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.first.get().is_null() && self.fresh_end.get().is_null()
+    }
+
+    /// In a chunk of its own; slots that were lent are not looked at.
+    pub(super) fn classify(&self, p: *const u8) -> Validity {
+        let mut opened = !self.current.get().is_null();
+        for header in self.chunks() {
+            let slots = self.slots(header.taken);
+            if p.addr().wrapping_sub(header.taken.data.addr().get()) < header.taken.layout.size() {
+                let offset = p.addr().wrapping_sub(slots.0.addr());
+                let valid = opened
+                    && p >= slots.0
+                    && p < slots.1
+                    && offset % self.shape.bytes == 0
+                    && !self.is_at_hand(p);
+                return if valid { Validity::Valid } else { Validity::Invalid };
+            }
+            opened &= !core::ptr::eq(header, self.current.get());
+        }
+        Validity::Miss
+    }
+
+    /// All are free, and given out in order again.
+    pub(super) fn reset(&self) {
+        self.free.clear();
+        self.fresh.set(null_mut());
+        self.fresh_end.set(null_mut());
+        self.current.set(null_mut());
+    }
+
+    pub(super) fn release<S: Source>(&self, source: &S) {
+        self.reset();
+        while let Some(header) = NonNull::new(self.first.get()) {
+            // SAFETY: a chunk of this core, which is taken out before it goes.
+            let header = unsafe { header.read() };
+            self.first.set(header.next);
+            self.give(source, header.taken);
+        }
+        let mut growth = self.growth.get();
+        growth.restart();
+        self.growth.set(growth);
+    }
+
+    /// Gives back chunks without a block in use, beyond `keep` bytes. Nothing that was lent is
+    /// in the list or the window now, and the list is sorted.
+    pub(super) fn trim<S: Source>(&self, source: &S, mut keep: usize) {
+        let (opened, unopened) = self.split();
+        let mut free = self.free.iter().peekable();
+        // SAFETY: the chunks are this core's, and nobody else looks at their headers.
+        for header in unsafe { Elements::from(opened.cast::<Link>()) }.map(NonNull::cast::<Header>)
+        {
+            // SAFETY: the same.
+            let header = unsafe { &mut *header.as_ptr() };
+            let (begin, end) = self.slots(header.taken);
+            header.idle = 0;
+            while free.next_if(|b| b.as_ptr() < end).is_some() {
+                header.idle += 1;
+            }
+            if self.is_fresh(self.fresh.get())
+                && self.fresh.get() >= begin
+                && self.fresh.get() < end
+            {
+                header.idle += self.fresh_count();
+            }
+            if header.idle < (end.addr() - begin.addr()) / self.shape.bytes {
+                continue;
+            }
+            if header.taken.layout.size() <= keep {
+                keep -= header.taken.layout.size();
+                continue;
+            }
+            header.idle = GOES;
+            self.forget_window_in(header.taken);
+        }
+        self.forget_free_blocks_of(opened);
+        let last = self.give_and_link(source, opened, null_mut(), |h| h.idle == GOES);
+        self.current.set(last);
+        self.give_and_link(source, unopened, last, |h| {
+            let stays = h.taken.layout.size() <= keep;
+            keep -= if stays { h.taken.layout.size() } else { 0 };
+            !stays
+        });
+    }
+
+    pub(super) fn add_to(&self, s: &mut Statistics) {
+        let growth = self.growth.get();
+        let at_hand = self.free.iter().count() + self.fresh_count();
+        let mut opened = !self.current.get().is_null();
+        // Those of pieces, which are counted elsewhere, are in the list too: hence wrapping.
+        for header in self.chunks() {
+            let slots = self.slots(header.taken);
+            let blocks = (slots.1.addr() - slots.0.addr()) / self.shape.bytes;
+            s.chunks += 1;
+            if opened {
+                s.blocks_live += blocks;
+                s.bytes_live += blocks * self.shape.bytes;
+            } else {
+                s.bytes_idle += blocks * self.shape.bytes;
+            }
+            opened &= !core::ptr::eq(header, self.current.get());
+        }
+        s.blocks_live = s.blocks_live.wrapping_sub(at_hand);
+        s.bytes_live = s.bytes_live.wrapping_sub(at_hand * self.shape.bytes);
+        s.bytes_idle += at_hand * self.shape.bytes;
+        s.bytes_taken += growth.taken();
+        s.growths += growth.steps();
+        s.refills += self.refills.get();
+    }
+
+    fn fresh_count(&self) -> usize {
+        (self.fresh_end.get().addr() - self.fresh.get().addr()) / self.shape.bytes
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = &Header> {
+        // SAFETY: the list of this core's chunks, of which each begins with a header.
+        unsafe { Elements::from(self.first.get().cast()).map(|h| h.cast::<Header>().as_ref()) }
+    }
+
+    /// From the first slot of a chunk to the end of the last.
+    fn slots(&self, taken: Chunk) -> (*mut u8, *mut u8) {
+        let data = taken.data.as_ptr();
+        let end = data.addr() + taken.layout.size();
+        let begin = align_up(data.addr() + size_of::<Header>(), self.shape.align);
+        let count = (end - begin) / self.shape.bytes;
+        (data.with_addr(begin), data.with_addr(begin + count * self.shape.bytes))
+    }
+
+    /// Opens the window on the chunk after the current one, if there is one.
+    fn open_next(&self) -> bool {
+        let next = match NonNull::new(self.current.get()) {
+            None => self.first.get(),
+            // SAFETY: a chunk of this core.
+            Some(current) => unsafe { current.as_ref().next },
+        };
+        let Some(header) = NonNull::new(next) else { return false };
+        // SAFETY: a chunk of this core.
+        let (begin, end) = self.slots(unsafe { header.as_ref().taken });
+        self.current.set(next);
+        self.fresh.set(begin);
+        self.fresh_end.set(end);
+        true
+    }
+
+    /// One more chunk, behind the others.
+    fn grow<S: Source>(&self, source: &S) -> Option<()> {
+        let shape = self.shape;
+        let skipped = shape.align.saturating_sub(align_of::<Header>()); // at most
+        let least = size_of::<Header>() + skipped + shape.bytes;
+        let least = Layout::from_size_align(least, align_of::<Header>()).ok()?;
+        let before = self.growth.get();
+        let mut growth = before;
+        let taken = growth.take(source, least, 1)?;
+        let now = self.growth.get();
+        if now.taken() != before.taken() || now.steps() != before.steps() {
+            growth = now; // the source has called back, and this core has grown meanwhile
+            growth.took_aside(taken.layout.size());
+        }
+        self.growth.set(growth);
+        let header = taken.data.cast::<Header>();
+        // SAFETY: the chunk is ours and has room for it.
+        unsafe { header.write(Header { next: null_mut(), taken, idle: 0 }) };
+        let mut last = self.current.get();
+        if last.is_null() {
+            last = self.first.get();
+        }
+        if last.is_null() {
+            self.first.set(header.as_ptr());
+            return Some(());
+        }
+        // SAFETY: the list of this core's chunks.
+        unsafe {
+            while !(*last).next.is_null() {
+                last = (*last).next;
+            }
+            (*last).next = header.as_ptr();
+        }
+        Some(())
+    }
+
+    fn give<S: Source>(&self, source: &S, taken: Chunk) {
+        let mut growth = self.growth.get();
+        growth.gave(taken.layout.size());
+        self.growth.set(growth);
+        // SAFETY: it was taken from there, and nothing of it is used any more.
+        unsafe { source.give(taken) }
+    }
+
+    /// The chunks that were opened, by address, and those that were not. The core has none.
+    fn split(&self) -> (*mut Header, *mut Header) {
+        let first = self.first.replace(null_mut());
+        let Some(current) = NonNull::new(self.current.replace(null_mut())) else {
+            return (null_mut(), first);
+        };
+        // SAFETY: chunks of this core, in a list that nobody else has now.
+        unsafe {
+            let unopened = core::mem::replace(&mut (*current.as_ptr()).next, null_mut());
+            (sorted(first.cast()).cast(), unopened)
+        }
+    }
+
+    fn forget_window_in(&self, taken: Chunk) {
+        let (begin, end) = self.slots(taken);
+        if self.fresh_end.get() > begin && self.fresh_end.get() <= end {
+            self.fresh.set(null_mut());
+            self.fresh_end.set(null_mut());
+        }
+    }
+
+    /// Of chunks that go. Both lists are sorted.
+    fn forget_free_blocks_of(&self, chunks: *mut Header) {
+        // SAFETY: a list of chunks that does not change meanwhile.
+        let mut chunks = unsafe { Elements::from(chunks.cast()) }
+            // SAFETY: each begins with its header.
+            .map(|h| unsafe { h.cast::<Header>().as_ref() })
+            .peekable();
+        self.free.take_out(|block| {
+            while chunks.next_if(|h| block.as_ptr() >= self.slots(h.taken).1).is_some() {}
+            chunks.peek().is_some_and(|h| h.idle == GOES)
+        });
+    }
+
+    /// Gives back the chunks that go, and links the others behind `last`, or first of all.
+    /// Gives the last of the list.
+    fn give_and_link<S: Source>(
+        &self,
+        source: &S,
+        chunks: *mut Header,
+        mut last: *mut Header,
+        mut goes: impl FnMut(&Header) -> bool,
+    ) -> *mut Header {
+        // SAFETY: a list of chunks; the iterator is beyond each before it goes.
+        for header in unsafe { Elements::from(chunks.cast()) } {
+            let header = header.cast::<Header>().as_ptr();
+            // SAFETY: a chunk of this core, and `last` another.
+            unsafe {
+                if goes(&*header) {
+                    self.give(source, (*header).taken);
+                    continue;
+                }
+                (*header).next = null_mut();
+                if last.is_null() {
+                    self.first.set(header);
+                } else {
+                    (*last).next = header;
+                }
+            }
+            last = header;
+        }
+        last
+    }
+}

@@ -1,0 +1,339 @@
+//! A pool that makes and drops objects of one type, and gives handles to them.
+
+mod batch;
+mod iter;
+
+use iter::Sweep;
+pub use iter::{Iter, IterMut};
+
+use crate::bits::out_of_memory;
+use crate::handles::{Box, DropsObject, FreesSlot};
+use crate::hooks::{Hooks, NoHooks};
+use crate::pool_methods::pool_methods;
+use crate::slots::{Plan, Slots};
+use crate::source::{DefaultHeap, Source};
+use crate::sync::{self, Mode, Shared, SlotShape};
+use crate::{Full, Growth, Validity};
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::{forget, ManuallyDrop};
+use core::ptr::NonNull;
+
+/// Objects of one type, made and dropped one by one in constant time; what is left of them is
+/// dropped with the pool.
+///
+/// ```
+/// use mallard::ObjectPool;
+/// #[derive(Debug)]
+/// struct Order { id: u32 }
+/// let orders: ObjectPool<Order> = ObjectPool::new();
+/// let first = orders.make(Order { id: 7 }); // a Box: one pointer wide, gives itself back
+/// assert_eq!(first.id, 7);
+/// let few: ObjectPool<Order> = ObjectPool::fixed(1);
+/// let only = few.make(Order { id: 8 });
+/// let full = few.try_make(Order { id: 9 }).unwrap_err();
+/// assert_eq!(full.into_inner().id, 9); // the value comes back
+/// # drop((first, only));
+/// ```
+///
+/// `new` is `const` and takes nothing: a pool may be a `static`, if `M` is a shared mode.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// static LINES: ObjectPool<String, sync::Mutex> = ObjectPool::new();
+/// let line = LINES.make("of any thread".into());
+/// std::thread::spawn(move || drop(line)).join().unwrap();
+/// ```
+///
+/// Takes nothing before the first object. Then steps of 64 KiB at first, doubling to 1 MiB (or
+/// what a [`Growth`] says), are carved lazily: what was never given out has never been touched.
+/// Memory beside the objects: 1/8 byte each, 72 for 64 KiB, some 300 for the pool, and 8 for
+/// each of up to 1,024 that were freed lately. It shrinks by `trim` and `release` only.
+///
+/// When a constructor, a destructor or a hook panics, the slot is free again. None of them ever
+/// runs under a lock, and each may use the same pool.
+///
+/// # Threads
+/// `sync::None`: the pool is `Send` where `T` is, and not `Sync`; its boxes are neither.
+///
+/// ```compile_fail
+/// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
+/// std::thread::scope(|s| { s.spawn(|| pool.make(1)); }); // not Sync
+/// ```
+/// ```compile_fail
+/// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
+/// let object = pool.make(1);
+/// std::thread::scope(|s| { s.spawn(move || drop(object)); }); // a box of it is not Send
+/// ```
+/// ```compile_fail
+/// fn send<T: Send>() {}
+/// send::<mallard::ObjectPool<std::rc::Rc<u32>>>(); // only where T is
+/// ```
+/// ```compile_fail
+/// fn sync<T: Sync>() {}
+/// sync::<mallard::ObjectPool<std::rc::Rc<u32>, mallard::sync::Mutex>>();
+/// ```
+/// ```
+/// fn send<T: Send>() {}
+/// fn sync<T: Sync>() {}
+/// use mallard::{handles::Box, sync::Mutex, ObjectPool};
+/// send::<ObjectPool<std::cell::Cell<u32>>>();
+/// sync::<ObjectPool<std::cell::Cell<u32>, Mutex>>();
+/// send::<Box<'static, std::cell::Cell<u32>, Mutex>>();
+/// sync::<Box<'static, u32>>(); // a reference to a box only reads the object
+/// ```
+///
+/// # Lifetimes
+/// A box borrows its pool. Objects that were forgotten or leaked are dropped with the pool, so
+/// what they borrow must live longer than it:
+///
+/// ```compile_fail
+/// let pool: mallard::ObjectPool<&str> = mallard::ObjectPool::new();
+/// {
+///     let text = String::from("short");
+///     std::mem::forget(pool.make(&text));
+/// }
+/// drop(pool);
+/// ```
+/// ```compile_fail
+/// // nor may a box of a long lifetime become one of a short one, and be written through
+/// fn shorten<'p, 's>(b: mallard::handles::Box<'p, &'static str>, s: &'s str)
+///     -> mallard::handles::Box<'p, &'s str> { b }
+/// ```
+pub struct ObjectPool<T, M = sync::None, S = DefaultHeap, H = NoHooks>
+where
+    M: Mode,
+    S: Source,
+    H: Hooks<T>,
+{
+    /// Each one in use holds an object, between any two calls.
+    slots: Slots<M, S, H>,
+    /// It owns them, and `make` writes what the end of the pool reads: no other lifetimes.
+    objects: PhantomData<UnsafeCell<T>>,
+}
+
+// SAFETY: nobody has a box while the pool moves; the rest moves with it.
+unsafe impl<T: Send, M: Mode, S: Source + Send, H: Hooks<T> + Send> Send
+    for ObjectPool<T, M, S, H>
+{
+}
+// SAFETY: the mode is for many threads; objects go in by one and out by another, source and
+// hooks are called by any. No reference to an object comes from `&self`.
+unsafe impl<T, M, S, H> Sync for ObjectPool<T, M, S, H>
+where
+    T: Send,
+    M: Shared,
+    S: Source + Send + Sync,
+    H: Hooks<T> + Send + Sync,
+{
+}
+
+impl<T, M: Mode> ObjectPool<T, M> {
+    /// Takes nothing.
+    pub const fn new() -> Self {
+        Self::new_in(DefaultHeap)
+    }
+    /// How much it takes at a time, and in all. Takes nothing yet.
+    pub const fn with_growth(growth: Growth) -> Self {
+        Self::with_growth_in(growth, DefaultHeap)
+    }
+    /// Exactly `count` objects, in one step: the first object takes it.
+    pub const fn fixed(count: usize) -> Self {
+        Self::fixed_in(count, DefaultHeap)
+    }
+    /// The first step, which the first object takes, has room for `count`.
+    pub const fn with_capacity(count: usize) -> Self {
+        Self::with_capacity_in(count, DefaultHeap)
+    }
+    /// With hooks; see [`hooked`](Self::hooked) for other pools.
+    pub const fn with_hooks<H: Hooks<T>>(hooks: H) -> ObjectPool<T, M, DefaultHeap, H> {
+        ObjectPool::from_plan(Plan::Usual, DefaultHeap, hooks)
+    }
+
+    /// `new`, with a source of one's own.
+    pub const fn new_in<S: Source>(source: S) -> ObjectPool<T, M, S> {
+        ObjectPool::from_plan(Plan::Usual, source, NoHooks)
+    }
+    /// `with_growth`, with a source of one's own.
+    pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> ObjectPool<T, M, S> {
+        ObjectPool::from_plan(Plan::Grow(growth), source, NoHooks)
+    }
+    /// `fixed`, with a source of one's own.
+    pub const fn fixed_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
+        ObjectPool::from_plan(Plan::Fixed(count), source, NoHooks)
+    }
+    /// `with_capacity`, with a source of one's own.
+    pub const fn with_capacity_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
+        ObjectPool::from_plan(Plan::First(count), source, NoHooks)
+    }
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
+    /// As handles know it: without the bound of a fixed pool.
+    const SHAPE: SlotShape = SlotShape::of(Layout::new::<T>(), M::CHUNK);
+
+    const fn from_plan(plan: Plan, source: S, hooks: H) -> Self {
+        let slots = Slots::new(Layout::new::<T>(), plan, source, hooks);
+        Self { slots, objects: PhantomData }
+    }
+
+    /// The same pool with hooks, in place of those it had. What is left in it is dropped before.
+    pub fn hooked<I: Hooks<T>>(mut self, hooks: I) -> ObjectPool<T, M, S, I> {
+        self.release();
+        let this = ManuallyDrop::new(self);
+        // SAFETY: the slots are moved out of what is not used again.
+        let slots = unsafe { (&raw const this.slots).read() }.with_extra(hooks);
+        ObjectPool { slots, objects: PhantomData }
+    }
+    /// The hooks it was made with.
+    pub fn hooks(&mut self) -> &H {
+        self.slots.upstream().1
+    }
+    /// The source it was made with.
+    pub fn source(&mut self) -> &S {
+        self.slots.upstream().0
+    }
+
+    /// A new object. Where memory is refused, `alloc::alloc::handle_alloc_error` ends the
+    /// program.
+    #[inline(always)]
+    pub fn make(&self, value: T) -> Box<'_, T, M, S, H> {
+        match self.slots.try_allocate() {
+            Some(block) => self.fill(block, || value),
+            None => out_of_memory(Layout::new::<T>()),
+        }
+    }
+
+    /// A new object, or the value back.
+    #[inline(always)]
+    pub fn try_make(&self, value: T) -> Result<Box<'_, T, M, S, H>, Full<T>> {
+        match self.slots.try_allocate() {
+            Some(block) => Ok(self.fill(block, || value)),
+            None => Err(Full(value)),
+        }
+    }
+
+    /// A new object, made in its place: one that is large is not moved there.
+    ///
+    /// ```
+    /// let pool: mallard::ObjectPool<[u8; 1 << 16]> = mallard::ObjectPool::new();
+    /// assert_eq!(pool.make_with(|| [1; 1 << 16])[9], 1);
+    /// ```
+    #[inline(always)]
+    pub fn make_with(&self, f: impl FnOnce() -> T) -> Box<'_, T, M, S, H> {
+        match self.slots.try_allocate() {
+            Some(block) => self.fill(block, f),
+            None => out_of_memory(Layout::new::<T>()),
+        }
+    }
+
+    /// The same, or `f` back, which was not called.
+    #[inline(always)]
+    pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
+        match self.slots.try_allocate() {
+            Some(block) => Ok(self.fill(block, f)),
+            None => Err(Full(f)),
+        }
+    }
+
+    /// A box that keeps the pool, and so may outlive every other reference to it.
+    #[cfg(feature = "alloc")]
+    pub fn make_owned(
+        self: &alloc::sync::Arc<Self>,
+        value: T,
+    ) -> crate::handles::OwnedBox<T, M, S, H> {
+        crate::handles::OwnedBox::new(self.make(value), self)
+    }
+    /// The same, or the value back.
+    #[cfg(feature = "alloc")]
+    pub fn try_make_owned(
+        self: &alloc::sync::Arc<Self>,
+        value: T,
+    ) -> Result<crate::handles::OwnedBox<T, M, S, H>, Full<T>> {
+        Ok(crate::handles::OwnedBox::new(self.try_make(value)?, self))
+    }
+
+    /// Whatever panics, the slot is free again.
+    #[inline(always)]
+    fn fill(&self, block: NonNull<u8>, f: impl FnOnce() -> T) -> Box<'_, T, M, S, H> {
+        let object = block.cast::<T>();
+        // SAFETY: the block is of these slots.
+        let core = unsafe { Slots::<M, S, H>::core_of(block, &Self::SHAPE) };
+        let slot = FreesSlot { core, block, source: PhantomData };
+        // SAFETY: the slot is for a `T`, and ours.
+        unsafe { object.write(f()) };
+        if !H::SILENT {
+            let alive = DropsObject(object);
+            // SAFETY: just made, and nobody else's.
+            Slots::<M, S, H>::extra_of(core).acquired(unsafe { &mut *object.as_ptr() });
+            forget(alive);
+        }
+        forget(slot);
+        // SAFETY: it is of this pool, and this is its only box.
+        unsafe { self.adopt(object) }
+    }
+
+    /// # Safety
+    /// `object` is of this pool, and this is its only box.
+    #[inline(always)]
+    pub(crate) unsafe fn adopt(&self, object: NonNull<T>) -> Box<'_, T, M, S, H> {
+        // SAFETY: the caller promises it.
+        unsafe { Box::from_raw(object) }
+    }
+
+    /// All objects that were forgotten or leaked, in address order within a step of growth. No
+    /// box can be left while this borrows the pool.
+    pub fn iter(&mut self) -> Iter<'_, T, M, S, H> {
+        Iter::new(&mut self.slots)
+    }
+    /// The same, to change them. Not for a `T` that may be pinned: its box may have been.
+    pub fn iter_mut(&mut self) -> IterMut<'_, T, M, S, H>
+    where
+        T: Unpin,
+    {
+        IterMut::new(&mut self.slots)
+    }
+    /// Calls `f` with each of them.
+    pub fn for_each(&mut self, f: impl FnMut(&mut T))
+    where
+        T: Unpin,
+    {
+        self.iter_mut().for_each(f);
+    }
+
+    /// Drops all objects, and keeps the memory.
+    pub fn clear(&mut self) {
+        Sweep::<T, M, S, H>::all(&mut self.slots);
+    }
+
+    /// Whether `p` points into memory of this pool. O(steps of growth).
+    pub fn owns(&self, p: *const T) -> bool {
+        self.slots.classify(p.cast()) != Validity::Miss
+    }
+    /// What `p` is to this pool. O(steps of growth), and a search of those freed lately.
+    pub fn classify(&self, p: *const T) -> Validity {
+        self.slots.classify(p.cast())
+    }
+
+    pool_methods!();
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for ObjectPool<T, M, S, H> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl<T, M: Mode> Default for ObjectPool<T, M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> fmt::Debug for ObjectPool<T, M, S, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectPool").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+//! Several objects at once.
+
+use super::ObjectPool;
+use crate::bits::out_of_memory;
+use crate::handles::Box;
+use crate::hooks::Hooks;
+use crate::slots::{CoreOf, Slots};
+use crate::source::Source;
+use crate::sync::{Core, Mode};
+use crate::Full;
+use core::alloc::Layout;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+type Block = NonNull<u8>;
+
+/// Slots that are not filled yet; frees them at its end.
+struct Unfilled<'p, M: Mode, S: Source, H> {
+    slots: &'p Slots<M, S, H>,
+    blocks: &'p [MaybeUninit<Block>],
+}
+
+impl<M: Mode, S: Source, H> Unfilled<'_, M, S, H> {
+    fn next(&mut self) -> Block {
+        let [first, rest @ ..] = self.blocks else { unreachable!("a block for each value") };
+        self.blocks = rest;
+        // SAFETY: a batch that was allocated is written.
+        unsafe { first.assume_init() }
+    }
+}
+
+impl<M: Mode, S: Source, H> Drop for Unfilled<'_, M, S, H> {
+    fn drop(&mut self) {
+        while let (Some(core), false) = (self.slots.core(), self.blocks.is_empty()) {
+            let block = self.next();
+            // SAFETY: it is of this core, and nobody's.
+            unsafe { core.deallocate(block) }
+        }
+    }
+}
+
+/// Slots whose objects are dropped, or are about to; frees them at its end.
+struct Emptied<'p, M: Mode, S: Source, H> {
+    core: &'p CoreOf<M, S, H>,
+    blocks: [MaybeUninit<Block>; 32],
+    count: usize,
+}
+
+impl<M: Mode, S: Source, H> Emptied<'_, M, S, H> {
+    fn flush(&mut self) {
+        let count = core::mem::take(&mut self.count);
+        let blocks: *const Block = self.blocks.as_ptr().cast();
+        // SAFETY: the first `count` are written, of this core, and of nobody.
+        unsafe { self.core.deallocate_batch(core::slice::from_raw_parts(blocks, count)) }
+    }
+}
+
+impl<M: Mode, S: Source, H> Drop for Emptied<'_, M, S, H> {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
+    /// New objects, all of them: see `try_make_batch`. Where memory is refused,
+    /// `alloc::alloc::handle_alloc_error` ends the program.
+    pub fn make_batch<const N: usize>(&self, values: [T; N]) -> [Box<'_, T, M, S, H>; N] {
+        match self.try_make_batch(values) {
+            Ok(boxes) => boxes,
+            Err(_) => out_of_memory(Layout::new::<[T; N]>()),
+        }
+    }
+
+    /// New objects, or all the values back, and none was made. One call of a lock for all.
+    ///
+    /// ```
+    /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::fixed(3);
+    /// let [a, b] = pool.make_batch([1, 2]);
+    /// assert_eq!(pool.try_make_batch([3, 4]).unwrap_err().into_inner(), [3, 4]);
+    /// pool.destroy_batch([a, b]);
+    /// assert!(pool.try_make_batch([3, 4, 5]).is_ok());
+    /// ```
+    #[allow(clippy::type_complexity)] // it says what it is
+    pub fn try_make_batch<const N: usize>(
+        &self,
+        values: [T; N],
+    ) -> Result<[Box<'_, T, M, S, H>; N], Full<[T; N]>> {
+        let mut blocks = [const { MaybeUninit::uninit() }; N];
+        if !self.slots.try_allocate_batch(&mut blocks) {
+            return Err(Full(values));
+        }
+        let mut unfilled = Unfilled { slots: &self.slots, blocks: &blocks };
+        Ok(values.map(|value| self.fill(unfilled.next(), || value)))
+    }
+
+    /// Drops them all, as each would drop itself; and takes one call of a lock for 32.
+    ///
+    /// Boxes of another pool of the type go back to theirs.
+    pub fn destroy_batch<'p>(&'p self, boxes: impl IntoIterator<Item = Box<'p, T, M, S, H>>)
+    where
+        T: 'p,
+    {
+        let Some(core) = self.slots.core() else { return boxes.into_iter().for_each(drop) };
+        let blocks = [const { MaybeUninit::uninit() }; 32];
+        let mut emptied = Emptied::<M, S, H> { core, blocks, count: 0 };
+        for object in boxes {
+            // SAFETY: it is alive, and its pool is borrowed.
+            let its = unsafe { crate::handles::core_of::<T, M, S, H>(Box::as_ptr(&object)) };
+            if !core::ptr::eq(its, core) {
+                continue;
+            }
+            if emptied.count == emptied.blocks.len() {
+                emptied.flush();
+            }
+            let object = Box::into_raw(object);
+            emptied.blocks[emptied.count].write(object.cast());
+            emptied.count += 1; // now, since its drop may panic
+            let _alive = crate::handles::DropsObject(object);
+            // SAFETY: alive, and ours.
+            Slots::<M, S, H>::extra_of(core).released(unsafe { &mut *object.as_ptr() });
+        }
+    }
+}

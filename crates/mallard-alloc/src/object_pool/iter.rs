@@ -1,0 +1,87 @@
+//! Visits of the objects that a pool is left with.
+
+use crate::hooks::Hooks;
+use crate::slots::Slots;
+use crate::source::Source;
+use crate::sync::{LiveCursor, Mode};
+use core::iter::FusedIterator;
+use core::marker::PhantomData;
+
+/// References to the objects of a pool that were forgotten or leaked; from `iter`.
+pub struct Iter<'p, T, M: Mode, S: Source, H: Hooks<T>> {
+    slots: &'p mut Slots<M, S, H>,
+    cursor: LiveCursor,
+    objects: PhantomData<&'p T>,
+}
+
+/// The same, to change them; from `iter_mut`.
+pub struct IterMut<'p, T, M: Mode, S: Source, H: Hooks<T>> {
+    slots: &'p mut Slots<M, S, H>,
+    cursor: LiveCursor,
+    objects: PhantomData<&'p mut T>,
+}
+
+impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iter<'p, T, M, S, H> {
+    pub(super) fn new(slots: &'p mut Slots<M, S, H>) -> Self {
+        Self { slots, cursor: LiveCursor::START, objects: PhantomData }
+    }
+}
+impl<'p, T, M: Mode, S: Source, H: Hooks<T>> IterMut<'p, T, M, S, H> {
+    pub(super) fn new(slots: &'p mut Slots<M, S, H>) -> Self {
+        Self { slots, cursor: LiveCursor::START, objects: PhantomData }
+    }
+}
+
+impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for Iter<'p, T, M, S, H> {
+    type Item = &'p T;
+    fn next(&mut self) -> Option<&'p T> {
+        let block = self.slots.next_live(&mut self.cursor)?;
+        // SAFETY: a slot in use holds an object; while the pool is borrowed nobody writes it.
+        Some(unsafe { block.cast().as_ref() })
+    }
+}
+impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for IterMut<'p, T, M, S, H> {
+    type Item = &'p mut T;
+    fn next(&mut self) -> Option<&'p mut T> {
+        let block = self.slots.next_live(&mut self.cursor)?;
+        // SAFETY: a slot in use holds an object, and each comes once; while the pool is
+        // borrowed nobody else has it.
+        Some(unsafe { block.cast().as_mut() })
+    }
+}
+impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for Iter<'_, T, M, S, H> {}
+impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for IterMut<'_, T, M, S, H> {}
+
+/// Drops all objects, and frees their slots; whatever panics.
+pub(super) struct Sweep<'p, T, M: Mode, S: Source, H: Hooks<T>> {
+    slots: &'p mut Slots<M, S, H>,
+    cursor: LiveCursor,
+    objects: PhantomData<T>,
+}
+
+impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Sweep<'p, T, M, S, H> {
+    /// Drops them, but does not free the slots before its end.
+    pub(super) fn all(slots: &'p mut Slots<M, S, H>) {
+        Self { slots, cursor: LiveCursor::START, objects: PhantomData }.visit();
+    }
+
+    fn visit(&mut self) {
+        if !core::mem::needs_drop::<T>() && H::SILENT {
+            return;
+        }
+        while let Some(block) = self.slots.next_live(&mut self.cursor) {
+            let object = block.cast::<T>();
+            let _alive = crate::handles::DropsObject(object);
+            // SAFETY: a slot in use holds an object, each comes once, and none has a box.
+            self.slots.upstream().1.released(unsafe { &mut *object.as_ptr() });
+        }
+    }
+}
+
+impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for Sweep<'_, T, M, S, H> {
+    /// After a panic there are some left; a second one ends the program.
+    fn drop(&mut self) {
+        self.visit();
+        self.slots.reset();
+    }
+}

@@ -1,0 +1,79 @@
+//! Which part of which arena is whose, as long as threads live.
+
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread_local;
+
+/// A thread, as long as it or a part of it lives.
+pub(super) struct Thread {
+    ended: AtomicBool,
+}
+
+impl Thread {
+    /// It is over, and all that it did is done.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+}
+
+/// Set at the end of a thread.
+struct Ending(Arc<Thread>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // First this thread forgets its parts, then others may have them.
+        RECENT.with(|recent| recent.iter().for_each(|entry| entry.id.set(usize::MAX)));
+        self.0.ended.store(true, Ordering::Release);
+    }
+}
+
+/// The part of this thread in the arena with an id; none where that is `usize::MAX`.
+struct Recent {
+    id: Cell<usize>,
+    part: Cell<*const ()>,
+}
+
+const RECENT_COUNT: usize = 8;
+
+thread_local! {
+    // Without a destructor, so it is there until the thread is not.
+    static RECENT: [Recent; RECENT_COUNT] = const {
+        [const { Recent { id: Cell::new(usize::MAX), part: Cell::new(ptr::null()) } }; RECENT_COUNT]
+    };
+    static THREAD: Ending = Ending(Arc::new(Thread { ended: AtomicBool::new(false) }));
+}
+
+/// The part that this thread `remember`ed for `id`.
+#[inline(always)]
+pub(super) fn recall(id: usize) -> Option<*const ()> {
+    RECENT.with(|recent| {
+        let entry = &recent[id % RECENT_COUNT];
+        (entry.id.get() == id).then(|| entry.part.get())
+    })
+}
+
+/// `part` is this thread's, in the arena with this id, until the thread ends.
+pub(super) fn remember(id: usize, part: *const ()) {
+    RECENT.with(|recent| {
+        let entry = &recent[id % RECENT_COUNT];
+        entry.part.set(part);
+        entry.id.set(id);
+    });
+}
+
+/// This thread; none when it is ending.
+pub(super) fn this() -> Option<Arc<Thread>> {
+    THREAD.try_with(|thread| thread.0.clone()).ok()
+}
+
+/// The next id, from 1; 0 when there are no more.
+pub(super) fn next_id() -> usize {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    let next = |last: usize| last.checked_add(1).filter(|id| *id != usize::MAX);
+    match LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+        Ok(last) => last + 1,
+        Err(_) => 0,
+    }
+}

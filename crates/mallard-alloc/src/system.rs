@@ -1,0 +1,213 @@
+//! Memory from the operating system, and the only code that calls it: Linux on 64-bit machines.
+//!
+//! The few functions are declared here, so that nothing but the C library of the system, which
+//! `std` is linked with anyway, is needed.
+
+mod file_arena;
+mod file_commit;
+mod file_format;
+mod file_open;
+mod file_store;
+mod pages;
+mod shared_memory;
+
+pub use file_arena::{layout_hash, FileAccess, FileArena, FileOptions, FileStatistics};
+pub use pages::{Huge, Pages, PagesOptions};
+pub use shared_memory::SharedMemory;
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::fmt;
+use core::ptr::{null_mut, NonNull};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+extern "C" {
+    fn mmap(
+        at: *mut c_void,
+        bytes: usize,
+        protection: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: i64,
+    ) -> *mut c_void;
+    fn munmap(at: *mut c_void, bytes: usize) -> c_int;
+    fn mprotect(at: *mut c_void, bytes: usize, protection: c_int) -> c_int;
+    fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+    fn memfd_create(name: *const c_char, flags: c_uint) -> c_int;
+    fn posix_fallocate(file: c_int, offset: i64, bytes: i64) -> c_int;
+    fn fcntl(file: c_int, command: c_int, ...) -> c_int;
+    fn flock(file: c_int, operation: c_int) -> c_int;
+}
+
+const PROT_NONE: c_int = 0;
+const PROT_READ: c_int = 1;
+const PROT_WRITE: c_int = 2;
+const PROT_BOTH: c_int = PROT_READ | PROT_WRITE;
+const MAP_SHARED: c_int = 0x1;
+const MAP_PRIVATE: c_int = 0x2;
+const MAP_FIXED: c_int = 0x10;
+const MAP_ANONYMOUS: c_int = 0x20;
+const MAP_NORESERVE: c_int = 0x4000;
+const MAP_POPULATE: c_int = 0x8000;
+const MAP_HUGETLB: c_int = 0x4_0000 | 21 << 26; // of 2 MiB
+const MAP_FIXED_NOREPLACE: c_int = 0x10_0000;
+const MADV_DONTNEED: c_int = 4;
+const MADV_HUGEPAGE: c_int = 14;
+
+const PAGE_BYTES: usize = 4096;
+const HUGE_PAGE_BYTES: usize = 1 << 21;
+
+/// Why the system, or Mallard, did not do what was asked. As text it has three lines: what
+/// happened, what state things are in, what to do about it.
+#[derive(Debug)]
+pub struct Refusal {
+    what: &'static str,
+    help: &'static str,
+    error: Option<io::Error>,
+}
+
+impl Refusal {
+    const fn new(what: &'static str, help: &'static str) -> Self {
+        Self { what, help, error: None }
+    }
+    fn because(error: io::Error, what: &'static str, help: &'static str) -> Self {
+        Self { what, help, error: Some(error) }
+    }
+    /// What the system said; nothing where it was not the one who refused.
+    pub fn error(&self) -> Option<&io::Error> {
+        self.error.as_ref()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mallard: {}\n  ", self.what)?;
+        if let Some(error) = &self.error {
+            write!(f, "the system says: {error}; ")?;
+        }
+        write!(f, "nothing was changed\n  help: {}", self.help)
+    }
+}
+
+impl std::error::Error for Refusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.as_ref().map(|error| error as _)
+    }
+}
+
+/// Address space, and what is mapped in it, until it is dropped.
+#[derive(Debug)]
+struct Mapping {
+    data: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it is memory of the process, not of a thread; whoever shares it says why he may.
+unsafe impl Send for Mapping {}
+// SAFETY: the same.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Anonymous memory wherever there is room; `bytes` is a multiple of a page.
+    fn anonymous(bytes: usize, protection: c_int, flags: c_int) -> io::Result<Self> {
+        Self::at(null_mut(), bytes, protection, flags)
+    }
+
+    /// The same at an address, if `flags` say so and nothing is there.
+    fn at(at: *mut u8, bytes: usize, protection: c_int, flags: c_int) -> io::Result<Self> {
+        debug_assert_eq!(flags & MAP_FIXED, 0, "that would replace what is not ours");
+        let private = if flags & MAP_SHARED == 0 { MAP_PRIVATE } else { 0 };
+        let flags = flags | private | MAP_ANONYMOUS;
+        // SAFETY: without MAP_FIXED it replaces nothing.
+        let data = unsafe { mmap(at.cast(), bytes, protection, flags, -1, 0) };
+        match NonNull::new(data) {
+            Some(data) if data.as_ptr().addr() != usize::MAX => {
+                Ok(Self { data: data.cast(), bytes })
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Anonymous memory at a multiple of `align`, which is a multiple of a page.
+    fn aligned(bytes: usize, align: usize, protection: c_int, flags: c_int) -> io::Result<Self> {
+        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let skipped = if align > PAGE_BYTES { align } else { 0 };
+        let room = bytes.checked_add(skipped).filter(|&room| room <= isize::MAX as usize);
+        let all = Self::anonymous(room.ok_or_else(too_large)?, protection, flags)?;
+        let front = all.data.addr().get().wrapping_neg() & (align - 1);
+        Ok(all.keep(front, bytes))
+    }
+
+    /// A part of it; the others are given back.
+    fn keep(self, front: usize, bytes: usize) -> Self {
+        let all = core::mem::ManuallyDrop::new(self);
+        let back = all.bytes - front - bytes;
+        // SAFETY: parts of the mapping, which nobody uses yet.
+        unsafe {
+            let data = all.data.add(front);
+            if front != 0 {
+                munmap(all.data.as_ptr().cast(), front);
+            }
+            if back != 0 {
+                munmap(data.add(bytes).as_ptr().cast(), back);
+            }
+            Self { data, bytes }
+        }
+    }
+
+    /// Maps a file over a part of it; what was there is gone.
+    ///
+    /// # Safety
+    /// Nobody uses what is there.
+    unsafe fn map(
+        &self,
+        offset: usize,
+        bytes: usize,
+        flags: c_int,
+        file: Option<BorrowedFd<'_>>,
+        file_offset: u64,
+    ) -> io::Result<()> {
+        debug_assert!(offset + bytes <= self.bytes);
+        let flags = flags | MAP_FIXED | if file.is_none() { MAP_ANONYMOUS } else { 0 };
+        let file = file.map_or(-1, |file| file.as_raw_fd());
+        // SAFETY: within this mapping, and as the caller says.
+        let mapped = unsafe {
+            let at = self.data.add(offset).as_ptr();
+            mmap(at.cast(), bytes, PROT_BOTH, flags, file, file_offset as i64)
+        };
+        if mapped.addr() == usize::MAX {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Who may do what with a part of it.
+    fn protect(&self, offset: usize, bytes: usize, protection: c_int) -> io::Result<()> {
+        debug_assert!(offset + bytes <= self.bytes);
+        // SAFETY: within this mapping. It takes rights away only from who asks for it.
+        done(unsafe { mprotect(self.data.add(offset).as_ptr().cast(), bytes, protection) })
+    }
+
+    /// # Safety
+    /// If the advice changes contents, nobody relies on those.
+    unsafe fn advise(&self, offset: usize, bytes: usize, advice: c_int) -> io::Result<()> {
+        debug_assert!(offset + bytes <= self.bytes);
+        // SAFETY: within this mapping, and as the caller says.
+        done(unsafe { madvise(self.data.add(offset).as_ptr().cast(), bytes, advice) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and nobody uses it any more.
+        unsafe { munmap(self.data.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn done(result: c_int) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

@@ -1,0 +1,42 @@
+//! All values of a typed arena.
+
+use super::TypedArena;
+use crate::arena::blocks::Filled;
+use crate::Source;
+use core::iter::FusedIterator;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use core::slice;
+
+/// All values of a [`TypedArena`], in the order in which they were made.
+pub struct IterMut<'a, T> {
+    pub(super) part: slice::IterMut<'a, T>,
+    pub(super) parts: Filled<'a, 1>,
+    pub(super) values: PhantomData<&'a mut T>,
+}
+
+impl<'a, T> Iterator for IterMut<'a, T> {
+    type Item = &'a mut T;
+    fn next(&mut self) -> Option<&'a mut T> {
+        loop {
+            if let Some(value) = self.part.next() {
+                return Some(value);
+            }
+            let bytes = self.parts.next()?;
+            let count = bytes.len() / size_of::<T>().max(1);
+            let part = NonNull::slice_from_raw_parts(bytes.cast::<T>(), count);
+            // SAFETY: so many values are there, and the arena is borrowed exclusively.
+            self.part = unsafe { &mut *part.as_ptr() }.iter_mut();
+        }
+    }
+}
+
+impl<T> FusedIterator for IterMut<'_, T> {}
+
+impl<'a, T, S: Source> IntoIterator for &'a mut TypedArena<T, S> {
+    type Item = &'a mut T;
+    type IntoIter = IterMut<'a, T>;
+    fn into_iter(self) -> IterMut<'a, T> {
+        self.iter_mut()
+    }
+}

@@ -1,0 +1,120 @@
+//! Values of a typed arena that are being made side by side.
+
+use super::Store;
+use crate::arena::blocks::Run;
+use crate::Source;
+use core::alloc::Layout;
+use core::mem;
+use core::ptr::NonNull;
+
+/// Fills a run of which the arena knows nothing: it may be used meanwhile, and has no half-filled
+/// chunk. Unless finished, drops the values.
+pub(super) struct Series<'a, T, S: Source> {
+    store: &'a Store<S>,
+    run: Run,
+    count: usize,
+    capacity: usize,
+    values: core::marker::PhantomData<T>,
+}
+
+impl<'a, T, S: Source> Series<'a, T, S> {
+    pub(super) fn new(store: &'a Store<S>) -> Self {
+        Self::of(store, store.blocks.open_run())
+    }
+
+    fn of(store: &'a Store<S>, run: Run) -> Self {
+        let capacity = (run.end.addr() - run.start.addr()) / size_of::<T>();
+        Self { store, run, count: 0, capacity, values: core::marker::PhantomData }
+    }
+
+    fn first(&self) -> *mut T {
+        self.run.start.cast()
+    }
+
+    /// Room for `more` in one run. None: refused, and nothing has changed.
+    pub(super) fn reserve(&mut self, more: usize) -> Option<()> {
+        if more > self.capacity - self.count {
+            let count = self.count.checked_add(more)?;
+            let twice = count.max(self.count.saturating_mul(2));
+            let run = [twice, count].into_iter().find_map(|count| {
+                let layout = Layout::array::<T>(count).ok()?;
+                self.store.blocks.take_run(&self.store.source, layout)
+            })?;
+            // SAFETY: the values move to a larger place. To the arena, the old one is empty.
+            unsafe { run.start.cast::<T>().copy_from_nonoverlapping(self.first(), self.count) };
+            let mut larger = Self::of(self.store, run);
+            larger.count = self.count;
+            mem::forget(mem::replace(self, larger));
+        }
+        Some(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> Option<()> {
+        self.reserve(1)
+    }
+
+    #[inline]
+    pub(super) fn extend(&mut self, mut items: impl Iterator<Item = T>) -> Option<()> {
+        loop {
+            self.fill(&mut items);
+            let Some(item) = items.next() else { return Some(()) };
+            if self.count == self.capacity {
+                self.grow()?;
+            }
+            // SAFETY: there is room.
+            unsafe { self.first().add(self.count).write(item) };
+            self.count += 1;
+        }
+    }
+
+    /// What `items` gives, while there is room. The count is a local variable, which the
+    /// compiler can keep in a register.
+    #[inline(always)]
+    fn fill(&mut self, items: &mut impl Iterator<Item = T>) {
+        struct Count<'a>(&'a mut usize, usize);
+        impl Drop for Count<'_> {
+            fn drop(&mut self) {
+                *self.0 = self.1;
+            }
+        }
+        let (first, capacity, start) = (self.first(), self.capacity, self.count);
+        let mut count = Count(&mut self.count, start);
+        while count.1 < capacity {
+            let Some(item) = items.next() else { return };
+            // SAFETY: there is room.
+            unsafe { first.add(count.1).write(item) };
+            count.1 += 1;
+        }
+    }
+
+    fn values(&self) -> NonNull<[T]> {
+        // A run that is nowhere is not aligned for every type.
+        let first = NonNull::new(self.first()).filter(|_| self.count != 0);
+        NonNull::slice_from_raw_parts(first.unwrap_or(NonNull::dangling()), self.count)
+    }
+
+    pub(super) fn finish(self) -> NonNull<[T]> {
+        let end = self.first().wrapping_add(self.count);
+        self.store.blocks.close_run(&self.run, end.cast());
+        let values = self.values();
+        mem::forget(self);
+        values
+    }
+}
+
+impl<T, S: Source> Drop for Series<'_, T, S> {
+    fn drop(&mut self) {
+        struct Close<'a, S: Source>(&'a Store<S>, &'a Run);
+        impl<S: Source> Drop for Close<'_, S> {
+            fn drop(&mut self) {
+                self.0.blocks.close_run(self.1, self.1.start);
+            }
+        }
+        // Last: a destructor may use the arena.
+        let _close = Close(self.store, &self.run);
+        // SAFETY: so many are there, and nobody else knows of them.
+        unsafe { self.values().drop_in_place() }
+    }
+}

@@ -1,0 +1,50 @@
+//! Boxes of trait objects and slices, safely, on stable Rust.
+
+/// Makes the box of a trait object, or of a slice, from the box of what it is.
+///
+/// ```
+/// use mallard::{arena::Box, unsize_box, Arena};
+/// let arena = Arena::new();
+/// let shown: Box<dyn core::fmt::Display> = unsize_box!(arena.alloc_box(7));
+/// assert_eq!(shown.to_string(), "7");
+/// let slice: Box<[u8]> = unsize_box!(arena.alloc_box([1, 2, 3]));
+/// assert_eq!(slice.len(), 3);
+/// ```
+///
+/// The box of an object pool says what it is to be:
+///
+/// ```
+/// use core::fmt::Display;
+/// use mallard::{handles::Box, unsize_box, ObjectPool};
+/// let numbers: ObjectPool<u32> = ObjectPool::new();
+/// let names: ObjectPool<String> = ObjectPool::new();
+/// let shown: [Box<'_, dyn Display>; 2] = [
+///     unsize_box!(numbers.make(7) => dyn Display),
+///     unsize_box!(names.make("seven".into()) => dyn Display),
+/// ];
+/// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
+/// ```
+///
+/// ```compile_fail
+/// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
+/// let other = mallard::unsize_box!(pool.make(7) => u64);
+/// ```
+#[macro_export]
+macro_rules! unsize_box {
+    ($box:expr => $unsized:ty) => {{
+        let sized = $box;
+        // SAFETY: what compiles here is an unsizing coercion.
+        unsafe {
+            $crate::handles::Box::map_unsized(sized, |p| -> ::core::ptr::NonNull<$unsized> { p })
+        }
+    }};
+    ($box:expr) => {{
+        let boxed = $box;
+        // SAFETY: the compiler turns a pointer into another, without a cast, only where both
+        // lead to the same value. It was the box's, and is again.
+        unsafe {
+            let (value, arena) = $crate::arena::Box::into_raw_parts(boxed);
+            $crate::arena::Box::from_raw_in(value, arena)
+        }
+    }};
+}

@@ -1,0 +1,363 @@
+//! What a pool does when its source refuses, or somebody panics; and any program of calls.
+
+mod common;
+
+use common::{Flaky, Random};
+use mallard::handles::Box;
+use mallard::{sync, Full, Growth, Hooks, ObjectPool, Source, Validity};
+use std::cell::{Cell, RefCell};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::rc::Rc;
+
+const MANY: usize = if cfg!(miri) { 200 } else { 20_000 };
+
+/// Counts those that live, and panics when told to.
+#[derive(Debug)]
+struct Counted {
+    live: Rc<Cell<isize>>,
+    panics: bool,
+}
+
+impl Counted {
+    fn new(live: &Rc<Cell<isize>>) -> Self {
+        live.set(live.get() + 1);
+        Self { live: Rc::clone(live), panics: false }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.live.set(self.live.get() - 1);
+        assert!(!self.panics, "a drop that panics");
+    }
+}
+
+#[repr(align(128))]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Line([u8; 3]);
+
+#[test]
+fn a_constructor_that_panics_leaks_no_slot() {
+    let pool: ObjectPool<u64> = ObjectPool::fixed(1);
+    for _ in 0..3 {
+        let made = catch_unwind(AssertUnwindSafe(|| drop(pool.make_with(|| panic!("no")))));
+        assert!(made.is_err());
+    }
+    assert_eq!(pool.len(), 0);
+    assert!(pool.try_make(1).is_ok());
+}
+
+#[test]
+fn a_destructor_that_panics_leaks_no_slot() {
+    let live = Rc::default();
+    let pool: ObjectPool<Counted> = ObjectPool::fixed(1);
+    let mut object = pool.make(Counted::new(&live));
+    object.panics = true;
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(object))).is_err());
+    assert_eq!((pool.len(), live.get()), (0, 0));
+}
+
+#[test]
+fn a_destructor_that_panics_while_all_are_dropped_leaves_none() {
+    let live = Rc::default();
+    let mut pool: ObjectPool<Counted> = ObjectPool::new();
+    for i in 0..10 {
+        Box::leak(pool.make(Counted::new(&live))).panics = i == 4;
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| pool.clear())).is_err());
+    assert_eq!((pool.len(), live.get()), (0, 0));
+    let objects = [0; 5].map(|_| pool.make(Counted::new(&live)));
+    let batch = objects.map(|mut object| {
+        object.panics = live.get() == 5 && !std::mem::replace(&mut object.panics, false);
+        object
+    });
+    let dropped = catch_unwind(AssertUnwindSafe(|| {
+        let mut batch = batch;
+        for object in &mut batch[1..] {
+            object.panics = false;
+        }
+        pool.destroy_batch(batch);
+    }));
+    assert!(dropped.is_err());
+    assert_eq!((pool.len(), live.get()), (0, 0));
+}
+
+#[test]
+fn release_gives_all_back_and_the_pool_begins_anew() {
+    let source = Flaky::new();
+    let mut pool: ObjectPool<u64, sync::None, _> = ObjectPool::new_in(source.clone());
+    for round in 0..3 {
+        std::mem::forget(pool.make(1));
+        (0..MANY).map(|_| pool.make(1)).for_each(drop);
+        assert!(source.chunks() >= 3);
+        pool.release();
+        assert_eq!((source.taken(), source.chunks(), pool.len()), (0, 0, 0));
+        assert_eq!(pool.statistics().growths, round + 1);
+    }
+    assert_eq!(pool.source().taken(), 0);
+}
+
+#[test]
+fn trim_gives_idle_steps_back_and_keeps_the_rest() {
+    let source = Flaky::new();
+    let mut pool: ObjectPool<[u64; 8], sync::None<1024>, _> =
+        ObjectPool::with_growth_in(Growth::fixed(4096), source.clone());
+    let mut boxes: Vec<_> = (0..1000).map(|_| pool.make([1; 8])).collect();
+    let full = source.taken();
+    let kept: Vec<_> = boxes.drain(..10).map(Box::into_raw).collect();
+    drop(boxes);
+    pool.trim(0);
+    assert!(source.taken() < full / 8, "{} of {full}", source.taken());
+    assert_eq!(pool.len(), 10);
+    let more: Vec<_> = (0..1000).map(|_| pool.make([2; 8])).collect();
+    assert_eq!(pool.len(), 1010);
+    drop(more);
+    pool.trim(20_000);
+    assert!((20_000 - 4096..30_000).contains(&source.taken()), "{}", source.taken());
+    for object in kept {
+        // SAFETY: from `into_raw`.
+        let object: Box<'_, _, sync::None<1024>, Flaky> = unsafe { Box::from_raw(object) };
+        assert_eq!(*object, [1; 8]);
+    }
+    pool.trim(0);
+    assert!(source.chunks() <= 1, "nothing but the core");
+}
+
+#[test]
+fn whatever_call_the_source_refuses_nothing_is_lost() {
+    for successes in 0..12 {
+        let source = Flaky::new();
+        let mut pool: ObjectPool<[u64; 4], sync::None<1024>, _> =
+            ObjectPool::with_growth_in(Growth::fixed(1024), source.clone());
+        source.fail_after(successes);
+        let mut all = Vec::new();
+        while let Ok(object) = pool.try_make([all.len() as u64; 4]) {
+            all.push(object);
+        }
+        assert_eq!(pool.len(), all.len());
+        let before = source.taken();
+        assert!(pool.try_make([0; 4]).is_err());
+        assert_eq!(source.taken(), before, "a failed call has changed nothing");
+        assert!(all.iter().enumerate().all(|(i, object)| **object == [i as u64; 4]));
+        source.recover();
+        all.extend((0..200).map(|_| pool.make([7; 4])));
+        drop(all);
+        assert_eq!(pool.len(), 0);
+        pool.trim(0);
+    }
+}
+
+#[derive(Default)]
+struct Log {
+    acquired: Cell<usize>,
+    released: RefCell<Vec<u32>>,
+    panics: Cell<bool>,
+}
+
+impl Hooks<u32> for &Log {
+    fn acquired(&self, object: &mut u32) {
+        self.acquired.set(self.acquired.get() + 1);
+        *object += 100;
+        assert!(!self.panics.get(), "a hook that panics");
+    }
+    fn released(&self, object: &mut u32) {
+        self.released.borrow_mut().push(*object);
+        assert!(!self.panics.get(), "a hook that panics");
+    }
+}
+
+#[test]
+fn hooks_hear_of_each_object_once() {
+    let log = Log::default();
+    let mut pool = ObjectPool::<u32>::fixed(3).hooked(&log);
+    let object = pool.make(1);
+    assert_eq!(*object, 101);
+    assert_eq!(Box::into_inner(object), 101);
+    Box::leak(pool.make(2));
+    pool.destroy_batch(pool.make_batch([3, 4]));
+    log.panics.set(true);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(pool.make(5)))).is_err());
+    assert_eq!(pool.len(), 1);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(pool.make_batch([6, 7])))).is_err());
+    assert_eq!(pool.len(), 1);
+    log.panics.set(false);
+    let object = pool.make(8);
+    log.panics.set(true);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(object))).is_err());
+    log.panics.set(false);
+    assert_eq!(pool.len(), 1);
+    assert_eq!(pool.hooks().acquired.get(), 7);
+    drop(pool);
+    assert_eq!(*log.released.borrow(), [101, 103, 104, 108, 102]);
+}
+
+/// A hook that uses its own pool.
+struct Echo;
+static ECHOES: ObjectPool<u8, sync::Mutex, mallard::DefaultHeap, Echo> =
+    ObjectPool::<u8, sync::Mutex>::with_hooks(Echo);
+
+impl Hooks<u8> for Echo {
+    fn released(&self, object: &mut u8) {
+        if *object > 0 {
+            drop(ECHOES.make(*object - 1));
+        }
+    }
+}
+
+#[test]
+fn a_hook_may_use_the_same_pool() {
+    drop(ECHOES.make(20));
+    assert_eq!(ECHOES.len(), 0);
+}
+
+/// A source that frees into, and makes in, the pool that it serves.
+struct Meddler(Cell<Option<&'static ObjectPool<u64, sync::None, &'static Meddler>>>);
+
+// SAFETY: passed on to the heap.
+unsafe impl mallard::BlockAllocator for Meddler {
+    fn try_allocate(&self, layout: std::alloc::Layout) -> Option<std::ptr::NonNull<u8>> {
+        if let Some(pool) = self.0.get() {
+            let made = pool.try_make(1);
+            let more = pool.try_make(2);
+            drop((made, more));
+        }
+        mallard::DefaultHeap.try_take(layout).map(|chunk| chunk.data)
+    }
+    unsafe fn deallocate(&self, data: std::ptr::NonNull<u8>, layout: std::alloc::Layout) {
+        // SAFETY: it is from there.
+        unsafe { mallard::DefaultHeap.give(mallard::Chunk { data, layout }) }
+    }
+}
+
+#[test]
+fn a_source_that_calls_its_pool_gets_what_is_at_hand() {
+    let source: &'static Meddler =
+        std::boxed::Box::leak(std::boxed::Box::new(Meddler(Cell::new(None))));
+    let pool: *mut ObjectPool<u64, sync::None, &'static Meddler> =
+        std::boxed::Box::into_raw(std::boxed::Box::new(ObjectPool::new_in(source)));
+    // SAFETY: it is not moved, and taken back below.
+    source.0.set(Some(unsafe { &*pool }));
+    let all: Vec<_> = {
+        // SAFETY: the same.
+        let pool = unsafe { &*pool };
+        (0..MANY as u64).map(|i| pool.make(i)).collect()
+    };
+    assert!(all.iter().enumerate().all(|(i, object)| **object == i as u64));
+    drop(all);
+    source.0.set(None);
+    // SAFETY: nobody uses it any more. The source itself is left to be.
+    drop(unsafe { std::boxed::Box::from_raw(pool) });
+    // SAFETY: it was leaked above, and its pool is gone.
+    drop(unsafe { std::boxed::Box::from_raw((source as *const Meddler).cast_mut()) });
+}
+
+/// A source that panics once.
+struct Panicky(Cell<usize>);
+
+// SAFETY: passed on to the heap.
+unsafe impl Source for Panicky {
+    fn try_take(&self, layout: std::alloc::Layout) -> Option<mallard::Chunk> {
+        self.0.set(self.0.get().wrapping_sub(1));
+        assert_ne!(self.0.get(), 0, "a source that panics");
+        mallard::DefaultHeap.try_take(layout)
+    }
+    unsafe fn give(&self, chunk: mallard::Chunk) {
+        // SAFETY: it is from there.
+        unsafe { mallard::DefaultHeap.give(chunk) }
+    }
+}
+
+fn after_a_panic_of_the_source<M: sync::Mode>() {
+    for call in 1..6 {
+        let pool = ObjectPool::<u64, M>::new_in(Panicky(Cell::new(call)));
+        let mut all = Vec::new();
+        for i in 0..MANY as u64 {
+            let made = catch_unwind(AssertUnwindSafe(|| pool.make(i)));
+            all.extend(made);
+        }
+        assert!(all.len() >= MANY - 1);
+        assert_eq!(pool.len(), all.len());
+    }
+}
+
+#[test]
+fn a_source_that_panics_leaves_the_pool_as_it_was() {
+    after_a_panic_of_the_source::<sync::None>();
+    after_a_panic_of_the_source::<sync::Mutex>();
+}
+
+/// Any program of calls leaves the pool as a model says.
+fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
+    seed: u64,
+    of: fn(u64) -> T,
+) {
+    let mut random = Random::new(seed);
+    let source = Flaky::new();
+    let growth = [Growth::new(), Growth::fixed(2000), Growth::linear(100, 700).limit(60_000)];
+    let mut pool: ObjectPool<T, sync::None<CHUNK>, _> =
+        ObjectPool::with_growth_in(growth[random.below(3)], source.clone());
+    let mut model: Vec<(std::ptr::NonNull<T>, u64)> = Vec::new();
+    type Of<'p, T, const CHUNK: usize> = Box<'p, T, sync::None<CHUNK>, Flaky>;
+    let steps = if cfg!(miri) { 60 } else { 600 };
+    let mut next = 0;
+    for _ in 0..steps {
+        match random.below(10) {
+            0..4 => {
+                for _ in 0..random.below(200) {
+                    next += 1;
+                    match pool.try_make(of(next)) {
+                        Ok(object) => model.push((Box::into_raw(object), next)),
+                        Err(Full(value)) => assert_eq!(value, of(next)),
+                    }
+                }
+            }
+            4..8 => {
+                for _ in 0..random.below(200).min(model.len()) {
+                    let (object, n) = model.swap_remove(random.below(model.len()));
+                    assert_eq!(pool.classify(object.as_ptr()), Validity::Valid);
+                    // SAFETY: from `into_raw`, once.
+                    let object: Of<'_, T, CHUNK> = unsafe { Box::from_raw(object) };
+                    assert_eq!(*object, of(n));
+                }
+            }
+            8 => match random.below(6) {
+                0 => {
+                    pool.clear();
+                    model.clear();
+                }
+                1 => {
+                    pool.release();
+                    model.clear();
+                    assert_eq!(source.taken(), 0);
+                }
+                _ => pool.trim(random.below(9000)),
+            },
+            _ => match random.below(2) {
+                0 => source.fail_after(random.below(4)),
+                _ => source.recover(),
+            },
+        }
+        assert_eq!(pool.len(), model.len());
+        let statistics = pool.statistics();
+        assert_eq!(statistics.bytes_taken, source.taken());
+        assert!(statistics.bytes_live + statistics.bytes_idle <= source.taken());
+    }
+    let mut seen: Vec<_> = pool.iter().map(std::ptr::NonNull::from).collect();
+    let mut expected: Vec<_> = model.iter().map(|(object, _)| *object).collect();
+    seen.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn random_programs_agree_with_a_model() {
+    for seed in 0..if cfg!(miri) { 1 } else { 8 } {
+        random_program::<u64, 65536>(seed, |n| n);
+        random_program::<u64, 256>(seed, |n| n);
+        random_program::<u8, 1024>(seed, |n| n as u8);
+        random_program::<[u64; 5], 65536>(seed, |n| [n; 5]);
+        random_program::<[u64; 5], 4096>(seed, |n| [n; 5]);
+        random_program::<[u32; 130], 65536>(seed, |n| [n as u32; 130]);
+        random_program::<Line, 2048>(seed, |n| Line([n as u8; 3]));
+    }
+}

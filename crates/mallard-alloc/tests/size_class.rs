@@ -1,0 +1,24 @@
+//! The size classes are those of the specification.
+
+use mallard::size_class;
+
+#[test]
+fn classes_are_those_of_the_specification() {
+    let text = include_str!("../../../spec/size_classes.csv");
+    let mut rows = 0;
+    for (i, line) in text.lines().skip(1).enumerate() {
+        let row: Vec<usize> = line.split(',').map(|field| field.trim().parse().unwrap()).collect();
+        assert_eq!(row, [i, size_class::bytes(i), size_class::align(i)]);
+        rows += 1;
+    }
+    assert_eq!(rows, 56);
+}
+
+#[test]
+fn a_size_is_served_by_the_smallest_class_that_holds_it() {
+    for bytes in 0..=40_000_usize {
+        let class = size_class::of(bytes);
+        assert!(size_class::bytes(class) >= bytes);
+        assert!(class == 0 || size_class::bytes(class - 1) < bytes);
+    }
+}

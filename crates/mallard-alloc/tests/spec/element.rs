@@ -1,0 +1,91 @@
+//! Objects that say when they die.
+
+use std::cell::Cell;
+
+/// What happened to all elements of this thread since the allocator was made.
+#[derive(Clone, Copy, Default)]
+pub struct Book {
+    pub dropped: usize,
+    /// The value of the one that died last.
+    pub last: usize,
+}
+
+thread_local! {
+    static BOOK: Cell<Book> = const { Cell::new(Book { dropped: 0, last: 0 }) };
+}
+
+pub fn book() -> Book {
+    BOOK.get()
+}
+pub fn set_book(book: Book) {
+    BOOK.set(book);
+}
+fn note_end(value: usize) {
+    BOOK.set(Book { dropped: book().dropped + 1, last: value });
+}
+
+pub trait Element: Send + 'static {
+    fn new(value: usize) -> Self;
+    fn value(&self) -> usize;
+}
+
+pub struct Plain(usize);
+/// Without a byte of its own.
+pub struct Empty;
+#[repr(align(4096))]
+pub struct Aligned(usize);
+
+impl Element for Plain {
+    fn new(value: usize) -> Self {
+        Self(value)
+    }
+    fn value(&self) -> usize {
+        self.0
+    }
+}
+impl Element for Empty {
+    fn new(_: usize) -> Self {
+        Self
+    }
+    fn value(&self) -> usize {
+        0
+    }
+}
+impl Element for Aligned {
+    fn new(value: usize) -> Self {
+        Self(value)
+    }
+    fn value(&self) -> usize {
+        self.0
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        note_end(self.0);
+        self.0 = !self.0;
+    }
+}
+impl Drop for Empty {
+    fn drop(&mut self) {
+        note_end(0);
+    }
+}
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        note_end(self.0);
+    }
+}
+
+/// Runs `f`, which is to panic with this very thing.
+pub struct Thrown;
+
+pub fn throw<T>() -> T {
+    std::panic::resume_unwind(Box::new(Thrown)) // without a message
+}
+pub fn catches_thrown(f: impl FnOnce()) -> bool {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
+        Ok(()) => false,
+        Err(what) => what.is::<Thrown>(),
+    }
+}

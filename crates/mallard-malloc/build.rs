@@ -1,0 +1,140 @@
+//! Compiles the engine, which is C++20 and needs no C++ runtime.
+
+use std::path::{Path, PathBuf};
+use std::process::{exit, Command};
+use std::{env, fs};
+
+const ENGINE: &str = "engine/src";
+
+/// Nobody waits for these: short rather than fast, as in src/malloc/CMakeLists.txt.
+const SHORT: [&str; 11] = [
+    "info",
+    "large",
+    "limits",
+    "memory_group_linux",
+    "misuse",
+    "options",
+    "park",
+    "pressure",
+    "report",
+    "sample",
+    "statistics",
+];
+
+fn main() {
+    refuse_other_targets();
+    let (short, fast): (Vec<_>, Vec<_>) =
+        sources().into_iter().partition(|s| SHORT.contains(&stem(s).as_ref()));
+    let mut all = compiler(2);
+    for object in compile(&short, "s").into_iter().chain(compile(&fast, "2")) {
+        all.object(object);
+    }
+    // Whole: a linker takes from an archive what somebody names, and nobody names the object that
+    // reads MALLARD_LIMIT, or malloc where that is overridden.
+    all.link_lib_modifier("+whole-archive").compile("mallard_malloc");
+    for place in ["src/heap", "src/malloc", "src/os", "include/mallard"] {
+        println!("cargo:rerun-if-changed=engine/{place}");
+    }
+    println!("cargo:rerun-if-changed=build.rs");
+}
+
+fn refuse_other_targets() {
+    let of = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
+    if (of("OS").as_str(), of("ARCH").as_str(), of("ENV").as_str()) != ("linux", "x86_64", "gnu") {
+        fail(
+            &format!("there is no engine for {}", env::var("TARGET").unwrap_or_default()),
+            "it is written for Linux on x86-64 with glibc; nothing was built",
+            "in Cargo.toml: [target.'cfg(all(target_os = \"linux\", target_arch = \"x86_64\", \
+             target_env = \"gnu\"))'.dependencies], and the same cfg at #[global_allocator]",
+        );
+    }
+}
+
+fn sources() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(format!("{ENGINE}/heap"))
+        .map(|files| files.flatten().map(|f| f.path()).collect())
+        .unwrap_or_default();
+    found.retain(|f| f.extension().is_some_and(|e| e == "cpp"));
+    if found.is_empty() {
+        fail(
+            "the engine's sources are not in engine/",
+            "the package is incomplete, or links were not checked out; nothing was built",
+            "git config core.symlinks true && git checkout crates/mallard-malloc/engine",
+        );
+    }
+    found.sort(); // objects lie in the same order everywhere
+    let mut own = vec!["heap_api", "options", "own_names", "report", "rust_names"];
+    if env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
+        own.extend(["info", "malloc", "new"]);
+    }
+    found.extend(own.iter().map(|name| format!("{ENGINE}/malloc/{name}.cpp").into()));
+    found.extend(
+        ["memory_group", "system"].map(|name| format!("{ENGINE}/os/{name}_linux.cpp").into()),
+    );
+    found
+}
+
+fn stem(file: &Path) -> std::borrow::Cow<'_, str> {
+    file.file_stem().unwrap_or_default().to_string_lossy()
+}
+
+/// Optimised in every profile: it stands under a program that is being debugged.
+fn compiler(level: u32) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .cpp_link_stdlib(None)
+        .std("c++20")
+        .include("engine/include")
+        .include(format!("{ENGINE}/malloc/unchecked"))
+        .opt_level(level)
+        .force_frame_pointer(false)
+        .warnings(false)
+        .define("NDEBUG", None)
+        .flag("-fno-exceptions")
+        .flag("-fno-rtti")
+        .flag("-fvisibility=hidden")
+        .flag("-fvisibility-inlines-hidden")
+        // To read the data of a thread never allocates.
+        .flag("-ftls-model=initial-exec")
+        .flag("-fno-builtin-malloc")
+        .flag("-U_GLIBCXX_ASSERTIONS");
+    build
+}
+
+fn compile(files: &[PathBuf], level: &str) -> Vec<PathBuf> {
+    let mut build = compiler(2);
+    build.opt_level_str(level).files(files);
+    match build.try_compile_intermediates() {
+        Ok(objects) => objects,
+        Err(error) => explain(&build, &error.to_string()),
+    }
+}
+
+fn explain(build: &cc::Build, error: &str) -> ! {
+    let command = build.try_get_compiler().map(|c| c.path().to_owned()).unwrap_or("c++".into());
+    let name = command.display();
+    let says = |option| Command::new(&command).arg(option).output();
+    match says("--version") {
+        Err(_) => fail(
+            &format!("there is no C++ compiler `{name}`"),
+            "the engine of this crate is C++20 and is compiled here; nothing was built",
+            "apt-get install g++, or CXX=clang++ cargo build",
+        ),
+        Ok(version) => fail(
+            &format!("`{name}` does not compile the engine"),
+            &format!("it is {}: {}", first_line(&version.stdout), first_line(error.as_bytes())),
+            "g++ 12 and clang 16 do, and later ones: CXX=g++-12 cargo build",
+        ),
+    }
+}
+
+fn first_line(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).lines().next().unwrap_or_default().to_owned()
+}
+
+/// What happened, what state things are in, what to type next.
+fn fail(what: &str, state: &str, help: &str) -> ! {
+    eprintln!("mallard-malloc: {what}\n  {state}\n  help: {help}");
+    exit(1);
+}

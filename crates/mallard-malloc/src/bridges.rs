@@ -1,0 +1,119 @@
+//! The `Allocator` traits that containers ask for: one body, and a place for each trait.
+
+use crate::blocks::{move_block, Blocks};
+use crate::{Heap, Mallard};
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+/// A block, by `take` where it has a size.
+#[inline(always)]
+fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull<[u8]>> {
+    let block = if layout.size() == 0 {
+        core::ptr::without_provenance_mut(layout.align())
+    } else {
+        take(layout)
+    };
+    NonNull::new(block).map(|b| NonNull::slice_from_raw_parts(b, layout.size()))
+}
+
+/// # Safety
+/// As for `Allocator::grow` and `shrink`.
+#[inline(always)]
+unsafe fn change(
+    blocks: &impl Blocks,
+    block: NonNull<u8>,
+    from: Layout,
+    to: Layout,
+) -> Option<NonNull<[u8]>> {
+    slice(to, |to| match from.size() {
+        0 => blocks.take(to),
+        // SAFETY: the caller's promise.
+        _ if from.align() == to.align() => unsafe {
+            blocks.resize(block.as_ptr(), from, to.size())
+        },
+        // SAFETY: the caller's promise.
+        _ => unsafe { move_block(blocks, block.as_ptr(), from, to) },
+    })
+}
+
+macro_rules! bridge {
+    ($feature:literal, $api:path) => {
+        #[cfg(feature = $feature)]
+        const _: () = {
+            use $api as api;
+            bridge!(for api, Mallard);
+            bridge!(for api, &Heap<S>, S);
+        };
+    };
+    (for $api:ident, $allocator:ty $(, $generic:ident)?) => {
+        // SAFETY: blocks stay until they are freed, or the heap is no longer borrowed; all copies
+        // of an allocator are of the same heap.
+        unsafe impl$(<$generic>)? $api::Allocator for $allocator {
+            #[inline]
+            fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, $api::AllocError> {
+                slice(layout, |l| self.take(l)).ok_or($api::AllocError)
+            }
+            #[inline]
+            fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, $api::AllocError> {
+                slice(layout, |l| self.take_zeroed(l)).ok_or($api::AllocError)
+            }
+            #[inline]
+            unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
+                if layout.size() != 0 {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.give(block.as_ptr(), layout) }
+                }
+            }
+            #[inline]
+            unsafe fn grow(
+                &self,
+                block: NonNull<u8>,
+                from: Layout,
+                to: Layout,
+            ) -> Result<NonNull<[u8]>, $api::AllocError> {
+                // SAFETY: the caller's promise.
+                unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
+            }
+            #[inline]
+            unsafe fn shrink(
+                &self,
+                block: NonNull<u8>,
+                from: Layout,
+                to: Layout,
+            ) -> Result<NonNull<[u8]>, $api::AllocError> {
+                if to.size() == 0 {
+                    // SAFETY: the caller's promise.
+                    unsafe { $api::Allocator::deallocate(self, block, from) };
+                }
+                // SAFETY: the caller's promise; to nothing it is not read.
+                unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
+            }
+        }
+    };
+}
+
+bridge!("nightly", alloc::alloc);
+bridge!("allocator-api2-02", allocator_api2_02::alloc);
+bridge!("allocator-api2-03", allocator_api2_03::alloc);
+bridge!("allocator-api2-04", allocator_api2_04::alloc);
+
+impl<B: Blocks + ?Sized> Blocks for &B {
+    #[inline(always)]
+    fn take(&self, layout: Layout) -> *mut u8 {
+        (**self).take(layout)
+    }
+    #[inline(always)]
+    fn take_zeroed(&self, layout: Layout) -> *mut u8 {
+        (**self).take_zeroed(layout)
+    }
+    #[inline(always)]
+    unsafe fn give(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: passed on as it was given.
+        unsafe { (**self).give(block, layout) }
+    }
+    #[inline(always)]
+    unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: passed on as it was given.
+        unsafe { (**self).resize(block, layout, bytes) }
+    }
+}

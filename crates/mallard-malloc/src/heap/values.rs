@@ -1,0 +1,59 @@
+//! Values in heaps.
+
+use super::Heap;
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+impl<S> Heap<S> {
+    /// A value in the heap. It is not dropped: what it has elsewhere is lost, and what it has in
+    /// this heap goes with it.
+    ///
+    /// ```
+    /// let heap = mallard_malloc::Heap::new();
+    /// let point = heap.alloc((1.0, 2.0));
+    /// point.0 += 1.0;
+    /// assert_eq!(*point, (2.0, 2.0));
+    /// ```
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // each time another block
+    pub fn alloc<T>(&self, value: T) -> &mut T {
+        let block = self.allocate(Layout::new::<T>()).cast::<T>();
+        // SAFETY: so large and so aligned, nobody else's, and as long as the heap is not reset.
+        unsafe {
+            block.write(value);
+            &mut *block.as_ptr()
+        }
+    }
+
+    /// A copy of a slice in the heap.
+    ///
+    /// ```
+    /// let heap = mallard_malloc::Heap::new();
+    /// let primes = heap.alloc_slice_copy(&[2, 3, 5]);
+    /// primes[0] = 7;
+    /// assert_eq!(primes, [7, 3, 5]);
+    /// ```
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // each time another block
+    pub fn alloc_slice_copy<T: Copy>(&self, values: &[T]) -> &mut [T] {
+        let block = self.allocate(Layout::for_value(values)).cast::<T>();
+        // SAFETY: as for `alloc`; what is copied may be.
+        unsafe {
+            block.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len());
+            core::slice::from_raw_parts_mut(block.as_ptr(), values.len())
+        }
+    }
+
+    /// A copy of a string in the heap.
+    ///
+    /// ```
+    /// let heap = mallard_malloc::Heap::new();
+    /// assert_eq!(heap.alloc_str("mallard"), "mallard");
+    /// ```
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // each time another block
+    pub fn alloc_str(&self, text: &str) -> &mut str {
+        // SAFETY: a copy of a string.
+        unsafe { core::str::from_utf8_unchecked_mut(self.alloc_slice_copy(text.as_bytes())) }
+    }
+}

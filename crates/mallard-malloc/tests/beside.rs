@@ -1,0 +1,46 @@
+//! Without the feature `override` the C program in the process keeps its malloc.
+#![cfg(not(feature = "override"))]
+
+use mallard_malloc::{stats, Mallard};
+
+#[global_allocator]
+static A: Mallard = Mallard;
+
+extern "C" {
+    fn malloc(bytes: usize) -> *mut u8;
+    fn free(block: *mut u8);
+}
+
+#[test]
+fn malloc_of_the_c_program_is_not_mallards() {
+    let before = stats().large_bytes;
+    // SAFETY: a block, and it is freed.
+    unsafe {
+        let block = malloc(64 << 20);
+        block.write(1);
+        assert!(stats().large_bytes < before + (64 << 20));
+        free(block);
+    }
+    let rusts = vec![1u8; 64 << 20];
+    assert!(stats().large_bytes >= before + rusts.len());
+}
+
+#[test]
+fn the_environment_says_what_it_says_to_the_library() {
+    let run = |name: &str, value: &str| {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "malloc_of_the_c_program_is_not_mallards"])
+            .env(name, value)
+            .output()
+            .unwrap()
+    };
+    let json = run("MALLARD_STATS", "json");
+    assert!(json.status.success());
+    let says = String::from_utf8_lossy(&json.stderr).into_owned();
+    assert!(says.contains("{\"blocks_live\":"), "{says}");
+    let limited = run("MALLARD_LIMIT", "32M");
+    assert!(!limited.status.success());
+    let wrong = run("MALLARD_LIMIT", "much");
+    let says = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(says.contains("MALLARD_LIMIT is not a number of bytes"), "{says}");
+}

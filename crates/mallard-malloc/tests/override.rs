@@ -1,0 +1,41 @@
+//! With the feature `override` the process has one malloc, and it is Mallard's.
+
+use mallard_malloc::stats;
+use std::ffi::{c_char, CStr};
+
+extern "C" {
+    fn malloc(bytes: usize) -> *mut u8;
+    fn free(block: *mut u8);
+    fn strdup(text: *const c_char) -> *mut c_char;
+    fn malloc_usable_size(block: *mut u8) -> usize;
+}
+
+#[test]
+fn malloc_of_the_program_is_mallards() {
+    let before = stats().large_bytes;
+    // SAFETY: a block, and it is freed.
+    unsafe {
+        let block = malloc(64 << 20);
+        assert!(stats().large_bytes >= before + (64 << 20));
+        free(block);
+    }
+}
+
+#[test]
+fn what_the_c_library_allocates_is_mallards() {
+    // SAFETY: a string, and it is freed.
+    unsafe {
+        let copy = strdup(c"seventeen letters".as_ptr());
+        assert_eq!(CStr::from_ptr(copy).to_str(), Ok("seventeen letters"));
+        assert_eq!(mallard_malloc::usable_bytes(std::ptr::NonNull::new(copy.cast()).unwrap()), 32);
+        assert_eq!(malloc_usable_size(copy.cast()), 32);
+        free(copy.cast());
+    }
+}
+
+#[test]
+fn blocks_of_rusts_system_allocator_are_mallards() {
+    let before = stats().large_bytes;
+    let block = vec![1u8; 48 << 20]; // there is no #[global_allocator] here
+    assert!(stats().large_bytes >= before + block.len());
+}

@@ -1,0 +1,106 @@
+//! Threads that come and go, and free what others allocated.
+
+use mallard_malloc::{stats, Mallard};
+use std::cell::RefCell;
+use std::sync::mpsc;
+use std::thread;
+
+#[global_allocator]
+static A: Mallard = Mallard;
+
+#[test]
+fn a_thousand_threads_leave_nothing_behind() {
+    let work = || {
+        let all: Vec<String> = (0..100).map(|i| format!("line {i} of this thread")).collect();
+        assert_eq!(all[99], "line 99 of this thread");
+    };
+    thread::spawn(work).join().unwrap();
+    let before = stats();
+    for _ in 0..250 {
+        thread::scope(|s| (0..4).for_each(|_| drop(s.spawn(work))));
+    }
+    let after = stats();
+    assert!(after.threads <= before.threads + 8, "{} threads", after.threads);
+    assert!(after.bytes_taken < before.bytes_taken + (8 << 20), "{after}");
+}
+
+#[test]
+fn blocks_that_other_threads_free_come_back() {
+    let (to_others, from_us) = mpsc::sync_channel::<Vec<Box<[u8; 200]>>>(4);
+    let freeing = thread::spawn(move || from_us.iter().map(|batch| batch.len()).sum::<usize>());
+    let mut taken_early = 0;
+    for round in 0..2000 {
+        to_others.send((0..100).map(|i| Box::new([i; 200])).collect()).unwrap();
+        if round == 200 {
+            taken_early = stats().bytes_taken;
+        }
+    }
+    drop(to_others);
+    assert_eq!(freeing.join().unwrap(), 200_000);
+    let taken = stats().bytes_taken;
+    assert!(taken < taken_early + (16 << 20), "{taken_early} became {taken}");
+}
+
+#[test]
+fn a_thread_frees_and_allocates_in_the_destructors_of_its_locals() {
+    struct Last(Vec<String>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let more: Vec<String> = self.0.iter().map(|s| s.repeat(2)).collect();
+            assert_eq!(more.len(), 50);
+        }
+    }
+    thread_local!(static LAST: RefCell<Option<Last>> = const { RefCell::new(None) });
+    for _ in 0..20 {
+        thread::spawn(|| {
+            let lines = (0..50).map(|i| format!("number {i}")).collect();
+            LAST.with(|last| *last.borrow_mut() = Some(Last(lines)));
+        })
+        .join()
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_thread_that_ended_leaves_blocks_that_others_use_and_free() {
+    let made: Vec<Vec<u64>> =
+        (0..50).map(|i| thread::spawn(move || vec![i; 1000])).map(|t| t.join().unwrap()).collect();
+    for (i, v) in made.into_iter().enumerate() {
+        assert!(v.iter().all(|&x| x == i as u64));
+    }
+}
+
+#[test]
+fn fork_in_a_program_of_threads_leaves_a_child_that_allocates() {
+    extern "C" {
+        fn fork() -> i32;
+        fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
+        fn _exit(status: i32) -> !;
+    }
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|s| {
+        for _ in 0..3 {
+            s.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let v: Vec<Vec<u8>> = (1..200).map(|i| vec![1; i * 17]).collect();
+                    assert_eq!(v.len(), 199);
+                }
+            });
+        }
+        for _ in 0..50 {
+            // SAFETY: the child allocates, which Mallard allows, and calls _exit.
+            unsafe {
+                let child = fork();
+                if child == 0 {
+                    let v: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
+                    let sum = thread::spawn(|| vec![1u8; 100_000].len()).join().unwrap_or(0);
+                    _exit(i32::from(v.len() + sum != 101_000));
+                }
+                let mut status = -1;
+                assert_eq!(waitpid(child, &mut status, 0), child);
+                assert_eq!(status, 0);
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

@@ -1,0 +1,25 @@
+// What the engine says about itself, as text or JSON: written without allocating.
+#pragma once
+
+#include "../heap/statistics.hpp"
+
+namespace mallard {
+
+/// A line for each class and those above them.
+struct malloc_report {
+    char text[8192];
+    text_writer out{text, sizeof text};
+
+    malloc_report(const engine::heap_statistics& s, bool json) noexcept
+    {
+        if (json)
+            engine::write_json(s, out);
+        else
+            engine::write_text(s, out);
+    }
+};
+
+/// Of what there is now, on descriptor 2.
+void print_malloc_report(bool json) noexcept;
+
+} // namespace mallard

@@ -1,0 +1,245 @@
+// What the crate mallard-malloc calls: the engine in the terms of Rust's Layout. The caller has
+// a size, an alignment that is a power of two, and, freeing, the ones that it allocated with. Its
+// build script compiles this file; the C and C++ libraries have nothing of it.
+#include "report.hpp"
+
+#include "../heap/heap.hpp"
+#include "../heap/large.hpp"
+#include "../heap/park.hpp"
+
+#include "../os/system.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/auxv.h>
+
+namespace engine = mallard::engine;
+
+using engine::granule_bytes;
+using engine::heap;
+using mallard::page_bytes;
+
+// The crate has these structures as well, member for member.
+static_assert(engine::class_count == 60 && sizeof(engine::class_statistics) == 32);
+static_assert(offsetof(engine::heap_statistics, threads) == 72);
+static_assert(offsetof(engine::heap_statistics, classes) == 80);
+
+namespace {
+
+/// Copies what a small block has, in steps of 16: both blocks are multiples of it.
+void copy_small(void* to, const void* from, std::size_t bytes) noexcept
+{
+    if (bytes > 256) {
+        std::memcpy(to, from, bytes);
+        return;
+    }
+    for (std::size_t i = 0; i < bytes; i += 16)
+        std::memcpy(static_cast<std::byte*>(to) + i, static_cast<const std::byte*>(from) + i, 16);
+}
+
+struct from_malloc {
+    void* allocate(std::size_t bytes) const noexcept { return engine::allocate(bytes); }
+    void* allocate(std::size_t bytes, std::size_t align) const noexcept
+    {
+        return engine::allocate_aligned(bytes, align);
+    }
+    void deallocate(void* block) const noexcept { engine::deallocate(block); }
+};
+
+struct from_heap {
+    heap& h;
+
+    void* allocate(std::size_t bytes) const noexcept { return engine::allocate(h, bytes); }
+    void* allocate(std::size_t bytes, std::size_t align) const noexcept
+    {
+        return engine::allocate_slowly(h, bytes, align);
+    }
+    void deallocate(void* block) const noexcept { engine::deallocate(h, block); }
+};
+
+/// Elsewhere, or where it is if that is as good: of blocks that `reallocate` of the engine would
+/// not align.
+template <class From>
+void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t align,
+                         std::size_t bytes_new) noexcept
+{
+    std::size_t const now = engine::usable_bytes(block, "realloc");
+    if (bytes_new <= now && bytes_new >= now / 2)
+        return block;
+    void* const fresh = from.allocate(bytes_new, align);
+    if (fresh == nullptr)
+        return bytes_new <= now ? block : nullptr;
+    std::memcpy(fresh, block, std::min(bytes, bytes_new));
+    from.deallocate(block);
+    return fresh;
+}
+
+/// What grows and is small is known by its size: nobody looks for it. (What shrinks may be in a
+/// block that is larger already, and stays so over many steps if nobody looks.)
+template <class From>
+[[gnu::always_inline]] inline void* reallocate(From from, void* block, std::size_t bytes,
+                                               std::size_t align, std::size_t bytes_new) noexcept
+{
+    // Runs are aligned to granules, and what is a mapping to pages.
+    if (align > 16 && (align > page_bytes || std::min(bytes, bytes_new) < granule_bytes))
+        return reallocate_aligned(from, block, bytes, align, bytes_new);
+    if (bytes_new < bytes || bytes_new >= granule_bytes)
+        return engine::reallocate(block, bytes_new);
+    if (engine::block_class::of(bytes) == engine::block_class::of(bytes_new))
+        return block;
+    void* const fresh = from.allocate(bytes_new);
+    if (fresh == nullptr)
+        return nullptr;
+    copy_small(fresh, block, bytes);
+    from.deallocate(block);
+    return fresh;
+}
+
+/// A confined heap is with whoever has it: in Rust that is one thread at a time, and the one
+/// that had it before has passed it on.
+void adopt(heap& h) noexcept
+{
+    auto const holder = engine::holder_of(h);
+    const void* const thread = holder.load(std::memory_order_relaxed);
+    if (thread != nullptr && thread != engine::here()) [[unlikely]]
+        holder.store(engine::here(), std::memory_order_relaxed);
+}
+
+void* cleared(void* block, std::size_t bytes, bool zero) noexcept
+{
+    if (block != nullptr && !zero)
+        std::memset(block, 0, bytes);
+    return block;
+}
+
+/// Threads that have blocks have this code in their end: so a shared object that it is in, such
+/// as a plugin, is never unloaded.
+[[gnu::constructor(103)]] void stay_loaded() noexcept
+{
+    extern const char begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+    auto const& header = *reinterpret_cast<const Elf64_Ehdr*>(begin);
+    if (::getauxval(AT_PHDR) == reinterpret_cast<std::uintptr_t>(begin) + header.e_phoff)
+        return; // the program itself
+    Dl_info self{};
+    if (::dladdr(begin, &self) != 0 && self.dli_fname != nullptr)
+        ::dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+} // namespace
+
+extern "C" {
+
+void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align);
+
+// --- malloc ------------------------------------------------------------------
+
+/// `c` is the code of `bytes`, which the compiler knows where it knows the size.
+void* mallard_rust_pop(std::size_t bytes, std::size_t c)
+{
+    if (c >= engine::code_end)
+        __builtin_unreachable();
+    return engine::pop(engine::shown_front(), static_cast<engine::code>(c), bytes);
+}
+
+/// Which the crate computes, too.
+std::uint32_t mallard_rust_code_of(std::size_t bytes)
+{
+    return engine::code_of_class(engine::block_class::of(bytes));
+}
+
+void* mallard_rust_allocate(std::size_t bytes, std::size_t align)
+{
+    return align <= 16 ? engine::allocate(bytes) : engine::allocate_aligned(bytes, align);
+}
+
+void* mallard_rust_allocate_zeroed(std::size_t bytes, std::size_t align)
+{
+    if (align <= 16 || (align <= granule_bytes && bytes >= granule_bytes))
+        return engine::allocate_zeroed(bytes);
+    bool zero = false;
+    void* const block = align > granule_bytes ? engine::allocate_large(bytes, align, &zero)
+                                              : engine::allocate_aligned(bytes, align);
+    return cleared(block, bytes, zero);
+}
+
+/// Of malloc or of a heap. The size would save nothing: whose it is has to be looked up, and the
+/// same word says of which class.
+void mallard_rust_deallocate(void* block)
+{
+    engine::deallocate(block);
+}
+
+/// Of malloc.
+void* mallard_rust_reallocate(void* block, std::size_t bytes, std::size_t align,
+                              std::size_t bytes_new)
+{
+    return reallocate(from_malloc{}, block, bytes, align, bytes_new);
+}
+
+// --- heaps -------------------------------------------------------------------
+
+void* mallard_rust_heap_pop(heap* h, std::size_t bytes, std::size_t c)
+{
+    if (c >= engine::code_end)
+        __builtin_unreachable();
+    if (engine::is_with_caller(*h)) [[likely]]
+        if (void* const block = engine::take_at_hand(*h, static_cast<engine::code>(c))) [[likely]]
+            return block;
+    return mallard_rust_heap_allocate(h, bytes, 1);
+}
+
+void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align)
+{
+    adopt(*h);
+    return engine::allocate_slowly(*h, bytes, align);
+}
+
+void* mallard_rust_heap_allocate_zeroed(heap* h, std::size_t bytes, std::size_t align)
+{
+    adopt(*h);
+    if (align <= 16)
+        return engine::allocate_zeroed(*h, bytes);
+    bool zero = false;
+    return cleared(engine::allocate_slowly(*h, bytes, align, &zero), bytes, zero);
+}
+
+void mallard_rust_heap_deallocate(heap* h, void* block)
+{
+    engine::deallocate(*h, block);
+}
+
+void* mallard_rust_heap_reallocate(heap* h, void* block, std::size_t bytes, std::size_t align,
+                                   std::size_t bytes_new)
+{
+    adopt(*h);
+    return reallocate(from_heap{*h}, block, bytes, align, bytes_new);
+}
+
+// --- statistics ----------------------------------------------------------------
+
+void mallard_rust_statistics(engine::heap_statistics* out)
+{
+    *out = {};
+    engine::collect_statistics(*out);
+}
+
+/// Bytes of `to` that were written.
+std::size_t mallard_rust_report(const engine::heap_statistics* s, bool json, char* to,
+                                std::size_t room)
+{
+    mallard::malloc_report const r(*s, json);
+    std::size_t const bytes = std::min(r.out.written(), room);
+    std::memcpy(to, r.text, bytes);
+    return bytes;
+}
+
+void mallard_rust_print_report(bool json)
+{
+    mallard::print_malloc_report(json);
+}
+
+} // extern "C"
