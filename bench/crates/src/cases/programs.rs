@@ -151,7 +151,9 @@ impl<T: Object> Program<T> for Fifo {
         }
         for i in 100..200 {
             black_box(&mut queue);
-            queue.pop_front().map(|h| pool.give(h));
+            if let Some(oldest) = queue.pop_front() {
+                pool.give(oldest);
+            }
             queue.push_back(pool.make(T::of(i)));
         }
         black_box(&mut queue).drain(..).for_each(|h| pool.give(h));
@@ -206,7 +208,9 @@ impl<T: Object> Program<T> for Growing {
             if self.is_linear() && i % 5 == 0 {
                 pool.give(handles.remove(0));
             } else if !self.is_linear() && i % 7 == 0 {
-                handles.pop().map(|h| pool.give(h));
+                if let Some(newest) = handles.pop() {
+                    pool.give(newest);
+                }
             }
         }
         black_box(&mut handles).drain(..).for_each(|h| pool.give(h));
