@@ -128,7 +128,9 @@ fn program<K: Key>(seed: u64, steps: usize) {
             }
             93 if random.below(10) == 0 => {
                 map.clear();
-                (model.clear(), keys.clear(), away.clear());
+                model.clear();
+                keys.clear();
+                away.clear();
             }
             94 => {
                 let twin = map.clone();
