@@ -56,6 +56,7 @@ mod cached_core;
 mod cached_front;
 #[cfg(feature = "alloc")]
 mod checked;
+#[cfg_attr(not(feature = "std"), allow(dead_code))] // cut by threads alone, in part
 mod chunk_runs;
 mod chunk_store;
 mod counted;
@@ -89,6 +90,7 @@ mod pool_core;
 mod pool_methods;
 #[cfg(feature = "std")]
 mod remote;
+pub mod secondary_map;
 #[cfg(feature = "std")]
 mod shared_arena;
 pub mod size_class;
@@ -145,6 +147,7 @@ pub use limited::{Budget, Limited};
 pub use multipool::Multipool;
 pub use object_pool::ObjectPool;
 pub use pool::Pool;
+pub use secondary_map::{SecondaryMap, SparseSecondaryMap};
 #[cfg(feature = "std")]
 pub use shared_arena::SharedArena;
 pub use slot_map::SlotMap;

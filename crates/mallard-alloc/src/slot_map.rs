@@ -1,16 +1,20 @@
 //! A pool addressed by keys that are never given twice.
 
 mod iter;
+#[cfg(feature = "serde")]
+mod serde;
 mod supply;
 mod whole;
 
+pub(crate) use iter::{key_of, take_out};
 pub use iter::{Drain, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
+pub(crate) use whole::no_element;
 pub use whole::VacantEntry;
 
 use crate::full::Full;
 use crate::growth::Growth;
 use crate::key::{Key, Words};
-use crate::slot_table::{no_word, Shape, Slot, Slots, Walk};
+use crate::slot_table::{no_word, Shape, Slot, Slots};
 use crate::source::{DefaultHeap, Source};
 use core::ptr::NonNull;
 
@@ -162,11 +166,6 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.place(make)
     }
 
-    #[inline]
-    fn walk(&self) -> Walk<K, V> {
-        Walk::new(&self.slots.view, self.slots.at_hand.is_doubtful())
-    }
-
     #[inline(always)]
     fn make_ready(&mut self) {
         if self.slots.at_hand.is_empty() {
@@ -264,6 +263,17 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         if self.slots.at_hand.is_full() {
             // Which it is already; but a loop knows it so.
             self.slots.at_hand.top = self.make_way();
+        }
+    }
+
+    /// # Safety
+    /// The slot is alive.
+    unsafe fn take_at(&mut self, slot: Slot<K, V>) -> (K, V) {
+        self.make_room();
+        // SAFETY: the word of a live slot is its key.
+        unsafe {
+            let key = *slot.word();
+            (Words::<K>::known(key), self.remove_at(slot, key))
         }
     }
 

@@ -130,6 +130,10 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         self.present == Shape::<K, V>::CHUNKS_MAX
     }
 
+    pub(crate) fn walk(&self) -> Walk<K, V> {
+        Walk::new(&self.view, self.at_hand.is_doubtful())
+    }
+
     /// The generation in words of a chunk that is not there, from which its slots are to go on
     /// when it comes again; 0: from the first.
     pub(crate) fn resume_at(&self, number: usize) -> *mut K::Bits {

@@ -2,7 +2,7 @@
 
 use super::SlotMap;
 use crate::key::{Key, Words};
-use crate::slot_table::{AtHand, Slot, View, Walk};
+use crate::slot_table::{AtHand, Slot, Slots, View, Walk};
 use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
@@ -35,7 +35,10 @@ impl<K: Key, V> Clone for End<'_, K, V> {
         Self { ..*self }
     }
 }
-impl<K: Key, V> End<'_, K, V> {
+impl<'a, K: Key, V> End<'a, K, V> {
+    fn new<S: Source>(slots: &'a Slots<K, V, S>) -> Self {
+        Self { owed: slots.at_hand.is_doubtful(), at_hand: &slots.at_hand, view: &slots.view }
+    }
     #[inline(always)]
     fn reach(&mut self) {
         if core::mem::take(&mut self.owed) {
@@ -59,6 +62,21 @@ unsafe impl<K: Key, V: Sync> Sync for IterMut<'_, K, V> {}
 pub(crate) unsafe fn key_of<K: Key, V>(slot: Slot<K, V>) -> K {
     // SAFETY: the word of a live slot is its key.
     Words::<K>::known(unsafe { *slot.word() })
+}
+
+impl<'a, K: Key, V> Iter<'a, K, V> {
+    /// `left` are alive.
+    #[inline]
+    pub(crate) fn new<S: Source>(slots: &'a Slots<K, V, S>, left: usize) -> Self {
+        Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
+    }
+}
+impl<'a, K: Key, V> IterMut<'a, K, V> {
+    /// `left` are alive.
+    #[inline]
+    pub(crate) fn new<S: Source>(slots: &'a mut Slots<K, V, S>, left: usize) -> Self {
+        Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
+    }
 }
 
 macro_rules! walk {
@@ -179,11 +197,8 @@ macro_rules! take_out {
             #[inline]
             fn next(&mut self) -> Option<Self::Item> {
                 let slot = self.1.next()?;
-                self.0.make_room();
                 // SAFETY: it is alive.
-                let key: K = unsafe { key_of(slot) };
-                // SAFETY: the same, this is its key, and there is room.
-                Some((key, unsafe { self.0.remove_at(slot, key.to_bits()) }))
+                Some(unsafe { self.0.take_at(slot) })
             }
             #[inline]
             fn size_hint(&self) -> (usize, Option<usize>) {
@@ -194,6 +209,7 @@ macro_rules! take_out {
         impl<$($generics)*> FusedIterator for $name {}
     };
 }
+pub(crate) use take_out;
 take_out! { [K: Key, V, S: Source] IntoIter<K, V, S> }
 take_out! { [K: Key, V, S: Source] Drain<'_, K, V, S> }
 
@@ -204,22 +220,17 @@ impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    fn end_of(&self, walk: &Walk<K, V>) -> End<'_, K, V> {
-        End { owed: walk.is_doubtful(), at_hand: &self.slots.at_hand, view: &self.slots.view }
-    }
-
     /// All elements and their keys, in the order of slots: 64 slots are passed over at once where
     /// none is in use.
     #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
-        let walk = self.walk();
-        Iter { left: self.len(), end: self.end_of(&walk), walk, marker: PhantomData }
+        Iter::new(&self.slots, self.len())
     }
     /// The same, to change the elements.
     #[inline]
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
-        let walk = self.walk();
-        IterMut { left: self.len(), end: self.end_of(&walk), walk, marker: PhantomData }
+        let len = self.len();
+        IterMut::new(&mut self.slots, len)
     }
     /// All keys.
     #[inline]
@@ -255,7 +266,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// assert!(map.is_empty() && !map.contains_key(key));
     /// ```
     pub fn drain(&mut self) -> Drain<'_, K, V, S> {
-        let walk = self.walk();
+        let walk = self.slots.walk();
         Drain(self, walk)
     }
 
@@ -270,14 +281,13 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// assert!(!map.contains_key(odd) && map.contains_key(even));
     /// ```
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
-        let mut walk = self.walk();
+        let mut walk = self.slots.walk();
         while let Some(slot) = walk.next() {
             // SAFETY: it is alive.
             let (key, value) = unsafe { (key_of(slot), slot.value().as_mut()) };
             if !keep(key, value) {
-                self.make_room();
-                // SAFETY: the same, this is its key, and there is room.
-                drop(unsafe { self.remove_at(slot, key.to_bits()) });
+                // SAFETY: the same.
+                drop(unsafe { self.take_at(slot) });
             }
         }
     }
@@ -287,7 +297,7 @@ impl<K: Key, V, S: Source> IntoIterator for SlotMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V, S>;
     fn into_iter(self) -> Self::IntoIter {
-        let walk = self.walk(); // of chunks, which do not move with the map
+        let walk = self.slots.walk(); // of chunks, which do not move with the map
         IntoIter(self, walk)
     }
 }

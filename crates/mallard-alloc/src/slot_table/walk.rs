@@ -46,11 +46,6 @@ impl<K: Key, V> Walk<K, V> {
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn is_doubtful(&self) -> bool {
-        self.doubtful
-    }
-
     /// The next live slot. What it meets may end at once, and no other before it is met.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Slot<K, V>> {

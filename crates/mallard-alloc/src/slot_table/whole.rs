@@ -25,7 +25,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             }
         }
         if core::mem::needs_drop::<V>() {
-            Rest(Walk::new(&self.view, true)).end();
+            Rest(self.walk()).end();
         }
     }
 
@@ -64,7 +64,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     where
         V: Clone,
     {
-        let mut walk = Walk::new(&other.view, true);
+        let mut walk = other.walk();
         while let Some(from) = walk.next() {
             // SAFETY: it is alive.
             let (key, value) = unsafe { (*from.word(), from.value().as_ref().clone()) };
