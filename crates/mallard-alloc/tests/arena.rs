@@ -613,3 +613,30 @@ fn moving_into_an_arena_drops_nothing_twice() {
     drop(arena);
     assert_eq!(DROPS.load(Ordering::Relaxed), 3);
 }
+
+#[test]
+fn a_rewind_finds_the_chunk_where_the_cursor_was() {
+    let arena = Arena::new();
+    let first = arena.alloc(1_u8) as *mut u8;
+    arena.alloc_uninit_slice::<u8>(50_000); // of its own; the cursor stays with the first
+    let mark = arena.mark();
+    for _ in 0..2 {
+        arena.alloc_uninit_slice::<u8>(30_000);
+        arena.alloc_iter(0..10_000_u64);
+        // SAFETY: nothing of it is used any more.
+        unsafe { arena.rewind(mark) };
+        let next = arena.alloc(2_u8) as *mut u8;
+        assert_eq!(next.addr(), first.addr() + 1);
+    }
+    assert_eq!(arena.statistics().chunks, 4);
+}
+
+#[test]
+fn an_arena_can_be_sent_and_its_boxes_cannot() {
+    fn is_send<T: Send>() {}
+    is_send::<Arena>();
+    is_send::<Arena<Buffer<'_>, 8>>();
+    is_send::<mallard::TypedArena<String>>();
+    is_send::<mallard::SharedArena>();
+    is_send::<ABox<'_, String, mallard::SharedArena>>();
+}
