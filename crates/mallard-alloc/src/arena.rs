@@ -51,6 +51,9 @@ use objects::Home;
 /// whatever the source can give. With `MIN_ALIGN`, a power of two to 16, blocks begin at
 /// multiples of it, which saves instructions for those that need no more.
 ///
+/// Names are as in `bumpalo`, but for iterators: `alloc_iter` does what `alloc_slice_fill_iter`
+/// does, and knows no length.
+///
 /// Functions that begin with `try_` give the value, or its maker, back when memory is refused;
 /// the others end the program then. A failed call has changed nothing. One thread at a time: an
 /// arena can be sent, not shared; see `SharedArena`.
@@ -183,7 +186,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
         Mark { position: self.blocks.position(), owned: self.owned.newest() }
     }
     /// Frees all that came after `mark`, and keeps the memory. What an older block gained in
-    /// place since then came after, too. O(chunks since), but for owned values.
+    /// place since then came after, too. O(1) while the chunk is the same, but for owned values; else
+    /// O(chunks). To a mark from before there was any memory, this is a reset.
     ///
     /// # Safety
     /// `mark` is of this arena, and was not passed by a reset, a release or a rewind to an older

@@ -81,10 +81,11 @@ struct Store<S: Source> {
 unsafe impl<T: Send, S: Source + Send> Send for TypedArena<T, S> {}
 
 /// # Safety
-/// So many values are there, and are of nobody else.
+/// So many values are there, or anywhere if they have no size, and are of nobody else.
 unsafe fn drop_values<T>(first: NonNull<u8>, count: usize) {
+    let first = if size_of::<T>() == 0 { NonNull::dangling() } else { first.cast::<T>() };
     // SAFETY: as was promised. A panic does not keep the rest of a slice from being dropped.
-    unsafe { NonNull::slice_from_raw_parts(first.cast::<T>(), count).drop_in_place() }
+    unsafe { NonNull::slice_from_raw_parts(first, count).drop_in_place() }
 }
 
 impl<T> TypedArena<T> {
@@ -284,8 +285,8 @@ impl<S: Source> Store<S> {
             }
         }
         let all = Forget(self);
-        let sizeless = (NonNull::dangling(), all.0.sizeless.get());
-        let mut parts = core::iter::once(sizeless).chain(all.0.parts());
+        let sizeless = Some((NonNull::dangling(), all.0.sizeless.get())).filter(|s| s.1 != 0);
+        let mut parts = sizeless.into_iter().chain(all.0.parts());
         drop_parts(all.0.drop_values, &mut parts);
     }
 

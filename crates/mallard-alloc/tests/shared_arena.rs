@@ -97,6 +97,23 @@ fn the_part_of_a_thread_that_has_ended_goes_to_the_next() {
     });
 }
 
+/// Nothing but the arena orders what these threads do: what a thread sanitizer looks at.
+#[test]
+fn threads_that_nobody_waits_for_hand_their_parts_over() {
+    let (_, mut arena) = counted();
+    let count = if cfg!(miri) { 20 } else { 300 };
+    std::thread::scope(|s| {
+        for thread in 0..count {
+            let arena = &arena;
+            s.spawn(move || {
+                let all: Vec<_> = (0..20).map(|n| arena.alloc(thread * 100 + n)).collect();
+                assert!(all.into_iter().enumerate().all(|(n, value)| *value == thread * 100 + n));
+            });
+        }
+    });
+    assert_eq!(arena.statistics().bytes_live, count * 20 * size_of::<usize>());
+}
+
 #[test]
 fn a_thread_allocates_while_it_ends() {
     struct AtTheEnd(Arc<SharedArena>);

@@ -23,12 +23,12 @@ pub(crate) struct Blocks<const M: usize> {
 
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
 
-/// Where the cursor was.
+/// Where the cursor was, and the newest chunk that was in use. While that is the newest, the
+/// cursor has not left its chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     used: *mut Footer,
     cursor: *mut u8,
-    end: *mut u8,
 }
 
 /// The free end of a chunk.
@@ -245,7 +245,7 @@ impl<const M: usize> Blocks<M> {
 
     #[inline(always)]
     pub(crate) fn position(&self) -> Position {
-        Position { used: self.chunks.used(), cursor: self.cursor.get(), end: self.end.get() }
+        Position { used: self.chunks.used(), cursor: self.cursor.get() }
     }
 
     /// What came after `to` is free. Where that is everything, it is a reset.
@@ -256,7 +256,6 @@ impl<const M: usize> Blocks<M> {
     pub(crate) unsafe fn rewind(&self, to: Position) {
         if self.chunks.used() == to.used {
             self.cursor.set(to.cursor);
-            self.end.set(to.end);
         } else {
             self.rewind_chunks(to);
         }
@@ -270,7 +269,7 @@ impl<const M: usize> Blocks<M> {
         }
         self.chunks.retire_until(to.used);
         self.cursor.set(to.cursor);
-        self.end.set(to.end);
+        self.end.set(self.chunks.end_of(to.cursor));
     }
 
     /// All is free and is kept; begins again in the newest chunk, the largest but for

@@ -153,6 +153,17 @@ impl Chunks {
         self.used.set(last);
     }
 
+    /// The end of the chunk in use where `cursor` is, perhaps at that end.
+    pub(crate) fn end_of(&self, cursor: *mut u8) -> *mut u8 {
+        let mut chunk = self.used.get();
+        // SAFETY: chunks in a list are alive, and the cursor is in one of these.
+        while unsafe { cursor.addr().wrapping_sub((*chunk).begin().addr()) > (*chunk).bytes() } {
+            // SAFETY: the same.
+            chunk = unsafe { (*chunk).next };
+        }
+        chunk.cast()
+    }
+
     /// All but the newest in use become idle, in constant time. There are two at least.
     #[cold]
     #[inline(never)]

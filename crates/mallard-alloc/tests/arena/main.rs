@@ -1,0 +1,24 @@
+//! What an arena promises.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod blocks;
+mod forgetting;
+mod objects;
+
+use std::alloc::Layout;
+use std::sync::{Arc, Mutex};
+
+fn layout(bytes: usize, align: usize) -> Layout {
+    Layout::from_size_align(bytes, align).unwrap()
+}
+
+/// Notes in a shared list that it was dropped.
+struct Noted(usize, Arc<Mutex<Vec<usize>>>);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().push(self.0);
+    }
+}

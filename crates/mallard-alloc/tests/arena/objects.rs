@@ -1,0 +1,242 @@
+//! What is made in blocks.
+
+use crate::common::Flaky;
+use crate::{layout, Noted};
+use mallard::arena::Box as ABox;
+use mallard::{unsize_box, Arena, BlockAllocator, Buffer, Full, Growth, Null};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+#[test]
+fn a_dry_source_gives_the_value_or_its_maker_back() {
+    let arena = Arena::new_in(Null);
+    assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
+    let Err(Full(make)) = arena.try_alloc_with(|| 7) else { panic!() };
+    assert_eq!(make(), 7);
+    assert_eq!(arena.try_own(String::from("mine")).unwrap_err().0, "mine");
+    assert_eq!(arena.try_alloc_box(String::from("mine")).unwrap_err().0, "mine");
+    assert!(arena.try_alloc_str("text").is_err());
+    assert!(arena.try_alloc_iter(0..3).is_err());
+    assert!(arena.try_alloc_fmt(format_args!("{}", 1)).is_err());
+    assert!(arena.try_alloc_slice_copy(&[1]).is_err());
+    assert!(arena.try_alloc_slice_clone(&[String::new()]).is_err());
+    assert!(arena.try_alloc_slice_fill_with(3, |n| n).is_err());
+    assert!(arena.try_alloc_box_iter(0..3).is_err());
+    assert!(arena.try_alloc_uninit::<u8>().is_err());
+    assert!(arena.try_alloc_layout(layout(1, 1)).is_err());
+    assert!(arena.try_reserve(1).is_err());
+    assert_eq!(arena.statistics().bytes_taken, 0);
+}
+
+#[test]
+fn what_has_no_size_is_dangling_and_leaves_the_arena_alone() {
+    let arena = Arena::new_in(Null);
+    #[repr(align(64))]
+    struct Wide;
+    assert_eq!((arena.alloc(Wide) as *mut Wide).addr() % 64, 0);
+    assert_eq!(arena.alloc_layout(layout(0, 4096)).addr().get(), 4096);
+    assert_eq!(arena.alloc_str(""), "");
+    assert_eq!(arena.alloc_iter(0..0), []);
+    assert_eq!(arena.alloc_iter([(); 100]).len(), 100);
+    assert_eq!(arena.alloc_slice_copy::<u64>(&[]), []);
+    let nothing = arena.alloc_layout(layout(0, 8));
+    // SAFETY: given by it.
+    unsafe { arena.deallocate(nothing, layout(0, 8)) };
+    // SAFETY: given by it.
+    assert!(!unsafe { arena.try_expand(nothing, layout(0, 8), layout(8, 8)) });
+    assert_eq!(arena.statistics().bytes_taken, 0);
+}
+
+#[test]
+fn a_panic_in_a_constructor_gives_the_block_back() {
+    let arena = Arena::new();
+    arena.alloc(1_u8);
+    let gone = Arc::default();
+    let live = arena.statistics().bytes_live;
+    let thrown = |f: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(f)).is_err());
+    thrown(&mut || *arena.alloc_with(|| panic!("thrown")));
+    thrown(&mut || {
+        let items = (0..100).map(|n| match n {
+            57 => panic!("thrown"),
+            n => Noted(n, Arc::clone(&gone)),
+        });
+        arena.alloc_iter(items.filter(|_| true));
+    });
+    assert_eq!(gone.lock().unwrap().len(), 57);
+    let error: Result<&mut [u8; 100], _> = arena.alloc_try_with(|| Err("no"));
+    assert_eq!(error.unwrap_err(), "no");
+    // All but what alignment skipped.
+    assert!(arena.statistics().bytes_live <= live + 15);
+}
+
+#[test]
+fn an_iterator_of_unknown_length_grows_in_place() {
+    let source = Flaky::new();
+    let (step, count) = if cfg!(miri) { (1 << 12, 300) } else { (1 << 16, 5000) };
+    let arena = Arena::with_growth_in(Growth::fixed(step), source.clone());
+    let odd = arena.alloc_iter((0..count).filter(|n: &u32| n % 2 == 1));
+    assert!(odd.iter().copied().eq((0..count / 2).map(|n| 2 * n + 1)));
+    assert_eq!(arena.statistics().bytes_live, 2 * count as usize);
+    // One that allocates meanwhile moves.
+    let texts = arena.alloc_iter((0..100).map(|n| &*arena.alloc_str(&n.to_string())));
+    assert!(texts.iter().enumerate().all(|(n, text)| *text == n.to_string()));
+    // One across chunks moves, too.
+    let many = arena.alloc_iter((0..10 * count).filter(|_| true));
+    assert!(many.iter().copied().eq(0..10 * count));
+}
+
+#[test]
+fn an_iterator_that_meets_a_refusal_loses_nothing() {
+    let source = Flaky::new();
+    let gone = Arc::default();
+    for successes in 0..6 {
+        let mut arena = Arena::with_growth_in(Growth::fixed(256), source.clone());
+        source.fail_after(successes);
+        let items = (0..500).map(|n| Noted(n, Arc::clone(&gone))).filter(|_| true);
+        let result = arena.try_alloc_box_iter(items).map(|slice| slice.len());
+        source.recover();
+        assert!(result == Ok(500) || result == Err(Full(())));
+        let mut all = std::mem::take(&mut *gone.lock().unwrap());
+        all.sort();
+        assert!(all.iter().copied().eq(0..all.len()));
+        arena.reset();
+        assert_eq!(arena.alloc_iter(0..50).len(), 50);
+    }
+}
+
+#[test]
+fn text_and_slices_are_copied() {
+    let arena = Arena::new();
+    let text = arena.alloc_str("duck");
+    text.make_ascii_uppercase();
+    assert_eq!(text, "DUCK");
+    assert_eq!(arena.alloc_slice_copy(&[1_u64, 2, 3]), [1, 2, 3]);
+    let cloned = arena.alloc_slice_clone(&["a".to_string(), "b".to_string()]);
+    assert_eq!(cloned.iter_mut().map(std::mem::take).collect::<String>(), "ab");
+    assert_eq!(arena.alloc_slice_fill_with(4, |n| n * n), [0, 1, 4, 9]);
+    assert_eq!(arena.alloc_fmt(format_args!("{}-{:?}", 1, "x")), "1-\"x\"");
+    assert_eq!(arena.alloc_fmt(format_args!("plain")), "plain");
+    let long = arena.alloc_fmt(format_args!("{:>5000}", 7));
+    assert_eq!((long.len(), &long[4999..]), (5000, "7"));
+    assert_eq!(arena.alloc_uninit::<u32>().write(4), &4);
+    assert_eq!(arena.alloc_uninit_slice::<u32>(9).len(), 9);
+}
+
+#[test]
+fn a_value_that_does_not_print_is_not_a_lack_of_memory() {
+    struct Mute;
+    impl std::fmt::Display for Mute {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            Err(std::fmt::Error)
+        }
+    }
+    let arena = Arena::new();
+    assert!(arena.try_alloc_fmt(format_args!("{Mute}")).is_err());
+    let thrown = catch_unwind(AssertUnwindSafe(|| arena.alloc_fmt(format_args!("ab{Mute}")).len()));
+    assert!(thrown.is_err());
+    assert_eq!(arena.statistics().bytes_live, 0);
+}
+
+#[test]
+fn a_box_drops_its_value_and_gives_its_block_back() {
+    let gone = Arc::default();
+    let arena = Arena::new();
+    let a = arena.alloc_box(Noted(1, Arc::clone(&gone)));
+    let place = &raw const *a;
+    drop(a);
+    let b = arena.alloc_box(Noted(2, Arc::clone(&gone)));
+    assert_eq!(&raw const *b, place);
+    let out = b.into_inner();
+    assert_eq!((out.0, arena.statistics().bytes_live), (2, 0));
+    let leaked = arena.alloc_box(Noted(3, Arc::clone(&gone))).leak();
+    leaked.0 = 4;
+    drop(out);
+    assert_eq!(*gone.lock().unwrap(), [1, 2]);
+    // SAFETY: nobody else drops it.
+    unsafe { std::ptr::drop_in_place(leaked) };
+    let some = arena.alloc_box_iter((5..8).map(|n| Noted(n, Arc::clone(&gone))));
+    assert_eq!(some.len(), 3);
+    drop(some);
+    assert_eq!(*gone.lock().unwrap(), [1, 2, 4, 5, 6, 7]);
+    assert_eq!(size_of::<Option<ABox<u64>>>(), 2 * size_of::<usize>());
+}
+
+#[test]
+fn a_box_of_a_trait_object_drops_what_it_is() {
+    trait Speak {
+        fn speak(&self) -> usize;
+    }
+    impl Speak for Noted {
+        fn speak(&self) -> usize {
+            self.0
+        }
+    }
+    let gone = Arc::default();
+    let arena = Arena::new();
+    let b: ABox<'_, dyn Speak> = unsize_box!(arena.alloc_box(Noted(9, Arc::clone(&gone))));
+    assert_eq!(b.speak(), 9);
+    drop(b);
+    assert_eq!((gone.lock().unwrap().len(), arena.statistics().bytes_live), (1, 0));
+}
+
+#[test]
+fn a_box_is_as_its_value() {
+    use std::collections::HashSet;
+    let arena = Arena::new();
+    let (mut a, b) = (arena.alloc_box(3), arena.alloc_box(4));
+    assert!(a < b && a != b && format!("{a} {b:?}") == "3 4");
+    *a += 1;
+    assert_eq!(a, b);
+    assert!(HashSet::from([a]).contains(&4));
+    assert_eq!(arena.alloc_box(0..3).sum::<i32>(), 3);
+    let mut text = arena.alloc_box(String::new());
+    std::fmt::Write::write_str(&mut *text, "x").unwrap();
+    let mut future = arena.alloc_box(std::future::ready(1));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let future = std::pin::Pin::new(&mut future);
+    assert!(std::future::Future::poll(future, &mut context).is_ready());
+}
+
+#[test]
+fn a_box_whose_destructor_panics_gives_its_block_back() {
+    struct Throws(#[allow(dead_code)] [u8; 50]);
+    impl Drop for Throws {
+        fn drop(&mut self) {
+            panic!("thrown")
+        }
+    }
+    let arena = Arena::new();
+    let b = arena.alloc_box(Throws([0; 50]));
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(b))).is_err());
+    assert_eq!(arena.statistics().bytes_live, 0);
+}
+
+#[test]
+fn moving_into_an_arena_drops_nothing_twice() {
+    static DROPS: AtomicUsize = AtomicUsize::new(0);
+    struct Counts;
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            DROPS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let arena = Arena::new();
+    arena.alloc((Counts, 1)); // never
+    arena.own((Counts, 1)); // at the end
+    arena.own(Counts);
+    drop(arena.alloc_box((Counts, 1)));
+    assert_eq!(DROPS.load(Ordering::Relaxed), 1);
+    drop(arena);
+    assert_eq!(DROPS.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn an_arena_can_be_sent_and_its_boxes_cannot() {
+    fn is_send<T: Send>() {}
+    is_send::<Arena>();
+    is_send::<Arena<Buffer<'_>, 8>>();
+    is_send::<mallard::TypedArena<String>>();
+    is_send::<mallard::SharedArena>();
+    is_send::<ABox<'_, String, mallard::SharedArena>>();
+}
