@@ -85,6 +85,9 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    /// Of a pool that no thread has a front of.
+    const UNKNOWN: Self = Self { id: usize::MAX, place_bytes: 0 };
+
     /// This thread's front of the pool.
     #[inline(always)]
     pub(crate) fn find(self) -> Option<NonNull<ThreadFront>> {
@@ -103,8 +106,11 @@ impl Ticket {
                 all.ids.push(0);
                 all.ids.len() - 1
             }
-            None => return Self { id: usize::MAX, place_bytes: 0 },
+            None => return Self::UNKNOWN,
         };
+        if all.last == usize::MAX - 1 {
+            return Self::UNKNOWN; // after 2^32 pools, where that is the end of numbers
+        }
         all.last += 1;
         all.ids[place] = all.last;
         Self { id: all.last, place_bytes: place * ENTRY_BYTES }
@@ -113,14 +119,14 @@ impl Ticket {
     /// The pool has ended, or is to be as new: no thread has a front of it any more, nor will
     /// one that ends touch it.
     pub(crate) fn end(self) {
-        if self.id != usize::MAX {
+        if self.id != Self::UNKNOWN.id {
             registry().ids[self.place_bytes / ENTRY_BYTES] = 0;
         }
     }
 
     /// Makes sure that `join` can be called; false: there is no memory, or this thread ends.
     pub(crate) fn may_join(self) -> bool {
-        if self.id == usize::MAX || END.try_with(|_| ()).is_err() {
+        if self.id == Self::UNKNOWN.id || END.try_with(|_| ()).is_err() {
             return false;
         }
         let old = TABLE.get();
