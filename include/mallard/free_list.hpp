@@ -1,7 +1,8 @@
-// Free blocks of one size, the one freed last on top: `reuse::lifo`.
+// Free blocks of one size, in a list through themselves: `reuse::lifo`, `reuse::fifo`.
 #pragma once
 
 #include <mallard/annotate.hpp>
+#include <mallard/slot_shape.hpp>
 #include <mallard/source.hpp>
 
 #include <span>
@@ -9,38 +10,102 @@
 
 namespace mallard {
 
-/// A list through the free blocks themselves. Costs no memory and the fewest
-/// instructions; but a pop reads the block, and misses when it has gone cold.
-template <bool Watched>
+/// A list whose new blocks come first.
+struct stack_top {
+    void* first = nullptr;
+
+    static constexpr void made_for(slot_shape) noexcept {}
+    constexpr void clear() noexcept { first = nullptr; }
+    void** place() noexcept { return &first; }
+    static constexpr void pushed(void*) noexcept {}
+    static constexpr void popped(const void*) noexcept {}
+};
+
+/// A list that begins with a queue: a new block comes behind it, in front of all others, and
+/// is of the queue if there is room. What is freed in the order of addresses is then given out
+/// in that order, and lists whose nodes come and go stay in it; a stack turns each stretch
+/// around, and soon no two neighbours are neighbours: docs/decisions/0027. The queue is of 64
+/// blocks, and of a page at most, so that what is freed and taken in turn stays in the cache.
+struct queue_top {
+    static constexpr std::size_t blocks_max = 64;
+
+    void* first = nullptr;
+    void** behind = &first; // the queue: the link of its last block, to what is behind
+    std::uint32_t room = 0; // in the queue: `most` when it is empty
+    std::uint32_t most = 0;
+
+    constexpr queue_top() noexcept = default;
+    constexpr queue_top(const queue_top& other) noexcept : most(other.most) { *this = other; }
+    constexpr queue_top& operator=(const queue_top& other) noexcept
+    {
+        clear();
+        first = other.first; // all of them behind the queue
+        return *this;
+    }
+
+    constexpr void made_for(slot_shape shape) noexcept
+    {
+        room = most = static_cast<std::uint32_t>(std::min(page_bytes / shape.bytes, blocks_max));
+    }
+    constexpr void clear() noexcept
+    {
+        first = nullptr;
+        behind = &first;
+        room = most;
+    }
+    void** place() noexcept { return behind; }
+    void pushed(void* block) noexcept
+    {
+        if (room == 0)
+            return;
+        room -= 1;
+        behind = static_cast<void**>(block);
+    }
+    void popped(const void* block) noexcept
+    {
+        room += room < most;
+        if (behind == block)
+            behind = &first;
+    }
+};
+
+/// Costs no memory and the fewest instructions; but a pop reads the block, and misses when
+/// it has gone cold.
+template <bool Watched, class Top = stack_top>
 class free_list {
 public:
     constexpr free_list() noexcept = default;
-    constexpr free_list(free_list&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+    constexpr free_list(free_list&& other) noexcept : top_(other.top_) { other.clear(); }
     constexpr free_list& operator=(free_list&& other) noexcept
     {
-        head_ = std::exchange(other.head_, nullptr);
+        top_ = other.top_;
+        other.clear();
         return *this;
     }
+    constexpr void made_for(slot_shape shape) noexcept { top_.made_for(shape); }
 
     /// Needs no memory of its own, unlike a magazine.
     static constexpr bool has_memory() noexcept { return true; }
     static constexpr chunk memory() noexcept { return {}; }
-    bool empty() const noexcept { return head_ == nullptr; }
+    bool empty() const noexcept { return top_.first == nullptr; }
 
     /// Not when empty.
     void* pop() noexcept
     {
         unwatched<Watched> const reading_free_memory;
-        void* const block = head_;
-        head_ = next_of(block);
+        void* const block = top_.first;
+        top_.first = next_of(block);
+        top_.popped(block);
         return block;
     }
 
     void push(void* block) noexcept
     {
         unwatched<Watched> const writing_free_memory;
-        set_next(block, head_);
-        head_ = block;
+        void** const place = top_.place();
+        set_next(block, next_of(place));
+        set_next(place, block);
+        top_.pushed(block);
     }
 
     /// The last of `blocks` comes on top.
@@ -50,13 +115,13 @@ public:
             push(block);
     }
 
-    void clear() noexcept { head_ = nullptr; }
+    constexpr void clear() noexcept { top_.clear(); }
 
     template <class F>
     void for_each(F f) const
     {
         unwatched<Watched> const reading_free_memory;
-        for (void* block = head_; block != nullptr; block = next_of(block))
+        for (void* block = top_.first; block != nullptr; block = next_of(block))
             f(block);
     }
 
@@ -68,27 +133,29 @@ public:
         return found;
     }
 
-    /// Takes out the blocks that are `wanted(block)`, whose order stays.
+    /// Takes out the blocks that are `wanted(block)`. The order of both stays.
     template <class Test>
     free_list split(Test wanted) noexcept
     {
-        free_list turned = std::move(*this), out;
-        turned.turn();
-        while (!turned.empty()) {
-            void* const block = turned.pop();
-            (wanted(block) ? out : *this).push(block);
+        unwatched<Watched> const reading_and_writing_free_memory;
+        free_list out;
+        void* link = &top_.first;
+        void* out_link = &out.top_.first;
+        while (void* const block = next_of(link)) {
+            if (!wanted(block)) {
+                link = block;
+                continue;
+            }
+            set_next(link, next_of(block));
+            set_next(out_link, block);
+            out_link = block;
         }
+        set_next(out_link, nullptr);
+        top_ = Top(top_); // no queue: its last block may be gone
         return out;
     }
 
 private:
-    void turn() noexcept
-    {
-        free_list all = std::move(*this);
-        while (!all.empty())
-            push(all.pop());
-    }
-
     // Free blocks are poisoned, and these two are the only ones who may look.
     [[gnu::no_sanitize_address]] static void* next_of(const void* block) noexcept
     {
@@ -99,7 +166,7 @@ private:
         *static_cast<void**>(block) = next;
     }
 
-    void* head_ = nullptr;
+    Top top_;
 };
 
 } // namespace mallard

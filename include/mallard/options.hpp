@@ -31,9 +31,11 @@ enum class sync {
 
 /// Which free block a pool gives next.
 enum class reuse {
-    lifo,   ///< the one freed last, by links in the free blocks: the shortest code
-    ordered ///< recently freed ones from an array, others in address order from a
-            ///< bit each: free blocks are never read, so scattered frees stay fast
+    lifo,    ///< the one freed last, by links in the free blocks: the shortest code
+    ordered, ///< recently freed ones from an array, others in address order from a
+             ///< bit each: free blocks are never read, so scattered frees stay fast
+    fifo     ///< of up to 64 that were freed lately the one freed first, by links too: lists
+             ///< whose nodes come and go stay in the order of memory
 };
 
 /// What is verified about the caller. See `pool` and `arena`.
@@ -73,7 +75,7 @@ struct pool_options {
     constexpr std::size_t block_min() const noexcept
     {
         bool const by_itself = threads == sync::lock_free || threads == sync::thread_cached;
-        return by_itself || order == reuse::lifo ? sizeof(void*) : 1;
+        return by_itself || order != reuse::ordered ? sizeof(void*) : 1;
     }
 
     constexpr pool_options with(reuse another) const noexcept
@@ -96,7 +98,7 @@ struct multipool_options {
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none;
-    reuse order = reuse::lifo;
+    reuse order = reuse::fifo;
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off;
 

@@ -22,7 +22,8 @@ class pool_core {
     using supply = chunk_supply<Options>;
     static constexpr bool watched = Options.checks == check::on;
     static constexpr bool ordered = Options.order == reuse::ordered;
-    using front = std::conditional_t<ordered, magazine, free_list<watched>>;
+    using top = std::conditional_t<Options.order == reuse::fifo, queue_top, stack_top>;
+    using front = std::conditional_t<ordered, magazine, free_list<watched, top>>;
 
     static constexpr std::size_t entries_first = 64;
     static constexpr std::size_t entries_max = 1024;
@@ -33,6 +34,8 @@ public:
     constexpr explicit pool_core(slot_shape shape, growth_argument<Options.grow> rule = {}) noexcept
         : supply_(shape, rule)
     {
+        if constexpr (!ordered)
+            front_.made_for(this->shape());
     }
     constexpr pool_core(pool_core&& other) noexcept = default;
 

@@ -218,63 +218,6 @@ TYPED_TEST(any_multipool, trims_what_holds_no_block_in_use)
     this->fill(this->memory, 3000);
 }
 
-TEST(starter_of_a_multipool, serves_few_blocks_of_many_sizes_from_few_pieces)
-{
-    failing_source heap;
-    multipool<ref<failing_source>> memory{ref(heap)};
-    std::vector<void*> blocks;
-    for (std::size_t bytes = 8; bytes <= 1024; bytes += 8)
-        blocks.push_back(memory.allocate({bytes}));
-    EXPECT_LE(heap.calls(), 5U + 5) << "groups of pools, and pieces";
-    for (void* const block : blocks)
-        EXPECT_EQ(memory.classify(block), validity::valid);
-    EXPECT_EQ(memory.classify(static_cast<std::byte*>(blocks[9]) + 8), validity::invalid);
-    for (std::size_t i = 0; i < blocks.size(); ++i)
-        memory.deallocate(blocks[i], {8 * i + 8});
-    EXPECT_EQ(memory.classify(blocks[9]), validity::invalid);
-    EXPECT_TRUE(memory.owns(blocks[9]));
-    EXPECT_EQ(memory.stats().blocks_live, 0U);
-}
-
-TEST(starter_of_a_multipool, gives_back_the_pieces_that_are_idle)
-{
-    failing_source heap;
-    multipool<ref<failing_source>> memory{ref(heap)};
-    void* const kept = memory.allocate({24});
-    std::vector<void*> blocks;
-    while (memory.stats().bytes_taken < 100'000)
-        blocks.push_back(memory.allocate({24}));
-    void* const also_kept = memory.allocate({24});
-    for (void* const block : blocks)
-        memory.deallocate(block, {24});
-    std::size_t const before = heap.bytes();
-    memory.trim();
-    EXPECT_LT(heap.bytes(), before);
-    EXPECT_EQ(memory.stats().blocks_live, 2U);
-    EXPECT_EQ(memory.classify(kept), validity::valid);
-    memory.deallocate(kept, {24});
-    memory.deallocate(also_kept, {24});
-    EXPECT_EQ(memory.allocate({24}), also_kept) << "the last that was freed";
-    memory.deallocate(also_kept, {24});
-    memory.trim();
-    EXPECT_LE(heap.bytes(), 1100U) << "a group of pools";
-    EXPECT_TRUE(memory.allocate({24}) != nullptr);
-}
-
-TEST(starter_of_a_multipool, goes_without_when_the_source_is_dry)
-{
-    failing_source heap;
-    multipool<ref<failing_source>> memory{ref(heap)};
-    void* const first = memory.allocate({24});
-    heap.fail_from(1);
-    while (memory.try_allocate({24}) != nullptr)
-        ;
-    EXPECT_THROW((void)memory.allocate({24}), std::bad_alloc);
-    EXPECT_EQ(memory.classify(first), validity::valid);
-    heap.fail_never();
-    EXPECT_NE(memory.allocate({24}), nullptr);
-}
-
 TYPED_TEST(any_multipool, moves_with_its_blocks_and_leaves_an_empty_usable_one)
 {
     this->fill(this->memory, 1000);

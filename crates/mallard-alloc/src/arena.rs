@@ -298,6 +298,13 @@ impl<S: Source, const M: usize> Home for Arena<S, M> {
             None => Some(self.grow(layout)?.cast()),
         }
     }
+    #[inline(always)]
+    fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
+        match self.blocks.bump_many::<T>(layout) {
+            Some(block) => Some(block.cast()),
+            None => Some(self.grow(layout)?.cast()),
+        }
+    }
 }
 
 // SAFETY: blocks are cut from chunks of the source, one after the other, and end with the arena

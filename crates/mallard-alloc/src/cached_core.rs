@@ -1,11 +1,13 @@
 //! What a pool of `sync::ThreadCached` is: chunks that all threads share, and for each thread a
 //! front with the blocks it has at hand.
 
+mod upkeep;
+
 use crate::cached_chunk::{header_bytes, At};
 use crate::cached_front::{place_of, Front};
 use crate::chunk_runs::{header_of, ChunkHead, Cut, Runs};
 use crate::growth::{Growth, GrowthState};
-use crate::lock::{Held, Lock};
+use crate::lock::Lock;
 use crate::source::Source;
 use crate::statistics::{Statistics, Validity};
 use crate::sync::{Core, LiveCursor, SlotShape};
@@ -200,49 +202,6 @@ impl<S: Source> CachedCore<S> {
     fn for_each_chunk(&self, shared: &Shared, mut f: impl FnMut(At)) {
         // SAFETY: `make_chunk` has begun all of them.
         shared.runs.for_each(&self.cut, |header| f(unsafe { At::new(header) }));
-    }
-
-    // --- while no other thread is inside a call, though threads may end meanwhile
-
-    /// Every free block gets its bit.
-    fn settle(&self) -> Held<'_, Shared> {
-        let shared = self.shared.lock();
-        self.fronts(&shared).for_each(|f| f.settle(&self.cut));
-        shared
-    }
-
-    /// Lists all chunks anew, after some have gone or have been emptied.
-    fn list_all(&self, shared: &Shared) {
-        self.fronts(shared).for_each(Front::clear);
-        self.for_each_chunk(shared, |c| c.owner().chunks().add(c));
-    }
-
-    /// Gives back fronts where `gone` says so.
-    fn give_fronts(&self, shared: &mut Shared, gone: impl Fn(&Front) -> bool) {
-        let mut at = core::mem::replace(&mut shared.fronts, core::ptr::null());
-        // SAFETY: it is in the list, or was until now.
-        while let Some(front) = unsafe { at.as_ref() } {
-            at = front.of_pool.0.next.get();
-            if !gone(front) {
-                front.of_pool.0.next.set(core::mem::replace(&mut shared.fronts, front));
-                continue;
-            }
-            let taken = front.of_pool.0.taken;
-            shared.refills += front.refills();
-            shared.flushes += front.flushes();
-            shared.front_bytes -= taken.layout.size();
-            // SAFETY: what the source gave; no thread leads here, nor any chunk.
-            unsafe { self.source.give(taken) }
-        }
-    }
-
-    fn give_all(&self) {
-        let mut guard = self.shared.lock();
-        let shared = &mut *guard;
-        self.fronts(shared).for_each(Front::clear);
-        shared.runs.release(&self.cut, &mut shared.growth, &self.source);
-        shared.slots = 0;
-        self.give_fronts(shared, |_| true);
     }
 }
 

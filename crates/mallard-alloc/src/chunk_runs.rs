@@ -28,6 +28,7 @@ pub(crate) struct Cut {
     /// Slots of a chunk, the missing ones included; 0: it is too small for its header.
     pub(crate) count: usize,
     header_bytes: usize,
+    #[cfg_attr(not(feature = "std"), allow(dead_code))] // only fronts need it
     colours: Colours,
     division: Division,
 }
@@ -87,6 +88,7 @@ impl Cut {
     }
 
     /// Of a block: its number in its chunk.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))] // only fronts need it
     #[inline(always)]
     pub(crate) fn slot_of(&self, block: NonNull<u8>) -> usize {
         let offset = block.addr().get() & (self.chunk - 1);
@@ -95,6 +97,7 @@ impl Cut {
     }
 
     /// `header_of` where the size of chunks is known as the program runs.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))] // only fronts need it
     #[inline(always)]
     pub(crate) fn header_of(&self, p: NonNull<u8>) -> NonNull<u8> {
         self.colours.header_of(p, self.chunk)

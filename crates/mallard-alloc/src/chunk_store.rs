@@ -1,5 +1,4 @@
-//! The chunks of one pool, and those of their free blocks that are not at hand: a bit each in
-//! the header of their chunk, or not yet carved.
+//! The chunks of one pool, and their free blocks that are not at hand: a bit each, or not carved.
 
 use crate::pool_chunk::{words_for, ChunkPtr, Cut, WORD_BITS};
 use crate::source::Chunk;
@@ -103,32 +102,28 @@ impl ChunkStore {
             return None;
         }
         self.rest.set(at.wrapping_add(bytes));
-        let most = self.cut.shape.most - self.slots.get();
         // SAFETY: what is left is this store's, and a whole number of chunks from the first.
-        let c = unsafe { self.cut.make_chunk(at, bytes, most, owner) }?;
+        let c = unsafe { self.cut.make_chunk(at, bytes, self.most_to_come(), owner) }?;
         let first = self.takes.get().unwrap_or(c);
         first.take_made.set(first.take_made.get() + 1);
         self.slots.set(self.slots.get() + c.capacity());
-        self.add_fresh(c);
-        Some(c)
-    }
-
-    fn add_fresh(&self, c: ChunkPtr) {
         c.next_fresh.set(self.fresh.replace(Some(c)));
+        Some(c)
     }
 
     /// What a take that has room for a slot needs to have. With a bound for the slots: for all
     /// that may still come.
     pub(crate) fn least_take(&self) -> Option<Layout> {
         let shape = &self.cut.shape;
-        let slots = match shape.most {
-            usize::MAX => 1,
-            most => most - self.slots.get(),
-        };
+        let slots = if shape.most == usize::MAX { 1 } else { self.most_to_come() };
         if slots == 0 {
             return None;
         }
         crate::bits::layout(self.cut.bytes_for(slots), shape.chunk)
+    }
+
+    fn most_to_come(&self) -> usize {
+        self.cut.shape.most - self.slots.get()
     }
 
     /// The memory of one more take, `least_take` at least. What is left of the one before is
@@ -328,7 +323,7 @@ impl ChunkStore {
                     c.next_partial.set(self.partial.replace(Some(c)));
                 }
                 if c.carved.get() != c.count {
-                    self.add_fresh(c);
+                    c.next_fresh.set(self.fresh.replace(Some(c)));
                 }
             }
         }
@@ -386,7 +381,7 @@ impl ChunkStore {
             slots += self.cut.capacity_at(at.addr(), bytes);
             at = at.wrapping_add(bytes);
         }
-        slots.min(self.cut.shape.most - self.slots.get())
+        slots.min(self.most_to_come())
     }
 
     /// Slots that are out or at hand; all that there are; chunks.

@@ -154,14 +154,6 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
         unsafe { Self::into_raw(this).as_mut() }
     }
 
-    /// The object does not move until it is dropped.
-    #[inline(always)]
-    pub fn into_pin(this: Self) -> Pin<Self> {
-        // SAFETY: it stays where it is, a pool drops objects before it uses their memory again,
-        // and gives `&mut T` to those that were forgotten only where `T: Unpin`.
-        unsafe { Pin::new_unchecked(this) }
-    }
-
     /// A box of the same object as another type: [`unsize_box`](crate::unsize_box) is the safe
     /// form.
     ///
@@ -193,6 +185,36 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
         forget(alive);
         // SAFETY: alive, and its slot is not used after this.
         unsafe { object.read() }
+    }
+}
+
+/// A source whose chunks stay what they are until they are given back, even if the source and
+/// its allocator are forgotten: what a pinned object needs.
+///
+/// # Safety
+/// So it is.
+pub unsafe trait Lasting: Source {}
+
+// SAFETY: the heap does not take back by itself.
+unsafe impl Lasting for DefaultHeap {}
+// SAFETY: nobody else ever gets the bytes.
+unsafe impl Lasting for crate::source::Buffer<'static> {}
+
+impl<'p, T: ?Sized, M: Mode, S: Lasting> Box<'p, T, M, S> {
+    /// The object does not move until it is dropped.
+    ///
+    /// ```compile_fail
+    /// use mallard::{handles::Box, sync, Buffer, ObjectPool};
+    /// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
+    /// let pool = ObjectPool::<u8, sync::None<256>>::new_in(Buffer::new(&mut bytes));
+    /// Box::into_pin(pool.make(1)); // forget it and the pool, and the bytes are free
+    /// ```
+    #[inline(always)]
+    pub fn into_pin(this: Self) -> Pin<Self> {
+        // SAFETY: it stays where it is. Its memory is not used again before it was dropped: not
+        // by the pool, which drops objects first, nor by others if the pool is forgotten. Nobody
+        // gets a `&mut T`: hooks do, but there are none; `iter_mut` is for `T: Unpin`.
+        unsafe { Pin::new_unchecked(this) }
     }
 }
 

@@ -1,4 +1,32 @@
-//! Allocators that a program chooses for one part of itself.
+//! Allocators that a program chooses for one part of itself: arenas, pools of objects with
+//! handles, slot maps, multipools. No C++, no dependencies, `no_std`.
+//!
+//! | what is allocated | take |
+//! |---|---|
+//! | everything dies together | [`Arena`]; one type, dropped: [`TypedArena`]; threads: `SharedArena` |
+//! | objects that come and go, with owners | [`ObjectPool`], [`RcPool`], `ArcPool` |
+//! | objects that others refer to and that may be gone | [`SlotMap`] |
+//! | many sizes, freed one by one | [`Multipool`]; over an arena to end all at once |
+//! | blocks of one layout | [`Pool`] |
+//!
+//! ```
+//! use mallard::{Arena, ObjectPool};
+//! let mut scratch = Arena::new(); // takes nothing yet
+//! let name = scratch.alloc_str("all of this is freed at once");
+//! assert_eq!(name.len(), 28);
+//! scratch.reset(); // and the memory kept
+//!
+//! let points: ObjectPool<(i32, i32)> = ObjectPool::new();
+//! let corner = points.make((3, 4)); // a box: one pointer, gives itself back
+//! assert_eq!(corner.0, 3);
+//! ```
+//!
+//! Who may call a pool at the same time is a type: [`sync`]. Where memory comes from is a
+//! [`Source`], how much at a time a [`Growth`]. Around any allocator: [`Counted`], [`Limited`],
+//! [`Failing`], [`Traced`], [`Fallback`], [`BySize`], [`Synchronized`], `Checked`.
+//!
+//! Features: `std` (default); `alloc` without it; `allocator-api2-02`, `-03`, `-04` and
+//! `nightly`, so that `Vec`, `Box` and hashbrown work in these allocators; `serde`; `tracing`.
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 
@@ -28,6 +56,7 @@ mod cached_core;
 mod cached_front;
 #[cfg(feature = "alloc")]
 mod checked;
+#[cfg_attr(not(feature = "std"), allow(dead_code))] // cut by threads alone, in part
 mod chunk_runs;
 mod chunk_store;
 mod counted;
@@ -41,6 +70,7 @@ mod growth;
 mod guide;
 pub mod handles;
 mod hooks;
+mod key;
 mod limited;
 mod lock;
 #[cfg(target_has_atomic = "64")]
@@ -49,7 +79,6 @@ mod lock_free_core;
 mod locked_core;
 mod magazine;
 mod multipool;
-#[cfg(feature = "std")]
 #[cfg(target_has_atomic = "64")]
 mod numbered_chunks;
 pub mod object_pool;
@@ -59,10 +88,14 @@ mod pool;
 mod pool_chunk;
 mod pool_core;
 mod pool_methods;
+#[cfg(feature = "std")]
 mod remote;
+pub mod secondary_map;
 #[cfg(feature = "std")]
 mod shared_arena;
 pub mod size_class;
+pub mod slot_map;
+mod slot_table;
 mod slots;
 mod source;
 mod statistics;
@@ -109,12 +142,15 @@ pub use fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
 pub use full::Full;
 pub use growth::Growth;
 pub use hooks::{Hooks, NoHooks};
+pub use key::{Bits, Key, Key32, Key64};
 pub use limited::{Budget, Limited};
 pub use multipool::Multipool;
 pub use object_pool::ObjectPool;
 pub use pool::Pool;
+pub use secondary_map::{SecondaryMap, SparseSecondaryMap};
 #[cfg(feature = "std")]
 pub use shared_arena::SharedArena;
+pub use slot_map::SlotMap;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
 #[cfg(feature = "std")]
@@ -130,3 +166,10 @@ pub use system::*;
 pub use traced::TracingEvents;
 pub use traced::{Event, Tell, Traced};
 pub use typed_arena::TypedArena;
+
+#[doc(hidden)]
+pub mod __key {
+    pub use crate::key::{Bits, Select, Width};
+    #[cfg(feature = "serde")]
+    pub use serde;
+}

@@ -50,7 +50,7 @@ impl OwnedChunks {
 
     /// Writes blocks: those that were in use before, or else those that never were. How many.
     pub(crate) fn take(&mut self, cut: &Cut, inbox: &Inbox<Header>, room: &[Slot]) -> usize {
-        if !self.available.is_some_and(|c| c.has_recycled()) {
+        if !inbox.is_empty() && !self.available.is_some_and(|c| c.has_recycled()) {
             self.collect(inbox);
         }
         let mut count = 0;

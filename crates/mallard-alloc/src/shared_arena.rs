@@ -181,13 +181,16 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         let part = threads::recall(self.id.load(Ordering::Relaxed))?.cast::<Part<M>>();
         // SAFETY: the id is of this arena alone, since its last release, so the part is its own
         // and alive. It is this thread's: it got it, and forgets it before it ends.
-        Some(unsafe { &(*part).blocks })
+        Some(unsafe { &(*part.as_ptr()).blocks })
     }
 
     /// The thread has no part at hand, or there is no room in it.
     #[cold]
     #[inline(never)]
     fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.size() == 0 {
+            return Some(dangling(layout)); // of a slice, and the thread is new here
+        }
         let mut shared = self.lock();
         let part = self.part(&mut shared);
         let Shared { source, growth, taken, house, .. } = &mut *shared;
@@ -212,7 +215,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         }
         let id = Some(self.id.load(Ordering::Relaxed)).filter(|id| *id != 0)?;
         let part = shared.part_of(thread)?;
-        threads::remember(id, part.as_ptr().cast());
+        threads::remember(id, part.cast());
         Some(part)
     }
 
@@ -324,6 +327,13 @@ impl<S: Source, const M: usize> Home for SharedArena<S, M> {
             return Some(dangling(layout).cast());
         }
         match self.here().and_then(Blocks::bump_for::<T, false>) {
+            Some(block) => Some(block.cast()),
+            None => Some(self.grow(layout)?.cast()),
+        }
+    }
+    #[inline(always)]
+    fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
+        match self.here().and_then(|blocks| blocks.bump_many::<T>(layout)) {
             Some(block) => Some(block.cast()),
             None => Some(self.grow(layout)?.cast()),
         }

@@ -59,7 +59,7 @@ impl<const M: usize> Program<M> {
     fn layout(&mut self) -> Layout {
         let bytes = match self.random.below(10) {
             0 => 0,
-            1 => self.random.below(5000),
+            1 => self.random.below(if cfg!(miri) { 500 } else { 5000 }),
             _ => self.random.below(100),
         };
         let align = 1 << if self.random.below(5) == 0 { self.random.below(9) } else { 3 };
@@ -166,7 +166,7 @@ impl<const M: usize> Program<M> {
 }
 
 fn run<const M: usize>() {
-    let (programs, steps) = if cfg!(miri) { (4, 60) } else { (100, 300) };
+    let (programs, steps) = if cfg!(miri) { (3, 50) } else { (100, 300) };
     for seed in 0..programs {
         let mut program = Program::<M>::new(seed + 1000 * M as u64);
         for number in 0..steps {

@@ -87,12 +87,12 @@ fn objects_of_any_layout<M: Shared>() {
         pool.trim(0);
         assert_eq!(pool.statistics().chunks, 0);
     }
-    try_it::<(), M>(|_| ());
-    try_it::<u8, M>(|i| i as u8);
-    try_it::<[u8; 3], M>(|i| [i as u8; 3]);
     try_it::<Aligned, M>(|i| Aligned(i as u8));
-    try_it::<[u64; 300], M>(|i| [i as u64; 300]);
     if !cfg!(miri) {
+        try_it::<(), M>(|_| ());
+        try_it::<u8, M>(|i| i as u8);
+        try_it::<[u8; 3], M>(|i| [i as u8; 3]);
+        try_it::<[u64; 300], M>(|i| [i as u64; 300]);
         try_it::<[u64; 3000], M>(|i| [i as u64; 3000]);
     }
 }

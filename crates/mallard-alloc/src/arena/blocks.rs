@@ -1,7 +1,7 @@
 //! The cursor of an arena, and its growth: all of an arena but source and destructors.
 
 use super::chunks::{chunk_layout, Chunks, Footer, CHUNK_ALIGN};
-use crate::bits::{align_up, PAGE_BYTES};
+use crate::bits::{align_up, dangling, PAGE_BYTES};
 use crate::growth::GrowthState;
 use crate::{Growth, Source, Statistics};
 use core::alloc::Layout;
@@ -92,6 +92,34 @@ impl<const M: usize> Blocks<M> {
         self.cursor.set(cursor.wrapping_add(needed));
         // SAFETY: `cursor` is above 0 and moves up inside one chunk.
         Some(unsafe { NonNull::new_unchecked(cursor.wrapping_add(padding)) })
+    }
+
+    /// A block of any size, aligned for a `T`; none without room for it. There always is for
+    /// size 0, which needs no test: it costs no more than alignment.
+    ///
+    /// Where the end of a chunk is aligned for `T`, rounding up does not pass it, and there is
+    /// less to compute.
+    #[inline(always)]
+    pub(crate) fn bump_many<T>(&self, layout: Layout) -> Option<NonNull<u8>> {
+        debug_assert!(layout.align() == align_of::<T>());
+        if size_of::<T>() == 0 || (align_of::<T>() > CHUNK_ALIGN && layout.size() == 0) {
+            return Some(dangling(layout));
+        }
+        if align_of::<T>() > CHUNK_ALIGN {
+            return self.bump(layout);
+        }
+        let cursor = self.cursor.get();
+        let block = match align_of::<T>() <= M {
+            true => cursor,
+            false => cursor.map_addr(|a| align_up(a, align_of::<T>())),
+        };
+        let bytes = align_up(layout.size(), M);
+        if bytes > self.end.get().addr() - block.addr() {
+            return None;
+        }
+        self.cursor.set(block.wrapping_add(bytes));
+        // SAFETY: `cursor` is above 0, and moved up inside one chunk.
+        Some(unsafe { NonNull::new_unchecked(block) })
     }
 
     /// Takes the block back if it is the last.
@@ -220,33 +248,49 @@ impl<const M: usize> Blocks<M> {
         Position { used: self.chunks.used(), cursor: self.cursor.get(), end: self.end.get() }
     }
 
-    /// What came after `to` is free.
+    /// What came after `to` is free. Where that is everything, it is a reset.
     ///
     /// # Safety
     /// `to` is a position of these blocks, since their last reset, and later blocks are dead.
     #[inline(always)]
     pub(crate) unsafe fn rewind(&self, to: Position) {
-        if self.chunks.used() != to.used {
-            self.retire_until(to.used);
+        if self.chunks.used() == to.used {
+            self.cursor.set(to.cursor);
+            self.end.set(to.end);
+        } else {
+            self.rewind_chunks(to);
         }
-        self.cursor.set(to.cursor);
-        self.end.set(to.end);
     }
 
     #[cold]
     #[inline(never)]
-    fn retire_until(&self, last: *mut Footer) {
-        self.chunks.retire_until(last);
+    fn rewind_chunks(&self, to: Position) {
+        if to.used.is_null() {
+            return self.begin_again();
+        }
+        self.chunks.retire_until(to.used);
+        self.cursor.set(to.cursor);
+        self.end.set(to.end);
     }
 
     /// All is free and is kept; begins again in the newest chunk, the largest but for
     /// requests above a step.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reset(&mut self) {
-        if let Some(newest) = self.chunks.keep_newest() {
-            // SAFETY: alive.
-            self.cursor.set(unsafe { newest.as_ref() }.begin());
-            self.end.set(newest.as_ptr().cast());
+        self.begin_again();
+    }
+
+    #[inline(always)]
+    fn begin_again(&self) {
+        let newest = self.chunks.used();
+        if newest.is_null() {
+            return; // and the cursor is nowhere
+        }
+        // SAFETY: alive.
+        self.cursor.set(unsafe { (*newest).begin() });
+        if newest != self.chunks.oldest_used() {
+            self.end.set(newest.cast());
+            self.chunks.keep_newest();
         }
     }
 
@@ -309,7 +353,9 @@ impl<const M: usize> Blocks<M> {
 
     /// What is in use of each chunk, the one that came into use first first.
     pub(crate) fn filled(&self) -> Filled<'_, M> {
-        Filled { blocks: self, next: self.chunks.oldest_used() }
+        let none = self.chunks.used().is_null();
+        let oldest = self.chunks.oldest_used();
+        Filled { blocks: self, next: if none { ptr::null_mut() } else { oldest } }
     }
 }
 

@@ -91,12 +91,10 @@ impl Chunks {
     pub(crate) fn used(&self) -> *mut Footer {
         self.used.get()
     }
+    /// The oldest that is in use, if any is.
+    #[inline(always)]
     pub(crate) fn oldest_used(&self) -> *mut Footer {
-        if self.used.get().is_null() {
-            ptr::null_mut()
-        } else {
-            self.oldest_used.get()
-        }
+        self.oldest_used.get()
     }
     /// How often a chunk came into use.
     pub(crate) fn uses(&self) -> usize {
@@ -155,19 +153,18 @@ impl Chunks {
         self.used.set(last);
     }
 
-    /// All but the newest in use become idle, in constant time.
-    #[inline]
-    pub(crate) fn keep_newest(&self) -> Option<NonNull<Footer>> {
-        let newest = NonNull::new(self.used.get())?;
-        // SAFETY: chunks in a list are alive. One may be both newest and oldest; then the next
-        // of it is first set, then read, then cut.
+    /// All but the newest in use become idle, in constant time. There are two at least.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn keep_newest(&self) {
+        let newest = self.used.get();
+        // SAFETY: chunks in a list are alive.
         unsafe {
             (*self.oldest_used.get()).next = self.idle.get();
-            self.idle.set((*newest.as_ptr()).next);
-            (*newest.as_ptr()).next = ptr::null_mut();
+            self.idle.set((*newest).next);
+            (*newest).next = ptr::null_mut();
         }
-        self.oldest_used.set(newest.as_ptr());
-        Some(newest)
+        self.oldest_used.set(newest);
     }
 
     /// Gives the idle chunks beyond `keep` bytes back, the oldest; `gave` hears of each.

@@ -1,13 +1,13 @@
 //! A slice that is being made in a block, which grows in place while it is the last.
 
-use crate::allocator::BlockAllocator;
+use super::objects::Home;
 use core::alloc::Layout;
 use core::fmt;
 use core::mem;
 use core::ptr::{self, NonNull};
 
 /// Drops its elements and gives its block back, unless it is finished.
-pub(crate) struct Growing<'a, A: BlockAllocator + ?Sized, T> {
+pub(crate) struct Growing<'a, A: Home, T> {
     home: &'a A,
     data: NonNull<T>,
     len: usize,
@@ -17,10 +17,10 @@ pub(crate) struct Growing<'a, A: BlockAllocator + ?Sized, T> {
 /// Memory was refused.
 pub(crate) struct Refused;
 
-impl<'a, A: BlockAllocator + ?Sized, T> Growing<'a, A, T> {
+impl<'a, A: Home, T> Growing<'a, A, T> {
     #[inline]
     pub(crate) fn with_capacity(home: &'a A, capacity: usize) -> Option<Self> {
-        let data = home.try_allocate(Layout::array::<T>(capacity).ok()?)?.cast();
+        let data = home.try_place_many(Layout::array::<T>(capacity).ok()?)?;
         Some(Self { home, data, len: 0, capacity })
     }
 
@@ -75,23 +75,28 @@ impl<'a, A: BlockAllocator + ?Sized, T> Growing<'a, A, T> {
         }
     }
 
-    /// What `items` gives, while there is room. Its length is a local variable, which the
-    /// compiler can keep in a register.
+    /// What `items` gives, while there is room.
     #[inline(always)]
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) {
-        struct Len<'a>(&'a mut usize, usize);
-        impl Drop for Len<'_> {
-            fn drop(&mut self) {
-                *self.0 = self.1;
-            }
-        }
-        let (data, capacity, start) = (self.data, self.capacity, self.len);
-        let mut len = Len(&mut self.len, start);
-        while len.1 < capacity {
+        let (data, capacity) = (self.data, self.capacity);
+        let mut len = Len::of(&mut self.len);
+        while len.now < capacity {
             let Some(item) = items.next() else { return };
             // SAFETY: there is room.
-            unsafe { data.add(len.1).write(item) };
-            len.1 += 1;
+            unsafe { data.add(len.now).write(item) };
+            len.now += 1;
+        }
+    }
+
+    /// As many as there is room for, of an empty one.
+    #[inline(always)]
+    pub(crate) fn fill_with(&mut self, mut f: impl FnMut(usize) -> T) {
+        let (data, capacity) = (self.data, self.capacity);
+        let mut len = Len::of(&mut self.len);
+        for n in 0..capacity {
+            // SAFETY: there is room.
+            unsafe { data.add(n).write(f(n)) };
+            len.now = n + 1;
         }
     }
 
@@ -113,10 +118,10 @@ impl<'a, A: BlockAllocator + ?Sized, T> Growing<'a, A, T> {
     }
 }
 
-impl<A: BlockAllocator + ?Sized, T> Drop for Growing<'_, A, T> {
+impl<A: Home, T> Drop for Growing<'_, A, T> {
     fn drop(&mut self) {
-        struct Block<'a, A: BlockAllocator + ?Sized>(&'a A, NonNull<u8>, Layout);
-        impl<A: BlockAllocator + ?Sized> Drop for Block<'_, A> {
+        struct Block<'a, A: Home>(&'a A, NonNull<u8>, Layout);
+        impl<A: Home> Drop for Block<'_, A> {
             fn drop(&mut self) {
                 // SAFETY: it is from there, and its elements are gone, or lost to a panic.
                 unsafe { self.0.deallocate(self.1, self.2) }
@@ -128,14 +133,34 @@ impl<A: BlockAllocator + ?Sized, T> Drop for Growing<'_, A, T> {
     }
 }
 
+/// A length in a local variable, which the compiler can keep in a register.
+struct Len<'a> {
+    kept: &'a mut usize,
+    now: usize,
+}
+
+impl<'a> Len<'a> {
+    fn of(kept: &'a mut usize) -> Self {
+        let now = *kept;
+        Self { kept, now }
+    }
+}
+
+impl Drop for Len<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        *self.kept = self.now;
+    }
+}
+
 /// Text that is being written.
-pub(crate) struct Text<'a, A: BlockAllocator + ?Sized> {
+pub(crate) struct Text<'a, A: Home> {
     pub(crate) bytes: Growing<'a, A, u8>,
     /// Why writing failed: memory was refused, not a value.
     pub(crate) refused: bool,
 }
 
-impl<A: BlockAllocator + ?Sized> fmt::Write for Text<'_, A> {
+impl<A: Home> fmt::Write for Text<'_, A> {
     #[inline]
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let bytes = &mut self.bytes;

@@ -126,7 +126,7 @@ macro_rules! object_methods {
         /// Clones of the elements. Their destructors never run.
         #[inline]
         pub fn alloc_slice_clone<T: Clone>(self: $this, from: &[T]) -> &$s mut [T] {
-            self.alloc_iter(from.iter().cloned())
+            self.alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
         /// Clones of the elements. Their destructors never run.
         #[inline]
@@ -134,9 +134,10 @@ macro_rules! object_methods {
             self: $this,
             from: &[T],
         ) -> Result<&$s mut [T], Full> {
-            self.try_alloc_iter(from.iter().cloned())
+            self.try_alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// `f(0)`, `f(1)`, ..., `count` of them.
+        /// `f(0)`, `f(1)`, ..., `count` of them. If `f` panics, those that are there are dropped,
+        /// and the block is given back; their destructors do not run otherwise.
         #[doc(alias = "alloc_slice_fill_copy")]
         #[doc(alias = "alloc_slice_fill_clone")]
         #[doc(alias = "alloc_slice_fill_default")]
@@ -146,16 +147,19 @@ macro_rules! object_methods {
             count: usize,
             f: impl FnMut(usize) -> T,
         ) -> &$s mut [T] {
-            self.alloc_iter((0..count).map(f))
+            match objects::fill(self.home(), count, f) {
+                Some(slice) => slice,
+                None => objects::refuse::<T>(count),
+            }
         }
-        /// `f(0)`, `f(1)`, ..., `count` of them.
+        /// `f(0)`, `f(1)`, ..., `count` of them, as `alloc_slice_fill_with` does.
         #[inline]
         pub fn try_alloc_slice_fill_with<T>(
             self: $this,
             count: usize,
             f: impl FnMut(usize) -> T,
         ) -> Result<&$s mut [T], Full> {
-            self.try_alloc_iter((0..count).map(f))
+            objects::fill(self.home(), count, f).ok_or(Full(()))
         }
         /// All that `items` gives, side by side, whether it knows how many or not.
         ///

@@ -16,6 +16,11 @@ pub(crate) trait Home: BlockAllocator {
     fn try_place<T>(&self) -> Option<NonNull<T>> {
         Some(self.try_allocate(Layout::new::<T>())?.cast())
     }
+    /// A block for several: a layout that is aligned as a `T` is.
+    #[inline(always)]
+    fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
+        Some(self.try_allocate(layout)?.cast())
+    }
 }
 
 /// A block that is given back unless an object comes to be in it.
@@ -61,7 +66,7 @@ where
 /// A copy of the bytes of a slice.
 #[inline(always)]
 pub(crate) fn copy<'a, A: Home, T: Copy>(home: &'a A, from: &[T]) -> Option<&'a mut [T]> {
-    let block = home.try_allocate(Layout::for_value(from))?.cast::<T>();
+    let block = home.try_place_many::<T>(Layout::for_value(from))?;
     // SAFETY: a block for as many, of nobody else, for as long as the arena is borrowed.
     unsafe {
         core::ptr::copy_nonoverlapping(from.as_ptr(), block.as_ptr(), from.len());
@@ -79,6 +84,19 @@ pub(crate) fn collect<A: Home, T>(
     let mut slice = Growing::with_capacity(home, items.size_hint().0).ok_or(Refused)?;
     slice.extend(items)?;
     Ok(slice.finish())
+}
+
+/// `f(0)`, `f(1)`, ..., side by side.
+#[inline(always)]
+pub(crate) fn fill<A: Home, T>(
+    home: &A,
+    count: usize,
+    f: impl FnMut(usize) -> T,
+) -> Option<&mut [T]> {
+    let mut slice = Growing::with_capacity(home, count)?;
+    slice.fill_with(f);
+    // SAFETY: made just now, of nobody else, for as long as the arena is borrowed.
+    Some(unsafe { &mut *slice.finish().as_ptr() })
 }
 
 /// What `args` print. `Ok(Err)`: a value returned an error.

@@ -1,6 +1,6 @@
 //! What handles do as what they lead to does it.
 
-use super::{Box, Counts, Handle};
+use super::{Box, Counts, Handle, Lasting};
 use crate::hooks::Hooks;
 use crate::source::Source;
 use crate::sync::Mode;
@@ -130,10 +130,8 @@ where
 }
 
 /// Pinned for good.
-impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> From<Box<'p, T, M, S, H>>
-    for Pin<Box<'p, T, M, S, H>>
-{
-    fn from(object: Box<'p, T, M, S, H>) -> Self {
+impl<'p, T: ?Sized, M: Mode, S: Lasting> From<Box<'p, T, M, S>> for Pin<Box<'p, T, M, S>> {
+    fn from(object: Box<'p, T, M, S>) -> Self {
         Box::into_pin(object)
     }
 }

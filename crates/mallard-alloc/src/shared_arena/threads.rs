@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use core::cell::Cell;
-use core::ptr;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread_local;
 
@@ -32,7 +32,7 @@ impl Drop for Ending {
 /// The part of this thread in the arena with an id; none where that is `usize::MAX`.
 struct Recent {
     id: Cell<usize>,
-    part: Cell<*const ()>,
+    part: Cell<NonNull<()>>,
 }
 
 const RECENT_COUNT: usize = 8;
@@ -40,22 +40,23 @@ const RECENT_COUNT: usize = 8;
 thread_local! {
     // Without a destructor, so it is there until the thread is not.
     static RECENT: [Recent; RECENT_COUNT] = const {
-        [const { Recent { id: Cell::new(usize::MAX), part: Cell::new(ptr::null()) } }; RECENT_COUNT]
+        [const { Recent { id: Cell::new(usize::MAX), part: Cell::new(NonNull::dangling()) } }; RECENT_COUNT]
     };
     static THREAD: Ending = Ending(Arc::new(Thread { ended: AtomicBool::new(false) }));
 }
 
 /// The part that this thread `remember`ed for `id`.
 #[inline(always)]
-pub(super) fn recall(id: usize) -> Option<*const ()> {
+pub(super) fn recall(id: usize) -> Option<NonNull<()>> {
     RECENT.with(|recent| {
         let entry = &recent[id % RECENT_COUNT];
-        (entry.id.get() == id).then(|| entry.part.get())
+        let (known, part) = (entry.id.get(), entry.part.get());
+        (known == id).then_some(part)
     })
 }
 
 /// `part` is this thread's, in the arena with this id, until the thread ends.
-pub(super) fn remember(id: usize, part: *const ()) {
+pub(super) fn remember(id: usize, part: NonNull<()>) {
     RECENT.with(|recent| {
         let entry = &recent[id % RECENT_COUNT];
         entry.part.set(part);

@@ -1,117 +1,16 @@
 //! What the cores for many threads owe; as pools have them, but without a pool around them.
 #![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
-use core::alloc::Layout;
-use core::ptr::NonNull;
-use mallard::sync::{self, Core, Mode, SlotShape};
-use mallard::{Chunk, DefaultHeap, Growth, Source, Validity};
+mod fronts;
+mod pool;
+
+use mallard::sync::{Core, SlotShape};
+use mallard::{Growth, Validity};
+use pool::*;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
-use std::sync::{mpsc, Arc, Barrier, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{mpsc, Mutex};
 use std::thread;
-
-type Cached = <sync::ThreadCached as Mode>::Core<Books>;
-type LockFree = <sync::LockFree as Mode>::Core<Books>;
-
-/// Keeps books, and fails on demand.
-#[derive(Clone, Default)]
-struct Books(Arc<(AtomicIsize, AtomicIsize)>);
-
-impl Books {
-    fn bytes(&self) -> isize {
-        self.0 .0.load(SeqCst)
-    }
-    /// Refuses after so many more; 0: never.
-    fn fail_after(&self, successes: isize) {
-        self.0 .1.store(successes, SeqCst);
-    }
-}
-
-// SAFETY: passed on to the heap.
-unsafe impl Source for Books {
-    fn try_take(&self, layout: Layout) -> Option<Chunk> {
-        let left = self.0 .1.load(SeqCst);
-        if left == 1 {
-            return None;
-        }
-        let chunk = DefaultHeap.try_take(layout)?;
-        self.0 .1.store(if left == 0 { 0 } else { left - 1 }, SeqCst);
-        self.0 .0.fetch_add(chunk.layout.size() as isize, SeqCst);
-        Some(chunk)
-    }
-    unsafe fn give(&self, chunk: Chunk) {
-        self.0 .0.fetch_sub(chunk.layout.size() as isize, SeqCst);
-        // SAFETY: it came from there.
-        unsafe { DefaultHeap.give(chunk) }
-    }
-}
-
-const WORD: SlotShape = shape(16, 8, usize::MAX);
-
-const fn shape(stride: usize, align: usize, most: usize) -> SlotShape {
-    SlotShape { stride, align, chunk: if cfg!(miri) { 4096 } else { 65536 }, most }
-}
-
-fn steps(native: usize, miri: usize) -> usize {
-    if cfg!(miri) {
-        miri
-    } else {
-        native
-    }
-}
-
-/// A pool at one address; what threads pass around is `Block`.
-struct Pool<C: Core<Books>>(Box<C>, SlotShape);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Block(NonNull<u8>);
-// SAFETY: a block belongs to whoever has this.
-unsafe impl Send for Block {}
-
-impl<C: Core<Books>> Pool<C> {
-    fn new(shape: SlotShape, growth: Growth, books: &Books) -> Self {
-        Self(Box::new(C::new(shape, growth, books.clone())), shape)
-    }
-    /// A block with the owner's mark.
-    fn make(&self, mark: usize) -> Option<Block> {
-        let block = self.0.try_allocate()?;
-        assert_eq!(block.addr().get() % self.1.align, 0);
-        // SAFETY: it is ours, and large enough.
-        unsafe { block.cast::<usize>().write(mark) };
-        Some(Block(block))
-    }
-    fn free(&self, block: Block, mark: usize) {
-        // SAFETY: it is ours, and `make` wrote to it.
-        unsafe {
-            assert_eq!(block.0.cast::<usize>().read(), mark, "someone else wrote to it");
-            block.0.cast::<usize>().write(!mark);
-            let core = C::of(block.0, &self.1);
-            assert!(core::ptr::eq(core, &*self.0));
-            core.deallocate(block.0);
-        }
-    }
-    fn live(&self) -> usize {
-        self.0.statistics().blocks_live
-    }
-    fn blocks(&mut self) -> BTreeSet<Block> {
-        let mut all = BTreeSet::new();
-        self.0.for_each_live(&mut |block| assert!(all.insert(Block(block))));
-        all
-    }
-}
-
-type CachedPool = Pool<Cached>;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-}
 
 fn agrees_with_a_model<C: Core<Books>>(shape: SlotShape, seed: u64) {
     let books = Books::default();
@@ -288,7 +187,7 @@ fn is_shared_at_random<C: Core<Books> + Sync>(threads: usize, generations: usize
 fn all_can_ask_at_any_time<C: Core<Books> + Sync>() {
     let books = Books::default();
     let pool = Pool::<C>::new(WORD, Growth::new(), &books);
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
     thread::scope(|s| {
         let workers: Vec<_> = (0..2)
             .map(|_| {
@@ -364,143 +263,3 @@ macro_rules! owed_by {
 }
 owed_by!(thread_cached, Cached);
 owed_by!(lock_free, LockFree);
-
-#[test]
-fn a_new_thread_takes_over_what_one_that_ended_had() {
-    let books = Books::default();
-    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
-    let mut bytes = 0;
-    for i in 0..steps(200, 10) {
-        let pool = pool.clone();
-        thread::spawn(move || {
-            let some: Vec<_> = (0..100).map(|_| pool.make(i).unwrap()).collect();
-            some.into_iter().for_each(|block| pool.free(block, i));
-        })
-        .join()
-        .unwrap();
-        if i == 0 {
-            bytes = books.bytes();
-        }
-        assert_eq!(books.bytes(), bytes);
-    }
-}
-
-#[test]
-fn a_pool_may_end_before_its_threads() {
-    let books = Books::default();
-    let barrier = Barrier::new(2);
-    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
-    thread::scope(|s| {
-        let (theirs, barrier) = (pool.clone(), &barrier);
-        s.spawn(move || {
-            let block = theirs.make(1).unwrap();
-            theirs.free(block, 1);
-            drop(theirs);
-            barrier.wait();
-            barrier.wait();
-            // One in the same place, which this thread has not seen.
-            let books = Books::default();
-            let next = CachedPool::new(WORD, Growth::new(), &books);
-            let block = next.make(2).unwrap();
-            next.free(block, 2);
-        });
-        barrier.wait();
-        drop(pool);
-        assert_eq!(books.bytes(), 0);
-        barrier.wait();
-    });
-}
-
-#[test]
-fn a_thread_has_fronts_of_any_number_of_pools() {
-    let books = Books::default();
-    let pools: Vec<_> =
-        (0..steps(300, 12)).map(|_| CachedPool::new(WORD, Growth::new(), &books)).collect();
-    for round in 0..3 {
-        let some: Vec<_> = pools.iter().map(|p| p.make(round).unwrap()).collect();
-        pools.iter().zip(some).for_each(|(p, block)| p.free(block, round));
-    }
-    assert!(pools.iter().all(|p| p.live() == 0 && p.0.statistics().refills == 1));
-    drop(pools);
-    assert_eq!(books.bytes(), 0);
-}
-
-#[test]
-fn a_destructor_of_a_thread_may_allocate_and_free() {
-    struct Late(Option<(Arc<CachedPool>, Block)>);
-    impl Drop for Late {
-        fn drop(&mut self) {
-            let Some((pool, block)) = self.0.take() else { return };
-            pool.free(block, 5);
-            let more: Vec<_> = (0..50).map(|_| pool.make(6).unwrap()).collect();
-            more.into_iter().for_each(|block| pool.free(block, 6));
-        }
-    }
-    std::thread_local!(static FIRST: core::cell::RefCell<Late> = const { core::cell::RefCell::new(Late(None)) });
-    std::thread_local!(static LAST: core::cell::RefCell<Late> = const { core::cell::RefCell::new(Late(None)) });
-    let books = Books::default();
-    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
-    let theirs = pool.clone();
-    thread::spawn(move || {
-        // One is registered before the front, and so destroyed after it; the other before.
-        FIRST.with(|_| ());
-        let (a, b) = (theirs.make(5).unwrap(), theirs.make(5).unwrap());
-        LAST.with(|l| l.borrow_mut().0 = Some((theirs.clone(), a)));
-        FIRST.with(|f| f.borrow_mut().0 = Some((theirs.clone(), b)));
-    })
-    .join()
-    .unwrap();
-    assert_eq!(pool.live(), 0);
-    let pool = Arc::into_inner(pool).unwrap();
-    drop(pool);
-    assert_eq!(books.bytes(), 0);
-}
-
-#[test]
-fn threads_without_fronts_work_too() {
-    // Room for chunks, and for no front but the first.
-    let books = Books::default();
-    let pool = CachedPool::new(WORD, Growth::new(), &books);
-    let first = pool.make(1).unwrap();
-    books.fail_after(1);
-    thread::scope(|s| {
-        s.spawn(|| {
-            let some: Vec<_> = core::iter::from_fn(|| pool.make(2)).collect();
-            assert!(some.len() > 100);
-            some.into_iter().for_each(|block| pool.free(block, 2));
-        });
-    });
-    pool.free(first, 1);
-    assert_eq!(pool.live(), 0);
-}
-
-#[test]
-fn a_pool_that_may_not_grow_serves_threads_from_one_chunk() {
-    let books = Books::default();
-    let shape = SlotShape { most: 200, ..WORD };
-    let pool = CachedPool::new(shape, Growth::none(65536), &books);
-    let (to, from) = mpsc::channel::<Block>();
-    let pool = &pool;
-    let barrier = &Barrier::new(2);
-    thread::scope(|s| {
-        s.spawn(move || {
-            // The consumer has a front, with nothing in it.
-            let own = pool.make(8).unwrap();
-            pool.free(own, 8);
-            barrier.wait();
-            from.into_iter().for_each(|block| pool.free(block, 8));
-        });
-        barrier.wait();
-        for _ in 0..steps(20_000, 100) {
-            let block = loop {
-                match pool.make(8) {
-                    Some(block) => break block,
-                    None => thread::yield_now(),
-                }
-            };
-            to.send(block).unwrap();
-        }
-        drop(to);
-    });
-    assert_eq!(pool.live(), 0);
-}

@@ -1,0 +1,108 @@
+//! Walks over the values of a secondary map.
+
+use super::SecondaryMap;
+use crate::key::Key;
+use crate::slot_map::{key_of, take_out, Iter, IterMut, Keys, Values, ValuesMut};
+use crate::slot_table::Walk;
+use crate::source::{DefaultHeap, Source};
+use core::iter::FusedIterator;
+
+/// The values of a map that is no more, and their keys: what `into_iter` gives.
+pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SecondaryMap<K, V, S>, Walk<K, V>);
+/// Takes all values out: what [`SecondaryMap::drain`] gives.
+pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SecondaryMap<K, V, S>, Walk<K, V>);
+
+// SAFETY: the walk is over the map's own slots.
+unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
+// SAFETY: the same.
+unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
+// SAFETY: the same.
+unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
+// SAFETY: the same.
+unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
+
+take_out! { [K: Key, V, S: Source] IntoIter<K, V, S> }
+take_out! { [K: Key, V, S: Source] Drain<'_, K, V, S> }
+
+impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
+    /// All values and their keys, in the order of slots.
+    #[inline]
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(&self.slots, self.len)
+    }
+    /// The same, to change the values.
+    #[inline]
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        IterMut::new(&mut self.slots, self.len)
+    }
+    /// All keys.
+    pub fn keys(&self) -> Keys<'_, K, V> {
+        Keys(self.iter())
+    }
+    /// All values.
+    pub fn values(&self) -> Values<'_, K, V> {
+        Values(self.iter())
+    }
+    /// All values, to change them.
+    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
+        ValuesMut(self.iter_mut())
+    }
+    /// Takes all values out, one after another. What was not met when this ends goes with it; if it is
+    /// leaked, that stays in the map.
+    pub fn drain(&mut self) -> Drain<'_, K, V, S> {
+        let walk = self.slots.walk();
+        Drain(self, walk)
+    }
+    /// Removes those for which `keep(key, value)` is false. If it panics, or a destructor does, the
+    /// rest stays.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SecondaryMap, SlotMap};
+    /// # let mut map: SlotMap<Key32, ()> = SlotMap::new();
+    /// # let mut names: SecondaryMap<Key32, &str> = SecondaryMap::new();
+    /// names.insert(map.insert(()), "gone soon");
+    /// map.clear();
+    /// names.retain(|key, _| map.contains_key(key));
+    /// assert!(names.is_empty());
+    /// ```
+    pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
+        let mut walk = self.slots.walk();
+        while let Some(slot) = walk.next() {
+            // SAFETY: it is alive.
+            let (key, value) = unsafe { (key_of(slot), slot.value().as_mut()) };
+            if !keep(key, value) {
+                // SAFETY: the same.
+                drop(unsafe { self.take_at(slot) });
+            }
+        }
+    }
+}
+
+impl<K: Key, V, S: Source> IntoIterator for SecondaryMap<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = IntoIter<K, V, S>;
+    fn into_iter(self) -> Self::IntoIter {
+        let walk = self.slots.walk(); // of chunks, which do not move with the map
+        IntoIter(self, walk)
+    }
+}
+impl<'a, K: Key, V, S: Source> IntoIterator for &'a SecondaryMap<K, V, S> {
+    type Item = (K, &'a V);
+    type IntoIter = Iter<'a, K, V>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+impl<'a, K: Key, V, S: Source> IntoIterator for &'a mut SecondaryMap<K, V, S> {
+    type Item = (K, &'a mut V);
+    type IntoIter = IterMut<'a, K, V>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}

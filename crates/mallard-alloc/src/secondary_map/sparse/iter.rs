@@ -1,0 +1,99 @@
+//! Walks over the values of a sparse secondary map.
+
+use super::{Place, SparseSecondaryMap};
+use crate::key::{Bits, Key, Words};
+use crate::source::{DefaultHeap, Source};
+use core::iter::FusedIterator;
+use core::slice;
+
+/// Over all values and their keys: what [`SparseSecondaryMap::iter`] gives.
+pub struct SparseIter<'a, K: Key, V> {
+    words: slice::Iter<'a, K::Bits>,
+    values: slice::Iter<'a, Place<V>>,
+    left: usize,
+}
+/// Over all values, to change them, and their keys: what [`SparseSecondaryMap::iter_mut`] gives.
+pub struct SparseIterMut<'a, K: Key, V> {
+    words: slice::Iter<'a, K::Bits>,
+    values: slice::IterMut<'a, Place<V>>,
+    left: usize,
+}
+/// The values of a map that is no more, and their keys: what `into_iter` gives.
+pub struct SparseIntoIter<K: Key, V, S: Source = DefaultHeap>(SparseSecondaryMap<K, V, S>, usize);
+
+impl<K: Key, V> Clone for SparseIter<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self { words: self.words.clone(), values: self.values.clone(), left: self.left }
+    }
+}
+
+macro_rules! walk {
+    ($name:ident, $item:ty, $values:ty, $get:ident) => {
+        impl<'a, K: Key, V> $name<'a, K, V> {
+            pub(super) fn new(words: &'a [K::Bits], values: $values, left: usize) -> Self {
+                Self { words: words.iter(), values: values.into_iter(), left }
+            }
+        }
+        impl<'a, K: Key, V> Iterator for $name<'a, K, V> {
+            type Item = $item;
+            fn next(&mut self) -> Option<Self::Item> {
+                loop {
+                    let (value, word) = (self.values.next()?, *self.words.next()?);
+                    if word != K::Bits::from_u64(0) {
+                        self.left -= 1;
+                        // SAFETY: a place whose word is not 0 has a value.
+                        return Some((Words::<K>::known(word), unsafe { value.$get() }));
+                    }
+                }
+            }
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (self.left, Some(self.left))
+            }
+        }
+        impl<K: Key, V> ExactSizeIterator for $name<'_, K, V> {}
+        impl<K: Key, V> FusedIterator for $name<'_, K, V> {}
+    };
+}
+walk! { SparseIter, (K, &'a V), &'a [Place<V>], assume_init_ref }
+walk! { SparseIterMut, (K, &'a mut V), &'a mut [Place<V>], assume_init_mut }
+
+impl<K: Key, V, S: Source> Iterator for SparseIntoIter<K, V, S> {
+    type Item = (K, V);
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.1 < self.0.table.places() {
+            self.1 += 1;
+            if let Some((word, value)) = self.0.table.take_at(self.1 - 1) {
+                self.0.len -= 1;
+                return Some((Words::<K>::known(word), value));
+            }
+        }
+        None
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0.len, Some(self.0.len))
+    }
+}
+impl<K: Key, V, S: Source> ExactSizeIterator for SparseIntoIter<K, V, S> {}
+impl<K: Key, V, S: Source> FusedIterator for SparseIntoIter<K, V, S> {}
+
+impl<K: Key, V, S: Source> IntoIterator for SparseSecondaryMap<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = SparseIntoIter<K, V, S>;
+    fn into_iter(self) -> Self::IntoIter {
+        SparseIntoIter(self, 0)
+    }
+}
+impl<'a, K: Key, V, S: Source> IntoIterator for &'a SparseSecondaryMap<K, V, S> {
+    type Item = (K, &'a V);
+    type IntoIter = SparseIter<'a, K, V>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+impl<'a, K: Key, V, S: Source> IntoIterator for &'a mut SparseSecondaryMap<K, V, S> {
+    type Item = (K, &'a mut V);
+    type IntoIter = SparseIterMut<'a, K, V>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}

@@ -1,0 +1,319 @@
+//! Walks over the elements of a slot map.
+
+use super::SlotMap;
+use crate::key::{Key, Words};
+use crate::slot_table::{AtHand, Slot, Slots, View, Walk};
+use crate::source::{DefaultHeap, Source};
+use core::iter::FusedIterator;
+use core::marker::PhantomData;
+
+/// Over all elements and their keys, in the order of slots: what `iter` gives.
+pub struct Iter<'a, K: Key, V> {
+    walk: Walk<K, V>,
+    left: usize,
+    end: End<'a, K, V>,
+    marker: PhantomData<&'a V>,
+}
+
+/// Over all elements, to change them, and their keys: what `iter_mut` gives.
+pub struct IterMut<'a, K: Key, V> {
+    walk: Walk<K, V>,
+    left: usize,
+    end: End<'a, K, V>,
+    marker: PhantomData<&'a mut V>,
+}
+
+/// What is done at the end of a walk that was doubtful: the next one will not be.
+struct End<'a, K: Key, V> {
+    owed: bool,
+    at_hand: &'a AtHand<K::Bits>,
+    view: &'a View<K, V>,
+}
+
+impl<K: Key, V> Clone for End<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+impl<'a, K: Key, V> End<'a, K, V> {
+    fn new<S: Source>(slots: &'a Slots<K, V, S>) -> Self {
+        Self { owed: slots.at_hand.is_doubtful(), at_hand: &slots.at_hand, view: &slots.view }
+    }
+    #[inline(always)]
+    fn reach(&mut self) {
+        if core::mem::take(&mut self.owed) {
+            self.at_hand.park(self.view);
+        }
+    }
+}
+
+// SAFETY: it is a shared reference to the elements.
+unsafe impl<K: Key, V: Sync> Send for Iter<'_, K, V> {}
+// SAFETY: the same.
+unsafe impl<K: Key, V: Sync> Sync for Iter<'_, K, V> {}
+// SAFETY: it is an exclusive reference to the elements.
+unsafe impl<K: Key, V: Send> Send for IterMut<'_, K, V> {}
+// SAFETY: by a shared reference to it nothing can be reached.
+unsafe impl<K: Key, V: Sync> Sync for IterMut<'_, K, V> {}
+
+/// # Safety
+/// The slot is alive.
+#[inline(always)]
+pub(crate) unsafe fn key_of<K: Key, V>(slot: Slot<K, V>) -> K {
+    // SAFETY: the word of a live slot is its key.
+    Words::<K>::known(unsafe { *slot.word() })
+}
+
+impl<'a, K: Key, V> Iter<'a, K, V> {
+    /// `left` are alive.
+    #[inline]
+    pub(crate) fn new<S: Source>(slots: &'a Slots<K, V, S>, left: usize) -> Self {
+        Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
+    }
+}
+impl<'a, K: Key, V> IterMut<'a, K, V> {
+    /// `left` are alive.
+    #[inline]
+    pub(crate) fn new<S: Source>(slots: &'a mut Slots<K, V, S>, left: usize) -> Self {
+        Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
+    }
+}
+
+macro_rules! walk {
+    ($name:ident, $item:ty, $slot:ident => $give:expr) => {
+        impl<'a, K: Key, V> Iterator for $name<'a, K, V> {
+            type Item = $item;
+            #[inline]
+            fn next(&mut self) -> Option<Self::Item> {
+                let Some($slot) = self.walk.next() else {
+                    self.end.reach();
+                    return None;
+                };
+                self.left -= 1;
+                // SAFETY: it is alive, and met once.
+                Some(unsafe { $give })
+            }
+            #[inline]
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (self.left, Some(self.left))
+            }
+            #[inline]
+            fn count(self) -> usize {
+                self.left
+            }
+            #[inline]
+            fn fold<B, F: FnMut(B, Self::Item) -> B>(mut self, init: B, mut f: F) -> B {
+                // SAFETY: as above.
+                let sum = self.walk.fold(init, |sum, $slot| f(sum, unsafe { $give }));
+                self.end.reach();
+                sum
+            }
+        }
+        impl<K: Key, V> ExactSizeIterator for $name<'_, K, V> {}
+        impl<K: Key, V> FusedIterator for $name<'_, K, V> {}
+    };
+}
+walk! { Iter, (K, &'a V), slot => (key_of(slot), slot.value().as_ref()) }
+walk! { IterMut, (K, &'a mut V), slot => (key_of(slot), slot.value().as_mut()) }
+
+impl<K: Key, V> Clone for Iter<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            walk: self.walk.clone(),
+            left: self.left,
+            end: self.end.clone(),
+            marker: PhantomData,
+        }
+    }
+}
+
+/// Over all keys: what `keys` gives.
+pub struct Keys<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
+/// Over all elements: what `values` gives.
+pub struct Values<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
+/// Over all elements, to change them: what `values_mut` gives.
+pub struct ValuesMut<'a, K: Key, V>(pub(crate) IterMut<'a, K, V>);
+/// The elements of a map that is no more, and their keys: what `into_iter` gives.
+pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SlotMap<K, V, S>, Walk<K, V>);
+/// The same without the elements: what [`SlotMap::into_keys`] gives.
+pub struct IntoKeys<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
+/// The same without the keys: what [`SlotMap::into_values`] gives.
+pub struct IntoValues<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
+/// Takes all elements out: what [`SlotMap::drain`] gives.
+pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SlotMap<K, V, S>, Walk<K, V>);
+
+impl<K: Key, V> Clone for Keys<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+impl<K: Key, V> Clone for Values<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+// SAFETY: the walk is over the map's own slots.
+unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
+// SAFETY: the same.
+unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
+// SAFETY: the same.
+unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
+// SAFETY: the same.
+unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
+
+macro_rules! project {
+    ([$($generics:tt)*] $name:ty, $item:ty, $of:pat => $give:expr) => {
+        impl<$($generics)*> Iterator for $name {
+            type Item = $item;
+            #[inline]
+            fn next(&mut self) -> Option<Self::Item> {
+                let $of = self.0.next()?;
+                Some($give)
+            }
+            #[inline]
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                self.0.size_hint()
+            }
+            #[inline]
+            fn fold<B, F: FnMut(B, Self::Item) -> B>(self, init: B, mut f: F) -> B {
+                self.0.fold(init, |sum, $of| f(sum, $give))
+            }
+        }
+        impl<$($generics)*> ExactSizeIterator for $name {}
+        impl<$($generics)*> FusedIterator for $name {}
+    };
+}
+project! { ['a, K: Key, V] Keys<'a, K, V>, K, (key, _) => key }
+project! { ['a, K: Key, V] Values<'a, K, V>, &'a V, (_, value) => value }
+project! { ['a, K: Key, V] ValuesMut<'a, K, V>, &'a mut V, (_, value) => value }
+project! { [K: Key, V, S: Source] IntoKeys<K, V, S>, K, (key, _) => key }
+project! { [K: Key, V, S: Source] IntoValues<K, V, S>, V, (_, value) => value }
+
+macro_rules! take_out {
+    ([$($generics:tt)*] $name:ty) => {
+        impl<$($generics)*> Iterator for $name {
+            type Item = (K, V);
+            #[inline]
+            fn next(&mut self) -> Option<Self::Item> {
+                let slot = self.1.next()?;
+                // SAFETY: it is alive.
+                Some(unsafe { self.0.take_at(slot) })
+            }
+            #[inline]
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (self.0.len(), Some(self.0.len()))
+            }
+        }
+        impl<$($generics)*> ExactSizeIterator for $name {}
+        impl<$($generics)*> FusedIterator for $name {}
+    };
+}
+pub(crate) use take_out;
+take_out! { [K: Key, V, S: Source] IntoIter<K, V, S> }
+take_out! { [K: Key, V, S: Source] Drain<'_, K, V, S> }
+
+impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
+    fn drop(&mut self) {
+        self.0.retain(|_, _| false);
+    }
+}
+
+impl<K: Key, V, S: Source> SlotMap<K, V, S> {
+    /// All elements and their keys, in the order of slots: 64 slots are passed over at once where
+    /// none is in use.
+    #[inline]
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(&self.slots, self.len())
+    }
+    /// The same, to change the elements.
+    #[inline]
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        let len = self.len();
+        IterMut::new(&mut self.slots, len)
+    }
+    /// All keys.
+    #[inline]
+    pub fn keys(&self) -> Keys<'_, K, V> {
+        Keys(self.iter())
+    }
+    /// All elements.
+    #[inline]
+    pub fn values(&self) -> Values<'_, K, V> {
+        Values(self.iter())
+    }
+    /// All elements, to change them.
+    #[inline]
+    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
+        ValuesMut(self.iter_mut())
+    }
+    /// The keys of a map that ends.
+    pub fn into_keys(self) -> IntoKeys<K, V, S> {
+        IntoKeys(self.into_iter())
+    }
+    /// The elements of a map that ends.
+    pub fn into_values(self) -> IntoValues<K, V, S> {
+        IntoValues(self.into_iter())
+    }
+    /// Takes all elements out, one after another; detached keys stay. What was not met when this
+    /// ends goes with it; if it is leaked, that stays in the map.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap};
+    /// let mut map: SlotMap<Key32, u32> = SlotMap::new();
+    /// let key = map.insert(7);
+    /// assert_eq!(map.drain().collect::<Vec<_>>(), [(key, 7)]);
+    /// assert!(map.is_empty() && !map.contains_key(key));
+    /// ```
+    pub fn drain(&mut self) -> Drain<'_, K, V, S> {
+        let walk = self.slots.walk();
+        Drain(self, walk)
+    }
+
+    /// Removes those for which `keep(key, value)` is false. If it panics, or a destructor does, the
+    /// rest stays.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap};
+    /// let mut map: SlotMap<Key32, u32> = SlotMap::new();
+    /// let (odd, even) = (map.insert(1), map.insert(2));
+    /// map.retain(|_, value| *value % 2 == 0);
+    /// assert!(!map.contains_key(odd) && map.contains_key(even));
+    /// ```
+    pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
+        let mut walk = self.slots.walk();
+        while let Some(slot) = walk.next() {
+            // SAFETY: it is alive.
+            let (key, value) = unsafe { (key_of(slot), slot.value().as_mut()) };
+            if !keep(key, value) {
+                // SAFETY: the same.
+                drop(unsafe { self.take_at(slot) });
+            }
+        }
+    }
+}
+
+impl<K: Key, V, S: Source> IntoIterator for SlotMap<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = IntoIter<K, V, S>;
+    fn into_iter(self) -> Self::IntoIter {
+        let walk = self.slots.walk(); // of chunks, which do not move with the map
+        IntoIter(self, walk)
+    }
+}
+impl<'a, K: Key, V, S: Source> IntoIterator for &'a SlotMap<K, V, S> {
+    type Item = (K, &'a V);
+    type IntoIter = Iter<'a, K, V>;
+    #[inline]
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+impl<'a, K: Key, V, S: Source> IntoIterator for &'a mut SlotMap<K, V, S> {
+    type Item = (K, &'a mut V);
+    type IntoIter = IterMut<'a, K, V>;
+    #[inline]
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}

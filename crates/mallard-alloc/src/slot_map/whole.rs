@@ -1,0 +1,150 @@
+//! What is done with a slot map as a whole, and the traits that it has.
+
+use super::SlotMap;
+use crate::key::{Bits, Key, Words};
+use crate::slot_table::Shape;
+use crate::source::Source;
+use crate::statistics::Statistics;
+use core::fmt;
+use core::ops::{Index, IndexMut};
+
+/// The place of the next element, whose key is known before it is there.
+pub struct VacantEntry<'a, K: Key, V, S: Source>(&'a mut SlotMap<K, V, S>);
+
+impl<'a, K: Key, V, S: Source> VacantEntry<'a, K, V, S> {
+    /// The key of the next element.
+    pub fn key(&self) -> K {
+        // SAFETY: it was made ready when this was made, and nothing has changed since.
+        Words::<K>::known(unsafe { self.0.slots.at_hand.peek() })
+    }
+    /// Stores the element.
+    pub fn insert(self, value: V) -> &'a mut V {
+        let key = self.0.place(|_| value);
+        // SAFETY: it is there.
+        unsafe { self.0.get_unchecked_mut(key) }
+    }
+}
+
+impl<K: Key, V, S: Source> SlotMap<K, V, S> {
+    /// The place of the next element, for those that must know their key before they are made.
+    /// Ends as `insert` does.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap};
+    /// let mut map: SlotMap<Key32, (Key32, &str)> = SlotMap::new();
+    /// let entry = map.vacant_entry();
+    /// let key = entry.key();
+    /// entry.insert((key, "knows itself"));
+    /// assert_eq!(map[key].0, key);
+    /// ```
+    pub fn vacant_entry(&mut self) -> VacantEntry<'_, K, V, S> {
+        self.make_ready();
+        VacantEntry(self)
+    }
+
+    /// Removes all; keys become stale, detached ones too. Memory is kept. If a destructor
+    /// panics, the rest stays.
+    pub fn clear(&mut self) {
+        self.retain(|_, _| false);
+        for number in 0..self.slots.view.count {
+            for place in 0..Shape::<K, V>::SLOTS {
+                if self.detached == 0 {
+                    return;
+                }
+                self.give_up_at(number, place);
+            }
+        }
+    }
+
+    fn give_up_at(&mut self, number: usize, place: usize) {
+        let Some(chunk) = self.slots.view.chunk(number) else { return };
+        let slot = chunk.slot(place);
+        // SAFETY: a chunk has so many slots.
+        let (word, idle) = unsafe { (*slot.word(), slot.is_idle()) };
+        if word.to_u64() != 0 && Words::<K>::index(word) == 0 && !idle {
+            let index = number * Shape::<K, V>::SLOTS + place;
+            self.give_up(Words::<K>::known(K::Bits::from_u64(word.to_u64() | index as u64)));
+        }
+    }
+
+    /// What it holds.
+    pub fn stats(&self) -> Statistics {
+        let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
+        s.bytes_live = self.len() * size_of::<V>();
+        s.bytes_idle = (self.capacity() - self.len()) * size_of::<V>();
+        self.slots.add_to(&mut s);
+        s
+    }
+}
+
+impl<K: Key, V, S: Source> Drop for SlotMap<K, V, S> {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses them any more.
+        unsafe { self.slots.end_all() };
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<K: Key, V> Default for SlotMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Keys are as good in the one as in the other, detached ones too.
+impl<K: Key, V: Clone, S: Source + Clone> Clone for SlotMap<K, V, S> {
+    fn clone(&self) -> Self {
+        let mut map = Self::with(*self.slots.growth(), self.slots.source().clone());
+        let places = self.slots.at_hand.places(); // a map with an element has some
+        if !map.slots.mirror(&self.slots) || places != 0 && !map.widen(places) {
+            map.refuse();
+        }
+        map.list_idle();
+        self.slots.at_hand.for_each(|key| map.make_idle(key));
+        (map.fresh, map.fresh_end) = (self.fresh, self.fresh_end);
+        (map.retired, map.detached) = (self.retired, self.detached);
+        map.slots.clone_values(&self.slots);
+        map
+    }
+}
+
+impl<K: Key, V: fmt::Debug, S: Source> fmt::Debug for SlotMap<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(crate) fn no_element(key: &dyn fmt::Debug) -> ! {
+    panic!(
+        "mallard: no element of key {key:?}\n  \
+         it was removed, or the key is of another map\n  \
+         help: `get` says whether there is one"
+    )
+}
+
+/// Panics when the key names nothing.
+impl<K: Key, V, S: Source> Index<K> for SlotMap<K, V, S> {
+    type Output = V;
+    #[inline]
+    #[track_caller]
+    fn index(&self, key: K) -> &V {
+        match self.get(key) {
+            Some(value) => value,
+            None => no_element(&key),
+        }
+    }
+}
+/// Panics when the key names nothing.
+impl<K: Key, V, S: Source> IndexMut<K> for SlotMap<K, V, S> {
+    #[inline]
+    #[track_caller]
+    fn index_mut(&mut self, key: K) -> &mut V {
+        match self.get_mut(key) {
+            Some(value) => value,
+            None => no_element(&key),
+        }
+    }
+}

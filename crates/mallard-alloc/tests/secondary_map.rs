@@ -1,0 +1,236 @@
+//! Secondary maps, dense and sparse, which promise the same.
+
+mod common;
+
+use common::{Flaky, Random};
+use mallard::{Growth, Key, Key32, Key64, SecondaryMap, SlotMap, SparseSecondaryMap};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::rc::Rc;
+
+mallard::key_type! {
+    struct MidKey(12, 20);
+}
+
+fn key<K: Key<Bits = u32>>(index: u32, generation: u32) -> K {
+    K::from_bits(generation << K::INDEX_BITS | index).unwrap()
+}
+
+/// Counts its ends, and panics at one of them.
+struct Bomb(Rc<Cell<usize>>, bool);
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+        if self.1 && !std::thread::panicking() {
+            panic!("a destructor");
+        }
+    }
+}
+
+macro_rules! promises {
+    ($module:ident, $map:ident) => {
+        mod $module {
+            use super::*;
+
+            #[test]
+            fn an_empty_map_takes_nothing_and_finds_nothing() {
+                let source = Flaky::new();
+                let mut map = $map::<Key32, u64, _>::new_in(source.clone());
+                for bits in [1, 5, 1 << 20, 1 << 20 | 1, u32::MAX] {
+                    let key = Key32::from_bits(bits).unwrap();
+                    assert!(!map.contains_key(key) && map.remove(key).is_none());
+                }
+                map.clear();
+                assert_eq!((map.iter().count(), map.len(), source.calls()), (0, 0, 0));
+                static EMPTY: $map<Key64, u8> = $map::new();
+                assert!(EMPTY.is_empty());
+            }
+
+            #[test]
+            fn a_newer_key_replaces_an_older_one_and_never_the_reverse() {
+                let mut map = $map::<Key32, &str>::new();
+                let (old, new) = (key(7, 3), key(7, 4));
+                assert_eq!(map.insert(old, "a"), None);
+                assert_eq!(map.insert(old, "b"), Some("a"));
+                assert_eq!(map.insert(new, "c"), None);
+                assert_eq!((map.get(old), map.get(new), map.len()), (None, Some(&"c"), 1));
+                assert_eq!(map.insert(old, "d"), None);
+                assert_eq!(map.try_insert(old, "e").unwrap_err().into_inner(), "e");
+                assert_eq!((map[new], map.remove(old), map.remove(new)), ("c", None, Some("c")));
+                assert_eq!(map.try_insert(old, "f"), Ok(None));
+            }
+
+            #[test]
+            fn keys_of_nobody_get_no_value() {
+                let mut map = $map::<MidKey, u8>::new();
+                for bits in [1, 2, 0xfff, 0x1000, 0xf000] {
+                    let key = MidKey::from_bits(bits).unwrap();
+                    assert!(map.try_insert(key, 1).is_err() && map.insert(key, 1).is_none());
+                }
+                assert!(map.is_empty());
+            }
+
+            #[test]
+            fn refused_memory_gives_the_value_back() {
+                for successes in 0..6 {
+                    let source = Flaky::new();
+                    let mut map = $map::<Key32, String, _>::new_in(source.clone());
+                    source.fail_after(successes);
+                    let mut kept = Vec::new();
+                    for i in 1..3000 {
+                        match map.try_insert(key(i, 1), i.to_string()) {
+                            Ok(before) => {
+                                assert!(before.is_none());
+                                kept.push(i);
+                            }
+                            Err(full) => assert_eq!(full.into_inner(), i.to_string()),
+                        }
+                    }
+                    assert!(kept.iter().all(|&i| map[key(i, 1)] == i.to_string()));
+                    assert_eq!((map.len(), map.iter().count()), (kept.len(), kept.len()));
+                }
+            }
+
+            #[test]
+            fn it_is_collected_extended_cloned_and_taken_apart() {
+                let mut map: $map<Key32, u32> = (1..100).map(|i| (key(i * 50, 1), i)).collect();
+                map.extend([(key(3, 9), 0)]);
+                *map.get_mut(key(3, 9)).unwrap() += 1;
+                map[key(3, 9)] += 1;
+                let twin = map.clone();
+                assert_eq!(format!("{map:?}"), format!("{twin:?}"));
+                map.retain(|_, value| *value % 2 == 0);
+                assert_eq!((map.len(), map.values().sum::<u32>()), (50, 2450 + 2));
+                map.values_mut().for_each(|value| *value = 1);
+                assert_eq!(map.iter_mut().map(|(_, v)| *v).sum::<u32>(), 50);
+                assert_eq!(map.keys().len(), 50);
+                let mut all: Vec<_> = twin.into_iter().map(|(_, v)| v).collect();
+                all.sort();
+                assert_eq!((all.len(), all[99]), (100, 99));
+                assert_eq!(map.into_iter().skip(10).count(), 40);
+            }
+
+            #[test]
+            fn a_destructor_that_panics_loses_nothing() {
+                let ended = Rc::new(Cell::new(0));
+                let mut map = $map::<Key32, Bomb, _>::new_in(Flaky::new());
+                for i in 1..=100 {
+                    map.insert(key(i, 1), Bomb(ended.clone(), i == 40));
+                }
+                assert!(catch_unwind(AssertUnwindSafe(|| map.clear())).is_err());
+                assert_eq!(map.len(), 100 - ended.get());
+                assert_eq!(map.iter().count(), map.len());
+                map.insert(key(200, 1), Bomb(ended.clone(), true));
+                let all = map.len() + ended.get();
+                assert!(catch_unwind(AssertUnwindSafe(|| drop(map))).is_err());
+                assert_eq!(ended.get(), all);
+            }
+
+            #[test]
+            fn zero_sized_and_over_aligned_values_are_kept() {
+                #[derive(Clone, PartialEq, Debug)]
+                #[repr(align(256))]
+                struct Wide(u8);
+                let units: $map<Key32, ()> = (1..500).map(|i| (key(i, 1), ())).collect();
+                assert_eq!(units.iter().count(), 499);
+                let wide: $map<Key32, Wide> = (1..50).map(|i| (key(i, 1), Wide(i as u8))).collect();
+                for (key, value) in &wide {
+                    assert_eq!(value as *const Wide as usize % 256, 0);
+                    assert_eq!(value.0 as usize, key.index());
+                }
+            }
+
+            #[test]
+            fn random_programs_agree_with_a_hash_map() {
+                let steps = if cfg!(miri) { 300 } else { 100_000 };
+                let mut random = Random::new(3);
+                let mut map = $map::<MidKey, Box<usize>, _>::new_in(Flaky::new());
+                let mut model = HashMap::<u32, (MidKey, usize)>::new();
+                for step in 0..steps {
+                    let index = 1 + random.below(if step % 8 == 0 { 4095 } else { 60 }) as u32;
+                    let k = key::<MidKey>(index, 1 + random.below(5) as u32);
+                    let there = model.get(&index).copied();
+                    let same = there.filter(|t| t.0 == k).map(|t| t.1);
+                    match random.below(10) {
+                        0..=4 => {
+                            assert_eq!(map.insert(k, Box::new(step)).map(|v| *v), same);
+                            if there.is_none_or(|t| t.0 <= k) {
+                                model.insert(index, (k, step));
+                            }
+                        }
+                        5..=7 => {
+                            assert_eq!(map.remove(k).map(|v| *v), same);
+                            if same.is_some() {
+                                model.remove(&index);
+                            }
+                        }
+                        _ => assert_eq!(map.get(k).map(|v| **v), same),
+                    }
+                    if step % 500 == 0 {
+                        let cut = random.below(5) as u64;
+                        map.retain(|k, _| k.generation() != cut);
+                        model.retain(|_, (k, _)| k.generation() != cut);
+                        let seen: HashMap<_, _> = map.iter().map(|(k, v)| (k, **v)).collect();
+                        assert_eq!(seen, model.values().copied().collect());
+                    }
+                    assert_eq!(map.len(), model.len());
+                }
+            }
+
+            #[test]
+            fn an_index_without_a_value_says_so() {
+                let map = $map::<Key32, u8>::new();
+                assert!(catch_unwind(AssertUnwindSafe(|| map[Key32::null()])).is_err());
+            }
+        }
+    };
+}
+promises!(dense, SecondaryMap);
+promises!(sparse, SparseSecondaryMap);
+
+#[test]
+fn values_of_a_secondary_map_stay_where_they_are() {
+    let mut map = SecondaryMap::<Key32, u64>::new();
+    map.insert(key(1, 1), 5);
+    let at = &map[key(1, 1)] as *const u64;
+    (2..20_000).step_by(31).for_each(|i| {
+        map.insert(key(i, 1), 1);
+    });
+    assert_eq!(&map[key(1, 1)] as *const u64, at);
+}
+
+#[test]
+fn a_secondary_map_takes_chunks_only_where_values_are() {
+    let source = Flaky::new();
+    let mut map = SecondaryMap::<Key32, u64, _>::with(Growth::fixed(1), source.clone());
+    map.insert(key(1_000_000, 1), 7);
+    map.insert(key(3, 1), 8);
+    assert!(source.taken() < 60_000, "{}", source.taken());
+    let [a, b] = map.get_disjoint_mut([key(3, 1), key(1_000_000, 1)]).unwrap();
+    std::mem::swap(a, b);
+    assert_eq!((map[key(3, 1)], map.drain().len()), (7, 2));
+    let before = source.taken();
+    map.trim();
+    assert!(source.taken() < before);
+    assert!(map.get(key(3, 1)).is_none() && map.get(key(1_000_000, 1)).is_none());
+    map.insert(key(3, 2), 9);
+    assert_eq!(map[key(3, 2)], 9);
+    assert_eq!(map.stats().bytes_taken, source.taken());
+}
+
+#[test]
+fn they_share_the_keys_of_a_slot_map() {
+    let mut map = SlotMap::<Key64, &str>::new();
+    let (mut dense, mut sparse) = (SecondaryMap::new(), SparseSecondaryMap::new());
+    let keys: Vec<_> = ["a", "b", "c"].map(|s| map.insert(s)).into();
+    dense.insert(keys[0], 1);
+    sparse.insert(keys[1], 2);
+    map.remove(keys[0]);
+    let again = map.insert("d");
+    assert_eq!((dense.get(again), dense.get(keys[0])), (None, Some(&1)));
+    dense.insert(again, 3);
+    assert_eq!((dense.get(again), dense.get(keys[0])), (Some(&3), None));
+    dense.retain(|key, _| map.contains_key(key));
+    assert_eq!((dense.len(), sparse[keys[1]]), (1, 2));
+}

@@ -1,0 +1,149 @@
+//! What only `sync::ThreadCached` owes: threads that come and go.
+
+use crate::pool::*;
+use mallard::sync::{Core, SlotShape};
+use mallard::Growth;
+use std::sync::{mpsc, Arc, Barrier};
+use std::thread;
+
+type CachedPool = Pool<Cached>;
+
+#[test]
+fn a_new_thread_takes_over_what_one_that_ended_had() {
+    let books = Books::default();
+    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
+    let mut bytes = 0;
+    for i in 0..steps(200, 10) {
+        let pool = pool.clone();
+        thread::spawn(move || {
+            let some: Vec<_> = (0..100).map(|_| pool.make(i).unwrap()).collect();
+            some.into_iter().for_each(|block| pool.free(block, i));
+        })
+        .join()
+        .unwrap();
+        if i == 0 {
+            bytes = books.bytes();
+        }
+        assert_eq!(books.bytes(), bytes);
+    }
+}
+
+#[test]
+fn a_pool_may_end_before_its_threads() {
+    let books = Books::default();
+    let barrier = Barrier::new(2);
+    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
+    thread::scope(|s| {
+        let (theirs, barrier) = (pool.clone(), &barrier);
+        s.spawn(move || {
+            let block = theirs.make(1).unwrap();
+            theirs.free(block, 1);
+            drop(theirs);
+            barrier.wait();
+            barrier.wait();
+            // One in the same place, which this thread has not seen.
+            let books = Books::default();
+            let next = CachedPool::new(WORD, Growth::new(), &books);
+            let block = next.make(2).unwrap();
+            next.free(block, 2);
+        });
+        barrier.wait();
+        drop(pool);
+        assert_eq!(books.bytes(), 0);
+        barrier.wait();
+    });
+}
+
+#[test]
+fn a_thread_has_fronts_of_any_number_of_pools() {
+    let books = Books::default();
+    let pools: Vec<_> =
+        (0..steps(300, 12)).map(|_| CachedPool::new(WORD, Growth::new(), &books)).collect();
+    for round in 0..3 {
+        let some: Vec<_> = pools.iter().map(|p| p.make(round).unwrap()).collect();
+        pools.iter().zip(some).for_each(|(p, block)| p.free(block, round));
+    }
+    assert!(pools.iter().all(|p| p.live() == 0 && p.0.statistics().refills == 1));
+    drop(pools);
+    assert_eq!(books.bytes(), 0);
+}
+
+#[test]
+fn a_destructor_of_a_thread_may_allocate_and_free() {
+    struct Late(Option<(Arc<CachedPool>, Block)>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let Some((pool, block)) = self.0.take() else { return };
+            pool.free(block, 5);
+            let more: Vec<_> = (0..50).map(|_| pool.make(6).unwrap()).collect();
+            more.into_iter().for_each(|block| pool.free(block, 6));
+        }
+    }
+    std::thread_local!(static FIRST: core::cell::RefCell<Late> = const { core::cell::RefCell::new(Late(None)) });
+    std::thread_local!(static LAST: core::cell::RefCell<Late> = const { core::cell::RefCell::new(Late(None)) });
+    let books = Books::default();
+    let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
+    let theirs = pool.clone();
+    thread::spawn(move || {
+        // One is registered before the front, and so destroyed after it; the other before.
+        FIRST.with(|_| ());
+        let (a, b) = (theirs.make(5).unwrap(), theirs.make(5).unwrap());
+        LAST.with(|l| l.borrow_mut().0 = Some((theirs.clone(), a)));
+        FIRST.with(|f| f.borrow_mut().0 = Some((theirs.clone(), b)));
+    })
+    .join()
+    .unwrap();
+    assert_eq!(pool.live(), 0);
+    let pool = Arc::into_inner(pool).unwrap();
+    drop(pool);
+    assert_eq!(books.bytes(), 0);
+}
+
+#[test]
+fn threads_without_fronts_work_too() {
+    // Room for chunks, and for no front but the first.
+    let books = Books::default();
+    let pool = CachedPool::new(WORD, Growth::new(), &books);
+    let first = pool.make(1).unwrap();
+    books.fail_after(1);
+    thread::scope(|s| {
+        s.spawn(|| {
+            let some: Vec<_> = core::iter::from_fn(|| pool.make(2)).collect();
+            assert!(some.len() > 100);
+            some.into_iter().for_each(|block| pool.free(block, 2));
+        });
+    });
+    pool.free(first, 1);
+    assert_eq!(pool.live(), 0);
+}
+
+#[test]
+fn a_pool_that_may_not_grow_serves_threads_from_one_chunk() {
+    let books = Books::default();
+    let shape = SlotShape { most: 200, ..WORD };
+    let pool = CachedPool::new(shape, Growth::none(65536), &books);
+    let (to, from) = mpsc::channel::<Block>();
+    let pool = &pool;
+    let barrier = &Barrier::new(2);
+    thread::scope(|s| {
+        s.spawn(move || {
+            // The consumer has a front, with nothing in it.
+            let own = pool.make(8).unwrap();
+            pool.free(own, 8);
+            barrier.wait();
+            from.into_iter().for_each(|block| pool.free(block, 8));
+        });
+        barrier.wait();
+        for _ in 0..steps(20_000, 100) {
+            let block = loop {
+                match pool.make(8) {
+                    Some(block) => break block,
+                    None => thread::yield_now(),
+                }
+            };
+            to.send(block).unwrap();
+        }
+        drop(to);
+    });
+    assert_eq!(pool.live(), 0);
+}

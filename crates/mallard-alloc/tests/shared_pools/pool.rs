@@ -1,0 +1,110 @@
+//! A core at one address, and a source that keeps books.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use mallard::sync::{self, Core, Mode, SlotShape};
+use mallard::{Chunk, DefaultHeap, Growth, Source};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
+use std::sync::Arc;
+
+pub type Cached = <sync::ThreadCached as Mode>::Core<Books>;
+pub type LockFree = <sync::LockFree as Mode>::Core<Books>;
+
+/// Keeps books, and fails on demand.
+#[derive(Clone, Default)]
+pub struct Books(Arc<(AtomicIsize, AtomicIsize)>);
+
+impl Books {
+    pub fn bytes(&self) -> isize {
+        self.0 .0.load(SeqCst)
+    }
+    /// Refuses after so many more; 0: never.
+    pub fn fail_after(&self, successes: isize) {
+        self.0 .1.store(successes, SeqCst);
+    }
+}
+
+// SAFETY: passed on to the heap.
+unsafe impl Source for Books {
+    fn try_take(&self, layout: Layout) -> Option<Chunk> {
+        let left = self.0 .1.load(SeqCst);
+        if left == 1 {
+            return None;
+        }
+        let chunk = DefaultHeap.try_take(layout)?;
+        self.0 .1.store(if left == 0 { 0 } else { left - 1 }, SeqCst);
+        self.0 .0.fetch_add(chunk.layout.size() as isize, SeqCst);
+        Some(chunk)
+    }
+    unsafe fn give(&self, chunk: Chunk) {
+        self.0 .0.fetch_sub(chunk.layout.size() as isize, SeqCst);
+        // SAFETY: it came from there.
+        unsafe { DefaultHeap.give(chunk) }
+    }
+}
+
+pub const WORD: SlotShape = shape(16, 8, usize::MAX);
+
+pub const fn shape(stride: usize, align: usize, most: usize) -> SlotShape {
+    SlotShape { stride, align, chunk: if cfg!(miri) { 4096 } else { 65536 }, most }
+}
+
+pub fn steps(native: usize, miri: usize) -> usize {
+    if cfg!(miri) {
+        miri
+    } else {
+        native
+    }
+}
+
+/// A pool at one address; what threads pass around is `Block`.
+pub struct Pool<C: Core<Books>>(pub Box<C>, SlotShape);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Block(pub NonNull<u8>);
+// SAFETY: a block belongs to whoever has this.
+unsafe impl Send for Block {}
+
+impl<C: Core<Books>> Pool<C> {
+    pub fn new(shape: SlotShape, growth: Growth, books: &Books) -> Self {
+        Self(Box::new(C::new(shape, growth, books.clone())), shape)
+    }
+    /// A block with the owner's mark.
+    pub fn make(&self, mark: usize) -> Option<Block> {
+        let block = self.0.try_allocate()?;
+        assert_eq!(block.addr().get() % self.1.align, 0);
+        // SAFETY: it is ours, and large enough.
+        unsafe { block.cast::<usize>().write(mark) };
+        Some(Block(block))
+    }
+    pub fn free(&self, block: Block, mark: usize) {
+        // SAFETY: it is ours, and `make` wrote to it.
+        unsafe {
+            assert_eq!(block.0.cast::<usize>().read(), mark, "someone else wrote to it");
+            block.0.cast::<usize>().write(!mark);
+            let core = C::of(block.0, &self.1);
+            assert!(core::ptr::eq(core, &*self.0));
+            core.deallocate(block.0);
+        }
+    }
+    pub fn live(&self) -> usize {
+        self.0.statistics().blocks_live
+    }
+    pub fn blocks(&mut self) -> BTreeSet<Block> {
+        let mut all = BTreeSet::new();
+        self.0.for_each_live(&mut |block| assert!(all.insert(Block(block))));
+        all
+    }
+}
+
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}

@@ -1,0 +1,440 @@
+//! Slot maps, through what a program sees of them.
+
+mod common;
+
+use common::{Flaky, Random};
+use mallard::{Buffer, Growth, Key, Key32, Key64, SlotMap};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::mem::MaybeUninit;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+mallard::key_type! {
+    struct TinyKey(3, 3);
+    struct RoundKey(3, 2, wrapping);
+    struct MidKey(12, 20);
+}
+
+/// Fewer where Miri counts each step.
+const MANY: usize = if cfg!(miri) { 1_500 } else { 20_000 };
+
+#[test]
+fn an_empty_map_owns_no_memory_and_finds_nothing() {
+    static EMPTY: SlotMap<Key32, u8> = SlotMap::new();
+    assert_eq!((EMPTY.len(), EMPTY.capacity(), EMPTY.stats().bytes_taken), (0, 0, 0));
+    for bits in [1, 2, 0xfff, 0x10_0000, 0x10_0001, u32::MAX] {
+        assert!(EMPTY.get(Key32::from_bits(bits).unwrap()).is_none());
+    }
+    assert_eq!(EMPTY.iter().count() + EMPTY.keys().count(), 0);
+    let source = Flaky::new();
+    drop(SlotMap::<Key32, u64, _>::new_in(source.clone()));
+    assert_eq!(source.calls(), 0);
+}
+
+#[test]
+fn what_is_inserted_is_found_until_it_is_removed() {
+    let mut map = SlotMap::<Key32, String>::new();
+    let a = map.insert("a".into());
+    let b = map.insert("b".into());
+    assert_eq!((map[a].as_str(), map.get(b).map(String::as_str)), ("a", Some("b")));
+    map[b].push('!');
+    assert_eq!(map.remove(a).as_deref(), Some("a"));
+    assert_eq!((map.remove(a), map.get(a), map.contains_key(a)), (None, None, false));
+    assert_eq!((map.len(), map.remove(b).as_deref(), map.len()), (1, Some("b!"), 0));
+    let c = map.insert("c".into());
+    assert!(c != a && c != b && map.get(b).is_none());
+}
+
+#[test]
+fn values_stay_where_they_are() {
+    let mut map = SlotMap::<Key64, u64>::new();
+    let first = map.insert(7);
+    let at = map.get(first).unwrap() as *const u64;
+    let keys: Vec<_> = (0..MANY as u64).map(|i| map.insert(i)).collect();
+    keys.iter().step_by(2).for_each(|&k| {
+        map.remove(k);
+    });
+    let map = Box::new(map);
+    assert_eq!(map.get(first).unwrap() as *const u64, at);
+}
+
+#[test]
+fn any_integer_is_a_key_that_names_nothing() {
+    let mut map = SlotMap::<Key32, u64>::new();
+    let keys: HashSet<_> = (0..MANY as u64 / 10).map(|i| map.insert(i)).collect();
+    let mut random = Random::new(5);
+    for i in 0..MANY as u32 {
+        for bits in [random.next() as u32, i, i << 20 | 1, i | 1 << 20, i | 2 << 20] {
+            if let Some(key) = Key32::from_bits(bits) {
+                assert_eq!(map.contains_key(key), keys.contains(&key), "{key:?}");
+            }
+        }
+    }
+    assert!(map.remove(Key32::null()).is_none() && Key32::null().is_null());
+    assert_eq!(Key32::from_bits(0), None);
+    let future = Key32::from_bits(map.vacant_entry().key().to_bits()).unwrap();
+    assert!(!map.contains_key(future));
+}
+
+#[test]
+fn keys_are_small_and_have_room_for_none() {
+    assert_eq!((size_of::<Key32>(), size_of::<Option<Key32>>()), (4, 4));
+    assert_eq!((size_of::<Key64>(), size_of::<Option<Key64>>()), (8, 8));
+    assert_eq!(size_of::<TinyKey>(), 4);
+    let key = Key32::from_bits(3 << 20 | 12).unwrap();
+    assert_eq!(format!("{key:?}"), "Key32(12v3)");
+    assert_eq!((key.index(), key.generation(), key.to_bits()), (12, 3, 3 << 20 | 12));
+    assert!(key > Key32::from_bits(2 << 20 | 13).unwrap());
+    assert_eq!(Key64::default(), Key64::null());
+}
+
+#[test]
+fn a_slot_retires_when_its_generations_are_used_up() {
+    let mut map = SlotMap::<TinyKey, u32>::new(); // 7 slots, each for 7 elements
+    let mut seen = HashSet::new();
+    let mut count = 0;
+    while let Ok(key) = map.try_insert(count) {
+        assert!(seen.insert(key), "{key:?} was given twice");
+        assert_eq!(map.remove(key), Some(count));
+        count += 1;
+    }
+    assert_eq!((count, map.retired(), map.len(), map.capacity()), (49, 7, 0, 0));
+    assert!(seen.iter().all(|&key| !map.contains_key(key)));
+    assert_eq!(map.try_insert(5).unwrap_err().into_inner(), 5);
+    let message = catch_unwind(AssertUnwindSafe(|| map.insert(6))).unwrap_err();
+    assert!(message.downcast_ref::<&str>().unwrap().contains("in use or retired"));
+    assert_eq!(map.iter().count(), 0);
+}
+
+#[test]
+fn a_wrapping_key_begins_again() {
+    let mut map = SlotMap::<RoundKey, u32>::new();
+    let first = map.insert(0);
+    let mut key = first;
+    for i in 1..=300 {
+        assert_eq!(map.remove(key), Some(i - 1));
+        key = map.insert(i);
+        assert_eq!(map.iter().map(|(_, &v)| v).collect::<Vec<_>>(), [i]);
+    }
+    assert_eq!((key, map.retired()), (first, 0));
+}
+
+#[test]
+fn a_full_map_gives_the_value_back_and_changes_nothing() {
+    let mut map = SlotMap::<TinyKey, String>::new();
+    let keys: Vec<_> = (0..7).map(|i| map.insert(i.to_string())).collect();
+    assert_eq!(map.try_insert("no".into()).unwrap_err().into_inner(), "no");
+    assert_eq!(map.len(), 7);
+    map.remove(keys[3]);
+    assert!(map.try_insert("yes".into()).is_ok());
+}
+
+#[test]
+fn memory_refused_at_any_call_changes_nothing() {
+    for successes in 0..8 {
+        let source = Flaky::new();
+        let mut map = SlotMap::<Key32, [u64; 40], _>::new_in(source.clone());
+        source.fail_after(successes);
+        let mut keys = Vec::new();
+        while let Ok(key) = map.try_insert([keys.len() as u64; 40]) {
+            keys.push(key);
+        }
+        assert!(!map.try_reserve(map.len() + 1000));
+        for (i, &key) in keys.iter().enumerate() {
+            assert_eq!(map[key][39], i as u64);
+        }
+        assert_eq!(map.len(), keys.len());
+        // Removing never needs memory.
+        keys.drain(..).for_each(|key| assert!(map.remove(key).is_some()));
+        assert_eq!((map.len(), map.iter().count()), (0, 0));
+        source.recover();
+        let key = map.insert([9; 40]);
+        assert_eq!(map[key][0], 9);
+    }
+}
+
+#[test]
+fn removing_many_without_memory_for_their_keys_loses_none() {
+    let source = Flaky::new();
+    let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
+    let mut all = HashSet::new();
+    for round in 0..3 {
+        let keys: Vec<_> = (0..MANY as u64).map(|i| map.insert(i)).collect();
+        source.fail_after(round);
+        keys.iter().for_each(|&key| assert!(map.remove(key).is_some()));
+        let before = map.capacity();
+        source.recover();
+        for i in 0..MANY as u64 {
+            all.insert(map.insert(i));
+        }
+        assert_eq!((map.capacity(), map.len(), map.iter().count()), (before, MANY, MANY));
+        map.clear();
+    }
+    assert_eq!(all.len(), 3 * MANY);
+}
+
+#[test]
+fn a_limit_bounds_all_that_is_taken() {
+    let source = Flaky::new();
+    let growth = Growth::fixed(1).limit(100_000);
+    let mut map = SlotMap::<Key32, u64, _>::with(growth, source.clone());
+    while map.try_insert(1).is_ok() {}
+    assert!(source.taken() <= 100_000 && map.len() > 5_000, "{} {}", source.taken(), map.len());
+    assert_eq!(map.stats().bytes_taken, source.taken());
+}
+
+#[test]
+fn steps_of_growth_bring_several_chunks() {
+    let source = Flaky::new();
+    let mut map = SlotMap::<Key32, u64, _>::with(Growth::fixed(1 << 18), source.clone());
+    (0..MANY as u64).for_each(|i| {
+        map.insert(i);
+    });
+    assert!(source.chunks() < 10);
+    assert_eq!(map.values().sum::<u64>(), (MANY as u64 - 1) * MANY as u64 / 2);
+}
+
+#[test]
+fn a_map_lives_in_a_buffer_and_in_another_allocator() {
+    let mut bytes = vec![MaybeUninit::<u8>::uninit(); 1 << 16];
+    let buffer = Buffer::new(&mut bytes);
+    let mut map = SlotMap::<MidKey, u32, _>::new_in(buffer);
+    let mut count = 0;
+    while map.try_insert(count).is_ok() {
+        count += 1;
+    }
+    assert!(count > 3_000, "{count} {:?}", map.stats());
+    assert_eq!(map.values().copied().max(), Some(count - 1));
+}
+
+#[test]
+fn zero_sized_and_over_aligned_values_are_kept() {
+    let mut units = SlotMap::<Key32, ()>::new();
+    let keys: Vec<_> = (0..MANY).map(|_| units.insert(())).collect();
+    assert_eq!(keys.iter().collect::<HashSet<_>>().len(), MANY);
+    assert!(keys.iter().all(|&key| units.remove(key).is_some()));
+
+    #[repr(align(4096))]
+    struct Page(u8);
+    let mut pages = SlotMap::<Key64, Page>::new();
+    let keys: Vec<_> = (0..20).map(|i| pages.insert(Page(i))).collect();
+    for (i, &key) in keys.iter().enumerate() {
+        assert_eq!(&pages[key] as *const Page as usize % 4096, 0);
+        assert_eq!(pages[key].0 as usize, i);
+    }
+}
+
+#[test]
+fn insert_with_key_and_a_vacant_entry_tell_the_key_first() {
+    let mut map = SlotMap::<Key32, (Key32, u8)>::new();
+    let key = map.insert_with_key(|key| (key, 1));
+    assert_eq!(map[key], (key, 1));
+    let entry = map.vacant_entry();
+    let key = entry.key();
+    entry.insert((key, 2)).1 += 1;
+    assert_eq!(map[key], (key, 3));
+    let refused = catch_unwind(AssertUnwindSafe(|| map.insert_with_key(|_| panic!("no"))));
+    assert!(refused.is_err());
+    assert_eq!((map.len(), map.iter().count()), (2, 2));
+    let next = map.vacant_entry().key();
+    assert_eq!(map.insert((key, 4)), next);
+}
+
+#[test]
+fn disjoint_elements_can_be_changed_at_once() {
+    let mut map = SlotMap::<Key32, u32>::new();
+    let keys: [Key32; 3] = std::array::from_fn(|i| map.insert(i as u32));
+    let [a, b, c] = map.get_disjoint_mut(keys).unwrap();
+    (*a, *b, *c) = (*c, *a, *b);
+    assert_eq!(keys.map(|k| map[k]), [2, 0, 1]);
+    assert!(map.get_disjoint_mut([keys[0], keys[1], keys[0]]).is_none());
+    map.remove(keys[1]);
+    assert!(map.get_disjoint_mut([keys[0], keys[1]]).is_none());
+    assert!(map.get_disjoint_mut([]).is_some());
+}
+
+#[test]
+fn a_detached_key_waits() {
+    let mut map = SlotMap::<Key32, String>::new();
+    let key = map.insert("away".into());
+    let other = map.insert("here".into());
+    let value = map.detach(key).unwrap();
+    assert_eq!((map.len(), map.detached(), map.contains_key(key)), (1, 1, false));
+    assert_eq!((map.detach(key), map.iter().count()), (None, 1));
+    assert!(map.insert("new".into()).index() != key.index());
+    assert_eq!(map.reattach(other, value).unwrap_err().into_inner(), "away");
+    map.reattach(key, "back".into()).unwrap();
+    assert_eq!((map[key].as_str(), map.detached(), map.iter().count()), ("back", 0, 3));
+    // Given up.
+    assert!(map.detach(key).is_some() && map.remove(key).is_none());
+    assert_eq!((map.detached(), map.reattach(key, String::new()).is_err()), (0, true));
+    let again = map.insert("again".into());
+    assert_eq!((again.index(), again.generation()), (key.index(), key.generation() + 1));
+    assert!(map.detach(again).is_some());
+    map.clear();
+    assert_eq!(
+        (map.detached(), map.len(), map.reattach(again, String::new()).is_err()),
+        (0, 0, true)
+    );
+}
+
+#[test]
+fn iterators_meet_each_element_once_whatever_was_removed() {
+    let mut random = Random::new(17);
+    let mut map = SlotMap::<MidKey, u64>::new();
+    let mut model = HashMap::new();
+    for round in 0..if cfg!(miri) { 6 } else { 60 } {
+        for i in 0..random.below(900) as u64 {
+            if let Ok(key) = map.try_insert(i) {
+                model.insert(key, i);
+            }
+        }
+        let keys: Vec<_> = model.keys().copied().collect();
+        for key in keys {
+            if random.below(100) < 30 + round {
+                assert_eq!(map.remove(key), model.remove(&key));
+            }
+        }
+        match round % 4 {
+            0 => assert_eq!(map.iter().map(|(k, &v)| (k, v)).collect::<HashMap<_, _>>(), model),
+            1 => drop(map.iter().take(model.len() / 2).count()), // ends in the middle
+            2 => map.values_mut().for_each(|v| *v = v.wrapping_add(0)),
+            _ => {}
+        }
+        let mut iter = map.iter();
+        let mut met = 0;
+        while iter.next().is_some() {
+            met += 1;
+            assert_eq!(iter.len(), model.len() - met);
+        }
+        assert_eq!((met, iter.next(), map.len()), (model.len(), None, model.len()));
+        assert!(map.keys().map(|k| k.index()).is_sorted());
+    }
+}
+
+#[test]
+fn several_threads_walk_one_map() {
+    let mut map = SlotMap::<Key32, u64>::new();
+    for round in 0..if cfg!(miri) { 3 } else { 50 } {
+        let keys: Vec<_> = (0..500).map(|i| map.insert(i)).collect();
+        keys.iter().skip(round % 3).step_by(3).for_each(|&key| {
+            map.remove(key);
+        });
+        let sum: u64 = keys.iter().filter_map(|&k| map.get(k)).sum();
+        let others = map.len() - keys.iter().filter(|&&k| map.contains_key(k)).count();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let (mut s, mut n) = (0, 0);
+                    for (_, v) in &map {
+                        (s, n) = (s + v, n + 1);
+                    }
+                    assert_eq!((s, n), (sum, map.len()));
+                    assert_eq!((map.values().sum::<u64>(), others), (sum, 0));
+                });
+            }
+        });
+        map.clear();
+    }
+}
+
+#[test]
+fn retain_drain_and_into_iter_take_out_what_they_say() {
+    let mut map: SlotMap<Key32, u32> = SlotMap::with_capacity(100);
+    let keys: Vec<_> = (0..100).map(|i| map.insert(i)).collect();
+    map.retain(|key, value| {
+        assert_eq!(key, keys[*value as usize]);
+        *value % 3 == 0
+    });
+    assert_eq!((map.len(), map.values().sum::<u32>()), (34, 1683));
+    let mut drain = map.drain();
+    assert_eq!((drain.next(), drain.len()), (Some((keys[0], 0)), 33));
+    drop(drain);
+    assert!(map.is_empty());
+    let kept = map.insert(1);
+    let mut drain = map.drain();
+    drain.next();
+    std::mem::forget(drain);
+    assert_eq!((map.len(), map.contains_key(kept)), (0, false));
+    let keys: Vec<_> = (0..10).map(|i| map.insert(i)).collect();
+    let twin = map.clone();
+    assert_eq!(map.clone().into_keys().collect::<HashSet<_>>(), keys.into_iter().collect());
+    assert_eq!(map.into_values().sum::<u32>(), 45);
+    assert_eq!(twin.into_iter().skip(3).count(), 7);
+}
+
+#[test]
+fn trim_gives_memory_back_and_no_key_comes_again() {
+    let source = Flaky::new();
+    let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
+    let mut dead = HashSet::new();
+    for round in 0..4 {
+        let keys: Vec<_> = (0..MANY as u64).map(|i| map.insert(i)).collect();
+        let high = source.taken();
+        for (i, &key) in keys.iter().enumerate() {
+            assert!(!dead.contains(&key), "{key:?} came again");
+            if i != 5 + round {
+                map.remove(key);
+                dead.insert(key);
+            }
+        }
+        map.trim();
+        assert!(source.taken() * 2 < high + 40_000, "{} of {high}", source.taken());
+        assert!(dead.iter().all(|&key| !map.contains_key(key)));
+        assert_eq!((map.len(), map.iter().count()), (round + 1, round + 1));
+    }
+    assert_eq!(map.stats().bytes_taken, source.taken());
+}
+
+#[test]
+fn reserve_takes_memory_before_it_is_used() {
+    let source = Flaky::new();
+    let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
+    map.reserve(MANY);
+    assert!(map.capacity() >= MANY && map.is_empty());
+    let calls = source.calls();
+    (0..MANY as u64).for_each(|i| {
+        map.insert(i);
+    });
+    assert_eq!((source.calls(), map.iter().count()), (calls, MANY));
+}
+
+#[test]
+fn a_clone_has_the_same_keys() {
+    let mut map = SlotMap::<Key32, String>::new();
+    let keys: Vec<_> = (0..MANY / 4).map(|i| map.insert(i.to_string())).collect();
+    keys.iter().step_by(3).for_each(|&key| {
+        map.remove(key);
+    });
+    map.detach(keys[1]);
+    map.trim();
+    let mut twin = map.clone();
+    assert_eq!((twin.len(), twin.detached(), twin.capacity()), (map.len(), 1, map.capacity()));
+    assert!(keys.iter().all(|&key| twin.get(key) == map.get(key)));
+    assert_eq!(format!("{twin:?}"), format!("{map:?}"));
+    twin.reattach(keys[1], "1".into()).unwrap();
+    let fresh: HashSet<_> = (0..MANY / 4).map(|_| twin.insert("new".into())).collect();
+    assert!(keys.iter().all(|key| !fresh.contains(key)));
+    assert!(map.get(keys[1]).is_none());
+}
+
+#[test]
+fn an_index_that_names_nothing_says_so() {
+    let mut map = SlotMap::<Key32, u8>::new();
+    let key = map.insert(1);
+    map.remove(key);
+    let message = catch_unwind(AssertUnwindSafe(|| map[key])).unwrap_err();
+    let message = message.downcast_ref::<String>().unwrap();
+    assert!(message.contains("no element of key Key32(1v1)") && message.contains("help: "));
+}
+
+#[test]
+fn maps_go_between_threads_as_their_values_do() {
+    fn both<T: Send + Sync>() {}
+    both::<SlotMap<Key32, u64>>();
+    both::<mallard::slot_map::Iter<'_, Key32, u64>>();
+    both::<mallard::slot_map::IntoIter<Key32, u64>>();
+    fn send<T: Send>() {}
+    send::<SlotMap<Key32, RefCell<u64>>>();
+    send::<mallard::slot_map::IterMut<'_, Key32, RefCell<u64>>>();
+}
