@@ -12,9 +12,14 @@ fn all(c: &mut Criterion) {
         group.throughput(Throughput::Elements(e.ops as u64));
         for entrant in &e.entrants {
             // What cannot be run is left out: the runner says why.
-            let Ok(mut body) = (entrant.prepare)(Effort::Full) else { continue };
+            if (entrant.prepare)(Effort::Smoke).is_err() {
+                continue;
+            }
+            let mut prepared = None; // when it is asked for: there are hundreds
             let id = BenchmarkId::from_parameter(&entrant.name);
             group.bench_function(id, |b| {
+                let body = prepared.get_or_insert_with(|| (entrant.prepare)(Effort::Full));
+                let Ok(body) = body else { return };
                 b.iter_custom(|passes| {
                     let mut spent = vec![0.0; e.figures.len()];
                     body(passes, &mut spent);

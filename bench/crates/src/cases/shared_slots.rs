@@ -1,10 +1,11 @@
 //! What sharded-slab is for: values by keys, for several threads at the same time.
 
-use crate::contenders::maps;
+use crate::contenders::maps::{self, Value};
 use crate::contenders::shared_maps::{Locked, Sharded, SharedMap};
 use crate::harness::crew::Crew;
 use crate::harness::random::{shuffled_indices, Random};
 use crate::harness::{Body, Entrant, Experiment};
+use mallard::{Key64, SlotMap};
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
@@ -23,6 +24,7 @@ fn entrant<M: SharedMap>(play: impl Play) -> Entrant {
 fn everyone(play: impl Play) -> Vec<Entrant> {
     vec![
         entrant::<Sharded>(play),
+        entrant::<Locked<SlotMap<Key64, Value>>>(play),
         entrant::<Locked<maps::Slab>>(play),
         entrant::<Locked<maps::Slot>>(play),
     ]

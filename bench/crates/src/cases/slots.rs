@@ -5,6 +5,7 @@ use crate::harness::memory::Table;
 use crate::harness::random::{random_indices, shuffled_indices};
 use crate::harness::statistics::percentile;
 use crate::harness::{clock, timed, Body, Effort, Entrant, Experiment};
+use mallard::{Key32, Key64, SlotMap};
 use std::hint::black_box;
 
 /// What makes a map ready, for each of them.
@@ -18,6 +19,8 @@ fn entrant<M: Map>(play: impl Play) -> Entrant {
 
 fn everyone(play: impl Play) -> Vec<Entrant> {
     vec![
+        entrant::<SlotMap<Key64, Value>>(play),
+        entrant::<SlotMap<Key32, Value>>(play),
         entrant::<maps::Slot>(play),
         entrant::<maps::Hop>(play),
         entrant::<maps::Dense>(play),
@@ -72,9 +75,10 @@ fn fill<M: Map>(map: &mut M, count: usize) -> Vec<M::Key> {
 struct Insert(usize);
 
 impl Play for Insert {
-    fn prepare<M: Map>(self, _: Effort) -> Body {
-        let mut map = M::with_capacity(self.0);
-        let mut keys = fill(&mut map, self.0);
+    fn prepare<M: Map>(self, effort: Effort) -> Body {
+        let count = effort.count(self.0);
+        let mut map = M::with_capacity(count);
+        let mut keys = fill(&mut map, count);
         Box::new(move |passes, spent| {
             for _ in 0..passes {
                 for key in &keys {
@@ -94,11 +98,12 @@ impl Play for Insert {
 struct InsertRemove(usize);
 
 impl Play for InsertRemove {
-    fn prepare<M: Map>(self, _: Effort) -> Body {
-        let mut map = M::with_capacity(self.0);
-        let mut keys = fill(&mut map, self.0);
+    fn prepare<M: Map>(self, effort: Effort) -> Body {
+        let count = effort.count(self.0);
+        let mut map = M::with_capacity(count);
+        let mut keys = fill(&mut map, count);
         keys.iter().for_each(|k| assert!(map.remove(*k).is_some()));
-        let order = shuffled_indices(self.0);
+        let order = shuffled_indices(count);
         timed(move || {
             for (i, key) in keys.iter_mut().enumerate() {
                 *key = map.insert(black_box(i as Value));
@@ -114,10 +119,11 @@ impl Play for InsertRemove {
 struct Replace(usize);
 
 impl Play for Replace {
-    fn prepare<M: Map>(self, _: Effort) -> Body {
-        let mut map = M::with_capacity(self.0);
-        let mut keys = fill(&mut map, self.0);
-        let which = random_indices(1 << 14, self.0);
+    fn prepare<M: Map>(self, effort: Effort) -> Body {
+        let count = effort.count(self.0);
+        let mut map = M::with_capacity(count);
+        let mut keys = fill(&mut map, count);
+        let which = random_indices(1 << 14, count);
         let mut at = 0;
         timed(move || {
             let key = &mut keys[which[at % which.len()] as usize];
@@ -132,10 +138,11 @@ impl Play for Replace {
 struct Get(usize);
 
 impl Play for Get {
-    fn prepare<M: Map>(self, _: Effort) -> Body {
-        let mut map = M::with_capacity(self.0);
-        let keys = fill(&mut map, self.0);
-        let order = shuffled_indices(self.0);
+    fn prepare<M: Map>(self, effort: Effort) -> Body {
+        let count = effort.count(self.0);
+        let mut map = M::with_capacity(count);
+        let keys = fill(&mut map, count);
+        let order = shuffled_indices(count);
         // In the order in which they are read: what is asked is what the map does.
         let keys: Vec<M::Key> = order.iter().map(|i| keys[*i as usize]).collect();
         timed(move || {
@@ -153,11 +160,12 @@ struct Iterate {
 }
 
 impl Play for Iterate {
-    fn prepare<M: Map>(self, _: Effort) -> Body {
-        let mut map = M::with_capacity(self.count);
-        let keys = fill(&mut map, self.count);
-        let gone = self.count * (100 - self.percent) / 100;
-        for i in shuffled_indices(self.count).iter().take(gone) {
+    fn prepare<M: Map>(self, effort: Effort) -> Body {
+        let count = effort.count(self.count);
+        let mut map = M::with_capacity(count);
+        let keys = fill(&mut map, count);
+        let gone = count * (100 - self.percent) / 100;
+        for i in shuffled_indices(count).iter().take(gone) {
             map.remove(keys[*i as usize]);
         }
         drop(keys);

@@ -2,6 +2,7 @@
 
 pub mod arenas;
 pub mod mallard_arenas;
+pub mod mallard_maps;
 pub mod mallard_objects;
 pub mod maps;
 pub mod objects;

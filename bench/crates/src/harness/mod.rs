@@ -110,6 +110,11 @@ impl Experiment {
         Self { batch_ns: 8e6, ..self }
     }
 
+    /// Where little of a pass is timed.
+    pub fn batch_ns(self, batch_ns: f64) -> Self {
+        Self { batch_ns, ..self }
+    }
+
     pub fn not_in_brief(self) -> Self {
         Self { in_brief: false, ..self }
     }

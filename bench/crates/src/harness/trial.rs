@@ -5,10 +5,11 @@ use super::clock::wall_ns;
 use super::row::{Provenance, Row};
 use super::statistics::summarise;
 use super::{Body, Effort, Entrant, Experiment, Selection};
+use std::io::IsTerminal;
 
 /// What a full run takes, about, and a short one.
 pub const FULL_SECONDS: f64 = 480.0;
-const BRIEF_SECONDS: f64 = 40.0;
+const BRIEF_SECONDS: f64 = 36.0;
 
 /// One contender: what it did so far.
 struct Lane<'a> {
@@ -34,13 +35,21 @@ pub fn run(
         all.iter().enumerate().filter(|(_, e)| chosen.has(e, effort)).collect();
     let seconds = if effort == Effort::Full { FULL_SECONDS } else { BRIEF_SECONDS };
     let deadline = wall_ns() + seconds * 1e9;
+    let is_watched = std::io::stderr().is_terminal();
     for (done, (number, e)) in selected.iter().enumerate() {
+        if is_watched {
+            let percent = 100 * done / selected.len();
+            eprint!("\r\x1b[K{percent:3}%  {} {}", e.figures[0].case, e.figures[0].variant);
+        }
         // Its share of what is left; a third of that goes to measuring memory.
         let left = ((deadline - wall_ns()) / 1e9).max(0.0);
         let share = left / (selected.len() - done) as f64 * 2.0 / 3.0;
         let mut trial = Trial::new(*number, e, effort, chosen);
         if !trial.lanes.is_empty() {
             trial.measure(share, chosen.runs);
+            if is_watched {
+                eprint!("\r\x1b[K");
+            }
             report(e, trial.rows(origin));
         }
     }
