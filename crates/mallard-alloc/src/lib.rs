@@ -12,6 +12,8 @@ mod full;
 mod growth;
 mod key;
 pub mod secondary_map;
+#[cfg(target_has_atomic = "64")]
+pub mod shared_slot_map;
 pub mod slot_map;
 mod slots;
 mod source;
@@ -23,6 +25,8 @@ pub use full::Full;
 pub use growth::Growth;
 pub use key::{Bits, Key, Key32, Key64};
 pub use secondary_map::{SecondaryMap, SparseSecondaryMap};
+#[cfg(target_has_atomic = "64")]
+pub use shared_slot_map::SharedSlotMap;
 pub use slot_map::SlotMap;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
