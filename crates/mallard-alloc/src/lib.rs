@@ -93,6 +93,8 @@ mod remote;
 pub mod secondary_map;
 #[cfg(feature = "std")]
 mod shared_arena;
+#[cfg(target_has_atomic = "64")]
+pub mod shared_slot_map;
 pub mod size_class;
 pub mod slot_map;
 mod slot_table;
@@ -150,6 +152,8 @@ pub use pool::Pool;
 pub use secondary_map::{SecondaryMap, SparseSecondaryMap};
 #[cfg(feature = "std")]
 pub use shared_arena::SharedArena;
+#[cfg(target_has_atomic = "64")]
+pub use shared_slot_map::SharedSlotMap;
 pub use slot_map::SlotMap;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};

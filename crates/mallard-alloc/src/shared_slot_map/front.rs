@@ -1,0 +1,248 @@
+//! What a thread has of the free slots of a shared slot map.
+
+use super::memory::Memory;
+use super::stack::Link;
+use super::thread::{number, pause};
+use crate::key::Key;
+use crate::source::Source;
+use core::cell::{Cell, UnsafeCell};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+
+/// Slots that go from thread to thread at once.
+pub(super) const MAGAZINE: usize = 64;
+
+/// The indices of free slots. It is one thread's, or on a stack; others may look at the link alone.
+pub(super) struct Magazine {
+    pub(super) link: Link,
+    len: Cell<usize>,
+    slots: [Cell<u32>; MAGAZINE],
+}
+
+impl Magazine {
+    /// # Safety
+    /// It is the caller's memory.
+    pub(super) unsafe fn make(at: NonNull<Self>, first: usize) {
+        // The low ones come first.
+        let slots = core::array::from_fn(|i| Cell::new((first + MAGAZINE - 1 - i) as u32));
+        let len = Cell::new(MAGAZINE - (first == 0) as usize); // slot 0 is nobody's
+                                                               // SAFETY: as the caller says.
+        unsafe { at.write(Self { link: Link::new(0), len, slots }) };
+    }
+    fn empty() -> Self {
+        let slots = [const { Cell::new(0) }; MAGAZINE];
+        Self { link: Link::new(0), len: Cell::new(0), slots }
+    }
+}
+
+/// Two magazines, so that who goes to and fro between two of them takes none. Other threads look at
+/// `live` alone.
+///
+/// There is a magazine for each 64 slots, and two for each front. So one who has two full ones
+/// and gives one of them away finds an empty one: else there would be none but full ones for all slots
+/// there are, beside those in fronts, and no slot of his.
+#[repr(align(128))] // alone on its lines, and on those that are fetched with them
+pub(super) struct Front {
+    loaded: Cell<NonNull<Magazine>>,
+    loaded_number: Cell<u32>,
+    previous_number: Cell<u32>,
+    /// Empty, or full.
+    previous: Cell<NonNull<Magazine>>,
+    /// Elements that began here less those that ended here.
+    live: AtomicIsize,
+    own: UnsafeCell<[Magazine; 2]>,
+}
+
+impl Front {
+    /// # Safety
+    /// It is the caller's memory.
+    pub(super) unsafe fn make(at: NonNull<Self>, first_number: u32) {
+        // SAFETY: as the caller says.
+        unsafe {
+            at.write(Self {
+                loaded: Cell::new(Self::magazine(at, 0)),
+                loaded_number: Cell::new(first_number),
+                previous_number: Cell::new(first_number + 1),
+                previous: Cell::new(Self::magazine(at, 1)),
+                live: AtomicIsize::new(0),
+                own: UnsafeCell::new([Magazine::empty(), Magazine::empty()]),
+            });
+        }
+    }
+    /// # Safety
+    /// It is a front, and has the magazine.
+    pub(super) unsafe fn magazine(at: NonNull<Self>, i: usize) -> NonNull<Magazine> {
+        // SAFETY: as the caller says.
+        unsafe { at.byte_add(core::mem::offset_of!(Self, own)).cast::<Magazine>().add(i) }
+    }
+    /// Any thread.
+    ///
+    /// # Safety
+    /// It is a front.
+    pub(super) unsafe fn live(at: NonNull<Self>) -> isize {
+        // SAFETY: nothing but the counter is looked at.
+        unsafe { (*at.as_ptr()).live.load(Ordering::Relaxed) }
+    }
+    fn count(&self, more: isize) {
+        self.live.store(self.live.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn loaded(&self) -> &Magazine {
+        // SAFETY: the magazines of a front are its own, and stay.
+        unsafe { &*self.loaded.get().as_ptr() }
+    }
+    fn swap(&self) {
+        self.loaded.swap(&self.previous);
+        self.loaded_number.swap(&self.previous_number);
+    }
+    fn previous_is_empty(&self) -> bool {
+        // SAFETY: the same.
+        unsafe { (*self.previous.get().as_ptr()).len.get() == 0 }
+    }
+    /// Gives the number of the one there was.
+    fn replace_previous<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
+        self.previous.set(memory.magazine(by));
+        self.previous_number.replace(by)
+    }
+
+    /// The index of a free slot.
+    #[inline(always)]
+    fn pop<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
+        if self.loaded().len.get() == 0 {
+            self.refill(memory)?;
+        }
+        self.count(1);
+        let loaded = self.loaded();
+        let len = loaded.len.get() - 1;
+        loaded.len.set(len);
+        // SAFETY: it has so many places.
+        Some(unsafe { loaded.slots.get_unchecked(len) }.get() as usize)
+    }
+    #[cold]
+    #[inline(never)]
+    fn refill<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<()> {
+        if self.previous_is_empty() {
+            let empty = self.replace_previous(memory, memory.supply()?);
+            memory.push(&memory.empty, empty);
+        }
+        self.swap();
+        Some(())
+    }
+
+    /// An element has ended; its slot is free, if it is not retired.
+    #[inline(always)]
+    fn end<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, index: usize, retired: bool) {
+        self.count(-1);
+        if retired {
+            return;
+        }
+        if self.loaded().len.get() == MAGAZINE {
+            self.flush(memory);
+        }
+        let loaded = self.loaded();
+        let len = loaded.len.get();
+        // SAFETY: it has one place more.
+        unsafe { loaded.slots.get_unchecked(len) }.set(index as u32);
+        loaded.len.set(len + 1);
+    }
+    #[cold]
+    #[inline(never)]
+    fn flush<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) {
+        if !self.previous_is_empty() {
+            memory.push(&memory.full, self.previous_number.get());
+            let empty = memory.pop(&memory.empty);
+            self.replace_previous(
+                memory,
+                empty.expect("mallard: a shared slot map lost a magazine"),
+            );
+        }
+        self.swap();
+    }
+}
+
+impl<K: Key, V, S: Source> Memory<K, V, S> {
+    /// The index of a free slot, which is the caller's.
+    #[inline(always)]
+    pub(super) fn take_slot(&self) -> Option<usize> {
+        let front = self.front_here();
+        if front.is_null() {
+            return self.take_slot_slowly();
+        }
+        // SAFETY: it is this thread's own.
+        unsafe { (*front).pop(self) }
+    }
+    /// The slot is not an element any more, and the caller's; then it is free, if it is not retired.
+    #[inline(always)]
+    pub(super) fn give_slot(&self, index: usize, retired: bool) {
+        let front = self.front_here();
+        if front.is_null() {
+            return self.give_slot_slowly(index, retired);
+        }
+        // SAFETY: it is this thread's own.
+        unsafe { (*front).end(self, index, retired) }
+    }
+    /// This thread's own, or null.
+    #[inline(always)]
+    fn front_here(&self) -> *mut Front {
+        match number() {
+            0 => core::ptr::null_mut(),
+            number => self.front(number),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_slot_slowly(&self) -> Option<usize> {
+        self.with_front(|front| front.pop(self))?
+    }
+    #[cold]
+    #[inline(never)]
+    fn give_slot_slowly(&self, index: usize, retired: bool) {
+        if self.with_front(|front| front.end(self, index, retired)).is_none() {
+            // No memory for a front of one's own: by the one that all share, which is there if any
+            // element ever was.
+            self.with_shared_front(|front| front.end(self, index, retired));
+        }
+    }
+
+    /// Makes the front of this thread if need be.
+    fn with_front<R>(&self, f: impl FnOnce(&Front) -> R) -> Option<R> {
+        let number = number();
+        // First the one for all, so that what has begun can end.
+        self.make_front(0)?;
+        if number == 0 {
+            return self.with_shared_front(f);
+        }
+        let front = self.make_front(number)?;
+        // SAFETY: it is this thread's own.
+        Some(f(unsafe { front.as_ref() }))
+    }
+    fn with_shared_front<R>(&self, f: impl FnOnce(&Front) -> R) -> Option<R> {
+        let front = NonNull::new(self.front(0))?;
+        let _alone = self.shared_lock().hold();
+        // SAFETY: the lock is held.
+        Some(f(unsafe { front.as_ref() }))
+    }
+}
+
+/// Held for a moment by one thread at a time.
+pub(super) struct Lock(AtomicBool);
+pub(super) struct Held<'a>(&'a Lock);
+
+impl Lock {
+    pub(super) const fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+    pub(super) fn hold(&self) -> Held<'_> {
+        while self.0.swap(true, Ordering::Acquire) {
+            pause();
+        }
+        Held(self)
+    }
+}
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0 .0.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,80 @@
+//! What keeps one element of a shared slot map.
+
+use super::memory::Slot;
+use super::{Access, Guarded, SharedSlotMap};
+use crate::key::Key;
+use crate::source::{DefaultHeap, Source};
+use core::fmt;
+use core::ops::Deref;
+
+/// Keeps one element, whoever removes it meanwhile. From [`SharedSlotMap::get`].
+///
+/// One that is leaked keeps the element until the map ends.
+pub struct Guard<'a, K: Key, V, A: Access<V> = Guarded, S: Source = DefaultHeap> {
+    map: &'a SharedSlotMap<K, V, A, S>,
+    slot: &'a Slot<V>,
+    key: K,
+}
+
+// SAFETY: it is a shared reference to the element, and may be what ends it.
+unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Send for Guard<'_, K, V, A, S> {}
+// SAFETY: it is a shared reference to the element; a clone may be what ends it.
+unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync for Guard<'_, K, V, A, S> {}
+
+impl<'a, K: Key, V, A: Access<V>, S: Source> Guard<'a, K, V, A, S> {
+    /// # Safety
+    /// The key's element is in this slot of the map, and a guard was counted for it.
+    #[inline(always)]
+    pub(super) unsafe fn new(
+        map: &'a SharedSlotMap<K, V, A, S>,
+        slot: &'a Slot<V>,
+        key: K,
+    ) -> Self {
+        Self { map, slot, key }
+    }
+
+    /// The key of the element, which may be stale by now.
+    pub fn key(&self) -> K {
+        self.key
+    }
+}
+
+impl<K: Key, V, A: Access<V>, S: Source> Deref for Guard<'_, K, V, A, S> {
+    type Target = V;
+    #[inline(always)]
+    fn deref(&self) -> &V {
+        // SAFETY: the element stays, and nobody writes to it, while there is a guard.
+        unsafe { &*self.slot.value() }
+    }
+}
+
+impl<K: Key, V, A: Access<V>, S: Source> Clone for Guard<'_, K, V, A, S> {
+    fn clone(&self) -> Self {
+        self.slot.state.hold();
+        Self { ..*self }
+    }
+}
+
+impl<K: Key, V, A: Access<V>, S: Source> Drop for Guard<'_, K, V, A, S> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.slot.state.let_go() {
+            self.end();
+        }
+    }
+}
+
+impl<K: Key, V, A: Access<V>, S: Source> Guard<'_, K, V, A, S> {
+    #[cold]
+    #[inline(never)]
+    fn end(&self) {
+        // SAFETY: it was the last one of an element that was removed.
+        unsafe { self.map.finish(self.slot, self.key) };
+    }
+}
+
+impl<K: Key, V: fmt::Debug, A: Access<V>, S: Source> fmt::Debug for Guard<'_, K, V, A, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

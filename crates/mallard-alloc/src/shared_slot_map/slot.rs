@@ -1,0 +1,274 @@
+//! What threads agree on about one slot of a shared slot map.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// The state of a slot, which stays while the map lives, so that any key may look:
+///
+/// ```text
+/// { generation 32 | live 1 | guards 31 }
+///
+/// { g, 0, 0 }   one thread's, which ends the element, or makes it, or leaves the slot as free;
+///               or retired
+/// { g, 1, n }   the element of generation g, with n guards
+/// { g, 0, n }   removed; n guards still use it
+///
+/// insert   { g, 0, 0 } -> { g, 1, 0 }   a store, by the thread that has the slot
+/// get      { g, 1, n } -> { g, 1, n+1 } compare-exchange: whole, so that generation and "live" hold
+///                                       at the moment of the count
+/// remove   { g, 1, n } -> { g, 0, n }   compare-exchange
+/// take     { g, 1, 0 } -> { g, 0, 0 }   compare-exchange
+/// a guard's end     n  -> n-1           a subtraction
+/// renew    { g, 0, 0 } -> { g+1, 0, 0 } a store, by who made it { g, 0, 0 }
+/// ```
+///
+/// Each operation takes effect at the one change, or the one load that refuses it, that is named
+/// here; so they are linearisable. Only remove and take leave "live", and after it no get
+/// succeeds: the guards only fall, exactly one change reaches { g, 0, 0 }, and who makes it is
+/// alone with the slot.
+pub(super) struct SlotState(AtomicU64);
+
+const LIVE: u64 = 1 << 31;
+const GUARDS: u64 = LIVE - 1;
+/// More can only have been leaked. Half of what can be counted, since threads look after they counted.
+const GUARDS_MAX: u64 = GUARDS / 2;
+
+#[cold]
+#[inline(never)]
+fn too_many_guards() -> ! {
+    struct Twice;
+    impl Drop for Twice {
+        fn drop(&mut self) {
+            panic!("and so this ends"); // a panic while one is on its way ends the program
+        }
+    }
+    let _twice = Twice;
+    panic!("mallard: more than 2^30 guards of one element: they were leaked");
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    Refused,
+    /// The last guard will have the slot.
+    LeftToGuards,
+    /// The slot is the caller's.
+    Alone,
+}
+
+impl SlotState {
+    pub(super) fn new(generation: u64) -> Self {
+        Self(AtomicU64::new(generation << 32))
+    }
+    fn is_live_in(state: u64, generation: u64) -> bool {
+        state & !GUARDS == generation << 32 | LIVE
+    }
+
+    /// Whether there is an element, if nobody changes it meanwhile.
+    pub(super) fn is_live(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & LIVE != 0
+    }
+    /// Whether there is still a value: it is live, or guards were leaked.
+    pub(super) fn has_value(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & (LIVE | GUARDS) != 0
+    }
+    pub(super) fn generation(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) >> 32
+    }
+
+    /// An element begins. The slot is the caller's, and what was written to it is seen by who gets it.
+    #[inline(always)]
+    pub(super) fn begin(&self) -> u64 {
+        let state = self.0.load(Ordering::Relaxed);
+        debug_assert!(state & (LIVE | GUARDS) == 0);
+        self.0.store(state | LIVE, Ordering::Release);
+        state >> 32
+    }
+
+    #[inline(always)]
+    pub(super) fn is(&self, generation: u64) -> bool {
+        Self::is_live_in(self.0.load(Ordering::Acquire), generation)
+    }
+
+    /// One guard more, if the element is there.
+    #[inline(always)]
+    pub(super) fn try_hold(&self, generation: u64) -> bool {
+        let mut state = self.0.load(Ordering::Relaxed);
+        while Self::is_live_in(state, generation) {
+            match self.0.compare_exchange_weak(
+                state,
+                state + 1,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    if state & GUARDS > GUARDS_MAX {
+                        too_many_guards();
+                    }
+                    return true;
+                }
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+    /// One guard more, of who has one.
+    pub(super) fn hold(&self) {
+        if self.0.fetch_add(1, Ordering::Relaxed) & GUARDS > GUARDS_MAX {
+            too_many_guards();
+        }
+    }
+    /// True: this was the last, and the slot is the caller's.
+    #[inline(always)]
+    pub(super) fn let_go(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::AcqRel) & (LIVE | GUARDS) == 1
+    }
+
+    #[inline(always)]
+    pub(super) fn try_remove(&self, generation: u64) -> Removal {
+        let mut state = self.0.load(Ordering::Relaxed);
+        while Self::is_live_in(state, generation) {
+            match self.0.compare_exchange_weak(
+                state,
+                state & !LIVE,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) if state & GUARDS == 0 => return Removal::Alone,
+                Ok(_) => return Removal::LeftToGuards,
+                Err(now) => state = now,
+            }
+        }
+        Removal::Refused
+    }
+    /// True: it is removed, and the slot is the caller's. False also where there are guards.
+    pub(super) fn try_take(&self, generation: u64) -> bool {
+        let live = generation << 32 | LIVE;
+        self.0.compare_exchange(live, generation << 32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// A later generation. The slot is the caller's, who shows it to others by other means.
+    #[inline(always)]
+    pub(super) fn renew(&self, generation: u64) {
+        self.0.store(generation << 32, Ordering::Relaxed);
+    }
+
+    /// What `copy` gives, if the element was there all the while. `copy` loads with acquire what was
+    /// stored with release before `begin`: if it meets a word of a later element, then it sees that its
+    /// own was removed before that.
+    #[inline(always)]
+    pub(super) fn read<R>(&self, generation: u64, copy: impl FnOnce() -> R) -> Option<R> {
+        if !self.is(generation) {
+            return None;
+        }
+        let copy = copy();
+        Self::is_live_in(self.0.load(Ordering::Relaxed), generation).then_some(copy)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::{atomic::AtomicU64, Arc};
+    use loom::thread;
+    use std::vec::Vec;
+
+    /// A slot, its value, and how often the value was ended.
+    struct Cell {
+        state: SlotState,
+        value: loom::cell::UnsafeCell<u64>,
+        ended: loom::sync::atomic::AtomicUsize,
+    }
+    // SAFETY: the state says whose the value is.
+    unsafe impl Sync for Cell {}
+    // SAFETY: the same.
+    unsafe impl Send for Cell {}
+
+    impl Cell {
+        fn live() -> Arc<Self> {
+            let cell = Self {
+                state: SlotState::new(1),
+                value: loom::cell::UnsafeCell::new(7),
+                ended: loom::sync::atomic::AtomicUsize::new(0),
+            };
+            cell.state.begin();
+            Arc::new(cell)
+        }
+        fn finish(&self) {
+            self.value.with_mut(|_| ());
+            self.ended.fetch_add(1, Ordering::Relaxed);
+        }
+        fn get(&self) {
+            if self.state.try_hold(1) {
+                // SAFETY: a guard keeps the value, and loom watches.
+                self.value.with(|v| assert_eq!(unsafe { *v }, 7));
+                if self.state.let_go() {
+                    self.finish();
+                }
+            }
+        }
+        fn remove(&self) -> bool {
+            match self.state.try_remove(1) {
+                Removal::Refused => false,
+                Removal::LeftToGuards => true,
+                Removal::Alone => {
+                    self.finish();
+                    true
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_ends_once_and_after_its_guards() {
+        loom::model(|| {
+            let cell = Cell::live();
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let cell = cell.clone();
+                    thread::spawn(move || cell.get())
+                })
+                .collect();
+            assert!(cell.remove());
+            threads.into_iter().for_each(|t| t.join().unwrap());
+            assert_eq!(cell.ended.load(Ordering::Relaxed), 1);
+            assert!(!cell.state.has_value());
+        });
+    }
+
+    #[test]
+    fn one_of_two_removes() {
+        loom::model(|| {
+            let cell = Cell::live();
+            let other = cell.clone();
+            let thread = thread::spawn(move || other.remove());
+            let mine = cell.state.try_take(1);
+            if mine {
+                cell.finish();
+            }
+            assert!(mine != thread.join().unwrap());
+            assert_eq!(cell.ended.load(Ordering::Relaxed), 1);
+        });
+    }
+
+    #[test]
+    fn a_read_is_of_one_element() {
+        loom::model(|| {
+            let slot = Arc::new((SlotState::new(1), AtomicU64::new(1), AtomicU64::new(1)));
+            slot.0.begin();
+            let other = slot.clone();
+            let thread = thread::spawn(move || {
+                assert_eq!(other.0.try_remove(1), Removal::Alone);
+                other.0.renew(2);
+                other.1.store(2, Ordering::Release);
+                other.2.store(2, Ordering::Release);
+                other.0.begin();
+            });
+            for generation in [1, 2] {
+                let copy = || (slot.1.load(Ordering::Acquire), slot.2.load(Ordering::Acquire));
+                if let Some((a, b)) = slot.0.read(generation, copy) {
+                    assert_eq!((a, b), (generation, generation));
+                }
+            }
+            thread.join().unwrap();
+        });
+    }
+}
