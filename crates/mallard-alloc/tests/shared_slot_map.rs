@@ -17,7 +17,7 @@ mallard::key_type! {
 }
 
 /// Fewer where each step is watched.
-const MANY: usize = if cfg!(miri) { 300 } else { 20_000 };
+const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
 
 /// Counts those that are alive.
@@ -269,7 +269,7 @@ fn a_slot_goes_from_the_thread_that_removes_to_the_one_that_inserts() {
     let (send, receive) = std::sync::mpsc::sync_channel::<Key64>(256);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for i in 0..MANY as u64 * 4 {
+            for i in 0..MANY as u64 * if cfg!(miri) { 2 } else { 4 } {
                 send.send(map.insert(Box::new(i))).unwrap();
             }
             drop(send);
