@@ -11,11 +11,11 @@ mod bits;
 mod full;
 mod growth;
 mod key;
+mod keyed;
 pub mod secondary_map;
 #[cfg(target_has_atomic = "64")]
 pub mod shared_slot_map;
 pub mod slot_map;
-mod slots;
 mod source;
 mod statistics;
 pub mod sync;
@@ -23,7 +23,7 @@ pub mod sync;
 pub use allocator::{BlockAllocator, Owning};
 pub use full::Full;
 pub use growth::Growth;
-pub use key::{Bits, Key, Key32, Key64};
+pub use key::{Bits as KeyBits, Key, Key32, Key64};
 pub use secondary_map::{SecondaryMap, SparseSecondaryMap};
 #[cfg(target_has_atomic = "64")]
 pub use shared_slot_map::SharedSlotMap;

@@ -101,19 +101,25 @@ impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
             Self::new_in(DefaultHeap)
         }
     }
+    const_but_for_models! {
+        /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that
+        /// the map takes.
+        pub fn with_growth(growth: Growth) -> Self {
+            Self::with_growth_in(growth, DefaultHeap)
+        }
+    }
 }
 
 impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     const_but_for_models! {
         /// An empty map of this source. Takes nothing.
         pub fn new_in(source: S) -> Self {
-            Self::with_growth(Growth::fixed(1), source)
+            Self::with_growth_in(Growth::fixed(1), source)
         }
     }
     const_but_for_models! {
-        /// The same, with steps of one's own; each is a chunk at least. The limit counts all that the
-        /// map takes.
-        pub fn with_growth(growth: Growth, source: S) -> Self {
+        /// The same, with steps of one's own, as [`with_growth`](SharedSlotMap::with_growth) has them.
+        pub fn with_growth_in(growth: Growth, source: S) -> Self {
             let memory = Memory::new(growth, source);
             Self { memory, retired: AtomicUsize::new(0), access: PhantomData }
         }
@@ -312,7 +318,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     }
 
     /// What it holds.
-    pub fn stats(&self) -> Statistics {
+    pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         self.memory.add_to(&mut s);
         s.bytes_live = s.blocks_live * size_of::<V>();

@@ -14,7 +14,7 @@ pub use whole::VacantEntry;
 use crate::full::Full;
 use crate::growth::Growth;
 use crate::key::{Key, Words};
-use crate::slots::{no_word, Shape, Slot, Slots};
+use crate::keyed::{no_word, Shape, Slot, Slots};
 use crate::source::{DefaultHeap, Source};
 use core::ptr::NonNull;
 
@@ -82,7 +82,12 @@ unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SlotMap<K, V, S> {}
 impl<K: Key, V> SlotMap<K, V> {
     /// An empty map. Takes nothing.
     pub const fn new() -> Self {
-        Self::with(Self::GROWTH, DefaultHeap)
+        Self::with_growth_in(Self::GROWTH, DefaultHeap)
+    }
+    /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that the
+    /// map takes.
+    pub const fn with_growth(growth: Growth) -> Self {
+        Self::with_growth_in(growth, DefaultHeap)
     }
     /// With memory for so many elements.
     pub fn with_capacity(count: usize) -> Self {
@@ -98,11 +103,10 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 
     /// An empty map of this source. Takes nothing.
     pub const fn new_in(source: S) -> Self {
-        Self::with(Self::GROWTH, source)
+        Self::with_growth_in(Self::GROWTH, source)
     }
-    /// The same, with steps of one's own; each is a chunk at least. The limit counts all that the map
-    /// takes.
-    pub const fn with(growth: Growth, source: S) -> Self {
+    /// The same, with steps of one's own, as [`with_growth`](SlotMap::with_growth) has them.
+    pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self {
             slots: Slots::new(growth, source),
             fresh: 0,

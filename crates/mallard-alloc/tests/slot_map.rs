@@ -21,7 +21,7 @@ const MANY: usize = if cfg!(miri) { 1_500 } else { 20_000 };
 #[test]
 fn an_empty_map_owns_no_memory_and_finds_nothing() {
     static EMPTY: SlotMap<Key32, u8> = SlotMap::new();
-    assert_eq!((EMPTY.len(), EMPTY.capacity(), EMPTY.stats().bytes_taken), (0, 0, 0));
+    assert_eq!((EMPTY.len(), EMPTY.capacity(), EMPTY.statistics().bytes_taken), (0, 0, 0));
     for bits in [1, 2, 0xfff, 0x10_0000, 0x10_0001, u32::MAX] {
         assert!(EMPTY.get(Key32::from_bits(bits).unwrap()).is_none());
     }
@@ -177,16 +177,16 @@ fn removing_many_without_memory_for_their_keys_loses_none() {
 fn a_limit_bounds_all_that_is_taken() {
     let source = Flaky::new();
     let growth = Growth::fixed(1).limit(100_000);
-    let mut map = SlotMap::<Key32, u64, _>::with(growth, source.clone());
+    let mut map = SlotMap::<Key32, u64, _>::with_growth_in(growth, source.clone());
     while map.try_insert(1).is_ok() {}
     assert!(source.taken() <= 100_000 && map.len() > 5_000, "{} {}", source.taken(), map.len());
-    assert_eq!(map.stats().bytes_taken, source.taken());
+    assert_eq!(map.statistics().bytes_taken, source.taken());
 }
 
 #[test]
 fn steps_of_growth_bring_several_chunks() {
     let source = Flaky::new();
-    let mut map = SlotMap::<Key32, u64, _>::with(Growth::fixed(1 << 18), source.clone());
+    let mut map = SlotMap::<Key32, u64, _>::with_growth_in(Growth::fixed(1 << 18), source.clone());
     (0..MANY as u64).for_each(|i| {
         map.insert(i);
     });
@@ -203,7 +203,7 @@ fn a_map_lives_in_a_buffer_and_in_another_allocator() {
     while map.try_insert(count).is_ok() {
         count += 1;
     }
-    assert!(count > 3_000, "{count} {:?}", map.stats());
+    assert!(count > 3_000, "{count} {:?}", map.statistics());
     assert_eq!(map.values().copied().max(), Some(count - 1));
 }
 

@@ -118,7 +118,7 @@ fn trim_gives_memory_back_and_no_key_comes_again() {
         assert!(dead.iter().all(|&key| !map.contains_key(key)));
         assert_eq!((map.len(), map.iter().count()), (round + 1, round + 1));
     }
-    assert_eq!(map.stats().bytes_taken, source.taken());
+    assert_eq!(map.statistics().bytes_taken, source.taken());
 }
 
 #[test]
