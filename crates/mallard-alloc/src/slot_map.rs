@@ -285,10 +285,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// The slot is alive, this is its key, and there is room at hand.
     #[inline(always)]
     unsafe fn remove_at(&mut self, slot: Slot<K, V>, key: K::Bits) -> V {
-        // SAFETY: as the caller says.
-        let value = unsafe { slot.end(no_word::<K>()) };
-        self.recycle(slot, key);
-        value
+        // SAFETY: as the caller says. The value is read last, so that it is copied once.
+        unsafe {
+            *slot.word() = no_word::<K>();
+            self.recycle(slot, key);
+            slot.value().read()
+        }
     }
 
     /// The next key of a slot, whose word is 0 and which is marked, comes at hand. There is room.
