@@ -257,7 +257,10 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         match self.slots.view.find(key) {
             // SAFETY: it is alive.
             Some(slot) => Some(unsafe { self.remove_at(slot, key.to_bits()) }),
-            None => self.give_up(key),
+            None => {
+                self.give_up(key);
+                None
+            }
         }
     }
 
@@ -347,7 +350,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 
     #[cold]
     #[inline(never)]
-    fn give_up(&mut self, key: K) -> Option<V> {
+    fn give_up(&mut self, key: K) {
         if let Some(slot) = self.find_detached(key) {
             self.detached -= 1;
             // SAFETY: a detached slot is in a chunk. What is at hand and not parked is marked.
@@ -358,7 +361,6 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             self.make_room();
             self.recycle(slot, key.to_bits());
         }
-        None
     }
 }
 
