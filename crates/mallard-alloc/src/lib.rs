@@ -71,6 +71,7 @@ mod guide;
 pub mod handles;
 mod hooks;
 mod key;
+mod keyed;
 mod limited;
 mod lock;
 #[cfg(target_has_atomic = "64")]
@@ -97,7 +98,7 @@ mod shared_arena;
 pub mod shared_slot_map;
 pub mod size_class;
 pub mod slot_map;
-mod slot_table;
+
 mod slots;
 mod source;
 mod statistics;

@@ -11,8 +11,8 @@ use crate::bits::out_of_memory;
 use crate::full::Full;
 use crate::growth::Growth;
 use crate::key::{Bits, Key, Words};
+use crate::keyed::{no_word, Shape, Slot, Slots};
 use crate::slot_map::no_element;
-use crate::slot_table::{no_word, Shape, Slot, Slots};
 use crate::source::{DefaultHeap, Source};
 use crate::statistics::Statistics;
 use core::alloc::Layout;
@@ -59,16 +59,20 @@ impl<K: Key, V> SecondaryMap<K, V> {
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
+    /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that the
+    /// map takes.
+    pub const fn with_growth(growth: Growth) -> Self {
+        Self::with_growth_in(growth, DefaultHeap)
+    }
 }
 
 impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     /// An empty map of this source. Takes nothing.
     pub const fn new_in(source: S) -> Self {
-        Self::with(Growth::fixed(1), source)
+        Self::with_growth_in(Growth::fixed(1), source)
     }
-    /// The same, with steps of one's own; each is a chunk at least. The limit counts all that the map
-    /// takes.
-    pub const fn with(growth: Growth, source: S) -> Self {
+    /// The same, with steps of one's own, as [`with_growth`](SecondaryMap::with_growth) has them.
+    pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self { slots: Slots::new(growth, source), len: 0 }
     }
     /// Where its memory comes from.
@@ -215,7 +219,7 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     }
 
     /// What it holds.
-    pub fn stats(&self) -> Statistics {
+    pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len, ..Statistics::default() };
         s.bytes_live = self.len * size_of::<V>();
         s.bytes_idle = self.slots.capacity() * size_of::<V>() - s.bytes_live;
@@ -245,7 +249,7 @@ impl<K: Key, V> Default for SecondaryMap<K, V> {
 
 impl<K: Key, V: Clone, S: Source + Clone> Clone for SecondaryMap<K, V, S> {
     fn clone(&self) -> Self {
-        let mut map = Self::with(*self.slots.growth(), self.slots.source().clone());
+        let mut map = Self::with_growth_in(*self.slots.growth(), self.slots.source().clone());
         if !map.slots.mirror(&self.slots) {
             out_of_memory(Shape::<K, V>::layout().unwrap_or(Layout::new::<V>()));
         }

@@ -22,6 +22,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::panic::RefUnwindSafe;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use front::Here;
 use memory::{const_but_for_models, Memory, Slot};
 use slot::Removal;
 
@@ -100,19 +101,25 @@ impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
             Self::new_in(DefaultHeap)
         }
     }
+    const_but_for_models! {
+        /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that
+        /// the map takes.
+        pub fn with_growth(growth: Growth) -> Self {
+            Self::with_growth_in(growth, DefaultHeap)
+        }
+    }
 }
 
 impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     const_but_for_models! {
         /// An empty map of this source. Takes nothing.
         pub fn new_in(source: S) -> Self {
-            Self::with_growth(Growth::fixed(1), source)
+            Self::with_growth_in(Growth::fixed(1), source)
         }
     }
     const_but_for_models! {
-        /// The same, with steps of one's own; each is a chunk at least. The limit counts all that the
-        /// map takes.
-        pub fn with_growth(growth: Growth, source: S) -> Self {
+        /// The same, with steps of one's own, as [`with_growth`](SharedSlotMap::with_growth) has them.
+        pub fn with_growth_in(growth: Growth, source: S) -> Self {
             let memory = Memory::new(growth, source);
             Self { memory, retired: AtomicUsize::new(0), access: PhantomData }
         }
@@ -154,7 +161,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         struct GiveBack<'a, K: Key, V, S: Source>(&'a Memory<K, V, S>, usize);
         impl<K: Key, V, S: Source> Drop for GiveBack<'_, K, V, S> {
             fn drop(&mut self) {
-                self.0.give_slot(self.1, false);
+                self.0.give_slot(self.0.here(), self.1, false);
             }
         }
         let Some(index) = self.memory.take_slot() else { self.refuse() };
@@ -235,12 +242,13 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     #[inline]
     pub fn remove(&self, key: K) -> bool {
         let Some(slot) = self.find(key) else { return false };
+        let here = self.memory.here();
         match slot.state.try_remove(key.generation()) {
             Removal::Refused => false,
             Removal::LeftToGuards => true,
             Removal::Alone => {
                 // SAFETY: the slot is this thread's, and has a value.
-                unsafe { self.finish(slot, key) };
+                unsafe { self.finish(slot, key, here) };
                 true
             }
         }
@@ -250,37 +258,35 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     #[inline]
     pub fn take(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
+        let here = self.memory.here();
         if !slot.state.try_take(key.generation()) {
             return None;
         }
         // SAFETY: the slot is this thread's, and has a value.
         let value = unsafe { slot.value().read() };
-        self.recycle(slot, key);
+        self.recycle(slot, key, here);
         Some(value)
     }
 
     /// # Safety
     /// The slot is the caller's alone, and has a value.
     #[inline(always)]
-    unsafe fn finish(&self, slot: &Slot<V>, key: K) {
-        struct Recycle<'a, K: Key, V, A: Access<V>, S: Source>(
-            &'a SharedSlotMap<K, V, A, S>,
-            &'a Slot<V>,
-            K,
-        );
-        impl<K: Key, V, A: Access<V>, S: Source> Drop for Recycle<'_, K, V, A, S> {
+    unsafe fn finish(&self, slot: &Slot<V>, key: K, here: Here) {
+        struct Recycle<F: FnMut()>(F);
+        impl<F: FnMut()> Drop for Recycle<F> {
+            #[inline(always)]
             fn drop(&mut self) {
-                self.0.recycle(self.1, self.2);
+                (self.0)();
             }
         }
-        let _even_if_it_panics = Recycle(self, slot, key);
+        let _even_if_it_panics = Recycle(|| self.recycle(slot, key, here));
         // SAFETY: as the caller says.
         unsafe { slot.value().drop_in_place() };
     }
 
     /// The slot has no value any more, and is the caller's.
     #[inline(always)]
-    fn recycle(&self, slot: &Slot<V>, key: K) {
+    fn recycle(&self, slot: &Slot<V>, key: K, here: Here) {
         let mut next = key.generation() + 1;
         let mut retired = false;
         if next > Words::<K>::GENERATION_MAX {
@@ -289,7 +295,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             self.retired.fetch_add(retired as usize, Ordering::Relaxed);
         }
         slot.state.renew(next);
-        self.memory.give_slot(key.index(), retired); // who takes it next sees all of the above
+        self.memory.give_slot(here, key.index(), retired); // who takes it next sees all of the above
     }
 
     /// Calls `f(key, element)` under a guard for each that was there before and still is; those that
@@ -312,7 +318,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     }
 
     /// What it holds.
-    pub fn stats(&self) -> Statistics {
+    pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         self.memory.add_to(&mut s);
         s.bytes_live = s.blocks_live * size_of::<V>();

@@ -14,7 +14,7 @@ pub use whole::VacantEntry;
 use crate::full::Full;
 use crate::growth::Growth;
 use crate::key::{Key, Words};
-use crate::slot_table::{no_word, Shape, Slot, Slots};
+use crate::keyed::{no_word, Shape, Slot, Slots};
 use crate::source::{DefaultHeap, Source};
 use core::ptr::NonNull;
 
@@ -82,7 +82,12 @@ unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SlotMap<K, V, S> {}
 impl<K: Key, V> SlotMap<K, V> {
     /// An empty map. Takes nothing.
     pub const fn new() -> Self {
-        Self::with(Self::GROWTH, DefaultHeap)
+        Self::with_growth_in(Self::GROWTH, DefaultHeap)
+    }
+    /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that the
+    /// map takes.
+    pub const fn with_growth(growth: Growth) -> Self {
+        Self::with_growth_in(growth, DefaultHeap)
     }
     /// With memory for so many elements.
     pub fn with_capacity(count: usize) -> Self {
@@ -98,11 +103,10 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 
     /// An empty map of this source. Takes nothing.
     pub const fn new_in(source: S) -> Self {
-        Self::with(Self::GROWTH, source)
+        Self::with_growth_in(Self::GROWTH, source)
     }
-    /// The same, with steps of one's own; each is a chunk at least. The limit counts all that the map
-    /// takes.
-    pub const fn with(growth: Growth, source: S) -> Self {
+    /// The same, with steps of one's own, as [`with_growth`](SlotMap::with_growth) has them.
+    pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self {
             slots: Slots::new(growth, source),
             fresh: 0,
@@ -253,7 +257,10 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         match self.slots.view.find(key) {
             // SAFETY: it is alive.
             Some(slot) => Some(unsafe { self.remove_at(slot, key.to_bits()) }),
-            None => self.give_up(key),
+            None => {
+                self.give_up(key);
+                None
+            }
         }
     }
 
@@ -281,10 +288,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// The slot is alive, this is its key, and there is room at hand.
     #[inline(always)]
     unsafe fn remove_at(&mut self, slot: Slot<K, V>, key: K::Bits) -> V {
-        // SAFETY: as the caller says.
-        let value = unsafe { slot.end(no_word::<K>()) };
-        self.recycle(slot, key);
-        value
+        // SAFETY: as the caller says. The value is read last, so that it is copied once.
+        unsafe {
+            *slot.word() = no_word::<K>();
+            self.recycle(slot, key);
+            slot.value().read()
+        }
     }
 
     /// The next key of a slot, whose word is 0 and which is marked, comes at hand. There is room.
@@ -341,7 +350,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 
     #[cold]
     #[inline(never)]
-    fn give_up(&mut self, key: K) -> Option<V> {
+    fn give_up(&mut self, key: K) {
         if let Some(slot) = self.find_detached(key) {
             self.detached -= 1;
             // SAFETY: a detached slot is in a chunk. What is at hand and not parked is marked.
@@ -352,7 +361,6 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             self.make_room();
             self.recycle(slot, key.to_bits());
         }
-        None
     }
 }
 

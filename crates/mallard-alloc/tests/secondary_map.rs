@@ -203,7 +203,7 @@ fn values_of_a_secondary_map_stay_where_they_are() {
 #[test]
 fn a_secondary_map_takes_chunks_only_where_values_are() {
     let source = Flaky::new();
-    let mut map = SecondaryMap::<Key32, u64, _>::with(Growth::fixed(1), source.clone());
+    let mut map = SecondaryMap::<Key32, u64, _>::with_growth_in(Growth::fixed(1), source.clone());
     map.insert(key(1_000_000, 1), 7);
     map.insert(key(3, 1), 8);
     assert!(source.taken() < 60_000, "{}", source.taken());
@@ -216,7 +216,7 @@ fn a_secondary_map_takes_chunks_only_where_values_are() {
     assert!(map.get(key(3, 1)).is_none() && map.get(key(1_000_000, 1)).is_none());
     map.insert(key(3, 2), 9);
     assert_eq!(map[key(3, 2)], 9);
-    assert_eq!(map.stats().bytes_taken, source.taken());
+    assert_eq!(map.statistics().bytes_taken, source.taken());
 }
 
 #[test]

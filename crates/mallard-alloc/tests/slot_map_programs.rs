@@ -149,7 +149,7 @@ fn program<K: Key>(seed: u64, steps: usize) {
 
 #[test]
 fn random_programs_agree_with_a_hash_map() {
-    let (seeds, steps) = if cfg!(miri) { (2, 250) } else { (30, 4_000) };
+    let (seeds, steps) = if cfg!(miri) { (1, 100) } else { (30, 4_000) };
     for seed in 0..seeds {
         program::<Key32>(seed, steps);
         program::<Key64>(seed + 100, steps);
@@ -159,7 +159,7 @@ fn random_programs_agree_with_a_hash_map() {
 
 #[test]
 fn random_programs_with_few_slots_agree_too() {
-    let (seeds, steps) = if cfg!(miri) { (2, 250) } else { (60, 1_000) };
+    let (seeds, steps) = if cfg!(miri) { (2, 150) } else { (60, 1_000) };
     for seed in 0..seeds {
         program::<TinyKey>(seed, steps);
     }

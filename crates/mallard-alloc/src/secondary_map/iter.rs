@@ -2,8 +2,8 @@
 
 use super::SecondaryMap;
 use crate::key::Key;
+use crate::keyed::Walk;
 use crate::slot_map::{key_of, take_out, Iter, IterMut, Keys, Values, ValuesMut};
-use crate::slot_table::Walk;
 use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
 

@@ -7,7 +7,7 @@ use crate::key::Key;
 use crate::source::Source;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering, Ordering::Relaxed};
 
 /// Slots that go from thread to thread at once.
 pub(super) const MAGAZINE: usize = 64;
@@ -36,7 +36,7 @@ impl Magazine {
 }
 
 /// Two magazines, so that who goes to and fro between two of them takes none. Other threads look at
-/// `live` alone.
+/// the three counters alone.
 ///
 /// There is a magazine for each 64 slots, and two for each front. So one who has two full ones
 /// and gives one of them away finds an empty one: else there would be none but full ones for all slots
@@ -44,12 +44,15 @@ impl Magazine {
 #[repr(align(128))] // alone on its lines, and on those that are fetched with them
 pub(super) struct Front {
     loaded: Cell<NonNull<Magazine>>,
+    /// Of slots in the one that is loaded.
+    len: AtomicUsize,
+    /// In the other one: 0, or all it can have.
+    previous_len: AtomicUsize,
+    previous: Cell<NonNull<Magazine>>,
     loaded_number: Cell<u32>,
     previous_number: Cell<u32>,
-    /// Empty, or full.
-    previous: Cell<NonNull<Magazine>>,
-    /// Elements that began here less those that ended here.
-    live: AtomicIsize,
+    /// Slots that came in magazines, less those that went in such.
+    balance: AtomicIsize,
     own: UnsafeCell<[Magazine; 2]>,
 }
 
@@ -61,10 +64,12 @@ impl Front {
         unsafe {
             at.write(Self {
                 loaded: Cell::new(Self::magazine(at, 0)),
+                len: AtomicUsize::new(0),
+                previous_len: AtomicUsize::new(0),
+                previous: Cell::new(Self::magazine(at, 1)),
                 loaded_number: Cell::new(first_number),
                 previous_number: Cell::new(first_number + 1),
-                previous: Cell::new(Self::magazine(at, 1)),
-                live: AtomicIsize::new(0),
+                balance: AtomicIsize::new(0),
                 own: UnsafeCell::new([Magazine::empty(), Magazine::empty()]),
             });
         }
@@ -75,97 +80,119 @@ impl Front {
         // SAFETY: as the caller says.
         unsafe { at.byte_add(core::mem::offset_of!(Self, own)).cast::<Magazine>().add(i) }
     }
-    /// Any thread.
+    /// Elements that began here less those that ended here. Any thread.
     ///
     /// # Safety
     /// It is a front.
     pub(super) unsafe fn live(at: NonNull<Self>) -> isize {
-        // SAFETY: nothing but the counter is looked at.
-        unsafe { (*at.as_ptr()).live.load(Ordering::Relaxed) }
-    }
-    fn count(&self, more: isize) {
-        self.live.store(self.live.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        let at = at.as_ptr();
+        // SAFETY: nothing but the counters is looked at.
+        let (balance, len, previous) = unsafe {
+            let (len, previous) = ((*at).len.load(Relaxed), (*at).previous_len.load(Relaxed));
+            ((*at).balance.load(Relaxed), len, previous)
+        };
+        balance - (len + previous) as isize
     }
 
+    /// The place in the loaded magazine.
     #[inline(always)]
-    fn loaded(&self) -> &Magazine {
-        // SAFETY: the magazines of a front are its own, and stay.
-        unsafe { &*self.loaded.get().as_ptr() }
+    fn place(&self, i: usize) -> &Cell<u32> {
+        debug_assert!(i < MAGAZINE);
+        // SAFETY: the magazines of a front are its own, and stay; no length is more than their places.
+        unsafe { (*self.loaded.get().as_ptr()).slots.get_unchecked(i) }
     }
     fn swap(&self) {
         self.loaded.swap(&self.previous);
         self.loaded_number.swap(&self.previous_number);
+        let len = self.len.load(Relaxed);
+        self.len.store(self.previous_len.load(Relaxed), Relaxed);
+        self.previous_len.store(len, Relaxed);
     }
-    fn previous_is_empty(&self) -> bool {
-        // SAFETY: the same.
-        unsafe { (*self.previous.get().as_ptr()).len.get() == 0 }
+    fn add_to_balance(&self, more: isize) {
+        self.balance.store(self.balance.load(Relaxed) + more, Relaxed);
     }
-    /// Gives the number of the one there was.
-    fn replace_previous<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
-        self.previous.set(memory.magazine(by));
+    /// Another one in the place of the other; gives the number of that.
+    fn exchange<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
+        let magazine = memory.magazine(by);
+        // SAFETY: both magazines are this front's.
+        let len = unsafe {
+            let before = self.previous.replace(magazine).as_ptr();
+            (*before).len.set(self.previous_len.load(Relaxed));
+            (*magazine.as_ptr()).len.get()
+        };
+        self.add_to_balance(len as isize - self.previous_len.load(Relaxed) as isize);
+        self.previous_len.store(len, Relaxed);
         self.previous_number.replace(by)
     }
 
     /// The index of a free slot.
     #[inline(always)]
     fn pop<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
-        if self.loaded().len.get() == 0 {
-            self.refill(memory)?;
+        let mut len = self.len.load(Relaxed);
+        if len == 0 {
+            len = self.refill(memory)?;
         }
-        self.count(1);
-        let loaded = self.loaded();
-        let len = loaded.len.get() - 1;
-        loaded.len.set(len);
-        // SAFETY: it has so many places.
-        Some(unsafe { loaded.slots.get_unchecked(len) }.get() as usize)
+        self.len.store(len - 1, Relaxed);
+        Some(self.place(len - 1).get() as usize)
     }
     #[cold]
     #[inline(never)]
-    fn refill<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<()> {
-        if self.previous_is_empty() {
-            let empty = self.replace_previous(memory, memory.supply()?);
+    fn refill<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
+        if self.previous_len.load(Relaxed) == 0 {
+            let empty = self.exchange(memory, memory.supply()?);
             memory.push(&memory.empty, empty);
         }
         self.swap();
-        Some(())
+        Some(self.len.load(Relaxed))
     }
 
     /// An element has ended; its slot is free, if it is not retired.
     #[inline(always)]
     fn end<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, index: usize, retired: bool) {
-        self.count(-1);
+        let mut len = self.len.load(Relaxed);
         if retired {
-            return;
+            return self.add_to_balance(-1);
         }
-        if self.loaded().len.get() == MAGAZINE {
-            self.flush(memory);
+        if len == MAGAZINE {
+            len = self.flush(memory);
         }
-        let loaded = self.loaded();
-        let len = loaded.len.get();
-        // SAFETY: it has one place more.
-        unsafe { loaded.slots.get_unchecked(len) }.set(index as u32);
-        loaded.len.set(len + 1);
+        self.place(len).set(index as u32);
+        self.len.store(len + 1, Relaxed);
     }
     #[cold]
     #[inline(never)]
-    fn flush<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) {
-        if !self.previous_is_empty() {
-            memory.push(&memory.full, self.previous_number.get());
-            let empty = memory.pop(&memory.empty);
-            self.replace_previous(
-                memory,
-                empty.expect("mallard: a shared slot map lost a magazine"),
-            );
+    fn flush<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> usize {
+        if self.previous_len.load(Relaxed) != 0 {
+            let number = self.previous_number.get();
+            // SAFETY: it is this front's until it is pushed.
+            unsafe { (*self.previous.get().as_ptr()).len.set(self.previous_len.load(Relaxed)) };
+            self.add_to_balance(-(self.previous_len.load(Relaxed) as isize));
+            self.previous_len.store(0, Relaxed);
+            memory.push(&memory.full, number);
+            let empty =
+                memory.pop(&memory.empty).expect("mallard: a shared slot map lost a magazine");
+            self.previous.set(memory.magazine(empty));
+            self.previous_number.set(empty);
         }
         self.swap();
+        self.len.load(Relaxed)
     }
 }
 
 impl<K: Key, V, S: Source> Memory<K, V, S> {
+    /// What this thread has here. Asked for before a locked operation, since what is loaded after it
+    /// waits for it.
+    #[inline(always)]
+    pub(super) fn here(&self) -> Here {
+        Here(match number() {
+            0 => core::ptr::null_mut(),
+            number => self.front(number),
+        })
+    }
     /// The index of a free slot, which is the caller's.
     #[inline(always)]
     pub(super) fn take_slot(&self) -> Option<usize> {
-        let front = self.front_here();
+        let Here(front) = self.here();
         if front.is_null() {
             return self.take_slot_slowly();
         }
@@ -174,21 +201,12 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     }
     /// The slot is not an element any more, and the caller's; then it is free, if it is not retired.
     #[inline(always)]
-    pub(super) fn give_slot(&self, index: usize, retired: bool) {
-        let front = self.front_here();
+    pub(super) fn give_slot(&self, Here(front): Here, index: usize, retired: bool) {
         if front.is_null() {
             return self.give_slot_slowly(index, retired);
         }
         // SAFETY: it is this thread's own.
         unsafe { (*front).end(self, index, retired) }
-    }
-    /// This thread's own, or null.
-    #[inline(always)]
-    fn front_here(&self) -> *mut Front {
-        match number() {
-            0 => core::ptr::null_mut(),
-            number => self.front(number),
-        }
     }
 
     #[cold]
@@ -225,6 +243,10 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         Some(f(unsafe { front.as_ref() }))
     }
 }
+
+/// The front of this thread, or null.
+#[derive(Clone, Copy)]
+pub(super) struct Here(*mut Front);
 
 /// Held for a moment by one thread at a time.
 pub(super) struct Lock(AtomicBool);

@@ -69,7 +69,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Guard<'_, K, V, A, S> {
     #[inline(never)]
     fn end(&self) {
         // SAFETY: it was the last one of an element that was removed.
-        unsafe { self.map.finish(self.slot, self.key) };
+        unsafe { self.map.finish(self.slot, self.key, self.map.memory.here()) };
     }
 }
 

@@ -53,7 +53,7 @@ impl<K: Key, V> Shape<K, V> {
         }
     };
     const MAGAZINES: usize = Self::SLOTS / MAGAZINE;
-    const SLOTS_AT: usize = align_up(size_of::<Run>(), align_of::<Slot<V>>());
+    const SLOTS_AT: usize = align_up(align_up(size_of::<Run>(), 64), align_of::<Slot<V>>());
     const MAGAZINES_AT: usize =
         align_up(Self::SLOTS_AT + Self::SLOTS * size_of::<Slot<V>>(), align_of::<Magazine>());
     const ALIGN: usize = if align_of::<Slot<V>>() < 128 { 128 } else { align_of::<Slot<V>>() };

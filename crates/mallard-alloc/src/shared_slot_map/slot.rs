@@ -124,7 +124,8 @@ impl SlotState {
 
     #[inline(always)]
     pub(super) fn try_remove(&self, generation: u64) -> Removal {
-        let mut state = self.0.load(Ordering::Relaxed);
+        // Without a look first: it would have to wait for the locked operation before.
+        let mut state = generation << 32 | LIVE;
         while Self::is_live_in(state, generation) {
             match self.0.compare_exchange_weak(
                 state,

@@ -2,7 +2,7 @@
 
 use super::SlotMap;
 use crate::key::{Key, Words};
-use crate::slot_table::{AtHand, Slot, Slots, View, Walk};
+use crate::keyed::{AtHand, Slot, Slots, View, Walk};
 use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
 use core::marker::PhantomData;

@@ -2,8 +2,8 @@
 
 use super::SlotMap;
 use crate::key::{Bits, Key, Words};
+use crate::keyed::Shape;
 use crate::secondary_map::{SecondaryMap, SparseSecondaryMap};
-use crate::slot_table::Shape;
 use crate::source::{DefaultHeap, Source};
 use alloc::vec::Vec;
 use core::fmt;

@@ -3,7 +3,7 @@
 use super::SlotMap;
 use crate::bits::out_of_memory;
 use crate::key::{Bits, Key, Words};
-use crate::slot_table::{no_word, ChunkOf, Shape, GROUP};
+use crate::keyed::{no_word, ChunkOf, Shape, GROUP};
 use crate::source::Source;
 use core::alloc::Layout;
 

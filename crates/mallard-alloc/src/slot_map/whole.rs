@@ -2,7 +2,7 @@
 
 use super::SlotMap;
 use crate::key::{Bits, Key, Words};
-use crate::slot_table::Shape;
+use crate::keyed::Shape;
 use crate::source::Source;
 use crate::statistics::Statistics;
 use core::fmt;
@@ -68,7 +68,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 
     /// What it holds.
-    pub fn stats(&self) -> Statistics {
+    pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         s.bytes_live = self.len() * size_of::<V>();
         s.bytes_idle = (self.capacity() - self.len()) * size_of::<V>();
@@ -94,7 +94,7 @@ impl<K: Key, V> Default for SlotMap<K, V> {
 /// Keys are as good in the one as in the other, detached ones too.
 impl<K: Key, V: Clone, S: Source + Clone> Clone for SlotMap<K, V, S> {
     fn clone(&self) -> Self {
-        let mut map = Self::with(*self.slots.growth(), self.slots.source().clone());
+        let mut map = Self::with_growth_in(*self.slots.growth(), self.slots.source().clone());
         let places = self.slots.at_hand.places(); // a map with an element has some
         if !map.slots.mirror(&self.slots) || places != 0 && !map.widen(places) {
             map.refuse();

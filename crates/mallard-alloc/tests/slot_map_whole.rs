@@ -1,0 +1,154 @@
+//! Slot maps as a whole: walks, clones, memory that comes and goes.
+
+mod common;
+
+use common::{Flaky, Random};
+use mallard::{Key, Key32, SlotMap};
+use std::collections::{HashMap, HashSet};
+
+mallard::key_type! {
+    struct MidKey(12, 20);
+}
+
+/// Fewer where Miri counts each step.
+const MANY: usize = if cfg!(miri) { 1_500 } else { 20_000 };
+
+#[test]
+fn iterators_meet_each_element_once_whatever_was_removed() {
+    let mut random = Random::new(17);
+    let mut map = SlotMap::<MidKey, u64>::new();
+    let mut model = HashMap::new();
+    for round in 0..if cfg!(miri) { 6 } else { 60 } {
+        for i in 0..random.below(900) as u64 {
+            if let Ok(key) = map.try_insert(i) {
+                model.insert(key, i);
+            }
+        }
+        let keys: Vec<_> = model.keys().copied().collect();
+        for key in keys {
+            if random.below(100) < 30 + round {
+                assert_eq!(map.remove(key), model.remove(&key));
+            }
+        }
+        match round % 4 {
+            0 => assert_eq!(map.iter().map(|(k, &v)| (k, v)).collect::<HashMap<_, _>>(), model),
+            1 => drop(map.iter().take(model.len() / 2).count()), // ends in the middle
+            2 => map.values_mut().for_each(|v| *v = v.wrapping_add(0)),
+            _ => {}
+        }
+        let mut iter = map.iter();
+        let mut met = 0;
+        while iter.next().is_some() {
+            met += 1;
+            assert_eq!(iter.len(), model.len() - met);
+        }
+        assert_eq!((met, iter.next(), map.len()), (model.len(), None, model.len()));
+        assert!(map.keys().map(|k| k.index()).is_sorted());
+    }
+}
+
+#[test]
+fn several_threads_walk_one_map() {
+    let mut map = SlotMap::<Key32, u64>::new();
+    for round in 0..if cfg!(miri) { 3 } else { 50 } {
+        let keys: Vec<_> = (0..500).map(|i| map.insert(i)).collect();
+        keys.iter().skip(round % 3).step_by(3).for_each(|&key| {
+            map.remove(key);
+        });
+        let sum: u64 = keys.iter().filter_map(|&k| map.get(k)).sum();
+        let others = map.len() - keys.iter().filter(|&&k| map.contains_key(k)).count();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let (mut s, mut n) = (0, 0);
+                    for (_, v) in &map {
+                        (s, n) = (s + v, n + 1);
+                    }
+                    assert_eq!((s, n), (sum, map.len()));
+                    assert_eq!((map.values().sum::<u64>(), others), (sum, 0));
+                });
+            }
+        });
+        map.clear();
+    }
+}
+
+#[test]
+fn retain_drain_and_into_iter_take_out_what_they_say() {
+    let mut map: SlotMap<Key32, u32> = SlotMap::with_capacity(100);
+    let keys: Vec<_> = (0..100).map(|i| map.insert(i)).collect();
+    map.retain(|key, value| {
+        assert_eq!(key, keys[*value as usize]);
+        *value % 3 == 0
+    });
+    assert_eq!((map.len(), map.values().sum::<u32>()), (34, 1683));
+    let mut drain = map.drain();
+    assert_eq!((drain.next(), drain.len()), (Some((keys[0], 0)), 33));
+    drop(drain);
+    assert!(map.is_empty());
+    let kept = map.insert(1);
+    let mut drain = map.drain();
+    drain.next();
+    std::mem::forget(drain);
+    assert_eq!((map.len(), map.contains_key(kept)), (0, false));
+    let keys: Vec<_> = (0..10).map(|i| map.insert(i)).collect();
+    let twin = map.clone();
+    assert_eq!(map.clone().into_keys().collect::<HashSet<_>>(), keys.into_iter().collect());
+    assert_eq!(map.into_values().sum::<u32>(), 45);
+    assert_eq!(twin.into_iter().skip(3).count(), 7);
+}
+
+#[test]
+fn trim_gives_memory_back_and_no_key_comes_again() {
+    let source = Flaky::new();
+    let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
+    let mut dead = HashSet::new();
+    for round in 0..4 {
+        let keys: Vec<_> = (0..MANY as u64).map(|i| map.insert(i)).collect();
+        let high = source.taken();
+        for (i, &key) in keys.iter().enumerate() {
+            assert!(!dead.contains(&key), "{key:?} came again");
+            if i != 5 + round {
+                map.remove(key);
+                dead.insert(key);
+            }
+        }
+        map.trim();
+        assert!(source.taken() * 2 < high + 40_000, "{} of {high}", source.taken());
+        assert!(dead.iter().all(|&key| !map.contains_key(key)));
+        assert_eq!((map.len(), map.iter().count()), (round + 1, round + 1));
+    }
+    assert_eq!(map.statistics().bytes_taken, source.taken());
+}
+
+#[test]
+fn reserve_takes_memory_before_it_is_used() {
+    let source = Flaky::new();
+    let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
+    map.reserve(MANY);
+    assert!(map.capacity() >= MANY && map.is_empty());
+    let calls = source.calls();
+    (0..MANY as u64).for_each(|i| {
+        map.insert(i);
+    });
+    assert_eq!((source.calls(), map.iter().count()), (calls, MANY));
+}
+
+#[test]
+fn a_clone_has_the_same_keys() {
+    let mut map = SlotMap::<Key32, String>::new();
+    let keys: Vec<_> = (0..MANY / 4).map(|i| map.insert(i.to_string())).collect();
+    keys.iter().step_by(3).for_each(|&key| {
+        map.remove(key);
+    });
+    map.detach(keys[1]);
+    map.trim();
+    let mut twin = map.clone();
+    assert_eq!((twin.len(), twin.detached(), twin.capacity()), (map.len(), 1, map.capacity()));
+    assert!(keys.iter().all(|&key| twin.get(key) == map.get(key)));
+    assert_eq!(format!("{twin:?}"), format!("{map:?}"));
+    twin.reattach(keys[1], "1".into()).unwrap();
+    let fresh: HashSet<_> = (0..MANY / 4).map(|_| twin.insert("new".into())).collect();
+    assert!(keys.iter().all(|key| !fresh.contains(key)));
+    assert!(map.get(keys[1]).is_none());
+}
