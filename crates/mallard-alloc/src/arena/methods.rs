@@ -10,13 +10,15 @@ macro_rules! object_methods {
         /// ends, as it does in all functions here that do not begin with `try_`.
         #[inline(always)]
         pub fn alloc<T>(self: $this, value: T) -> &$s mut T {
-            self.alloc_with(|| value)
+            match objects::put(self.home(), value) {
+                Ok(object) => object,
+                Err(_) => objects::refuse::<T>(1),
+            }
         }
         /// Moves `value` here, or gives it back.
         #[inline(always)]
         pub fn try_alloc<T>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
-            // The value is moved into what makes it and, without memory, out again.
-            objects::make(self.home(), || value).map_err(|make| Full(make()))
+            objects::put(self.home(), value).map_err(Full)
         }
         /// Makes a value in its place. If `f` panics, the block is given back.
         #[inline(always)]
@@ -52,7 +54,7 @@ macro_rules! object_methods {
         #[inline(always)]
         pub fn alloc_box<T>(self: $this, value: T) -> Box<$s, T, $home> {
             let home = self.home();
-            let object = match objects::make(home, || value) {
+            let object = match objects::put(home, value) {
                 Ok(object) => object,
                 Err(_) => objects::refuse::<T>(1),
             };
@@ -63,10 +65,10 @@ macro_rules! object_methods {
         #[inline(always)]
         pub fn try_alloc_box<T>(self: $this, value: T) -> Result<Box<$s, T, $home>, Full<T>> {
             let home = self.home();
-            match objects::make(home, || value) {
+            match objects::put(home, value) {
                 // SAFETY: it was made there just now, and nobody else has it.
                 Ok(object) => Ok(unsafe { Box::from_raw_in(object.into(), home) }),
-                Err(make) => Err(Full(make())),
+                Err(value) => Err(Full(value)),
             }
         }
         /// All that `items` gives, side by side, to be dropped with the box.
@@ -280,7 +282,7 @@ macro_rules! owning_methods {
             if const { !core::mem::needs_drop::<T>() } {
                 return self.try_alloc(value);
             }
-            match objects::make(self.home(), || Owned::new(value)) {
+            match objects::put(self.home(), Owned::new(value)) {
                 Ok(owned) => {
                     let owned: *mut Owned<T> = owned;
                     // SAFETY: it stays there until those who forget the block have run the
@@ -291,7 +293,7 @@ macro_rules! owning_methods {
                         &mut (*owned).value
                     })
                 }
-                Err(make) => Err(Full(make().into_inner())),
+                Err(owned) => Err(Full(owned.into_inner())),
             }
         }
     };

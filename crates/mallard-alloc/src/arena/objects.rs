@@ -33,6 +33,20 @@ impl<A: BlockAllocator> Drop for Draft<'_, A> {
     }
 }
 
+/// Moves an object to where it will stay. Without memory it comes back.
+///
+/// Not `make(home, || value)`: what a closure has captured is written word by word, in an order
+/// that costs a fifth of the time for 64 bytes.
+#[inline(always)]
+pub(crate) fn put<A: Home, T>(home: &A, value: T) -> Result<&mut T, T> {
+    let Some(block) = home.try_place::<T>() else { return Err(value) };
+    // SAFETY: a block for one `T`, of nobody else, for as long as the arena is borrowed.
+    unsafe {
+        block.write(value);
+        Ok(&mut *block.as_ptr())
+    }
+}
+
 /// Makes an object where it will stay. Without memory, what would have made it comes back.
 #[inline(always)]
 pub(crate) fn make<A: Home, T, F: FnOnce() -> T>(home: &A, f: F) -> Result<&mut T, F> {
