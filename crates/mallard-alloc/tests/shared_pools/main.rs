@@ -64,7 +64,7 @@ fn agrees_with_a_model<C: Core<Books>>(shape: SlotShape, seed: u64) {
 
 fn refuses_and_recovers<C: Core<Books>>() {
     let books = Books::default();
-    let pool = Pool::<C>::new(WORD, Growth::new(), &books);
+    let pool = Pool::<C>::new(WORD, Growth::fixed(WORD.chunk), &books);
     let mut live = Vec::new();
     for successes in 0..4 {
         books.fail_after(successes + 1);
