@@ -14,7 +14,8 @@ struct cores_for;
 template <pool_options Options, std::size_t N>
 struct cores_for<Options, N, sync::none> {
     static constexpr bool as_usual = Options.grow == multipool_options{}.grow &&
-                                     Options.order != reuse::ordered && Options.checks == check::off;
+                                     Options.order != reuse::ordered &&
+                                     Options.checks == check::off;
     using first = std::conditional_t<as_usual, starter, no_starter>;
     using type = lazy_cores<pool_core<Options>, N, growth_argument<Options.grow>, first>;
 };

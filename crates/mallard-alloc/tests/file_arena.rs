@@ -1,0 +1,328 @@
+//! Memory that is a file.
+#![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
+
+mod common;
+
+use common::Random;
+use mallard::{layout_hash, BlockAllocator, FileAccess, FileArena, FileOptions, Owning, Refusal};
+use std::alloc::Layout;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+fn temporary(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("mallard-{}-{name}", std::process::id()))
+}
+
+/// A file that is gone when the test is.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str) -> Self {
+        Self(temporary(name))
+    }
+    fn open(&self) -> FileArena {
+        self.open_with(&small()).unwrap()
+    }
+    fn open_with(&self, options: &FileOptions) -> Result<FileArena, Refusal> {
+        open(&self.0, options)
+    }
+    fn help(&self, options: &FileOptions) -> String {
+        self.open_with(options).unwrap_err().to_string()
+    }
+    /// Changes a byte.
+    fn damage(&self, at: usize) {
+        let mut bytes = fs::read(&self.0).unwrap();
+        bytes[at] ^= 1;
+        fs::write(&self.0, bytes).unwrap();
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn open(path: &Path, options: &FileOptions) -> Result<FileArena, Refusal> {
+    // SAFETY: nobody else has the files of these tests while they are open.
+    unsafe { FileArena::open(path, options) }
+}
+
+fn small() -> FileOptions {
+    FileOptions { max_bytes: 1 << 26, sync: false, ..Default::default() }
+}
+fn read() -> FileOptions {
+    FileOptions { access: FileAccess::Read, ..small() }
+}
+
+const MARK: u64 = 1;
+
+fn layout(bytes: usize, align: usize) -> Layout {
+    Layout::from_size_align(bytes, align).unwrap()
+}
+
+fn number(of: &mut FileArena) -> NonNull<u64> {
+    of.root_or_allocate(Layout::new::<u64>(), MARK).unwrap().cast()
+}
+
+#[test]
+fn a_file_has_what_was_committed_and_nothing_else() {
+    let path = Temporary::new("committed");
+    let mut file = path.open();
+    let at = number(&mut file);
+    // SAFETY: the root is a number, here and below.
+    unsafe { at.write(7) };
+    file.commit().unwrap();
+    // SAFETY: the same.
+    unsafe { at.write(8) };
+    drop(file);
+    let mut file = path.open();
+    assert_eq!(number(&mut file), at, "it is mapped where it was");
+    // SAFETY: the same.
+    assert_eq!(unsafe { at.read() }, 7);
+    assert_eq!(file.statistics().commits, 1);
+    assert_eq!(file.statistics().bytes_committed, 4096);
+    file.commit().unwrap();
+    assert!(file.statistics().commits <= 2);
+    assert!(file.root(2).unwrap_err().to_string().contains("another type"));
+    file.reset();
+    assert!(file.root(2).unwrap().is_none());
+}
+
+#[test]
+fn readers_are_many_and_a_writer_is_alone() {
+    let path = Temporary::new("readers");
+    let mut file = path.open();
+    number(&mut file);
+    file.commit().unwrap();
+    assert!(path.help(&small()).contains("a writer must be alone"));
+    assert!(path.help(&read()).contains("open for writing elsewhere"));
+    drop(file);
+    let one = path.open_with(&read()).unwrap();
+    let mut two = path.open_with(&FileOptions { relocate: true, ..read() }).unwrap();
+    assert!(two.is_relocated() && !one.is_relocated());
+    let (a, b) = (one.root(MARK).unwrap().unwrap(), two.root(MARK).unwrap().unwrap());
+    assert_eq!(one.offset_of(a), two.offset_of(b));
+    assert!(path.help(&read()).contains("set relocate"));
+    assert!(two.try_allocate(layout(1, 1)).is_none());
+    assert!(two.set_root(b, MARK).is_err());
+    assert!(two.commit().unwrap_err().to_string().contains("open for reading"));
+}
+
+#[test]
+fn what_is_no_arena_or_a_damaged_one_is_refused_with_what_to_do() {
+    let path = Temporary::new("refused");
+    let existing = FileOptions { access: FileAccess::Existing, ..small() };
+    assert!(path.help(&existing).contains("help: check the path"));
+    fs::write(&path.0, b"").unwrap();
+    assert!(path.help(&existing).contains("it is empty"));
+    fs::write(&path.0, vec![b'x'; 20_000]).unwrap();
+    assert!(path.help(&small()).contains("not a Mallard arena"));
+    fs::remove_file(&path.0).unwrap();
+    let mut file = path.open();
+    number(&mut file);
+    file.allocate(layout(10_000, 8));
+    file.commit().unwrap();
+    drop(file);
+    let whole = fs::read(&path.0).unwrap();
+    fs::write(&path.0, &whole[..whole.len() - 1]).unwrap();
+    assert!(path.help(&small()).contains("cut off"));
+    let damaged_at = |at, help: &str, options: &FileOptions| {
+        fs::write(&path.0, &whole).unwrap();
+        path.damage(at);
+        let told = path.help(options);
+        assert!(told.contains(help), "byte {at}: {told}");
+    };
+    damaged_at(3 * 4096 + 1000, "it is damaged", &small());
+    damaged_at(2 * 4096 + 8, "it is damaged", &small());
+    damaged_at(5 * 4096, "a page of", &FileOptions { verify: true, ..small() });
+    // One header is enough, and the other is written again.
+    fs::write(&path.0, &whole).unwrap();
+    path.damage(30);
+    drop(path.open());
+    assert_eq!(fs::read(&path.0).unwrap(), whole);
+    path.damage(30);
+    path.damage(4096 + 30);
+    assert!(path.help(&small()).contains("both headers are damaged"));
+    let mut version = whole.clone();
+    version[8] = 9;
+    version[4096 + 8] = 9;
+    fs::write(&path.0, version).unwrap();
+    assert!(path.help(&small()).contains("another version"));
+    let mut order = whole;
+    order[..8].reverse();
+    order[4096..4104].reverse();
+    fs::write(&path.0, order).unwrap();
+    assert!(path.help(&small()).contains("other order of bytes"));
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Golden {
+    number: u64,
+    name: [u8; 16],
+}
+const GOLDEN: Golden =
+    Golden { number: 0x0123_4567_89ab_cdef, name: *b"golden\0\0\0\0\0\0\0\0\0\0" };
+
+#[test]
+fn the_format_is_that_of_the_golden_file() {
+    let golden = include_bytes!("../../../spec/file_arena.golden");
+    let path = Temporary::new("golden");
+    fs::write(&path.0, golden).unwrap();
+    let mark = layout_hash("golden_file::root", Layout::new::<Golden>());
+    let file = path.open_with(&FileOptions { relocate: true, verify: true, ..read() }).unwrap();
+    let root = file.root(mark).unwrap().unwrap().cast::<Golden>();
+    // SAFETY: the mark says what it is.
+    assert_eq!(unsafe { root.read() }, GOLDEN);
+    assert_eq!(file.statistics().bytes_used, 64 + 24);
+    drop(file);
+    fs::remove_file(&path.0).unwrap();
+    let mut file = path.open();
+    let root = file.root_or_allocate(Layout::new::<Golden>(), mark).unwrap().cast::<Golden>();
+    // SAFETY: a fresh root.
+    unsafe { root.write(GOLDEN) };
+    file.commit().unwrap();
+    drop(file);
+    let made = fs::read(&path.0).unwrap();
+    // All is the same but the home, which is random; the limit, which is this time's; and what
+    // sums those up.
+    let page = 4096;
+    assert_eq!(made.len(), golden.len());
+    assert_eq!(made[3 * page..3 * page + 8], golden[3 * page..3 * page + 8]);
+    assert_eq!(made[3 * page + 16..4 * page], golden[3 * page + 16..4 * page]);
+    assert_eq!(made[..16], golden[..16]);
+    assert_eq!(made[24..40], golden[24..40]);
+    assert_eq!(made[48..64], golden[48..64]);
+}
+
+#[test]
+fn a_random_program_of_commits_reopens_and_shrinks_finds_its_bytes() {
+    for seed in 0..3 {
+        let path = Temporary::new(&format!("random-{seed}"));
+        let mut random = Random::new(seed);
+        let mut file = path.open();
+        // What is in the file, and what is in memory: block and fill.
+        let mut committed: Vec<(usize, usize, u8)> = Vec::new();
+        let mut now = committed.clone();
+        for step in 0..150 {
+            match random.below(12) {
+                0 => {
+                    file.reset();
+                    now.clear();
+                }
+                1..4 => {
+                    file.commit().unwrap();
+                    committed.clone_from(&now);
+                }
+                4 => {
+                    drop(file);
+                    file = path.open_with(&FileOptions { verify: true, ..small() }).unwrap();
+                    now.clone_from(&committed);
+                }
+                5 | 6 if !now.is_empty() => {
+                    let at = random.below(now.len());
+                    let (offset, bytes, fill) = &mut now[at];
+                    *fill = step as u8;
+                    fill_bytes(&file, *offset, *bytes, *fill);
+                }
+                _ => {
+                    let most = if random.below(4) == 0 { 3 << 20 } else { 9000 };
+                    let bytes = 1 + random.below(most);
+                    if let Some(block) = file.try_allocate(layout(bytes, 8)) {
+                        let offset = file.offset_of(block);
+                        fill_bytes(&file, offset, bytes, step as u8);
+                        now.push((offset, bytes, step as u8));
+                    }
+                }
+            }
+            for &(offset, bytes, fill) in &now {
+                for at in [offset, offset + bytes / 2, offset + bytes - 1] {
+                    // SAFETY: within a block of the file.
+                    let found = unsafe { base(&file).add(at).read() };
+                    assert_eq!(found, fill, "seed {seed}, step {step}, byte {at}");
+                }
+            }
+        }
+    }
+}
+
+fn base(file: &FileArena) -> NonNull<u8> {
+    let last = file.allocate(layout(1, 1));
+    // SAFETY: the offset is how far it is from the first byte; then the block goes again.
+    unsafe {
+        let base = last.sub(file.offset_of(last));
+        file.deallocate(last, layout(1, 1));
+        base
+    }
+}
+
+fn fill_bytes(file: &FileArena, offset: usize, bytes: usize, fill: u8) {
+    // SAFETY: a block of the file.
+    unsafe { base(file).add(offset).write_bytes(fill, bytes) };
+}
+
+#[test]
+fn a_commit_that_was_interrupted_anywhere_is_there_or_not() {
+    let path = Temporary::new("interrupted");
+    let mut file = path.open();
+    let at = number(&mut file);
+    // SAFETY: the root is a number, here and below.
+    unsafe { at.write(1) };
+    file.allocate(layout(5000, 8));
+    file.commit().unwrap();
+    let before = fs::read(&path.0).unwrap();
+    // SAFETY: the same.
+    unsafe { at.write(2) };
+    file.commit().unwrap();
+    drop(file);
+    let after = fs::read(&path.0).unwrap();
+    // The journal of the second commit, which was cut off: made again by what is specified.
+    let end = after.len();
+    let mut journal = vec![0; 8192];
+    journal[8] = 1; // page 0 of group 0 has changed
+    journal[4096..8192].copy_from_slice(&after[2 * 4096..3 * 4096]);
+    journal.extend_from_slice(&after[3 * 4096..4 * 4096]);
+    let mut crashed = before.clone();
+    crashed.extend_from_slice(&journal);
+    let value = |bytes: &[u8]| {
+        fs::write(&path.0, bytes).unwrap();
+        let mut file = path.open_with(&FileOptions { verify: true, ..small() }).unwrap();
+        // SAFETY: the same.
+        let value = unsafe { number(&mut file).read() };
+        drop(file);
+        assert_eq!(fs::read(&path.0).unwrap().len(), end);
+        value
+    };
+    assert_eq!(value(&crashed), 1, "before the first header");
+    crashed[..4096].copy_from_slice(&after[..4096]);
+    assert_eq!(value(&crashed), 2, "after the first header");
+    let mut torn = crashed.clone();
+    torn[3 * 4096..4 * 4096].copy_from_slice(&after[3 * 4096..4 * 4096]);
+    assert_eq!(value(&torn), 2, "after the data");
+    fs::write(&path.0, &crashed).unwrap();
+    assert!(path.help(&read()).contains("open the file once for writing"));
+}
+
+#[test]
+fn the_last_block_grows_and_goes_and_others_stay() {
+    let path = Temporary::new("last");
+    let file = path.open_with(&FileOptions { max_bytes: 1 << 16, ..small() }).unwrap();
+    let (a, b) = (file.allocate(layout(100, 8)), file.allocate(layout(100, 8)));
+    // SAFETY: blocks in use.
+    unsafe {
+        assert!(file.try_expand(b, layout(100, 8), layout(4000, 8)));
+        assert!(!file.try_expand(a, layout(100, 8), layout(101, 8)));
+        assert!(file.try_expand(a, layout(100, 8), layout(50, 8)));
+        assert!(!file.try_expand(b, layout(4000, 8), layout(1 << 20, 8)));
+        file.deallocate(a, layout(50, 8));
+        assert_eq!(file.statistics().bytes_used, 64 + 104 + 4000);
+        file.deallocate(b, layout(4000, 8));
+    }
+    assert_eq!(file.allocate(layout(8, 8)), b);
+    assert!(file.try_allocate(layout(1 << 20, 8)).is_none());
+    assert!(file.try_allocate(layout(isize::MAX as usize - 7, 8)).is_none());
+    assert!(file.owns(a.as_ptr()));
+    assert_eq!(file.allocate(layout(64, 4096)).addr().get() % 4096, 0);
+}
