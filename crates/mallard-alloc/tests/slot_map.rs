@@ -16,7 +16,7 @@ mallard::key_type! {
 }
 
 /// Fewer where Miri counts each step.
-const MANY: usize = if cfg!(miri) { 1_500 } else { 20_000 };
+const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
 fn an_empty_map_owns_no_memory_and_finds_nothing() {

@@ -11,7 +11,7 @@ mallard::key_type! {
 }
 
 /// Fewer where Miri counts each step.
-const MANY: usize = if cfg!(miri) { 1_500 } else { 20_000 };
+const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
 fn iterators_meet_each_element_once_whatever_was_removed() {
