@@ -2,6 +2,8 @@
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
+#include <mallard/allocator.hpp>
+
 #include <list>
 #include <random>
 
