@@ -98,7 +98,7 @@ struct multipool_options {
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none;
-    reuse order = reuse::fifo;
+    reuse order = reuse::lifo;
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off;
 

@@ -30,6 +30,8 @@ TEST(starter_of_a_multipool, serves_few_blocks_of_many_sizes_from_few_pieces)
     EXPECT_EQ(memory.stats().blocks_live, 0U);
 }
 
+using in_turn = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
+
 /// How many of `count` blocks, freed in order and taken again, are where they were.
 template <class Memory>
 std::size_t in_order(Memory& memory, std::size_t count, layout l)
@@ -47,20 +49,20 @@ std::size_t in_order(Memory& memory, std::size_t count, layout l)
 
 TEST(reuse_in_a_multipool, gives_a_page_of_blocks_in_the_order_they_were_freed)
 {
-    multipool<> memory;
+    in_turn memory;
     EXPECT_EQ(in_order(memory, 64, {24}), 64U);
     EXPECT_EQ(in_order(memory, 4, {1000}), 4U);
     EXPECT_EQ(in_order(memory, 2, {5000}), 0U) << "larger than a page: the last first";
-    multipool<default_heap, multipool_options{.order = reuse::lifo}> last_first;
+    multipool<> last_first;
     EXPECT_EQ(in_order(last_first, 64, {24}), 0U);
 }
 
 TEST(reuse_in_a_multipool, keeps_lists_whose_elements_wander_in_the_order_of_memory)
 {
-    using list = std::list<int, allocator<int, multipool<>>>;
-    std::vector<multipool<>> homes(100);
+    using list = std::list<int, allocator<int, in_turn>>;
+    std::vector<in_turn> homes(100);
     std::vector<list> lists;
-    for (multipool<>& home : homes)
+    for (in_turn& home : homes)
         lists.emplace_back(200, 1, home);
     std::mt19937 random(1);
     for (std::size_t i = 0; i < 100'000; ++i) {
@@ -97,8 +99,8 @@ TEST(starter_of_a_multipool, gives_back_the_pieces_that_are_idle)
     EXPECT_EQ(memory.classify(kept), validity::valid);
     memory.deallocate(kept, {24});
     memory.deallocate(also_kept, {24});
-    ASSERT_EQ(memory.allocate({24}), kept) << "the first of them that was freed";
-    memory.deallocate(kept, {24});
+    ASSERT_EQ(memory.allocate({24}), also_kept) << "the last that was freed";
+    memory.deallocate(also_kept, {24});
     memory.trim();
     EXPECT_LE(heap.bytes(), 1100U) << "a group of pools";
     EXPECT_TRUE(memory.allocate({24}) != nullptr);
