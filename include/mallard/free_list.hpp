@@ -35,12 +35,19 @@ struct queue_top {
     std::uint32_t most = 0;
 
     constexpr queue_top() noexcept = default;
-    constexpr queue_top(const queue_top& other) noexcept : most(other.most) { *this = other; }
+    constexpr queue_top(const queue_top& other) noexcept { take(other); }
     constexpr queue_top& operator=(const queue_top& other) noexcept
     {
-        clear();
-        first = other.first; // all of them behind the queue
+        if (this != &other)
+            take(other);
         return *this;
+    }
+    /// All of them behind the queue.
+    constexpr void take(const queue_top& other) noexcept
+    {
+        most = other.most;
+        clear();
+        first = other.first;
     }
 
     constexpr void made_for(slot_shape shape) noexcept

@@ -42,6 +42,10 @@ struct kind {
 using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, check::on>,
                                kind<reuse::ordered, check::off>, kind<reuse::ordered, check::on>>;
 
+/// What is the list's alone to do: its order has tests of its own.
+using queue_kinds = ::testing::Types<kind<reuse::fifo, check::off>, kind<reuse::fifo, check::on>,
+                                     kind<reuse::fifo, check::off, sync::mutex>>;
+
 /// Of pools for several threads. Only behind a mutex is there an order to choose.
 using shared_kinds = ::testing::Types<kind<reuse::lifo, check::on, sync::mutex>,
                                       kind<reuse::ordered, check::off, sync::mutex>,
@@ -55,8 +59,9 @@ struct kind_names {
     static std::string GetName(int)
     {
         constexpr std::string_view modes[] = {"", "mutex_", "lock_free_", "cached_"};
+        constexpr const char* orders[] = {"lifo", "ordered", "fifo"};
         return std::string(modes[static_cast<std::size_t>(Kind::threads)]) +
-               (Kind::order == reuse::lifo ? "lifo" : "ordered") +
+               orders[static_cast<std::size_t>(Kind::order)] +
                (Kind::checks == check::on ? "_checked" : "");
     }
 };
