@@ -4,14 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn cargo(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO"))
-        .args(arguments)
+/// Cargo in `folder`, which builds in `target` there whatever is set around it.
+fn cargo(folder: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
         .current_dir(folder)
-        .env_remove("CARGO_TARGET_DIR")
-        .env_remove("RUSTFLAGS")
-        .output()
-        .unwrap()
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env_remove("RUSTFLAGS");
+    cargo
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().unwrap()
 }
 
 fn says(output: &Output) -> String {
@@ -32,10 +36,10 @@ fn project(name: &str, files: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(&room).unwrap();
     let target = room.join("packed");
     let pack = ["package", "--no-verify", "--allow-dirty", "--offline", "--target-dir"];
-    expect(cargo(here, &[&pack[..], &[target.to_str().unwrap()]].concat()));
+    expect(run(cargo(here).args(pack).arg(&target)));
     let version = env!("CARGO_PKG_VERSION");
     let archive = target.join(format!("package/mallard-malloc-{version}.crate"));
-    expect(Command::new("tar").arg("xf").arg(archive).current_dir(&room).output().unwrap());
+    expect(run(Command::new("tar").arg("xf").arg(archive).current_dir(&room)));
     fs::rename(room.join(format!("mallard-malloc-{version}")), room.join("mallard-malloc"))
         .unwrap();
     for (path, text) in files {
@@ -64,12 +68,11 @@ fn a_fresh_project_uses_the_package() {
     let manifest = "[package]\nname = \"fresh\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
                     [workspace]\n[dependencies]\nmallard-malloc = { path = \"../mallard-malloc\" }\n";
     let project = project("fresh", &[("Cargo.toml", manifest), ("src/main.rs", MAIN)]);
-    let out = expect(cargo(&project, &["run", "--offline"]));
+    let out = expect(run(cargo(&project).args(["run", "--offline"])));
     assert!(says(&out).contains("1000 lines"), "{}", says(&out));
     assert!(!says(&out).contains("warning"), "{}", says(&out));
 
-    let names =
-        expect(Command::new("nm").arg(project.join("target/debug/fresh")).output().unwrap());
+    let names = expect(run(Command::new("nm").arg(project.join("target/debug/fresh"))));
     let defines = |name: &str| {
         let ends = [format!(" T {name}"), format!(" t {name}")];
         says(&names).lines().any(|line| ends.iter().any(|end| line.ends_with(end)))
@@ -77,13 +80,9 @@ fn a_fresh_project_uses_the_package() {
     assert!(defines("mallard_rust_pop"));
     assert!(!defines("malloc") && !defines("free") && !defines("_Znwm"));
 
-    let without = Command::new(env!("CARGO"))
+    let without = run(cargo(&project)
         .args(["build", "--offline", "--release"])
-        .current_dir(&project)
-        .env_remove("CARGO_TARGET_DIR")
-        .env("CXX", "no-such-compiler")
-        .output()
-        .unwrap();
+        .env("CXX", "no-such-compiler"));
     let says = says(&without);
     assert!(!without.status.success());
     assert!(says.contains("mallard-malloc: there is no C++ compiler `no-such-compiler`"), "{says}");
@@ -138,15 +137,10 @@ fn a_plugin_is_closed_before_the_threads_that_used_it_end() {
                     [dependencies]\nmallard-malloc = { path = \"../mallard-malloc\" }\n";
     let files = [("Cargo.toml", manifest), ("src/plugin.rs", PLUGIN), ("host.rs", HOST)];
     let project = project("plugin", &files);
-    expect(cargo(&project, &["build", "--offline"]));
-    expect(
-        Command::new("rustc")
-            .args(["--edition", "2021", "host.rs"])
-            .current_dir(&project)
-            .output()
-            .unwrap(),
-    );
+    expect(run(cargo(&project).args(["build", "--offline"])));
+    let host = ["--edition", "2021", "host.rs"];
+    expect(run(Command::new("rustc").args(host).current_dir(&project)));
     let plugin = project.join("target/debug/libplugin.so");
-    let out = expect(Command::new(project.join("host")).arg(plugin).output().unwrap());
+    let out = expect(run(Command::new(project.join("host")).arg(plugin)));
     assert!(says(&out).contains("all threads ended"));
 }

@@ -32,7 +32,8 @@ fn a_heap_that_is_dropped_gives_its_memory_to_the_program() {
         heap.alloc_slice_copy(&[1u8; 40_000]);
         heap.alloc([0u64; 100]);
     }
-    assert!(stats().bytes_live < before + (1 << 20));
+    // Of 80 MiB; other tests run beside this one.
+    assert!(stats().bytes_live < before + (20 << 20));
 }
 
 #[test]
