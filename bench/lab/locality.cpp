@@ -98,6 +98,8 @@ void look_before_and_after(locality_cell const& cell, figures out)
 // A multipool for blocks of 32 bytes and less, which nodes of these lists are: what
 // someone would take who has very many.
 using small_multipool = multipool<default_heap, multipool_options{.largest = 32}>;
+// What someone would take whose nodes wander: docs/decisions/0027.
+using queue_multipool = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
 
 template <class F>
 void cast_locals(F f)
@@ -109,6 +111,7 @@ void cast_locals(F f)
     cast_boost(f);
     cast_foonathan(f);
     f.template operator()<mallard_typed<small_multipool>>(part{"mallard/largest=32", 7});
+    f.template operator()<mallard_typed<queue_multipool>>(part{"mallard/fifo", 7});
 }
 
 } // namespace

@@ -55,8 +55,10 @@ std::vector<player> players_of(who wanted)
         return (wanted == who::first && !usual) ||
                (wanted == who::talks && !usual && !ours && !p.name.starts_with("libstdc++"));
     });
-    if (wanted == who::all)
+    if (wanted == who::all) {
         all.push_back(one_player({"mallard/largest=32", 7}));
+        all.push_back(one_player({"mallard/fifo", 7}));
+    }
     return all;
 }
 
