@@ -114,14 +114,16 @@ impl<const M: usize> Program<M> {
         let oldest = self.marks.last().map_or(0, |mark| mark.1);
         let Some(block) = self.live[oldest..].last_mut() else { return };
         let bytes = self.random.below(200);
-        let to = Layout::from_size_align(bytes, block.layout.align()).unwrap();
+        let align = block.layout.align() << self.random.below(3);
+        let to = Layout::from_size_align(bytes, align).unwrap();
         // SAFETY: in use, with this layout.
         if unsafe { self.arena.try_expand(block.data, block.layout, to) } {
             let from = block.layout.size().min(bytes);
             block.layout = to;
             block.write(from);
         } else {
-            assert!(bytes > block.layout.size());
+            let aligned = block.data.addr().get() % align == 0;
+            assert!(bytes > block.layout.size() || !aligned);
         }
     }
 

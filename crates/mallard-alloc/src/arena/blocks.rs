@@ -136,10 +136,14 @@ impl<const M: usize> Blocks<M> {
     /// has room. False: nothing has changed.
     #[inline(always)]
     pub(crate) fn expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        if to.align() > from.align() || from.size() == 0 {
-            return to.size() <= from.size() && to.align() <= from.align();
-        }
         let (cursor, start) = (self.cursor.get(), block.addr().get());
+        // By chance a block may be aligned for more than was asked.
+        if to.align() > from.align() && start & (to.align() - 1) != 0 {
+            return false;
+        }
+        if from.size() == 0 {
+            return to.size() == 0 && to.align() <= from.align();
+        }
         if start.wrapping_add(align_up(from.size(), M)) != cursor.addr() {
             return to.size() <= from.size();
         }
