@@ -1,10 +1,12 @@
 //! Keyed slots in chunks of a source, found through a directory.
 
+mod as_a_map;
 mod at_hand;
 mod shape;
 mod walk;
 mod whole;
 
+pub(crate) use as_a_map::{as_a_map, no_element};
 pub(crate) use at_hand::{AtHand, Block};
 pub(crate) use shape::{no_word, ChunkOf, Header, Shape, Slot, GROUP};
 pub(crate) use walk::Walk;

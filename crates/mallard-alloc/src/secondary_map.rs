@@ -12,12 +12,9 @@ use crate::full::Full;
 use crate::growth::Growth;
 use crate::key::{Bits, Key, Words};
 use crate::keyed::{no_word, Shape, Slot, Slots};
-use crate::slot_map::no_element;
 use crate::source::{DefaultHeap, Source};
 use crate::statistics::Statistics;
 use core::alloc::Layout;
-use core::fmt;
-use core::ops::{Index, IndexMut};
 
 /// Values for keys that a [`SlotMap`](crate::SlotMap) gave, in slots of its own by the same numbers.
 ///
@@ -255,50 +252,6 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SecondaryMap<K, V, S> {
         }
         map.slots.clone_values(&self.slots);
         map.len = self.len;
-        map
-    }
-}
-
-impl<K: Key, V: fmt::Debug, S: Source> fmt::Debug for SecondaryMap<K, V, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self).finish()
-    }
-}
-
-/// Panics when there is no value for the key.
-impl<K: Key, V, S: Source> Index<K> for SecondaryMap<K, V, S> {
-    type Output = V;
-    #[inline]
-    #[track_caller]
-    fn index(&self, key: K) -> &V {
-        match self.get(key) {
-            Some(value) => value,
-            None => no_element(&key),
-        }
-    }
-}
-/// Panics when there is no value for the key.
-impl<K: Key, V, S: Source> IndexMut<K> for SecondaryMap<K, V, S> {
-    #[inline]
-    #[track_caller]
-    fn index_mut(&mut self, key: K) -> &mut V {
-        match self.get_mut(key) {
-            Some(value) => value,
-            None => no_element(&key),
-        }
-    }
-}
-
-impl<K: Key, V, S: Source> Extend<(K, V)> for SecondaryMap<K, V, S> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, values: I) {
-        values.into_iter().for_each(|(key, value)| drop(self.insert(key, value)));
-    }
-}
-#[cfg(feature = "alloc")]
-impl<K: Key, V> FromIterator<(K, V)> for SecondaryMap<K, V> {
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(values: I) -> Self {
-        let mut map = Self::new();
-        map.extend(values);
         map
     }
 }

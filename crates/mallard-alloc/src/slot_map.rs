@@ -8,7 +8,6 @@ mod whole;
 
 pub(crate) use iter::{key_of, take_out};
 pub use iter::{Drain, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
-pub(crate) use whole::no_element;
 pub use whole::VacantEntry;
 
 use crate::full::Full;

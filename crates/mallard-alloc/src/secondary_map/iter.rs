@@ -2,7 +2,7 @@
 
 use super::SecondaryMap;
 use crate::key::Key;
-use crate::keyed::Walk;
+use crate::keyed::{as_a_map, Walk};
 use crate::slot_map::{key_of, take_out, Iter, IterMut, Keys, Values, ValuesMut};
 use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
@@ -84,25 +84,12 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     }
 }
 
+as_a_map!(SecondaryMap, Iter, IterMut, by_insert);
 impl<K: Key, V, S: Source> IntoIterator for SecondaryMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V, S>;
     fn into_iter(self) -> Self::IntoIter {
         let walk = self.slots.walk(); // of chunks, which do not move with the map
         IntoIter(self, walk)
-    }
-}
-impl<'a, K: Key, V, S: Source> IntoIterator for &'a SecondaryMap<K, V, S> {
-    type Item = (K, &'a V);
-    type IntoIter = Iter<'a, K, V>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-impl<'a, K: Key, V, S: Source> IntoIterator for &'a mut SecondaryMap<K, V, S> {
-    type Item = (K, &'a mut V);
-    type IntoIter = IterMut<'a, K, V>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
     }
 }

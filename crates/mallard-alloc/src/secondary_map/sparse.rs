@@ -8,12 +8,9 @@ pub use iter::{SparseIntoIter, SparseIter, SparseIterMut};
 use crate::bits::out_of_memory;
 use crate::full::Full;
 use crate::key::{Bits, Key, Words};
-use crate::slot_map::no_element;
 use crate::source::{DefaultHeap, Source};
 use core::alloc::Layout;
-use core::fmt;
 use core::mem::MaybeUninit;
-use core::ops::{Index, IndexMut};
 use table::Table;
 
 /// Values for a few of the keys that a [`SlotMap`](crate::SlotMap) gave: memory for what is set alone.
@@ -237,48 +234,6 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SparseSecondaryMap<K, V, S> 
     fn clone(&self) -> Self {
         let mut map = Self::new_in(self.source.clone());
         map.extend(self.iter().map(|(key, value)| (key, value.clone())));
-        map
-    }
-}
-
-impl<K: Key, V: fmt::Debug, S: Source> fmt::Debug for SparseSecondaryMap<K, V, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self).finish()
-    }
-}
-
-/// Panics when there is no value for the key.
-impl<K: Key, V, S: Source> Index<K> for SparseSecondaryMap<K, V, S> {
-    type Output = V;
-    #[track_caller]
-    fn index(&self, key: K) -> &V {
-        match self.get(key) {
-            Some(value) => value,
-            None => no_element(&key),
-        }
-    }
-}
-/// Panics when there is no value for the key.
-impl<K: Key, V, S: Source> IndexMut<K> for SparseSecondaryMap<K, V, S> {
-    #[track_caller]
-    fn index_mut(&mut self, key: K) -> &mut V {
-        match self.get_mut(key) {
-            Some(value) => value,
-            None => no_element(&key),
-        }
-    }
-}
-
-impl<K: Key, V, S: Source> Extend<(K, V)> for SparseSecondaryMap<K, V, S> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, values: I) {
-        values.into_iter().for_each(|(key, value)| drop(self.insert(key, value)));
-    }
-}
-#[cfg(feature = "alloc")]
-impl<K: Key, V> FromIterator<(K, V)> for SparseSecondaryMap<K, V> {
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(values: I) -> Self {
-        let mut map = Self::new();
-        map.extend(values);
         map
     }
 }

@@ -2,7 +2,7 @@
 
 use super::SlotMap;
 use crate::key::{Key, Words};
-use crate::keyed::{AtHand, Slot, Slots, View, Walk};
+use crate::keyed::{as_a_map, AtHand, Slot, Slots, View, Walk};
 use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
@@ -293,27 +293,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 }
 
+as_a_map!(SlotMap, Iter, IterMut);
 impl<K: Key, V, S: Source> IntoIterator for SlotMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V, S>;
     fn into_iter(self) -> Self::IntoIter {
         let walk = self.slots.walk(); // of chunks, which do not move with the map
         IntoIter(self, walk)
-    }
-}
-impl<'a, K: Key, V, S: Source> IntoIterator for &'a SlotMap<K, V, S> {
-    type Item = (K, &'a V);
-    type IntoIter = Iter<'a, K, V>;
-    #[inline]
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-impl<'a, K: Key, V, S: Source> IntoIterator for &'a mut SlotMap<K, V, S> {
-    type Item = (K, &'a mut V);
-    type IntoIter = IterMut<'a, K, V>;
-    #[inline]
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
     }
 }

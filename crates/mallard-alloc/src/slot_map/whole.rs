@@ -5,8 +5,6 @@ use crate::key::{Bits, Key, Words};
 use crate::keyed::Shape;
 use crate::source::Source;
 use crate::statistics::Statistics;
-use core::fmt;
-use core::ops::{Index, IndexMut};
 
 /// The place of the next element, whose key is known before it is there.
 pub struct VacantEntry<'a, K: Key, V, S: Source>(&'a mut SlotMap<K, V, S>);
@@ -105,46 +103,5 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SlotMap<K, V, S> {
         (map.retired, map.detached) = (self.retired, self.detached);
         map.slots.clone_values(&self.slots);
         map
-    }
-}
-
-impl<K: Key, V: fmt::Debug, S: Source> fmt::Debug for SlotMap<K, V, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self).finish()
-    }
-}
-
-#[cold]
-#[inline(never)]
-#[track_caller]
-pub(crate) fn no_element(key: &dyn fmt::Debug) -> ! {
-    panic!(
-        "mallard: no element of key {key:?}\n  \
-         it was removed, or the key is of another map\n  \
-         help: `get` says whether there is one"
-    )
-}
-
-/// Panics when the key names nothing.
-impl<K: Key, V, S: Source> Index<K> for SlotMap<K, V, S> {
-    type Output = V;
-    #[inline]
-    #[track_caller]
-    fn index(&self, key: K) -> &V {
-        match self.get(key) {
-            Some(value) => value,
-            None => no_element(&key),
-        }
-    }
-}
-/// Panics when the key names nothing.
-impl<K: Key, V, S: Source> IndexMut<K> for SlotMap<K, V, S> {
-    #[inline]
-    #[track_caller]
-    fn index_mut(&mut self, key: K) -> &mut V {
-        match self.get_mut(key) {
-            Some(value) => value,
-            None => no_element(&key),
-        }
     }
 }

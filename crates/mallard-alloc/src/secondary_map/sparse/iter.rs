@@ -2,6 +2,7 @@
 
 use super::{Place, SparseSecondaryMap};
 use crate::key::{Bits, Key, Words};
+use crate::keyed::as_a_map;
 use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
 use core::slice;
@@ -76,24 +77,11 @@ impl<K: Key, V, S: Source> Iterator for SparseIntoIter<K, V, S> {
 impl<K: Key, V, S: Source> ExactSizeIterator for SparseIntoIter<K, V, S> {}
 impl<K: Key, V, S: Source> FusedIterator for SparseIntoIter<K, V, S> {}
 
+as_a_map!(SparseSecondaryMap, SparseIter, SparseIterMut, by_insert);
 impl<K: Key, V, S: Source> IntoIterator for SparseSecondaryMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = SparseIntoIter<K, V, S>;
     fn into_iter(self) -> Self::IntoIter {
         SparseIntoIter(self, 0)
-    }
-}
-impl<'a, K: Key, V, S: Source> IntoIterator for &'a SparseSecondaryMap<K, V, S> {
-    type Item = (K, &'a V);
-    type IntoIter = SparseIter<'a, K, V>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-impl<'a, K: Key, V, S: Source> IntoIterator for &'a mut SparseSecondaryMap<K, V, S> {
-    type Item = (K, &'a mut V);
-    type IntoIter = SparseIterMut<'a, K, V>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
     }
 }

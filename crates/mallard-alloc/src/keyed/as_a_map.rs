@@ -1,0 +1,82 @@
+//! What each map by keys is to Rust's own syntax, and to `{:?}`.
+
+use core::fmt;
+
+/// `map[key]`, `for` over references to a map, `extend`, `collect` and `{:?}`. Each map has `get`,
+/// `get_mut`, `iter`, `iter_mut` and, if it is `by_insert`, an `insert` of a key and a value.
+macro_rules! as_a_map {
+    ($Map:ident, $Iter:ident, $IterMut:ident) => {
+        /// Panics when the key names nothing.
+        impl<K: Key, V, S: Source> core::ops::Index<K> for $Map<K, V, S> {
+            type Output = V;
+            #[inline]
+            #[track_caller]
+            fn index(&self, key: K) -> &V {
+                match self.get(key) {
+                    Some(value) => value,
+                    None => $crate::keyed::no_element(&key),
+                }
+            }
+        }
+        /// Panics when the key names nothing.
+        impl<K: Key, V, S: Source> core::ops::IndexMut<K> for $Map<K, V, S> {
+            #[inline]
+            #[track_caller]
+            fn index_mut(&mut self, key: K) -> &mut V {
+                match self.get_mut(key) {
+                    Some(value) => value,
+                    None => $crate::keyed::no_element(&key),
+                }
+            }
+        }
+        impl<'a, K: Key, V, S: Source> IntoIterator for &'a $Map<K, V, S> {
+            type Item = (K, &'a V);
+            type IntoIter = $Iter<'a, K, V>;
+            #[inline]
+            fn into_iter(self) -> Self::IntoIter {
+                self.iter()
+            }
+        }
+        impl<'a, K: Key, V, S: Source> IntoIterator for &'a mut $Map<K, V, S> {
+            type Item = (K, &'a mut V);
+            type IntoIter = $IterMut<'a, K, V>;
+            #[inline]
+            fn into_iter(self) -> Self::IntoIter {
+                self.iter_mut()
+            }
+        }
+        impl<K: Key, V: core::fmt::Debug, S: Source> core::fmt::Debug for $Map<K, V, S> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_map().entries(self).finish()
+            }
+        }
+    };
+    ($Map:ident, $Iter:ident, $IterMut:ident, by_insert) => {
+        $crate::keyed::as_a_map!($Map, $Iter, $IterMut);
+        impl<K: Key, V, S: Source> Extend<(K, V)> for $Map<K, V, S> {
+            fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, values: I) {
+                values.into_iter().for_each(|(key, value)| drop(self.insert(key, value)));
+            }
+        }
+        #[cfg(feature = "alloc")]
+        impl<K: Key, V> FromIterator<(K, V)> for $Map<K, V> {
+            fn from_iter<I: IntoIterator<Item = (K, V)>>(values: I) -> Self {
+                let mut map = Self::new();
+                map.extend(values);
+                map
+            }
+        }
+    };
+}
+pub(crate) use as_a_map;
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(crate) fn no_element(key: &dyn fmt::Debug) -> ! {
+    panic!(
+        "mallard: no element of key {key:?}\n  \
+         it was removed, or the key is of another map\n  \
+         help: `get` says whether there is one"
+    )
+}
