@@ -5,7 +5,8 @@ use crate::contenders::shared_maps::{Locked, Sharded, SharedMap};
 use crate::harness::crew::Crew;
 use crate::harness::random::{shuffled_indices, Random};
 use crate::harness::{Body, Entrant, Experiment};
-use mallard::{Key64, SlotMap};
+use mallard::shared_slot_map::{Copied, Guarded};
+use mallard::{Key64, SharedSlotMap, SlotMap};
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
@@ -24,6 +25,8 @@ fn entrant<M: SharedMap>(play: impl Play) -> Entrant {
 fn everyone(play: impl Play) -> Vec<Entrant> {
     vec![
         entrant::<Sharded>(play),
+        entrant::<SharedSlotMap<Key64, Value, Guarded>>(play),
+        entrant::<SharedSlotMap<Key64, Value, Copied>>(play),
         entrant::<Locked<SlotMap<Key64, Value>>>(play),
         entrant::<Locked<maps::Slab>>(play),
         entrant::<Locked<maps::Slot>>(play),

@@ -1,7 +1,9 @@
 //! Mallard's maps.
 
 use super::maps::{Map, Value};
-use mallard::{Key, Key32, Key64, SlotMap};
+use super::shared_maps::SharedMap;
+use mallard::shared_slot_map::{Access, Copied, Guarded};
+use mallard::{Key, Key32, Key64, SharedSlotMap, SlotMap};
 
 /// What a kind of key is called in rows.
 pub trait Named: Key + 'static {
@@ -42,5 +44,49 @@ impl<K: Named> Map for SlotMap<K, Value> {
     #[inline(always)]
     fn sum(&mut self) -> Value {
         self.values().fold(0, |sum, v| sum.wrapping_add(*v))
+    }
+}
+
+/// How a value is looked at, and what that is called in rows.
+pub trait Look: Access<Value> + Sized + 'static {
+    const NAME: &'static str;
+    fn get<K: Key>(map: &SharedSlotMap<K, Value, Self>, key: K) -> Option<Value>;
+}
+
+impl Look for Guarded {
+    const NAME: &'static str = "guard";
+    #[inline(always)]
+    fn get<K: Key>(map: &SharedSlotMap<K, Value, Self>, key: K) -> Option<Value> {
+        map.get(key).map(|v| *v)
+    }
+}
+impl Look for Copied {
+    const NAME: &'static str = "read";
+    #[inline(always)]
+    fn get<K: Key>(map: &SharedSlotMap<K, Value, Self>, key: K) -> Option<Value> {
+        map.read(key)
+    }
+}
+
+impl<A: Look> SharedMap for SharedSlotMap<Key64, Value, A> {
+    type Key = Key64;
+
+    fn name() -> String {
+        format!("mallard/SharedSlotMap/{}", A::NAME)
+    }
+    fn new() -> Self {
+        Self::new()
+    }
+    #[inline(always)]
+    fn insert(&self, value: Value) -> Key64 {
+        self.insert(value)
+    }
+    #[inline(always)]
+    fn remove(&self, key: Key64) -> bool {
+        self.remove(key)
+    }
+    #[inline(always)]
+    fn get(&self, key: Key64) -> Option<Value> {
+        A::get(self, key)
     }
 }
