@@ -3,7 +3,7 @@ import unittest
 
 from tree import root
 
-commands = "setup build test bench demo lint fuzz soak miri".split()
+commands = "setup build test bench demo lint fuzz soak miri semver".split()
 
 
 def x(*arguments):

@@ -1,8 +1,8 @@
 //! How many handles there are of one object.
 
-use core::cell::Cell;
 #[cfg(target_has_atomic = "64")]
-use core::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use core::cell::Cell;
 
 /// How the handles of an object are counted: [`Local`] or [`Atomic`].
 pub trait Counts: word::Word {}
@@ -187,5 +187,116 @@ impl word::Word for Atomic {
     #[inline(always)]
     fn exchange(&self, seen: u64, wanted: u64) -> Result<u64, u64> {
         self.0.compare_exchange_weak(seen, wanted, Ordering::Acquire, Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::{Atomic, HandleCounts};
+    use crate::sync::{model, threads, watched::Arc, Watched};
+    use core::mem;
+
+    /// Something with handles.
+    struct Counted {
+        counts: HandleCounts<Atomic>,
+        lives: Watched<bool>,
+        in_use: Watched<bool>,
+    }
+
+    /// It was so, and is so no more; nobody else looks.
+    fn end(state: &Watched<bool>) {
+        // SAFETY: the model is there to find out.
+        state.with_mut(|state| assert!(unsafe { mem::take(&mut *state) }));
+    }
+
+    impl Counted {
+        fn new() -> Arc<Self> {
+            let counts = HandleCounts::one();
+            Arc::new(Self { counts, lives: Watched::new(true), in_use: Watched::new(true) })
+        }
+        fn look(&self) {
+            // SAFETY: the same.
+            self.lives.with(|lives| assert!(unsafe { *lives }));
+        }
+        fn drop_strong(&self) {
+            self.look();
+            if self.counts.drop_strong() {
+                end(&self.lives);
+                self.drop_weak();
+            }
+        }
+        fn drop_weak(&self) {
+            if self.counts.drop_weak() {
+                end(&self.in_use);
+            }
+        }
+        fn upgrade_and_drop_weak(&self) {
+            if self.counts.lock() {
+                self.drop_strong();
+            }
+            self.drop_weak();
+        }
+        fn is_over(&self) {
+            // SAFETY: the same.
+            let still = |state: &Watched<bool>| state.with(|state| unsafe { *state });
+            assert!(!still(&self.lives) && !still(&self.in_use));
+        }
+    }
+
+    fn with_others<const N: usize>(
+        others: [fn(&Counted); N],
+        this: fn(&Counted),
+        of: &Arc<Counted>,
+    ) {
+        let others = others.map(|other| {
+            let of = of.clone();
+            threads::spawn(move || other(&of))
+        });
+        this(of);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        of.is_over();
+    }
+
+    #[test]
+    fn an_object_ends_with_its_last_strong_handle_and_the_slot_with_the_last() {
+        model(|| {
+            let of = Counted::new();
+            of.counts.add_strong();
+            of.counts.add_weak();
+            let others = [Counted::drop_strong, Counted::upgrade_and_drop_weak];
+            with_others(others, Counted::drop_strong, &of);
+        });
+    }
+
+    #[test]
+    fn who_takes_the_only_strong_handle_has_the_object_alone() {
+        model(|| {
+            let of = Counted::new();
+            of.counts.add_weak();
+            let take = |of: &Counted| match of.counts.take_only() {
+                true => {
+                    end(&of.lives);
+                    of.drop_weak();
+                }
+                false => of.drop_strong(),
+            };
+            with_others([Counted::upgrade_and_drop_weak], take, &of);
+        });
+    }
+
+    #[test]
+    fn the_sole_handle_need_not_count() {
+        model(|| {
+            let of = Counted::new();
+            of.counts.add_strong();
+            let go = |of: &Counted| match of.counts.is_sole() {
+                true => {
+                    end(&of.lives);
+                    end(&of.in_use);
+                }
+                false => of.drop_strong(),
+            };
+            with_others([Counted::drop_strong], go, &of);
+        });
     }
 }

@@ -1,9 +1,10 @@
 //! Which part of which arena is whose, as long as threads live.
 
+use crate::sync::atomic::{AtomicBool, Ordering};
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::AtomicUsize;
 use std::thread_local;
 
 /// A thread, as long as it or a part of it lives.
@@ -12,6 +13,13 @@ pub(super) struct Thread {
 }
 
 impl Thread {
+    fn new() -> Self {
+        Self { ended: AtomicBool::new(false) }
+    }
+    /// Whoever finds it so sees all that the thread did.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
     /// It is over, and all that it did is done.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
@@ -25,7 +33,7 @@ impl Drop for Ending {
     fn drop(&mut self) {
         // First this thread forgets its parts, then others may have them.
         RECENT.with(|recent| recent.iter().for_each(|entry| entry.id.set(usize::MAX)));
-        self.0.ended.store(true, Ordering::Release);
+        self.0.end();
     }
 }
 
@@ -42,7 +50,7 @@ thread_local! {
     static RECENT: [Recent; RECENT_COUNT] = const {
         [const { Recent { id: Cell::new(usize::MAX), part: Cell::new(NonNull::dangling()) } }; RECENT_COUNT]
     };
-    static THREAD: Ending = Ending(Arc::new(Thread { ended: AtomicBool::new(false) }));
+    static THREAD: Ending = Ending(Arc::new(Thread::new()));
 }
 
 /// The part that this thread `remember`ed for `id`.
@@ -76,5 +84,30 @@ pub(super) fn next_id() -> usize {
     match LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
         Ok(last) => last + 1,
         Err(_) => 0,
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::Thread;
+    use crate::sync::{model, threads, watched, Watched};
+    use watched::Arc;
+
+    #[test]
+    fn who_finds_a_thread_ended_has_all_that_it_did_in_its_part() {
+        model(|| {
+            let part = Arc::new((Thread::new(), Watched::new(0)));
+            let owner = part.clone();
+            let owner = threads::spawn(move || {
+                // SAFETY: the model is there to find out.
+                owner.1.with_mut(|n| unsafe { *n += 1 });
+                owner.0.end();
+            });
+            if part.0.has_ended() {
+                // SAFETY: the same.
+                part.1.with_mut(|n| unsafe { *n += 1 });
+            }
+            owner.join().unwrap();
+        });
     }
 }
