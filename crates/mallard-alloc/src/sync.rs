@@ -31,11 +31,11 @@ mod sealed {
     pub trait Sealed {}
     impl<const CHUNK: usize> Sealed for super::None<CHUNK> {}
     #[cfg(feature = "std")]
-    impl Sealed for super::Mutex {}
+    impl<const CHUNK: usize> Sealed for super::Mutex<CHUNK> {}
     #[cfg(target_has_atomic = "64")]
-    impl Sealed for super::LockFree {}
+    impl<const CHUNK: usize> Sealed for super::LockFree<CHUNK> {}
     #[cfg(feature = "std")]
-    impl Sealed for super::ThreadCached {}
+    impl<const CHUNK: usize> Sealed for super::ThreadCached<CHUNK> {}
 }
 
 /// One of the modes of this module: who may call a pool at the same time, and how that is kept.
@@ -57,10 +57,16 @@ pub trait Mode: sealed::Sealed {
 /// Those functions of its cores that take `&self` may be called by any threads at once.
 pub unsafe trait Shared: Mode {}
 
+const fn chunk_bytes(chunk: usize) -> usize {
+    assert!(chunk.is_power_of_two() && chunk >= 256, "chunks are a power of two, from 256 on");
+    chunk
+}
+
 /// One thread at a time, which the compiler sees to: such a pool is not `Sync`.
 ///
-/// `CHUNK` is a power of two, at least 256: the alignment of chunks, and their size where as
-/// much is needed. 64 KiB is right but for pools that stand in a small [`Buffer`](crate::Buffer):
+/// `CHUNK`, here and in the other modes, is a power of two, at least 256: the alignment of chunks,
+/// and their size where as much is needed. 64 KiB is right but for pools that stand in a small
+/// [`Buffer`](crate::Buffer), or have a small limit, which give nothing unless a chunk fits:
 ///
 /// ```
 /// use core::mem::MaybeUninit;
@@ -75,29 +81,27 @@ pub struct None<const CHUNK: usize = 65536>;
 impl<const CHUNK: usize> Mode for None<CHUNK> {
     type Core<S: Source> = crate::pool_core::PlainCore<S>;
     type Home = LocalHome;
-    const CHUNK: usize = {
-        assert!(CHUNK.is_power_of_two() && CHUNK >= 256, "chunks are a power of two, from 256 on");
-        CHUNK
-    };
+    const CHUNK: usize = chunk_bytes(CHUNK);
 }
 
 /// Any thread at any time, one after the other: a lock around each call. It is never held
 /// while the source is called, nor while anything of the program runs; so no panic poisons it.
 ///
-/// A source must not call the pool that it serves. Needs the feature `std`.
+/// A source must not call the pool that it serves. `CHUNK` is as for [`None`]. Needs the feature
+/// `std`.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
-pub struct Mutex;
+pub struct Mutex<const CHUNK: usize = 65536>;
 
 #[cfg(feature = "std")]
-impl Mode for Mutex {
+impl<const CHUNK: usize> Mode for Mutex<CHUNK> {
     type Core<S: Source> = crate::locked_core::LockedCore<S>;
     type Home = SharedHome;
-    const CHUNK: usize = 65536;
+    const CHUNK: usize = chunk_bytes(CHUNK);
 }
 #[cfg(feature = "std")]
 // SAFETY: each of them takes the lock.
-unsafe impl Shared for Mutex {}
+unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 
 /// Any thread at any time: two locked operations a pair, and nobody ever waits for one who frees.
 /// One who finds nothing grows under a lock, for which only those wait who find nothing too.
@@ -112,20 +116,20 @@ unsafe impl Shared for Mutex {}
 /// A source must not call the pool that it serves.
 ///
 /// A slot is at least 8 bytes apart from the next, and costs 4 bytes and a bit beside it. There
-/// are at most 2^32 slots. Without `std` the lock spins. For processors with 64-bit atomics.
+/// are at most 2^32 slots. `CHUNK` is as for [`None`]. Without `std` the lock spins. For processors with 64-bit atomics.
 #[cfg(target_has_atomic = "64")]
 #[derive(Clone, Copy, Debug)]
-pub struct LockFree;
+pub struct LockFree<const CHUNK: usize = 65536>;
 
 #[cfg(target_has_atomic = "64")]
-impl Mode for LockFree {
+impl<const CHUNK: usize> Mode for LockFree<CHUNK> {
     type Core<S: Source> = crate::lock_free_core::LockFreeCore<S>;
     type Home = SharedHome;
-    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
+    const CHUNK: usize = chunk_bytes(CHUNK);
 }
 #[cfg(target_has_atomic = "64")]
 // SAFETY: what they share are atomics, and what is behind a lock.
-unsafe impl Shared for LockFree {}
+unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 
 /// Any thread at any time, each from blocks that it has at hand: no lock and no locked
 /// operation in most calls, so as fast with many threads as with one. Needs the feature `std`.
@@ -140,7 +144,7 @@ unsafe impl Shared for LockFree {}
 /// });
 /// ```
 ///
-/// Each thread that uses the pool owns chunks, 64 KiB at least, and a list of what it freed:
+/// Each thread that uses the pool owns chunks, of `CHUNK` bytes as for [`None`], and a list of what it freed:
 /// 8 bytes for each of up to 1,024 blocks, together at most 256 KiB. What it frees of other
 /// threads' chunks goes home, many blocks at a time. When a thread ends, all that it had is for
 /// the next new one, and for those who would have to grow.
@@ -153,17 +157,17 @@ unsafe impl Shared for LockFree {}
 /// must not call the pool that it serves.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
-pub struct ThreadCached;
+pub struct ThreadCached<const CHUNK: usize = 65536>;
 
 #[cfg(feature = "std")]
-impl Mode for ThreadCached {
+impl<const CHUNK: usize> Mode for ThreadCached<CHUNK> {
     type Core<S: Source> = crate::cached_core::CachedCore<S>;
     type Home = SharedHome;
-    const CHUNK: usize = crate::chunk_runs::CHUNK_BYTES;
+    const CHUNK: usize = chunk_bytes(CHUNK);
 }
 #[cfg(feature = "std")]
 // SAFETY: a front is its thread's alone, or behind a lock, as is all that is shared.
-unsafe impl Shared for ThreadCached {}
+unsafe impl<const CHUNK: usize> Shared for ThreadCached<CHUNK> {}
 
 /// Where a pool keeps the address of its core. Null before there is one.
 #[doc(hidden)]

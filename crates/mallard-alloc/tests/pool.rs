@@ -16,6 +16,25 @@ fn layout(bytes: usize, align: usize) -> Layout {
 }
 
 #[test]
+fn small_chunks_fit_into_a_small_limit_in_every_mode() {
+    fn fills<M: sync::Mode>() -> usize {
+        let pool: Pool<M> = Pool::with_growth(layout(64, 8), Growth::none(32 << 10));
+        let mut blocks: Vec<_> = std::iter::from_fn(|| pool.try_allocate(layout(64, 8))).collect();
+        let count = blocks.len();
+        // SAFETY: from this pool, with this layout, each once.
+        blocks.drain(..).for_each(|block| unsafe { pool.deallocate(block, layout(64, 8)) });
+        assert!(pool.statistics().bytes_taken <= 32 << 10);
+        assert!(pool.try_allocate(layout(64, 8)).is_some());
+        count
+    }
+    // Of 512; each chunk has a header.
+    assert!(fills::<sync::None<1024>>() >= 400);
+    assert!(fills::<sync::Mutex<1024>>() >= 400);
+    assert!(fills::<sync::LockFree<1024>>() >= 350);
+    assert!(fills::<sync::ThreadCached<1024>>() >= 300);
+}
+
+#[test]
 fn blocks_that_fit_are_given_and_others_refused() {
     let source = Flaky::new();
     let mut pool: Pool<sync::None, _> = Pool::new_in(layout(40, 16), source.clone());

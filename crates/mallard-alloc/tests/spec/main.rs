@@ -61,9 +61,8 @@ macro_rules! manners {
 manners! {
     One: sync::None, Local, sync::None;
     Locked: sync::Mutex, Atomic, sync::Mutex;
-    LockFree: sync::LockFree, Atomic, sync::None;
+    LockFree: sync::LockFree, Atomic, sync::LockFree<2048>;
     Cached: sync::ThreadCached, Atomic, sync::None;
-    LimitedLockFree: sync::LockFree, Atomic, sync::LockFree;
 }
 
 fn make<M: Manner>(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<dyn Subject>>> {
@@ -179,13 +178,6 @@ programs! {
     shared_objects
     #[cfg_attr(miri, ignore)] slot_map
     zero_size
-}
-
-#[test]
-#[ignore = "owed: below a limit of 64 KiB a lock-free pool gives nothing; in C++ it does"]
-fn limits_of_a_lock_free_pool() {
-    let text = include_str!("../../../../spec/limits.ops");
-    assert_eq!(program::run(make::<LimitedLockFree>, "spec/limits.ops", text), Ok(()));
 }
 
 #[test]
