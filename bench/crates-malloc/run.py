@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Time and memory of real work in Rust under each global allocator.
 
-    bench/crates-malloc/run.py [--rounds N] [--only PROGRAM,...] [--rows FILE]
+    ./x bench crates-malloc [--rounds N] [--only PROGRAM,...] [--json]
 
 Builds the program once for each allocator, by a feature of its package, then runs all of them in
 turns: A B C ..., A B C ..., N times. Time is that of the whole process from outside, its generation
 of input included; memory is the peak of its resident set. Medians, and half the distance of the
-quartiles in percent of them. --rows adds each run to a file, as a line of JSON.
+quartiles in percent of them; with --json rows as `./x bench` prints them, of the suite crates.
 """
 import argparse
 import json
 import os
+import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -19,7 +21,10 @@ import time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
-allocators = ["glibc", "mallard", "mimalloc", "mimalloc2", "snmalloc", "jemalloc", "rpmalloc"]
+# A feature of the package, and the crate that it takes.
+allocators = {"glibc": "", "mallard": "mallard-malloc", "mimalloc": "mimalloc",
+              "mimalloc2": "mimalloc", "snmalloc": "snmalloc-rs", "jemalloc": "tikv-jemallocator",
+              "rpmalloc": "rpmalloc"}
 programs = {"search": 4, "json": 2, "parser": 8, "lines": 5}
 
 
@@ -28,7 +33,7 @@ def build(target):
     for name in allocators:
         features = [] if name == "glibc" else ["--features", name]
         done = subprocess.run(["cargo", "build", "--release", "--locked", "--manifest-path",
-                               here / "Cargo.toml", "--target-dir", target, *features])
+                               here / "Cargo.toml", "--target-dir", target, *features], stdout=sys.stderr)
         if done.returncode != 0:
             print(f"run.py: {name} was not built\n  the others go on without it\n"
                   f"  help: cargo build --release --features {name}", file=sys.stderr)
@@ -57,11 +62,50 @@ def spread(values):
     return 50 * (high - low) / statistics.median(values)
 
 
+def text_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, cwd=here).stdout.strip()
+
+
+def machine():
+    """As the other suites say it."""
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    caches = "".join(f", {name} {int(text_of('getconf', key + '_SIZE') or 0) >> 10} KiB"
+                     for name, key in (("L1d", "LEVEL1_DCACHE"), ("L2", "LEVEL2_CACHE"), ("L3", "LEVEL3_CACHE")))
+    return (f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} CPUs{caches}, "
+            f"Linux {platform.release()} {platform.machine()}, {' '.join(text_of('rustc', '--version').split()[:2])}")
+
+
+def contender(name):
+    if name == "glibc":
+        return "-".join(platform.libc_ver())
+    if name == "mallard":
+        return "mallard/malloc"
+    lock = (here / "Cargo.lock").read_text()
+    version = re.search(rf'name = "{allocators[name]}"\nversion = "([^"]*)"', lock)[1]
+    return f"{allocators[name]}-{version}" + {"mimalloc": "/v3", "mimalloc2": "/v2"}.get(name, "")
+
+
+def print_rows(rows, built, options):
+    origin = {"commit": text_of("git", "describe", "--always", "--dirty"), "machine": machine(),
+              "command": "./x bench crates-malloc " + " ".join(sys.argv[1:])}
+    for program in options.only.split(","):
+        for metric, key, unit in (("seconds", "wall_ms", 1e3), ("cpu_seconds", "cpu_ms", 1e3),
+                                  ("peak_rss_kib", "peak_kib", 1)):
+            for name in built:
+                values = [r[key] / unit for r in rows if (r["program"], r["allocator"]) == (program, name)]
+                figures = {"median": statistics.median(values), "low": min(values), "high": max(values)}
+                print(json.dumps({
+                    "suite": "crates", "case": f"global-allocator/{program}",
+                    "contender": contender(name), "threads": 1, "metric": metric,
+                    **{k: float(f"{v:.4g}") for k, v in figures.items()}, "runs": len(values),
+                    **origin}, separators=(",", ":")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--only", default=",".join(programs))
-    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     target = Path(os.environ.get("CARGO_TARGET_DIR", here / "../../build/cargo")) / "crates-malloc"
     built = build(target)
@@ -71,14 +115,13 @@ def main():
             for name, binary in built.items():
                 rows.append({"program": program, "allocator": name, "round": round_,
                              **run(binary, program, programs[program])})
-                if options.rows:
-                    with options.rows.open("a") as kept:
-                        kept.write(json.dumps(rows[-1]) + "\n")
     for program in options.only.split(","):
         mine = [r for r in rows if r["program"] == program]
         if len({r["checksum"] for r in mine}) != 1:
             sys.exit(f"run.py: {program} has several results\n  its figures compare nothing\n"
                      "  help: look for what depends on addresses or the order of threads")
+        if options.json:
+            continue
         print(f"\n{program:<10} {'wall ms':>9} {'+-%':>5} {'cpu ms':>9} {'+-%':>5} {'peak MiB':>9} {'+-%':>5}")
         for name in built:
             of = [r for r in mine if r["allocator"] == name]
@@ -87,6 +130,8 @@ def main():
                 values = [r[key] for r in of]
                 cells += f" {statistics.median(values) / unit:9.1f} {spread(values):5.1f}"
             print(f"{name:<10}{cells}")
+    if options.json:
+        print_rows(rows, built, options)
 
 
 main()

@@ -101,6 +101,9 @@ const OTHERS: &[Situation] = &[
     situation("Objects by keys", "typed", |e| e.part(0) == "slot_map"),
     situation("Objects by keys, shared by threads", "typed", |e| e.part(0) == "shared_slot_map"),
     situation("A part of a program, all sizes, freed at once", "heap", |_| true),
+    situation("Rust: the global allocator of a program", "crates", |e| {
+        e.part(0) == "global-allocator" && e.metric != "cpu_seconds"
+    }),
     situation("Rust: objects made and dropped", "crates", |e| {
         e.part(0) == "fastalloc" && !is_of_threads(e)
     }),
