@@ -116,8 +116,8 @@ impl GrowthState {
         self.growth.limit.saturating_sub(self.taken)
     }
 
-    /// Takes the next step, at least `least` and a multiple of `unit` bytes, a power of two. A step that the
-    /// source refuses is halved, down to `least`. `None`: the limit or the source refuses
+    /// Takes the next step, at least `least` and a multiple of `unit` bytes, a power of two. A step
+    /// that the source refuses is halved, down to `least`. `None`: the limit or the source refuses
     /// that too, and nothing has changed.
     pub(crate) fn take<S: Source>(
         &mut self,

@@ -116,7 +116,8 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 /// A source must not call the pool that it serves.
 ///
 /// A slot is at least 8 bytes apart from the next, and costs 4 bytes and a bit beside it. There
-/// are at most 2^32 slots. `CHUNK` is as for [`None`]. Without `std` the lock spins. For processors with 64-bit atomics.
+/// are at most 2^32 slots. `CHUNK` is as for [`None`]. Without `std` the lock
+/// spins. For processors with 64-bit atomics.
 #[cfg(target_has_atomic = "64")]
 #[derive(Clone, Copy, Debug)]
 pub struct LockFree<const CHUNK: usize = 65536>;
@@ -144,7 +145,8 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 /// });
 /// ```
 ///
-/// Each thread that uses the pool owns chunks, of `CHUNK` bytes as for [`None`], and a list of what it freed:
+/// Each thread that uses the pool owns chunks, of `CHUNK` bytes as for [`None`], and a list of what it
+/// freed:
 /// 8 bytes for each of up to 1,024 blocks, together at most 256 KiB. What it frees of other
 /// threads' chunks goes home, many blocks at a time. When a thread ends, all that it had is for
 /// the next new one, and for those who would have to grow.

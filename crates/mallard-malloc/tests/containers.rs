@@ -46,15 +46,6 @@ fn containers_of_several_threads_are_in_one_shared_heap() {
 }
 
 #[test]
-fn mallard_is_an_allocator_beside_that_of_the_program() {
-    let mut numbers = Vec::with_capacity_in(4 << 20, Mallard);
-    numbers.push(1u64);
-    assert!(mallard_malloc::stats().large_bytes >= 32 << 20);
-    let nothing: Vec<u8, Mallard> = Vec::new_in(Mallard);
-    assert_eq!(nothing.len() + numbers.len(), 1);
-}
-
-#[test]
 fn each_trait_has_both() {
     fn old<A: allocator_api2_02::alloc::Allocator>(_: A) {}
     old(Mallard);

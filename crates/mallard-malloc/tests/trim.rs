@@ -1,0 +1,14 @@
+//! One test alone in its process: all that is idle is its own.
+
+use mallard_malloc::{stats, trim, Mallard};
+
+#[global_allocator]
+static A: Mallard = Mallard;
+
+#[test]
+fn trim_leaves_nothing_idle() {
+    let boxes: Vec<Box<[u8; 320]>> = (0..1000).map(|_| Box::new([1; 320])).collect();
+    assert!(trim(0) || stats().bytes_idle == 0);
+    drop(boxes);
+    assert!(trim(0) || stats().bytes_idle == 0);
+}

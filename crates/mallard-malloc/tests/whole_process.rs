@@ -1,0 +1,37 @@
+//! Statistics of the whole process, one test after the other, in a program whose own allocator is
+//! another: here a number may be told exactly.
+
+use mallard_malloc::{stats, Heap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn a_heap_that_is_dropped_gives_its_memory_to_the_program() {
+    let _alone = alone();
+    drop(Heap::new());
+    let before = stats().bytes_live;
+    for _ in 0..2000 {
+        let heap = Heap::new();
+        heap.alloc_slice_copy(&[1u8; 40_000]);
+        heap.alloc([0u64; 100]);
+    }
+    assert!(stats().bytes_live < before + (1 << 20));
+}
+
+#[cfg(feature = "allocator-api2-02")]
+#[test]
+fn mallard_is_an_allocator_beside_that_of_the_program() {
+    use allocator_api2_02::vec::Vec;
+    use mallard_malloc::Mallard;
+    let _alone = alone();
+    let before = stats().blocks_live;
+    let mut numbers = Vec::with_capacity_in(10, Mallard);
+    numbers.push(1u64);
+    assert_eq!(stats().blocks_live, before + 1);
+    let nothing: Vec<u8, Mallard> = Vec::new_in(Mallard);
+    assert_eq!(nothing.len() + numbers.len(), 1);
+}
