@@ -12,7 +12,7 @@ int main()
 {
     using mallard::arena, mallard::arena_options, mallard::default_heap, mallard::growth;
 
-    arena<> by_four; // 4 KiB, 16, 64, ... to 16 MiB
+    arena<> by_four; // 1 KiB, 4, 16, ... to 16 MiB
     arena<default_heap, arena_options{.grow = growth::fixed(1 << 16)}> constant;
     arena<default_heap, arena_options{.grow = growth::linear(4096, 4096)}> linear;
     arena<default_heap, arena_options{.grow = {.first = 1 << 16, .num = 3, .den = 2}}> by_half;
@@ -20,7 +20,7 @@ int main()
     arena<default_heap, arena_options{.grow = {.limit = 1 << 20}}> bounded; // the sum of all
     arena<> by_rule(round_to_pages); // any function, a constructor argument
 
-    assert(by_four.try_allocate({1, 1}) && by_four.stats().bytes_taken == 4096);
+    assert(by_four.try_allocate({1, 1}) && by_four.stats().bytes_taken == 1024);
     assert(constant.try_allocate({1, 1}) && constant.stats().bytes_taken == 1 << 16);
     assert(linear.try_allocate({1, 1}) && by_half.try_allocate({1, 1}));
     assert(once.try_allocate({1, 1}) && !once.try_allocate({1 << 20, 1}));

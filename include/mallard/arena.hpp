@@ -20,7 +20,7 @@ namespace mallard {
 ///     auto& file = scratch.own<std::ofstream>(path); // its destructor will
 ///     scratch.reset();                           // all gone, memory kept
 ///
-/// Takes nothing before the first block, then 4 KiB, then four times as much each, to 16 MiB. A
+/// Takes nothing before the first block, then 1 KiB, then four times as much each, to 16 MiB. A
 /// request too big for the next step gets a chunk of its own size; the chunk
 /// with more room left stays current, so one large table neither wastes the
 /// rest of a chunk nor inflates later ones. A step that the source refuses is

@@ -179,7 +179,7 @@ typedef struct mallard_arena_options {
     int sync;              /* none, or thread_cached: no mark, rewind or expand then */
     int check;             /* enum mallard_check */
     int reserved;          /* 0 */
-    size_t first_bytes;    /* 4 KiB; in a buffer all of it */
+    size_t first_bytes;    /* 1 KiB; in a buffer all of it */
     size_t step_max_bytes; /* 16 MiB; by default each step is four times the last */
     size_t limit_bytes;    /* none */
     size_t growth_num, growth_den;

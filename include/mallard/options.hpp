@@ -50,8 +50,9 @@ enum class validity {
 
 struct arena_options {
     /// By four, since all steps of an arena that doubles are as much as twice the last,
-    /// and when so much is free glibc lets the system have it: see docs/decisions/0023.
-    growth grow{.max = std::size_t{1} << 24, .num = 4};
+    /// and when so much is free glibc lets the system have it; from what it finds without a
+    /// search: see docs/decisions/0023.
+    growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align = 1; ///< blocks start at multiples of it; saves code for smaller ones
     check checks = check::off; ///< verify the order of rewinds; tell Valgrind about blocks
 };

@@ -13,7 +13,7 @@ namespace mallard {
 ///     ... in any thread: auto& node = request.make<tree_node>(7);
 ///     request.reset(); // when all threads are done with it
 ///
-/// A part is an arena, and grows as one: 4 KiB, by four to 16 MiB, with a limit
+/// A part is an arena, and grows as one: 1 KiB, by four to 16 MiB, with a limit
 /// in the growth that is each part's own. The part of a thread that has ended goes
 /// on being filled by the next new thread. `deallocate` takes back the last block
 /// of the calling thread and otherwise does nothing.

@@ -79,8 +79,8 @@ public:
 };
 
 /// A source for a pool of `Stride` bytes a block: pages in one range, from which follows
-/// the number of a block, and in another a `shared_slot` for each. One thread at a time,
-/// but for `at`.
+/// the number of a block, and in another a `shared_slot` for each. What the pool keeps
+/// beside its chunks uses up no numbers. One thread at a time, but for `at`.
 template <std::size_t Stride, std::size_t SlotsMax, std::size_t BytesMax>
 class shared_slots {
 public:
@@ -90,6 +90,8 @@ public:
 
     chunk try_take(layout l) noexcept
     {
+        if (!is_numbered(l.align))
+            return beside_.try_take(l);
         if (base_ != nullptr)
             return take_covered(l);
         for (std::size_t bytes = bytes_max;; bytes /= 4) { // a quarter where all is refused
@@ -100,7 +102,7 @@ public:
                 return taken;
         }
     }
-    void give(chunk c) noexcept { values_.give(c); }
+    void give(chunk c) noexcept { (is_numbered(c.align) ? values_ : beside_).give(c); }
 
     /// Of a block; from 1 on.
     std::size_t number_of(const void* block) const noexcept
@@ -120,6 +122,9 @@ private:
     // Rounded down to pages, since a range is rounded up: no number is above SlotsMax.
     static constexpr std::size_t bytes_max =
         std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
+
+    /// Chunks of blocks are aligned to their size, which is more than a page.
+    static constexpr bool is_numbered(std::size_t align) noexcept { return align > page_bytes; }
 
     /// With slots for all blocks that may be in it.
     chunk take_covered(layout l) noexcept
@@ -145,6 +150,7 @@ private:
     shared_slot* slots() const noexcept { return reinterpret_cast<shared_slot*>(slots_.begin()); }
 
     os::page_source values_{{}};
+    os::page_source beside_{{}};
     os::growing_range slots_;
     std::byte* base_ = nullptr;
     std::atomic<std::size_t> end_ = 0;

@@ -64,7 +64,7 @@ TEST(arena, owns_no_memory_until_the_first_block)
 
 TEST(arena, gives_blocks_side_by_side_and_rising)
 {
-    arena<> a;
+    arena<mallard::default_heap, arena_options{.grow = {.first = 4096}}> a;
     std::byte* last = bytes(a.allocate({100, 1}));
     for (std::size_t size = 1; size < 60; ++size) {
         std::byte* const next = bytes(a.allocate({size, 1}));
@@ -229,7 +229,7 @@ TYPED_TEST(arena_of_min_align, stays_within_an_initial_buffer_of_any_shape)
                 ASSERT_TRUE(memory + offset <= block && block + 5 <= memory + offset + size);
             }
             // Once in a chunk it stays there: the buffer's rest is not a trap.
-            for (std::size_t i = 0; i < 100; ++i)
+            for (std::size_t i = 0; i < 50; ++i)
                 std::ignore = a.allocate({16, 16});
             EXPECT_EQ(heap.calls(), 1u) << offset << ' ' << size;
             std::size_t const unit = TestFixture::min_align;

@@ -31,7 +31,7 @@ TEST(arena_growth, asks_for_chunks_as_its_rule_says)
     while (heap.calls() < 10)
         std::ignore = a.allocate(100);
     for (std::size_t i = 0; i < 10; ++i)
-        EXPECT_EQ(heap.asked()[i].bytes, std::size_t{4096} << std::min(2 * i, std::size_t{12}));
+        EXPECT_EQ(heap.asked()[i].bytes, std::size_t{1024} << std::min(2 * i, std::size_t{14}));
 }
 
 TEST(arena_growth, gives_a_large_request_a_chunk_of_its_own_that_does_not_inflate_later_ones)
@@ -62,7 +62,7 @@ TEST(arena_growth, halves_a_step_that_its_source_refuses)
 {
     failing_source source;
     source.fail_above(1500);
-    arena<ref<failing_source>> a(source);
+    arena<ref<failing_source>, arena_options{.grow = {.first = 4096}}> a(source);
     ASSERT_NE(a.try_allocate({100, 1}), nullptr);
     EXPECT_EQ(source.asked().front().bytes, 4096u);
     EXPECT_EQ(source.asked().back().bytes, 1024u);
@@ -151,7 +151,7 @@ TEST(arena_growth, begins_anew_after_release)
     a.release();
     EXPECT_EQ(heap.bytes(), 0u);
     std::ignore = a.allocate({1, 1});
-    EXPECT_EQ(heap.asked().back().bytes, 4096u);
+    EXPECT_EQ(heap.asked().back().bytes, 1024u);
     EXPECT_EQ(a.stats().growths, 3u);
 }
 

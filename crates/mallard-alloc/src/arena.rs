@@ -39,7 +39,7 @@ use objects::Home;
 /// arena.reset(); // all gone, memory kept
 /// ```
 ///
-/// Takes 4 KiB for the first block, then four times as much each, to 16 MiB. A request too big
+/// Takes 1 KiB for the first block, then four times as much each, to 16 MiB. A request too big
 /// for the next step gets a chunk of its own size; the chunk with more room left stays current,
 /// so one large table neither wastes the rest of a chunk nor inflates later ones. A step that the
 /// source refuses is halved, down to the request itself. A [`Growth`] says otherwise, and limits
@@ -95,8 +95,9 @@ pub struct Mark {
 }
 
 /// By four, since all steps of an arena that doubles are as much as twice the last, and when
-/// so much is free many heaps let the system have it: see docs/decisions/0023.
-pub(crate) const GROWTH: Growth = Growth { max: 1 << 24, num: 4, ..Growth::new() };
+/// so much is free many heaps let the system have it; from what they find without a search: see
+/// docs/decisions/0023.
+pub(crate) const GROWTH: Growth = Growth { first: 1024, max: 1 << 24, num: 4, ..Growth::new() };
 
 impl Arena {
     /// Takes nothing.

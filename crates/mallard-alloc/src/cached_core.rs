@@ -299,7 +299,7 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
         let shared = &mut *guard;
         // SAFETY: all chunks were begun.
         let is_idle = |header| unsafe { At::new(header) }.is_idle();
-        let from = (&self.cut, &mut shared.growth, &self.source);
+        let from = (&self.cut, &shared.growth, &self.source);
         let slots = &mut shared.slots;
         // SAFETY: the same.
         let gone = |header| *slots -= unsafe { At::new(header) }.capacity();

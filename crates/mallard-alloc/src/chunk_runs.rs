@@ -242,7 +242,7 @@ impl Runs {
     pub(crate) fn take<S: Source>(
         &mut self,
         cut: &Cut,
-        growth: &mut GrowthState,
+        growth: &GrowthState,
         source: &S,
         core: *const (),
     ) -> Option<NonNull<u8>> {
@@ -321,7 +321,7 @@ impl Runs {
     /// of each chunk before.
     pub(crate) fn give_idle<S: Source>(
         &mut self,
-        (cut, growth, source): (&Cut, &mut GrowthState, &S),
+        (cut, growth, source): (&Cut, &GrowthState, &S),
         mut keep: usize,
         mut is_idle: impl FnMut(NonNull<u8>) -> bool,
         mut gone: impl FnMut(NonNull<u8>),
@@ -355,7 +355,7 @@ impl Runs {
     }
 
     /// Gives back all.
-    pub(crate) fn release<S: Source>(&mut self, cut: &Cut, growth: &mut GrowthState, source: &S) {
+    pub(crate) fn release<S: Source>(&mut self, cut: &Cut, growth: &GrowthState, source: &S) {
         self.give_idle((cut, growth, source), 0, |_| true, |_| ());
         growth.restart();
     }

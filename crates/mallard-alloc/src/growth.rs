@@ -3,6 +3,7 @@
 use crate::bits::{align_up, layout};
 use crate::source::{Chunk, Source};
 use core::alloc::Layout;
+use core::cell::Cell;
 
 /// Bytes of each step: next = last * num / den + add, never above `max`.
 ///
@@ -88,76 +89,74 @@ impl Default for Growth {
     }
 }
 
-/// Where one allocator stands in its growth.
-#[derive(Clone, Copy, Debug)]
+/// Where one allocator stands in its growth. A source may call the allocator back that it is
+/// working for: nothing is kept across such a call.
+#[derive(Debug)]
 pub(crate) struct GrowthState {
     growth: Growth,
-    last: usize,
-    taken: usize,
-    steps: usize,
+    last: Cell<usize>,
+    taken: Cell<usize>,
+    steps: Cell<usize>,
 }
 
 #[allow(dead_code)] // not every feature uses all
 impl GrowthState {
     pub(crate) const fn new(growth: Growth) -> Self {
-        Self { growth, last: 0, taken: 0, steps: 0 }
+        Self { growth, last: Cell::new(0), taken: Cell::new(0), steps: Cell::new(0) }
     }
 
     pub(crate) const fn growth(&self) -> &Growth {
         &self.growth
     }
-    pub(crate) const fn taken(&self) -> usize {
-        self.taken
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.get()
     }
-    pub(crate) const fn steps(&self) -> usize {
-        self.steps
+    pub(crate) fn steps(&self) -> usize {
+        self.steps.get()
     }
     pub(crate) fn left(&self) -> usize {
-        self.growth.limit.saturating_sub(self.taken)
+        self.growth.limit.saturating_sub(self.taken())
     }
 
     /// Takes the next step, at least `least` and a multiple of `unit` bytes, a power of two. A step
     /// that the source refuses is halved, down to `least`. `None`: the limit or the source refuses
     /// that too, and nothing has changed.
-    pub(crate) fn take<S: Source>(
-        &mut self,
-        source: &S,
-        least: Layout,
-        unit: usize,
-    ) -> Option<Chunk> {
-        let rule = self.growth.next(self.last, least.size());
+    pub(crate) fn take<S: Source>(&self, source: &S, least: Layout, unit: usize) -> Option<Chunk> {
+        debug_assert!(unit.is_power_of_two());
+        let rule = self.growth.next(self.last.get(), least.size());
+        let whole = |bytes: usize| bytes & !(unit - 1);
         let floor = align_up(least.size(), unit);
         if floor < least.size() || floor > self.left() {
             return None;
         }
-        let mut step = rule.max(floor).min(self.left()) / unit * unit;
+        let mut step = whole(rule.max(floor).min(self.left()));
         loop {
             step = step.max(floor);
             if let Some(chunk) = layout(step, least.align()).and_then(|l| source.try_take(l)) {
-                self.taken += chunk.layout.size();
-                self.steps += 1;
-                self.last = step.min(rule);
+                self.took_aside(chunk.layout.size());
+                self.steps.set(self.steps() + 1);
+                self.last.set(step.min(rule));
                 return Some(chunk);
             }
             if step == floor {
                 return None;
             }
-            step = step / 2 / unit * unit;
+            step = whole(step / 2);
         }
     }
 
     /// A chunk of the allocator goes back.
-    pub(crate) fn gave(&mut self, bytes: usize) {
-        self.taken -= bytes;
+    pub(crate) fn gave(&self, bytes: usize) {
+        self.taken.set(self.taken() - bytes);
     }
 
     /// Bookkeeping beside the steps counts towards the limit too.
-    pub(crate) fn took_aside(&mut self, bytes: usize) {
-        self.taken += bytes;
+    pub(crate) fn took_aside(&self, bytes: usize) {
+        self.taken.set(self.taken() + bytes);
     }
 
     /// All is given back: growth begins anew.
-    pub(crate) fn restart(&mut self) {
-        self.last = 0;
+    pub(crate) fn restart(&self) {
+        self.last.set(0);
     }
 }

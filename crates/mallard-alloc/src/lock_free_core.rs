@@ -255,7 +255,7 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
             self.chunks.leave(numbers, at(h));
         };
         self.stack.0.clear();
-        runs.give_idle((&self.cut, &mut *growth, &self.source), keep, is_idle, gone);
+        runs.give_idle((&self.cut, &*growth, &self.source), keep, is_idle, gone);
         if runs.is_empty() {
             self.chunks.release(numbers, growth, &self.source);
         }

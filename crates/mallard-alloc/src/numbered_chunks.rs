@@ -193,7 +193,7 @@ impl NumberedChunks {
     pub(crate) fn next<S: Source>(
         &self,
         numbers: &mut Numbers,
-        growth: &mut GrowthState,
+        growth: &GrowthState,
         source: &S,
     ) -> Option<usize> {
         loop {
@@ -215,12 +215,7 @@ impl NumberedChunks {
         }
     }
 
-    fn take_table<S: Source>(
-        &self,
-        k: usize,
-        growth: &mut GrowthState,
-        source: &S,
-    ) -> Option<Chunk> {
+    fn take_table<S: Source>(&self, k: usize, growth: &GrowthState, source: &S) -> Option<Chunk> {
         let entries = FIRST << k;
         let wanted = layout(entries * size_of::<Entry>(), align_of::<Entry>())?;
         if wanted.size() > growth.left() {
@@ -266,7 +261,7 @@ impl NumberedChunks {
     pub(crate) fn release<S: Source>(
         &self,
         numbers: &mut Numbers,
-        growth: &mut GrowthState,
+        growth: &GrowthState,
         source: &S,
     ) {
         numbers.next = 0;

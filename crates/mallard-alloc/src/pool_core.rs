@@ -28,7 +28,7 @@ pub(crate) struct PoolState {
     magazine: Magazine,
     store: ChunkStore,
     /// What headers lead to.
-    growth: Cell<GrowthState>,
+    growth: GrowthState,
     /// The source is at work for this pool.
     growing: Cell<bool>,
     refills: Cell<usize>,
@@ -60,7 +60,7 @@ impl PoolState {
         Self {
             magazine: Magazine::new(),
             store: ChunkStore::new(Cut::new(shape)),
-            growth: Cell::new(GrowthState::new(growth)),
+            growth: GrowthState::new(growth),
             growing: Cell::new(false),
             refills: Cell::new(0),
             flushes: Cell::new(0),
@@ -88,7 +88,7 @@ impl PoolState {
     pub(crate) fn refill(&self, source: &impl Source, owner: *const u8) -> Option<Block> {
         // The array comes before the chunk, which may take all that the limit has left; but not
         // if there is no chunk with it.
-        let entries = entries_limit(&self.store.cut.shape, self.growth.get().growth().limit);
+        let entries = entries_limit(&self.store.cut.shape, self.growth.growth().limit);
         let without = !self.magazine.has_memory();
         let with = without && self.enlarge(source, entries.min(ENTRIES_FIRST));
         if !self.replenish(source, owner) {
@@ -119,9 +119,7 @@ impl PoolState {
         }
         let _ends = Growing(&self.growing);
         let Some(least) = self.store.least_take() else { return };
-        let mut growth = self.growth.get(); // which nobody else changes meanwhile
-        if let Some(taken) = growth.take(source, least, STEP_UNIT) {
-            self.growth.set(growth);
+        if let Some(taken) = self.growth.take(source, least, STEP_UNIT) {
             // SAFETY: it is from the source, for us alone.
             unsafe { self.store.add(taken, owner) };
         }
@@ -155,7 +153,7 @@ impl PoolState {
     #[inline(never)]
     pub(crate) fn overflow(&self, source: &impl Source, block: Block) {
         let capacity = self.magazine.capacity();
-        let limit = entries_limit(&self.store.cut.shape, self.growth.get().growth().limit);
+        let limit = entries_limit(&self.store.cut.shape, self.growth.growth().limit);
         if self.magazine.was_reloaded() && capacity < limit {
             self.enlarge(source, limit.min((capacity * 2).max(1)));
         }
@@ -171,20 +169,19 @@ impl PoolState {
     }
 
     fn enlarge(&self, source: &impl Source, entries: usize) -> bool {
-        let growth = || self.growth.get();
         let Some(wanted) = array(entries) else { return false };
-        if growth().left() < wanted.size() || self.growing.replace(true) {
+        if self.growth.left() < wanted.size() || self.growing.replace(true) {
             return false;
         }
         let ends = Growing(&self.growing);
         let Some(taken) = source.try_take(wanted) else { return false };
         let bytes = taken.layout.size();
-        if growth().left() < bytes {
+        if self.growth.left() < bytes {
             // SAFETY: it was just taken. The source gave more than it was asked for.
             unsafe { source.give(taken) };
             return false;
         }
-        self.change_growth(|growth| growth.took_aside(bytes));
+        self.growth.took_aside(bytes);
         // SAFETY: it is ours, and has room for more than there are.
         let old = unsafe { self.magazine.move_to(taken, entries) };
         drop(ends);
@@ -192,15 +189,9 @@ impl PoolState {
         true
     }
 
-    fn change_growth(&self, f: impl FnOnce(&mut GrowthState)) {
-        let mut growth = self.growth.get();
-        f(&mut growth);
-        self.growth.set(growth);
-    }
-
     fn give_array(&self, source: &impl Source, array: Option<Chunk>) {
         if let Some(chunk) = array {
-            self.change_growth(|growth| growth.gave(chunk.layout.size()));
+            self.growth.gave(chunk.layout.size());
             // SAFETY: it is from the source, and nothing is in it any more.
             unsafe { source.give(chunk) };
         }
@@ -233,7 +224,7 @@ impl PoolState {
         self.settle();
         let array = self.magazine.forget();
         self.store.give_idle(keep, |chunk| {
-            self.change_growth(|growth| growth.gave(chunk.layout.size()));
+            self.growth.gave(chunk.layout.size());
             // SAFETY: it is from the source, and nothing in it is in use.
             unsafe { source.give(chunk) };
         });
@@ -243,21 +234,20 @@ impl PoolState {
     pub(crate) fn release(&self, source: &impl Source) {
         self.reset();
         self.trim(source, 0);
-        self.change_growth(GrowthState::restart);
+        self.growth.restart();
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
         let stride = self.store.cut.shape.stride;
         let (out, all, chunks) = self.store.count();
         let live = out - self.magazine.len();
-        let growth = self.growth.get();
         Statistics {
             blocks_live: live,
             bytes_live: live * stride,
             bytes_idle: (all - live) * stride,
-            bytes_taken: growth.taken(),
+            bytes_taken: self.growth.taken(),
             chunks,
-            growths: growth.steps(),
+            growths: self.growth.steps(),
             refills: self.refills.get(),
             flushes: self.flushes.get(),
         }

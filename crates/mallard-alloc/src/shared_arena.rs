@@ -33,7 +33,7 @@ use threads::Thread;
 /// request.reset(); // all threads are done with it: the borrow says so
 /// ```
 ///
-/// A part is an arena, and grows as one: 4 KiB, by four to 16 MiB; the limit of its growth
+/// A part is an arena, and grows as one: 1 KiB, by four to 16 MiB; the limit of its growth
 /// bounds all parts together. The part of a thread that has ended goes on being filled by the
 /// next new thread. A block is taken back, or grows in place, if it is the last of the calling
 /// thread. Values that are owned, and boxes, may be dropped by another thread.

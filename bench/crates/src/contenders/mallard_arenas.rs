@@ -18,7 +18,7 @@ impl<const M: usize> Arena for MallardArena<M> {
     }
     #[inline(always)]
     fn new() -> Self {
-        Self(mallard::Arena::with_min_align_in(mallard::Growth::new(), DefaultHeap))
+        Self(mallard::Arena::with_min_align())
     }
     #[inline(always)]
     fn with_room(bytes: usize) -> Self {

@@ -18,7 +18,7 @@ pub(crate) struct Blocks<const M: usize> {
     cursor: Cell<*mut u8>,
     end: Cell<*mut u8>,
     chunks: Chunks,
-    growth: Cell<GrowthState>,
+    growth: GrowthState,
 }
 
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
@@ -44,7 +44,7 @@ impl<const M: usize> Blocks<M> {
             cursor: Cell::new(NOWHERE),
             end: Cell::new(NOWHERE),
             chunks: Chunks::new(),
-            growth: Cell::new(GrowthState::new(growth)),
+            growth: GrowthState::new(growth),
         }
     }
 
@@ -170,20 +170,15 @@ impl<const M: usize> Blocks<M> {
         if let Some(idle) = self.chunks.take_idle(layout) {
             return Some(idle);
         }
-        let mut growth = self.growth.get();
-        let taken = growth.take(source, chunk_layout(layout)?, CHUNK_ALIGN)?;
+        let taken = self.growth.take(source, chunk_layout(layout)?, CHUNK_ALIGN)?;
         // SAFETY: it was taken just now, as large and aligned as `chunk_layout` says.
-        match unsafe { Footer::make(taken) } {
-            Some(chunk) => {
-                self.growth.set(growth);
-                Some(chunk)
-            }
-            None => {
-                // SAFETY: as it was taken.
-                unsafe { source.give(taken) };
-                None
-            }
+        let chunk = unsafe { Footer::make(taken) };
+        if chunk.is_none() {
+            self.growth.gave(taken.layout.size());
+            // SAFETY: as it was taken.
+            unsafe { source.give(taken) };
         }
+        chunk
     }
 
     /// An unused chunk comes into use. Of it, from `rest` on, and the current one, the cursor
@@ -301,24 +296,20 @@ impl<const M: usize> Blocks<M> {
     pub(crate) fn release(&mut self, source: &impl Source) {
         self.cursor.set(NOWHERE);
         self.end.set(NOWHERE);
-        let mut growth = self.growth.get();
-        self.chunks.give_used(source, |bytes| growth.gave(bytes));
-        self.chunks.give_idle(source, 0, |bytes| growth.gave(bytes));
-        growth.restart();
-        self.growth.set(growth);
+        self.chunks.give_used(source, |bytes| self.growth.gave(bytes));
+        self.chunks.give_idle(source, 0, |bytes| self.growth.gave(bytes));
+        self.growth.restart();
     }
 
     /// Idle chunks go back to the source, the oldest, until at most `keep` bytes are left.
     pub(crate) fn trim(&mut self, source: &impl Source, keep: usize) {
-        let mut growth = self.growth.get();
-        self.chunks.give_idle(source, keep, |bytes| growth.gave(bytes));
-        self.growth.set(growth);
+        self.chunks.give_idle(source, keep, |bytes| self.growth.gave(bytes));
     }
 
     /// Bytes held from the source.
     #[cfg(feature = "std")]
     pub(crate) fn taken(&self) -> usize {
-        self.growth.get().taken()
+        self.growth.taken()
     }
 
     pub(crate) fn owns(&self, p: *const u8) -> bool {
@@ -326,10 +317,9 @@ impl<const M: usize> Blocks<M> {
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
-        let growth = self.growth.get();
         let mut s = Statistics {
-            bytes_taken: growth.taken(),
-            growths: growth.steps(),
+            bytes_taken: self.growth.taken(),
+            growths: self.growth.steps(),
             refills: self.chunks.uses(),
             ..Statistics::default()
         };

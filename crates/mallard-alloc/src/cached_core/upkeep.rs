@@ -43,7 +43,7 @@ impl<S: Source> CachedCore<S> {
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
         self.fronts(shared).for_each(Front::clear);
-        shared.runs.release(&self.cut, &mut shared.growth, &self.source);
+        shared.runs.release(&self.cut, &shared.growth, &self.source);
         shared.slots = 0;
         self.give_fronts(shared, |_| true);
     }

@@ -34,7 +34,7 @@ pub(super) struct ClassCore {
     shape: Shape,
     first: Cell<*mut Header>,
     current: Cell<*mut Header>,
-    growth: Cell<GrowthState>,
+    growth: GrowthState,
     refills: Cell<usize>,
 }
 
@@ -57,7 +57,7 @@ impl ClassCore {
             shape,
             first: Cell::new(null_mut()),
             current: Cell::new(null_mut()),
-            growth: Cell::new(GrowthState::new(growth)),
+            growth: GrowthState::new(growth),
             refills: Cell::new(0),
         }
     }
@@ -176,9 +176,7 @@ impl ClassCore {
             self.first.set(header.next);
             self.give(source, header.taken);
         }
-        let mut growth = self.growth.get();
-        growth.restart();
-        self.growth.set(growth);
+        self.growth.restart();
     }
 
     /// Gives back chunks without a block in use, beyond `keep` bytes. Nothing that was lent is
@@ -223,7 +221,6 @@ impl ClassCore {
     }
 
     pub(super) fn add_to(&self, s: &mut Statistics) {
-        let growth = self.growth.get();
         let at_hand = self.free.iter().count() + self.fresh_count();
         let mut opened = !self.current.get().is_null();
         // Those of pieces, which are counted elsewhere, are in the list too: hence wrapping.
@@ -242,8 +239,8 @@ impl ClassCore {
         s.blocks_live = s.blocks_live.wrapping_sub(at_hand);
         s.bytes_live = s.bytes_live.wrapping_sub(at_hand * self.shape.bytes);
         s.bytes_idle += at_hand * self.shape.bytes;
-        s.bytes_taken += growth.taken();
-        s.growths += growth.steps();
+        s.bytes_taken += self.growth.taken();
+        s.growths += self.growth.steps();
         s.refills += self.refills.get();
     }
 
@@ -287,15 +284,7 @@ impl ClassCore {
         let skipped = shape.align.saturating_sub(align_of::<Header>()); // at most
         let least = size_of::<Header>() + skipped + shape.bytes;
         let least = Layout::from_size_align(least, align_of::<Header>()).ok()?;
-        let before = self.growth.get();
-        let mut growth = before;
-        let taken = growth.take(source, least, 1)?;
-        let now = self.growth.get();
-        if now.taken() != before.taken() || now.steps() != before.steps() {
-            growth = now; // the source has called back, and this core has grown meanwhile
-            growth.took_aside(taken.layout.size());
-        }
-        self.growth.set(growth);
+        let taken = self.growth.take(source, least, 1)?;
         let header = taken.data.cast::<Header>();
         // SAFETY: the chunk is ours and has room for it.
         unsafe { header.write(Header { next: null_mut(), taken, idle: 0 }) };
@@ -318,9 +307,7 @@ impl ClassCore {
     }
 
     fn give<S: Source>(&self, source: &S, taken: Chunk) {
-        let mut growth = self.growth.get();
-        growth.gave(taken.layout.size());
-        self.growth.set(growth);
+        self.growth.gave(taken.layout.size());
         // SAFETY: it was taken from there, and nothing of it is used any more.
         unsafe { source.give(taken) }
     }
