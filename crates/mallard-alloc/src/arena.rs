@@ -244,9 +244,23 @@ impl<S: Source, const M: usize> Arena<S, M> {
         &self.source
     }
 
+    #[inline(always)]
+    fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
+        match self.source.may_panic() {
+            true => self.grow_or_panic(layout),
+            false => self.grow_without_panic(layout),
+        }
+    }
     #[cold]
     #[inline(never)]
-    fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
+    fn grow_or_panic(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.blocks.grow(&self.source, layout)
+    }
+    /// Of this ABI since it says to the compiler that nothing unwinds.
+    #[cold]
+    #[inline(never)]
+    #[allow(improper_ctypes_definitions)] // called from here alone
+    extern "C" fn grow_without_panic(&self, layout: Layout) -> Option<NonNull<u8>> {
         self.blocks.grow(&self.source, layout)
     }
     #[cold]

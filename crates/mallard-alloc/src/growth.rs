@@ -34,7 +34,8 @@ pub struct Growth {
     pub add: usize,
     /// The most that is held at any time.
     pub limit: usize,
-    /// A rule of one's own: from the last step (0 at first) and what is asked, the next.
+    /// A rule of one's own: from the last step (0 at first) and what is asked, the next. One
+    /// that panics ends the program where the source never panics.
     pub rule: Option<fn(last: usize, asked: usize) -> usize>,
 }
 

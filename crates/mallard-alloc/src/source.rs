@@ -30,6 +30,15 @@ pub unsafe trait Source {
     /// # Safety
     /// `chunk` is what this source gave, and was not given back since.
     unsafe fn give(&self, chunk: Chunk);
+
+    /// Whether `try_take` may panic. Where it never does, a caller's loop keeps in registers what
+    /// else it would write back for whoever unwinds: a push to a `Vec` in an arena, compiled with
+    /// `codegen-units = 1`, takes 0.35 ns instead of 0.96. Should it do so nevertheless, the program
+    /// may end.
+    #[inline(always)]
+    fn may_panic(&self) -> bool {
+        true
+    }
 }
 
 /// The global allocator of the program. Needs the feature `alloc`; without it this is [`Null`].
@@ -50,6 +59,10 @@ unsafe impl Source for DefaultHeap {
         // SAFETY: it is from `try_take`, with this layout.
         unsafe { alloc::alloc::dealloc(chunk.data.as_ptr(), chunk.layout) }
     }
+    #[inline(always)]
+    fn may_panic(&self) -> bool {
+        false
+    }
 }
 
 /// The global allocator of the program. Needs the feature `alloc`; without it this is [`Null`].
@@ -66,6 +79,10 @@ unsafe impl Source for Null {
         None
     }
     unsafe fn give(&self, _: Chunk) {}
+    #[inline(always)]
+    fn may_panic(&self) -> bool {
+        false
+    }
 }
 
 /// The caller's bytes, from first to last. What is given back comes again only if it was
@@ -121,6 +138,10 @@ unsafe impl Source for Buffer<'_> {
         if data.wrapping_add(chunk.layout.size()) == self.cursor.get() {
             self.cursor.set(data);
         }
+    }
+    #[inline(always)]
+    fn may_panic(&self) -> bool {
+        false
     }
 }
 

@@ -114,19 +114,8 @@ impl SharedFinalizers {
     /// # Safety
     /// As for `Finalizers::push`.
     pub(crate) unsafe fn push<T>(&self, owned: *mut Owned<T>) {
-        let entry = owned.cast::<Entry>();
-        let mut newest = self.0.load(Ordering::Relaxed);
-        loop {
-            // SAFETY: it is the first field of what the caller has.
-            unsafe { (*entry).next = newest };
-            // Release, so that who takes the list sees the entries. Nothing is taken out of it
-            // while others push, so an entry cannot come back to be mistaken for itself.
-            match self.0.compare_exchange_weak(newest, entry, Ordering::Release, Ordering::Relaxed)
-            {
-                Ok(_) => return,
-                Err(newer) => newest = newer,
-            }
-        }
+        // SAFETY: it is the first field of what the caller has.
+        unsafe { push(&self.0, owned.cast()) }
     }
 
     /// # Safety
@@ -135,5 +124,111 @@ impl SharedFinalizers {
         let all = Finalizers::with_newest(mem::replace(self.0.get_mut(), ptr::null_mut()));
         // SAFETY: passed on.
         unsafe { all.run_until(ptr::null_mut()) }
+    }
+}
+
+/// An atomic pointer: one of `core`, which a constant may have, or one that loom watches.
+#[cfg(feature = "std")]
+trait Newest {
+    fn now(&self) -> *mut Entry;
+    fn replace(&self, newest: *mut Entry, entry: *mut Entry) -> Result<*mut Entry, *mut Entry>;
+}
+
+#[cfg(feature = "std")]
+macro_rules! newest {
+    ($atomic:ty) => {
+        impl Newest for $atomic {
+            #[inline(always)]
+            fn now(&self) -> *mut Entry {
+                self.load(Ordering::Relaxed)
+            }
+            // Release, so that who takes the list sees the entries.
+            #[inline(always)]
+            fn replace(&self, a: *mut Entry, b: *mut Entry) -> Result<*mut Entry, *mut Entry> {
+                self.compare_exchange_weak(a, b, Ordering::Release, Ordering::Relaxed)
+            }
+        }
+    };
+}
+#[cfg(feature = "std")]
+newest!(AtomicPtr<Entry>);
+
+/// Nothing is taken out of the list while others push, so an entry cannot come back to be mistaken
+/// for itself.
+///
+/// # Safety
+/// `entry` is the caller's, and in no list.
+#[cfg(feature = "std")]
+unsafe fn push(list: &impl Newest, entry: *mut Entry) {
+    let mut newest = list.now();
+    loop {
+        // SAFETY: as the caller says.
+        unsafe { (*entry).next = newest };
+        match list.replace(newest, entry) {
+            Ok(_) => return,
+            Err(newer) => newest = newer,
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::{model, threads, watched::Arc, Watched};
+    use core::mem::MaybeUninit;
+    use loom::sync::atomic::AtomicPtr;
+    use std::boxed::Box;
+    use std::vec;
+    use std::vec::Vec;
+
+    newest!(AtomicPtr<Entry>);
+
+    type Gone = Watched<Vec<u32>>;
+
+    /// Written before it is pushed, and dropped by who has the list.
+    struct Noted(Watched<u32>, *const Gone);
+
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            // SAFETY: the model is there to find out.
+            unsafe { (*self.1).with_mut(|gone| (*gone).push(self.0.with(|n| *n))) }
+        }
+    }
+
+    fn push_one(
+        list: &AtomicPtr<Entry>,
+        number: u32,
+        gone: usize,
+    ) -> Box<MaybeUninit<Owned<Noted>>> {
+        let noted = Noted(Watched::new(0), gone as *const Gone);
+        // SAFETY: the same.
+        noted.0.with_mut(|n| unsafe { *n = number });
+        let mut owned = Box::new(MaybeUninit::new(Owned::new(noted)));
+        // SAFETY: in no list, and of nobody else.
+        unsafe { push(list, owned.as_mut_ptr().cast()) };
+        owned
+    }
+
+    #[test]
+    fn what_several_threads_push_is_dropped_once_each_newest_first() {
+        model(|| {
+            let gone = Gone::new(Vec::new());
+            let list = Arc::new(AtomicPtr::new(ptr::null_mut()));
+            let at = &raw const gone as usize;
+            let push_two = move |list: &AtomicPtr<Entry>, first| {
+                [first, first + 1].map(|number| push_one(list, number, at))
+            };
+            let other = list.clone();
+            let other = threads::spawn(move || push_two(&other, 10));
+            let _mine = push_two(&list, 20);
+            let _theirs = other.join().unwrap();
+            let all = Finalizers::with_newest(list.load(Ordering::Relaxed));
+            // SAFETY: all pushes are over.
+            unsafe { all.run_until(ptr::null_mut()) };
+            // SAFETY: nobody else has it.
+            let gone = gone.with(|gone| unsafe { (*gone).clone() });
+            let some = |ten| gone.iter().copied().filter(|n| n / 10 == ten).collect::<Vec<_>>();
+            assert_eq!((gone.len(), some(1), some(2)), (4, vec![11, 10], vec![21, 20]));
+        });
     }
 }
