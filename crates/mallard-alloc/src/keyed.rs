@@ -2,12 +2,14 @@
 
 mod as_a_map;
 mod at_hand;
+mod join;
 mod shape;
 mod walk;
 mod whole;
 
 pub(crate) use as_a_map::{as_a_map, no_element};
 pub(crate) use at_hand::{AtHand, Block};
+pub use join::Join;
 pub(crate) use shape::{no_word, ChunkOf, Header, Shape, Slot, GROUP};
 pub(crate) use walk::Walk;
 

@@ -146,6 +146,7 @@ pub use full::Full;
 pub use growth::Growth;
 pub use hooks::{Hooks, NoHooks};
 pub use key::{Bits, Key, Key32, Key64};
+pub use keyed::Join;
 pub use limited::{Budget, Limited};
 pub use multipool::Multipool;
 pub use object_pool::ObjectPool;

@@ -234,3 +234,35 @@ fn they_share_the_keys_of_a_slot_map() {
     dense.retain(|key, _| map.contains_key(key));
     assert_eq!((dense.len(), sparse[keys[1]]), (1, 2));
 }
+
+#[test]
+fn maps_are_visited_together_where_all_have_an_element() {
+    let mut numbers: SlotMap<Key64, u32> = SlotMap::new();
+    let keys: Vec<Key64> = (0..100).map(|n| numbers.insert(n)).collect();
+    let mut halves: SecondaryMap<Key64, u32> = SecondaryMap::new();
+    let mut thirds: SparseSecondaryMap<Key64, String> = SparseSecondaryMap::new();
+    for (n, &key) in keys.iter().enumerate() {
+        if n % 2 == 0 {
+            halves.insert(key, 6); // as it stays for 12
+        }
+        if n % 3 == 0 {
+            thirds.insert(key, n.to_string());
+        }
+    }
+    numbers.remove(keys[12]);
+    let stale = numbers.insert(12); // in the slot of a key that the others still have
+    let mut met = Vec::new();
+    numbers.for_each_with(&mut halves, |key, n, half| {
+        assert!(key != stale);
+        *half = *n / 2;
+        met.push(*n);
+    });
+    assert_eq!(met, (0..100).step_by(2).filter(|&n| n != 12).collect::<Vec<_>>());
+    thirds.for_each_with(&mut halves, |_, text, half| assert_eq!(*text, (2 * *half).to_string()));
+    halves.for_each_with(&mut thirds, |_, half, text| *text = half.to_string());
+    thirds.for_each_with(&mut numbers, |_, text, n| {
+        assert_eq!(*text, if *n % 2 == 0 { *n / 2 } else { *n }.to_string());
+        *n += 1000;
+    });
+    assert_eq!(numbers.values().filter(|&&n| n >= 1000).count(), 33);
+}

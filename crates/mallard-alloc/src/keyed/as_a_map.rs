@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-/// `map[key]`, `for` over references to a map, `extend`, `collect` and `{:?}`. Each map has `get`,
-/// `get_mut`, `iter`, `iter_mut` and, if it is `by_insert`, an `insert` of a key and a value.
+/// `map[key]`, `for` over references to a map, alone or joined to another, `extend`, `collect` and
+/// `{:?}`. Each map has `get`, `get_mut`, `iter`, `iter_mut` and, if it is `by_insert`, an `insert`
+/// of a key and a value.
 macro_rules! as_a_map {
     ($Map:ident, $Iter:ident, $IterMut:ident) => {
         /// Panics when the key names nothing.
@@ -43,6 +44,28 @@ macro_rules! as_a_map {
             #[inline]
             fn into_iter(self) -> Self::IntoIter {
                 self.iter_mut()
+            }
+        }
+        impl<K: Key, V, S: Source> $crate::Join<K> for $Map<K, V, S> {
+            type Value = V;
+            #[inline(always)]
+            fn element(&mut self, key: K) -> Option<&mut V> {
+                self.get_mut(key)
+            }
+        }
+        impl<K: Key, V, S: Source> $Map<K, V, S> {
+            /// Calls `f` for each element that has one by the same key in `other`, with both.
+            #[inline]
+            pub fn for_each_with<J: $crate::Join<K>>(
+                &mut self,
+                other: &mut J,
+                mut f: impl FnMut(K, &mut V, &mut J::Value),
+            ) {
+                for (key, value) in self {
+                    if let Some(too) = other.element(key) {
+                        f(key, value, too);
+                    }
+                }
             }
         }
         impl<K: Key, V: core::fmt::Debug, S: Source> core::fmt::Debug for $Map<K, V, S> {
