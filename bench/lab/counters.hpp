@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <new>
 #include <span>
 
@@ -26,7 +25,7 @@ inline std::size_t page_faults() noexcept
 inline void keep_all_memory() noexcept
 {
     mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+    mallopt(M_TRIM_THRESHOLD, -1); // never: the largest int is 2 GiB, and structures are larger
 }
 
 /// What was resident when it was made, which is not counted after.
