@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// ```
 /// use mallard::{BlockAllocator, SharedMemory};
 /// use std::alloc::Layout;
+/// # if cfg!(miri) { return Ok(()); } // which cannot map what is shared
 /// let segment = SharedMemory::anonymous(1 << 20)?;
 /// let block = segment.allocate(Layout::new::<u64>());
 /// let number = segment.offset_of(block); // the same in each process
