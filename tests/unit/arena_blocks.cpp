@@ -52,15 +52,15 @@ TEST(arena_deallocate, takes_a_last_block_of_zero_bytes_back)
 
 TEST(arena_expand, grows_and_shrinks_the_last_block_where_it_is)
 {
-    arena<> a;
+    arena<mallard::default_heap, mallard::arena_options{.grow = {.first = 4096}}> a;
     std::byte* const block = bytes(a.allocate({8, 1}));
     std::memset(block, 7, 8);
-    ASSERT_TRUE(a.try_expand(block, {8, 1}, {900, 1}));
+    ASSERT_TRUE(a.try_expand(block, {8, 1}, {3000, 1}));
     EXPECT_EQ(block[7], std::byte{7});
-    block[899] = std::byte{9};
-    EXPECT_EQ(a.allocate({1, 1}), block + 900);
-    a.deallocate(block + 900, {1, 1});
-    ASSERT_TRUE(a.try_expand(block, {900, 1}, {3, 1}));
+    block[2999] = std::byte{9};
+    EXPECT_EQ(a.allocate({1, 1}), block + 3000);
+    a.deallocate(block + 3000, {1, 1});
+    ASSERT_TRUE(a.try_expand(block, {3000, 1}, {3, 1}));
     EXPECT_EQ(a.allocate({1, 1}), block + 3);
 }
 

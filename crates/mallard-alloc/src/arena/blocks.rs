@@ -174,6 +174,7 @@ impl<const M: usize> Blocks<M> {
         // SAFETY: it was taken just now, as large and aligned as `chunk_layout` says.
         let chunk = unsafe { Footer::make(taken) };
         if chunk.is_none() {
+            // As before, but for a step that counts.
             self.growth.gave(taken.layout.size());
             // SAFETY: as it was taken.
             unsafe { source.give(taken) };
