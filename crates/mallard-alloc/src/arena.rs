@@ -101,6 +101,7 @@ pub(crate) const GROWTH: Growth = Growth { first: 1024, max: 1 << 24, num: 4, ..
 
 impl Arena {
     /// Takes nothing.
+    #[inline]
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }

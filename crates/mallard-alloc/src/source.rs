@@ -49,12 +49,14 @@ pub struct DefaultHeap;
 #[cfg(feature = "alloc")]
 // SAFETY: what the global allocator gives is the caller's until it is given back.
 unsafe impl Source for DefaultHeap {
+    #[inline]
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         debug_assert!(layout.size() != 0);
         // SAFETY: the size is not 0.
         let data = NonNull::new(unsafe { alloc::alloc::alloc(layout) })?;
         Some(Chunk { data, layout })
     }
+    #[inline]
     unsafe fn give(&self, chunk: Chunk) {
         // SAFETY: it is from `try_take`, with this layout.
         unsafe { alloc::alloc::dealloc(chunk.data.as_ptr(), chunk.layout) }

@@ -48,6 +48,43 @@ fn iterators_meet_each_element_once_whatever_was_removed() {
 }
 
 #[test]
+fn what_folds_meets_what_a_loop_meets() {
+    let mut map = SlotMap::<Key32, u64>::new();
+    let mut keys = Vec::new();
+    let look = |map: &mut SlotMap<Key32, u64>| {
+        let mut looped = Vec::new();
+        for (key, &value) in &*map {
+            looped.push((key, value));
+        }
+        let mut folded = Vec::new();
+        map.iter().for_each(|(key, &value)| folded.push((key, value)));
+        assert_eq!((folded.len(), &folded), (map.len(), &looped));
+        let mut rest = map.iter();
+        assert_eq!(rest.next().map(|(key, _)| key), looped.first().map(|&(key, _)| key));
+        assert_eq!(rest.count(), map.len().saturating_sub(1));
+        let mut rest = map.iter();
+        rest.next();
+        assert_eq!(rest.fold(0, |sum, (_, v)| sum + v + 1), sum(looped.iter().skip(1)));
+        map.values_mut().for_each(|v| *v += 1);
+        assert_eq!(map.values().map(|v| v + 1).sum::<u64>(), sum(&looped) + looped.len() as u64);
+    };
+    // Groups that are full, or have holes, or begin; with keys at hand and without.
+    for n in 0..if cfg!(miri) { 70 } else { 300 } {
+        keys.push(map.insert(n));
+        look(&mut map);
+    }
+    for i in [0, 63, 64, 65, 130, 250] {
+        if i < keys.len() {
+            map.remove(keys[i]).unwrap();
+            look(&mut map);
+        }
+    }
+    fn sum<'a>(all: impl IntoIterator<Item = &'a (Key32, u64)>) -> u64 {
+        all.into_iter().map(|&(_, value)| value + 1).sum()
+    }
+}
+
+#[test]
 fn several_threads_walk_one_map() {
     let mut map = SlotMap::<Key32, u64>::new();
     for round in 0..if cfg!(miri) { 3 } else { 50 } {

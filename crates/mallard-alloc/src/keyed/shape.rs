@@ -201,9 +201,20 @@ impl<K: Key, V> Slot<K, V> {
     /// It is in a chunk whose marks nobody else changes.
     #[inline(always)]
     pub(crate) unsafe fn mark(self) {
+        // SAFETY: it is in its own group.
+        unsafe { self.mark_many(1) }
+    }
+    /// Marks it and those that follow it, `count` in all.
+    ///
+    /// # Safety
+    /// As for `mark`. There is one at least, and they are of one group.
+    #[inline(always)]
+    pub(crate) unsafe fn mark_many(self, count: usize) {
+        debug_assert!(count != 0 && self.place % GROUP + count <= GROUP);
         // SAFETY: a chunk has so many groups.
         let marks = unsafe { &*self.chunk.marks(self.place / GROUP) };
-        marks.store(marks.load(Relaxed) | self.bit(), Relaxed);
+        let bits = (!0 >> (GROUP - count)) << (self.place % GROUP);
+        marks.store(marks.load(Relaxed) | bits, Relaxed);
     }
     /// # Safety
     /// As for `mark`.

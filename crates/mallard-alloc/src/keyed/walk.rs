@@ -49,36 +49,59 @@ impl<K: Key, V> Walk<K, V> {
     /// The next live slot. What it meets may end at once, and no other before it is met.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Slot<K, V>> {
-        loop {
-            while self.bits == 0 {
-                self.group += 1;
-                if self.group == Shape::<K, V>::GROUPS {
-                    self.group -= 1; // at the end it stays there
-                    let from = (self.directory, self.stand_in, self.number, self.count);
-                    let (chunk, number) = next_chunk::<K, V>(from)?;
-                    (self.chunk, self.number, self.group) = (chunk, number, 0);
-                }
-                let marks = ChunkOf::<K, V>::new(self.chunk).marks(self.group);
-                // SAFETY: a chunk has so many groups of marks.
-                self.bits = unsafe { (*marks).load(Relaxed) };
-            }
-            let place = self.group * GROUP + self.bits.trailing_zeros() as usize;
-            self.bits &= self.bits - 1;
-            let slot = ChunkOf::new(self.chunk).slot(place);
-            // SAFETY: it is in a chunk.
-            if !self.doubtful || unsafe { slot.is_live() } {
+        while self.find_group() {
+            if let Some(slot) = self.take() {
                 return Some(slot);
             }
         }
+        None
     }
 
     /// Calls `f` for each that is left.
     #[inline(always)]
     pub(crate) fn fold<A>(mut self, mut sum: A, mut f: impl FnMut(A, Slot<K, V>) -> A) -> A {
-        while let Some(slot) = self.next() {
-            sum = f(sum, slot);
+        while self.find_group() {
+            if self.bits == !0 && !self.doubtful {
+                // All of them are alive: a loop that a compiler can unroll.
+                let (chunk, first) = (ChunkOf::new(self.chunk), self.group * GROUP);
+                self.bits = 0;
+                sum = (first..first + GROUP).fold(sum, |sum, place| f(sum, chunk.slot(place)));
+            }
+            while self.bits != 0 {
+                if let Some(slot) = self.take() {
+                    sum = f(sum, slot);
+                }
+            }
         }
         sum
+    }
+
+    /// Goes on to a group that has one more, unless this has. False: there is none.
+    #[inline(always)]
+    fn find_group(&mut self) -> bool {
+        while self.bits == 0 {
+            self.group += 1;
+            if self.group == Shape::<K, V>::GROUPS {
+                self.group -= 1; // at the end it stays there
+                let from = (self.directory, self.stand_in, self.number, self.count);
+                let Some((chunk, number)) = next_chunk::<K, V>(from) else { return false };
+                (self.chunk, self.number, self.group) = (chunk, number, 0);
+            }
+            let marks = ChunkOf::<K, V>::new(self.chunk).marks(self.group);
+            // SAFETY: a chunk has so many groups of marks.
+            self.bits = unsafe { (*marks).load(Relaxed) };
+        }
+        true
+    }
+
+    /// The next of this group, which has one, if it is alive.
+    #[inline(always)]
+    fn take(&mut self) -> Option<Slot<K, V>> {
+        let place = self.group * GROUP + self.bits.trailing_zeros() as usize;
+        self.bits &= self.bits - 1;
+        let slot = ChunkOf::new(self.chunk).slot(place);
+        // SAFETY: it is in a chunk.
+        (!self.doubtful || unsafe { slot.is_live() }).then_some(slot)
     }
 }
 

@@ -163,21 +163,21 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 
     /// The next slots that were never used: a few at a time, so that a map grows through its
-    /// memory as it is used.
+    /// memory as it is used, and of one group, whose marks are in one word.
     fn take_fresh(&mut self) {
         let number = self.fresh / Shape::<K, V>::SLOTS;
         let generation = self.fresh_generation(number);
-        let count = GROUP.min(self.slots.at_hand.places() / 2);
-        let end = self.fresh_end.min((number + 1) * Shape::<K, V>::SLOTS).min(self.fresh + count);
-        for i in (self.fresh..end).rev() {
-            let key = Words::<K>::key(i, generation);
+        let place = self.fresh % Shape::<K, V>::SLOTS;
+        let most = (GROUP - place % GROUP).min(self.slots.at_hand.places() / 2);
+        let count = most.min(Shape::<K, V>::SLOTS - place).min(self.fresh_end - self.fresh);
+        for i in (self.fresh..self.fresh + count).rev() {
             // SAFETY: nothing is at hand, and there are places for twice as many.
-            unsafe {
-                self.slots.at_hand.push(key);
-                self.slots.view.slot_of(key).mark();
-            }
+            unsafe { self.slots.at_hand.push(Words::<K>::key(i, generation)) };
         }
-        self.fresh = end;
+        let first = self.slots.view.slot_of(Words::<K>::key(self.fresh, generation));
+        // SAFETY: so many slots of its group follow it in its chunk, and nobody else changes marks.
+        unsafe { first.mark_many(count) };
+        self.fresh += count;
     }
 
     pub(super) fn fresh_generation(&self, number: usize) -> u64 {
