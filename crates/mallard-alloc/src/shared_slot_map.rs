@@ -50,11 +50,12 @@ use slot::Removal;
 /// ends its last guard; no lock is held while destructors and functions of the program run, and they may
 /// use the map.
 ///
-/// Each thread has up to 128 free slots to itself, and gives and takes 64 at a time; so inserts
-/// and removals touch what other threads write only then. (Threads beyond the 63rd that live at a time, and all without the
-/// feature `std`, share one such stock under a lock.) Each element costs 12 bytes beside its own,
-/// which are rounded up to 8. Memory is kept until the end of the map. A slot retires when its
-/// generations are used up.
+/// Each thread has up to 128 free slots to itself, and gives and takes 64 at a time: first those
+/// that it gave itself, then those that others gave, and then new ones. So inserts and removals
+/// touch what other threads write where slots go from one to the other, and only then. (Threads
+/// beyond the 63rd that live at a time, and all without the feature `std`, share one such stock
+/// under a lock.) Each element costs 12 bytes beside its own, which are rounded up to 8. Memory is
+/// kept until the end of the map. A slot retires when its generations are used up.
 ///
 /// `insert` ends the program where memory is refused, and panics when no slot is left; `try_insert`
 /// gives the value back. Keys have 12 bits for the index or more, and 32 for the generation or

@@ -1,7 +1,7 @@
 //! What a thread has of the free slots of a shared slot map.
 
 use super::memory::Memory;
-use super::stack::Link;
+use super::stack::{Link, Stack};
 use super::thread::{number, pause};
 use crate::key::Key;
 use crate::source::Source;
@@ -35,12 +35,13 @@ impl Magazine {
     }
 }
 
-/// Two magazines, so that who goes to and fro between two of them takes none. Other threads look at
-/// the three counters alone.
+/// Two magazines, so that who goes to and fro between two of them takes none. More are on stacks,
+/// where others find them who have none of their own. Other threads look at the stacks and the three
+/// counters alone.
 ///
-/// There is a magazine for each 64 slots, and two for each front. So one who has two full ones
-/// and gives one of them away finds an empty one: else there would be none but full ones for all slots
-/// there are, beside those in fronts, and no slot of his.
+/// There is a magazine for each 64 slots, and two for each front. So while one gives a full one away
+/// that he has beside another, there are empty ones on stacks: else there would be none but full ones
+/// for all slots there are, beside those in fronts, and no slot of his.
 #[repr(align(128))] // alone on its lines, and on those that are fetched with them
 pub(super) struct Front {
     loaded: Cell<NonNull<Magazine>>,
@@ -54,6 +55,18 @@ pub(super) struct Front {
     /// Slots that came in magazines, less those that went in such.
     balance: AtomicIsize,
     own: UnsafeCell<[Magazine; 2]>,
+    stacks: Stacks,
+}
+
+/// What others come to, on a line of its own.
+#[repr(align(128))]
+struct Stacks([Stack; 2]);
+
+/// What magazines on a stack are.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Full,
+    Empty,
 }
 
 impl Front {
@@ -71,6 +84,7 @@ impl Front {
                 previous_number: Cell::new(first_number + 1),
                 balance: AtomicIsize::new(0),
                 own: UnsafeCell::new([Magazine::empty(), Magazine::empty()]),
+                stacks: Stacks([Stack::new(), Stack::new()]),
             });
         }
     }
@@ -79,6 +93,17 @@ impl Front {
     pub(super) unsafe fn magazine(at: NonNull<Self>, i: usize) -> NonNull<Magazine> {
         // SAFETY: as the caller says.
         unsafe { at.byte_add(core::mem::offset_of!(Self, own)).cast::<Magazine>().add(i) }
+    }
+    /// Any thread.
+    ///
+    /// # Safety
+    /// It is a front, and stays.
+    pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: Kind) -> &'a Stack {
+        // SAFETY: as the caller says; nothing else of it is looked at.
+        unsafe { &(*at.as_ptr()).stacks.0[kind as usize] }
+    }
+    pub(super) fn own_stack(&self, kind: Kind) -> &Stack {
+        &self.stacks.0[kind as usize]
     }
     /// Elements that began here less those that ended here. Any thread.
     ///
@@ -139,8 +164,8 @@ impl Front {
     #[inline(never)]
     fn refill<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
         if self.previous_len.load(Relaxed) == 0 {
-            let empty = self.exchange(memory, memory.supply()?);
-            memory.push(&memory.empty, empty);
+            let empty = self.exchange(memory, memory.supply(self)?);
+            memory.push(self.own_stack(Kind::Empty), empty);
         }
         self.swap();
         Some(self.len.load(Relaxed))
@@ -168,9 +193,8 @@ impl Front {
             unsafe { (*self.previous.get().as_ptr()).len.set(self.previous_len.load(Relaxed)) };
             self.add_to_balance(-(self.previous_len.load(Relaxed) as isize));
             self.previous_len.store(0, Relaxed);
-            memory.push(&memory.full, number);
-            let empty =
-                memory.pop(&memory.empty).expect("mallard: a shared slot map lost a magazine");
+            memory.push(self.own_stack(Kind::Full), number);
+            let empty = memory.find_empty(self);
             self.previous.set(memory.magazine(empty));
             self.previous_number.set(empty);
         }

@@ -1,9 +1,9 @@
 //! The slots of a shared slot map: where they are, and how threads get free ones.
 
-use super::front::{Front, Lock, Magazine, MAGAZINE};
+use super::front::{Front, Kind, Lock, Magazine, MAGAZINE};
 use super::slot::SlotState;
-use super::stack::Stack;
-use super::thread::NUMBERS;
+use super::stack::{find, Link, Stack};
+use super::thread::{pause, NUMBERS};
 use crate::bits::{align_up, layout};
 use crate::growth::{Growth, GrowthState};
 use crate::key::{Key, Words};
@@ -94,9 +94,6 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     /// Chunks. Those below are in the directory.
     count: AtomicUsize,
     directory: AtomicPtr<AtomicPtr<u8>>,
-    /// Magazines that are not empty, and such as are.
-    pub(super) full: Stack,
-    pub(super) empty: Stack,
     /// By the number of a thread, whose own each is; the first for those that have none.
     fronts: [AtomicPtr<Front>; NUMBERS],
     lock: Lock,
@@ -138,8 +135,6 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         Self {
             count: AtomicUsize::new(0),
             directory: AtomicPtr::new(ptr::null_mut()),
-            full: Stack::new(),
-            empty: Stack::new(),
             fronts: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS],
             lock: Lock::new(),
             shared: Lock::new(),
@@ -205,10 +200,12 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     }
     /// Elements that began less those that ended, as far as it is known here.
     pub(super) fn live(&self) -> usize {
-        let fronts = self.fronts.iter().filter_map(|f| NonNull::new(f.load(Ordering::Acquire)));
         // SAFETY: a front stays where it is.
-        let live: isize = fronts.map(|front| unsafe { Front::live(front) }).sum();
+        let live: isize = self.fronts().map(|front| unsafe { Front::live(front) }).sum();
         live.max(0) as usize // not all at one moment
+    }
+    fn fronts(&self) -> impl Iterator<Item = NonNull<Front>> + '_ {
+        self.fronts.iter().filter_map(|front| NonNull::new(front.load(Ordering::Acquire)))
     }
     pub(super) fn shared_lock(&self) -> &Lock {
         &self.shared
@@ -235,30 +232,46 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
 
     /// The number of a magazine with keys in it; it is the caller's.
     #[cold]
-    pub(super) fn supply(&self) -> Option<u32> {
+    pub(super) fn supply(&self, own: &Front) -> Option<u32> {
         loop {
-            if let Some(number) = self.pop(&self.full) {
+            if let Some(number) = self.find(own, Kind::Full) {
                 return Some(number);
             }
             let _alone = self.lock.hold();
-            if let Some(number) = self.pop(&self.full) {
+            if let Some(number) = self.find(own, Kind::Full) {
                 return Some(number); // somebody else was here
             }
             // SAFETY: the lock is held.
-            self.add_chunk(unsafe { &mut *self.growing.get() })?;
+            self.add_chunk(own, unsafe { &mut *self.growing.get() })?;
         }
     }
-    pub(super) fn pop(&self, stack: &Stack) -> Option<u32> {
+    /// An empty one, for a front that has just given a full one away. There is one on some stack at
+    /// any time: who comes to all of them in vain has been overtaken, each time by another who got
+    /// one.
+    pub(super) fn find_empty(&self, own: &Front) -> u32 {
+        loop {
+            match self.find(own, Kind::Empty) {
+                Some(number) => return number,
+                None => pause(),
+            }
+        }
+    }
+    /// One's own first, so that slots stay with the thread that used them last.
+    fn find(&self, own: &Front, kind: Kind) -> Option<u32> {
+        // SAFETY: a front stays where it is.
+        let all = self.fronts().map(|front| unsafe { Front::stack(front, kind) });
+        find(own.own_stack(kind), all, |number| self.link(number))
+    }
+    fn link(&self, number: u32) -> &Link {
         // SAFETY: it is a magazine, and stays.
-        stack.pop(|number| unsafe { &(*self.magazine(number).as_ptr()).link })
+        unsafe { &(*self.magazine(number).as_ptr()).link }
     }
     pub(super) fn push(&self, stack: &Stack, number: u32) {
-        // SAFETY: the same.
-        stack.push(number, unsafe { &(*self.magazine(number).as_ptr()).link });
+        stack.push(number, self.link(number));
     }
 
     /// One chunk more, all of whose slots are free.
-    fn add_chunk(&self, growing: &mut Growing<S>) -> Option<()> {
+    fn add_chunk(&self, own: &Front, growing: &mut Growing<S>) -> Option<()> {
         let number = self.count.load(Ordering::Relaxed);
         if number == Shape::<K, V>::CHUNKS_MAX {
             return None;
@@ -284,7 +297,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
         self.count.store(number + 1, Ordering::Release);
         for i in (0..Shape::<K, V>::MAGAZINES).rev() {
-            self.push(&self.full, (number * Shape::<K, V>::MAGAZINES + i) as u32);
+            self.push(own.own_stack(Kind::Full), (number * Shape::<K, V>::MAGAZINES + i) as u32);
         }
         Some(())
     }

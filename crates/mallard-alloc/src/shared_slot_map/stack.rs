@@ -54,6 +54,16 @@ impl Stack {
     }
 }
 
+/// What is on `own`, or else on the first of `all` that has one. None: each of them had none, but
+/// perhaps not at one moment.
+pub(super) fn find<'a, 'b>(
+    own: &Stack,
+    mut all: impl Iterator<Item = &'b Stack>,
+    link: impl Fn(u32) -> &'a Link + Copy,
+) -> Option<u32> {
+    own.pop(link).or_else(|| all.find_map(|stack| stack.pop(link)))
+}
+
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -120,6 +130,59 @@ mod models {
             let mut all: Vec<_> = std::iter::from_fn(|| things.pop()).collect();
             all.sort();
             assert_eq!(all, [0, 1, 2]);
+        });
+    }
+
+    /// Three fronts. Each gives a full magazine away and looks for an empty one, then takes a full
+    /// one and gives the empty one away, as a front does that flushes and then refills.
+    #[test]
+    fn who_looks_for_an_empty_one_or_a_full_one_finds_it() {
+        const FRONTS: usize = 3;
+        struct Fronts {
+            stacks: [[Stack; 2]; FRONTS], // of each, the full ones and the empty ones
+            links: [Link; 2 * FRONTS],
+        }
+        impl Fronts {
+            fn push(&self, own: usize, kind: usize, number: u32) {
+                self.stacks[own][kind].push(number, &self.links[number as usize]);
+            }
+            fn find(&self, own: usize, kind: usize) -> u32 {
+                let link = |i: u32| &self.links[i as usize];
+                loop {
+                    let all = self.stacks.iter().map(|of_front| &of_front[kind]);
+                    match find(&self.stacks[own][kind], all, link) {
+                        Some(number) => return number,
+                        None => thread::yield_now(),
+                    }
+                }
+            }
+            fn flush_and_refill(&self, own: usize) {
+                self.push(own, 0, (FRONTS + own) as u32);
+                let empty = self.find(own, 1);
+                let full = self.find(own, 0);
+                assert!((empty as usize) < FRONTS && full as usize >= FRONTS);
+                self.push(own, 1, empty);
+            }
+        }
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let fronts = Arc::new(Fronts {
+                stacks: std::array::from_fn(|_| [Stack::new(), Stack::new()]),
+                links: std::array::from_fn(|_| Link::new(0)),
+            });
+            (0..FRONTS).for_each(|empty| fronts.push(FRONTS - 1, 1, empty as u32));
+            let threads: Vec<_> = (1..FRONTS)
+                .map(|own| {
+                    let fronts = fronts.clone();
+                    thread::spawn(move || fronts.flush_and_refill(own))
+                })
+                .collect();
+            fronts.flush_and_refill(0);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            let mut left: Vec<_> = (0..FRONTS).map(|_| fronts.find(0, 1)).collect();
+            left.sort();
+            assert_eq!(left, [0, 1, 2]);
         });
     }
 }

@@ -1,0 +1,89 @@
+//! Where threads get the free slots of a shared slot map, and how they come to others.
+
+mod common;
+
+use common::Random;
+use mallard::{Key64, SharedSlotMap};
+
+mallard::key_type! {
+    /// All slots of the map are soon in use, and none retires.
+    struct FewKeys(12, 2, wrapping);
+}
+
+/// Fewer where each step is watched.
+const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
+const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
+
+#[test]
+fn a_slot_goes_from_the_thread_that_removes_to_the_one_that_inserts() {
+    let map = SharedSlotMap::<Key64, Box<u64>>::new();
+    let (send, receive) = std::sync::mpsc::sync_channel::<Key64>(256);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for i in 0..MANY as u64 * if cfg!(miri) { 2 } else { 4 } {
+                send.send(map.insert(Box::new(i))).unwrap();
+            }
+            drop(send);
+        });
+        scope.spawn(|| {
+            for (i, key) in receive.into_iter().enumerate() {
+                assert_eq!(*map.take(key).unwrap(), i as u64);
+            }
+        });
+    });
+    assert!(map.is_empty());
+    if !cfg!(miri) {
+        assert!(map.statistics().bytes_taken < 200_000, "{:?}", map.statistics());
+    }
+}
+
+#[test]
+fn many_threads_that_come_and_go_share_what_there_is() {
+    let map = SharedSlotMap::<Key64, u64>::new();
+    for _ in 0..if cfg!(miri) { 2 } else { 10 } {
+        std::thread::scope(|scope| {
+            // More than there are numbers for.
+            for t in 0..if cfg!(miri) { 4 } else { 90 } {
+                let map = &map;
+                scope.spawn(move || {
+                    let keys: Vec<_> = (0..200).map(|i| map.insert(i + t)).collect();
+                    keys.iter().for_each(|&key| assert!(map.remove(key)));
+                });
+            }
+        });
+    }
+    assert!(map.is_empty());
+}
+
+#[test]
+fn slots_that_a_thread_gave_are_there_for_all() {
+    let map = SharedSlotMap::<FewKeys, u64>::new();
+    let all = || std::iter::from_fn(|| map.try_insert(1).ok()).collect::<Vec<_>>();
+    let mine = all();
+    mine.iter().for_each(|&key| assert!(map.remove(key)));
+    // But for what this one has to itself.
+    let theirs = std::thread::scope(|scope| scope.spawn(all).join().unwrap());
+    assert!(mine.len() == 4095 && theirs.len() >= 4095 - 128, "{}", theirs.len());
+    theirs.iter().for_each(|&key| assert!(map.remove(key)));
+}
+
+#[test]
+fn threads_that_fill_a_map_and_empty_it_hand_slots_about() {
+    let map = SharedSlotMap::<FewKeys, u64>::new();
+    std::thread::scope(|scope| {
+        for t in 0..THREADS as u64 {
+            let map = &map;
+            scope.spawn(move || {
+                let (mut random, mut keys) = (Random::new(t), Vec::new());
+                for _ in 0..MANY / 100 {
+                    let wanted = random.below(2000);
+                    keys.extend((0..wanted).map_while(|_| map.try_insert(t).ok()));
+                    let kept = random.below(keys.len() + 1);
+                    keys.drain(kept..).for_each(|key| assert_eq!(map.take(key), Some(t)));
+                }
+                keys.drain(..).for_each(|key| assert_eq!(map.take(key), Some(t)));
+            });
+        }
+    });
+    assert!(map.is_empty());
+}
