@@ -214,6 +214,17 @@ fn machines_are_apart() {
 }
 
 #[test]
+fn the_machine_with_most_of_the_talks_figures_is_first() {
+    let rows = a_part();
+    let fewer = elsewhere(&rows[..1]);
+    let tree = Tree::with(&[fewer, rows].concat());
+    tree.run(&["report"]).ok();
+    let text = tree.read(PAGE);
+    assert!(text.find("\n## Test CPU, 4 CPUs\n") < text.find("\n## Other CPU, 2 CPUs\n"));
+    assert!(text.contains("\n## Other CPU, 2 CPUs\n"));
+}
+
+#[test]
 fn rows_of_both_languages_are_of_one_machine() {
     let on = |mut r: serde_json::Value, compiler: &str| {
         r["machine"] = json!(format!("Test CPU, 4 CPUs, L1d 32 KiB, Linux 6.1, {compiler}"));

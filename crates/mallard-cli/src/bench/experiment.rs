@@ -145,8 +145,8 @@ pub struct Machine {
 const TALK: [&str; 5] = ["lakos1", "lakos2", "lakos3", "lakos4", "lakos5"];
 
 impl Machine {
-    /// One for each machine: the one with most of the talk's benchmarks first, then in the order
-    /// of their first rows.
+    /// One for each machine: the one with most of the talk's figures first, then in the order of
+    /// their first rows.
     pub fn all(rows: &Rows) -> Vec<Machine> {
         let mut machines: Vec<Machine> = Vec::new();
         let mut places: HashMap<(usize, [&str; 4], u32), usize> = HashMap::new();
@@ -174,7 +174,8 @@ impl Machine {
             });
             all[place].rows.push(row.clone());
         }
-        machines.sort_by_key(|m| Reverse(m.suites().iter().filter(|s| TALK.contains(s)).count()));
+        let of_the_talk = |e: &&Experiment| TALK.contains(&&*e.suite);
+        machines.sort_by_key(|m| Reverse(m.experiments.iter().filter(of_the_talk).count()));
         machines
     }
 
