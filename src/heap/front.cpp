@@ -101,11 +101,13 @@ void* carve(front& f, code c, slab_queue& q) noexcept
     if (s.carved == shape.capacity)
         q.fresh = nullptr;
     list& l = f.list_of(c);
-    for (std::uint32_t i = count; i-- > 1;) {
-        void* const block = first + std::size_t{i} * shape.bytes;
-        link(block, l.head, mark_for(block, f.key));
-        l.head = block;
+    void* const rest = l.head;
+    for (std::uint32_t i = 1; i < count; ++i) { // upwards, as processors foresee it
+        std::byte* const block = first + std::size_t{i} * shape.bytes;
+        link(block, i + 1 == count ? rest : block + shape.bytes, mark_for(block, f.key));
     }
+    if (count > 1)
+        l.head = first + shape.bytes;
     add(l, count - 1);
     clear(first);
     return first;

@@ -32,9 +32,10 @@ struct free_block {
 /// Blocks that this thread has at hand, newest first.
 struct list {
     void* head = nullptr;
-    std::int32_t room = 0;   ///< limit - blocks in the list
+    std::int32_t room = 0;   ///< limit - blocks in the list; minus that while it is hidden
     std::uint16_t limit = 0; ///< most blocks
     bool refilled = false;   ///< in this epoch
+    bool hidden = false;     ///< its blocks are among `returns`, as is what it has no room for
 };
 static_assert(sizeof(list) == code_unit);
 
@@ -67,7 +68,8 @@ inline constexpr std::size_t put_off_classes = block_class::of(1024) + 1;
 ///
 /// What is wrong with one, as that it was free already, is seen when it is brought back. If
 /// it was, it may be in the list of its class: so that list is hidden until then, and nobody
-/// gets it from there.
+/// gets it from there. A hidden list gives up as many as are brought back: what is in it is older
+/// than they are, and would keep slabs from coming back whole.
 struct returns {
     static constexpr std::uint32_t most = 16;
     static constexpr std::uint32_t at_once = 64; ///< in a row, before one is put off
@@ -252,7 +254,7 @@ void* refill_in(front& f, code c) noexcept;
 void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept;
 /// What was put off goes where it belongs: to its slab, or on its way to another front's.
 void bring_back_blocks(front& f) noexcept;
-/// After that the list that they hid is shown again, if there is one.
+/// After that the list that they hid is shown again, if it was hidden.
 void show_list(front& f, std::size_t index) noexcept;
 /// Both, and all lists.
 void bring_back(front& f) noexcept;

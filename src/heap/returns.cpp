@@ -103,8 +103,11 @@ void bring_back_blocks(front& f) noexcept
 
 void show_list(front& f, std::size_t index) noexcept
 {
-    if (void* const head = std::exchange(f.back.hidden[index], nullptr))
-        f.lists[index].head = head;
+    list& l = f.lists[index];
+    if (!std::exchange(l.hidden, false))
+        return;
+    l.head = std::exchange(f.back.hidden[index], nullptr);
+    l.room = -l.room;
 }
 
 void free_past_list(void* block, front& f) noexcept
@@ -128,19 +131,61 @@ void bring_back(front& f) noexcept
         show_list(f, i);
 }
 
+namespace {
+
+/// Of a list that is hidden, if it is.
+void give_up(front& f, std::size_t index, std::size_t count) noexcept
+{
+    void*& head = f.back.hidden[index];
+    for (; head != nullptr && count != 0; --count) {
+        void* const block = std::exchange(head, next_of(head, f.key));
+        f.lists[index].room -= 1;
+        give_back(f, block);
+    }
+}
+
+} // namespace
+
 void come_back(front& f) noexcept
 {
     at_work const here(f);
     pass(f);
+    // Now of one class, now of another: who frees several has several hidden lists.
+    std::uint32_t const one = f.slow_paths.load(std::memory_order_relaxed) % returns::most;
+    std::size_t const index = slab_of(f.back.blocks[one]).index;
     bring_back_blocks(f);
+    give_up(f, index, returns::most);
 }
 
 namespace {
+
+void count_overflow(front& f, std::size_t index) noexcept
+{
+    std::uint16_t& overflows = f.overflows[index];
+    overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
+    f.back.in_a_row += 1;
+}
 
 /// What stands before a front is always full.
 [[gnu::noinline]] void push_behind(void* block, front& f, code c) noexcept
 {
     push(block, f.real, c);
+}
+
+/// Of a list that is not hidden. After several in a row it will be.
+[[gnu::noinline]] void overflow_shown(void* block, front& f, code c) noexcept
+{
+    list& l = f.list_of(c);
+    l.room = 0;
+    if (f.is_none()) [[unlikely]]
+        return push_behind(block, f, c);
+    std::size_t const index = class_of_code(c);
+    count_overflow(f, index);
+    if (index >= put_off_classes || f.back.in_a_row <= returns::at_once)
+        return free_past_list(block, f);
+    l.hidden = true;
+    f.back.hidden[index] = std::exchange(l.head, nullptr);
+    put_off(f, block);
 }
 
 } // namespace
@@ -149,17 +194,10 @@ namespace {
 void overflow(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
-    l.room = 0;
-    if (f->is_none()) [[unlikely]]
-        return push_behind(block, *f, c);
-    std::size_t const index = class_of_code(c);
-    std::uint16_t& overflows = f->overflows[index];
-    overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
-    f->back.in_a_row += 1;
-    if (index >= put_off_classes || f->back.in_a_row <= returns::at_once)
-        return free_past_list(block, *f);
-    if (l.head != nullptr)
-        f->back.hidden[index] = std::exchange(l.head, nullptr);
+    if (!l.hidden) [[unlikely]]
+        return overflow_shown(block, *f, c);
+    l.room += 1; // as it was
+    count_overflow(*f, class_of_code(c));
     put_off(*f, block);
 }
 

@@ -7,6 +7,7 @@
 #include "park.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace mallard::engine {
 namespace {
@@ -35,7 +36,7 @@ void count(window& w, std::size_t granule, heap_statistics& s) noexcept
 void count_lists(const front& f, heap_statistics& s) noexcept
 {
     for (std::size_t i = 0; i < class_count; ++i) {
-        std::int32_t const cached = glance(f.lists[i].limit) - glance(f.lists[i].room);
+        std::int32_t const cached = glance(f.lists[i].limit) - std::abs(glance(f.lists[i].room));
         s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
     }
 }

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <numeric>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +55,26 @@ TYPED_TEST(heaps, give_blocks_of_every_size_that_are_theirs)
         h.deallocate(block);
         EXPECT_EQ(h.stats().blocks_live, 0u);
     }
+}
+
+TYPED_TEST(heaps, give_blocks_that_lie_side_by_side_after_as_many_were_freed_at_random)
+{
+    TypeParam h;
+    std::vector<std::byte*> blocks(100'000);
+    std::mt19937 random(1);
+    std::ptrdiff_t neighbours = 0;
+    for (int round = 0; round < 3; ++round) {
+        for (std::byte*& block : blocks)
+            block = static_cast<std::byte*>(h.allocate(64));
+        auto const end = blocks.begin() + 10'000; // what a few slabs that stayed would have given
+        neighbours =
+            std::inner_product(blocks.begin() + 1, end, blocks.begin(), std::ptrdiff_t{0},
+                               std::plus<>(), [](auto* b, auto* a) { return b - a == 64 ? 1 : 0; });
+        std::ranges::shuffle(blocks, random);
+        for (std::byte* const block : blocks)
+            h.deallocate(block);
+    }
+    EXPECT_GE(neighbours, 9'500);
 }
 
 TYPED_TEST(heaps, honour_every_alignment)
