@@ -1,6 +1,7 @@
 // Runs of granules: found, kept, given back to the system.
 #include "central.hpp"
 
+#include "granule_bits.hpp"
 #include "limits.hpp"
 #include "window.hpp"
 
@@ -14,87 +15,15 @@ constinit central the_central;
 
 namespace {
 
-constexpr std::size_t bits_a_group = 64;
-constexpr std::size_t none = ~std::size_t{0};
 /// Dirty granules that may lie idle whatever is in use.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / granule_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / granule_bytes;
+/// Granules on the shelf of a class of small slabs. What came before them is as far away as any
+/// other, and memory is read faster upwards than here and there: it is found by its address.
+constexpr std::size_t shelf_most = (std::size_t{1} << 20) / granule_bytes;
+constexpr std::size_t small_slab_most = 3;
 /// In one go, with the lock given up meanwhile.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / granule_bytes;
-
-constexpr std::uint64_t bits(std::size_t first, std::size_t count) noexcept
-{
-    return (count == bits_a_group ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first;
-}
-
-/// Calls `f(group, bits)` for the bits of a run, group by group.
-template <class F>
-void for_each_group(window& w, std::size_t granule, std::size_t count, F f) noexcept
-{
-    while (count != 0) {
-        std::size_t const first = granule % bits_a_group;
-        std::size_t const here = std::min(count, bits_a_group - first);
-        f(w.groups[granule / bits_a_group], bits(first, here));
-        granule += here;
-        count -= here;
-    }
-}
-
-/// Where so many bits in a row begin.
-std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
-{
-    for (std::size_t covered = 1; covered < count;) {
-        std::size_t const step = std::min(covered, count - covered);
-        bits &= bits >> step;
-        covered += step;
-    }
-    return bits;
-}
-
-/// The first multiple of `align` from there on.
-std::size_t aligned_from(const window& w, std::size_t granule, std::size_t align) noexcept
-{
-    std::size_t const base = w.base / granule_bytes;
-    return align_up(base + granule, align) - base;
-}
-
-/// Which granules of a group have such an address.
-std::uint64_t aligned_ones(const window& w, std::size_t group, std::size_t align) noexcept
-{
-    std::size_t const first = group * bits_a_group;
-    std::size_t const skipped = aligned_from(w, first, align) - first;
-    if (skipped >= bits_a_group)
-        return 0;
-    return (align < bits_a_group ? ~std::uint64_t{0} / bits(0, align) : 1) << skipped;
-}
-
-/// The lowest run of `count` among those that `candidates(group)` says; `none` if there is
-/// none. Its address is a multiple of `align` granules. `first` is where to begin, and moves
-/// on over groups that have nothing.
-template <class F>
-std::size_t find_run(const window& w, std::size_t& first, std::size_t count, std::size_t align,
-                     F candidates) noexcept
-{
-    std::size_t const groups = w.frontier / bits_a_group;
-    while (first < groups && candidates(w.groups[first]) == 0)
-        first += 1;
-    std::size_t length = 0; // of the run that ends where the group begins
-    for (std::size_t g = first; g < groups; ++g) {
-        std::uint64_t const those = candidates(w.groups[g]);
-        std::size_t const here = g * bits_a_group;
-        std::size_t const begin = aligned_from(w, here - length, align);
-        if (begin + count <= here + static_cast<std::size_t>(std::countr_one(those)))
-            return begin;
-        if (count < bits_a_group) {
-            std::uint64_t const begins = begins_of(those, count) & aligned_ones(w, g, align);
-            if (begins != 0)
-                return here + static_cast<std::size_t>(std::countr_zero(begins));
-        }
-        auto const last = static_cast<std::size_t>(std::countl_one(those));
-        length = last == bits_a_group ? length + last : last;
-    }
-    return none;
-}
 
 constexpr auto free_ones = [](group const& g) noexcept { return ~g.used; };
 constexpr auto dirty_ones = [](group const& g) noexcept { return g.dirty; };
@@ -133,7 +62,7 @@ void central::keep_on_shelf(shelf& at, std::uint32_t count) noexcept
     slab** end = &at.first;
     for (at.count = 0; at.count < count; ++at.count)
         end = &(*end)->next;
-    at.least = count;
+    at.least = std::min(at.least, count);
     for (slab* s = std::exchange(*end, nullptr); s != nullptr; s = s->next) {
         window& w = *window_of(s->start);
         std::size_t const granule = w.granule_of(s->start);
@@ -157,7 +86,7 @@ run central::take_lowest(std::size_t window::* first, std::size_t granules, std:
     window* const end = windows + windows_used.load(std::memory_order_relaxed);
     for (window* w = windows; w != end; ++w) {
         std::size_t const at = find_run(*w, w->*first, granules, align, candidates);
-        if (at != none)
+        if (at != no_granule)
             return claim(*w, at, granules);
     }
     return {};
@@ -270,11 +199,14 @@ void central::give_of_class(window& in, std::size_t granule) noexcept
     in.mark(granule, s.index < run_class_first ? s.granules : 1, 0);
     the_limits.discharge(s.granules * granule_bytes);
     os::hold const alone(lock_);
-    s.next = std::exchange(shelves_[s.index].first, &s);
-    shelves_[s.index].count += 1;
+    shelf& at = shelves_[s.index];
+    s.next = std::exchange(at.first, &s);
+    at.count += 1;
     shelved_ |= std::uint64_t{1} << s.index;
     usage_.dirty += s.granules;
     usage_.used -= s.granules;
+    if (s.granules <= small_slab_most && at.count * s.granules > shelf_most) [[unlikely]]
+        keep_on_shelf(at, at.count / 2);
     purge_if_due();
 }
 
@@ -368,8 +300,10 @@ void central::age() noexcept
     bonus_ -= std::min(bonus_, purge_some(true, purge_step));
     purged_lately_ -= purged_lately_ / 8;
     refused_ = false; // one try of all an epoch
-    for (shelf& at : shelves_)
+    for (shelf& at : shelves_) {
         keep_on_shelf(at, at.count - at.least);
+        at.least = at.count;
+    }
     for (window& w : windows)
         for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;
