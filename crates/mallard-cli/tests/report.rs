@@ -225,6 +225,27 @@ fn the_machine_with_most_of_the_talks_figures_is_first() {
 }
 
 #[test]
+fn machines_of_one_processor_are_told_apart_by_their_caches() {
+    let on = |machine: &str| {
+        let mut r = row("pool", "pair", "mallard/none", "ns_per_op", 5.0);
+        r["machine"] = json!(machine);
+        r
+    };
+    let (_, text) = report(&[
+        on("Test CPU, 4 CPUs, L1d 32 KiB, L2 1024 KiB, Linux 6.1, g++ 12.2.0"),
+        on("Test CPU, 4 CPUs, L1d 32 KiB, L2 512 KiB, Linux 6.1, g++ 12.2.0"),
+        on("Other CPU, 4 CPUs, L1d 32 KiB, L2 512 KiB, Linux 6.1, g++ 12.2.0"),
+    ]);
+    for title in [
+        "Test CPU, 4 CPUs, L1d 32 KiB, L2 1024 KiB",
+        "Test CPU, 4 CPUs, L1d 32 KiB, L2 512 KiB",
+        "Other CPU, 4 CPUs",
+    ] {
+        assert!(text.contains(&format!("\n## {title}\n")), "{title}: {text}");
+    }
+}
+
+#[test]
 fn rows_of_both_languages_are_of_one_machine() {
     let on = |mut r: serde_json::Value, compiler: &str| {
         r["machine"] = json!(format!("Test CPU, 4 CPUs, L1d 32 KiB, Linux 6.1, {compiler}"));

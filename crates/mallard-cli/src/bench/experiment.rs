@@ -135,9 +135,22 @@ fn without_compiler(machine: &str) -> &str {
     machine.rsplit_once(", ").map_or(machine, |(hardware, _)| hardware)
 }
 
+/// The shortest part that none of the others has as well, if there is one.
+fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
+    let until = |name: &'a str, end: &str| name.split(end).next().unwrap_or(name);
+    let is_own = |part: &&str| all.iter().filter(|n| n.starts_with(*part)).count() == 1;
+    let parts = [until(name, ", L1d"), until(name, ", Linux")];
+    match name {
+        "" => "unknown machine",
+        name => parts.into_iter().find(is_own).unwrap_or(name),
+    }
+}
+
 /// Everything that one machine measured.
 pub struct Machine {
     pub name: String,
+    /// As much of the name as tells it from the others: the processor, its caches too, or all.
+    pub title: String,
     pub experiments: Vec<Experiment>,
 }
 
@@ -153,7 +166,8 @@ impl Machine {
         for row in &rows.all {
             let m = machines.iter().position(|m| is_one(&m.name, &row.machine));
             let m = m.unwrap_or_else(|| {
-                machines.push(Machine { name: row.machine.clone(), experiments: Vec::new() });
+                let name = row.machine.clone();
+                machines.push(Machine { name, title: String::new(), experiments: Vec::new() });
                 machines.len() - 1
             });
             if is_of_rust(&machines[m].name) {
@@ -176,12 +190,11 @@ impl Machine {
         }
         let of_the_talk = |e: &&Experiment| TALK.contains(&&*e.suite);
         machines.sort_by_key(|m| Reverse(m.experiments.iter().filter(of_the_talk).count()));
+        let names: Vec<String> = machines.iter().map(|m| m.name.clone()).collect();
+        for machine in &mut machines {
+            machine.title = title(&machine.name, &names).to_string();
+        }
         machines
-    }
-
-    /// The processor alone; the whole name is long.
-    pub fn short(&self) -> &str {
-        self.name.split(", L1d").next().filter(|n| !n.is_empty()).unwrap_or("unknown machine")
     }
 
     pub fn select(&self, wanted: impl Fn(&Experiment) -> bool) -> Vec<&Experiment> {

@@ -97,7 +97,7 @@ fn controls(machines: &[(&Machine, Vec<Section>)]) -> Markup {
         form.controls aria-label="What is shown" {
             label { "machine " select id="machine" {
                 @for (index, (machine, _)) in machines.iter().enumerate() {
-                    option value=(index) { (machine.short()) }
+                    option value=(index) { (machine.title) }
                 }
             } }
             label { "recipe " select id="variant" {
@@ -124,7 +124,7 @@ fn one(index: usize, machine: &Machine, sections: &[Section], names: &Names) -> 
     let shown: Vec<&Section> = sections.iter().filter(|s| s.is_for(Where::Page)).collect();
     html! {
         div.machine data-machine=(index) {
-            h2 { (machine.short()) }
+            h2 { (machine.title) }
             nav aria-label="Sections" {
                 @for section in &shown { a href={ "#" (id(section)) } { (section.title) } " " }
             }

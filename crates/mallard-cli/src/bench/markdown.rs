@@ -30,7 +30,7 @@ pub fn render(machines: &[(&Machine, Vec<Section>)]) -> String {
          writes to `build/performance.html`. The guide says [how to run and read the benchmarks](guide/benchmarks.md).",
     );
     for (machine, sections) in machines {
-        text += &format!("\n## {}\n", escaped(machine.short()));
+        text += &format!("\n## {}\n", escaped(&machine.title));
         for section in sections.iter().filter(|s| s.is_for(Where::Markdown)) {
             text += &render_section(section);
         }
