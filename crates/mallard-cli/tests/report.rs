@@ -125,6 +125,17 @@ fn what_is_not_measured_says_so() {
 }
 
 #[test]
+fn what_is_not_measured_on_another_machine_is_left_out() {
+    let pool = [row("pool", "pair/64B", "mallard/none", "ns_per_op", 1.0)];
+    let (_, text) = report(&[a_part(), elsewhere(&pool)].concat());
+    let (of_first, of_other) = text.split_once("\n## Other CPU, 2 CPUs\n").unwrap();
+    for title in ["The talk's five benchmarks", "Benchmark II: locality"] {
+        assert!(of_first.contains(&format!("\n### {title}\n")), "{title}: {text}");
+        assert!(!of_other.contains(&format!("\n### {title}\n")), "{title}: {text}");
+    }
+}
+
+#[test]
 fn the_decision_cells_have_their_evidence_and_the_talk_beside_it() {
     let (_, text) = report(&everything());
     let decision = section(&text, "The talk's decision tables, measured");

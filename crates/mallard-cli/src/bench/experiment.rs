@@ -218,6 +218,11 @@ impl Machine {
         seen
     }
 
+    /// Any of it.
+    pub fn has_the_talk(&self) -> bool {
+        TALK.iter().any(|suite| self.has(suite))
+    }
+
     pub fn has(&self, suite: &str) -> bool {
         self.experiments.iter().any(|e| e.suite == suite)
     }

@@ -39,7 +39,10 @@ impl Report {
                 "./x bench SUITE --json > bench/results/MACHINE/SUITE.jsonl",
             ));
         }
-        let all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, &published))).collect();
+        let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, &published))).collect();
+        for (_, sections) in all.iter_mut().skip(1) {
+            sections.retain(|s| s.measured); // what is missing is said of the first
+        }
         let library = self.library();
         let page = html::render(&all, &Charts::of(&machines), library.as_deref());
 

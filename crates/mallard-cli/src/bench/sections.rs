@@ -29,11 +29,19 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// Closed at first.
     pub folded: bool,
+    /// Else it says that nothing was.
+    pub measured: bool,
 }
 
 impl Section {
     fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
-        Section { id: id.into(), title: title.into(), blocks: Vec::new(), folded: false }
+        Section {
+            id: id.into(),
+            title: title.into(),
+            blocks: Vec::new(),
+            folded: false,
+            measured: true,
+        }
     }
 
     fn text(mut self, text: impl Into<String>) -> Section {
@@ -58,7 +66,7 @@ impl Section {
 
     fn or_nothing(self) -> Section {
         if self.blocks.is_empty() {
-            self.text("Not measured on this machine.")
+            Section { measured: false, ..self.text("Not measured on this machine.") }
         } else {
             self
         }
@@ -77,12 +85,17 @@ impl Section {
 pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     use Where::{Both, Markdown, Page};
     let lakos1 = machine.of_suite("lakos1");
+    let of_the_talk = |section: Section| Section { measured: machine.has_the_talk(), ..section };
     let mut sections = vec![
         Section::new("which", "Which one, and when not").table(Both, situations::table(machine)),
-        Section::new("decision", "The talk's decision tables, measured")
-            .table(Both, decision::table(machine, published)),
-        Section::new("headlines", "The talk's five benchmarks")
-            .table(Both, headline::table(machine, published)),
+        of_the_talk(
+            Section::new("decision", "The talk's decision tables, measured")
+                .table(Both, decision::table(machine, published)),
+        ),
+        of_the_talk(
+            Section::new("headlines", "The talk's five benchmarks")
+                .table(Both, headline::table(machine, published)),
+        ),
         Section::new("peers", "Against the peers")
             .table(Both, standing::by_peer(machine))
             .table(Both, standing::by_suite(machine)),
