@@ -3,7 +3,7 @@
 mod common;
 
 use common::Random;
-use mallard::{Key64, SharedSlotMap};
+use mallard::{Key32, Key64, SharedSlotMap};
 
 mallard::key_type! {
     /// All slots of the map are soon in use, and none retires.
@@ -39,7 +39,7 @@ fn a_slot_goes_from_the_thread_that_removes_to_the_one_that_inserts() {
 
 #[test]
 fn many_threads_that_come_and_go_share_what_there_is() {
-    let map = SharedSlotMap::<Key64, u64>::new();
+    let map = SharedSlotMap::<Key32, u64>::new();
     for _ in 0..if cfg!(miri) { 2 } else { 10 } {
         std::thread::scope(|scope| {
             // More than there are numbers for.
