@@ -77,6 +77,24 @@ TYPED_TEST(heaps, give_blocks_that_lie_side_by_side_after_as_many_were_freed_at_
     EXPECT_GE(neighbours, 9'500);
 }
 
+TEST(heap, of_the_process_has_slabs_side_by_side_after_as_many_were_freed_at_random)
+{
+    std::vector<std::byte*> blocks(300'000); // some 1,200 slabs
+    std::mt19937 random(1);
+    std::size_t jumps = 0;
+    for (int round = 0; round < 5; ++round) {
+        for (std::byte*& block : blocks)
+            block = static_cast<std::byte*>(mallard_malloc(64));
+        jumps = 0;
+        for (std::size_t i = 1; i < blocks.size(); ++i)
+            jumps += blocks[i] != blocks[i - 1] + 64;
+        std::ranges::shuffle(blocks, random);
+        for (std::byte* const block : blocks)
+            mallard_free(block);
+    }
+    EXPECT_LE(jumps, 400u);
+}
+
 TYPED_TEST(heaps, honour_every_alignment)
 {
     TypeParam h;
