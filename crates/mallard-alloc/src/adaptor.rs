@@ -98,7 +98,8 @@ macro_rules! adaptor {
             }
         }
 
-        impl<A: Owning $(, $name)*> Owning for $type<A $(, $name)*> {
+        // SAFETY: blocks are those of `inner`.
+        unsafe impl<A: Owning $(, $name)*> Owning for $type<A $(, $name)*> {
             #[inline]
             fn owns(&self, p: *const u8) -> bool {
                 self.inner.owns(p)

@@ -43,7 +43,12 @@ pub unsafe trait BlockAllocator {
 }
 
 /// Knows its own blocks, or chunks, by their address.
-pub trait Owning {
+///
+/// # Safety
+/// `owns` is true for every block of a byte or more that this allocator has given and not got
+/// back, and false for every such block of another allocator: adaptors like
+/// [`Fallback`](crate::Fallback) free a block where `owns` says it is from.
+pub unsafe trait Owning {
     /// Whether `p` points into memory of this allocator, in use or not.
     fn owns(&self, p: *const u8) -> bool;
 }
@@ -66,7 +71,8 @@ unsafe impl<A: BlockAllocator + ?Sized> BlockAllocator for &A {
     }
 }
 
-impl<A: Owning + ?Sized> Owning for &A {
+// SAFETY: passed on to the allocator behind the reference.
+unsafe impl<A: Owning + ?Sized> Owning for &A {
     #[inline]
     fn owns(&self, p: *const u8) -> bool {
         (**self).owns(p)

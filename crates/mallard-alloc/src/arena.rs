@@ -15,6 +15,7 @@ pub use scope::{Guard, Scope};
 
 use crate::allocator::{BlockAllocator, Owning};
 use crate::bits::{dangling, out_of_memory};
+use crate::handles::Lasting;
 use crate::{Chunk, DefaultHeap, Full, Growth, Source, Statistics};
 use blocks::{Blocks, Position};
 use core::alloc::Layout;
@@ -75,6 +76,14 @@ use objects::Home;
 /// std::thread::scope(|s| {
 ///     s.spawn(|| arena.alloc(1));
 /// });
+/// ```
+/// A pinned value needs memory that stays when the arena is forgotten, and a caller's bytes do not
+/// stay:
+/// ```compile_fail,E0597
+/// use mallard::{Arena, Buffer};
+/// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
+/// let arena = Arena::new_in(Buffer::new(&mut bytes));
+/// arena.own_pin(String::new()); // forget the arena, and the bytes are free
 /// ```
 #[repr(C)] // the cursor first
 pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
@@ -286,7 +295,7 @@ impl<S: Source, const M: usize> Arena<S, M> {
 impl<'s, S: Source, const M: usize> Arena<S, M> {
     object_methods!('s, &'s Self, Self);
     // Until the arena forgets them, which no borrow says when, and may be in another thread.
-    owning_methods!('s, &'s Self, Send + 'static);
+    owning_methods!('s, &'s Self, Lasting, Send + 'static);
 }
 
 /// Gives all memory back when what may panic is done.
@@ -363,7 +372,8 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
     }
 }
 
-impl<S: Source, const M: usize> Owning for Arena<S, M> {
+// SAFETY: its blocks lie in its chunks, which are nobody else's.
+unsafe impl<S: Source, const M: usize> Owning for Arena<S, M> {
     fn owns(&self, p: *const u8) -> bool {
         self.blocks.owns(p)
     }

@@ -56,7 +56,8 @@ unsafe impl<A: BlockAllocator> BlockAllocator for By<A> {
     }
 }
 
-impl<A: Owning> Owning for By<A> {
+// SAFETY: blocks are those of the allocator inside.
+unsafe impl<A: Owning> Owning for By<A> {
     #[inline]
     fn owns(&self, p: *const u8) -> bool {
         self.0.owns(p)

@@ -71,7 +71,8 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
 }
 
-impl<const N: usize, A: Owning, B: Owning> Owning for BySize<N, A, B> {
+// SAFETY: each block is of one of the two.
+unsafe impl<const N: usize, A: Owning, B: Owning> Owning for BySize<N, A, B> {
     fn owns(&self, p: *const u8) -> bool {
         self.small.owns(p) || self.large.owns(p)
     }

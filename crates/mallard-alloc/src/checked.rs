@@ -346,7 +346,8 @@ unsafe impl<A: BlockAllocator, H: Fn(&Fault<'_>)> BlockAllocator for Checked<A, 
     }
 }
 
-impl<A: BlockAllocator + Owning, H: Fn(&Fault<'_>)> Owning for Checked<A, H> {
+// SAFETY: blocks lie in blocks of `inner`.
+unsafe impl<A: BlockAllocator + Owning, H: Fn(&Fault<'_>)> Owning for Checked<A, H> {
     fn owns(&self, p: *const u8) -> bool {
         self.inner.owns(p)
     }

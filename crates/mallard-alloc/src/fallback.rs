@@ -91,7 +91,8 @@ unsafe impl<A: Source + Owning, B: Source> Source for Fallback<A, B> {
     }
 }
 
-impl<A: Owning, B: Owning> Owning for Fallback<A, B> {
+// SAFETY: each block is of one of the two.
+unsafe impl<A: Owning, B: Owning> Owning for Fallback<A, B> {
     fn owns(&self, p: *const u8) -> bool {
         self.first.owns(p) || self.second.owns(p)
     }

@@ -158,16 +158,19 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
     /// form.
     ///
     /// # Safety
-    /// `f` does nothing but an unsizing coercion.
+    /// `f` does nothing but an unsizing coercion. Its pointers are `*mut`, which the compiler does
+    /// not let become pointers of a shorter lifetime, as it would let a `NonNull`.
     #[inline(always)]
     pub unsafe fn map_unsized<U: ?Sized>(
         this: Self,
-        f: impl FnOnce(NonNull<T>) -> NonNull<U>,
+        f: impl FnOnce(*mut T) -> *mut U,
     ) -> Box<'p, U, M, S, H>
     where
         H: Hooks<U>,
     {
-        Box { object: f(Self::into_raw(this)), pool: PhantomData }
+        // SAFETY: an unsizing coercion leaves the address as it is, which is not null.
+        let object = unsafe { NonNull::new_unchecked(f(Self::into_raw(this).as_ptr())) };
+        Box { object, pool: PhantomData }
     }
 }
 

@@ -355,7 +355,8 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     }
 }
 
-impl<S: Source> Owning for Multipool<S> {
+// SAFETY: its blocks lie in its chunks, which are nobody else's.
+unsafe impl<S: Source> Owning for Multipool<S> {
     /// O(chunks).
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss

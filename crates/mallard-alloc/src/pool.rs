@@ -147,7 +147,8 @@ unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
     }
 }
 
-impl<M: Mode, S: Source> Owning for Pool<M, S> {
+// SAFETY: its blocks lie in its chunks, which are nobody else's.
+unsafe impl<M: Mode, S: Source> Owning for Pool<M, S> {
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss
     }

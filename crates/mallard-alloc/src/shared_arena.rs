@@ -9,6 +9,7 @@ use crate::arena::methods::{object_methods, owning_methods};
 use crate::arena::objects::{self, Home};
 use crate::arena::{Box, GROWTH};
 use crate::bits::dangling;
+use crate::handles::Lasting;
 use crate::{Chunk, DefaultHeap, Full, Growth, Source, Statistics};
 use alloc::sync::Arc;
 use core::alloc::Layout;
@@ -50,6 +51,12 @@ use threads::Thread;
 /// ```compile_fail,E0277
 /// let request = mallard::SharedArena::new();
 /// request.own(std::rc::Rc::new(1)); // it would be dropped by any thread
+/// ```
+/// ```compile_fail,E0597
+/// use mallard::{Buffer, SharedArena};
+/// let mut bytes = [std::mem::MaybeUninit::uninit(); 1 << 16];
+/// let request = SharedArena::new_in(Buffer::new(&mut bytes));
+/// request.own_pin(String::new()); // forget the arena, and the bytes are free
 /// ```
 pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     /// 0: no thread has a part yet. Otherwise of this arena since its last release alone, so
@@ -300,7 +307,7 @@ impl<S: Source, const M: usize> Shared<S, M> {
 impl<'s, S: Source, const M: usize> SharedArena<S, M> {
     object_methods!('s, &'s Self, Self);
     // Until the arena forgets them, which may be in another thread.
-    owning_methods!('s, &'s Self, Send + 'static);
+    owning_methods!('s, &'s Self, Lasting, Send + 'static);
 }
 
 /// Gives all memory back when what may panic is done.

@@ -68,7 +68,17 @@ use slot::Removal;
 /// drop(map);
 /// drop(guard);
 /// ```
-/// and what is not `Send` and `Sync` stays with its thread:
+/// A map of values with one lifetime is not a map of values with a shorter one, whose elements the
+/// longer map would then read:
+/// ```compile_fail
+/// use mallard::{Key64, SharedSlotMap};
+/// fn shortened<'a>(
+///     map: &'a SharedSlotMap<Key64, &'static str>,
+/// ) -> &'a SharedSlotMap<Key64, &'a str> {
+///     map
+/// }
+/// ```
+/// A map of values that are not `Send` and `Sync` stays with its thread:
 /// ```compile_fail
 /// let map: mallard::SharedSlotMap<mallard::Key64, std::cell::Cell<u8>> = mallard::SharedSlotMap::new();
 /// std::thread::scope(|scope| { scope.spawn(|| map.insert(std::cell::Cell::new(1))); });

@@ -147,7 +147,8 @@ unsafe impl Source for Buffer<'_> {
     }
 }
 
-impl Owning for Buffer<'_> {
+// SAFETY: its chunks lie in its bytes, which are borrowed for it alone.
+unsafe impl Owning for Buffer<'_> {
     fn owns(&self, p: *const u8) -> bool {
         p >= self.begin && p < self.end
     }

@@ -102,10 +102,9 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: it is memory of the process, not of a thread; whoever shares it says why he may.
+// SAFETY: it is memory of the process, not of a thread. It is not `Sync`: that depends on what
+// is done with the memory, so a type that several threads may use at a time says so itself.
 unsafe impl Send for Mapping {}
-// SAFETY: the same.
-unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Anonymous memory wherever there is room; `bytes` is a multiple of a page.

@@ -25,18 +25,25 @@
 /// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
 /// ```
 ///
+/// The macro refuses a box of another type, and a value of a shorter lifetime, which the pool would
+/// read for longer:
+///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
 /// let other = mallard::unsize_box!(pool.make(7) => u64);
+/// ```
+/// ```compile_fail
+/// use mallard::{handles::Box, unsize_box, ObjectPool};
+/// fn shortened<'p, 'a>(long: Box<'p, [&'static str; 1]>) -> Box<'p, [&'a str]> {
+///     unsize_box!(long => [&'a str])
+/// }
 /// ```
 #[macro_export]
 macro_rules! unsize_box {
     ($box:expr => $unsized:ty) => {{
         let sized = $box;
         // SAFETY: what compiles here is an unsizing coercion.
-        unsafe {
-            $crate::handles::Box::map_unsized(sized, |p| -> ::core::ptr::NonNull<$unsized> { p })
-        }
+        unsafe { $crate::handles::Box::map_unsized(sized, |p| -> *mut $unsized { p }) }
     }};
     ($box:expr) => {{
         let boxed = $box;

@@ -257,7 +257,7 @@ pub(crate) use object_methods;
 
 /// The functions of an arena that make objects which it drops itself.
 macro_rules! owning_methods {
-    ($s:lifetime, $this:ty, $($bound:tt)+) => {
+    ($s:lifetime, $this:ty, $pins:path, $($bound:tt)+) => {
         /// Moves `value` here, to be dropped when the block is forgotten, the newest first.
         ///
         /// Costs two words beside the value, and nothing for values that need no dropping. If
@@ -269,11 +269,18 @@ macro_rules! owning_methods {
                 Err(_) => objects::refuse::<T>(1),
             }
         }
-        /// The same, pinned: unlike a box, which can itself be forgotten, what is owned is
+        /// Owns a value, and pins it: unlike a box, which can itself be forgotten, what is owned is
         /// always dropped before its memory is used again.
+        /// If the arena itself is forgotten, its memory has to stay: its source is
+        /// [`Lasting`](crate::handles::Lasting). A scope, which nobody can forget, pins in the
+        /// memory of any source.
         #[inline(always)]
-        pub fn own_pin<T: $($bound)+>(self: $this, value: T) -> core::pin::Pin<&$s mut T> {
-            // SAFETY: nobody moves it, and it is dropped before the memory is used again.
+        pub fn own_pin<T: $($bound)+>(self: $this, value: T) -> core::pin::Pin<&$s mut T>
+        where
+            S: $pins,
+        {
+            // SAFETY: nobody moves the value. It is dropped before the memory is used again by the
+            // arena, and by nobody else if the arena is forgotten.
             unsafe { core::pin::Pin::new_unchecked(self.own(value)) }
         }
         /// Moves `value` here, to be dropped when the block is forgotten, or gives it back.

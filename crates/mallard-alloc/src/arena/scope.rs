@@ -63,7 +63,7 @@ impl<'s, 'env, S: Source, const M: usize> Scope<'s, 'env, S, M> {
     object_methods!('s, &Self, Arena<S, M>);
     // Run before the call that opened the scope returns, which is shorter than 'env, and by
     // the same thread: a scope is not `Send`, and nobody can forget to close it.
-    owning_methods!('s, &Self, 'env);
+    owning_methods!('s, &Self, Source, 'env);
 
     /// A scope inside this one.
     pub fn scope<'e, R>(

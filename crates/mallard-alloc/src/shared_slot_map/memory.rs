@@ -100,7 +100,9 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     /// Of the first front.
     shared: Lock,
     growing: UnsafeCell<Growing<S>>,
-    marker: PhantomData<(K, V)>,
+    /// Values go in through `&self`, so a map of `V` may not become one of a `V` with a shorter
+    /// lifetime: the map is invariant in `V`.
+    marker: PhantomData<(K, UnsafeCell<V>)>,
 }
 
 /// The numbers of magazines that are in fronts begin here.

@@ -306,7 +306,8 @@ unsafe impl BlockAllocator for FileArena {
     }
 }
 
-impl Owning for FileArena {
+// SAFETY: its blocks lie in its mapping, where nothing else is.
+unsafe impl Owning for FileArena {
     fn owns(&self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.memory.data.addr().get()) < self.memory.bytes
     }

@@ -42,6 +42,9 @@ pub struct SharedMemory {
     file: OwnedFd,
 }
 
+// SAFETY: what it does with its memory through `&self`, it does by the atomics of the header.
+unsafe impl Sync for SharedMemory {}
+
 /// What a segment begins with. The first line never changes and is checksummed.
 #[repr(C)]
 struct Header {
@@ -264,7 +267,8 @@ unsafe impl BlockAllocator for SharedMemory {
     }
 }
 
-impl Owning for SharedMemory {
+// SAFETY: its blocks lie in its mapping, where nothing else is.
+unsafe impl Owning for SharedMemory {
     fn owns(&self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.memory.data.addr().get()) < self.memory.bytes
     }
