@@ -43,7 +43,7 @@ struct size_classes {
 /// Multiples of 8 to 128 bytes, then eight sizes per doubling: 144, 160, ...,
 /// 256, 288, ... So a block is at most 7 bytes, or from 128 up at most 12.5 %,
 /// larger than the request. A class is aligned as far as its size divides.
-/// `spec/size_classes.csv` lists them.
+/// `spec/size_classes.csv` lists those to 32 KiB.
 struct size_class : size_classes<8, 3> {
     using size_classes::of;
 

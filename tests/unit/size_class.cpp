@@ -35,7 +35,7 @@ TEST(size_class, is_what_the_specification_lists)
         ours << index << ',' << size_class::bytes(index) << ',' << size_class::align(index);
         EXPECT_EQ(line, ours.str());
     }
-    EXPECT_EQ(index, size_class::of(4096) + 1);
+    EXPECT_EQ(index, size_class::of(32768) + 1);
 }
 
 TEST(size_class, holds_each_size_and_the_class_before_it_does_not)

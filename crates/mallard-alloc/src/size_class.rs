@@ -2,7 +2,7 @@
 //!
 //! Multiples of 8 to 128 bytes, then eight sizes per doubling: 144, 160, ..., 256, 288, ... So a
 //! block is at most 7 bytes, or from 128 up at most 12.5 %, larger than the request. A class is
-//! aligned as far as its size divides. `spec/size_classes.csv` lists them.
+//! aligned as far as its size divides. `spec/size_classes.csv` lists those to 32 KiB.
 //!
 //! ```
 //! use mallard::size_class;
