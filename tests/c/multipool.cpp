@@ -156,6 +156,19 @@ TEST(c_multipool, gives_back_what_it_took)
     });
 }
 
+TEST(c_multipool, has_handles_of_the_sizes_that_the_header_says)
+{
+    for_each_kind([](mallard_multipool_options options) {
+        booked_source source;
+        source.serve(options);
+        mallard_multipool* const multipool = mallard_multipool_create(&options);
+        bool const is_shared = options.sync != MALLARD_SYNC_NONE;
+        EXPECT_GE(source.bytes_taken(), is_shared ? 20U << 10 : 0);
+        EXPECT_LE(source.bytes_taken(), is_shared ? 36U << 10 : 1U << 10);
+        mallard_multipool_destroy(multipool);
+    });
+}
+
 TEST(c_multipool, limits_each_of_its_pools)
 {
     auto options = sized<mallard_multipool_options>();
