@@ -141,8 +141,9 @@ public:
     /// `check::on`, else plus a search of the front.
     [[nodiscard]] validity classify(const void* p) const noexcept { return cores_.classify(p); }
 
-    /// Calls `f(void*)` for each single block in use, in address order; `f` may
-    /// free the block it is given. O(blocks).
+    /// Calls `f(void*)` for each single block in use, in address order. `f` may free the
+    /// block that it is given, and must call nothing else of this pool: another block that
+    /// it frees may still be met. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
     {

@@ -70,16 +70,18 @@ public:
     ///
     ///     for (auto [key, enemy] : enemies) ...
     ///
-    /// An iterator outlives inserts and erases, that of its own element too; what is
-    /// inserted meanwhile may be met or not.
+    /// A walk, by iterators, `for_each` or `retain`, allows inserts and erases meanwhile, of the
+    /// element that it stands on too. An element that stays is met once; an element that is
+    /// erased before its turn is not met; an element that is inserted meanwhile may be met,
+    /// once, or not. An iterator whose element is erased may be advanced, but not read.
     iterator begin() noexcept { return iterator(*this); }
     iterator end() noexcept { return {}; }
     const_iterator begin() const noexcept { return const_iterator(*this); }
     const_iterator end() const noexcept { return {}; }
 
-    /// Calls `f(key, value)` for each, a little faster than the iterators; `f` may insert
-    /// and erase. With secondary maps behind it: `f(key, value, theirs...)` for those
-    /// elements that each of these has something for.
+    /// Calls `f(key, value)` for each, a little faster than the iterators, and promises the
+    /// same to an `f` that inserts and erases. With secondary maps behind it: `f(key, value,
+    /// theirs...)` for those elements that each of these has something for.
     ///
     ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s; }, speeds);
     template <class F, class... Others>
@@ -254,8 +256,10 @@ public:
     {
         find_word();
     }
-    iterator_of(const iterator_of<false>& other) noexcept
-        requires Const
+    /// A `const_iterator` from an `iterator`. A template, and so never the copy constructor.
+    template <bool Other>
+        requires(Const && !Other)
+    iterator_of(const iterator_of<Other>& other) noexcept
         : of_(other.of_), w_(other.w_), live_(other.live_)
     {
     }

@@ -309,8 +309,9 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.memory.give_slot(here, key.index(), retired); // who takes it next sees all of the above
     }
 
-    /// Calls `f(key, element)` under a guard for each that was there before and still is; those that
-    /// come or go meanwhile may be met or not. O(slots that have memory).
+    /// Calls `f(key, element)` under a guard for each element that stays. Elements that other
+    /// threads insert or remove meanwhile may be met or not; `f` may insert and remove too, and
+    /// does not meet what it removed before its turn. O(slots that have memory).
     pub fn for_each(&self, mut f: impl FnMut(K, &V)) {
         for (index, slot) in self.memory.slots() {
             if index != 0 && slot.state.is_live() {

@@ -347,3 +347,19 @@ fn random_programs_of_threads_agree_with_a_model() {
     drop(map);
     assert_eq!(alive.load(Ordering::Relaxed), 0);
 }
+
+#[test]
+fn a_visit_meets_nothing_that_the_visitor_removed_before_its_turn() {
+    let map: SharedSlotMap<Key64, u32> = SharedSlotMap::new();
+    let keys: Vec<_> = (0..10).map(|i| map.insert(i)).collect();
+    let mut met = Vec::new();
+    map.for_each(|key, &value| {
+        met.push(value);
+        if value == 2 {
+            assert!([key, keys[3], keys[7]].into_iter().all(|k| map.remove(k)));
+            map.insert(1000);
+        }
+    });
+    met.retain(|&value| value != 1000); // may be met or not
+    assert_eq!((met, map.len()), (vec![0, 1, 2, 4, 5, 6, 8, 9], 8));
+}

@@ -271,8 +271,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Drain(self, walk)
     }
 
-    /// Removes those for which `keep(key, value)` is false. If it panics, or a destructor does, the
-    /// rest stays.
+    /// Removes those for which `keep(key, value)` is false; each is met once. The map is borrowed
+    /// meanwhile, so that nothing else is inserted or removed. If `keep` panics, or a destructor
+    /// does, the rest stays.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
