@@ -110,16 +110,17 @@ run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 {
     for (window& w : windows) {
         std::size_t const needed = granules + align - 1;
-        if (w.granules == 0 && add_window(needed) == nullptr)
-            return {};
+        os::growth moved = os::growth::blocked;
+        if (&w == windows + windows_used.load(std::memory_order_relaxed))
+            moved = add_window(needed, usage_.committed);
         // What is free before the frontier counts, but not more than that.
-        std::size_t const before = w.frontier;
-        if (needed > w.granules - before)
+        else if (needed <= w.room - w.frontier())
+            moved = move_frontier(w, needed, usage_.committed);
+        if (moved == os::growth::blocked)
             continue;
         // What is refused here is refused anywhere: another window would be no help.
-        if (!move_frontier(w, needed))
+        if (moved == os::growth::refused)
             return {};
-        usage_.committed += w.frontier - before;
         return claim(w, find_run(w, w.first_free, granules, align, free_ones), granules);
     }
     return {};
@@ -229,19 +230,16 @@ bool central::extend(window& in, std::size_t granule, std::size_t granules, std:
 /// Moves the frontier if the run lies beyond it.
 bool central::is_free(window& in, std::size_t granule, std::size_t granules) noexcept
 {
-    if (granules > in.granules - granule)
+    if (granules > in.room - granule)
         return false;
     std::uint64_t used = 0;
-    std::size_t const there = std::min(granules, in.frontier - granule);
+    std::size_t const there = std::min(granules, in.frontier() - granule);
     for_each_group(in, granule, there,
                    [&](group& g, std::uint64_t those) { used |= g.used & those; });
     if (used != 0)
         return false;
-    std::size_t const before = in.frontier;
-    if (there < granules && !move_frontier(in, granules - there))
-        return false;
-    usage_.committed += in.frontier - before;
-    return true;
+    return there == granules ||
+           move_frontier(in, granules - there, usage_.committed) == os::growth::made;
 }
 
 /// What may lie idle, in granules: no more than is in use at other times, so that both
@@ -278,7 +276,7 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
 {
     std::size_t done = 0;
     for (window& w : windows)
-        for (std::size_t g = w.frontier / bits_a_group; g-- != 0 && done < granules_max;)
+        for (std::size_t g = w.frontier() / bits_a_group; g-- != 0 && done < granules_max;)
             for (std::uint64_t left = only_aged ? w.groups[g].aged : w.groups[g].dirty;
                  left != 0 && done < granules_max;) {
                 auto const zeros = static_cast<std::size_t>(std::countl_zero(left));
@@ -305,7 +303,7 @@ void central::age() noexcept
         at.least = at.count;
     }
     for (window& w : windows)
-        for (std::size_t g = 0; g < w.frontier / bits_a_group; ++g)
+        for (std::size_t g = 0; g < w.frontier() / bits_a_group; ++g)
             w.groups[g].aged = w.groups[g].dirty;
 }
 

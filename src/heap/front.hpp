@@ -223,7 +223,7 @@ inline void clear(void* block) noexcept
 {
     front* const f = shown_front();
     std::size_t const g = windows[0].granule_of(block);
-    if (g >= windows[0].granules) [[unlikely]]
+    if (!windows[0].has(g)) [[unlikely]]
         return free_elsewhere(block, f);
     code const c = windows[0].entry_at(g) ^ f->tag;
     if (c >= code_end) [[unlikely]]

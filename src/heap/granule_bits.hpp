@@ -64,7 +64,7 @@ template <class F>
 std::size_t find_run(const window& w, std::size_t& first, std::size_t count, std::size_t align,
                      F candidates) noexcept
 {
-    std::size_t const groups = w.frontier / bits_a_group;
+    std::size_t const groups = w.frontier() / bits_a_group;
     while (first < groups && candidates(w.groups[first]) == 0)
         first += 1;
     std::size_t length = 0; // of the run that ends where the group begins

@@ -197,7 +197,7 @@ void* allocate_zeroed(heap& h, std::size_t bytes) noexcept
 void deallocate(heap& h, void* block) noexcept
 {
     std::size_t const g = windows[0].granule_of(block);
-    if (g < windows[0].granules && is_with_caller(h)) {
+    if (windows[0].has(g) && is_with_caller(h)) {
         code const c = windows[0].entry_at(g) ^ h.tag;
         if (is_class(c) && c < code_end) [[likely]] {
             return push(block, &h, c);

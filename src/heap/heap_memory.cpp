@@ -72,7 +72,8 @@ void forget_free(heap& h) noexcept
 
 // --- chunks ------------------------------------------------------------------
 
-constexpr unsigned granule_bits = 26; // those of a TiB
+constexpr unsigned granule_bits = 26;
+static_assert(window_granules_max == std::size_t{1} << granule_bits);
 
 /// Its window and its first granule in one word.
 std::uint32_t name_of(const window& w, std::size_t granule) noexcept
@@ -165,7 +166,7 @@ void give_to(heap& h, slab& s) noexcept
     std::size_t first = w.granule_of(s.start);
     std::size_t end = first + s.granules;
     w.mark(first, s.granules, unused);
-    if (end < w.granules && w.entry_at(end) == unused && w.slabs[end].chunk_granules == 0) {
+    if (w.has(end) && w.entry_at(end) == unused && w.slabs[end].chunk_granules == 0) {
         slab& after = w.slabs[end];
         take_out(h, after);
         end += after.granules;
@@ -236,10 +237,8 @@ void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) 
 {
     std::size_t const granules = (bytes + (bytes == 0) + granule_bytes - 1) / granule_bytes;
     std::size_t const align_granules = std::max<std::size_t>(align / granule_bytes, 1);
-    // No later window is larger than the first.
-    std::size_t const most = windows[0].granules;
-    if (bytes > bytes_max || (most != 0 && (granules > most || align_granules > most)) ||
-        !charge(h, granules * granule_bytes))
+    if (bytes > bytes_max || granules > window_granules_max ||
+        align_granules > window_granules_max || !charge(h, granules * granule_bytes))
         return os::out_of_memory();
     run const r = the_central.take(granules, align_granules);
     if (r.in == nullptr) {

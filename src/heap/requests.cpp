@@ -104,7 +104,7 @@ bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
 bool is_anothers(const void* block) noexcept
 {
     std::size_t const g = windows[0].granule_of(block);
-    if (g >= windows[0].granules)
+    if (!windows[0].has(g))
         return false;
     entry const e = windows[0].entry_at(g);
     return (e & (heap_bit | (code_end - 1))) - code_of_class(0) < put_off_classes * code_unit;

@@ -74,7 +74,7 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 {
     front* const f = shown_front();
     std::size_t const g = windows[0].granule_of(block);
-    if (g >= windows[0].granules || bytes >= granule_bytes) [[unlikely]]
+    if (!windows[0].has(g) || bytes >= granule_bytes) [[unlikely]]
         return deallocate_doubtful(block, bytes);
     code const c = windows[0].entry_at(g) ^ f->tag;
     if (c >= code_of_class(run_class_first)) [[unlikely]]

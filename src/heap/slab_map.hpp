@@ -1,11 +1,12 @@
 // Where blocks are, and whose: windows of address space, a word for each granule of
 // them, and a record for each slab.
 //
-//   | records | map | groups | guard | granule 0 | granule 1 | ...  frontier ... | guard |
+//   | records ... | map ... | groups ... | granule 0 | granule 1 | ... granules ... room |
 //
-// A window is reserved whole and becomes memory from its begin on, as far as its
-// frontier; the map can be read beyond it, and says 0 there. One of a TiB serves most programs for
-// ever; where so much address space is refused, or limited, there are several small ones.
+// A window has room for a TiB, but takes no address space before it needs it: each of the four
+// parts is mapped from its begin on, and grows in place, where nothing else is as a rule. So a
+// limit of address space that the program sets for itself, at any time, counts what is in use.
+// Where something is in the way there is another window after this one.
 #pragma once
 
 #include "classes.hpp"
@@ -103,25 +104,30 @@ struct group {
     std::uint64_t spare = 0;
 };
 
-/// `granules`, its base and its map are written once, before anybody has a block of it;
-/// whoever has one was told of it since.
+/// The base and the arrays are written once, before anybody has a block of it; whoever has
+/// one was told of it since, and of as many granules.
 struct window {
     std::uintptr_t base = 0;
-    std::size_t granules = 0; ///< 0: there is no such window
+    std::atomic<std::size_t> granules{0}; ///< that are memory: up to its frontier
     std::atomic<entry>* map = nullptr;
     slab* slabs = nullptr;
-    // Under the lock of central:
+    // Under the lock of central, as is the change of `granules`:
     group* groups = nullptr;
-    std::size_t frontier = 0;    ///< granules that are memory
-    std::size_t step = 0;        ///< by how many it moves next
+    std::size_t room = 0;        ///< granules that there may be; 0: there is no such window
+    std::size_t step = 0;        ///< by how many the frontier moves next
+    std::size_t mapped[3] = {};  ///< bytes of the records, the map and the groups
+    bool is_reserved = false;    ///< the address space is taken: see window.cpp
     std::size_t first_free = 0;  ///< no group before this one has a free granule
     std::size_t first_dirty = 0; ///< nor one before this one a dirty one
+
+    std::size_t frontier() const noexcept { return granules.load(std::memory_order_relaxed); }
 
     /// The granule of an address; at least `granules` if it has none.
     std::size_t granule_of(const void* p) const noexcept
     {
         return (reinterpret_cast<std::uintptr_t>(p) - base) / granule_bytes;
     }
+    bool has(std::size_t granule) const noexcept { return os::is_below(granule, granules); }
     std::byte* address_of(std::size_t granule) const noexcept
     {
         return reinterpret_cast<std::byte*>(base + granule * granule_bytes);
@@ -149,19 +155,20 @@ struct window {
 };
 
 inline constexpr std::size_t windows_max = 64;
+inline constexpr std::size_t window_granules_max = (std::size_t{1} << 40) / granule_bytes;
 
-/// The first is where almost all blocks are. Before it is reserved nothing is inside.
+/// The first is where almost all blocks are. Before it has memory nothing is inside.
 extern constinit window windows[windows_max];
 extern constinit std::atomic<std::size_t> windows_used;
 
 /// The window of an address; null: none.
 inline window* window_of(const void* p) noexcept
 {
-    if (windows[0].granule_of(p) < windows[0].granules) [[likely]]
+    if (windows[0].has(windows[0].granule_of(p))) [[likely]]
         return windows;
     window* const end = windows + windows_used.load(std::memory_order_acquire);
     for (window* w = windows; w != end; ++w)
-        if (w->granule_of(p) < w->granules)
+        if (w->has(w->granule_of(p)))
             return w;
     return nullptr;
 }
@@ -170,7 +177,7 @@ inline window* window_of(const void* p) noexcept
 inline slab& slab_of(const void* block) noexcept
 {
     std::size_t const g = windows[0].granule_of(block);
-    if (g < windows[0].granules) [[likely]]
+    if (windows[0].has(g)) [[likely]]
         return windows[0].slab_at(g);
     window const& w = *window_of(block);
     return w.slab_at(w.granule_of(block));

@@ -54,7 +54,7 @@ void collect_statistics(heap_statistics& s) noexcept
     for (std::size_t i = 0; i < class_count; ++i)
         s.classes[i].bytes = shapes[i].usable_bytes();
     for (window& w : windows)
-        for (std::size_t g = 0; g < glance(w.frontier); ++g)
+        for (std::size_t g = 0; g < w.frontier(); ++g)
             count(w, g, s);
     for (front const* f = all_fronts(); f != nullptr; f = f->next_of_all) {
         s.threads += f != &late_front(); // which is no thread's

@@ -2,6 +2,8 @@
 #include "window.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace mallard::engine {
 
@@ -11,9 +13,9 @@ constinit std::atomic<bool> huge_pages{false};
 
 namespace {
 
-constexpr std::size_t bytes_first = std::size_t{1} << 40;
-constexpr std::size_t bytes_least = std::size_t{1} << 22;
-constexpr std::size_t guard_bytes = granule_bytes;
+constexpr std::size_t bytes_first = window_granules_max * granule_bytes;
+constexpr std::size_t placed_least = std::size_t{1} << 36;
+constexpr std::size_t reserved_least = std::size_t{1} << 22;
 
 /// 4 MiB at first, then twice as much each time up to 64 MiB.
 constexpr std::size_t step_first = (std::size_t{1} << 22) / granule_bytes;
@@ -33,14 +35,10 @@ std::size_t groups_bytes(std::size_t granules) noexcept
 {
     return align_up(granules / granules_a_group * sizeof(group), granule_bytes);
 }
-
-/// An array that is memory for `from` of its elements becomes one for `to`.
-template <class T>
-bool commit_elements(T* array, std::size_t from, std::size_t to) noexcept
+/// Of all that comes before the granules.
+std::size_t arrays_bytes(std::size_t granules) noexcept
 {
-    std::size_t const begin = align_up(from * sizeof(T), page_bytes);
-    std::size_t const end = align_up(to * sizeof(T), page_bytes);
-    return begin == end || os::commit(reinterpret_cast<std::byte*>(array) + begin, end - begin);
+    return records_bytes(granules) + map_bytes(granules) + groups_bytes(granules);
 }
 
 /// The first MiBs are in small pages also where the system gives large ones unasked: most
@@ -52,70 +50,136 @@ void advise_pages(window const& w, std::size_t from, std::size_t to) noexcept
         os::advise_huge(w.address_of(from), (to - from) * granule_bytes, !is_first);
 }
 
+void lay_out(window& w, std::byte* at, std::size_t granules) noexcept
+{
+    w.slabs = reinterpret_cast<slab*>(at);
+    w.map = reinterpret_cast<std::atomic<entry>*>(at + records_bytes(granules));
+    w.groups = reinterpret_cast<group*>(at + records_bytes(granules) + map_bytes(granules));
+    w.base = reinterpret_cast<std::uintptr_t>(at + arrays_bytes(granules));
+    w.step = step_first;
+    w.room = granules;
+}
+
+/// Below where the system maps at this time, by as much as the window has room for: between
+/// them and in it there is as much again for others. False: there are not so many addresses.
+bool place(window& w, std::size_t bytes) noexcept
+{
+    std::size_t const whole = arrays_bytes(bytes / granule_bytes) + bytes;
+    std::byte* const there = os::reserve(granule_bytes, granule_bytes);
+    if (there != nullptr)
+        os::unmap(there, granule_bytes);
+    if (reinterpret_cast<std::uintptr_t>(there) / 2 <= whole)
+        return false;
+    lay_out(w, there - 2 * whole, bytes / granule_bytes);
+    return true;
+}
+
+/// Where nothing can be placed, as in Valgrind, the address space is taken whole.
 bool reserve(window& w, std::size_t bytes) noexcept
 {
-    std::size_t const granules = bytes / granule_bytes;
-    std::size_t const before =
-        records_bytes(granules) + map_bytes(granules) + groups_bytes(granules) + guard_bytes;
-    std::byte* const at = os::reserve(before + bytes + guard_bytes, granule_bytes);
+    std::size_t const whole = arrays_bytes(bytes / granule_bytes) + bytes;
+    std::byte* const at = os::reserve(whole, granule_bytes);
     if (at == nullptr)
         return false;
-    std::byte* const map = at + records_bytes(granules);
-    if (!os::make_readable(map, map_bytes(granules))) {
-        os::unmap(at, before + bytes + guard_bytes);
-        return false;
-    }
-    w.slabs = reinterpret_cast<slab*>(at);
-    w.map = reinterpret_cast<std::atomic<entry>*>(map);
-    w.groups = reinterpret_cast<group*>(map + map_bytes(granules));
-    w.base = reinterpret_cast<std::uintptr_t>(at + before);
-    w.step = step_first;
-    w.granules = granules;
+    lay_out(w, at, bytes / granule_bytes);
+    w.is_reserved = true;
     return true;
+}
+
+/// An array of which so many bytes are memory becomes one of `count` elements.
+template <class T>
+os::growth grow(window const& w, T* array, std::size_t& mapped, std::size_t count) noexcept
+{
+    std::size_t const bytes = align_up(count * sizeof(T), page_bytes);
+    if (bytes <= mapped)
+        return os::growth::made;
+    std::byte* const at = reinterpret_cast<std::byte*>(array) + mapped;
+    os::growth const grown = !w.is_reserved                   ? os::map_at(at, bytes - mapped)
+                             : os::commit(at, bytes - mapped) ? os::growth::made
+                                                              : os::growth::refused;
+    if (grown == os::growth::made)
+        mapped = bytes;
+    return grown;
+}
+
+/// What grew of it when the rest did not stays as it is: it will be wanted.
+os::growth grow(window& w, std::size_t granules) noexcept
+{
+    std::size_t mapped = w.frontier() * granule_bytes;
+    os::growth grown = grow(w, w.slabs, w.mapped[0], granules);
+    if (grown == os::growth::made)
+        grown = grow(w, w.map, w.mapped[1], granules);
+    if (grown == os::growth::made)
+        grown = grow(w, w.groups, w.mapped[2], granules / granules_a_group);
+    if (grown == os::growth::made)
+        grown = grow(w, w.address_of(0), mapped, granules * granule_bytes);
+    return grown;
+}
+
+/// Of a window without a granule: what grew goes back.
+void forget_place(window& w) noexcept
+{
+    void* const arrays[] = {w.slabs, w.map, w.groups};
+    for (std::size_t i = 0; i < std::size(arrays); ++i)
+        if (std::size_t const mapped = std::exchange(w.mapped[i], 0))
+            os::unmap(static_cast<std::byte*>(arrays[i]), mapped);
+    w.room = 0;
 }
 
 } // namespace
 
-window* add_window(std::size_t at_least) noexcept
+os::growth move_frontier(window& w, std::size_t at_least, std::size_t& committed) noexcept
 {
-    std::size_t const used = windows_used.load(std::memory_order_relaxed);
-    if (used == windows_max)
-        return nullptr;
-    window* const w = windows + used;
-    // Under a limit a half is left to others: stacks, files, the next window.
-    std::size_t const left = os::address_space_left();
-    std::size_t const least = std::max(bytes_least, at_least * granule_bytes);
-    for (std::size_t bytes = bytes_first; bytes >= least; bytes /= 2)
-        if (bytes <= left / 2 && reserve(*w, bytes)) {
-            windows_used.store(used + 1, std::memory_order_release);
-            return w;
-        }
-    return nullptr;
-}
-
-bool move_frontier(window& w, std::size_t at_least) noexcept
-{
-    std::size_t const left = w.granules - w.frontier;
+    std::size_t const before = w.frontier();
+    std::size_t const left = w.room - before;
     if (at_least > left)
-        return false;
+        return os::growth::blocked;
     // A whole number of groups, whose bits are one word.
     std::size_t const least =
-        std::min(left, align_up(w.frontier + at_least, granules_a_group) - w.frontier);
+        std::min(left, align_up(before + at_least, granules_a_group) - before);
     for (std::size_t step = std::min(left, std::max(w.step, least));;
          step = std::max(step / 4 / granules_a_group * granules_a_group, least)) {
-        std::size_t const to = w.frontier + step;
-        // Those that were done stay done: they will be wanted.
-        if (commit_elements(w.slabs, w.frontier, to) && commit_elements(w.map, w.frontier, to) &&
-            commit_elements(w.groups, w.frontier / granules_a_group, to / granules_a_group) &&
-            os::commit(w.address_of(w.frontier), step * granule_bytes)) {
-            advise_pages(w, w.frontier, to);
+        os::growth const grown = grow(w, before + step);
+        if (grown == os::growth::made) {
+            advise_pages(w, before, before + step);
             w.step = std::min(2 * w.step, step_max);
-            w.frontier = to;
-            return true;
+            w.granules.store(before + step, std::memory_order_relaxed);
+            committed += step;
+            return grown;
         }
-        if (step == least)
-            return false;
+        if (step != least)
+            continue;
+        if (grown == os::growth::blocked)
+            w.room = before + least - granules_a_group;
+        return grown;
     }
+}
+
+os::growth add_window(std::size_t at_least, std::size_t& committed) noexcept
+{
+    std::size_t const used = windows_used.load(std::memory_order_relaxed);
+    if (used == windows_max || at_least > window_granules_max)
+        return os::growth::refused;
+    window& w = windows[used];
+    std::size_t const least = at_least * granule_bytes;
+    for (std::size_t bytes = bytes_first; bytes >= std::max(placed_least, least); bytes /= 2) {
+        if (!place(w, bytes))
+            continue;
+        os::growth const moved = move_frontier(w, at_least, committed);
+        if (moved != os::growth::blocked) {
+            windows_used.store(used + 1, std::memory_order_release);
+            return moved;
+        }
+        forget_place(w);
+    }
+    // Under a limit a half is left to others: stacks, files, the next window.
+    std::size_t const left = os::address_space_left();
+    for (std::size_t bytes = bytes_first; bytes >= std::max(reserved_least, least); bytes /= 2)
+        if (bytes <= left / 2 && reserve(w, bytes)) {
+            windows_used.store(used + 1, std::memory_order_release);
+            return move_frontier(w, at_least, committed);
+        }
+    return os::growth::refused;
 }
 
 } // namespace mallard::engine

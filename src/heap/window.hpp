@@ -5,11 +5,12 @@
 
 namespace mallard::engine {
 
-/// As large as the system permits; null: it permits none with so many granules.
-window* add_window(std::size_t at_least) noexcept;
+/// Makes at least so many more granules memory, and adds to `committed` how many. Blocked:
+/// something else is in the way, so the window has less room than was thought.
+os::growth move_frontier(window& w, std::size_t at_least, std::size_t& committed) noexcept;
 
-/// Makes at least so many more granules memory. False: refused, or the window is full.
-bool move_frontier(window& w, std::size_t at_least) noexcept;
+/// The same in another window, which becomes one. Refused: for want of memory or of a place.
+os::growth add_window(std::size_t at_least, std::size_t& committed) noexcept;
 
 /// Whether large pages are asked for, of memory that is used from now on.
 extern constinit std::atomic<bool> huge_pages;

@@ -11,15 +11,20 @@
 
 namespace mallard::os {
 
-/// Address space that nobody may touch; null if there is none. Free of charge, but for
-/// RLIMIT_AS. Aligned to `align`, a power of two from a page up.
+/// Address space that nobody may touch; null if there is none. Free of charge, but counted
+/// by RLIMIT_AS and mlockall. Aligned to `align`, a power of two from a page up.
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept;
-
-/// Reserved pages can be read, as zero, and not written. False: refused.
-bool make_readable(std::byte* at, std::size_t bytes) noexcept;
 
 /// Reserved pages become memory, zeroed. False: refused, and nothing has changed.
 bool commit(std::byte* at, std::size_t bytes) noexcept;
+
+enum class growth {
+    made,
+    refused, ///< there is no memory
+    blocked, ///< there is something already
+};
+/// Memory, zeroed, in this place and no other. Not made: nothing has changed.
+growth map_at(std::byte* at, std::size_t bytes) noexcept;
 
 /// Memory of its own, zeroed; null if refused.
 std::byte* map(std::size_t bytes) noexcept;
@@ -65,6 +70,15 @@ inline std::size_t add(std::atomic<std::size_t>& to, std::size_t amount) noexcep
     std::size_t const sum = to.load(std::memory_order_relaxed) + amount;
     to.store(sum, std::memory_order_relaxed);
     return sum;
+}
+
+/// Whether `value` is less than what a relaxed load of `limit` gives. In one instruction, where
+/// g++ 12 would make two.
+inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) noexcept
+{
+    bool result;
+    asm("cmpq %[limit], %[value]" : "=@ccb"(result) : [value] "r"(value), [limit] "m"(limit));
+    return result;
 }
 
 /// Null, and errno is ENOMEM.

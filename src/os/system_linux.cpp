@@ -70,13 +70,6 @@ std::byte* reserve(std::size_t bytes, std::size_t align) noexcept
     return at + before;
 }
 
-bool make_readable(std::byte* at, std::size_t bytes) noexcept
-{
-    errno_kept const keep;
-    return ::mprotect(at, bytes, PROT_READ) == 0 ||
-           map_as(at, bytes, PROT_READ, MAP_FIXED | MAP_NORESERVE) != nullptr;
-}
-
 bool commit(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
@@ -84,6 +77,19 @@ bool commit(std::byte* at, std::size_t bytes) noexcept
     return ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0 ||
            (errno != ENOMEM &&
             map_as(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE) != nullptr);
+}
+
+growth map_at(std::byte* at, std::size_t bytes) noexcept
+{
+    errno_kept const keep;
+    std::byte* const there =
+        map_as(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE | MAP_NORESERVE);
+    if (there == at)
+        return growth::made;
+    if (there == nullptr)
+        return errno == EEXIST ? growth::blocked : growth::refused;
+    ::munmap(there, bytes); // the place was taken for advice: by an old kernel, or in Valgrind
+    return growth::blocked;
 }
 
 std::byte* map(std::size_t bytes) noexcept

@@ -25,6 +25,7 @@ struct refusals {
     std::size_t first = ~std::size_t{0}; ///< from 1
     std::size_t each = 0;                ///< then each so many; 0: none
     std::size_t mapping_max = ~std::size_t{0};
+    bool places = false; ///< that the engine chooses: all are taken
     int error = ENOMEM;
 };
 
@@ -54,6 +55,10 @@ bool refuses(std::size_t mapping = 0)
 extern "C" {
 void* __wrap_mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset)
 {
+    if (plan.places && at != nullptr && (flags & MAP_FIXED) == 0) {
+        errno = EEXIST;
+        return MAP_FAILED;
+    }
     return refuses(bytes) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, offset);
 }
 int __wrap_munmap(void* at, std::size_t bytes)
@@ -222,10 +227,10 @@ TEST(engine_refusals, are_survived_by_threads)
             << "each " << each;
 }
 
-TEST(engine_refusals, of_much_address_space_leave_many_small_windows)
+TEST(engine_refusals, of_places_and_much_address_space_leave_many_small_windows)
 {
     EXPECT_EQ(in_a_child([] {
-                  plan = {.mapping_max = std::size_t{10} << 20};
+                  plan = {.mapping_max = std::size_t{10} << 20, .places = true};
                   for (std::uint64_t seed = 0; seed < 5; ++seed)
                       run_program(seed, true);
                   std::size_t windows = 0;

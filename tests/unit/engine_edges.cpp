@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <random>
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 namespace {
@@ -120,6 +121,39 @@ TEST(engine_edges, a_request_that_is_refused_reserves_no_windows)
               "fine");
 }
 
+/// Where the first window would grow, if there is nothing yet.
+void stand_in_the_way()
+{
+    engine::window const& w = engine::windows[0];
+    void* const place = w.address_of(w.frontier());
+    require(::mmap(place, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+                   0) == place,
+            "the place is free");
+}
+
+TEST(engine_edges, a_window_with_something_in_the_way_is_followed_by_another)
+{
+    EXPECT_EQ(in_a_child([] {
+                  engine::deallocate(engine::allocate(100));
+                  if (engine::windows[0].is_reserved) // as some sanitizers make it
+                      return;
+                  stand_in_the_way();
+                  std::vector<void*> blocks;
+                  for (std::size_t i = 0; i < 40'000; ++i)
+                      blocks.push_back(std::memset(engine::allocate(1000), 1, 1000));
+                  for (std::size_t i = 0; i < 5; ++i)
+                      blocks.push_back(engine::allocate(30 * mib));
+                  require(windows_reserved() == 2, "there are two windows");
+                  std::size_t second = 0;
+                  for (void* const block : blocks) {
+                      second += engine::window_of(block) == engine::windows + 1;
+                      engine::deallocate(block);
+                  }
+                  require(second > 1000 && second < 40'000, "both have blocks");
+              }),
+              "fine");
+}
+
 TEST(engine_edges, what_no_window_has_room_for_is_mapped)
 {
     if (limits_are_out_of_question())
@@ -128,7 +162,7 @@ TEST(engine_edges, what_no_window_has_room_for_is_mapped)
                   rlimit const limit{128 * mib, 128 * mib};
                   require(::setrlimit(RLIMIT_AS, &limit) == 0, "a limit is set");
                   engine::deallocate(engine::allocate(100));
-                  for (int i = 0; i < 3; ++i) // a window has at most half of it
+                  for (int i = 0; i < 3; ++i)
                       require(engine::allocate(20 * mib) != nullptr, "most of it is to be had");
                   require(engine::allocate(100) != nullptr, "and then something small");
               }),
