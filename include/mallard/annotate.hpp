@@ -6,6 +6,8 @@
 // type's layout.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <cstddef>
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,6 +1,8 @@
 // How a call came about: a few return addresses, and what they are called in a report.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <array>
 #include <cstddef>
 #include <span>

@@ -1,6 +1,8 @@
 // How often something happened, where counting it costs nobody anything.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <cstddef>
 #include <utility>
 

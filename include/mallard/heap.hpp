@@ -66,7 +66,7 @@ inline constinit mallard_fresh nothing_fresh{};
 ///     std::free(block);      // in any thread; or request.deallocate(block)
 ///     request.release();     // whatever is left
 ///
-/// A part of the malloc of libmallard.so (mallard::malloc) or libmallard-malloc.a
+/// A part of the malloc of libmallard-malloc.so (mallard::malloc) or libmallard-malloc.a
 /// (mallard::malloc_static): a program that links neither does not link.
 ///
 /// It has its memory for itself, in chunks of 64 KiB and twice as much each time up to 4 MiB;

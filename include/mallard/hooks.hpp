@@ -1,6 +1,8 @@
 // What an object_pool calls beside constructors and destructors.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <concepts>
 
 namespace mallard {

@@ -1,6 +1,8 @@
 // Names for the elements of keyed pools: integers that are never given twice.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <compare>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Numbers that tell one type from another in memory that outlives a program.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <cstdint>
 #include <string_view>
 

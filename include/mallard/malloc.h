@@ -6,9 +6,8 @@
  *     mallard_heap_release(requests);    // every block of it, at once
  *     mallard_heap_destroy(requests);
  *
- * Of libmallard.so, which is loaded by LD_PRELOAD or linked (mallard::malloc), and of
- * libmallard-malloc.a (mallard::malloc_static). Programs without it do not link. Neither
- * needs a C++ runtime.
+ * Programs link libmallard-malloc.so (mallard::malloc) or libmallard-malloc.a
+ * (mallard::malloc_static), or ask pkg-config for mallard-malloc. Neither needs a C++ runtime.
  *
  * Sizes are in bytes. Blocks are aligned to 16; an alignment is a power of two. Of 0 bytes
  * are blocks too, each of its own address.

@@ -1,6 +1,8 @@
 // A pointer for memory that may be somewhere else tomorrow.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <compare>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Picks one call in so many, at random.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <cstdint>
 
 namespace mallard {

@@ -1,6 +1,8 @@
 // A stretch of a program whose blocks all die together.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 namespace mallard {
 
 /// Rewinds an arena to where it was, when it goes out of scope.

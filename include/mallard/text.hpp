@@ -1,6 +1,8 @@
 // Text put together in place: no allocation, no locale.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,7 @@
 // Events of several allocators, in one file. What writes it is in src/os.
 #pragma once
 
+#include <mallard/cxx20.hpp>
 #include <mallard/trace_format.h>
 
 #include <chrono>

@@ -72,13 +72,17 @@ typedef struct mallard_trace_record {
 static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, unsigned op,
                                           unsigned flags)
 {
+    /* Widened without casts: C++ programs may warn of those of C. */
     uint64_t const size_max = (UINT64_C(1) << mallard_trace_align_shift) - 1;
+    uint64_t const align_bits = align_log2;
+    uint64_t const op_bits = op;
+    uint64_t flag_bits = flags;
     if (size >= size_max) {
         size = size_max;
-        flags |= mallard_trace_size_cut;
+        flag_bits |= mallard_trace_size_cut;
     }
-    return size | (uint64_t)align_log2 << mallard_trace_align_shift |
-           (uint64_t)op << mallard_trace_op_shift | (uint64_t)flags << mallard_trace_flags_shift;
+    return size | align_bits << mallard_trace_align_shift | op_bits << mallard_trace_op_shift |
+           flag_bits << mallard_trace_flags_shift;
 }
 
 static inline uint64_t mallard_trace_size(uint64_t what)
@@ -88,17 +92,18 @@ static inline uint64_t mallard_trace_size(uint64_t what)
 
 static inline unsigned mallard_trace_align_log2(uint64_t what)
 {
-    return (unsigned)(what >> mallard_trace_align_shift) & 63;
+    return what >> mallard_trace_align_shift & 63;
 }
 
 static inline unsigned mallard_trace_op_of(uint64_t what)
 {
-    return (unsigned)(what >> mallard_trace_op_shift) & 63;
+    return what >> mallard_trace_op_shift & 63;
 }
 
 static inline unsigned mallard_trace_flags(uint64_t what)
 {
-    return (unsigned)(what >> mallard_trace_flags_shift);
+    uint64_t const flags = what >> mallard_trace_flags_shift;
+    return flags & 0xfff;
 }
 
 #endif

@@ -1,6 +1,7 @@
 // Reads traces.
 #pragma once
 
+#include <mallard/cxx20.hpp>
 #include <mallard/trace_format.h>
 
 #include <cstddef>

@@ -1,6 +1,8 @@
 // What is done again backwards when it is not finished.
 #pragma once
 
+#include <mallard/cxx20.hpp>
+
 namespace mallard {
 
 /// Calls `f` at its end, unless `keep` was called: for what an exception, or a
