@@ -1,0 +1,59 @@
+// Interrupts a function after each of its instructions: what another thread may do in
+// between happens exactly there, in every run.
+#pragma once
+
+#include "require.hpp"
+
+#include <csignal>
+#include <cstddef>
+#include <ucontext.h>
+
+namespace mallard::testing {
+
+/// Runs a function with the processor's trap flag (x86-64), which raises SIGTRAP after each
+/// instruction. The handler runs in the same thread, so only code that takes no lock and does not
+/// ask which thread runs it can be interrupted, and can interrupt.
+class single_step {
+public:
+    /// Runs `f`, and `other` after the first `steps` instructions. False: `f` ended before.
+    template <class F, class Other>
+    static bool interrupts(std::size_t steps, F f, Other other)
+    {
+        struct sigaction old{}, mine{};
+        mine.sa_sigaction = on_trap;
+        mine.sa_flags = SA_SIGINFO;
+        require(sigaction(SIGTRAP, &mine, &old) == 0, "the test handles SIGTRAP");
+        context_ = &other;
+        other_ = [](void* context) { (*static_cast<Other*>(context))(); };
+        left_ = steps + 1; // one is that which sets the flag
+        set_flag(true);
+        f();
+        set_flag(false);
+        sigaction(SIGTRAP, &old, nullptr);
+        return left_ == 0;
+    }
+
+private:
+    static constexpr unsigned long long trap_flag = 0x100;
+
+    static void set_flag(bool on)
+    {
+        unsigned long long const flags = __builtin_ia32_readeflags_u64();
+        __builtin_ia32_writeeflags_u64(on ? flags | trap_flag : flags & ~trap_flag);
+    }
+
+    static void on_trap(int, siginfo_t*, void* interrupted)
+    {
+        if (left_ == 0 || --left_ != 0)
+            return;
+        static_cast<ucontext_t*>(interrupted)->uc_mcontext.gregs[REG_EFL] &=
+            ~static_cast<greg_t>(trap_flag);
+        other_(context_);
+    }
+
+    static inline std::size_t left_ = 0;
+    static inline void* context_ = nullptr;
+    static inline void (*other_)(void*) = nullptr;
+};
+
+} // namespace mallard::testing
