@@ -1,52 +1,138 @@
-// What the environment may say to a program that nobody recompiles. Read when the library is
-// loaded, before the C library knows it.
+// What the environment may say to a program that nobody recompiles:
 //
-//   MALLARD_LIMIT=N[K|M|G]   malloc refuses what would exceed N bytes
-//   MALLARD_HUGEPAGES=1      large pages are asked for, but for the first MiBs
-//   MALLARD_STATS=text|json  a report on descriptor 2 when the program ends (report.cpp)
-//   MALLARD_CALLS=1          who allocates and frees is recorded (checked/checked.cpp)
-//   MALLARD_MIXED=1          free takes what new made, and the reverse (the same)
+//   MALLARD_LIMIT=N[K|M|G]     malloc refuses what would exceed N bytes
+//   MALLARD_HUGEPAGES=0|1      large pages are asked for, but for the first MiBs
+//   MALLARD_STATS=0|text|json  a report on descriptor 2 when the program ends (report.cpp)
+//   MALLARD_CALLS=0|1          who allocates and frees is recorded (checked/checked.cpp)
+//   MALLARD_MIXED=0|1          free takes what new made, and the reverse (the same)
+//
+// What says something else is told in one line, and changes nothing. Empty is as good as unset.
 #include "options.hpp"
+
+#include "report.hpp"
 
 #include "../heap/limits.hpp"
 #include "../heap/window.hpp"
 
 #include "../os/system.hpp"
 
-#include <cstdlib>
-#include <cstring>
+#include <mallard/text.hpp>
 
+#include <served_by.hpp>
+
+#include <sys/auxv.h>
+
+namespace mallard {
 namespace {
 
-/// 0: not a number of bytes.
+const char* value_of(const char* name, char** environment) noexcept
+{
+    std::size_t const length = std::strlen(name);
+    for (; environment != nullptr && *environment != nullptr; ++environment)
+        if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return *environment + length + 1;
+    return "";
+}
+
+/// One line, whatever the value is.
+void warn(const option& o, const char* value) noexcept
+{
+    char line[320];
+    text_writer out{line, sizeof line - 1};
+    out << "mallard: " << o.name << '=';
+    int shown = 0;
+    for (; *value != '\0' && shown < 40; ++value, ++shown)
+        out << (*value >= ' ' && *value <= '~' ? *value : '?');
+    out << (*value != '\0' ? "... " : " ") << o.otherwise;
+    line[out.written()] = '\n';
+    os::write_error(line, out.written() + 1);
+}
+
+/// 0: not a number of bytes, or none.
 std::size_t bytes_in(const char* text) noexcept
 {
-    char* end = nullptr;
-    unsigned long long const number = std::strtoull(text, &end, 10);
-    unsigned const shift = *end == 'G' ? 30 : *end == 'M' ? 20 : *end == 'K' ? 10 : 0;
-    bool const whole = *end == '\0' || (shift != 0 && end[1] == '\0');
-    return end != text && whole && number <= ~0ULL >> shift ? number << shift : 0;
+    std::size_t number = 0;
+    for (; *text >= '0' && *text <= '9'; ++text)
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, static_cast<std::size_t>(*text - '0'), &number))
+            return 0;
+    unsigned const shift = *text == 'G' ? 30 : *text == 'M' ? 20 : *text == 'K' ? 10 : 0;
+    bool const is_whole = *text == '\0' || (shift != 0 && text[1] == '\0');
+    return is_whole && number <= ~std::size_t{0} >> shift ? number << shift : 0;
 }
 
-void read_limit(const char* text) noexcept
+bool take_limit(const char* value) noexcept
 {
-    std::size_t const bytes = bytes_in(text);
-    if (bytes != 0) {
-        mallard::engine::the_limits.set(0, bytes, nullptr, nullptr);
-        return;
-    }
-    static constexpr char message[] = "mallard: MALLARD_LIMIT is not a number of bytes\n"
-                                      "  there is no limit\n"
-                                      "  help: MALLARD_LIMIT=512M, with K, M, G or nothing\n";
-    mallard::os::write_error(message, sizeof message - 1);
+    std::size_t const bytes = bytes_in(value);
+    if (bytes == 0)
+        return false;
+    engine::the_limits.set(0, bytes, nullptr, nullptr);
+    if (bytes < engine::granule_bytes)
+        warn({"MALLARD_LIMIT", nullptr,
+              "is less than the 16 KiB that a block needs; malloc refuses every call; "
+              "help: MALLARD_LIMIT=512M"},
+             value);
+    return true;
 }
 
-[[gnu::constructor(102)]] void read_options(int, char**, char** environment) noexcept
+bool take_huge_pages(const char* value) noexcept
 {
-    if (const char* const limit = mallard::value_of("MALLARD_LIMIT", environment))
-        read_limit(limit);
-    if (const char* const huge = mallard::value_of("MALLARD_HUGEPAGES", environment))
-        mallard::engine::huge_pages.store(std::strcmp(huge, "1") == 0, std::memory_order_relaxed);
+    bool wanted;
+    if (!is_switch(value, wanted))
+        return false;
+    engine::huge_pages.store(wanted, std::memory_order_relaxed);
+    return true;
+}
+
+bool take_report(const char* value) noexcept
+{
+    static constexpr struct {
+        const char* name;
+        report_form form;
+    } known[] = {
+        {"0", report_form::none}, {"text", report_form::text}, {"json", report_form::json}};
+    for (auto const& k : known)
+        if (std::strcmp(value, k.name) == 0)
+            return report_at_end = k.form, true;
+    return false;
+}
+
+constexpr option of_every_build[] = {
+    {"MALLARD_LIMIT", take_limit,
+     "is not a number of bytes; there is no limit; help: MALLARD_LIMIT=512M, with K, M, G or "
+     "nothing"},
+    {"MALLARD_HUGEPAGES", take_huge_pages,
+     "is neither 0 nor 1; no large pages are asked for; help: MALLARD_HUGEPAGES=1"},
+    {"MALLARD_STATS", take_report,
+     "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
+};
+
+// Taken is what holds without the checked build: nothing is recorded, and families are mixed.
+constexpr option of_the_checked_build[] = {
+    {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
+     "is for the checked malloc; nothing is recorded; help: LD_PRELOAD=libmallard-checked.so"},
+    {"MALLARD_MIXED", [](const char* value) noexcept { return std::strcmp(value, "1") == 0; },
+     "is for the checked malloc; free takes what new made; help: LD_PRELOAD=libmallard-checked.so"},
+};
+
+[[gnu::constructor(102)]] void read_all(int, char**, char** environment) noexcept
+{
+    read_options(of_every_build, environment);
+    if constexpr (!malloc_is_checked)
+        read_options(of_the_checked_build, environment);
 }
 
 } // namespace
+
+void read_options(std::span<const option> options, char** environment) noexcept
+{
+    if (::getauxval(AT_SECURE) != 0)
+        return;
+    for (option const& o : options) {
+        const char* const value = value_of(o.name, environment);
+        if (*value != '\0' && !o.take(value))
+            warn(o, value);
+    }
+}
+
+} // namespace mallard

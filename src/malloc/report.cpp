@@ -2,8 +2,6 @@
 
 #include "../os/system.hpp"
 
-#include <cstring>
-
 namespace mallard {
 
 void print_malloc_report(bool json) noexcept
@@ -14,14 +12,14 @@ void print_malloc_report(bool json) noexcept
     os::write_error(r.text, r.out.written());
 }
 
+constinit report_form report_at_end = report_form::none;
+
 namespace {
 
-/// MALLARD_STATS=text or json: what there is when the program ends.
-[[gnu::destructor]] void report_at_end() noexcept
+[[gnu::destructor]] void end() noexcept
 {
-    const char* const how = os::option("MALLARD_STATS");
-    if (how != nullptr && *how != '\0' && std::strcmp(how, "0") != 0)
-        print_malloc_report(std::strcmp(how, "json") == 0);
+    if (report_at_end != report_form::none)
+        print_malloc_report(report_at_end == report_form::json);
 }
 
 } // namespace

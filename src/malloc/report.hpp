@@ -22,4 +22,8 @@ struct malloc_report {
 /// Of what there is now, on descriptor 2.
 void print_malloc_report(bool json) noexcept;
 
+/// What is printed when the program ends.
+enum class report_form : unsigned char { none, text, json };
+extern constinit report_form report_at_end;
+
 } // namespace mallard

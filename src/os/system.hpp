@@ -46,9 +46,6 @@ std::size_t address_space_left() noexcept;
 /// Steps of some milliseconds, since some point in time.
 std::uint64_t coarse_milliseconds() noexcept;
 
-/// Of the environment; null under setuid.
-const char* option(const char* name) noexcept;
-
 /// Bits that nobody can guess, as far as the system has any.
 std::uint64_t random_bits() noexcept;
 

@@ -141,11 +141,6 @@ std::uint64_t coarse_milliseconds() noexcept
            static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
-const char* option(const char* name) noexcept
-{
-    return ::secure_getenv(name);
-}
-
 std::uint64_t random_bits() noexcept
 {
     errno_kept const keep;

@@ -40,7 +40,17 @@ fn the_environment_says_what_it_says_to_the_library() {
     assert!(says.contains("{\"blocks_live\":"), "{says}");
     let limited = run("MALLARD_LIMIT", "32M");
     assert!(!limited.status.success());
-    let wrong = run("MALLARD_LIMIT", "much");
-    let says = String::from_utf8_lossy(&wrong.stderr).into_owned();
-    assert!(says.contains("MALLARD_LIMIT is not a number of bytes"), "{says}");
+    for (name, wrong) in [
+        ("MALLARD_LIMIT", "much"),
+        ("MALLARD_LIMIT", "-1"),
+        ("MALLARD_LIMIT", "1K"),
+        ("MALLARD_STATS", "xml"),
+        ("MALLARD_HUGEPAGES", "yes"),
+        ("MALLARD_CALLS", "1"),
+    ] {
+        let says = run(name, wrong).stderr;
+        let says = String::from_utf8_lossy(&says).into_owned();
+        let told = format!("mallard: {name}={wrong} is ");
+        assert_eq!(says.matches(&told).count(), 1, "{says}");
+    }
 }

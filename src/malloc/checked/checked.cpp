@@ -222,15 +222,27 @@ void after_fork_in_child() noexcept
         one_at_a_time.reset();
 }
 
+bool take_calls(const char* value) noexcept
+{
+    bool wanted;
+    if (!is_switch(value, wanted))
+        return false;
+    os::want_calls(wanted);
+    return true;
+}
+
+constexpr option of_this_build[] = {
+    {"MALLARD_CALLS", take_calls,
+     "is neither 0 nor 1; who allocates is not recorded; help: MALLARD_CALLS=1"},
+    {"MALLARD_MIXED", [](const char* value) noexcept { return is_switch(value, is_one_family); },
+     "is neither 0 nor 1; free of what new made stops the program; help: MALLARD_MIXED=1"},
+};
+
 /// After the engine's, whose locks are taken under this one.
 [[gnu::constructor(102)]] void begin(int, char**, char** environment) noexcept
 {
-    auto const is_wanted = [=](const char* name) {
-        const char* const value = value_of(name, environment);
-        return value != nullptr && std::strcmp(value, "1") == 0;
-    };
-    os::want_calls(is_wanted("MALLARD_CALLS"));
-    is_one_family = is_wanted("MALLARD_MIXED");
+    os::want_calls(false);
+    read_options(of_this_build, environment);
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

@@ -30,5 +30,6 @@ struct checked_requests {
 
 } // namespace mallard
 
+inline constexpr bool malloc_is_checked = true;
 using malloc_family = mallard::checked_requests<mallard::family::of_malloc>;
 using new_family = mallard::checked_requests<mallard::family::of_new>;

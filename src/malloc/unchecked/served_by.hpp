@@ -4,5 +4,6 @@
 
 #include "../../heap/requests.hpp"
 
+inline constexpr bool malloc_is_checked = false;
 namespace malloc_family = mallard::engine;
 namespace new_family = mallard::engine;
