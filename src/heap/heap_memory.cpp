@@ -73,7 +73,7 @@ void forget_free(heap& h) noexcept
 // --- chunks ------------------------------------------------------------------
 
 constexpr unsigned granule_bits = 26;
-static_assert(window_granules_max == std::size_t{1} << granule_bits);
+static_assert(window_granules_max <= std::size_t{1} << granule_bits);
 
 /// Its window and its first granule in one word.
 std::uint32_t name_of(const window& w, std::size_t granule) noexcept

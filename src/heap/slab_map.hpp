@@ -3,7 +3,7 @@
 //
 //   | records ... | map ... | groups ... | granule 0 | granule 1 | ... granules ... room |
 //
-// A window has room for a TiB, but takes no address space before it needs it: each of the four
+// A window has room for half a TiB, but takes no address space before it needs it: each of the four
 // parts is mapped from its begin on, and grows in place, where nothing else is as a rule. So a
 // limit of address space that the program sets for itself, at any time, counts what is in use.
 // Where something is in the way there is another window after this one.
@@ -155,7 +155,7 @@ struct window {
 };
 
 inline constexpr std::size_t windows_max = 64;
-inline constexpr std::size_t window_granules_max = (std::size_t{1} << 40) / granule_bytes;
+inline constexpr std::size_t window_granules_max = (std::size_t{1} << 39) / granule_bytes;
 
 /// The first is where almost all blocks are. Before it has memory nothing is inside.
 extern constinit window windows[windows_max];

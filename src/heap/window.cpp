@@ -50,6 +50,12 @@ void advise_pages(window const& w, std::size_t from, std::size_t to) noexcept
         os::advise_huge(w.address_of(from), (to - from) * granule_bytes, !is_first);
 }
 
+/// Of a window with so many bytes of granules.
+std::size_t whole_bytes(std::size_t bytes) noexcept
+{
+    return arrays_bytes(bytes / granule_bytes) + bytes;
+}
+
 void lay_out(window& w, std::byte* at, std::size_t granules) noexcept
 {
     w.slabs = reinterpret_cast<slab*>(at);
@@ -60,25 +66,26 @@ void lay_out(window& w, std::byte* at, std::size_t granules) noexcept
     w.room = granules;
 }
 
-/// Below where the system maps at this time, by as much as the window has room for: between
-/// them and in it there is as much again for others. False: there are not so many addresses.
-bool place(window& w, std::size_t bytes) noexcept
+// Where a window of so many bytes can be placed; null: nowhere.
+
+/// In the upper half of what the system says is free: what others map next comes from above, or,
+/// as with `ulimit -s unlimited`, from below.
+std::byte* where_it_is_free(std::size_t bytes) noexcept
 {
-    std::size_t const whole = arrays_bytes(bytes / granule_bytes) + bytes;
-    std::byte* const there = os::reserve(granule_bytes, granule_bytes);
-    if (there != nullptr)
-        os::unmap(there, granule_bytes);
-    if (reinterpret_cast<std::uintptr_t>(there) / 2 <= whole)
-        return false;
-    lay_out(w, there - 2 * whole, bytes / granule_bytes);
-    return true;
+    std::byte* const at = os::reserve(2 * bytes, granule_bytes);
+    return at != nullptr && os::unmap(at, 2 * bytes) ? at + bytes : nullptr;
+}
+/// Below where the system maps at this time: if a limit keeps it from saying more.
+std::byte* below_others(std::size_t bytes) noexcept
+{
+    std::byte* const lowest = where_it_is_free(granule_bytes);
+    return reinterpret_cast<std::uintptr_t>(lowest) / 2 > bytes ? lowest - bytes : nullptr;
 }
 
 /// Where nothing can be placed, as in Valgrind, the address space is taken whole.
 bool reserve(window& w, std::size_t bytes) noexcept
 {
-    std::size_t const whole = arrays_bytes(bytes / granule_bytes) + bytes;
-    std::byte* const at = os::reserve(whole, granule_bytes);
+    std::byte* const at = os::reserve(whole_bytes(bytes), granule_bytes);
     if (at == nullptr)
         return false;
     lay_out(w, at, bytes / granule_bytes);
@@ -162,16 +169,19 @@ os::growth add_window(std::size_t at_least, std::size_t& committed) noexcept
         return os::growth::refused;
     window& w = windows[used];
     std::size_t const least = at_least * granule_bytes;
-    for (std::size_t bytes = bytes_first; bytes >= std::max(placed_least, least); bytes /= 2) {
-        if (!place(w, bytes))
-            continue;
-        os::growth const moved = move_frontier(w, at_least, committed);
-        if (moved != os::growth::blocked) {
-            windows_used.store(used + 1, std::memory_order_release);
-            return moved;
+    for (auto find : {where_it_is_free, below_others})
+        for (std::size_t bytes = bytes_first; bytes >= std::max(placed_least, least); bytes /= 2) {
+            std::byte* const at = find(whole_bytes(bytes));
+            if (at == nullptr)
+                continue;
+            lay_out(w, at, bytes / granule_bytes);
+            os::growth const moved = move_frontier(w, at_least, committed);
+            if (moved != os::growth::blocked) {
+                windows_used.store(used + 1, std::memory_order_release);
+                return moved;
+            }
+            forget_place(w);
         }
-        forget_place(w);
-    }
     // Under a limit a half is left to others: stacks, files, the next window.
     std::size_t const left = os::address_space_left();
     for (std::size_t bytes = bytes_first; bytes >= std::max(reserved_least, least); bytes /= 2)

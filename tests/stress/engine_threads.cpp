@@ -119,6 +119,7 @@ TEST_F(engine_threads, come_and_go_under_visits)
             --at_work;
             return;
         }
+        engine::key_of_process(); // whoever visits has allocated
         while (at_work != 0) {
             engine::visit_parked();
             if (number == threads)
