@@ -47,6 +47,8 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     usage_.dirty -= count;
     usage_.used += granules;
     usage_.used_max = std::max(usage_.used_max, usage_.used);
+    if (usage_.used > expected_) [[unlikely]]
+        has_grown_.store(true, std::memory_order_relaxed);
     // Clean pages that were given back a moment ago: there should have been room for them.
     if (count < granules && purged_lately_ != 0) {
         std::size_t const again = std::min(granules - count, purged_lately_);
@@ -319,6 +321,13 @@ bool central::trim(std::size_t keep) noexcept
     std::size_t const kept = keep / granule_bytes;
     clear_shelves();
     return usage_.dirty > kept && purge_some(false, usage_.dirty - kept) != 0;
+}
+
+void central::expect_growth() noexcept
+{
+    os::hold const alone(lock_);
+    expected_ = usage_.used + std::max(growth_least, usage_.used / 8);
+    has_grown_.store(false, std::memory_order_relaxed);
 }
 
 usage central::now() noexcept

@@ -62,10 +62,17 @@ public:
 
     usage now() noexcept;
 
+    /// More is in use than was expected.
+    bool has_grown() const noexcept { return has_grown_.load(std::memory_order_relaxed); }
+    /// From now on some is, but much more than now is not.
+    void expect_growth() noexcept;
+
     /// Around fork.
     os::lock& its_lock() noexcept { return lock_; }
 
 private:
+    static constexpr std::size_t growth_least = (std::size_t{8} << 20) / granule_bytes;
+
     run claim(window& w, std::size_t granule, std::size_t granules) noexcept;
     bool is_free(window& in, std::size_t granule, std::size_t granules) noexcept;
     template <class F>
@@ -90,6 +97,8 @@ private:
     // What was purged and wanted again at once earns more room for dirty granules.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
+    std::size_t expected_ = growth_least; ///< granules in use
+    std::atomic<bool> has_grown_{false};
     bool short_ = false;
     bool refused_ = false; ///< a purge, in this epoch: memory is locked
 };

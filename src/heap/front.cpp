@@ -18,6 +18,8 @@ namespace mallard::engine {
 
 constinit front no_front{.tag = tag_of_none};
 constinit front departed_front; // has its tag before anybody departs
+constinit front visited_front{.tag = tag_of_none};
+constinit std::atomic<std::size_t> allowances{0};
 constinit thread_local std::atomic<front*> my_front{&no_front};
 
 namespace {
@@ -39,7 +41,7 @@ void add(list& l, std::size_t count) noexcept
 void set_limit(front& f, list& l, const class_shape& shape, std::size_t limit) noexcept
 {
     std::size_t const kept = f.allowance + limit * shape.bytes;
-    f.allowance = kept - std::min(kept, l.limit * std::size_t{shape.bytes});
+    set_allowance(f, kept - std::min(kept, l.limit * std::size_t{shape.bytes}));
     l.room += static_cast<int>(limit) - l.limit;
     l.limit = static_cast<std::uint16_t>(limit);
 }
@@ -58,8 +60,12 @@ void adapt(front& f, list& l, std::size_t index) noexcept
     if (overflows > shape.limit_max)
         return set_limit(f, l, shape, std::max<std::size_t>(shape.limit, l.limit / 2));
     std::size_t const more = shape.capacity == 1 ? 1 : l.limit;
-    if (l.limit + more <= shape.limit_max && f.allowance + more * shape.bytes <= allowance_max)
+    if (l.limit + more > shape.limit_max || f.allowance + more * shape.bytes > allowance_max)
+        return;
+    if (allowances.load(std::memory_order_relaxed) + more * shape.bytes <= allowances_max)
         set_limit(f, l, shape, l.limit + more);
+    else
+        visit_threads_soon();
 }
 
 /// All of a slab's free blocks, before those that are in the list.
@@ -116,6 +122,8 @@ void* carve(front& f, code c, slab_queue& q) noexcept
 run take_granules(front& f, std::size_t index, std::size_t align) noexcept
 {
     std::size_t const granules = shapes[index].granules;
+    if (the_central.has_grown()) [[unlikely]]
+        visit_threads(visits::of_idle);
     if (is_heaps(f.tag))
         return take_of(static_cast<heap&>(f), granules);
     return align == 1 ? the_central.take_of_class(index) : the_central.take(granules, align);
@@ -235,6 +243,7 @@ template <class F>
 
 void* refill(std::size_t bytes, code c, front* f) noexcept
 {
+    f->list_of(c).room -= 1; // nothing was taken
     if (f->is_none()) [[unlikely]]
         return refill_none(bytes, c, f);
     return insist([=] {

@@ -30,6 +30,9 @@ struct free_block {
 };
 
 /// Blocks that this thread has at hand, newest first.
+///
+/// Each operation changes `room` before it looks at `head`. So a visitor can tell that no
+/// operation is under way: then `room` and the number of blocks make `limit` (see visit.cpp).
 struct list {
     void* head = nullptr;
     std::int32_t room = 0;   ///< limit - blocks in the list; minus that while it is hidden
@@ -107,6 +110,10 @@ struct alignas(128) front {
     void* letters = nullptr;                 ///< taken from the inbox, and not looked at yet
     std::atomic<front*>* shown_at = nullptr; ///< the `my_front` of its thread
     sampled_front* sampled = nullptr;        ///< what stands before it when it is sampled
+    /// Head and index of a list that a visitor has taken while an operation may have been under
+    /// way: the thread itself finds out whether it has lost it.
+    void* in_doubt = nullptr;
+    std::size_t in_doubt_index = 0;
 
     /// Parcels that others have sent: each by its last block, newest first.
     alignas(128) std::atomic<void*> inbox{nullptr};
@@ -124,12 +131,18 @@ static_assert(offsetof(front, lists) == codes_before_lists * code_unit);
 
 extern constinit front no_front;       ///< of threads that have none yet
 extern constinit front departed_front; ///< of those whose end has begun
+extern constinit front visited_front;  ///< of those that were visited, until their next slow path
 /// Written by its thread; and, when sampling begins or ends, by the one who says so.
 extern constinit thread_local std::atomic<front*> my_front;
 
 inline front* shown_front() noexcept
 {
     return my_front.load(std::memory_order_acquire); // of what another has made, perhaps
+}
+
+inline std::atomic_ref<void*> head_of(list& l) noexcept
+{
+    return std::atomic_ref(l.head);
 }
 
 /// Those of a front that has nothing: copied whole, for heaps that come and go.
@@ -192,21 +205,24 @@ inline void clear(void* block) noexcept
     list& l = f->list_of(c);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, f, c);
-    if (block == l.head) [[unlikely]]
+    std::atomic_signal_fence(std::memory_order_seq_cst); // the visitor has the barrier
+    void* const next = head_of(l).load(std::memory_order_relaxed);
+    if (block == next) [[unlikely]]
         return stop_at_freed_twice(block);
-    link(block, l.head, mark_for(block, f->key));
-    l.head = block;
+    link(block, next, mark_for(block, f->key));
+    head_of(l).store(block, std::memory_order_release);
 }
 
 /// `bytes`: how many were asked for. Null: refused.
 [[gnu::always_inline]] inline void* pop(front* f, code c, std::size_t bytes = 0) noexcept
 {
     list& l = f->list_of(c);
-    void* const block = l.head;
+    l.room += 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst); // the visitor has the barrier
+    void* const block = head_of(l).load(std::memory_order_relaxed);
     if (block == nullptr) [[unlikely]]
         return refill(bytes, c, f);
-    l.head = next_of(block, f->key);
-    l.room += 1;
+    head_of(l).store(next_of(block, f->key), std::memory_order_release);
     clear(block);
     return block;
 }
@@ -265,6 +281,10 @@ void settle(front& f, slab& s) noexcept;
 void list_it(slab_queue& q, slab& s) noexcept;
 void unlist(slab_queue& q, slab& s) noexcept;
 void give_slab(slab& s) noexcept;
+/// What the lists of all threads may keep above their first limits, in bytes, and do.
+inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
+extern constinit std::atomic<std::size_t> allowances;
+void set_allowance(front& f, std::size_t bytes) noexcept;
 /// Leaves `keep` blocks in a list.
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept;
 /// Halves the lists that were not wanted in this epoch.

@@ -17,11 +17,10 @@
 namespace mallard::engine {
 
 constinit std::uint64_t the_key = 0;
+constinit os::lock parked_lock;
 
 namespace {
 
-/// Order of locks: that of calls about samples, those of heaps, late, parked, central, huge.
-constinit os::lock parked_lock;
 constinit os::lock late_lock;
 
 // Under the lock of the parked.
@@ -35,6 +34,9 @@ constinit bool sampling = false;
 
 /// So that nobody locks to learn that there is nothing: bit i for class i.
 constinit std::atomic<std::uint64_t> parked_classes{0};
+
+/// This thread's, whatever it is shown.
+constinit thread_local front* own_one = nullptr;
 
 front the_late_front; // of those who get none; with a number, so that `free` finds it
 
@@ -51,7 +53,7 @@ extern "C" void mallard_at_thread_exit(void* value)
     if (round < exit_rounds &&
         ::pthread_setspecific(exit_key, reinterpret_cast<void*>(round + 1)) == 0)
         return;
-    if (front* const f = shown_front()->real)
+    if (front* const f = std::exchange(own_one, nullptr))
         depart(*f);
 }
 
@@ -115,8 +117,9 @@ void begin_to_show(front& f) noexcept
 {
     os::hold const alone(parked_lock);
     f.shown_at = &my_front;
-    if (sampling && prepare_samples(f))
-        my_front = f.sampled;
+    if (sampling)
+        prepare_samples(f);
+    my_front = front_to_show(f);
 }
 
 void end_to_show(front& f) noexcept
@@ -140,6 +143,11 @@ void depart(front& f) noexcept
 }
 
 } // namespace
+
+front* front_to_show(front& f) noexcept
+{
+    return sampling && f.sampled != nullptr ? f.sampled : &f;
+}
 
 void empty(front& f) noexcept
 {
@@ -167,6 +175,10 @@ front* own_front() noexcept
         return f->real;
     if (f == &departed_front)
         return nullptr;
+    if (f == &visited_front) {
+        at_work const at_home(*own_one);
+        return own_one;
+    }
     {
         os::hold const alone(parked_lock);
         begin();
@@ -178,6 +190,7 @@ front* own_front() noexcept
     }
     if (f == nullptr)
         return nullptr;
+    own_one = f;
     my_front = f; // by now, as what follows may allocate
     if (has_exit_key &&
         ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1})) == 0)
@@ -205,6 +218,7 @@ void give_late_front() noexcept
 void at_work::wait_for_visitor() noexcept
 {
     os::hold const until_he_is_gone(parked_lock);
+    come_home(front_);
 }
 
 void visit_if_idle(front& f) noexcept
@@ -213,10 +227,12 @@ void visit_if_idle(front& f) noexcept
         return;
     std::uint32_t const passed = f.slow_paths.load(std::memory_order_relaxed);
     if (std::exchange(f.slow_paths_seen, passed) == passed) {
-        f.wanted.store(1, std::memory_order_relaxed);
-        if (os::barrier_in_all_threads() && f.busy.load(std::memory_order_acquire) == 0)
+        std::uint32_t const before = f.wanted.exchange(1, std::memory_order_relaxed);
+        bool const is_away = before != 0; // its thread will wait, as it did for who came before
+        if (is_away ||
+            (os::barrier_in_all_threads() && f.busy.load(std::memory_order_acquire) == 0))
             read_letters(f, ~std::size_t{0});
-        f.wanted.store(0, std::memory_order_release);
+        f.wanted.store(before, std::memory_order_release);
     }
     parked_lock.give();
 }
@@ -266,13 +282,28 @@ void visit_parked() noexcept
     parked_lock.give();
 }
 
+namespace {
+
+void empty_own_and(visits others) noexcept
+{
+    if (own_one != nullptr) {
+        at_work const here(*own_one);
+        empty(*own_one);
+    }
+    visit_threads(others);
+    visit_parked();
+}
+
+} // namespace
+
 void reclaim() noexcept
 {
-    if (front* const f = shown_front()->real) {
-        at_work const here(*f);
-        empty(*f);
-    }
-    visit_parked();
+    empty_own_and(visits::of_idle);
+}
+
+void empty_all() noexcept
+{
+    empty_own_and(visits::of_all);
 }
 
 front* all_fronts() noexcept
@@ -289,8 +320,8 @@ bool show_sampled_fronts(bool shown) noexcept
             return false;
     sampling = shown;
     for (front* f = newest; f != nullptr; f = f->next_of_all)
-        if (f->shown_at != nullptr)
-            *f->shown_at = shown ? f->sampled : f;
+        if (f->shown_at != nullptr && f->wanted.load(std::memory_order_relaxed) == 0)
+            *f->shown_at = front_to_show(*f);
     return true;
 }
 

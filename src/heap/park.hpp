@@ -41,7 +41,7 @@ public:
     ~at_work() { front_.busy.store(0, std::memory_order_release); }
 
 private:
-    static void wait_for_visitor() noexcept;
+    void wait_for_visitor() noexcept;
 
     front& front_;
 };
@@ -49,6 +49,24 @@ private:
 /// After much was sent to a front: if its thread does nothing, what was sent is spliced
 /// for it, and goes back whole where slabs are free.
 void visit_if_idle(front& f) noexcept;
+
+enum class visits {
+    of_idle, ///< threads without a slow path since the last visit
+    of_all,  ///< that are not in one right now
+};
+/// What other threads keep goes back, also out of their lists: see visit.cpp. The caller may be
+/// at work with its own front.
+void visit_threads(visits which) noexcept;
+/// Those that are idle, unless somebody has just done it.
+void visit_threads_soon() noexcept;
+
+/// The thread of a front that was visited takes it up again; it holds the lock of the parked.
+void come_home(front& f) noexcept;
+
+/// Order of locks: that of calls about samples, those of heaps, late, parked, central, huge.
+extern constinit os::lock parked_lock;
+/// What the thread of a front is to see as its own; under that lock.
+front* front_to_show(front& f) noexcept;
 
 /// Calls `use(front)` with this thread's front or the one of the late.
 template <class F>
@@ -74,8 +92,11 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept;
 /// to central.
 void visit_parked() noexcept;
 
-/// Before a request is refused: what this thread keeps, and those that ended, goes to central.
+/// Before a request is refused: what this thread keeps, and those that ended or do nothing, goes
+/// to central.
 void reclaim() noexcept;
+/// What all threads keep, that are not in a slow path right now, goes to central.
+void empty_all() noexcept;
 
 /// Of all fronts there are, each linked by `next_of_all`.
 front* all_fronts() noexcept;

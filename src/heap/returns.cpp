@@ -183,8 +183,12 @@ void count_overflow(front& f, std::size_t index) noexcept
     count_overflow(f, index);
     if (index >= put_off_classes || f.back.in_a_row <= returns::at_once)
         return free_past_list(block, f);
-    l.hidden = true;
-    f.back.hidden[index] = std::exchange(l.head, nullptr);
+    {
+        at_work const here(f); // a visitor may take what is hidden
+        l.hidden = true;
+        f.back.hidden[index] = std::exchange(l.head, nullptr);
+        l.room = -l.room;
+    }
     put_off(f, block);
 }
 
@@ -201,6 +205,12 @@ void overflow(void* block, front* f, code c) noexcept
     put_off(*f, block);
 }
 
+void set_allowance(front& f, std::size_t bytes) noexcept
+{
+    os::add(allowances, bytes - f.allowance);
+    f.allowance = bytes;
+}
+
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept
 {
     list& l = f.lists[index];
@@ -214,7 +224,8 @@ void shrink(front& f, std::size_t index, std::size_t keep) noexcept
         return;
     l.limit = static_cast<std::uint16_t>(l.limit - less);
     l.room -= less;
-    f.allowance -= std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes);
+    set_allowance(f, f.allowance -
+                         std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes));
 }
 
 void shrink_idle(front& f) noexcept

@@ -35,6 +35,8 @@ void count(window& w, std::size_t granule, heap_statistics& s) noexcept
 
 void count_lists(const front& f, heap_statistics& s) noexcept
 {
+    if (f.wanted.load(std::memory_order_relaxed) != 0) // a visitor has emptied them
+        return;
     for (std::size_t i = 0; i < class_count; ++i) {
         std::int32_t const cached = glance(f.lists[i].limit) - std::abs(glance(f.lists[i].room));
         s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;

@@ -54,9 +54,7 @@ extern "C" {
 
 int mallard_trim(std::size_t keep_bytes)
 {
-    if (engine::front* const own = engine::own_front())
-        engine::empty(*own);
-    engine::visit_parked();
+    engine::empty_all();
     return engine::the_central.trim(keep_bytes) ? 1 : 0;
 }
 

@@ -20,17 +20,6 @@ int clamped(std::size_t value) noexcept
     return value > INT_MAX ? INT_MAX : static_cast<int>(value);
 }
 
-/// This thread's lists are emptied, and those of threads that ended.
-void empty_caches() noexcept
-{
-    if (engine::front* const f = engine::shown_front()->real) {
-        engine::at_work const here(*f);
-        for (std::size_t i = 0; i < engine::class_count; ++i)
-            engine::shrink(*f, i, 0);
-    }
-    engine::visit_parked();
-}
-
 } // namespace
 
 #pragma GCC visibility push(default)
@@ -39,7 +28,7 @@ extern "C" {
 /// As glibc's: 1 if memory went back to the system.
 int malloc_trim(std::size_t keep) noexcept
 {
-    empty_caches();
+    engine::empty_all();
     return engine::the_central.trim(keep) ? 1 : 0;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the memory of a program with that under glibc. `resident.py PROGRAM TIMES PRELOAD`
+"""Compares the memory of a program with that under glibc.
+`resident.py PRELOAD TIMES PROGRAM [WORD...]`
 
 The program prints a number; under the preload it is at most TIMES that without.
 """
@@ -10,9 +11,9 @@ import sys
 skipped = 77
 
 
-def measure(program, preload):
+def measure(command, preload):
     environment = {**os.environ, "LD_PRELOAD": preload}
-    done = subprocess.run([program], env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode == skipped:
         print(done.stderr)
         sys.exit(skipped)
@@ -21,8 +22,8 @@ def measure(program, preload):
     return int(done.stdout)
 
 
-def main(program, times, preload):
-    glibc, ours = measure(program, ""), measure(program, preload)
+def main(preload, times, *command):
+    glibc, ours = measure(command, ""), measure(command, preload)
     print(f"{ours} KiB, and {glibc} KiB under glibc: {ours / glibc:.2f} times as much")
     return ours > glibc * float(times)
 

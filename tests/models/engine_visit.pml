@@ -6,12 +6,15 @@
    first and all others when it has left that, in order, at any time: so a processor lets a
    later load overtake it. One thread works with its front, two others visit it.
 
+   A visitor may leave the front wanted, if its thread was not at work: then the thread is away (see
+   engine_lists.pml), and who visits next needs no barrier.
+
    Left out: what a visitor finds out first, whether the front was used lately, which is no
    matter of who is right; stores that leave out of order, as those that must not have a
    release; that loads may be early, for the same reason; threads that end: see engine_exit.
 
    Holds: one at a time touches the front, and sees all that was written there before; all come
-   to an end; then nobody is at work and nobody is wanted. */
+   to an end; then nobody is at work. */
 
 #define busy    0
 #define wanted  1
@@ -92,6 +95,7 @@ inline at_work_begins()
 #ifndef BREAK_NO_WAIT
     :: loaded != 0 ->
         atomic { !parked_lock -> parked_lock = true };
+        store(wanted, 0);
         unlock()
 #endif
     :: else
@@ -137,6 +141,15 @@ inline barrier_in_all_threads()
 
 inline visit_if_idle()
 {
+    load(wanted);
+    if
+    :: loaded != 0 -> touch()
+    :: else -> visit_if_at_home()
+    fi
+}
+
+inline visit_if_at_home()
+{
 #ifdef BREAK_WANTED_AFTER_BARRIER
     barrier_in_all_threads();
     store(wanted, 1);
@@ -147,15 +160,20 @@ inline visit_if_idle()
     load(busy);
     if
 #ifdef BREAK_VISIT_AT_WORK
-    :: done -> touch()
+    :: done -> touch(); store(wanted, 0)
 #else
-    :: done && loaded == 0 -> touch()
+    :: done && loaded == 0 ->
+        touch();
+        if
+        :: store(wanted, 0)
+        :: true                    /* it is away */
+        fi
 #endif
     :: else
-    fi;
-#ifndef BREAK_WANTED_FOR_EVER
-    store(wanted, 0);
+#ifndef BREAK_AWAY_ALTHOUGH_AT_WORK
+        -> store(wanted, 0)
 #endif
+    fi;
     done = false
 }
 
@@ -212,5 +230,5 @@ init
     _nr_pr == 2;
     empty(buffer[0]) && empty(buffer[1]) && empty(buffer[2]);
     assert(memory[data] == updates);
-    assert(!memory[busy] && !memory[wanted])
+    assert(!memory[busy])
 }

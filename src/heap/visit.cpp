@@ -1,0 +1,239 @@
+// Visits: what threads keep that do nothing goes back, while they sleep.
+//
+// The lists of a front are touched by its thread alone, without a lock, in every call. A visitor
+// takes them all the same, and the thread pays for it in its slow paths only:
+//
+//   1. The visitor shows the thread `visited_front`, whose lists are empty, in place of its own,
+//      and says that the front is wanted. All threads pass a barrier. From here on the thread
+//      begins no operation on its lists before it has come home (`come_home`), for which it
+//      waits; the one that it may be in the middle of, wherever it was interrupted, is its last.
+//   2. The visitor takes the heads of all lists. All threads pass a barrier again.
+//   3. An operation changes `room` first, then reads the head. So if it has read the head before
+//      the visitor took it, the visitor sees by now that `room` and the number of blocks do not
+//      make `limit`, or that there is a head again: the list is in doubt, and the thread decides
+//      when it comes home. All other lists are the visitor's. (Should the second barrier be
+//      refused, they are nobody's.)
+//
+// tests/models/engine_lists.pml is this, searched by Spin.
+#include "park.hpp"
+
+#include "central.hpp"
+#include "remote.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mallard::engine {
+namespace {
+
+constexpr std::size_t fronts_at_once = 64; // then the lock is given up for a moment
+
+/// Its thread may change it meanwhile.
+template <class T>
+[[gnu::no_sanitize_thread, gnu::noinline]] T glance(const T& value) noexcept
+{
+    return *const_cast<const volatile T*>(&value);
+}
+
+/// Blocks of a list that is the caller's.
+std::size_t length(const void* block, std::uint64_t key) noexcept
+{
+    std::size_t count = 0;
+    for (; block != nullptr; block = next_of(block, key))
+        count += 1;
+    return count;
+}
+
+/// Blocks of a list of which the first may be in use by now; at most one too many.
+std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t key) noexcept
+{
+    std::size_t count = 0;
+    while (block != nullptr && count <= most) {
+        auto const& now = *static_cast<const free_block*>(block);
+        void* const next = glance(now.next);
+        if ((glance(now.guarded) ^ mark_for(block, key)) != reinterpret_cast<std::uintptr_t>(next))
+            return count;
+        block = next;
+        count += 1;
+    }
+    return count;
+}
+
+void give_back_all(front& f, void* block) noexcept
+{
+    while (block != nullptr)
+        give_back(f, std::exchange(block, next_of(block, f.key)));
+}
+
+/// After the thread has lost its blocks.
+void forget_limit(list& l, std::size_t index) noexcept
+{
+    l.limit = std::min(l.limit, shapes[index].limit);
+}
+
+/// The heads of the lists that are not hidden. False: all are empty.
+bool take_heads(front& f, void** heads) noexcept
+{
+    bool any = false;
+    for (std::size_t i = 0; i < class_count; ++i) {
+        list& l = f.lists[i];
+        heads[i] = l.hidden || head_of(l).load(std::memory_order_relaxed) == nullptr
+                       ? nullptr
+                       : head_of(l).exchange(nullptr, std::memory_order_acq_rel);
+        any |= heads[i] != nullptr;
+    }
+    return any;
+}
+
+/// Whether no operation has seen the head before it was taken.
+bool is_lost(list& l, const void* taken, std::uint64_t key) noexcept
+{
+    std::size_t const count = length_if_free(taken, l.limit, key);
+    return count != 0 && head_of(l).load(std::memory_order_relaxed) == nullptr &&
+           glance(l.room) + static_cast<std::int32_t>(count) == l.limit;
+}
+
+void empty_taken(front& f, std::size_t index, void* taken) noexcept
+{
+    list& l = f.lists[index];
+    if (is_lost(l, taken, f.key)) {
+        give_back_all(f, taken);
+        forget_limit(l, index);
+    } else {
+        f.in_doubt = taken; // no other is: one operation can be under way
+        f.in_doubt_index = index;
+    }
+}
+
+void empty_lists_of_visited(front& f) noexcept
+{
+    void* heads[class_count];
+    if (take_heads(f, heads) && os::barrier_in_all_threads())
+        for (std::size_t i = 0; i < class_count; ++i)
+            if (heads[i] != nullptr)
+                empty_taken(f, i, heads[i]);
+    if (glance(f.back.count) != 0) // one of these may have been freed twice
+        return;
+    for (std::size_t i = 0; i < put_off_classes; ++i)
+        if (f.lists[i].hidden) {
+            give_back_all(f, std::exchange(f.back.hidden[i], nullptr));
+            forget_limit(f.lists[i], i);
+        }
+}
+
+/// A front that its thread does not touch until it has waited for the caller.
+void empty_visited(front& f) noexcept
+{
+    empty_lists_of_visited(f);
+    send_all(f);
+    read_letters(f, ~std::size_t{0});
+    for (slab_queue& q : f.queues)
+        if (q.fresh != nullptr && q.fresh->used == 0)
+            give_slab(*std::exchange(q.fresh, nullptr));
+    set_allowance(f, 0);
+}
+
+bool is_away(const front& f) noexcept
+{
+    return f.wanted.load(std::memory_order_relaxed) != 0;
+}
+
+bool is_to_be_visited(front& f, visits which) noexcept
+{
+    // Not what has no thread, nor the caller.
+    if (f.shown_at == nullptr || f.shown_at == &my_front || is_away(f))
+        return false;
+    std::uint32_t const passed = f.slow_paths.load(std::memory_order_relaxed);
+    return std::exchange(f.slow_paths_seen, passed) == passed || which == visits::of_all;
+}
+
+void show_home(front& f) noexcept
+{
+    f.wanted.store(0, std::memory_order_release);
+    if (f.shown_at != nullptr)
+        *f.shown_at = front_to_show(f);
+}
+
+/// The next fronts from `f` on.
+front* visit_some(front* f, visits which) noexcept
+{
+    front* these[fronts_at_once];
+    std::size_t count = 0;
+    for (; f != nullptr && count < fronts_at_once; f = f->next_of_all) {
+        if (!is_to_be_visited(*f, which))
+            continue;
+        these[count++] = f;
+        *f->shown_at = &visited_front;
+        f->wanted.store(1, std::memory_order_relaxed);
+    }
+    bool const is_settled = count == 0 || os::barrier_in_all_threads();
+    for (std::size_t i = 0; i < count; ++i) {
+        front& each = *these[i];
+        if (is_settled && each.busy.load(std::memory_order_acquire) == 0)
+            empty_visited(each);
+        else
+            show_home(each);
+    }
+    return f;
+}
+
+/// If the thread has lost the list, its blocks are missing.
+void settle_doubt(front& f) noexcept
+{
+    void* const taken = std::exchange(f.in_doubt, nullptr);
+    if (taken == nullptr)
+        return;
+    list& l = f.lists[f.in_doubt_index];
+    auto const count = static_cast<std::int32_t>(length(l.head, f.key));
+    if (l.room + count == l.limit)
+        return;
+    void* last = taken;
+    while (void* const next = next_of(last, f.key))
+        last = next;
+    link(last, l.head, mark_for(last, f.key));
+    l.head = taken;
+}
+
+void count_again(front& f, std::size_t index) noexcept
+{
+    list& l = f.lists[index];
+    std::size_t const count = length(l.hidden ? f.back.hidden[index] : l.head, f.key);
+    l.limit = std::max(l.limit, static_cast<std::uint16_t>(count));
+    l.room = l.limit - static_cast<std::int32_t>(count);
+    if (l.hidden)
+        l.room = -l.room;
+}
+
+} // namespace
+
+void come_home(front& f) noexcept
+{
+    if (!is_away(f))
+        return;
+    settle_doubt(f);
+    for (std::size_t i = 0; i < class_count; ++i)
+        count_again(f, i);
+    show_home(f);
+}
+
+void visit_threads(visits which) noexcept
+{
+    the_central.expect_growth(); // nobody else has to come meanwhile
+    for (front* f = all_fronts(); f != nullptr;) {
+        os::hold const alone(parked_lock);
+        f = visit_some(f, which);
+    }
+    the_central.expect_growth();
+}
+
+void visit_threads_soon() noexcept
+{
+    constinit static std::atomic<std::uint64_t> visited_last{0};
+    std::uint64_t const now = os::coarse_milliseconds();
+    std::uint64_t last = visited_last.load(std::memory_order_relaxed);
+    if (now - last >= 250 &&
+        visited_last.compare_exchange_strong(last, now, std::memory_order_relaxed))
+        visit_threads(visits::of_idle);
+}
+
+} // namespace mallard::engine

@@ -1,0 +1,152 @@
+// What threads keep in their lists, and others give back for them.
+#include "../support/threads.hpp"
+
+#include <mallard/malloc.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include <unistd.h>
+
+namespace {
+
+using mallard::testing::gate;
+using mallard::testing::in_threads;
+using mallard::testing::rounds;
+
+/// Of a block that nobody else has.
+void fill(void* block, std::size_t bytes, std::size_t owner)
+{
+    std::memset(block, static_cast<int>(owner), bytes);
+}
+bool is_whole(const void* block, std::size_t bytes, std::size_t owner)
+{
+    auto const* const all = static_cast<const unsigned char*>(block);
+    return all[0] == owner && (bytes < 2 || std::memcmp(all, all + 1, bytes - 1) == 0);
+}
+
+constexpr std::size_t sizes[] = {16, 48, 200, 1000, 5000, 40000};
+
+/// Blocks that come and go at random, of all sizes.
+class churn {
+public:
+    explicit churn(std::size_t owner) : owner_(owner), random_(owner * 77 + 1) {}
+    ~churn()
+    {
+        for (one& each : blocks_)
+            drop(each);
+    }
+    void go_on(std::size_t steps)
+    {
+        for (std::size_t i = 0; i < steps; ++i) {
+            random_ = random_ * 6364136223846793005 + 1442695040888963407;
+            one& each = blocks_[random_ >> 58];
+            if (each.block != nullptr)
+                drop(each);
+            else
+                take(each, sizes[(random_ >> 40) % 6]);
+        }
+    }
+
+private:
+    struct one {
+        void* block = nullptr;
+        std::size_t bytes = 0;
+    };
+    void take(one& each, std::size_t bytes)
+    {
+        each = {mallard_malloc(bytes), bytes};
+        fill(each.block, std::min<std::size_t>(bytes, 300), owner_);
+    }
+    void drop(one& each)
+    {
+        if (each.block == nullptr)
+            return;
+        ASSERT_TRUE(is_whole(each.block, std::min<std::size_t>(each.bytes, 300), owner_));
+        mallard_free(each.block);
+        each = {};
+    }
+
+    std::size_t owner_;
+    std::uint64_t random_;
+    one blocks_[64];
+};
+
+TEST(visits, find_threads_in_the_middle_of_any_call_and_no_block_has_two_owners)
+{
+    std::atomic<bool> done{false};
+    std::jthread visitor([&done] {
+        while (!done)
+            mallard_trim(0);
+    });
+    in_threads(4, [](std::size_t me) { churn(me + 1).go_on(rounds(1'000'000)); });
+    done = true;
+}
+
+TEST(visits, leave_a_thread_that_sleeps_able_to_go_on)
+{
+    for (std::size_t round = 0; round < rounds(200); ++round) {
+        gate asleep;
+        gate visited;
+        std::jthread sleeper([&] {
+            churn blocks(9);
+            blocks.go_on(500);
+            asleep.open();
+            visited.wait();
+            blocks.go_on(500);
+        });
+        asleep.wait();
+        mallard_trim(0);
+        if (round % 2 == 0)
+            mallard_trim(0);
+        visited.open();
+    }
+}
+
+/// Does not allocate.
+std::size_t resident_bytes()
+{
+    unsigned long total = 0;
+    unsigned long resident = 0;
+    char text[64] = {};
+    std::FILE* const file = std::fopen("/proc/self/statm", "r");
+    mallard::testing::require(file != nullptr && std::fgets(text, sizeof text, file) != nullptr &&
+                                  std::sscanf(text, "%lu %lu", &total, &resident) == 2,
+                              "/proc/self/statm can be read");
+    std::fclose(file);
+    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(visits, give_back_what_is_in_the_lists_of_a_thread_that_sleeps)
+{
+    if (__tsan_init != nullptr)
+        GTEST_SKIP() << "memory is ThreadSanitizer's";
+    gate asleep;
+    gate may_end;
+    mallard_trim(0);
+    std::size_t const before = resident_bytes();
+    std::jthread sleeper([&] {
+        std::vector<void*> blocks(6'000);
+        for (int round = 0; round < 8; ++round) {
+            for (void*& block : blocks) {
+                block = mallard_malloc(300);
+                fill(block, 300, 1);
+            }
+            for (void* const block : blocks)
+                mallard_free(block);
+        }
+        asleep.open();
+        may_end.wait();
+    });
+    asleep.wait();
+    EXPECT_GT(resident_bytes(), before + (std::size_t{1} << 20));
+    mallard_trim(0);
+    EXPECT_LT(resident_bytes(), before + (std::size_t{1} << 18));
+    may_end.open();
+}
+
+} // namespace
