@@ -24,6 +24,10 @@ int main()
     assert(count_words("a local allocator", &general) == 3);
     scratch.reset(); // it is still an arena
 
+    std::byte buffer[1024];
+    mallard::pmr::arena in_buffer(buffer, sizeof buffer, std::pmr::null_memory_resource());
+    assert(count_words("no heap at all", &in_buffer) == 4);
+
     using lifo = mallard::pool<mallard::pmr_source,
                                mallard::pool_options{.block = 64, .order = mallard::reuse::lifo}>;
     mallard::pmr_resource<lifo> nodes; // any other allocator, any options

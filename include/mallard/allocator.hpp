@@ -29,6 +29,9 @@ template <class T, block_allocator A>
 class allocator {
 public:
     using value_type = T;
+    // As std::allocator has them, for code that does not ask std::allocator_traits.
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
 
     allocator(A& from) noexcept : from_(&from) {}
     template <class U>

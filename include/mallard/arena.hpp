@@ -64,6 +64,12 @@ public:
     {
         begin_again();
     }
+    constexpr explicit arena(std::span<std::byte> initial, growth_argument<Options.grow> rule,
+                             Source from = Source())
+        : source_(std::move(from)), initial_(whole_units(initial)), growth_(rule)
+    {
+        begin_again();
+    }
     constexpr explicit arena(growth_argument<Options.grow> rule, Source from = Source())
         : source_(std::move(from)), growth_(rule)
     {

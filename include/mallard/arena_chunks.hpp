@@ -24,6 +24,12 @@ struct arena_chunk {
         return p < end() && l.bytes <= static_cast<std::size_t>(end() - p) ? p : nullptr;
     }
 
+    /// Bytes of a chunk that holds a block of so many.
+    static constexpr std::size_t bytes_for(std::size_t block) noexcept
+    {
+        return saturating_add(block, align - 1 + sizeof(arena_chunk)) & ~(align - 1);
+    }
+
     static arena_chunk* make(chunk taken) noexcept
     {
         std::size_t const offset = (taken.bytes & ~(align - 1)) - sizeof(arena_chunk);

@@ -15,11 +15,11 @@ namespace mallard {
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     std::pmr::vector<int> v(&scratch);
 ///
-/// Final, so that calls on the object itself need no virtual dispatch. Equal
-/// only to itself. Over an arena `deallocate` does nothing at all, as the
-/// standard says of monotonic resources.
+/// A call with a `layout` is direct; one with bytes, or through the base, is virtual. Equal
+/// only to itself. Over an arena `deallocate` does nothing at all, as the standard says of
+/// monotonic resources. May be derived from, like the standard's resources.
 template <block_allocator A>
-class pmr_resource final : public A, public std::pmr::memory_resource {
+class pmr_resource : public A, public std::pmr::memory_resource {
 public:
     using A::A;
     pmr_resource() = default;
@@ -38,7 +38,7 @@ public:
         return A::upstream().resource();
     }
 
-private:
+protected:
     void* do_allocate(std::size_t bytes, std::size_t align) override
     {
         return A::allocate(layout(bytes, align));
@@ -57,17 +57,94 @@ private:
     }
 };
 
-/// Drop-ins for the standard's resources: over the default resource, or over
-/// the upstream given to the constructor, whose exceptions pass unchanged.
+/// Drop-ins for the standard's resources, with their constructors: over the default resource,
+/// or over the upstream given to the constructor, whose exceptions pass unchanged.
+/// docs/guide/pmr.md lists what differs.
 namespace pmr {
 
-using arena = pmr_resource<mallard::arena<pmr_source>>;         ///< monotonic_buffer_resource
-using pool = pmr_resource<mallard::pool<pmr_source>>;           ///< one size; others go upstream
-using multipool = pmr_resource<mallard::multipool<pmr_source>>; ///< unsynchronized_pool_resource
+/// monotonic_buffer_resource.
+///
+/// The first chunk holds at least `initial_size` bytes; after a buffer of the caller's the next
+/// is four times as large, and no chunk is smaller than 1 KiB. Each chunk is larger than the
+/// one before, up to 16 MiB or to the first.
+class arena : public pmr_resource<
+                  mallard::arena<pmr_source, arena_options{.grow = growth::at_run_time()}>> {
+    static constexpr growth usual = arena_options{}.grow;
+
+public:
+    arena() : arena(usual) {}
+    explicit arena(std::pmr::memory_resource* upstream) : pmr_resource(usual, upstream) {}
+    explicit arena(growth rule,
+                   std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
+        : pmr_resource(rule, upstream)
+    {
+    }
+    explicit arena(std::size_t initial_size,
+                   std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
+        : pmr_resource(beginning_with(arena_chunk::bytes_for(initial_size)), upstream)
+    {
+    }
+    arena(void* buffer, std::size_t bytes,
+          std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
+        : arena(std::span(static_cast<std::byte*>(buffer), bytes), upstream)
+    {
+    }
+    explicit arena(std::span<std::byte> buffer,
+                   std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
+        : pmr_resource(buffer,
+                       beginning_with(std::max(std::min(usual.after(buffer.size()), usual.max),
+                                               arena_chunk::bytes_for(buffer.size()))),
+                       upstream)
+    {
+    }
+
+private:
+    static constexpr growth beginning_with(std::size_t bytes) noexcept
+    {
+        growth rule = usual;
+        rule.first = std::max(bytes, usual.first);
+        rule.max = std::max(rule.first, usual.max);
+        return rule;
+    }
+};
+
+using pool = pmr_resource<mallard::pool<pmr_source>>; ///< one size; others go upstream
+
+/// What both of the standard's pool resources have beside the members of a memory resource.
+///
+/// Any `pool_options` are taken and none changes anything: `options()` tells what holds.
+template <class Multipool>
+class pool_resource : public pmr_resource<Multipool> {
+public:
+    using pmr_resource<Multipool>::pmr_resource;
+    pool_resource() = default;
+    explicit pool_resource(const std::pmr::pool_options&) : pool_resource() {}
+    pool_resource(const std::pmr::pool_options&, std::pmr::memory_resource* upstream)
+        : pool_resource(upstream)
+    {
+    }
+
+    /// The largest block that is pooled, and how many of the smallest one chunk may hold.
+    static constexpr std::pmr::pool_options options() noexcept
+    {
+        return {.max_blocks_per_chunk = multipool_options{}.grow.max / size_class::bytes(0),
+                .largest_required_pool_block = Multipool::largest()};
+    }
+};
+
+/// unsynchronized_pool_resource.
+class multipool : public pool_resource<mallard::multipool<pmr_source>> {
+public:
+    using pool_resource::pool_resource;
+};
 
 /// synchronized_pool_resource; needs the library.
-using shared_multipool =
-    pmr_resource<mallard::multipool<pmr_source, multipool_options{.threads = sync::thread_cached}>>;
+class shared_multipool
+    : public pool_resource<
+          mallard::multipool<pmr_source, multipool_options{.threads = sync::thread_cached}>> {
+public:
+    using pool_resource::pool_resource;
+};
 
 } // namespace pmr
 } // namespace mallard

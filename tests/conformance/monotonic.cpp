@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace {
 
 using namespace mallard::testing;
@@ -108,6 +110,65 @@ TEST_F(monotonic, grows_geometrically)
     EXPECT_LE(calls.calls(), 9u) << "for 512 KiB";
     for (std::size_t i = 1; i < calls.calls(); ++i)
         EXPECT_GE(calls.asked()[i].bytes, calls.asked()[i - 1].bytes * 3 / 2);
+}
+
+TEST_F(monotonic, takes_first_a_chunk_that_holds_the_size_given)
+{
+    for (std::size_t const size : {1u, 8u, 100u, 1000u, 1024u, 100'000u, 40'000'000u}) {
+        arena r(size, &upstream);
+        std::size_t const before = calls.calls();
+        std::ignore = allocate(r, 1, 1);
+        std::ignore = allocate(r, size - 1, 1);
+        EXPECT_EQ(calls.calls(), before + 1) << size;
+    }
+}
+
+TEST_F(monotonic, goes_on_in_larger_steps_than_its_initial_buffer)
+{
+    for (std::size_t const size : {100u, 65'536u, 20'000'000u}) {
+        std::vector<std::byte> buffer(size);
+        arena r(buffer.data(), size, &upstream);
+        for (int round = 0; round < 2; ++round) {
+            std::size_t const before = calls.calls();
+            EXPECT_EQ(allocate(r, size, 1), buffer.data());
+            EXPECT_EQ(calls.calls(), before);
+            std::ignore = allocate(r, 1, 1);
+            EXPECT_GT(calls.asked().back().bytes, size);
+            std::ignore = allocate(r, size / 2, 1);
+            EXPECT_EQ(calls.calls(), before + 1);
+            r.release();
+        }
+    }
+}
+
+TEST_F(monotonic, takes_the_arguments_of_the_standard_and_asks_upstream_for_nothing_yet)
+{
+    std::byte buffer[64];
+    EXPECT_EQ(arena(&upstream).upstream_resource(), &upstream);
+    EXPECT_EQ(arena(100, &upstream).upstream_resource(), &upstream);
+    EXPECT_EQ(arena(buffer, 64, &upstream).upstream_resource(), &upstream);
+    std::pmr::set_default_resource(&upstream);
+    arena const usual, sized(100), buffered(buffer, 64);
+    std::pmr::set_default_resource(nullptr);
+    EXPECT_EQ(usual.upstream_resource(), &upstream);
+    EXPECT_EQ(sized.upstream_resource(), &upstream);
+    EXPECT_EQ(buffered.upstream_resource(), &upstream);
+    EXPECT_EQ(calls.calls(), 0u);
+    static_assert(!std::is_convertible_v<std::size_t, arena>);
+    static_assert(!std::is_convertible_v<std::pmr::memory_resource*, arena>);
+}
+
+TEST_F(monotonic, may_be_derived_from)
+{
+    struct derived : arena {
+        using arena::arena;
+    };
+    derived r(100, &upstream);
+    std::ignore = allocate(r, 10);
+    EXPECT_NE(calls.bytes(), 0u);
+    r.release();
+    EXPECT_EQ(calls.bytes(), 0u);
+    EXPECT_EQ(derived().upstream_resource(), std::pmr::get_default_resource());
 }
 
 TEST_F(monotonic, asks_upstream_for_as_much_as_a_large_block_needs)

@@ -1,4 +1,5 @@
-// What std::pmr::unsynchronized_pool_resource promises, of mallard::pmr::multipool.
+// What the standard's pool resources promise, of mallard::pmr::multipool and
+// mallard::pmr::shared_multipool.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
@@ -7,22 +8,64 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <memory>
 
 namespace {
 
 using namespace mallard::testing;
 using mallard::pmr::multipool;
+using mallard::pmr::shared_multipool;
 
-class pool_resource : public ::testing::Test {
+/// One of the two, so that each test is compiled once for both.
+struct resource {
+    virtual ~resource() = default;
+    virtual std::pmr::memory_resource& base() = 0;
+    virtual std::pmr::memory_resource* upstream_resource() const = 0;
+    virtual std::pmr::pool_options options() const = 0;
+    virtual mallard::statistics stats() const = 0;
+    virtual void release() = 0;
+};
+
+template <class Multipool>
+struct resource_of final : resource {
+    template <class... Args>
+    explicit resource_of(Args... args) : own(args...)
+    {
+    }
+    std::pmr::memory_resource& base() override { return own; }
+    std::pmr::memory_resource* upstream_resource() const override
+    {
+        return own.upstream_resource();
+    }
+    std::pmr::pool_options options() const override { return own.options(); }
+    mallard::statistics stats() const override { return own.stats(); }
+    void release() override { own.release(); }
+
+    Multipool own;
+};
+
+class pool_resource : public ::testing::TestWithParam<bool> {
 public:
+    template <class... Args>
+    static std::unique_ptr<resource> make(Args... args)
+    {
+        if (GetParam())
+            return std::make_unique<resource_of<shared_multipool>>(args...);
+        return std::make_unique<resource_of<multipool>>(args...);
+    }
+
     failing_resource upstream;
     failing_source& calls = upstream.source;
-    multipool own{&upstream};
-    std::pmr::memory_resource& r = own;
+    std::unique_ptr<resource> own = make(&upstream);
+    std::pmr::memory_resource& r = own->base();
     static constexpr std::size_t largest = multipool::largest();
 };
 
-TEST_F(pool_resource, serves_a_freed_block_again_without_upstream)
+INSTANTIATE_TEST_SUITE_P(, pool_resource, ::testing::Bool(), [](const auto& shared) {
+    return shared.param ? "shared_multipool" : "multipool";
+});
+
+TEST_P(pool_resource, serves_a_freed_block_again_without_upstream)
 {
     for (std::size_t const bytes : {1u, 8u, 100u, 1000u, 32768u}) {
         r.deallocate(r.allocate(bytes), bytes);
@@ -33,7 +76,7 @@ TEST_F(pool_resource, serves_a_freed_block_again_without_upstream)
     }
 }
 
-TEST_F(pool_resource, pools_blocks_up_to_the_largest_inclusive)
+TEST_P(pool_resource, pools_blocks_up_to_the_largest_inclusive)
 {
     EXPECT_EQ(largest, 32768u);
     for (std::size_t const bytes : {largest / 2, largest - 1, largest}) {
@@ -44,7 +87,7 @@ TEST_F(pool_resource, pools_blocks_up_to_the_largest_inclusive)
     }
 }
 
-TEST_F(pool_resource, hands_larger_blocks_to_upstream_one_by_one_and_back_at_once)
+TEST_P(pool_resource, hands_larger_blocks_to_upstream_one_by_one_and_back_at_once)
 {
     for (std::size_t const bytes : {largest + 1, 10 * largest, std::size_t{1} << 20}) {
         std::size_t const before = calls.calls();
@@ -56,7 +99,7 @@ TEST_F(pool_resource, hands_larger_blocks_to_upstream_one_by_one_and_back_at_onc
     }
 }
 
-TEST_F(pool_resource, keeps_blocks_of_every_size_apart_beyond_the_end_of_a_chunk)
+TEST_P(pool_resource, keeps_blocks_of_every_size_apart_beyond_the_end_of_a_chunk)
 {
     model blocks;
     for (std::size_t bytes = 1; bytes <= largest + 64; bytes += bytes < 300 ? 1 : 97)
@@ -68,10 +111,10 @@ TEST_F(pool_resource, keeps_blocks_of_every_size_apart_beyond_the_end_of_a_chunk
         std::size_t const bytes = blocks.remove(block).bytes;
         r.deallocate(block, bytes, 1);
     }
-    EXPECT_EQ(own.stats().blocks_live, 0u);
+    EXPECT_EQ(own->stats().blocks_live, 0u);
 }
 
-TEST_F(pool_resource, pools_blocks_whose_alignment_is_their_size_up_to_a_cache_line)
+TEST_P(pool_resource, pools_blocks_whose_alignment_is_their_size_up_to_a_cache_line)
 {
     for (std::size_t size = 1; size <= mallard::cache_line_bytes; size *= 2) {
         model blocks;
@@ -83,7 +126,7 @@ TEST_F(pool_resource, pools_blocks_whose_alignment_is_their_size_up_to_a_cache_l
     }
 }
 
-TEST_F(pool_resource, needs_upstream_no_more_once_it_holds_a_queue_at_its_longest)
+TEST_P(pool_resource, needs_upstream_no_more_once_it_holds_a_queue_at_its_longest)
 {
     std::deque<void*> queue;
     for (int i = 0; i < 20'000; ++i)
@@ -97,19 +140,81 @@ TEST_F(pool_resource, needs_upstream_no_more_once_it_holds_a_queue_at_its_longes
     EXPECT_EQ(calls.calls(), before);
 }
 
-TEST_F(pool_resource, gives_back_on_release_also_what_is_still_in_use)
+TEST_P(pool_resource, gives_back_on_release_also_what_is_still_in_use)
 {
     for (std::size_t const bytes : {1u, 100u, 32768u, 32769u, 100'000u})
         for (int i = 0; i < 100; ++i)
             std::ignore = r.allocate(bytes);
-    own.release();
+    own->release();
     EXPECT_EQ(calls.bytes(), 0u);
     EXPECT_NE(r.allocate(100), nullptr);
 }
 
-TEST_F(pool_resource, tells_its_upstream)
+TEST_P(pool_resource, asks_upstream_for_a_large_block_of_the_size_and_alignment_wanted)
 {
-    EXPECT_EQ(own.upstream_resource(), &upstream);
+    std::size_t const align = 1024;
+    calls.fail_from(1);
+    for (int i = 0; i < std::numeric_limits<std::size_t>::digits; ++i)
+        for (std::size_t const off : {-63, -1, 0, 1, std::numeric_limits<int>::max()}) {
+            std::size_t const bytes = (std::size_t{1} << i) + off;
+            EXPECT_THROW(std::ignore = r.allocate(bytes, align), refusal) << bytes;
+            EXPECT_GE(calls.asked().back().bytes, bytes);
+            EXPECT_EQ(calls.asked().back().align, align);
+        }
+    calls.fail_never();
+    EXPECT_TRUE(calls.holds(r.allocate(largest + 1, align)));
+}
+
+TEST_P(pool_resource, takes_the_arguments_of_the_standard_and_asks_upstream_for_nothing_yet)
+{
+    std::pmr::pool_options const wanted{.max_blocks_per_chunk = 1,
+                                        .largest_required_pool_block = 2};
+    EXPECT_EQ(own->upstream_resource(), &upstream);
+    EXPECT_EQ(make(wanted, &upstream)->upstream_resource(), &upstream);
+    EXPECT_EQ(calls.calls(), 0u);
+    std::pmr::set_default_resource(&upstream);
+    auto const by_default = make(), with_options = make(wanted);
+    std::pmr::set_default_resource(nullptr);
+    EXPECT_EQ(by_default->upstream_resource(), &upstream);
+    EXPECT_EQ(with_options->upstream_resource(), &upstream);
+    EXPECT_EQ(calls.calls(), 0u);
+}
+
+TEST_P(pool_resource, tells_the_options_that_hold_whatever_was_asked_for)
+{
+    for (std::size_t const n : {0u, 1u, 8u, 100'000'000u}) {
+        auto const pooled = make(std::pmr::pool_options{n, n}, &upstream);
+        auto const told = pooled->options();
+        EXPECT_EQ(told.largest_required_pool_block, largest);
+        std::ignore = pooled->base().allocate(told.largest_required_pool_block + 1);
+        std::size_t const before = calls.calls();
+        std::ignore = pooled->base().allocate(told.largest_required_pool_block + 1);
+        EXPECT_EQ(calls.calls(), before + 1) << "one by one from upstream";
+    }
+    std::size_t most = 0;
+    for (int i = 0; i < 1 << 19; ++i)
+        std::ignore = r.allocate(8, 1);
+    for (auto const& asked : calls.asked())
+        most = std::max(most, asked.bytes);
+    EXPECT_EQ(most / 8, own->options().max_blocks_per_chunk);
+}
+
+TEST(pool_resource_types, may_be_derived_from_and_neither_copied_nor_moved)
+{
+    struct derived : multipool {
+        using multipool::multipool;
+    };
+    struct shared : shared_multipool {
+        using shared_multipool::shared_multipool;
+    };
+    failing_resource upstream;
+    derived first = {std::pmr::pool_options{1, 2}, &upstream};
+    shared second{&upstream};
+    EXPECT_EQ(first.upstream_resource(), second.upstream_resource());
+    EXPECT_EQ(derived().upstream_resource(), std::pmr::get_default_resource());
+    static_assert(!std::is_copy_constructible_v<derived> && !std::is_move_assignable_v<derived>);
+    static_assert(!std::is_copy_constructible_v<shared> && !std::is_move_assignable_v<shared>);
+    static_assert(!std::is_convertible_v<std::pmr::memory_resource*, multipool>);
 }
 
 } // namespace

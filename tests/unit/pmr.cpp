@@ -18,7 +18,6 @@ using mallard::ref;
 using arena_resource = pmr_resource<mallard::arena<>>;
 using multipool_resource = pmr_resource<mallard::multipool<>>;
 
-static_assert(std::is_final_v<arena_resource>);
 static_assert(std::derived_from<arena_resource, mallard::arena<>>);
 static_assert(std::derived_from<arena_resource, std::pmr::memory_resource>);
 static_assert(mallard::rewindable<arena_resource> && mallard::block_allocator<multipool_resource>);

@@ -1,0 +1,38 @@
+// The usual allocator of the standard containers in the tests of a library: Mallard's, over
+// one multipool for all.
+#pragma once
+
+#include "default_allocator.hpp"
+
+#include <mallard/allocator.hpp>
+#include <mallard/multipool.hpp>
+
+using memory_of_tests =
+    mallard::multipool<mallard::default_heap,
+                       mallard::multipool_options{.threads = TESTS_HAVE_THREADS // -D of run.py
+                                                                 ? mallard::sync::mutex
+                                                                 : mallard::sync::none}>;
+
+/// Never destroyed: the last container may be static.
+inline memory_of_tests& one_for_all()
+{
+    static auto& memory = *new memory_of_tests;
+    return memory;
+}
+
+/// What `mallard::allocator` lacks to be the usual one: it is made of nothing.
+template <class T>
+class std::mallard_default : public mallard::allocator<T, memory_of_tests> {
+public:
+    template <class U>
+    struct rebind {
+        using other = mallard_default<U>;
+    };
+
+    mallard_default() noexcept : mallard::allocator<T, memory_of_tests>(one_for_all()) {}
+    template <class U>
+    mallard_default(const mallard_default<U>&) noexcept : mallard_default()
+    {
+    }
+    friend bool operator==(const mallard_default&, const mallard_default&) noexcept { return true; }
+};

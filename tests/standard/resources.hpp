@@ -1,0 +1,18 @@
+// Ours, by names that run.py puts in the place of the standard's.
+#pragma once
+
+#include <mallard/pmr.hpp>
+
+namespace std::pmr {
+
+struct mallard_arena : mallard::pmr::arena {
+    using arena::arena;
+};
+struct mallard_multipool : mallard::pmr::multipool {
+    using multipool::multipool;
+};
+struct mallard_shared_multipool : mallard::pmr::shared_multipool {
+    using shared_multipool::shared_multipool;
+};
+
+} // namespace std::pmr
