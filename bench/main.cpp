@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <regex>
 
 namespace {
 
@@ -49,6 +50,17 @@ struct arguments {
     std::string child_task;
 };
 
+/// Empty, or what is wrong.
+std::string why_no_pattern(std::string const& text)
+{
+    try {
+        std::regex const pattern(text);
+    } catch (std::regex_error const& error) {
+        return text + " is no regular expression: " + error.what();
+    }
+    return {};
+}
+
 int parse(int argc, char** argv, arguments& asked)
 {
     CLI::App app("Measures Mallard beside its peers, all in one run; lower is better.\n"
@@ -70,12 +82,15 @@ int parse(int argc, char** argv, arguments& asked)
     app.add_flag("--short", brief, "At most 50 seconds a suite: fewer rounds, fewer cases");
     app.add_flag("--json", asked.json, "One JSON object a line instead of tables");
     app.add_option("--case", asked.chosen.case_pattern, "Only cases that match this")
-        ->type_name("REGEX");
+        ->type_name("REGEX")
+        ->check(why_no_pattern);
     app.add_option("--variant", asked.chosen.variant_pattern,
                    "Only variants that match this: faithful, corrected, ...")
-        ->type_name("REGEX");
+        ->type_name("REGEX")
+        ->check(why_no_pattern);
     app.add_option("--contender", asked.chosen.contender_pattern, "Only contenders that match this")
-        ->type_name("REGEX");
+        ->type_name("REGEX")
+        ->check(why_no_pattern);
     app.add_option("--keep", asked.keep,
                    "Adds the rows to this file, and leaves out what it has already")
         ->type_name("FILE");

@@ -130,10 +130,15 @@ program_function redis(temporary_folder const&, double share)
 {
     std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));
     std::string const client = program_path("redis-benchmark", "redis-tools");
-    std::string const server = program_path("redis-server", "redis-server");
+    // Under its name this is the server: the package redis-server has a link to it, and a service.
+    std::string const program = program_path("redis-check-rdb", "redis-tools");
     return [=](temporary_folder const& where, std::string const& library) {
         std::string const socket = where / "redis";
+        std::string const server = where / "redis-server";
         unlink(socket.c_str());
+        unlink(server.c_str());
+        if (symlink(program.c_str(), server.c_str()) != 0)
+            throw cannot_run("no link can be made to " + program);
         running_program serving({server, "--port", "0", "--unixsocket", socket, "--save", "",
                                  "--appendonly", "no", "--logfile", "/dev/null"},
                                 library);

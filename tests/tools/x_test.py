@@ -1,19 +1,40 @@
+import os
+import re
+import shutil
+import stat
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 from tree import root
 
 commands = "setup build test bench demo lint fuzz soak miri semver".split()
+three_lines = re.compile(r"x: [^\n]+\n  [^\n]+\n  help: [^\n]+\n")
+nobody = 65534
 
 
-def x(*arguments):
-    return subprocess.run([root / "x", *arguments], capture_output=True, text=True)
+def x(*arguments, where=root, **options):
+    return subprocess.run([where / "x", *arguments], capture_output=True, text=True, **options)
 
 
 class X(unittest.TestCase):
-    def test_lists_every_command(self):
-        for command in commands:
-            self.assertRegex(x().stdout, rf"(?m)^  {command}\b")
+    def refuses(self, run, status, *words):
+        """Three lines and no more, with these words in them."""
+        said = "".join(line for line in run.stderr.splitlines(True)
+                       if not line.startswith(("  missing: ", "  install ", "  the whole log: ")))
+        self.assertRegex(said, three_lines)
+        self.assertEqual(said.count("\n"), 3, said)
+        for word in words:
+            self.assertIn(word, said)
+        self.assertEqual(run.returncode, status, said)
+
+    def test_says_what_each_command_does_in_a_line(self):
+        lines = x().stdout.splitlines()[1:]
+        self.assertEqual([line.split()[0] for line in lines], commands)
+        for line in lines:
+            self.assertRegex(line, r"^  [a-z]+ +[A-Z][^.]+\.$")
+            self.assertLessEqual(len(line), 100)
 
     def test_explains_every_command(self):
         for command in commands:
@@ -24,14 +45,145 @@ class X(unittest.TestCase):
 
     def test_answers_an_unknown_command_with_the_list(self):
         run = x("biuld")
-        self.assertEqual(run.returncode, 1)
+        self.assertEqual(run.returncode, 2)
         self.assertEqual(run.stderr, "x: no command 'biuld'\n"
                                      f"  there are: {' '.join(commands)}\n  help: ./x --help\n")
 
     def test_refuses_what_a_command_does_not_take(self):
-        for arguments in (["build", "prod"], ["test", "--fast"], ["lint", "all"],
+        for arguments in (["build", "dev", "asan"], ["test", "--fast"], ["lint", "all"],
                           ["fuzz", "--seconds", "x"], ["fuzz", "nothing"], ["setup", "all"],
-                          ["soak", "--minutes", "0"]):
-            run = x(*arguments)
-            self.assertEqual(run.returncode, 2, arguments)
-            self.assertIn(f"help: ./x {arguments[0]} --help", run.stderr)
+                          ["soak", "--minutes", "0"], ["bench", "pool", "--fast"],
+                          ["demo", "--fast"]):
+            self.refuses(x(*arguments), 2, f"help: ./x {arguments[0]} --help")
+
+
+class Bare(X):
+    """A copy of the tree, in which nothing can be built, on a machine of which little is left."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree, self.path = Path(folder.name) / "tree", Path(folder.name) / "bin"
+        for file in ("x", "tools/packages", "tools/rust", "bench/main.cpp", "Cargo.toml",
+                     "bench/pool/new.cpp", "bench/results/m/pool.jsonl",
+                     "bench/results/m/crates.jsonl"):
+            copy = self.tree / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if (root / file).exists():
+                shutil.copy(root / file, copy)
+            elif file.endswith(".cpp"):
+                copy.write_text('all.push_back({"new/" + size});\n')
+            else:
+                copy.write_text(f'{{"suite":"{copy.stem}","case":"pair/64B","contender":"a"}}\n')
+        self.path.mkdir()
+        for tool in ("bash sh env awk sed grep sort xargs cut head tail tr cat dirname mkdir nproc id "
+                     "ls chmod rm cp echo kill sleep").split():
+            (self.path / tool).symlink_to(shutil.which(tool))
+        self.asked = Path(folder.name) / "asked"
+        self.asked.touch()
+        for readable in (folder.name, self.asked):
+            os.chmod(readable, 0o777)
+        self.has("dpkg-query", "echo unknown")
+        self.has("id", "echo 0")
+
+    def has(self, name, script):
+        """The machine has a program: what bash makes of `script`."""
+        file = self.path / name
+        file.unlink(missing_ok=True)
+        file.write_text(f"#!{shutil.which('bash')}\n{script}\n")
+        file.chmod(0o755)
+
+    def has_apt(self, script):
+        self.has("apt-get", f'echo "$*" >>{self.asked}\n{script}')
+
+    def has_compiler(self):
+        for tool in ("g++", "cmake", "ninja"):
+            self.has(tool, "exit 0")
+
+    def x(self, *arguments, **options):
+        return x(*arguments, where=self.tree, env={"PATH": str(self.path)}, **options)
+
+    def packages_asked_for(self):
+        lines = [line.split() for line in self.asked.read_text().splitlines() if "install" in line]
+        return {word for line in lines for word in line if word != "install" and word[0] != "-"}
+
+    def test_refuses_unknown_presets_suites_cases_and_files_before_anything_is_built(self):
+        self.has_apt("exit 0")
+        for arguments, words in (
+                (["build", "prod"], ["'prod'", " dev release ", "nothing was built"]),
+                (["bench"], ["no suite", " pool "]),
+                (["bench", "pol"], ["'pol'", " pool ", "nothing was built"]),
+                (["bench", "pool", "lakos6"], ["'lakos6'"]),
+                (["bench", "show", "pol"], ["'pol'", "nothing was built"]),
+                (["bench", "pool", "--case", "no such"], ["of pool", "'no such'", "nothing was built"]),
+                (["bench", "pool", "--case=no such"], ["'no such'"]),
+                (["bench", "crates", "--case", "no such"], ["of crates", "'no such'"]),
+                (["bench", "pool", "--case", "("], ["'('"]),
+                (["bench", "--list", "--case", "no such"], ["any suite"]),
+                (["demo", "no such file"], ["'no such file'", "nothing was built"])):
+            self.refuses(self.x(*arguments), 2, *words)
+        self.assertEqual(self.asked.read_text(), "")
+        self.assertFalse((self.tree / "build").exists())
+
+    def test_knows_cases_by_their_rows_and_new_ones_by_the_source(self):
+        self.has_compiler()
+        for arguments in (["pool", "--case", "^pair/"], ["pool", "--case=64B$"], ["--list", "--case", "64"],
+                          ["pool", "arena", "--case", "pair"], ["crates", "--case", "pair"],
+                          ["pool", "--case", "^new/"], ["heap", "--case", "of a suite without rows"]):
+            self.assertNotIn("no case", self.x("bench", *arguments).stderr, arguments)
+
+    def test_asks_a_machine_without_compiler_and_cmake_for_them_alone(self):
+        self.has_apt("exit 0")
+        run = self.x("build", "release")
+        self.refuses(run, 1, "not in PATH", "cmake g++ ninja-build", "nothing was built")
+        self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"})
+
+    def test_says_so_where_nothing_can_be_installed(self):
+        run = self.x("build", "release")
+        self.refuses(run, 1, "cmake g++ ninja-build", "nothing was built", "no apt-get")
+
+    def test_says_so_without_a_network(self):
+        self.has_apt('echo "Err:1 http://deb.example bookworm"\n'
+                     'echo "E: Unable to fetch some archives" >&2\nexit 100')
+        run = self.x("build", "release")
+        self.refuses(run, 1, "could not install cmake g++ ninja-build", "nothing was built",
+                     "E: Unable to fetch some archives", "network")
+
+    def test_asks_who_is_not_root_and_has_no_sudo_to_install(self):
+        self.has_apt("exit 0")
+        self.has("id", "echo 1000")
+        run = self.x("build", "release")
+        self.refuses(run, 1, "not root", "help: sudo apt-get install cmake g++ ninja-build")
+        self.assertEqual(self.asked.read_text(), "")
+
+    def test_asks_for_nothing_where_a_compiler_and_cmake_are_there_whoever_installed_them(self):
+        self.has_apt("exit 1")
+        self.has_compiler()
+        self.assertEqual(self.x("build", "release").returncode, 0)
+        self.assertEqual(self.asked.read_text(), "")
+
+    def test_says_so_in_a_tree_that_cannot_be_written_to(self):
+        self.has_compiler()
+        self.tree.chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
+        for folder in self.tree.rglob("*"):
+            folder.chmod(folder.stat().st_mode | stat.S_IROTH | stat.S_IXOTH)
+        options = {"user": nobody, "group": nobody} if os.getuid() == 0 else {}
+        run = self.x("build", "release", **options)
+        self.refuses(run, 1, f"{self.tree}/build", "nothing was built", "cp -R")
+
+    def test_installs_for_the_demo_only_what_the_demo_is_built_with(self):
+        self.has_apt("exit 0")
+        self.x("demo")
+        self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build", "libcli11-dev",
+                                                     "nlohmann-json3-dev"})
+
+    def test_installs_nothing_that_starts_a_service(self):
+        self.has_apt("exit 0")
+        self.x("setup")
+        self.assertIn("redis-tools", self.packages_asked_for())
+        for package in self.packages_asked_for():
+            self.assertNotRegex(package, r"-server$|^redis$")
+
+
+if __name__ == "__main__":
+    unittest.main()
