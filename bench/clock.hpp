@@ -7,6 +7,7 @@
 #include <x86intrin.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace mallard::bench {
 
@@ -45,6 +46,16 @@ inline std::uint64_t ticks() noexcept
 double ns_per_tick();
 double ticks_of_a_reading(); ///< the least difference of two readings in a row
 double ns_of_a_step();       ///< the least by which the counter moves
-double cycles_per_ns();      ///< from a chain of additions; measured at every call
+
+/// Cycles of this processor in a ns, measured at every call from two chains of operations whose
+/// latencies are known. Nothing where the two disagree: then one of them is not what it takes to
+/// be, and a figure in cycles would be wrong.
+std::optional<double> cycles_per_ns();
+inline constexpr const char* no_cycles =
+    "two chains of operations of known latency disagree about this processor's cycles";
+
+/// The judgement: a step of one chain, three cycles, took so many ticks; a step of the other,
+/// one cycle, so many. Nothing where they are more than a twentieth apart.
+std::optional<double> cycles_per_tick(double product, double exclusive_or);
 
 } // namespace mallard::bench

@@ -5,6 +5,7 @@
 #include <bench/progress.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <regex>
 
@@ -211,7 +212,9 @@ private:
                          .variant = f.variant,
                          .why = l.why};
         all.push_back(common);
-        if (l.why.empty() && !samples.empty())
+        if (l.why.empty() && std::ranges::any_of(samples, [](double s) { return std::isnan(s); }))
+            all.back().why = no_cycles;
+        else if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
         // One process a contender and experiment: told once for each case name.
         bool const told = std::ranges::any_of(all, [&](row const& r) {

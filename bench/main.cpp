@@ -123,6 +123,16 @@ bool is_asked(suite const& s, arguments const& asked)
     return asked.names.empty() || std::ranges::find(asked.names, s.name) != asked.names.end();
 }
 
+void print_origin(provenance const& origin)
+{
+    std::printf("%s\ncommit %s; the time-stamp counter moves by %.1f ns; ", origin.machine.c_str(),
+                origin.commit.c_str(), ns_of_a_step());
+    if (auto const cycles = cycles_per_ns())
+        std::printf("a ns is %.2f cycles\n", *cycles);
+    else
+        std::printf("no figures in cycles: %s\n", no_cycles);
+}
+
 int run_all(arguments& asked, provenance const& origin)
 {
     std::optional<keeper> const kept =
@@ -131,10 +141,14 @@ int run_all(arguments& asked, provenance const& origin)
         asked.chosen.is_kept = [&](auto suite, figure const& f, std::string const& contender) {
             return kept->has(suite, f, contender);
         };
-    if (!asked.json) {
-        std::printf("%s\ncommit %s; a ns is %.2f cycles (a chain of additions); the time-stamp "
-                    "counter moves by %.1f ns\n",
-                    origin.machine.c_str(), origin.commit.c_str(), cycles_per_ns(), ns_of_a_step());
+    if (!asked.json)
+        print_origin(origin);
+    if (kept && origin.commit.ends_with("-dirty")) {
+        std::fputs(
+            "mallard-bench: this tree has changes that no commit has\n"
+            "  the rows are kept and marked -dirty; `./x bench report` leaves them off the page\n"
+            "  help: commit first, if they are to stand there\n",
+            stderr);
     }
     losses behind;
     std::size_t rows_printed = 0;

@@ -5,8 +5,19 @@
 #include <bench/harness.hpp>
 
 #include <array>
+#include <limits>
 
 namespace mallard::bench {
+
+/// Writes a figure in ns, and in cycles of this processor where there is room for both: no figure
+/// (NaN) where its cycles could not be measured.
+inline void put_ns_and_cycles(std::span<double> out, double ns)
+{
+    static std::optional<double> const cycles = cycles_per_ns();
+    out[0] = ns;
+    if (out.size() > 1)
+        out[1] = cycles ? ns * *cycles : std::numeric_limits<double>::quiet_NaN();
+}
 
 /// One kind of operation, repeated until it fills a batch. The number of
 /// repetitions is found in the first round, which is dropped, and then kept.

@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-// Cycles are ns in another unit.
+// Cycles are ns in another unit, and not counted.
 std::string kind_of(std::string const& metric)
 {
     if (metric.ends_with("_rss_kib"))
@@ -26,24 +26,72 @@ auto heading_of(row const& r)
     return std::tuple(r.case_name, r.variant, r.metric);
 }
 
+// A threaded case has its wall time in one row and its CPU time in another.
+bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
+{
+    return std::ranges::any_of(rows, [&](row const& other) {
+        return other.case_name == r.case_name && other.variant == r.variant &&
+               other.contender == r.contender && other.metric == "cpu_" + r.metric;
+    });
+}
+
+// What is done, of many cases; in crates/mallard-cli/src/bench/like.rs are the same.
+std::string family_of(row const& r)
+{
+    std::string const first = r.case_name.substr(0, r.case_name.find('/'));
+    if (r.suite != "malloc")
+        return first;
+    if (first == "pair" || first == "fifo" || first == "list")
+        return "pairs";
+    if (first == "replace" || first == "realloc" || first == "large")
+        return "mixes";
+    if (first == "hakmem")
+        return r.threads > 1 ? "threads" : "bulk";
+    return first;
+}
+
+bool is_pair(row const& r)
+{
+    return (r.suite == "malloc" && family_of(r) == "pairs") ||
+           ("/" + r.case_name + "/").find("/pair/") != std::string::npos;
+}
+
 } // namespace
 
-double standings::mean::value() const
+double standings::standing::value() const
 {
-    return std::exp(logarithms / static_cast<double>(count));
+    double sum = 0;
+    for (auto const& [family, m] : families)
+        sum += m.logarithms / static_cast<double>(m.count);
+    return std::exp(sum / static_cast<double>(families.size()));
+}
+
+std::size_t standings::standing::count() const
+{
+    std::size_t all = 0;
+    for (auto const& [family, m] : families)
+        all += m.count;
+    return all;
 }
 
 void standings::add(std::vector<row> const& rows)
 {
+    auto const enter = [&](kind const& what, row const& r, double share) {
+        mean& m = means_[what][r.contender].families[family_of(r)];
+        m.logarithms += std::log(share);
+        m.count += 1;
+    };
     for (row const& base : rows) {
-        if (!base.contender.starts_with("glibc") || !counts(base))
+        if (!base.contender.starts_with("glibc") || !counts(base) ||
+            is_counted_as_cpu_time(base, rows))
             continue;
         for (row const& r : rows) {
             if (!counts(r) || heading_of(r) != heading_of(base))
                 continue;
-            mean& m = means_[kind_of(r.metric)][r.contender];
-            m.logarithms += std::log(r.figure->median / base.figure->median);
-            m.count += 1;
+            double const share = r.figure->median / base.figure->median;
+            enter(kind_of(r.metric), r, share);
+            if (kind_of(r.metric) == "time" && r.suite == "malloc" && !is_pair(r))
+                enter("time_without_pairs", r, share);
         }
     }
 }
@@ -67,7 +115,7 @@ std::vector<row> standings::rows(std::string_view suite) const
                                .case_name = "geometric_mean/" + what,
                                .contender = contender,
                                .metric = metric,
-                               .figure = summary{value, value, value, m.count},
+                               .figure = summary{value, value, value, m.count()},
                                .variant = {},
                                .why = {}});
             }
@@ -79,13 +127,13 @@ std::vector<row> standings::rows(std::string_view suite) const
 void standings::print() const
 {
     for (auto const& [what, of_kind] : means_) {
-        std::printf("\ngeometric mean, %s\n  %-38s %9s %9s %6s\n", what.c_str(), "", "it/glibc",
-                    "it/best", "rows");
-        std::vector<std::pair<std::string, mean>> order(of_kind.begin(), of_kind.end());
+        std::printf("\ngeometric mean of the families of cases, %s\n  %-38s %9s %9s %6s\n",
+                    what.c_str(), "", "it/glibc", "it/best", "rows");
+        std::vector<std::pair<std::string, standing>> order(of_kind.begin(), of_kind.end());
         std::ranges::stable_sort(order, {}, [](auto const& m) { return m.second.value(); });
         for (auto const& [contender, m] : order) {
             std::printf("  %-38s %9.3f %9.3f %6zu\n", contender.c_str(), m.value(),
-                        m.value() / best(what), m.count);
+                        m.value() / best(what), m.count());
         }
     }
 }

@@ -9,8 +9,10 @@
 
 namespace mallard::bench {
 
-/// Geometric means of what contenders have where glibc has 1: in time, and in memory.
-/// A row that a contender or glibc lacks is left out; `runs` is how many there were.
+/// Geometric means of what contenders have where glibc has 1: in time, in time without pairs, and in
+/// each kind of memory. Families of cases weigh equally, however many cases they have, and a case
+/// counts once: of the wall and CPU time of a threaded one, the latter. A row that a contender or
+/// glibc lacks is left out; `runs` is how many rows there were.
 class standings {
 public:
     void add(std::vector<row> const& rows);
@@ -24,13 +26,17 @@ private:
     struct mean {
         double logarithms = 0;
         std::size_t count = 0;
+    };
+    struct standing {
+        std::map<std::string, mean> families;
         double value() const;
+        std::size_t count() const;
     };
     using kind = std::string; // what is compared: "time", "peak_rss", ...
 
     double best(kind const&) const;
 
-    std::map<kind, std::map<std::string, mean>> means_;
+    std::map<kind, std::map<std::string, standing>> means_;
 };
 
 } // namespace mallard::bench

@@ -1,20 +1,18 @@
 // foonathan/memory: pools, pool collections, and its stack.
 #pragma once
 
+#include <bench/contenders/foonathan_blocks.hpp>
 #include <bench/entrants.hpp>
 
 #include <foonathan/memory/allocator_storage.hpp>
 #include <foonathan/memory/memory_pool.hpp>
 #include <foonathan/memory/memory_pool_collection.hpp>
-#include <foonathan/memory/memory_stack.hpp>
 
 #include <mutex>
 #include <optional>
 #include <span>
 
 namespace mallard::bench {
-
-namespace fm = foonathan::memory;
 
 inline std::string foonathan_name(const char* what)
 {
@@ -107,13 +105,13 @@ private:
                                                                        std::size_t{1} << 22};
 };
 
-/// Has no initial buffer, so it takes one block of memory as large as that.
+/// Begins with the buffer, as the other arenas do.
 class foonathan_stack {
 public:
     static std::string name() { return foonathan_name("stack"); }
 
     explicit foonathan_stack(std::span<std::byte> initial, std::size_t = 0)
-        : stack_(initial.empty() ? std::size_t{4096} : initial.size() + 256), bottom_(stack_.top())
+        : stack_(4096, initial), bottom_(stack_.top())
     {
     }
 
@@ -121,12 +119,12 @@ public:
     void deallocate(void*, std::size_t, std::size_t) noexcept {}
     void reset() { stack_.unwind(bottom_); }
 
-    using mark_type = fm::memory_stack<>::marker;
+    using mark_type = foonathan_stack_on_buffer::marker;
     mark_type mark() const noexcept { return stack_.top(); }
     void rewind(mark_type to) noexcept { stack_.unwind(to); }
 
 private:
-    fm::memory_stack<> stack_;
+    foonathan_stack_on_buffer stack_;
     mark_type bottom_;
 };
 

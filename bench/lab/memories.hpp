@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bench/barrier.hpp>
+#include <bench/contenders/foonathan_blocks.hpp>
 
 #include <mallard/allocator.hpp>
 #include <mallard/pmr.hpp>
@@ -12,7 +13,6 @@
 #include <boost/container/pmr/polymorphic_allocator.hpp>
 #include <boost/container/pmr/unsynchronized_pool_resource.hpp>
 #include <foonathan/memory/memory_pool_collection.hpp>
-#include <foonathan/memory/memory_stack.hpp>
 
 #include <memory_resource>
 #include <scoped_allocator>
@@ -195,13 +195,14 @@ private:
     Memory* from_;
 };
 
-namespace fm = foonathan::memory;
-
-/// Takes one block of memory after another, each twice the last; what is larger
-/// than the next fails, so the first has room for the largest.
+/// Fills the buffer, then one block of the heap after the other, each twice the last. What is larger
+/// than the next block fails, so the first has room for the largest.
 class foonathan_stack {
 public:
-    explicit foonathan_stack(budget from) : stack_(std::max<std::size_t>(4096, 2 * from.largest)) {}
+    explicit foonathan_stack(budget from)
+        : stack_(std::max<std::size_t>(4096, 2 * from.largest), from.buffer)
+    {
+    }
 
     handing_on<std::byte, foonathan_stack> allocator() noexcept { return *this; }
     void* allocate(std::size_t bytes) { return stack_.allocate(bytes, 8); }
@@ -209,7 +210,7 @@ public:
     void release() noexcept {} // with the object
 
 private:
-    fm::memory_stack<> stack_;
+    foonathan_stack_on_buffer stack_;
 };
 
 /// A pool for each power of two, up to 4 KiB as in the talk; more is the heap's.

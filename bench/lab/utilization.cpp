@@ -77,7 +77,8 @@ void refuse_in_vain(part who, utilization_cell const& cell)
 {
     bool const keeps_all = who.strategy == 3 || who.strategy == 5;
     if (keeps_all && who.library != "mallard/reset" && cell.total / 1024 >= kib_max(cell))
-        throw not_played("FAIL: would hold no less than " + std::to_string(kib_max(cell)) + " KiB");
+        throw not_played("FAIL, computed and not run: it would hold no less than " +
+                         std::to_string(kib_max(cell)) + " KiB");
 }
 
 } // namespace

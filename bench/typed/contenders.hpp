@@ -198,7 +198,7 @@ inline constexpr std::size_t item_bytes = sizeof(item);
 using item_contenders = contender_list<
     items_by_new, items_in<heap_blocks<mimalloc_tag>::of<item_bytes>>,
     items_in<heap_blocks<jemalloc_tag>::of<item_bytes>>,
-    items_in<heap_blocks<tcmalloc_tag>::of<item_bytes>>, items_in<std_pool_blocks<item_bytes>>,
+    items_in<heap_blocks<gperftools_tag>::of<item_bytes>>, items_in<std_pool_blocks<item_bytes>>,
     items_of_boost, items_in<boost_pool<item_bytes>>,
     items_in<foonathan_pool<fm::node_pool>::of<item_bytes>>, items_of_colony, items_of_fixed_pool,
     items_in<pool_of_constant<reuse::lifo>::of<item_bytes>>,
@@ -213,9 +213,7 @@ inline std::vector<figure> ns_and_cycles(std::string const& case_name)
 }
 inline void put(std::span<double> out, double ns)
 {
-    static double const cycles = cycles_per_ns();
-    out[0] = ns;
-    out[1] = ns * cycles;
+    put_ns_and_cycles(out, ns);
 }
 
 // The parts of the suite, a file each.

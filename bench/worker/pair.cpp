@@ -9,15 +9,6 @@
 namespace mallard::bench {
 namespace {
 
-// ns, and cycles where they are asked for too.
-void tell(double ns, std::span<double> out)
-{
-    static double const cycles = cycles_per_ns();
-    out[0] = ns;
-    if (out.size() > 1)
-        out[1] = ns * cycles;
-}
-
 template <class By>
 round_function pair(task const& t, effort how)
 {
@@ -29,7 +20,7 @@ round_function pair(task const& t, effort how)
                 By::give(block, bytes);
             }
         });
-        tell(ns, out);
+        put_ns_and_cycles(out, ns);
     };
 }
 
@@ -66,11 +57,10 @@ round_function fifo(task const& t, effort how)
 {
     auto const q = std::make_shared<queue>(t.count, t.bytes);
     return [q, timed = batch(how)](std::span<double> out) mutable {
-        tell(timed.ns_of_one([&](std::size_t count) {
+        put_ns_and_cycles(out, timed.ns_of_one([&](std::size_t count) {
             for (std::size_t i = 0; i < count; ++i)
                 q->step(i);
-        }),
-             out);
+        }));
     };
 }
 
@@ -99,7 +89,7 @@ round_function list(task const& t, effort how)
             for (std::size_t i = 0; i < count; ++i)
                 make_and_unmake_list(length);
         });
-        tell(ns / static_cast<double>(length), out);
+        put_ns_and_cycles(out, ns / static_cast<double>(length));
     };
 }
 
