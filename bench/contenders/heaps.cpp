@@ -72,7 +72,7 @@ std::string jemalloc_version(void* library)
     return version.substr(0, version.find_first_of("-_"));
 }
 
-std::string tcmalloc_version(void* library)
+std::string gperftools_version(void* library)
 {
     int major = 0;
     int minor = 0;

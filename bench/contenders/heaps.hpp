@@ -28,7 +28,7 @@ heap_functions load_heap(heap_library const& which);
 
 std::string mimalloc_version(void* library);
 std::string jemalloc_version(void* library);
-std::string tcmalloc_version(void* library);
+std::string gperftools_version(void* library);
 std::string glibc_version();
 
 struct glibc_tag {
@@ -49,10 +49,10 @@ struct jemalloc_tag {
     static std::string name() { return heap_name("jemalloc", library); }
     static heap_functions load() { return load_heap(library); }
 };
-struct tcmalloc_tag {
+struct gperftools_tag {
     static constexpr heap_library library{"libtcmalloc_minimal.so.4", "libtcmalloc-minimal4",
-                                          tcmalloc_version};
-    static std::string name() { return heap_name("tcmalloc", library); }
+                                          gperftools_version};
+    static std::string name() { return heap_name("gperftools", library); }
     static heap_functions load() { return load_heap(library); }
 };
 

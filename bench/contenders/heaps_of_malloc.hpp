@@ -28,7 +28,7 @@ struct debian_mimalloc {
 };
 
 struct crate_mimalloc {
-    static std::string name() { return "mimalloc-3.3.2/heap"; }
+    static std::string name() { return "mimalloc-3.6.0/heap"; }
     static heap_calls load()
     {
         static std::string const file = program_folder() + "/peers/release/libpeer_mimalloc.so";

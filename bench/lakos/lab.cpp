@@ -49,7 +49,7 @@ std::string name_of(lab::part who)
 
 bool is_wanted(preload const& heap)
 {
-    for (const char* const start : {"glibc", "mimalloc", "jemalloc", "tcmalloc", "mallard"}) {
+    for (const char* const start : {"glibc", "mimalloc", "jemalloc", "gperftools", "mallard"}) {
         if (heap.name.starts_with(start))
             return true;
     }

@@ -12,7 +12,7 @@
 namespace mallard::bench {
 
 using multipool_contenders = contender_list<
-    heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<tcmalloc_tag>, std_pool,
+    heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<gperftools_tag>, std_pool,
     boost_unsync_pool, foonathan_collection, multipool_contender<plain_multipool_tag>,
     multipool_contender<arena_multipool_tag>, multipool_contender<ordered_multipool_tag>,
     multipool_pmr<plain_multipool_tag>, multipool_pmr<arena_multipool_tag>>;

@@ -1,10 +1,33 @@
 // Included by each peer: the names that programs call, as jumps to the peer's own.
 use std::ffi::{c_int, c_void};
 
-/// The malloc family and the C++ operators. The operators do not come from libstdc++,
-/// so that a `new` costs the peer no detour; out of memory, they abort.
+/// The malloc family, and the C++ operators as plain calls of it; out of memory, they abort. The
+/// operators do not come from libstdc++, so that a `new` costs the peer no detour. A peer that has
+/// operators of its own names them: `new`, `new` aligned, and `delete` with a size.
 macro_rules! forward {
     ($malloc:path, $free:path, $calloc:path, $realloc:path, $aligned:path, $usable:path) => {
+        unsafe fn or_abort(block: *mut c_void) -> *mut c_void {
+            if block.is_null() {
+                std::process::abort();
+            }
+            block
+        }
+        unsafe fn plain_new(bytes: usize) -> *mut c_void {
+            or_abort($malloc(bytes))
+        }
+        unsafe fn plain_aligned_new(bytes: usize, align: usize) -> *mut c_void {
+            or_abort($aligned(align, bytes))
+        }
+        unsafe fn plain_sized_delete(block: *mut c_void, _bytes: usize) {
+            $free(block);
+        }
+        forward!(
+            $malloc, $free, $calloc, $realloc, $aligned, $usable;
+            plain_new, plain_aligned_new, plain_sized_delete
+        );
+    };
+    ($malloc:path, $free:path, $calloc:path, $realloc:path, $aligned:path, $usable:path;
+     $new:path, $aligned_new:path, $sized_delete:path) => {
         #[no_mangle]
         pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
             $malloc(bytes)
@@ -75,23 +98,17 @@ macro_rules! forward {
             $usable(block)
         }
 
-        unsafe fn or_abort(block: *mut c_void) -> *mut c_void {
-            if block.is_null() {
-                std::process::abort();
-            }
-            block
-        }
         #[no_mangle]
         pub unsafe extern "C" fn _Znwm(bytes: usize) -> *mut c_void {
-            or_abort($malloc(bytes))
+            $new(bytes)
         }
         #[no_mangle]
         pub unsafe extern "C" fn _Znam(bytes: usize) -> *mut c_void {
-            or_abort($malloc(bytes))
+            $new(bytes)
         }
         #[no_mangle]
         pub unsafe extern "C" fn _ZnwmSt11align_val_t(bytes: usize, align: usize) -> *mut c_void {
-            or_abort($aligned(align, bytes))
+            $aligned_new(bytes, align)
         }
         #[no_mangle]
         pub unsafe extern "C" fn _ZdlPv(block: *mut c_void) {
@@ -102,12 +119,12 @@ macro_rules! forward {
             $free(block);
         }
         #[no_mangle]
-        pub unsafe extern "C" fn _ZdlPvm(block: *mut c_void, _bytes: usize) {
-            $free(block);
+        pub unsafe extern "C" fn _ZdlPvm(block: *mut c_void, bytes: usize) {
+            $sized_delete(block, bytes);
         }
         #[no_mangle]
-        pub unsafe extern "C" fn _ZdaPvm(block: *mut c_void, _bytes: usize) {
-            $free(block);
+        pub unsafe extern "C" fn _ZdaPvm(block: *mut c_void, bytes: usize) {
+            $sized_delete(block, bytes);
         }
         #[no_mangle]
         pub unsafe extern "C" fn _ZdlPvmSt11align_val_t(

@@ -14,7 +14,7 @@ namespace mallard::bench {
 template <std::size_t Bytes>
 using pool_contenders = contender_list<
     typename heap_blocks<glibc_tag>::of<Bytes>, typename heap_blocks<mimalloc_tag>::of<Bytes>,
-    typename heap_blocks<jemalloc_tag>::of<Bytes>, typename heap_blocks<tcmalloc_tag>::of<Bytes>,
+    typename heap_blocks<jemalloc_tag>::of<Bytes>, typename heap_blocks<gperftools_tag>::of<Bytes>,
     std_pool_blocks<Bytes>, boost_pool<Bytes>, boost_ordered_pool<Bytes>,
     boost_pool_resource_blocks<Bytes>, typename foonathan_pool<fm::node_pool>::of<Bytes>,
     typename foonathan_pool<fm::small_node_pool>::of<Bytes>,

@@ -68,7 +68,7 @@ private:
 
 using growing_contenders = contender_list<
     heap_blocks<glibc_tag>::of<growth_bytes>, heap_blocks<mimalloc_tag>::of<growth_bytes>,
-    heap_blocks<jemalloc_tag>::of<growth_bytes>, heap_blocks<tcmalloc_tag>::of<growth_bytes>,
+    heap_blocks<jemalloc_tag>::of<growth_bytes>, heap_blocks<gperftools_tag>::of<growth_bytes>,
     std_pool_blocks<growth_bytes>, boost_doubling_pool, boost_pool_resource_blocks<growth_bytes>,
     foonathan_doubling_pool, inline_list<growth_bytes>, doubling_pool<reuse::lifo>,
     doubling_pool<reuse::ordered>, pool_of_constant<reuse::lifo>::of<growth_bytes>,

@@ -20,7 +20,8 @@ preload of_debian()
     return p;
 }
 
-// Named with the version that peers/Cargo.lock has.
+// Named with the version that the crate in peers/Cargo.lock carries. Google's tcmalloc has no
+// releases: its name has the month of its sources.
 preload of_crate(const char* name, const char* file)
 {
     std::string const library = program_folder() + "/peers/release/" + file;
@@ -51,9 +52,10 @@ std::vector<preload> try_all()
         {glibc_tag::name(), "", ""},
         of_debian<mimalloc_tag>(),
         of_debian<jemalloc_tag>(),
-        of_debian<tcmalloc_tag>(),
-        of_crate("mimalloc-3.3.2", "libpeer_mimalloc.so"),
+        of_debian<gperftools_tag>(),
+        of_crate("mimalloc-3.6.0", "libpeer_mimalloc.so"),
         of_crate("snmalloc-0.7.6", "libpeer_snmalloc.so"),
+        of_crate("google-tcmalloc-2025.06", "libpeer_tcmalloc.so"),
         of_crate("rpmalloc-1.4.3", "libpeer_rpmalloc.so"),
         of_crate("jemalloc-5.3.1", "libpeer_jemalloc.so"),
     };

@@ -31,7 +31,7 @@ using seed_pool =
 using seed_mallocs = contender_list<heap_blocks<glibc_tag>::of<report_block_bytes>,
                                     heap_blocks<mimalloc_tag>::of<report_block_bytes>,
                                     heap_blocks<jemalloc_tag>::of<report_block_bytes>,
-                                    heap_blocks<tcmalloc_tag>::of<report_block_bytes>>;
+                                    heap_blocks<gperftools_tag>::of<report_block_bytes>>;
 
 /// In one thread.
 using seed_contenders = seed_mallocs::with<

@@ -127,7 +127,7 @@ using contenders =
     contender_list<boxes_of_glibc<T>,
                    boxes_in<T, typename heap_blocks<mimalloc_tag>::of<block_for<T>>>,
                    boxes_in<T, typename heap_blocks<jemalloc_tag>::of<block_for<T>>>,
-                   boxes_in<T, typename heap_blocks<tcmalloc_tag>::of<block_for<T>>>,
+                   boxes_in<T, typename heap_blocks<gperftools_tag>::of<block_for<T>>>,
                    boxes_in<T, boost_pool<block_for<T>>>,
                    boxes_in<T, typename foonathan_pool<fm::node_pool>::of<block_for<T>>>,
                    boxes_in<T, blocks_of_mallard_heap<sizeof(T)>>, fixed_pool<T, Capacity>,

@@ -17,7 +17,7 @@ using cached_contender = pool_of_mode<sync::thread_cached>::of<block_bytes>;
 
 using shared_contenders = contender_list<
     heap_blocks<glibc_tag>::of<block_bytes>, heap_blocks<mimalloc_tag>::of<block_bytes>,
-    heap_blocks<jemalloc_tag>::of<block_bytes>, heap_blocks<tcmalloc_tag>::of<block_bytes>,
+    heap_blocks<jemalloc_tag>::of<block_bytes>, heap_blocks<gperftools_tag>::of<block_bytes>,
     std_sync_pool_blocks<block_bytes>, locked<std_pool_blocks<block_bytes>>,
     locked<boost_pool<block_bytes>>, boost_lockfree_pool<block_bytes>,
     foonathan_locked_pool<block_bytes>, pool_of_mode<sync::mutex>::of<block_bytes>,
@@ -28,7 +28,7 @@ using all_contenders = shared_contenders::with<none_contender>;
 
 /// Blocks of any size.
 using any_size_contenders =
-    contender_list<heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<tcmalloc_tag>,
+    contender_list<heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<gperftools_tag>,
                    std_sync_pool, multipool_of_mode<sync::mutex>,
                    multipool_of_mode<sync::lock_free>, multipool_of_mode<sync::thread_cached>>;
 

@@ -75,11 +75,11 @@ struct unique_in_heap {
 
 using shared_makers =
     contender_list<shared_in_heap<glibc_tag>, shared_in_heap<mimalloc_tag>,
-                   shared_in_heap<jemalloc_tag>, shared_in_heap<tcmalloc_tag>,
+                   shared_in_heap<jemalloc_tag>, shared_in_heap<gperftools_tag>,
                    arcs<sync::thread_cached>, arcs<sync::lock_free>, arcs<sync::mutex>>;
 using makers =
     shared_makers::with<unique_in_heap<glibc_tag>, unique_in_heap<mimalloc_tag>,
-                        unique_in_heap<jemalloc_tag>, unique_in_heap<tcmalloc_tag>, boxes>;
+                        unique_in_heap<jemalloc_tag>, unique_in_heap<gperftools_tag>, boxes>;
 
 /// `step(contender, state of this thread)` in every thread of a crew.
 template <class C, class State, class Step>

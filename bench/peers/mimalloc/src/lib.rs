@@ -1,6 +1,11 @@
-//! mimalloc 3, from its crate.
+//! mimalloc 3, from a crate that builds it by its own CMakeLists.
 include!("../../forward.rs");
-use libmimalloc_sys as mi;
+use libmimalloc_sys2 as mi;
+
+extern "C" {
+    fn mi_new(bytes: usize) -> *mut c_void;
+    fn mi_new_aligned(bytes: usize, align: usize) -> *mut c_void;
+}
 
 unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
     mi::mi_malloc_aligned(bytes, align)
@@ -8,7 +13,10 @@ unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
 unsafe fn usable(block: *mut c_void) -> usize {
     mi::mi_usable_size(block)
 }
-forward!(mi::mi_malloc, mi::mi_free, mi::mi_calloc, mi::mi_realloc, aligned, usable);
+forward!(
+    mi::mi_malloc, mi::mi_free, mi::mi_calloc, mi::mi_realloc, aligned, usable;
+    mi_new, mi_new_aligned, mi::mi_free_size
+);
 
 /// Its heaps, for those who open this library by name.
 #[no_mangle]
