@@ -1,3 +1,5 @@
+import subprocess
+
 from tree import TreeTest
 
 tool = "tools/check-docs"
@@ -39,6 +41,29 @@ class CheckDocs(TreeTest):
     def test_finds_a_line_beyond_the_end(self):
         self.says("`pool.hpp:4`\n")
         self.finds(tool, "README.md:1: `pool.hpp:4`: no 4 in that file")
+
+    def rows_of(self, commit):
+        self.write("bench/results/m/pool.jsonl", '{"suite":"pool","commit":"%s"}\n' % commit)
+
+    def make_repository(self):
+        def git(*words):
+            return subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=self.tree,
+                                  check=True, capture_output=True, text=True).stdout.strip()
+        git("init", "-q")
+        git("commit", "-q", "--allow-empty", "-m", "First")
+        return git("rev-parse", "--short", "HEAD")
+
+    def test_finds_rows_of_a_tree_with_uncommitted_changes(self):
+        self.rows_of("1234567-dirty")
+        self.finds(tool, "bench/results/m/pool.jsonl: rows of 1234567-dirty: a tree with uncommitted changes")
+
+    def test_finds_rows_of_a_commit_that_is_not_here_unless_the_page_says_so(self):
+        self.rows_of(self.make_repository())
+        self.accepts(tool)
+        self.rows_of("1234567")
+        self.finds(tool, "bench/results/m/pool.jsonl: rows of 1234567, which is no commit here")
+        self.write("docs/performance.md", "| pool | 1 | `./x test` | 1234567 (not in this repository) |\n")
+        self.accepts(tool)
 
     def test_finds_a_command_that_x_does_not_have(self):
         self.says("`./x soak`\n")

@@ -2,7 +2,7 @@
 
 use super::natural;
 use super::row::{Row, Rows};
-use super::strategy::{is_another_use, is_local, Strategy};
+use super::strategy::{is_local, is_tuned, Strategy};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -88,7 +88,7 @@ impl Experiment {
     }
 
     pub fn best_ours(&self) -> Option<&Row> {
-        self.best(|r| r.is_ours() && !is_another_use(&r.contender))
+        self.best(|r| r.is_ours() && !is_tuned(&r.contender))
     }
 
     pub fn best_peer(&self) -> Option<&Row> {
@@ -147,11 +147,14 @@ fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
 }
 
 /// Everything that one machine measured.
+#[derive(Default)]
 pub struct Machine {
     pub name: String,
     /// As much of the name as tells it from the others: the processor, its caches too, or all.
     pub title: String,
     pub experiments: Vec<Experiment>,
+    /// Commits that rows name and the repository does not have.
+    pub lost_commits: BTreeSet<String>,
 }
 
 /// The suites of the talk's five benchmarks.
@@ -167,7 +170,7 @@ impl Machine {
             let m = machines.iter().position(|m| is_one(&m.name, &row.machine));
             let m = m.unwrap_or_else(|| {
                 let name = row.machine.clone();
-                machines.push(Machine { name, title: String::new(), experiments: Vec::new() });
+                machines.push(Machine { name, ..Machine::default() });
                 machines.len() - 1
             });
             if is_of_rust(&machines[m].name) {

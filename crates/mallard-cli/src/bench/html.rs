@@ -2,7 +2,7 @@
 
 use super::charts::Charts;
 use super::experiment::{Kind, Machine};
-use super::markdown::{runs, READING};
+use super::markdown::{lost_commits, runs, READING};
 use super::sections::{Block, Section, Where};
 use super::table::{Cell, Table, FACETS};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -125,6 +125,7 @@ fn one(index: usize, machine: &Machine, sections: &[Section], names: &Names) -> 
     html! {
         div.machine data-machine=(index) {
             h2 { (machine.title) }
+            @if let Some(lost) = lost_commits(machine) { p { (lost) } }
             nav aria-label="Sections" {
                 @for section in &shown { a href={ "#" (id(section)) } { (section.title) } " " }
             }

@@ -3,9 +3,12 @@
 mod answer;
 mod charts;
 mod compare;
+mod conditions;
 mod experiment;
+mod history;
 mod html;
 mod layout;
+mod like;
 mod markdown;
 mod natural;
 mod noise;

@@ -21,11 +21,23 @@ pub fn root() -> Result<PathBuf, Failure> {
 
 /// The rows of these paths, or of bench/results; what was left out is said.
 pub fn rows(root: &Path, paths: &[PathBuf]) -> Result<Rows, Failure> {
-    let rows = if paths.is_empty() {
-        Rows::read(&[root.join("bench/results")])?
+    said(Rows::read(&or_results(root, paths))?)
+}
+
+/// The same for a page that others read: without rows of uncommitted changes.
+pub fn committed_rows(root: &Path, paths: &[PathBuf]) -> Result<Rows, Failure> {
+    said(Rows::read_committed(&or_results(root, paths))?)
+}
+
+fn or_results(root: &Path, paths: &[PathBuf]) -> Vec<PathBuf> {
+    if paths.is_empty() {
+        vec![root.join("bench/results")]
     } else {
-        Rows::read(paths)?
-    };
+        paths.to_vec()
+    }
+}
+
+fn said(rows: Rows) -> Result<Rows, Failure> {
     rows.warn();
     Ok(rows)
 }

@@ -2,7 +2,7 @@
 
 use super::charts::Charts;
 use super::experiment::Machine;
-use super::{html, markdown, place, sections, terminal};
+use super::{history, html, markdown, place, sections, terminal};
 use crate::error::Failure;
 use std::fs;
 use std::io::Write;
@@ -29,9 +29,13 @@ pub struct Report {
 impl Report {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let root = place::root()?;
-        let rows = place::rows(&root, &self.rows)?;
+        let rows = place::committed_rows(&root, &self.rows)?;
         let published = place::published(&root)?;
-        let machines = Machine::all(&rows);
+        let mut machines = Machine::all(&rows);
+        for machine in &mut machines {
+            let named = machine.experiments.iter().flat_map(|e| &e.rows).map(|r| &*r.commit);
+            machine.lost_commits = history::unknown(&root, named);
+        }
         if machines.is_empty() {
             return Err(Failure::new(
                 "there are no rows",
@@ -47,7 +51,10 @@ impl Report {
         let page = html::render(&all, &Charts::of(&machines), library.as_deref());
 
         let out = self.out.unwrap_or_else(|| root.join("build"));
-        write(&root.join("docs/performance.md"), &markdown::render(&all))?;
+        write(
+            &root.join("docs/performance.md"),
+            &markdown::render(&sections::lead(&machines), &all),
+        )?;
         write(&out.join("performance.html"), &page)?;
         let shown = root.join("docs/performance.md");
         terminal::say(&format!(

@@ -56,6 +56,23 @@ impl Row {
     pub fn failed(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL")
     }
+    /// It failed by arithmetic: the process was never started.
+    pub fn failed_on_paper(&self) -> bool {
+        self.median.is_none() && self.why.starts_with("FAIL, computed")
+    }
+    /// Measured in a tree with changes that no commit has.
+    pub fn is_dirty(&self) -> bool {
+        ["-dirty", "+dirty"].iter().any(|end| self.commit.ends_with(end))
+    }
+    /// N of `--less N`: the work of a cell was divided by 2^N.
+    pub fn divided_by(&self) -> u32 {
+        let after = self.command.split(" --less ").nth(1).unwrap_or("");
+        after.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+    /// Nothing is known of its noise. Memory is of one process in every row, which is said once.
+    pub fn is_of_one_run(&self) -> bool {
+        self.runs == 1 && self.median.is_some() && !self.metric.ends_with("rss_kib")
+    }
 }
 
 /// Rows of files, each once: where a row was measured again, the last one counts.
@@ -65,21 +82,40 @@ pub struct Rows {
     place: HashMap<[String; 7], usize>,
     /// What was left out, to be said aloud.
     pub warnings: Vec<Failure>,
+    /// Rows of trees with uncommitted changes are left out: nobody can measure them again.
+    committed_only: bool,
+    dirty: usize,
 }
 
 impl Rows {
     /// Reads files, and the `.jsonl` files in folders and in the folders in them.
     pub fn read(paths: &[PathBuf]) -> Result<Rows, Failure> {
+        Rows::default().read_all(paths)
+    }
+
+    /// The same, without rows of trees that had uncommitted changes; how many, is a warning.
+    pub fn read_committed(paths: &[PathBuf]) -> Result<Rows, Failure> {
+        let mut rows = Rows { committed_only: true, ..Rows::default() }.read_all(paths)?;
+        if rows.dirty > 0 {
+            rows.warnings.push(Failure::new(
+                format!("{} rows were measured in a tree with uncommitted changes", rows.dirty),
+                "they are left off the page: nobody can measure them again",
+                "commit, then run the suite again",
+            ));
+        }
+        Ok(rows)
+    }
+
+    fn read_all(mut self, paths: &[PathBuf]) -> Result<Rows, Failure> {
         let files: Vec<PathBuf> =
             paths.iter().map(|p| files_of(p)).collect::<Result<Vec<_>, _>>()?.concat();
         let bytes = files.iter().filter_map(|f| Some(f.metadata().ok()?.len())).sum();
         let progress = progress(bytes);
-        let mut rows = Rows::default();
         for file in files {
-            rows.read_file(&file, &progress)?;
+            self.read_file(&file, &progress)?;
         }
         progress.finish_and_clear();
-        Ok(rows)
+        Ok(self)
     }
 
     fn read_file(&mut self, file: &Path, progress: &ProgressBar) -> Result<(), Failure> {
@@ -112,6 +148,10 @@ impl Rows {
     }
 
     pub fn add(&mut self, row: Row) {
+        if self.committed_only && row.is_dirty() {
+            self.dirty += 1;
+            return;
+        }
         let key = [
             row.suite.clone(),
             row.case.clone(),
@@ -246,6 +286,32 @@ mod tests {
         let other = ROW.replace("\"runs\":3", "\"runs\":3,\"machine\":\"other\"");
         let variant = ROW.replace("\"runs\":3", "\"runs\":3,\"variant\":\"faithful\"");
         assert_eq!(read(&format!("{ROW}\n{other}\n{variant}\n")).unwrap().all.len(), 3);
+    }
+
+    #[test]
+    fn a_dirty_row_is_left_off_and_the_one_before_it_counts() {
+        let dirty =
+            ROW.replace("\"median\":1", "\"median\":2").replace('}', ",\"commit\":\"a1-dirty\"}");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rows.jsonl");
+        fs::write(&file, format!("{ROW}\n{dirty}\n{}\n", dirty.replace("-dirty", "+dirty")))
+            .unwrap();
+        let rows = Rows::read_committed(std::slice::from_ref(&file)).unwrap();
+        assert_eq!((rows.all.len(), rows.all[0].median), (1, Some(1.0)));
+        assert!(rows.warnings[0].to_string().contains("2 rows were measured in a tree"));
+        assert_eq!(Rows::read(&[file]).unwrap().all[0].median, Some(2.0));
+    }
+
+    #[test]
+    fn the_command_says_by_how_much_the_work_was_divided() {
+        let of = |command: &str| {
+            parse(ROW.replace('}', &format!(",\"command\":\"{command}\"}}")).as_bytes())
+                .unwrap()
+                .unwrap()
+                .divided_by()
+        };
+        assert_eq!(of("./x bench lakos1 --less 7 --runs 1 --json"), 7);
+        assert_eq!((of("./x bench lakos1 --json"), of("./x bench lakos1 --less 12")), (0, 12));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The page in order: the answers first, then every table.
 
-use super::answer::{decision, headline, losses, situations, standing, summaries, talk};
+use super::answer::{decision, headline, losses, mallocs, situations, standing, summaries, talk};
 use super::experiment::{deciding, Experiment, Kind, Machine};
 use super::layout::{self, lakos1, slices};
 use super::published::Published;
 use super::table::Table;
+use std::cmp::Reverse;
 
 /// Where something is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -81,13 +82,32 @@ impl Section {
     }
 }
 
+/// What the page begins with: malloc against malloc, the machine with most of them first.
+pub fn lead(machines: &[Machine]) -> Section {
+    let mut order: Vec<&Machine> = machines.iter().collect();
+    order.sort_by_key(|m| Reverse(mallocs::peers(m)));
+    let tables: Vec<Table> =
+        order.into_iter().filter_map(|m| mallocs::table(m, &m.title)).collect();
+    let section = Section::new("malloc", "Malloc against malloc");
+    if tables.is_empty() {
+        return section;
+    }
+    section.text(mallocs::NOTE).tables(Where::Both, tables)
+}
+
 /// Everything of one machine.
 pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     use Where::{Both, Markdown, Page};
     let lakos1 = machine.of_suite("lakos1");
     let of_the_talk = |section: Section| Section { measured: machine.has_the_talk(), ..section };
+    let malloc = mallocs::table(machine, "What each malloc takes, where glibc takes 1");
     let mut sections = vec![
-        Section::new("which", "Which one, and when not").table(Both, situations::table(machine)),
+        // Markdown has those of all machines before everything else.
+        Section::new("malloc", "Malloc against malloc")
+            .tables(Page, malloc.map(|t| t.note(mallocs::NOTE))),
+        Section::new("which", "Which one, and when not")
+            .table(Both, situations::table(machine))
+            .table(Both, situations::tuned(machine)),
         of_the_talk(
             Section::new("decision", "The talk's decision tables, measured")
                 .table(Both, decision::table(machine, published)),

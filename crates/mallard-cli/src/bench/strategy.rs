@@ -32,19 +32,19 @@ pub fn family(peer: &str) -> String {
     }
 }
 
-/// A local allocator of ours: what the talk asks about.
+/// A local allocator of ours, as it comes: what the talk asks about.
 pub fn is_local(contender: &str) -> bool {
-    Strategy::of(contender)
-        .is_some_and(|s| s.provider == "mallard" && s.number >= 3 && s.extra != ANOTHER_USE)
+    Strategy::of(contender).is_some_and(|s| s.provider == "mallard" && s.number >= 3)
+        && !is_tuned(contender)
 }
 
-/// What a program must be written for: an arena reset at each generation.
-const ANOTHER_USE: &str = "+reset";
-
-/// `mallard/AS3+reset` has lines of its own and competes with nobody: nobody else was asked to do
-/// it. Other extras, such as `+mutex`, are options that compete.
-pub fn is_another_use(contender: &str) -> bool {
-    Strategy::of(contender).is_some_and(|s| s.extra == ANOTHER_USE)
+/// Set up for what it is measured with, or used as only a program written for it would: an arena
+/// reset at each generation, a pool told its largest size. It stands apart from defaults, its own and
+/// those of peers, whom nobody tuned. What threads need, such as `+mutex`, is no tuning.
+pub fn is_tuned(contender: &str) -> bool {
+    const TUNED: [&str; 6] =
+        ["+reset", "+fifo", "+largest=", "/huge-pages", "/doubling", "/one-a-thread"];
+    contender.starts_with("mallard/") && TUNED.iter().any(|t| contender.contains(t))
 }
 
 /// The strategy in words, as the table of the talk has them.
@@ -100,8 +100,9 @@ mod tests {
     #[test]
     fn only_local_allocators_of_ours_are_local() {
         assert!(is_local("mallard/AS3") && !is_local("mallard/AS3+reset"));
-        assert!(is_another_use("mallard/AS3+reset") && !is_another_use("mallard/none/lifo"));
-        assert!(is_local("mallard/AS7+mutex") && !is_another_use("mallard/AS7+mutex"));
+        assert!(is_tuned("mallard/AS3+reset") && !is_tuned("mallard/none/lifo"));
+        assert!(is_tuned("mallard/AS7+largest=32") && !is_local("mallard/AS7+fifo"));
+        assert!(is_local("mallard/AS7+mutex") && !is_tuned("mallard/AS7+mutex"));
         assert!(!is_local("mallard/malloc/AS1") && !is_local("boost-container-1.74/AS5"));
     }
 

@@ -1,5 +1,6 @@
 //! A table as it is meant, before it is text: one layout for terminal, Markdown and HTML.
 
+use super::conditions;
 use super::experiment::{Experiment, Kind};
 use super::row::Row;
 use super::strategy;
@@ -46,7 +47,7 @@ impl Cell {
                 Cell { text: number(median), spread, ..Cell::default() }
             }
             None if row.failed() => Cell {
-                text: "FAIL".into(),
+                text: if row.failed_on_paper() { "FAIL, computed" } else { "FAIL" }.into(),
                 spread: row.why.clone(),
                 shade: -SHADES,
                 ..Cell::default()
@@ -149,6 +150,7 @@ impl Table {
         for row in experiments.iter().flat_map(|e| &e.rows) {
             self.made_by.insert(made_by(row));
         }
+        self.notes.extend(conditions::sentence(experiments.iter().flat_map(|e| &e.rows)));
         self
     }
 

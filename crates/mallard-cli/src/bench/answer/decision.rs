@@ -1,6 +1,7 @@
 //! The closing decision tables of the talk, and what was measured for each of their cells.
 
 use super::range_of_times;
+use crate::bench::conditions;
 use crate::bench::experiment::{deciding, ratio, Experiment, Machine};
 use crate::bench::layout::lakos2::is_cell;
 use crate::bench::noise::Range;
@@ -136,7 +137,9 @@ fn cell(machine: &Machine, published: &Published, evidence: &Evidence) -> Cell {
         return Cell::text(format!("{}: {}", evidence.advice.text(), super::NOT_MEASURED));
     };
     let judged = evidence.advice.judged(range.median);
+    let rows = evidence.candidates.iter().flat_map(|n| all.iter().filter_map(|e| e.of_talk(*n)));
     let figures = format!("{}, {}", range_of_times(ours), super::cells(range.count));
+    let figures = conditions::after(figures, rows);
     let cell = Cell::text(format!("{}: {judged}. {figures}", evidence.advice.text()));
     cell.published(talk.map_or(String::new(), |t| format!("talk {}", range_of_times(Some(t)))))
 }

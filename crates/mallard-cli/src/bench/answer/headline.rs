@@ -1,12 +1,16 @@
-//! A line for each of the talk's five benchmarks: published, ours, and where local allocators lose.
+//! A line for each of the talk's five benchmarks: one strategy over all its cells, ours and
+//! published, beside the same strategy of other libraries, and where it loses.
 
+use super::situations::against_peers;
 use super::{is_slower, named, range_of_times, NOT_MEASURED};
+use crate::bench::conditions;
 use crate::bench::experiment::{ratio, Experiment, Kind, Machine};
-use crate::bench::layout::lakos1::published_gain;
 use crate::bench::layout::lakos2::is_cell;
 use crate::bench::layout::slices;
+use crate::bench::like::choice;
 use crate::bench::noise::Range;
 use crate::bench::published::Published;
+use crate::bench::strategy::{explained, is_local, short};
 use crate::bench::table::{Cell, Table};
 
 const BENCHMARKS: [(&str, &str); 5] = [
@@ -20,18 +24,29 @@ const BENCHMARKS: [(&str, &str); 5] = [
 /// How many lost cells a line names; the tables below have all.
 const NAMED: usize = 12;
 
+const COLUMNS: [&str; 7] = [
+    "figure",
+    "strategy",
+    "Mallard's gain with it",
+    "the talk's with it",
+    "against the same of another library",
+    "cells",
+    "loses to AS1",
+];
+
 pub fn table(machine: &Machine, published: &Published) -> Table {
-    let columns =
-        ["figure", "the talk's best local", "Mallard's best local", "cells", "local loses to AS1"];
     let mut table =
-        Table::prose("The talk's benchmarks: the best local allocator against AS1", &["benchmark"], &columns)
-            .note("How many times less the best local allocator takes than AS1, glibc's malloc, in the same cell: \
-                   the median of the cells (least-most). A cell is lost if its best local allocator is slower \
-                   beyond noise: p10-p90 ranges do not overlap and medians differ by more than 3 %.");
+        Table::prose("The talk's benchmarks: one local strategy against AS1", &["benchmark"], &COLUMNS)
+            .note("How many times less the strategy takes than AS1, glibc's malloc, in the same cell: \
+                   the median of the cells (least-most). It is the same strategy in all of them: the local one of \
+                   Mallard's, as it comes, that takes least over all. Against another library: what Mallard takes \
+                   where the best of the others takes 1 with the same strategy, geometric mean. A cell is lost if \
+                   the strategy is slower beyond noise: \
+                   p10-p90 ranges do not overlap and medians differ by more than 3 %.");
     for (suite, title) in BENCHMARKS {
         let lines = lines(&machine.of_suite(suite), published);
         if lines.is_empty() {
-            let cells = [NOT_MEASURED, "", "", "", ""].map(Cell::text);
+            let cells = [NOT_MEASURED, "", "", "", "", "", ""].map(Cell::text);
             table.line(vec![title.to_string()], cells.to_vec());
         }
         for cells in lines {
@@ -64,28 +79,33 @@ fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<
     of_time
         .filter_map(|slice| {
             let cells = &slice.all;
-            let gains = Range::of(cells.iter().filter_map(|e| e.gain(e.best_local()?)))?;
-            let talk = cells.iter().filter_map(|e| talk_gain(e, published));
+            let strategy = choice(cells, is_local)?;
+            let gains = Range::of(cells.iter().filter_map(|e| e.gain(e.of(&strategy)?)))?;
+            let talk = cells.iter().filter_map(|e| talk_gain(e, &strategy, published));
             let lost: Vec<String> = cells
                 .iter()
                 .filter(|e| {
-                    let rows = e.baseline().zip(e.best_local());
+                    let rows = e.baseline().zip(e.of(&strategy));
                     rows.is_some_and(|(base, row)| is_slower(base, row))
                 })
-                .map(|e| lost_cell(e))
+                .map(|e| lost_cell(e, &strategy))
                 .collect();
             let lost = if lost.is_empty() {
                 "in none".to_string()
             } else {
                 format!("in {}: {}", lost.len(), named(&lost, NAMED))
             };
-            Some(vec![
-                Cell::text(slice.title() + extra),
-                Cell::text(Range::of(talk).map_or("-".to_string(), |r| range_of_times(Some(r)))),
-                Cell::text(range_of_times(Some(gains))),
-                Cell::text(coverage(cells, published)),
-                Cell::text(lost),
-            ])
+            let rows = cells.iter().filter_map(|e| e.of(&strategy));
+            let texts = [
+                slice.title() + extra,
+                explained(&strategy),
+                range_of_times(Some(gains)),
+                Range::of(talk).map_or("-".to_string(), |r| range_of_times(Some(r))),
+                against_peers(cells, &strategy),
+                conditions::after(coverage(cells, published), rows),
+                lost,
+            ];
+            Some(texts.into_iter().map(Cell::text).collect())
         })
         .collect()
 }
@@ -100,16 +120,15 @@ fn coverage(cells: &[&Experiment], published: &Published) -> String {
     }
 }
 
-fn talk_gain(e: &Experiment, published: &Published) -> Option<f64> {
+fn talk_gain(e: &Experiment, strategy: &str, published: &Published) -> Option<f64> {
     match e.metric.as_str() {
         // The talk's figure is a ratio of ratios, and says nothing of one access.
         "ns_per_op" if e.suite == "lakos2" => None,
-        _ => published_gain(published, e).map(|(gain, _)| gain),
+        _ => ratio(1.0, published.share(&e.suite, &e.case, &short(strategy))??),
     }
 }
 
-fn lost_cell(e: &Experiment) -> String {
-    let both = e.best_local().and_then(|r| r.median).zip(e.baseline().and_then(|r| r.median));
-    let share = both.and_then(|(ours, base)| ratio(base, ours));
-    format!("{} {}", e.case, share.map_or(String::new(), crate::bench::table::times))
+fn lost_cell(e: &Experiment, strategy: &str) -> String {
+    let gain = e.of(strategy).and_then(|r| e.gain(r));
+    format!("{} {}", e.case, gain.map_or(String::new(), crate::bench::table::times))
 }

@@ -1,8 +1,10 @@
-//! Every figure in which Mallard's best is more than a tenth behind the best peer.
+//! Every figure in which Mallard is more than a tenth behind the best peer of the same kind.
 
 use super::named;
-use crate::bench::experiment::{is_cost, ratio, Experiment, Machine};
+use crate::bench::conditions;
+use crate::bench::experiment::{ratio, Experiment, Machine};
 use crate::bench::layout::general::case_of;
+use crate::bench::like::all_matches;
 use crate::bench::noise::{verdict, Bounds, Verdict};
 use crate::bench::row::Row;
 use crate::bench::table::{facet, number, Cell, Line, Table};
@@ -30,9 +32,9 @@ impl Loss<'_> {
 fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     let mut losses = Vec::new();
     let mut compared = 0;
-    for e in machine.experiments.iter().filter(|e| is_cost(&e.metric)) {
-        let Some((ours, peer)) = e.best_ours().zip(e.best_peer()) else { continue };
+    for m in all_matches(machine) {
         compared += 1;
+        let (e, ours, peer) = (m.e, m.ours, m.best_peer());
         let share = ours.median.zip(peer.median).and_then(|(o, p)| ratio(o, p));
         if let Some(ratio) = share.filter(|r| *r > BEHIND) {
             losses.push(Loss { e, ours, peer, ratio });
@@ -53,16 +55,16 @@ pub fn sentence(machine: &Machine) -> String {
     }
     let noise = losses.iter().filter(|l| l.is_within_noise()).count();
     format!(
-        "Mallard's best is more than a tenth behind the best peer in {} of {compared} figures; \
+        "Mallard is more than a tenth behind the best peer of the same kind in {} of {compared} figures; \
          in {noise} of them the ranges of the two overlap. Every one is below, memory and faithful recipes \
-         included; a figure is the least that any of Mallard's allocators took beside the least of any peer.",
+         included; like stands beside like, as in the tables above.",
         losses.len()
     )
 }
 
 /// A line for each.
 pub fn table(machine: &Machine) -> Table {
-    let columns = ["metric", "Mallard's best", "", "best peer", "", "Mallard / peer", "noise"];
+    let columns = ["metric", "Mallard", "", "best peer", "", "Mallard / peer", "noise", "measured"];
     let mut table = Table::new("Every figure lost by more than a tenth", &["suite", "case"])
         .columns(columns.map(str::to_string));
     for loss in all(machine).0 {
@@ -74,6 +76,7 @@ pub fn table(machine: &Machine) -> Table {
             Cell::of(Some(loss.peer)),
             Cell::text(number(loss.ratio)).shaded(Some(1.0 / loss.ratio)),
             Cell::text(if loss.is_within_noise() { "ranges overlap" } else { "" }),
+            Cell::text(conditions::words([loss.ours, loss.peer])),
         ];
         let heads = vec![loss.e.suite.clone(), case_of(loss.e)];
         table.lines.push(Line { heads, cells, contender: None });
@@ -110,7 +113,9 @@ pub fn summary(machine: &Machine) -> Table {
                 format!("{} {noise}{:.2} {}", case_of(l.e), l.ratio, l.peer.contender)
             })
             .collect();
-        let cells = [losses.len().to_string(), named(&cases, NAMED)];
+        let count = losses.len().to_string();
+        let count = conditions::after(count, losses.iter().flat_map(|l| [l.ours, l.peer]));
+        let cells = [count, named(&cases, NAMED)];
         table.line(heads.to_vec(), cells.into_iter().map(Cell::text).collect());
     }
     table

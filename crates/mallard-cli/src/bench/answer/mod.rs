@@ -3,6 +3,7 @@
 pub mod decision;
 pub mod headline;
 pub mod losses;
+pub mod mallocs;
 pub mod situations;
 pub mod standing;
 pub mod summaries;

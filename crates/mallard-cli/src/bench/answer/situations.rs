@@ -1,11 +1,14 @@
 //! Which strategy for which situation, how much it gains, and when not.
 
 use super::{cells, is_slower, named, range_of_times, NOT_MEASURED};
+use crate::bench::conditions;
 use crate::bench::experiment::{contenders, deciding, ratio, Experiment, Kind, Machine};
 use crate::bench::layout::lakos2::is_cell;
+use crate::bench::like::{choice, like};
 use crate::bench::natural;
 use crate::bench::noise::{geometric_mean, Range};
-use crate::bench::strategy::{explained, is_local, short};
+use crate::bench::row::Row;
+use crate::bench::strategy::{explained, is_local, is_tuned, short};
 use crate::bench::table::{number, times, Cell, Table};
 
 /// A gain nearer to 1 than this is none.
@@ -15,8 +18,6 @@ struct Situation {
     title: &'static str,
     suite: &'static str,
     wanted: fn(&Experiment) -> bool,
-    /// Ends of the strategies' names: nothing, or `+reset`.
-    extra: &'static str,
 }
 
 const fn situation(
@@ -24,7 +25,7 @@ const fn situation(
     suite: &'static str,
     wanted: fn(&Experiment) -> bool,
 ) -> Situation {
-    Situation { title, suite, wanted, extra: "" }
+    Situation { title, suite, wanted }
 }
 
 fn of_parts(e: &Experiment, parts: &[&str]) -> bool {
@@ -61,12 +62,6 @@ const LOCAL: &[Situation] = &[
         |e| is_cell(e) && is_small(e),
     ),
     situation("Long-running, blocks freed and taken again (III)", "lakos3", |_| true),
-    Situation {
-        title: "Long-running, in generations that die whole (III)",
-        suite: "lakos3",
-        wanted: |_| true,
-        extra: "+reset",
-    },
     situation("Threads, each with an allocator of its own (IV)", "lakos4", |e| {
         e.threads > 1 && e.part(0).contains('=')
     }),
@@ -120,16 +115,24 @@ fn is_of_threads(e: &Experiment) -> bool {
     ["threads", "contention"].contains(&e.part(1))
 }
 
+/// The situation of a case; the first part of its name where none is described.
+pub fn title_of(e: &Experiment) -> String {
+    let is_it = |s: &&Situation| s.suite == e.suite && (s.wanted)(e);
+    let title = LOCAL.iter().chain(OTHERS).find(is_it).map(|s| s.title.to_string());
+    title.unwrap_or_else(|| format!("{}/{}", e.suite, e.part(0)))
+}
+
 const COLUMNS: [&str; 5] =
-    ["take", "gain over glibc", "peak memory", "not when", "against the best peer"];
+    ["take", "gain over glibc", "peak memory", "not when", "against the best peer of its kind"];
 
 pub fn table(machine: &Machine) -> Table {
     let mut table = Table::prose("Which one, and what it gains", &["situation"], &COLUMNS)
         .note("Gain: how many times less time than glibc's malloc (AS1 where there are strategies), \
                as the median of the cells and the least and most of them. \
                Peak memory: against glibc's, geometric mean. \
-               Against the best peer: Mallard's time as a share of the best peer's, cell by cell, geometric mean: \
-               below 1 Mallard is faster.");
+               Against the best peer of its kind: what it takes where that peer takes 1, cell by cell, \
+               geometric mean. A malloc has mallocs for peers, a strategy the same strategy of other libraries, \
+               and a local allocator local allocators; all with their defaults.");
     let local = LOCAL.iter().map(|s| (s.title, local(machine, s)));
     let other = OTHERS.iter().map(|s| (s.title, other(machine, s)));
     let mut unmeasured = Vec::new();
@@ -157,6 +160,8 @@ struct Standing {
     gains: Range,
     mean: f64,
     fails: usize,
+    /// Of these: not run, since arithmetic said how they would end.
+    computed: usize,
     present: usize,
 }
 
@@ -165,7 +170,13 @@ impl Standing {
     fn warning(&self) -> String {
         let fails = match self.fails {
             0 => String::new(),
-            fails => format!(", out of memory in {fails} of {}", self.present),
+            fails => {
+                let computed = match self.computed {
+                    0 => String::new(),
+                    some => format!(", {some} computed and not run"),
+                };
+                format!(", out of memory in {fails} of {}{computed}", self.present)
+            }
         };
         format!("{} ({}{fails})", short(&self.contender), times(self.gains.median))
     }
@@ -178,8 +189,10 @@ fn standings(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Vec<Standing
             let rows: Vec<_> = all.iter().filter_map(|e| Some((e, e.of(&contender)?))).collect();
             let gains: Vec<f64> = rows.iter().filter_map(|(e, r)| e.gain(r)).collect();
             let fails = rows.iter().filter(|(_, r)| r.failed()).count();
+            let computed = rows.iter().filter(|(_, r)| r.failed_on_paper()).count();
             let mean = geometric_mean(gains.iter().copied())?;
-            Some(Standing { contender, gains: Range::of(gains)?, mean, fails, present: rows.len() })
+            let (gains, present) = (Range::of(gains)?, rows.len());
+            Some(Standing { contender, gains, mean, fails, computed, present })
         })
         .collect();
     standings.sort_by(|a, b| b.mean.total_cmp(&a.mean));
@@ -188,11 +201,7 @@ fn standings(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Vec<Standing
 
 fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     let all = deciding(&machine.select(|e| e.suite == s.suite && (s.wanted)(e)));
-    let is_wanted = |c: &str| match s.extra {
-        "" => is_local(c),
-        extra => c.starts_with("mallard/") && c.ends_with(extra),
-    };
-    let standings = standings(&all, is_wanted);
+    let standings = standings(&all, is_local);
     // One that runs out of memory is no advice.
     let best = standings.iter().find(|s| s.fails == 0).or(standings.first())?;
     if best.mean < GAIN {
@@ -200,15 +209,16 @@ fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
             format!("the global allocator; the best local one is {}", short(&best.contender));
         return advice([
             text,
-            range_of_times(Some(best.gains)),
+            conditions::after(range_of_times(Some(best.gains)), rows_of(&all, &best.contender)),
             memory(machine, s, &best.contender),
             format!("nothing is gained in {}", cells(all.len())),
             against_peers(&all, &best.contender),
         ]);
     }
+    let gain = format!("{}, {}", range_of_times(Some(best.gains)), cells(best.gains.count));
     advice([
         explained(&best.contender),
-        format!("{}, {}", range_of_times(Some(best.gains)), cells(best.gains.count)),
+        conditions::after(gain, rows_of(&all, &best.contender)),
         memory(machine, s, &best.contender),
         not_when(&all, best, &standings),
         against_peers(&all, &best.contender),
@@ -250,20 +260,62 @@ fn memory(machine: &Machine, s: &Situation, contender: &str) -> String {
     geometric_mean(shares).map_or(NOT_MEASURED.to_string(), times)
 }
 
-/// Ours as a share of the best peer, in the cells that both have.
-fn against_peers(all: &[&Experiment], contender: &str) -> String {
+/// The rows of one contender.
+fn rows_of<'a>(all: &'a [&'a Experiment], contender: &'a str) -> impl Iterator<Item = &'a Row> {
+    all.iter().filter_map(move |e| e.of(contender))
+}
+
+/// Ours as a share of the best peer of its kind, in the cells that both have.
+pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
+    let kind = like(contender);
     let names = contenders(all);
-    let peers = names.iter().filter(|c| {
-        !c.starts_with("mallard/") && !c.starts_with("limit/") && !c.starts_with("glibc")
-    });
-    let shares = peers.filter_map(|peer| {
+    let peers: Vec<&String> =
+        names.iter().filter(|c| !c.starts_with("mallard/") && like(c) == kind).collect();
+    let shares = peers.iter().filter(|c| !c.starts_with("glibc")).filter_map(|peer| {
         let both = all.iter().filter_map(|e| ratio(e.of(contender)?.median?, e.of(peer)?.median?));
         let both: Vec<f64> = both.collect();
         (both.len() * 2 >= all.len()).then_some(())?;
         Some((geometric_mean(both)?, peer))
     });
     let worst = shares.max_by(|a, b| a.0.total_cmp(&b.0));
-    worst.map_or(NOT_MEASURED.to_string(), |(share, peer)| format!("{} of {peer}", number(share)))
+    worst.map_or("no peer of its kind".to_string(), |(share, peer)| {
+        format!("{} of {peer}", number(share))
+    })
+}
+
+/// Variants that someone set up for the case: what they gain, apart from the defaults.
+pub fn tuned(machine: &Machine) -> Table {
+    let columns = ["variant", "gain over glibc", "where the default of its kind takes 1"];
+    let mut table = Table::prose("Tuned variants, apart from the defaults", &["situation"], &columns)
+        .note("These are set up for what they are measured with, which nobody did for the peers: \
+               they are in no comparison with a peer and in no mean. Geometric mean against the default, \
+               which is the same contender without what follows its name.");
+    for s in LOCAL.iter().chain(OTHERS) {
+        let all = deciding(&machine.select(|e| e.suite == s.suite && (s.wanted)(e)));
+        for contender in contenders(&all).into_iter().filter(|c| is_tuned(c)) {
+            let gains = Range::of(all.iter().filter_map(|e| e.gain(e.of(&contender)?)));
+            let default = without_tuning(&contender);
+            let against = all
+                .iter()
+                .filter_map(|e| ratio(e.of(&contender)?.median?, e.of(&default)?.median?));
+            let gain = gains.map_or("-".to_string(), |g| {
+                format!("{}, {}", range_of_times(Some(g)), cells(g.count))
+            });
+            let cells = [
+                contender.clone(),
+                conditions::after(gain, rows_of(&all, &contender)),
+                geometric_mean(against).map_or("-".to_string(), number),
+            ];
+            table.line(vec![s.title.to_string()], cells.into_iter().map(Cell::text).collect());
+        }
+    }
+    table
+}
+
+/// `mallard/AS7` of `mallard/AS7+fifo`, `mallard/none/lifo` of `mallard/none/lifo/huge-pages`.
+fn without_tuning(contender: &str) -> String {
+    let end = contender.rfind(['+', '/']).unwrap_or(contender.len());
+    contender[..end].to_string()
 }
 
 fn other(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
@@ -272,18 +324,7 @@ fn other(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     if all.is_empty() {
         all = own.into_iter().filter(|e| e.kind() == Kind::Memory).collect();
     }
-    let covering =
-        |c: &str| all.iter().filter(|e| e.of(c).is_some_and(|r| r.median.is_some())).count();
-    let ours: Vec<String> =
-        contenders(&all).into_iter().filter(|c| c.starts_with("mallard/")).collect();
-    let most = ours.iter().map(|c| covering(c)).max().unwrap_or(0);
-    // By what each takes where the best peer takes 1; of those that play in most cells.
-    let share = |c: &str| {
-        geometric_mean(all.iter().filter_map(|e| ratio(e.of(c)?.median?, e.best_peer()?.median?)))
-    };
-    let candidates = ours.iter().filter(|c| covering(c) * 5 >= most * 4);
-    let best = candidates.filter_map(|c| Some((share(c)?, c))).min_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, best) = best?;
+    let best = &choice(&all, |c| like(c).is_some())?;
     let gains = Range::of(all.iter().filter_map(|e| e.gain(e.of(best)?)));
     let lost: Vec<String> = all
         .iter()
@@ -296,7 +337,8 @@ fn other(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
         count => format!("behind glibc in {count} of {}: {}", cells(all.len()), named(&lost, 3)),
     };
     let gain = gains.map_or("no glibc among the peers".to_string(), |g| {
-        format!("{}, {}", range_of_times(Some(g)), cells(g.count))
+        let gain = format!("{}, {}", range_of_times(Some(g)), cells(g.count));
+        conditions::after(gain, rows_of(&all, best))
     });
     let loses = geometric_mean(all.iter().filter_map(|e| e.gain(e.of(best)?)))
         .is_some_and(|m| m < 1.0 / GAIN);

@@ -41,10 +41,12 @@ pub fn shares(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
 fn share_line(all: &[&Experiment], contender: &str, published: &Published) -> Vec<Cell> {
     let rows = all.iter().filter_map(|e| Some((e, e.of(contender)?)));
     let (mut shares, mut fails, mut talk, mut talk_fails, mut cells) = (vec![], 0, vec![], 0, 0);
+    let mut computed = 0;
     for (e, row) in rows {
         cells += 1;
         shares.extend(e.gain(row).map(|g| 100.0 / g));
         fails += usize::from(row.failed());
+        computed += usize::from(row.failed_on_paper());
         let is_of_talk = Strategy::of(contender).is_some_and(|s| s.is_of_the_talk());
         match published.share(&e.suite, &e.case, &short(contender)).filter(|_| is_of_talk) {
             Some(Some(share)) => talk.push(share * 100.0),
@@ -59,13 +61,17 @@ fn share_line(all: &[&Experiment], contender: &str, published: &Published) -> Ve
         cell.shaded(ours.and_then(|o| ratio(100.0, of(o))))
     };
     let count = |n: usize| Cell::text(n.to_string());
+    let failures = match computed {
+        0 => count(fails),
+        computed => Cell::text(format!("{fails}, {computed} of them computed and not run")),
+    };
     let talk_fails = if talk.is_some() { talk_fails.to_string() } else { String::new() };
     vec![
         cell(|r| r.median),
         cell(|r| r.least),
         cell(|r| r.most),
         count(cells),
-        count(fails).published(talk_fails),
+        failures.published(talk_fails),
     ]
 }
 

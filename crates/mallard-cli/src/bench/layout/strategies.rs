@@ -3,7 +3,7 @@
 use crate::bench::experiment::{contenders, ratio, Experiment, Kind};
 use crate::bench::published::{Figure, Published};
 use crate::bench::row::Row;
-use crate::bench::strategy::{is_another_use, short, Strategy};
+use crate::bench::strategy::{is_tuned, short, Strategy};
 use crate::bench::table::{number, times, Cell, Table};
 
 /// In what unit strategies stand beside AS1.
@@ -51,7 +51,7 @@ fn strategy_cell(e: &Experiment, contender: &str, unit: Unit, published: &Publis
         cell.ratio = gain.map_or(String::new(), times);
         let competes = |r: &Row| {
             let of_talk = Strategy::of(&r.contender).is_some_and(|s| s.is_of_the_talk());
-            of_talk && !is_another_use(&r.contender)
+            of_talk && !is_tuned(&r.contender)
         };
         cell.best = e.best(competes).is_some_and(|b| b.contender == contender);
     }
