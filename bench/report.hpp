@@ -14,8 +14,8 @@ void print_tables(std::string const& asks, std::vector<row> const& rows);
 
 void print_json(std::vector<row> const& rows, provenance const&);
 
-/// Where the best of Mallard is more than a tenth behind the best of the others, each of one kind: a
-/// malloc, a strategy of the talk, or a local allocator. A loss is shown, never dropped.
+/// Where the best of Mallard is more than a tenth behind the best of the others, each of one kind:
+/// a malloc, a strategy of the talk, or a local allocator. A loss is shown, never dropped.
 class losses {
 public:
     /// `with_memory`: in memory too, not only where nothing else is measured.

@@ -9,10 +9,10 @@
 
 namespace mallard::bench {
 
-/// Geometric means of what contenders have where glibc has 1: in time, in time without pairs, and in
-/// each kind of memory. Families of cases weigh equally, however many cases they have, and a case
-/// counts once: of the wall and CPU time of a threaded one, the latter. A row that a contender or
-/// glibc lacks is left out; `runs` is how many rows there were.
+/// Geometric means of what contenders have where glibc has 1: in time, in time without pairs, and
+/// in each kind of memory. Families of cases weigh equally, however many cases they have, and a
+/// case counts once: of the wall and CPU time of a threaded one, the latter. A row that a contender
+/// or glibc lacks is left out; `runs` is how many rows there were.
 class standings {
 public:
     void add(std::vector<row> const& rows);

@@ -1,5 +1,5 @@
-// Where foonathan's stack takes its blocks of memory from, so that it can begin with a buffer as the
-// other monotonic allocators do.
+// Where foonathan's stack takes its blocks of memory from, so that it can begin with a buffer as
+// the other monotonic allocators do.
 #pragma once
 
 #include <foonathan/memory/memory_stack.hpp>
@@ -13,8 +13,8 @@ namespace mallard::bench {
 
 namespace fm = foonathan::memory;
 
-/// The caller's buffer first, if there is one; then blocks of the heap, each twice the last. It is a
-/// BlockAllocator in the sense of that library, as its own sources of blocks are.
+/// The caller's buffer first, if there is one; then blocks of the heap, each twice the last. It is
+/// a BlockAllocator in the sense of that library, as its own sources of blocks are.
 class buffer_then_heap {
 public:
     /// `block_size`: of the first block of the heap.

@@ -195,8 +195,8 @@ private:
     Memory* from_;
 };
 
-/// Fills the buffer, then one block of the heap after the other, each twice the last. What is larger
-/// than the next block fails, so the first has room for the largest.
+/// Fills the buffer, then one block of the heap after the other, each twice the last. What is
+/// larger than the next block fails, so the first has room for the largest.
 class foonathan_stack {
 public:
     explicit foonathan_stack(budget from)
