@@ -34,6 +34,13 @@ struct alignas(32) class_shape {
         return capacity == 1 ? granules * granule_bytes : bytes;
     }
 
+    /// Blocks lie one after the other from a multiple of `granule_bytes` on.
+    constexpr std::uint16_t unaligned_bits() const noexcept
+    {
+        std::size_t const align = std::size_t{bytes} & -std::size_t{bytes};
+        return static_cast<std::uint16_t>((align < granule_bytes ? align : granule_bytes) - 1);
+    }
+
     /// Whether a block begins so far from the begin of its slab: without a division.
     /// (Lemire, Kaser, Kurz: Faster remainder by direct computation.)
     constexpr bool begins(std::size_t offset) const noexcept
@@ -94,8 +101,8 @@ static_assert(shapes[run_class_first].bytes == granule_bytes);
 // --- codes -------------------------------------------------------------------
 
 /// Sixteen times a number: where, in a front, a list of blocks lies. The first four are
-/// the front's own line.
-using code = std::uint32_t;
+/// the front's own line. As wide as an address, which saves `free` an instruction.
+using code = std::size_t;
 inline constexpr code code_unit = 16;
 inline constexpr code codes_before_lists = 4;
 inline constexpr code code_end = 2048;

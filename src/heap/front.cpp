@@ -53,7 +53,7 @@ void set_limit(front& f, list& l, const class_shape& shape, std::size_t limit) n
 void adapt(front& f, list& l, std::size_t index) noexcept
 {
     const class_shape& shape = shapes[index];
-    l.refilled = true;
+    f.refilled |= std::uint64_t{1} << index;
     std::uint32_t const overflows = std::exchange(f.overflows[index], 0);
     if (overflows == 0)
         return;
@@ -155,7 +155,7 @@ bool take_slab(front& f, code c, slab_queue& q) noexcept
     if (r.in == nullptr)
         return false;
     q.fresh = &begin_slab(f, index, r);
-    r.in->mark(r.granule, shapes[index].granules, f.tag | c);
+    r.in->mark(r.granule, shapes[index].granules, entry_of(f.tag, c));
     return true;
 }
 
@@ -175,7 +175,7 @@ void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
         return nullptr;
     slab& s = begin_slab(f, index, r);
     s.used = s.carved = 1;
-    r.in->mark(r.granule, 1, f.tag | c);
+    r.in->mark(r.granule, 1, entry_of(f.tag, c));
     if (!r.again)
         r.in->mark(r.granule + 1, s.granules - 1, inside_of(f.tag));
     zero = r.zero;

@@ -35,10 +35,16 @@ struct free_block {
 /// operation is under way: then `room` and the number of blocks make `limit` (see visit.cpp).
 struct list {
     void* head = nullptr;
-    std::int32_t room = 0;   ///< limit - blocks in the list; minus that while it is hidden
-    std::uint16_t limit = 0; ///< most blocks
-    bool refilled = false;   ///< in this epoch
-    bool hidden = false;     ///< its blocks are among `returns`, as is what it has no room for
+    std::int32_t room = 0;            ///< limit - blocks in the list; less `hidden_by` if hidden
+    std::uint16_t limit = 0;          ///< most blocks
+    std::uint16_t unaligned_bits = 0; ///< bits that no block's address has; see class_shape
+
+    static constexpr std::int32_t hidden_by = std::int32_t{1} << 30;
+
+    /// The head of a hidden list is in `returns`; blocks freed meanwhile are put off. Another
+    /// thread may ask too: -1 is the room of a full list that is not hidden, during a free.
+    static constexpr bool is_hidden(std::int32_t room) noexcept { return room < -1; }
+    bool is_hidden() const noexcept { return is_hidden(room); }
 };
 static_assert(sizeof(list) == code_unit);
 
@@ -96,6 +102,7 @@ struct alignas(128) front {
     std::atomic<std::uint32_t> busy{0};   ///< its thread is at work
     std::atomic<std::uint32_t> wanted{0}; ///< a visitor has come
     std::uint32_t slow_paths_seen = 0;    ///< by who came last
+    std::uint32_t in_doubt_index = 0;     ///< of the list whose head is `in_doubt`
     front* next_parked = nullptr;
     std::uint64_t epoch = 0;   ///< when its lists were looked at last
     std::size_t allowance = 0; ///< bytes that the lists of runs may keep
@@ -106,14 +113,14 @@ struct alignas(128) front {
     parcel outbox[parcels] = {};
     returns back = {};
     std::uint16_t overflows[class_count] = {}; ///< of each list, since it was empty last
+    std::uint64_t refilled = 0;                ///< bit i: list i was, in this epoch
     front* next_of_all = nullptr;
     void* letters = nullptr;                 ///< taken from the inbox, and not looked at yet
     std::atomic<front*>* shown_at = nullptr; ///< the `my_front` of its thread
     sampled_front* sampled = nullptr;        ///< what stands before it when it is sampled
-    /// Head and index of a list that a visitor has taken while an operation may have been under
-    /// way: the thread itself finds out whether it has lost it.
+    /// The head of a list that a visitor has taken while an operation may have been under way:
+    /// the thread itself finds out whether it has lost it.
     void* in_doubt = nullptr;
-    std::size_t in_doubt_index = 0;
 
     /// Parcels that others have sent: each by its last block, newest first.
     alignas(128) std::atomic<void*> inbox{nullptr};
@@ -149,7 +156,9 @@ inline std::atomic_ref<void*> head_of(list& l) noexcept
 inline constexpr auto first_lists = [] {
     std::array<list, class_count> all{};
     for (std::size_t i = 0; i < class_count; ++i)
-        all[i] = {.room = shapes[i].limit, .limit = shapes[i].limit};
+        all[i] = {.room = shapes[i].limit,
+                  .limit = shapes[i].limit,
+                  .unaligned_bits = shapes[i].unaligned_bits()};
     return all;
 }();
 inline void empty_lists(front& f) noexcept
@@ -198,11 +207,16 @@ inline void clear(void* block) noexcept
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
+[[gnu::noinline]] void stop_at_freed_inside(void* block) noexcept;
 
-/// Onto the list, if it has room. The block is not read: it may be far away.
+/// Onto the list, if it has room. The block is not read: it may be far away. Most addresses
+/// inside of blocks are less aligned than the blocks of their class: those stop the process.
 [[gnu::always_inline]] inline void push(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
+    if ((static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(block)) & l.unaligned_bits) !=
+        0) [[unlikely]]
+        return stop_at_freed_inside(block);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, f, c);
     std::atomic_signal_fence(std::memory_order_seq_cst); // the visitor has the barrier

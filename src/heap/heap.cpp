@@ -198,10 +198,9 @@ void deallocate(heap& h, void* block) noexcept
 {
     std::size_t const g = windows[0].granule_of(block);
     if (windows[0].has(g) && is_with_caller(h)) {
-        code const c = windows[0].entry_at(g) ^ h.tag;
-        if (is_class(c) && c < code_end) [[likely]] {
-            return push(block, &h, c);
-        }
+        entry const e = windows[0].entry_at(g) ^ h.tag;
+        if (is_class(e) && e < code_end) [[likely]]
+            return push(block, &h, e);
     }
     deallocate(block);
 }

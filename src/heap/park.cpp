@@ -253,7 +253,7 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
             each->queues[index].fresh = nullptr; // carved no further; so be it
         s->owner.store(&f, std::memory_order_release);
         window& w = *window_of(s->start);
-        w.mark(w.granule_of(s->start), s->granules, f.tag | c);
+        w.mark(w.granule_of(s->start), s->granules, entry_of(f.tag, c));
         list_it(q, *s);
         return s;
     }

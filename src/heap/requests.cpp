@@ -96,7 +96,7 @@ bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
     s.granules = static_cast<std::uint32_t>(granules);
     s.index = static_cast<std::uint8_t>(index);
     s.owner.store(&f, std::memory_order_relaxed);
-    b.in->mark(b.granule, 1, f.tag | code_of_class(index));
+    b.in->mark(b.granule, 1, entry_of(f.tag, code_of_class(index)));
     return true;
 }
 

@@ -91,6 +91,9 @@ void give_back(front& f, void* block) noexcept
     slab& s = slab_of(block);
     if (s.index >= run_class_first)
         return give_slab(s);
+    // `push` has seen that the block is aligned, which is not enough in most classes.
+    if (!s.shape().begins(s.offset_of(block))) [[unlikely]]
+        stop_at_interior(block, "free");
     give_to_slab(f, s, block, mark_for(block, f.key));
 }
 
@@ -104,10 +107,10 @@ void bring_back_blocks(front& f) noexcept
 void show_list(front& f, std::size_t index) noexcept
 {
     list& l = f.lists[index];
-    if (!std::exchange(l.hidden, false))
+    if (!l.is_hidden())
         return;
     l.head = std::exchange(f.back.hidden[index], nullptr);
-    l.room = -l.room;
+    l.room += list::hidden_by;
 }
 
 void free_past_list(void* block, front& f) noexcept
@@ -139,7 +142,7 @@ void give_up(front& f, std::size_t index, std::size_t count) noexcept
     void*& head = f.back.hidden[index];
     for (; head != nullptr && count != 0; --count) {
         void* const block = std::exchange(head, next_of(head, f.key));
-        f.lists[index].room -= 1;
+        f.lists[index].room += 1;
         give_back(f, block);
     }
 }
@@ -185,9 +188,8 @@ void count_overflow(front& f, std::size_t index) noexcept
         return free_past_list(block, f);
     {
         at_work const here(f); // a visitor may take what is hidden
-        l.hidden = true;
+        l.room -= list::hidden_by;
         f.back.hidden[index] = std::exchange(l.head, nullptr);
-        l.room = -l.room;
     }
     put_off(f, block);
 }
@@ -198,7 +200,7 @@ void count_overflow(front& f, std::size_t index) noexcept
 void overflow(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
-    if (!l.hidden) [[unlikely]]
+    if (!l.is_hidden()) [[unlikely]]
         return overflow_shown(block, *f, c);
     l.room += 1; // as it was
     count_overflow(*f, class_of_code(c));
@@ -232,17 +234,21 @@ void shrink_idle(front& f) noexcept
 {
     for (std::size_t i = 0; i < class_count; ++i) {
         list& l = f.lists[i];
-        if (!l.refilled && l.limit != 0)
+        if ((f.refilled >> i & 1) == 0 && l.limit != 0)
             shrink(f, i, static_cast<std::size_t>(l.limit - l.room) / 2);
-        l.refilled = false;
         if (i < run_class_first) {
             slab_queue& q = f.queues[i];
             if (q.fresh != nullptr && q.fresh->used == 0 && l.head == nullptr)
                 give_slab(*std::exchange(q.fresh, nullptr));
         }
     }
+    f.refilled = 0;
 }
 
+void stop_at_freed_inside(void* block) noexcept
+{
+    stop_at_interior(block, "free");
+}
 void stop_at_freed_twice(void* block) noexcept
 {
     stop_at_double_free(block, "free");

@@ -53,6 +53,11 @@ constexpr code code_of(entry e) noexcept
 {
     return e & (code_end - 1);
 }
+/// Of a slab or a run; `tag` is the owner's.
+constexpr entry entry_of(entry tag, code c) noexcept
+{
+    return tag | static_cast<entry>(c);
+}
 constexpr bool is_heaps(entry e) noexcept
 {
     return (e & heap_bit) != 0;
@@ -157,8 +162,9 @@ struct window {
 inline constexpr std::size_t windows_max = 64;
 inline constexpr std::size_t window_granules_max = (std::size_t{1} << 39) / granule_bytes;
 
-/// The first is where almost all blocks are. Before it has memory nothing is inside.
-extern constinit window windows[windows_max];
+/// The first is where almost all blocks are. Before it has memory nothing is inside. Hidden, so
+/// that `free` reads its fields without loading its address from the GOT first.
+[[gnu::visibility("hidden")]] extern constinit window windows[windows_max];
 extern constinit std::atomic<std::size_t> windows_used;
 
 /// The window of an address; null: none.

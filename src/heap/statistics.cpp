@@ -38,7 +38,9 @@ void count_lists(const front& f, heap_statistics& s) noexcept
     if (f.wanted.load(std::memory_order_relaxed) != 0) // a visitor has emptied them
         return;
     for (std::size_t i = 0; i < class_count; ++i) {
-        std::int32_t const cached = glance(f.lists[i].limit) - std::abs(glance(f.lists[i].room));
+        std::int32_t const room = glance(f.lists[i].room);
+        std::int32_t const cached =
+            glance(f.lists[i].limit) - (list::is_hidden(room) ? room + list::hidden_by : room);
         s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
     }
 }

@@ -77,9 +77,10 @@ bool take_heads(front& f, void** heads) noexcept
     bool any = false;
     for (std::size_t i = 0; i < class_count; ++i) {
         list& l = f.lists[i];
-        heads[i] = l.hidden || head_of(l).load(std::memory_order_relaxed) == nullptr
-                       ? nullptr
-                       : head_of(l).exchange(nullptr, std::memory_order_acq_rel);
+        heads[i] =
+            list::is_hidden(glance(l.room)) || head_of(l).load(std::memory_order_relaxed) == nullptr
+                ? nullptr
+                : head_of(l).exchange(nullptr, std::memory_order_acq_rel);
         any |= heads[i] != nullptr;
     }
     return any;
@@ -101,7 +102,7 @@ void empty_taken(front& f, std::size_t index, void* taken) noexcept
         forget_limit(l, index);
     } else {
         f.in_doubt = taken; // no other is: one operation can be under way
-        f.in_doubt_index = index;
+        f.in_doubt_index = static_cast<std::uint32_t>(index);
     }
 }
 
@@ -115,7 +116,7 @@ void empty_lists_of_visited(front& f) noexcept
     if (glance(f.back.count) != 0) // one of these may have been freed twice
         return;
     for (std::size_t i = 0; i < put_off_classes; ++i)
-        if (f.lists[i].hidden) {
+        if (list::is_hidden(glance(f.lists[i].room))) {
             give_back_all(f, std::exchange(f.back.hidden[i], nullptr));
             forget_limit(f.lists[i], i);
         }
@@ -197,11 +198,12 @@ void settle_doubt(front& f) noexcept
 void count_again(front& f, std::size_t index) noexcept
 {
     list& l = f.lists[index];
-    std::size_t const count = length(l.hidden ? f.back.hidden[index] : l.head, f.key);
+    bool const is_hidden = l.is_hidden();
+    std::size_t const count = length(is_hidden ? f.back.hidden[index] : l.head, f.key);
     l.limit = std::max(l.limit, static_cast<std::uint16_t>(count));
     l.room = l.limit - static_cast<std::int32_t>(count);
-    if (l.hidden)
-        l.room = -l.room;
+    if (is_hidden)
+        l.room -= list::hidden_by;
 }
 
 } // namespace

@@ -328,6 +328,22 @@ TEST(heap, whose_blocks_are_freed_twice_stops_the_process)
     }
 }
 
+TEST(heap, that_is_given_an_address_inside_a_block_stops_the_process)
+{
+    heap own;
+    shared_heap shared;
+    constexpr const char* inside = "mallard: free of 0x[0-9a-f]+, which is inside a block";
+    for (std::size_t const bytes : {64, 1024, 20'000, 200'000, 3 << 20})
+        for (std::size_t const offset : {1, 8, 32}) {
+            auto* const block = static_cast<std::byte*>(own.allocate(bytes));
+            auto* const of_all = static_cast<std::byte*>(shared.allocate(bytes));
+            EXPECT_DEATH(own.deallocate(block + offset), inside) << bytes;
+            EXPECT_DEATH(mallard_free(block + offset), inside) << bytes;
+            EXPECT_DEATH(shared.deallocate(of_all + offset), inside) << bytes;
+            EXPECT_DEATH(mallard_free(of_all + offset), inside) << bytes;
+        }
+}
+
 TEST(heap, that_was_released_has_no_blocks_to_free)
 {
     heap h;

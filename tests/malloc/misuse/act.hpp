@@ -28,6 +28,14 @@ inline void* at(void* block, std::ptrdiff_t offset)
     return hidden(static_cast<char*>(block) + offset);
 }
 
+/// As `allocate`, and the next frees of such blocks find room in the list of their size.
+inline void* allocate_with_room(std::size_t bytes)
+{
+    for (int i = 0; i < 4; ++i)
+        allocate(bytes);
+    return allocate(bytes);
+}
+
 inline void set_free_in_another_thread(void* block)
 {
     auto const run = [](void* argument) -> void* {

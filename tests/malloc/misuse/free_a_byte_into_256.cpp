@@ -1,4 +1,4 @@
-// lives: nothing
+// dies: mallard: free of ADDRESS, which is inside a block
 // checked dies: mallard: free of ADDRESS, which is inside a block of "malloc"
 #include "act.hpp"
 
