@@ -144,10 +144,22 @@ class Bare(X):
 
     def test_says_so_without_a_network(self):
         self.has_apt('echo "Err:1 http://deb.example bookworm"\n'
-                     'echo "E: Unable to fetch some archives" >&2\nexit 100')
+                     'echo "E: Failed to fetch http://deb.example" >&2\necho "E: Unable to fetch some archives" >&2\nexit 100')
         run = self.x("build", "release")
         self.refuses(run, 1, "could not install cmake g++ ninja-build", "nothing was built",
-                     "E: Unable to fetch some archives", "network")
+                     "E: Failed to fetch http", "network")
+
+    def test_says_so_where_crates_cannot_be_fetched(self):
+        self.has("dpkg-query", "echo install ok installed")
+        self.has("cargo", '[ "$1" = --version ] && echo cargo 9.0.0 && exit 0\n'
+                 'echo "   Updating crates.io index" >&2\n'
+                 'echo "error: failed to download from the registry" >&2\nexit 101')
+        run = self.x("bench", "report")
+        said = run.stderr[run.stderr.index("x: "):]
+        self.assertRegex(said, three_lines)
+        self.assertEqual(said.count("\n"), 3, said)
+        self.assertIn("failed to download", said)
+        self.assertEqual(run.returncode, 1)
 
     def test_asks_who_is_not_root_and_has_no_sudo_to_install(self):
         self.has_apt("exit 0")
