@@ -1,7 +1,7 @@
 //! The `Allocator` traits that containers ask for: one body, and a place for each trait.
 
 use crate::blocks::{move_block, Blocks};
-use crate::{Heap, Mallard};
+use crate::Mallard;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
@@ -42,12 +42,13 @@ macro_rules! bridge {
         const _: () = {
             use $api as api;
             bridge!(for api, Mallard);
-            bridge!(for api, &Heap<S>, S);
+            #[cfg(mallard_engine)]
+            bridge!(for api, crate::Heap<S>, S);
         };
     };
     (for $api:ident, $allocator:ty $(, $generic:ident)?) => {
-        // SAFETY: blocks stay until they are freed, or the heap is no longer borrowed; all copies
-        // of an allocator are of the same heap.
+        // SAFETY: blocks stay where they are until they are freed, or the heap ends or is borrowed
+        // exclusively, wherever it is moved. `Heap` has no copies, and all of `Mallard` are the same.
         unsafe impl$(<$generic>)? $api::Allocator for $allocator {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, $api::AllocError> {
@@ -96,24 +97,3 @@ bridge!("nightly", alloc::alloc);
 bridge!("allocator-api2-02", allocator_api2_02::alloc);
 bridge!("allocator-api2-03", allocator_api2_03::alloc);
 bridge!("allocator-api2-04", allocator_api2_04::alloc);
-
-impl<B: Blocks + ?Sized> Blocks for &B {
-    #[inline(always)]
-    fn take(&self, layout: Layout) -> *mut u8 {
-        (**self).take(layout)
-    }
-    #[inline(always)]
-    fn take_zeroed(&self, layout: Layout) -> *mut u8 {
-        (**self).take_zeroed(layout)
-    }
-    #[inline(always)]
-    unsafe fn give(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: passed on as it was given.
-        unsafe { (**self).give(block, layout) }
-    }
-    #[inline(always)]
-    unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: passed on as it was given.
-        unsafe { (**self).resize(block, layout, bytes) }
-    }
-}

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
+#![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs says which feature each item needs
 
 extern crate alloc;
 
@@ -12,19 +13,38 @@ mod blocks;
     feature = "allocator-api2-04"
 ))]
 mod bridges;
+#[cfg(mallard_engine)]
 mod code;
+#[cfg(mallard_engine)]
 mod heap;
+#[cfg(mallard_engine)]
 mod limit;
 mod mallard;
+#[cfg(mallard_engine)]
 mod raw;
+#[cfg(mallard_engine)]
 mod statistics;
+#[cfg(not(mallard_engine))]
+mod system;
 
-pub use heap::{AnyThread, Heap, HeapStatistics, OneThread, SharedHeap};
-pub use limit::{set_limits, Limits};
 pub use mallard::Mallard;
-pub use statistics::{print_stats, stats, trim, ClassStatistics, Statistics};
 
+#[cfg(mallard_engine)]
+pub use {
+    heap::{AnyThread, Heap, HeapStatistics, OneThread, SharedHeap},
+    limit::{set_limits, Limits},
+    statistics::{print_stats, stats, trim, ClassStatistics, Statistics},
+};
+
+#[cfg(mallard_engine)]
 use core::ptr::NonNull;
+
+#[cfg(all(feature = "override", not(mallard_engine)))]
+compile_error!(
+    "mallard-malloc: the feature `override` is for Linux on x86-64 with glibc\n  \
+     elsewhere the crate has no malloc to put in the place of the system's\n  \
+     help: leave the feature out, or turn it on for that target alone"
+);
 
 /// How many bytes of a block may be written to: at least as many as were asked for.
 ///
@@ -38,6 +58,7 @@ use core::ptr::NonNull;
 /// // SAFETY: the heap has not freed it.
 /// assert_eq!(unsafe { mallard_malloc::usable_bytes(block) }, 112);
 /// ```
+#[cfg(mallard_engine)]
 pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
     // SAFETY: the caller's promise.
     unsafe { raw::mallard_usable_size(block.as_ptr()) }
@@ -63,6 +84,7 @@ pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
 /// .unwrap();
 /// heap.release();
 /// ```
+#[cfg(mallard_engine)]
 pub unsafe fn deallocate(block: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe { raw::mallard_rust_deallocate(block.as_ptr()) }

@@ -1,8 +1,8 @@
 //! malloc, as Rust's global allocator.
 
 use crate::blocks::Blocks;
-use crate::code::code_of;
-use crate::raw;
+#[cfg(mallard_engine)]
+use crate::{code::code_of, raw};
 use core::alloc::{GlobalAlloc, Layout};
 
 /// The allocator of a whole program.
@@ -22,11 +22,15 @@ use core::alloc::{GlobalAlloc, Layout};
 /// to be had is refused with null, which `Vec::try_reserve` tells as an error, and
 /// `handle_alloc_error` otherwise.
 ///
+/// Linux on x86-64 with glibc has the engine. On every other target this is the system's allocator,
+/// `std::alloc::System`, so that a program builds there too; nothing else of this crate is there.
+///
 /// With a feature for them, it is an `Allocator` too, for a container whose memory is Mallard's
 /// in a program whose global allocator is another. All values of this type are the same heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mallard;
 
+#[cfg(mallard_engine)]
 impl Blocks for Mallard {
     #[inline(always)]
     fn take(&self, layout: Layout) -> *mut u8 {

@@ -62,3 +62,15 @@ fn each_trait_has_both() {
         newest(&Heap::shared());
     }
 }
+
+#[test]
+fn a_container_may_own_its_heap_and_take_it_to_another_thread() {
+    let mut numbers = Vec::new_in(Heap::new());
+    numbers.extend(0..10_000u32);
+    let numbers = std::thread::spawn(move || {
+        numbers.extend(0..10_000);
+        assert!(numbers.allocator().owns(numbers.as_ptr()));
+        numbers
+    });
+    assert_eq!(numbers.join().unwrap().len(), 20_000);
+}
