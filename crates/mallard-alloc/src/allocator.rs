@@ -47,7 +47,9 @@ pub unsafe trait BlockAllocator {
 /// # Safety
 /// `owns` is true for every block of a byte or more that this allocator has given and not got
 /// back, and false for every such block of another allocator: adaptors like
-/// [`Fallback`](crate::Fallback) free a block where `owns` says it is from.
+/// [`Fallback`](crate::Fallback) free a block where `owns` says it is from. So a reference to an
+/// allocator is not `Owning`: another allocator may have its chunks from the same one, and then the
+/// blocks of both lie in there.
 pub unsafe trait Owning {
     /// Whether `p` points into memory of this allocator, in use or not.
     fn owns(&self, p: *const u8) -> bool;
@@ -68,13 +70,5 @@ unsafe impl<A: BlockAllocator + ?Sized> BlockAllocator for &A {
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         // SAFETY: passed on as it was given.
         unsafe { (**self).try_expand(block, from, to) }
-    }
-}
-
-// SAFETY: passed on to the allocator behind the reference.
-unsafe impl<A: Owning + ?Sized> Owning for &A {
-    #[inline]
-    fn owns(&self, p: *const u8) -> bool {
-        (**self).owns(p)
     }
 }

@@ -11,12 +11,15 @@ pub(crate) mod objects;
 mod scope;
 
 pub use boxed::Box;
+#[doc(hidden)]
+pub use boxed::InArena;
+pub use boxed_traits::IntoIter;
 pub use scope::{Guard, Scope};
 
 use crate::allocator::{BlockAllocator, Owning};
 use crate::bits::{dangling, out_of_memory};
 use crate::handles::Lasting;
-use crate::{Chunk, DefaultHeap, Full, Growth, Source, Statistics};
+use crate::{Cause, Chunk, DefaultHeap, Full, Growth, Source, Statistics};
 use blocks::{Blocks, Position};
 use core::alloc::Layout;
 use core::fmt;
@@ -103,6 +106,12 @@ pub struct Mark {
     owned: *mut Entry,
 }
 
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mark").finish_non_exhaustive()
+    }
+}
+
 /// By four, since all steps of an arena that doubles are as much as twice the last, and when
 /// so much is free many heaps let the system have it; from what they find without a search: see
 /// docs/decisions/0023.
@@ -172,8 +181,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
     /// Takes what is needed for `bytes` more without another chunk, alignment aside.
     pub fn try_reserve(&self, bytes: usize) -> Result<(), Full> {
         if bytes > self.blocks.room() {
-            let layout = Layout::array::<u8>(bytes).map_err(|_| Full(()))?;
-            let block = self.grow(layout).ok_or(Full(()))?;
+            let layout = Layout::array::<u8>(bytes).map_err(|_| Full::no_memory(()))?;
+            let block = self.grow(layout).ok_or(Full::no_memory(()))?;
             self.blocks.pop(block, bytes);
         }
         Ok(())
@@ -391,9 +400,9 @@ unsafe impl<S: Source, const M: usize> Source for Arena<S, M> {
     }
 }
 
-impl Default for Arena {
+impl<S: Source + Default, const M: usize> Default for Arena<S, M> {
     fn default() -> Self {
-        Self::new()
+        Self::with_min_align_in(GROWTH, S::default())
     }
 }
 

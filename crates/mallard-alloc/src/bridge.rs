@@ -192,6 +192,17 @@ macro_rules! bridges {
             bridge!([A: BlockAllocator, L: Lock] Synchronized<A, L>);
             #[cfg(feature = "alloc")]
             bridge!([A: BlockAllocator, H: Fn(&Fault<'_>)] Checked<A, H>);
+            #[cfg(feature = "std")]
+            bridge!([S: Source, const M: usize] SharedArena<S, M>);
+            #[cfg(all(
+                feature = "std",
+                target_os = "linux",
+                any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+            ))]
+            const _: () = {
+                bridge!([] FileArena);
+                bridge!([] SharedMemory);
+            };
         }
     };
 }

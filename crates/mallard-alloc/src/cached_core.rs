@@ -30,6 +30,7 @@ use core::ptr::NonNull;
 /// A thread that cannot have a front, for lack of memory or because it is at its end, works
 /// under the lock, slowly. A free never waits for one who grows.
 #[doc(hidden)]
+#[allow(missing_debug_implementations)] // nobody has one by its name
 #[repr(C)]
 pub struct CachedCore<S: Source> {
     /// Changes only in `release`.

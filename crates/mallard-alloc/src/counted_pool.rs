@@ -16,8 +16,8 @@ use core::fmt;
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
-/// let meshes: RcPool<String> = RcPool::new();
-/// let tree = meshes.make("tree.obj".into());
+/// let meshes = RcPool::new();
+/// let tree = meshes.make("tree.obj".to_string());
 /// let again = Rc::clone(&tree);
 /// assert_eq!((Rc::strong_count(&again), &*again), (2, &tree[..].to_string()));
 /// ```
@@ -39,19 +39,19 @@ use core::fmt;
 /// ```
 /// ```compile_fail
 /// fn send<T: Send>() {}
-/// send::<mallard::handles::Arc<'static, u32, mallard::sync::None>>();
+/// send::<mallard::handles::Arc<'static, u32, mallard::sync::Unshared>>();
 /// ```
 /// ```
 /// fn send_and_sync<T: Send + Sync>() {}
 /// send_and_sync::<mallard::handles::Arc<'static, u32, mallard::sync::Mutex>>();
 /// send_and_sync::<mallard::ArcPool<u32, mallard::sync::Mutex>>();
 /// ```
-pub struct CountedPool<T, C: Counts, M: Mode = sync::None, S: Source = DefaultHeap> {
+pub struct CountedPool<T, C: Counts, M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: ObjectPool<Slot<T, C>, M, S>,
 }
 
 /// Objects with owners in one thread.
-pub type RcPool<T, M = sync::None, S = DefaultHeap> = CountedPool<T, Local, M, S>;
+pub type RcPool<T, M = sync::Unshared, S = DefaultHeap> = CountedPool<T, Local, M, S>;
 
 /// Objects with owners in any thread. `M` is a shared mode.
 ///
@@ -75,10 +75,25 @@ unsafe impl<T, C: Counts, M: sync::Shared, S: Source + Send + Sync> Sync for Cou
 {
 }
 
-impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
-    /// Takes nothing.
+impl<T> RcPool<T> {
+    /// A pool for one thread. Takes nothing.
     pub const fn new() -> Self {
-        Self { slots: ObjectPool::new() }
+        Self::with_mode()
+    }
+}
+
+#[cfg(target_has_atomic = "64")]
+impl<T, M: sync::Shared> ArcPool<T, M> {
+    /// A pool for several threads. Takes nothing.
+    pub const fn new() -> Self {
+        Self::with_mode()
+    }
+}
+
+impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
+    /// A pool of any mode. Takes nothing.
+    pub const fn with_mode() -> Self {
+        Self { slots: ObjectPool::with_mode() }
     }
     /// How much it takes at a time, and in all. Takes nothing yet.
     pub const fn with_growth(growth: Growth) -> Self {
@@ -124,7 +139,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         let mut value = Some(value);
         match self.slots.try_make_with(|| Slot::new(value.take().unwrap())) {
             Ok(object) => Ok(Self::handle(object)),
-            Err(_) => Err(Full(value.unwrap())),
+            Err(_) => Err(Full::no_memory(value.unwrap())),
         }
     }
     /// A new object, made in its place. When `f` panics, the slot is free again.
@@ -164,7 +179,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
 
 impl<T, C: Counts, M: Mode> Default for CountedPool<T, C, M> {
     fn default() -> Self {
-        Self::new()
+        Self::with_mode()
     }
 }
 

@@ -17,6 +17,15 @@ use crate::adaptor::prelude::*;
 /// An allocator where both are, a source where both are. Fails when both do. One thread at a
 /// time, like both. A free costs what `first.owns` does: O(1) for a buffer, O(chunks) for
 /// what has chunks.
+///
+/// `first` is owned, so that `second` cannot have its memory from there, and blocks of one be taken
+/// for blocks of the other:
+/// ```compile_fail,E0277
+/// use mallard::{Arena, BlockAllocator, Fallback, Multipool};
+/// let arena = Arena::new();
+/// let both = Fallback::new(&arena, Multipool::new_in(&arena));
+/// both.allocate(std::alloc::Layout::new::<u64>());
+/// ```
 #[derive(Debug, Default)]
 pub struct Fallback<First, Second> {
     first: First,

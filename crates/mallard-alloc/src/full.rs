@@ -1,36 +1,83 @@
-//! The error of every `try_` function that was given a value.
+//! The error of every `try_` function.
 
 use core::fmt;
 
-/// No memory for a value, which comes back in it. Nothing has changed.
+/// A value that could not be stored comes back in this error, which says why. Nothing has changed.
 ///
-/// Either the limit of a [`Growth`](crate::Growth) is reached, or the source refuses.
+/// ```
+/// use mallard::{Cause, ObjectPool};
+/// let pool = ObjectPool::<u32>::fixed(0);
+/// let full = pool.try_make(7).unwrap_err();
+/// assert_eq!(full.cause(), Cause::NoMemory);
+/// assert_eq!(full.to_string(), "no memory: the source refused, or the limit of the growth is reached");
+/// assert_eq!(full.into_inner(), 7);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Full<T = ()>(
-    /// The value that was to be stored.
-    pub T,
-);
+pub struct Full<T = ()> {
+    value: T,
+    cause: Cause,
+}
+
+/// Why a value could not be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The limit of a [`Growth`](crate::Growth) is reached, or the source refused.
+    NoMemory,
+    /// Every slot that a key of the map can name is in use or retired: take a key type with more
+    /// bits for the index.
+    NoSlot,
+    /// The key is null, or a newer key has its slot.
+    StaleKey,
+    /// The key is not one that waits for its element.
+    NotDetached,
+    /// Printing a value returned an error.
+    Format,
+}
 
 impl<T> Full<T> {
+    #[inline(always)]
+    pub(crate) const fn no_memory(value: T) -> Self {
+        Self::because(Cause::NoMemory, value)
+    }
+    #[inline(always)]
+    pub(crate) const fn because(cause: Cause, value: T) -> Self {
+        Self { value, cause }
+    }
+
     /// The value that was to be stored.
     pub fn into_inner(self) -> T {
-        self.0
+        self.value
+    }
+    /// Why it was not stored.
+    pub const fn cause(&self) -> Cause {
+        self.cause
     }
 }
 
 impl<T> fmt::Debug for Full<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Full(..)")
+        f.debug_struct("Full").field("cause", &self.cause).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoMemory => {
+                "no memory: the source refused, or the limit of the growth is reached"
+            }
+            Self::NoSlot => "no slot: every one that a key can name is in use or retired",
+            Self::StaleKey => "stale key: it is null, or a newer key has its slot",
+            Self::NotDetached => "not detached: the key does not wait for its element",
+            Self::Format => "not printed: formatting a value returned an error",
+        })
     }
 }
 
 impl<T> fmt::Display for Full<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "no memory for one more\n  \
-             nothing was changed, and the value is in this error\n  \
-             help: free some first, or raise the limit of the growth",
-        )
+        self.cause.fmt(f)
     }
 }
 

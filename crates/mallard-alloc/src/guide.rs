@@ -3,5 +3,5 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-#[doc = include_str!("../../../docs/guide/rust.md")]
+#[doc = include_str!("../docs/rust.md")]
 mod chapter {}

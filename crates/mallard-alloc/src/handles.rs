@@ -40,7 +40,7 @@ use core::ptr::NonNull;
 ///
 /// Not `Send`, unless any thread may call the pool. `mem::forget` leaves the object alive: it
 /// is dropped with the pool.
-pub struct Box<'p, T, M = sync::None, S = DefaultHeap, H = NoHooks>
+pub struct Box<'p, T, M = sync::Unshared, S = DefaultHeap, H = NoHooks>
 where
     T: ?Sized,
     M: Mode,
@@ -209,7 +209,7 @@ impl<'p, T: ?Sized, M: Mode, S: Lasting> Box<'p, T, M, S> {
     /// ```compile_fail
     /// use mallard::{handles::Box, sync, Buffer, ObjectPool};
     /// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
-    /// let pool = ObjectPool::<u8, sync::None<256>>::new_in(Buffer::new(&mut bytes));
+    /// let pool = ObjectPool::<u8, sync::Unshared<256>>::new_in(Buffer::new(&mut bytes));
     /// Box::into_pin(pool.make(1)); // forget it and the pool, and the bytes are free
     /// ```
     #[inline(always)]

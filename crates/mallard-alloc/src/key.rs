@@ -179,6 +179,7 @@ impl<K: Key> Words<K> {
 
 /// Chooses the integer of a key by its width.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct Width<const ABOVE_32: bool>;
 #[doc(hidden)]
 pub trait Select {

@@ -7,7 +7,7 @@ mod shape;
 mod walk;
 mod whole;
 
-pub(crate) use as_a_map::{as_a_map, no_element};
+pub(crate) use as_a_map::{as_a_map, no_element, says_what_is_left};
 pub(crate) use at_hand::{AtHand, Block};
 pub use join::Join;
 pub(crate) use shape::{no_word, ChunkOf, Header, Shape, Slot, GROUP};

@@ -29,6 +29,7 @@
 //! `nightly`, so that `Vec`, `Box` and hashbrown work in these allocators; `serde`; `tracing`.
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
+#![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs says which feature each item needs
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -120,6 +121,7 @@ mod unsize;
 
 pub use adaptor::{Measured, Resettable};
 pub use allocator::{BlockAllocator, Owning};
+#[doc(inline)]
 pub use arena::Arena;
 #[cfg(feature = "allocator-api2-02")]
 pub use bridge::allocator_api2_02;
@@ -142,20 +144,24 @@ pub use fallback::Fallback;
 #[cfg(feature = "std")]
 pub use fault::print_faults;
 pub use fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
-pub use full::Full;
+pub use full::{Cause, Full};
 pub use growth::Growth;
 pub use hooks::{Hooks, NoHooks};
 pub use key::{Bits, Key, Key32, Key64};
 pub use keyed::Join;
 pub use limited::{Budget, Limited};
 pub use multipool::Multipool;
+#[doc(inline)]
 pub use object_pool::ObjectPool;
 pub use pool::Pool;
+#[doc(inline)]
 pub use secondary_map::{SecondaryMap, SparseSecondaryMap};
 #[cfg(feature = "std")]
 pub use shared_arena::SharedArena;
 #[cfg(target_has_atomic = "64")]
+#[doc(inline)]
 pub use shared_slot_map::SharedSlotMap;
+#[doc(inline)]
 pub use slot_map::SlotMap;
 pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
 pub use statistics::{Statistics, Validity};
@@ -171,6 +177,7 @@ pub use system::*;
 #[cfg(feature = "tracing")]
 pub use traced::TracingEvents;
 pub use traced::{Event, Tell, Traced};
+#[doc(inline)]
 pub use typed_arena::TypedArena;
 
 #[doc(hidden)]

@@ -19,6 +19,7 @@ use core::ptr::NonNull;
 /// it. A free never does.
 #[doc(hidden)]
 #[repr(C)]
+#[allow(missing_debug_implementations)] // nobody has one by its name
 pub struct LockFreeCore<S: Source> {
     cut: Cut,
     /// Slots of all chunks, at most.

@@ -18,6 +18,7 @@ type Block = NonNull<u8>;
 /// before, so that one step serves them all.
 #[doc(hidden)]
 #[repr(C, align(64))]
+#[allow(missing_debug_implementations)] // nobody has one by its name
 pub struct LockedCore<S> {
     lock: Mutex<()>,
     /// Only under the lock, or with `&mut self`.

@@ -28,7 +28,7 @@ use core::ptr::NonNull;
 /// use mallard::ObjectPool;
 /// #[derive(Debug)]
 /// struct Order { id: u32 }
-/// let orders: ObjectPool<Order> = ObjectPool::new();
+/// let orders = ObjectPool::new();
 /// let first = orders.make(Order { id: 7 }); // a Box: one pointer wide, gives itself back
 /// assert_eq!(first.id, 7);
 /// let few: ObjectPool<Order> = ObjectPool::fixed(1);
@@ -38,11 +38,12 @@ use core::ptr::NonNull;
 /// # drop((first, only));
 /// ```
 ///
-/// `new` is `const` and takes nothing: a pool may be a `static`, if `M` is a shared mode.
+/// Making a pool is `const` and takes nothing: a pool may be a `static`, if `M` is a shared mode.
+/// `new` is for one thread; `with_mode` and all others are of whatever mode the type says.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
-/// static LINES: ObjectPool<String, sync::Mutex> = ObjectPool::new();
+/// static LINES: ObjectPool<String, sync::Mutex> = ObjectPool::with_mode();
 /// let line = LINES.make("of any thread".into());
 /// std::thread::spawn(move || drop(line)).join().unwrap();
 /// ```
@@ -56,7 +57,7 @@ use core::ptr::NonNull;
 /// runs under a lock, and each may use the same pool.
 ///
 /// # Threads
-/// `sync::None`: the pool is `Send` where `T` is, and not `Sync`; its boxes are neither.
+/// `sync::Unshared`: the pool is `Send` where `T` is, and not `Sync`; its boxes are neither.
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
@@ -102,7 +103,7 @@ use core::ptr::NonNull;
 /// fn shorten<'p, 's>(b: mallard::handles::Box<'p, &'static str>, s: &'s str)
 ///     -> mallard::handles::Box<'p, &'s str> { b }
 /// ```
-pub struct ObjectPool<T, M = sync::None, S = DefaultHeap, H = NoHooks>
+pub struct ObjectPool<T, M = sync::Unshared, S = DefaultHeap, H = NoHooks>
 where
     M: Mode,
     S: Source,
@@ -130,9 +131,21 @@ where
 {
 }
 
-impl<T, M: Mode> ObjectPool<T, M> {
-    /// Takes nothing.
+impl<T> ObjectPool<T> {
+    /// A pool for one thread. Takes nothing.
+    ///
+    /// ```
+    /// let pool = mallard::ObjectPool::new();
+    /// assert_eq!(*pool.make(7), 7);
+    /// ```
     pub const fn new() -> Self {
+        Self::with_mode()
+    }
+}
+
+impl<T, M: Mode> ObjectPool<T, M> {
+    /// A pool of any mode. Takes nothing.
+    pub const fn with_mode() -> Self {
         Self::new_in(DefaultHeap)
     }
     /// How much it takes at a time, and in all. Takes nothing yet.
@@ -211,7 +224,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn try_make(&self, value: T) -> Result<Box<'_, T, M, S, H>, Full<T>> {
         match self.slots.try_allocate() {
             Some(block) => Ok(self.fill(block, || value)),
-            None => Err(Full(value)),
+            None => Err(Full::no_memory(value)),
         }
     }
 
@@ -234,7 +247,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
         match self.slots.try_allocate() {
             Some(block) => Ok(self.fill(block, f)),
-            None => Err(Full(f)),
+            None => Err(Full::no_memory(f)),
         }
     }
 
@@ -328,7 +341,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for ObjectPool<T, M, S, H> {
 
 impl<T, M: Mode> Default for ObjectPool<T, M> {
     fn default() -> Self {
-        Self::new()
+        Self::with_mode()
     }
 }
 

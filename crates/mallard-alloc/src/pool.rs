@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 /// ```
 /// use core::alloc::Layout;
 /// use mallard::{BlockAllocator, Pool};
-/// let pool: Pool = Pool::new(Layout::new::<[u64; 6]>());
+/// let pool = Pool::new(Layout::new::<[u64; 6]>());
 /// let block = pool.allocate(Layout::new::<[u64; 6]>());
 /// // SAFETY: it is from this pool, with this layout.
 /// unsafe { pool.deallocate(block, Layout::new::<[u64; 6]>()) };
@@ -25,7 +25,7 @@ use core::ptr::NonNull;
 /// Growth, memory and order of reuse are those of an [`ObjectPool`](crate::ObjectPool). What is
 /// smaller than a block gets one; what is larger, or more aligned, is refused. Blocks that are
 /// left at its end are gone with it.
-pub struct Pool<M: Mode = sync::None, S: Source = DefaultHeap> {
+pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
 
@@ -34,9 +34,16 @@ unsafe impl<M: Mode, S: Source + Send> Send for Pool<M, S> {}
 // SAFETY: the mode is for many threads.
 unsafe impl<M: Shared, S: Source + Send + Sync> Sync for Pool<M, S> {}
 
-impl<M: Mode> Pool<M> {
-    /// For blocks of `block`. Takes nothing.
+impl Pool {
+    /// For blocks of `block`, in one thread. Takes nothing.
     pub const fn new(block: Layout) -> Self {
+        Self::with_mode(block)
+    }
+}
+
+impl<M: Mode> Pool<M> {
+    /// For blocks of `block`, in any mode. Takes nothing.
+    pub const fn with_mode(block: Layout) -> Self {
         Self::new_in(block, DefaultHeap)
     }
     /// How much it takes at a time, and in all. Takes nothing yet.

@@ -266,9 +266,10 @@ impl PoolState {
     }
 }
 
-/// The core of `sync::None`.
+/// The core of `sync::Unshared`.
 #[doc(hidden)]
 #[repr(C)]
+#[allow(missing_debug_implementations)] // nobody has one by its name
 pub struct PlainCore<S> {
     state: PoolState,
     source: S,

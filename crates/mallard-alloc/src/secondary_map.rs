@@ -5,10 +5,10 @@ mod sparse;
 
 pub use crate::slot_map::{Iter, IterMut, Keys, Values, ValuesMut};
 pub use iter::{Drain, IntoIter};
-pub use sparse::{SparseIntoIter, SparseIter, SparseIterMut, SparseSecondaryMap};
+pub use sparse::{SparseDrain, SparseIntoIter, SparseIter, SparseIterMut, SparseSecondaryMap};
 
 use crate::bits::out_of_memory;
-use crate::full::Full;
+use crate::full::{Cause, Full};
 use crate::growth::Growth;
 use crate::key::{Bits, Key, Words};
 use crate::keyed::{no_word, Shape, Slot, Slots};
@@ -90,16 +90,13 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.place(key, value) {
             Ok(before) => before,
-            Err(Refused::Outdated(_)) => None,
-            Err(Refused::Memory(_)) => {
-                out_of_memory(Shape::<K, V>::layout().unwrap_or(Layout::new::<V>()))
-            }
+            Err(full) if full.cause() == Cause::StaleKey => None,
+            Err(_) => out_of_memory(Shape::<K, V>::layout().unwrap_or(Layout::new::<V>())),
         }
     }
     /// The same; the value comes back when the key is null or outdated, or memory is refused.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         self.place(key, value)
-            .map_err(|(Refused::Outdated(value) | Refused::Memory(value))| Full(value))
     }
     /// The value of `key`; if it has none, what `make` gives. `None` if the key is null or outdated.
     ///
@@ -118,17 +115,17 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         self.get_mut(key)
     }
 
-    fn place(&mut self, key: K, value: V) -> Result<Option<V>, Refused<V>> {
+    fn place(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         let word = key.to_bits();
         if key.index() == 0 || key.generation() == 0 || word.to_u64() > Words::<K>::VALUE_MAX {
-            return Err(Refused::Outdated(value));
+            return Err(Full::because(Cause::StaleKey, value));
         }
-        let Some(slot) = self.slot_for(key) else { return Err(Refused::Memory(value)) };
+        let Some(slot) = self.slot_for(key) else { return Err(Full::no_memory(value)) };
         // SAFETY: the slot is in a chunk; if it has a word, it is alive.
         unsafe {
             let there = *slot.word();
             if there > word {
-                return Err(Refused::Outdated(value));
+                return Err(Full::because(Cause::StaleKey, value));
             }
             if there == no_word::<K>() {
                 slot.begin(word, value);
@@ -223,11 +220,6 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         self.slots.add_to(&mut s);
         s
     }
-}
-
-enum Refused<V> {
-    Outdated(V),
-    Memory(V),
 }
 
 impl<K: Key, V, S: Source> Drop for SecondaryMap<K, V, S> {

@@ -10,7 +10,7 @@ use crate::arena::objects::{self, Home};
 use crate::arena::{Box, GROWTH};
 use crate::bits::dangling;
 use crate::handles::Lasting;
-use crate::{Chunk, DefaultHeap, Full, Growth, Source, Statistics};
+use crate::{Cause, Chunk, DefaultHeap, Full, Growth, Source, Statistics};
 use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::fmt;
@@ -379,9 +379,9 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for SharedArena<S, M> {
     }
 }
 
-impl Default for SharedArena {
+impl<S: Source + Default, const M: usize> Default for SharedArena<S, M> {
     fn default() -> Self {
-        Self::new()
+        Self::with_min_align_in(GROWTH, S::default())
     }
 }
 

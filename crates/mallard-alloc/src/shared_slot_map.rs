@@ -12,7 +12,7 @@ pub use access::{Access, Copied, Guarded, Plain};
 pub use guard::Guard;
 
 use crate::bits::out_of_memory;
-use crate::full::Full;
+use crate::full::{Cause, Full};
 use crate::growth::Growth;
 use crate::key::{Bits, Key, Words};
 use crate::source::{DefaultHeap, Source};
@@ -53,8 +53,8 @@ use slot::Removal;
 /// Each thread has up to 128 free slots to itself, and gives and takes 64 at a time: first those
 /// that it gave itself, then those that others gave, and then new ones. So inserts and removals
 /// touch what other threads write where slots go from one to the other, and only then. (Threads
-/// beyond the 63rd that live at a time, and all without the feature `std`, share one such stock
-/// under a lock.) Each element costs 12 bytes beside its own, which are rounded up to 8. Memory is
+/// beyond the 63rd that live at a time share eight such stocks, each under a lock by which those who
+/// wait sleep. Without the feature `std` all threads share one, and spin.) Each element costs 12 bytes beside its own, which are rounded up to 8. Memory is
 /// kept until the end of the map. A slot retires when its generations are used up.
 ///
 /// `insert` ends the program where memory is refused, and panics when no slot is left; `try_insert`
@@ -163,7 +163,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     pub fn try_insert(&self, value: V) -> Result<K, Full<V>> {
         match self.memory.take_slot() {
             Some(index) => Ok(self.place(index, value)),
-            None => Err(Full(value)),
+            None if self.memory.is_at_limit() => Err(Full::because(Cause::NoSlot, value)),
+            None => Err(Full::no_memory(value)),
         }
     }
     /// Stores what `make(key)` returns, for elements that know their key. Until that is there the key

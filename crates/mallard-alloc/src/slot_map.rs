@@ -10,7 +10,7 @@ pub(crate) use iter::{key_of, take_out};
 pub use iter::{Drain, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
 pub use whole::VacantEntry;
 
-use crate::full::Full;
+use crate::full::{Cause, Full};
 use crate::growth::Growth;
 use crate::key::{Key, Words};
 use crate::keyed::{no_word, Shape, Slot, Slots};
@@ -157,7 +157,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     #[inline]
     pub fn try_insert(&mut self, value: V) -> Result<K, Full<V>> {
         if self.slots.at_hand.is_empty() && !self.refill() {
-            return Err(Full(value));
+            return Err(Full::because(self.why_refused(), value));
         }
         Ok(self.place(|_| value))
     }
@@ -263,7 +263,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Room for one key more at hand.
+    /// Room for one key more at hand, if any element ever was.
     #[inline(always)]
     fn make_room(&mut self) {
         if self.slots.at_hand.is_full() {
@@ -324,7 +324,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// The value comes back when the key is not detached.
     pub fn reattach(&mut self, key: K, value: V) -> Result<(), Full<V>> {
         let Some(slot) = self.find_detached(key) else {
-            return Err(Full(value));
+            return Err(Full::because(Cause::NotDetached, value));
         };
         self.detached -= 1;
         // SAFETY: a detached slot is in a chunk and not alive.

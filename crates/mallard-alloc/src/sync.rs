@@ -2,10 +2,10 @@
 //!
 //! ```
 //! use mallard::{sync, ObjectPool};
-//! let local: ObjectPool<u64> = ObjectPool::new(); // sync::None: the fastest, one thread
-//! static SHARED: ObjectPool<u64, sync::Mutex> = ObjectPool::new(); // a lock around each call
-//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::new(); // nobody waits for a free
-//! static CACHED: ObjectPool<u64, sync::ThreadCached> = ObjectPool::new(); // the fastest of these
+//! let local = ObjectPool::new(); // sync::Unshared: one thread, and the fastest
+//! static SHARED: ObjectPool<u64, sync::Mutex> = ObjectPool::with_mode(); // a lock around each call
+//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::with_mode(); // nobody waits for a free
+//! static CACHED: ObjectPool<u64, sync::ThreadCached> = ObjectPool::with_mode(); // the fastest
 //! # let _ = (local.make(1), SHARED.make(2), FREE.make(3), CACHED.make(4));
 //! ```
 
@@ -29,7 +29,7 @@ pub(crate) use loom::{cell::UnsafeCell as Watched, model, sync as watched, threa
 
 mod sealed {
     pub trait Sealed {}
-    impl<const CHUNK: usize> Sealed for super::None<CHUNK> {}
+    impl<const CHUNK: usize> Sealed for super::Unshared<CHUNK> {}
     #[cfg(feature = "std")]
     impl<const CHUNK: usize> Sealed for super::Mutex<CHUNK> {}
     #[cfg(target_has_atomic = "64")]
@@ -64,21 +64,22 @@ const fn chunk_bytes(chunk: usize) -> usize {
 
 /// One thread at a time, which the compiler sees to: such a pool is not `Sync`.
 ///
-/// `CHUNK`, here and in the other modes, is a power of two, at least 256: the alignment of chunks,
-/// and their size where as much is needed. 64 KiB is right but for pools that stand in a small
-/// [`Buffer`](crate::Buffer), or have a small limit, which give nothing unless a chunk fits:
+/// `CHUNK`, here and in the other modes, is a power of two, at least 256 (for [`ThreadCached`], 512):
+/// the alignment of chunks, and their size where as much is needed. 64 KiB is right but for pools
+/// that stand in a small [`Buffer`](crate::Buffer), or have a small limit, which give nothing unless
+/// a chunk fits:
 ///
 /// ```
 /// use core::mem::MaybeUninit;
 /// use mallard::{sync, Buffer, ObjectPool};
 /// let mut bytes = [MaybeUninit::uninit(); 4096];
-/// let pool: ObjectPool<[u32; 4], sync::None<512>, _> = ObjectPool::new_in(Buffer::new(&mut bytes));
+/// let pool: ObjectPool<[u32; 4], sync::Unshared<512>, _> = ObjectPool::new_in(Buffer::new(&mut bytes));
 /// assert_eq!(pool.make([7; 4])[3], 7);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct None<const CHUNK: usize = 65536>;
+pub struct Unshared<const CHUNK: usize = 65536>;
 
-impl<const CHUNK: usize> Mode for None<CHUNK> {
+impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
     type Core<S: Source> = crate::pool_core::PlainCore<S>;
     type Home = LocalHome;
     const CHUNK: usize = chunk_bytes(CHUNK);
@@ -87,7 +88,7 @@ impl<const CHUNK: usize> Mode for None<CHUNK> {
 /// Any thread at any time, one after the other: a lock around each call. It is never held
 /// while the source is called, nor while anything of the program runs; so no panic poisons it.
 ///
-/// A source must not call the pool that it serves. `CHUNK` is as for [`None`]. Needs the feature
+/// A source must not call the pool that it serves. `CHUNK` is as for [`Unshared`]. Needs the feature
 /// `std`.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +109,7 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
-/// static JOBS: ObjectPool<[u64; 4], sync::LockFree> = ObjectPool::new();
+/// static JOBS: ObjectPool<[u64; 4], sync::LockFree> = ObjectPool::with_mode();
 /// let job = JOBS.make([1; 4]);
 /// std::thread::spawn(move || drop(job)).join().unwrap();
 /// ```
@@ -116,7 +117,7 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 /// A source must not call the pool that it serves.
 ///
 /// A slot is at least 8 bytes apart from the next, and costs 4 bytes and a bit beside it. There
-/// are at most 2^32 slots. `CHUNK` is as for [`None`]. Without `std` the lock
+/// are at most 2^32 slots. `CHUNK` is as for [`Unshared`]. Without `std` the lock
 /// spins. For processors with 64-bit atomics.
 #[cfg(target_has_atomic = "64")]
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +138,7 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
-/// static NODES: ObjectPool<[u64; 4], sync::ThreadCached> = ObjectPool::new();
+/// static NODES: ObjectPool<[u64; 4], sync::ThreadCached> = ObjectPool::with_mode();
 /// std::thread::scope(|s| {
 ///     for i in 0..4 {
 ///         s.spawn(move || NODES.make([i; 4]));
@@ -145,7 +146,7 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 /// });
 /// ```
 ///
-/// Each thread that uses the pool owns chunks, of `CHUNK` bytes as for [`None`], and a list of what it
+/// Each thread that uses the pool owns chunks, of `CHUNK` bytes as for [`Unshared`], and a list of what it
 /// freed:
 /// 8 bytes for each of up to 1,024 blocks, together at most 256 KiB. What it frees of other
 /// threads' chunks goes home, many blocks at a time. When a thread ends, all that it had is for
@@ -157,6 +158,11 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 ///
 /// A destructor of a thread-local value may use the pool; late ones do so under a lock. A source
 /// must not call the pool that it serves.
+///
+/// A chunk of 256 bytes has no room beside its header, so such a pool does not compile:
+/// ```compile_fail,E0080
+/// let pool = mallard::ObjectPool::<u64, mallard::sync::ThreadCached<256>>::with_mode();
+/// ```
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadCached<const CHUNK: usize = 65536>;
@@ -165,7 +171,13 @@ pub struct ThreadCached<const CHUNK: usize = 65536>;
 impl<const CHUNK: usize> Mode for ThreadCached<CHUNK> {
     type Core<S: Source> = crate::cached_core::CachedCore<S>;
     type Home = SharedHome;
-    const CHUNK: usize = chunk_bytes(CHUNK);
+    const CHUNK: usize = {
+        assert!(
+            CHUNK >= 512,
+            "chunks of sync::ThreadCached have 512 bytes or more: the header takes 256"
+        );
+        chunk_bytes(CHUNK)
+    };
 }
 #[cfg(feature = "std")]
 // SAFETY: a front is its thread's alone, or behind a lock, as is all that is shared.
@@ -187,6 +199,7 @@ pub trait Home {
 
 /// For one thread at a time.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct LocalHome {
     core: Cell<*mut u8>,
     busy: Cell<bool>,
@@ -213,6 +226,7 @@ impl Home for LocalHome {
 
 /// For many. Those who come while one makes the core wait for it, once in the pool's life.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct SharedHome {
     core: core::sync::atomic::AtomicPtr<u8>,
     busy: core::sync::atomic::AtomicBool,
@@ -277,11 +291,11 @@ impl SlotShape {
         let header = crate::bits::align_up(CHUNK_HEADER_MAX, align);
         let needed = match stride.checked_mul(8) {
             Some(slots) => slots.saturating_add(header),
-            Option::None => usize::MAX,
+            None => usize::MAX,
         };
         let power = match needed.checked_next_power_of_two() {
             Some(power) => power,
-            Option::None => 1 << (usize::BITS - 2), // which no source has
+            None => 1 << (usize::BITS - 2), // which no source has
         };
         Self { stride, align, chunk: if power > chunk { power } else { chunk }, most: usize::MAX }
     }
@@ -368,7 +382,7 @@ pub unsafe trait Core<S: Source>: Sized {
     /// last nothing is allocated or freed.
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
         // For cores that know no better: O(slots) each.
-        let (last, mut found) = (cursor.chunk, Option::None);
+        let (last, mut found) = (cursor.chunk, None);
         let mut passed = last.is_null();
         self.for_each_live(&mut |block| {
             if passed && found.is_none() {

@@ -57,8 +57,8 @@ const MADV_HUGEPAGE: c_int = 14;
 const PAGE_BYTES: usize = 4096;
 const HUGE_PAGE_BYTES: usize = 1 << 21;
 
-/// Why the system, or Mallard, did not do what was asked. As text it has three lines: what
-/// happened, what state things are in, what to do about it.
+/// Why the system, or Mallard, did not do what was asked. As text it is one line; `{:#}` has three:
+/// what happened, what state things are in, and what to do about it.
 #[derive(Debug)]
 pub struct Refusal {
     what: &'static str,
@@ -81,6 +81,9 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return write!(f, "{}: {}", self.what, self.help);
+        }
         write!(f, "mallard: {}\n  ", self.what)?;
         if let Some(error) = &self.error {
             write!(f, "the system says: {error}; ")?;

@@ -145,7 +145,7 @@ impl<T, S: Source> TypedArena<T, S> {
                 place.write(value);
                 Ok(place.as_mut())
             },
-            None => Err(Full(value)),
+            None => Err(Full::no_memory(value)),
         }
     }
 
@@ -194,8 +194,8 @@ impl<T, S: Source> TypedArena<T, S> {
             NonNull::slice_from_raw_parts(NonNull::dangling(), count)
         } else {
             let mut series = Series::new(&self.store);
-            series.reserve(items.size_hint().0).ok_or(Full(()))?;
-            series.extend(items).ok_or(Full(()))?;
+            series.reserve(items.size_hint().0).ok_or(Full::no_memory(()))?;
+            series.extend(items).ok_or(Full::no_memory(()))?;
             series.finish()
         };
         // SAFETY: made just now, of nobody else, for as long as the arena is borrowed.
@@ -211,7 +211,7 @@ impl<T, S: Source> TypedArena<T, S> {
     /// Takes what is needed for `count` more values without another chunk.
     pub fn try_reserve(&self, count: usize) -> Result<(), Full> {
         if size_of::<T>() != 0 {
-            Series::<T, S>::new(&self.store).reserve(count).ok_or(Full(()))?;
+            Series::<T, S>::new(&self.store).reserve(count).ok_or(Full::no_memory(()))?;
         }
         Ok(())
     }

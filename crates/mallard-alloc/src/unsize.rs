@@ -25,8 +25,25 @@
 /// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
 /// ```
 ///
-/// The macro refuses a box of another type, and a value of a shorter lifetime, which the pool would
-/// read for longer:
+/// The macro refuses a box of another type, one in another arena that its own leads to, and a value
+/// of a shorter lifetime, which the pool would read for longer:
+///
+/// ```compile_fail
+/// # use core::{alloc::Layout, ops::Deref, ptr::NonNull};
+/// use mallard::{arena::Box, unsize_box, BlockAllocator, Multipool};
+/// struct Own(Multipool, Multipool); // gives blocks of the first, and leads to the second
+/// # unsafe impl BlockAllocator for Own {
+/// #     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> { self.0.try_allocate(layout) }
+/// #     unsafe fn deallocate(&self, b: NonNull<u8>, l: Layout) { unsafe { self.0.deallocate(b, l) } }
+/// # }
+/// # impl Deref for Own {
+/// #     type Target = Multipool;
+/// #     fn deref(&self) -> &Multipool { &self.1 }
+/// # }
+/// fn elsewhere<'a>(own: Box<'a, u8, Own>) -> Box<'a, u8, Multipool> {
+///     unsize_box!(own)
+/// }
+/// ```
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
@@ -48,10 +65,11 @@ macro_rules! unsize_box {
     ($box:expr) => {{
         let boxed = $box;
         // SAFETY: the compiler turns a pointer into another, without a cast, only where both
-        // lead to the same value. It was the box's, and is again.
+        // lead to the same value. It was the box's, and is again. The arena, which a reference
+        // might be turned into another by `Deref`, is in a type of its own.
         unsafe {
-            let (value, arena) = $crate::arena::Box::into_raw_parts(boxed);
-            $crate::arena::Box::from_raw_in(value, arena)
+            let (value, arena) = $crate::arena::Box::__split(boxed);
+            $crate::arena::Box::__join(value, arena)
         }
     }};
 }

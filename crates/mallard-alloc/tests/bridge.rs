@@ -135,3 +135,32 @@ fn any_allocator_is_a_source() {
     numbers.extend(0..1000);
     assert!(pool.statistics().blocks_live > 0);
 }
+
+/// Arenas of threads, of a file, and of several processes.
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore)] // it maps files
+fn a_vector_grows_in_what_others_have_too() {
+    fn grows<A: Allocator>(allocator: A) -> A {
+        let mut numbers = Vec::new_in(allocator);
+        numbers.extend(0..1000_u32);
+        numbers.shrink_to_fit();
+        assert!(numbers.iter().copied().eq(0..1000));
+        let boxed = Box::new_in(7, numbers.allocator());
+        assert_eq!(*boxed, 7);
+        drop(boxed);
+        let (.., allocator) = numbers.into_raw_parts_with_alloc(); // the block ends with it
+        allocator
+    }
+    let mut shared = grows(mallard::SharedArena::new());
+    assert!(shared.statistics().bytes_live >= 4000);
+    std::thread::spawn(move || grows(shared)).join().unwrap();
+    grows(&mallard::SharedMemory::anonymous(1 << 20).unwrap());
+    let path = std::env::temp_dir().join(format!("mallard-bridge-{}", std::process::id()));
+    let options = mallard::FileOptions { sync: false, ..Default::default() };
+    // SAFETY: nobody else writes to this file.
+    let mut file = grows(unsafe { mallard::FileArena::open(&path, &options) }.unwrap());
+    assert!(file.statistics().bytes_used >= 4000);
+    file.commit().unwrap();
+    std::fs::remove_file(path).unwrap();
+}

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Flaky, Random};
 use mallard::handles::{Arc, Handle, Local, Rc, Weak};
-use mallard::{sync, ArcPool, CountedPool, RcPool, Validity};
+use mallard::{sync, ArcPool, RcPool, Validity};
 use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,7 +110,7 @@ fn a_full_pool_gives_the_value_back_and_panics_leak_no_slot() {
     }
 }
 
-static SHARED: ArcPool<AtomicUsize, sync::Mutex> = CountedPool::new();
+static SHARED: ArcPool<AtomicUsize, sync::Mutex> = ArcPool::new();
 
 #[test]
 fn threads_share_an_object() {
@@ -135,7 +135,7 @@ fn threads_share_an_object() {
 
 #[test]
 fn one_of_many_last_owners_gets_the_object() {
-    static POOL: ArcPool<String, sync::Mutex> = CountedPool::new();
+    static POOL: ArcPool<String, sync::Mutex> = ArcPool::new();
     for _ in 0..if cfg!(miri) { 5 } else { 200 } {
         let object = POOL.make("mine".into());
         let other = object.clone();
@@ -156,9 +156,9 @@ fn random_programs_agree_with_a_model() {
         let mut random = Random::new(seed);
         let source = Flaky::new();
         let dead = Cell::new(0);
-        let pool: RcPool<(u64, Ends), sync::None<1024>, Flaky> = RcPool::new_in(source.clone());
+        let pool: RcPool<(u64, Ends), sync::Unshared<1024>, Flaky> = RcPool::new_in(source.clone());
         type Object<'c> = (u64, Ends<'c>);
-        type Own<'p, 'c> = Handle<'p, Object<'c>, Local, sync::None<1024>, Flaky>;
+        type Own<'p, 'c> = Handle<'p, Object<'c>, Local, sync::Unshared<1024>, Flaky>;
         let mut strong: Vec<(u64, Own)> = Vec::new();
         let mut weak: Vec<(u64, Weak<'_, _, _, _, _>)> = Vec::new();
         let mut made = 0;

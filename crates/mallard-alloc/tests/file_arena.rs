@@ -28,7 +28,7 @@ impl Temporary {
         open(&self.0, options)
     }
     fn help(&self, options: &FileOptions) -> String {
-        self.open_with(options).unwrap_err().to_string()
+        format!("{:#}", self.open_with(options).unwrap_err())
     }
     /// Changes a byte.
     fn damage(&self, at: usize) {
@@ -168,7 +168,7 @@ const GOLDEN: Golden =
 
 #[test]
 fn the_format_is_that_of_the_golden_file() {
-    let golden = include_bytes!("../../../spec/file_arena.golden");
+    let golden = include_bytes!("../spec/file_arena.golden");
     let path = Temporary::new("golden");
     fs::write(&path.0, golden).unwrap();
     let mark = layout_hash("golden_file::root", Layout::new::<Golden>());

@@ -2,7 +2,10 @@
 
 mod common;
 
-use mallard::{Buffer, Full, Growth, Null, Source, Statistics};
+use mallard::{
+    Arena, Buffer, Cause, DefaultHeap, Full, Growth, Key, Key32, Null, ObjectPool, SecondaryMap,
+    SlotMap, Source, Statistics,
+};
 use std::alloc::Layout;
 use std::mem::MaybeUninit;
 
@@ -34,10 +37,70 @@ fn a_growth_is_single_when_its_limit_is_its_first_step() {
 }
 
 #[test]
-fn full_says_what_to_do_and_has_the_value() {
-    let error = Full(String::from("mine"));
-    assert!(error.to_string().contains("help: "));
-    assert_eq!(error.into_inner(), "mine");
+fn an_error_says_in_one_line_what_happened_and_has_the_value() {
+    fn is<T>(full: Full<T>, cause: Cause, begin: &str) -> T {
+        assert_eq!(full.cause(), cause);
+        let text = full.to_string();
+        assert!(text.starts_with(begin) && !text.contains('\n'), "{text}");
+        full.into_inner()
+    }
+    let pool = ObjectPool::<String>::fixed(0);
+    let full = pool.try_make("mine".into()).unwrap_err();
+    assert_eq!(is(full, Cause::NoMemory, "no memory"), "mine");
+
+    mallard::key_type! { struct Few(3, 29); }
+    let mut map: SlotMap<Few, u8> = (0..7).fold(SlotMap::new(), |mut map, i| {
+        map.insert(i);
+        map
+    });
+    assert_eq!(is(map.try_insert(7).unwrap_err(), Cause::NoSlot, "no slot"), 7);
+    let key = map.keys().next().unwrap();
+    assert_eq!(is(map.reattach(key, 8).unwrap_err(), Cause::NotDetached, "not detached"), 8);
+
+    let mut more: SecondaryMap<Key32, u8> = SecondaryMap::new();
+    let stale = more.try_insert(Key32::null(), 9).unwrap_err();
+    assert_eq!(is(stale, Cause::StaleKey, "stale key"), 9);
+
+    struct Unprintable;
+    impl std::fmt::Display for Unprintable {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            Err(std::fmt::Error)
+        }
+    }
+    let arena = Arena::new();
+    let refused = arena.try_alloc_fmt(format_args!("{Unprintable}")).unwrap_err();
+    is(refused, Cause::Format, "not printed");
+}
+
+#[test]
+fn the_heap_has_no_chunk_without_bytes() {
+    assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri stops at such a call of it
+}
+
+/// Those in a map, a pool and an arena that is not of the usual alignment are made without a word.
+#[test]
+fn what_has_a_default_has_it_with_every_parameter() {
+    #[derive(Default)]
+    struct Parts {
+        words: Arena<DefaultHeap, 8>,
+        shared: mallard::SharedArena<DefaultHeap, 16>,
+        nothing: Arena<Null, 2>,
+        pool: ObjectPool<u8, mallard::sync::Mutex>,
+    }
+    let parts = Parts::default();
+    let address = |p: &u8| std::ptr::from_ref(p).addr();
+    assert_eq!(address(parts.words.alloc(1)) % 8, 0);
+    assert_eq!(address(parts.shared.alloc(1)) % 16, 0);
+    assert_eq!(*parts.pool.make(1), 1);
+    assert!(parts.nothing.try_alloc(1).is_err());
+}
+
+#[test]
+fn a_glob_of_modes_takes_nothing_of_the_prelude_away() {
+    #[allow(unused_imports)]
+    use mallard::sync::*;
+    let none: Option<u8> = None;
+    assert!(none.is_none() && matches!(Some(1), Some(_)));
 }
 
 #[test]

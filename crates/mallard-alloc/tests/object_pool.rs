@@ -4,7 +4,7 @@ mod common;
 
 use common::{Flaky, Random};
 use mallard::handles::{Box, OwnedBox};
-use mallard::{sync, unsize_box, Buffer, Full, Growth, ObjectPool, Validity};
+use mallard::{sync, unsize_box, Buffer, Growth, ObjectPool, Validity};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ impl Drop for Counted {
 #[test]
 fn a_fresh_pool_owns_no_memory() {
     let source = Flaky::new();
-    let pool: ObjectPool<u64, sync::None, Flaky> = ObjectPool::new_in(source.clone());
+    let pool: ObjectPool<u64, sync::Unshared, Flaky> = ObjectPool::new_in(source.clone());
     assert_eq!(source.calls(), 0);
     assert_eq!((pool.len(), pool.capacity(), pool.available()), (0, 0, 0));
     assert!(pool.is_empty());
@@ -77,9 +77,9 @@ fn a_full_pool_gives_the_value_back() {
     assert_eq!(pool.capacity(), 2);
     let kept = pool.make_batch(["a".into(), "b".into()]);
     assert!(pool.is_full());
-    let Full(value) = pool.try_make("c".into()).unwrap_err();
+    let value = pool.try_make("c".into()).unwrap_err().into_inner();
     assert_eq!(value, "c");
-    let Full(f) = pool.try_make_with(|| "d".to_string()).unwrap_err();
+    let f = pool.try_make_with(|| "d".to_string()).unwrap_err().into_inner();
     assert_eq!(f(), "d");
     drop(kept);
     assert_eq!(pool.available(), 2);
@@ -87,7 +87,8 @@ fn a_full_pool_gives_the_value_back() {
 
 fn exactly<T: Default + PartialEq + std::fmt::Debug, const CHUNK: usize>(count: usize) {
     let source = Flaky::new();
-    let pool: ObjectPool<T, sync::None<CHUNK>, Flaky> = ObjectPool::fixed_in(count, source.clone());
+    let pool: ObjectPool<T, sync::Unshared<CHUNK>, Flaky> =
+        ObjectPool::fixed_in(count, source.clone());
     for _ in 0..2 {
         let mut all: Vec<_> = (0..count).map(|_| pool.try_make(T::default()).unwrap()).collect();
         assert!(pool.try_make(T::default()).is_err());
@@ -121,9 +122,9 @@ fn a_fixed_pool_has_exactly_its_count_and_little_more_memory() {
 #[test]
 fn a_pool_of_none_refuses_all() {
     let pool: ObjectPool<u8> = ObjectPool::fixed(0);
-    assert_eq!(pool.try_make(3).unwrap_err(), Full(3));
-    let pool: ObjectPool<u8, sync::None, _> = ObjectPool::new_in(mallard::Null);
-    assert_eq!(pool.try_make(3).unwrap_err(), Full(3));
+    assert_eq!(pool.try_make(3).unwrap_err().into_inner(), 3);
+    let pool: ObjectPool<u8, sync::Unshared, _> = ObjectPool::new_in(mallard::Null);
+    assert_eq!(pool.try_make(3).unwrap_err().into_inner(), 3);
     let pool: ObjectPool<u64> = ObjectPool::fixed(usize::MAX);
     assert!(pool.try_make(1).is_err());
     if !cfg!(miri) {
@@ -135,7 +136,8 @@ fn a_pool_of_none_refuses_all() {
 #[test]
 fn the_first_step_has_room_for_the_capacity() {
     let source = Flaky::new();
-    let pool: ObjectPool<u64, sync::None, _> = ObjectPool::with_capacity_in(MANY, source.clone());
+    let pool: ObjectPool<u64, sync::Unshared, _> =
+        ObjectPool::with_capacity_in(MANY, source.clone());
     let all: Vec<_> = (0..MANY as u64).map(|i| pool.make(i)).collect();
     assert_eq!(source.calls(), 3, "the core, an array, the step");
     assert!(pool.capacity() >= MANY);
@@ -146,7 +148,7 @@ fn the_first_step_has_room_for_the_capacity() {
 fn growth_stays_within_its_limit() {
     let source = Flaky::new();
     let growth = Growth { first: 1000, limit: 100_000, ..Growth::new() };
-    let pool: ObjectPool<[u64; 5], sync::None, _> =
+    let pool: ObjectPool<[u64; 5], sync::Unshared, _> =
         ObjectPool::with_growth_in(growth, source.clone());
     let mut all = Vec::new();
     while let Ok(object) = pool.try_make([9; 5]) {
@@ -161,7 +163,7 @@ fn growth_stays_within_its_limit() {
 #[test]
 fn a_pool_stands_in_a_small_buffer() {
     let mut bytes = [MaybeUninit::<u8>::uninit(); 2048];
-    let pool: ObjectPool<[u32; 4], sync::None<256>, _> =
+    let pool: ObjectPool<[u32; 4], sync::Unshared<256>, _> =
         ObjectPool::new_in(Buffer::new(&mut bytes));
     let mut all = Vec::new();
     while let Ok(object) = pool.try_make([all.len() as u32; 4]) {
@@ -341,14 +343,15 @@ fn an_owned_box_outlives_all_others() {
 fn a_batch_is_all_or_nothing() {
     let live = Rc::default();
     let source = Flaky::new();
-    let pool: ObjectPool<Counted, sync::None, _> = ObjectPool::fixed_in(10, source.clone());
+    let pool: ObjectPool<Counted, sync::Unshared, _> = ObjectPool::fixed_in(10, source.clone());
     let six = pool.make_batch([0; 6].map(|_| Counted::new(&live)));
-    let Full(values) = pool.try_make_batch([0; 5].map(|_| Counted::new(&live))).unwrap_err();
+    let values = pool.try_make_batch([0; 5].map(|_| Counted::new(&live))).unwrap_err();
+    let values = values.into_inner();
     assert_eq!((live.get(), pool.len()), (11, 6));
     drop(values);
     let four = pool.try_make_batch([0; 4].map(|_| Counted::new(&live))).unwrap();
     pool.destroy_batch(six);
-    let other: ObjectPool<Counted, sync::None, _> = ObjectPool::new_in(source.clone());
+    let other: ObjectPool<Counted, sync::Unshared, _> = ObjectPool::new_in(source.clone());
     pool.destroy_batch(four.into_iter().chain([other.make(Counted::new(&live))]));
     assert_eq!((live.get(), pool.len(), other.len()), (0, 0, 0));
 }
@@ -358,7 +361,7 @@ struct Node {
     next: Option<Box<'static, Node, sync::Mutex>>,
 }
 
-static NODES: ObjectPool<Node, sync::Mutex> = ObjectPool::new();
+static NODES: ObjectPool<Node, sync::Mutex> = ObjectPool::with_mode();
 
 #[test]
 fn objects_may_own_objects_of_their_pool() {

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Flaky, Random};
 use mallard::handles::Box;
-use mallard::{sync, Full, Growth, Hooks, ObjectPool, Source, Validity};
+use mallard::{sync, Growth, Hooks, ObjectPool, Source, Validity};
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::rc::Rc;
@@ -85,7 +85,7 @@ fn a_destructor_that_panics_while_all_are_dropped_leaves_none() {
 #[test]
 fn release_gives_all_back_and_the_pool_begins_anew() {
     let source = Flaky::new();
-    let mut pool: ObjectPool<u64, sync::None, _> = ObjectPool::new_in(source.clone());
+    let mut pool: ObjectPool<u64, sync::Unshared, _> = ObjectPool::new_in(source.clone());
     for round in 0..3 {
         std::mem::forget(pool.make(1));
         (0..MANY).map(|_| pool.make(1)).for_each(drop);
@@ -100,7 +100,7 @@ fn release_gives_all_back_and_the_pool_begins_anew() {
 #[test]
 fn trim_gives_idle_steps_back_and_keeps_the_rest() {
     let source = Flaky::new();
-    let mut pool: ObjectPool<[u64; 8], sync::None<1024>, _> =
+    let mut pool: ObjectPool<[u64; 8], sync::Unshared<1024>, _> =
         ObjectPool::with_growth_in(Growth::fixed(4096), source.clone());
     let mut boxes: Vec<_> = (0..1000).map(|_| pool.make([1; 8])).collect();
     let full = source.taken();
@@ -116,7 +116,7 @@ fn trim_gives_idle_steps_back_and_keeps_the_rest() {
     assert!((20_000 - 4096..30_000).contains(&source.taken()), "{}", source.taken());
     for object in kept {
         // SAFETY: from `into_raw`.
-        let object: Box<'_, _, sync::None<1024>, Flaky> = unsafe { Box::from_raw(object) };
+        let object: Box<'_, _, sync::Unshared<1024>, Flaky> = unsafe { Box::from_raw(object) };
         assert_eq!(*object, [1; 8]);
     }
     pool.trim(0);
@@ -127,7 +127,7 @@ fn trim_gives_idle_steps_back_and_keeps_the_rest() {
 fn whatever_call_the_source_refuses_nothing_is_lost() {
     for successes in 0..12 {
         let source = Flaky::new();
-        let mut pool: ObjectPool<[u64; 4], sync::None<1024>, _> =
+        let mut pool: ObjectPool<[u64; 4], sync::Unshared<1024>, _> =
             ObjectPool::with_growth_in(Growth::fixed(1024), source.clone());
         source.fail_after(successes);
         let mut all = Vec::new();
@@ -211,7 +211,7 @@ fn a_hook_may_use_the_same_pool() {
 }
 
 /// A source that frees into, and makes in, the pool that it serves.
-struct Meddler(Cell<Option<&'static ObjectPool<u64, sync::None, &'static Meddler>>>);
+struct Meddler(Cell<Option<&'static ObjectPool<u64, sync::Unshared, &'static Meddler>>>);
 
 // SAFETY: passed on to the heap.
 unsafe impl mallard::BlockAllocator for Meddler {
@@ -233,7 +233,7 @@ unsafe impl mallard::BlockAllocator for Meddler {
 fn a_source_that_calls_its_pool_gets_what_is_at_hand() {
     let source: &'static Meddler =
         std::boxed::Box::leak(std::boxed::Box::new(Meddler(Cell::new(None))));
-    let pool: *mut ObjectPool<u64, sync::None, &'static Meddler> =
+    let pool: *mut ObjectPool<u64, sync::Unshared, &'static Meddler> =
         std::boxed::Box::into_raw(std::boxed::Box::new(ObjectPool::new_in(source)));
     // SAFETY: it is not moved, and taken back below.
     source.0.set(Some(unsafe { &*pool }));
@@ -282,7 +282,7 @@ fn after_a_panic_of_the_source<M: sync::Mode>() {
 
 #[test]
 fn a_source_that_panics_leaves_the_pool_as_it_was() {
-    after_a_panic_of_the_source::<sync::None>();
+    after_a_panic_of_the_source::<sync::Unshared>();
     after_a_panic_of_the_source::<sync::Mutex>();
 }
 
@@ -294,10 +294,10 @@ fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
     let mut random = Random::new(seed);
     let source = Flaky::new();
     let growth = [Growth::new(), Growth::fixed(2000), Growth::linear(100, 700).limit(60_000)];
-    let mut pool: ObjectPool<T, sync::None<CHUNK>, _> =
+    let mut pool: ObjectPool<T, sync::Unshared<CHUNK>, _> =
         ObjectPool::with_growth_in(growth[random.below(3)], source.clone());
     let mut model: Vec<(std::ptr::NonNull<T>, u64)> = Vec::new();
-    type Of<'p, T, const CHUNK: usize> = Box<'p, T, sync::None<CHUNK>, Flaky>;
+    type Of<'p, T, const CHUNK: usize> = Box<'p, T, sync::Unshared<CHUNK>, Flaky>;
     let (steps, at_once) = if cfg!(miri) { (40, 40) } else { (600, 200) };
     let mut next = 0;
     for _ in 0..steps {
@@ -307,7 +307,7 @@ fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
                     next += 1;
                     match pool.try_make(of(next)) {
                         Ok(object) => model.push((Box::into_raw(object), next)),
-                        Err(Full(value)) => assert_eq!(value, of(next)),
+                        Err(full) => assert_eq!(full.into_inner(), of(next)),
                     }
                 }
             }

@@ -28,7 +28,7 @@ fn small_chunks_fit_into_a_small_limit_in_every_mode() {
         count
     }
     // Of 512; each chunk has a header.
-    assert!(fills::<sync::None<1024>>() >= 400);
+    assert!(fills::<sync::Unshared<1024>>() >= 400);
     assert!(fills::<sync::Mutex<1024>>() >= 400);
     assert!(fills::<sync::LockFree<1024>>() >= 350);
     assert!(fills::<sync::ThreadCached<1024>>() >= 300);
@@ -37,7 +37,7 @@ fn small_chunks_fit_into_a_small_limit_in_every_mode() {
 #[test]
 fn blocks_that_fit_are_given_and_others_refused() {
     let source = Flaky::new();
-    let mut pool: Pool<sync::None, _> = Pool::new_in(layout(40, 16), source.clone());
+    let mut pool: Pool<sync::Unshared, _> = Pool::new_in(layout(40, 16), source.clone());
     assert_eq!(pool.block(), layout(48, 16));
     assert!(pool.try_allocate(layout(49, 1)).is_none());
     assert!(pool.try_allocate(layout(8, 32)).is_none());
@@ -79,7 +79,7 @@ fn a_batch_of_blocks_is_all_or_nothing() {
 #[test]
 fn a_pool_is_a_source_of_chunks() {
     let chunks: Pool = Pool::new(layout(65536, 65536));
-    let objects: ObjectPool<u64, sync::None, &Pool> =
+    let objects: ObjectPool<u64, sync::Unshared, &Pool> =
         ObjectPool::with_growth_in(Growth::fixed(65536), &chunks);
     let all: Vec<_> = (0..MANY as u64).map(|i| objects.make(i)).collect();
     assert!(all.iter().enumerate().all(|(i, object)| **object == i as u64));
@@ -149,7 +149,7 @@ fn threads_make_and_drop_each_others_objects() {
 
 #[test]
 fn a_panic_in_another_thread_does_not_poison_a_pool() {
-    static POOL: ObjectPool<String, sync::Mutex> = ObjectPool::new();
+    static POOL: ObjectPool<String, sync::Mutex> = ObjectPool::with_mode();
     let kept = POOL.make("kept".into());
     let thread = std::thread::spawn(|| {
         let _object = POOL.make("gone".into());

@@ -226,7 +226,7 @@ fn the_limit_bounds_all_parts_together() {
 #[test]
 fn a_dry_source_gives_the_value_back() {
     let arena = SharedArena::new_in(Null);
-    assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().0, "mine");
-    assert_eq!(arena.try_own(String::from("mine")).unwrap_err().0, "mine");
+    assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
+    assert_eq!(arena.try_own(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert_eq!(arena.alloc_str(""), "");
 }

@@ -34,7 +34,7 @@ impl Drop for Counted<'_> {
 
 fn each_object_is_dropped_once<M: Shared + 'static>() {
     let live = AtomicIsize::new(0);
-    let mut pool: ObjectPool<Counted, M> = ObjectPool::new();
+    let mut pool: ObjectPool<Counted, M> = ObjectPool::with_mode();
     let (send, receive) = mpsc::channel::<handles::Box<'_, Counted, M>>();
     let kept = AtomicUsize::new(0);
     thread::scope(|s| {
@@ -75,7 +75,7 @@ fn objects_of_any_layout<M: Shared>() {
     #[derive(PartialEq, Debug)]
     struct Aligned(u8);
     fn try_it<T: PartialEq + std::fmt::Debug + Send, M: Shared>(make: impl Fn(usize) -> T) {
-        let mut pool: ObjectPool<T, M> = ObjectPool::new();
+        let mut pool: ObjectPool<T, M> = ObjectPool::with_mode();
         let count = steps(3000, 40);
         let boxes: Vec<_> = (0..count).map(|i| pool.make(make(i))).collect();
         for (i, object) in boxes.iter().enumerate() {
@@ -183,7 +183,7 @@ owed_by!(thread_cached, sync::ThreadCached);
 
 #[test]
 fn a_static_pool_serves_threads_that_outlive_its_boxes() {
-    static POOL: ObjectPool<String, sync::ThreadCached> = ObjectPool::new();
+    static POOL: ObjectPool<String, sync::ThreadCached> = ObjectPool::with_mode();
     let threads: Vec<_> = (0..3)
         .map(|i| thread::spawn(move || POOL.make(i.to_string())))
         .map(|thread| thread.join().unwrap())

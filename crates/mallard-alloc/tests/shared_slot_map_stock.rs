@@ -3,7 +3,11 @@
 mod common;
 
 use common::Random;
-use mallard::{Key32, Key64, SharedSlotMap};
+use mallard::shared_slot_map::Guarded;
+use mallard::{Chunk, DefaultHeap, Key32, Key64, SharedSlotMap, Source};
+use std::alloc::Layout;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 mallard::key_type! {
     /// All slots of the map are soon in use, and none retires.
@@ -86,4 +90,61 @@ fn threads_that_fill_a_map_and_empty_it_hand_slots_about() {
         }
     });
     assert!(map.is_empty());
+}
+
+/// The heap, and each call takes a while.
+struct Slow;
+
+// SAFETY: passed on to the heap.
+unsafe impl Source for Slow {
+    fn try_take(&self, layout: Layout) -> Option<Chunk> {
+        std::thread::sleep(Duration::from_millis(100));
+        DefaultHeap.try_take(layout)
+    }
+    unsafe fn give(&self, chunk: Chunk) {
+        // SAFETY: it is from there.
+        unsafe { DefaultHeap.give(chunk) }
+    }
+}
+
+/// How long the calling thread was on a processor.
+#[cfg(target_os = "linux")]
+fn time_on_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore)] // it has no processor
+fn threads_beyond_the_63rd_sleep_while_one_of_them_grows_the_map() {
+    let (numbers_taken, done) = (Barrier::new(64), Barrier::new(64));
+    std::thread::scope(|scope| {
+        for _ in 0..63 {
+            scope.spawn(|| {
+                // A number is a thread's in every map.
+                SharedSlotMap::<Key32, u8>::new().insert(1);
+                numbers_taken.wait();
+                done.wait();
+            });
+        }
+        numbers_taken.wait();
+        let map = SharedSlotMap::<Key32, [u64; 4], Guarded, _>::new_in(Slow);
+        let times = std::thread::scope(|scope| {
+            let threads = [(); 3].map(|()| {
+                scope.spawn(|| {
+                    let (begin, before) = (Instant::now(), time_on_processor());
+                    let keys: Vec<_> = (0..200).map(|i| map.insert([i; 4])).collect();
+                    let times = (time_on_processor() - before, begin.elapsed());
+                    keys.iter().for_each(|&key| assert!(map.remove(key)));
+                    times
+                })
+            });
+            threads.map(|thread| thread.join().unwrap())
+        });
+        done.wait();
+        for (used, waited) in times {
+            assert!(used < waited / 30, "{used:?} of {waited:?} on a processor");
+        }
+    });
 }

@@ -4,7 +4,7 @@ use mallard::size_class;
 
 #[test]
 fn classes_are_those_of_the_specification() {
-    let text = include_str!("../../../spec/size_classes.csv");
+    let text = include_str!("../spec/size_classes.csv");
     let mut rows = 0;
     for (i, line) in text.lines().skip(1).enumerate() {
         let row: Vec<usize> = line.split(',').map(|field| field.trim().parse().unwrap()).collect();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Flaky, Random};
-use mallard::{Full, Growth, Null, TypedArena};
+use mallard::{Cause, Growth, Null, TypedArena};
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -195,8 +195,8 @@ fn a_destructor_that_panics_does_not_keep_the_others_from_running() {
 #[test]
 fn a_dry_source_gives_the_value_back() {
     let arena = TypedArena::new_in(Null);
-    assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().0, "mine");
-    assert_eq!(arena.try_alloc_extend([String::new()]).unwrap_err(), Full(()));
+    assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
+    assert_eq!(arena.try_alloc_extend([String::new()]).unwrap_err().cause(), Cause::NoMemory);
     assert!(arena.try_reserve(1).is_err());
     assert!(TypedArena::<u64>::new().try_reserve(usize::MAX / 4).is_err());
     assert!(TypedArena::with_growth(Growth::none(256)).try_alloc([0_u8; 300]).is_err());

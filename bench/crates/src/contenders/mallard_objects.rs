@@ -12,7 +12,7 @@ pub trait Named: Mode + 'static {
     const NAME: &'static str;
 }
 
-impl Named for sync::None {
+impl Named for sync::Unshared {
     const NAME: &'static str = "";
 }
 impl Named for sync::Mutex {
@@ -26,7 +26,7 @@ impl Named for sync::ThreadCached {
 }
 
 /// One that grows as it needs.
-pub struct MallardPool<T, M: Mode = sync::None>(ObjectPool<T, M>);
+pub struct MallardPool<T, M: Mode = sync::Unshared>(ObjectPool<T, M>);
 
 impl<T: Object, M: Named> Objects<T> for MallardPool<T, M> {
     type Handle<'p> = Box<'p, T, M>;

@@ -75,6 +75,25 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         let this = ManuallyDrop::new(self);
         (this.value, this.arena)
     }
+    /// For `unsize_box!`: as `into_raw_parts`, but what has the arena is never coerced.
+    ///
+    /// # Safety
+    /// As for `into_raw_parts`.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn __split(self) -> (NonNull<T>, InArena<'a, A>) {
+        // SAFETY: passed on.
+        let (value, arena) = unsafe { self.into_raw_parts() };
+        (value, InArena(arena))
+    }
+    /// # Safety
+    /// As for `from_raw_in`.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn __join(value: NonNull<T>, InArena(arena): InArena<'a, A>) -> Self {
+        // SAFETY: passed on.
+        unsafe { Self::from_raw_in(value, arena) }
+    }
     /// The value, which is no longer dropped: as if it had been made by `alloc`.
     #[inline]
     pub fn leak(self) -> &'a mut T {
@@ -97,6 +116,11 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         unsafe { Pin::new_unchecked(self) }
     }
 }
+
+/// Where a value is.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct InArena<'a, A>(&'a A);
 
 impl<T: ?Sized, A: BlockAllocator> Drop for Box<'_, T, A> {
     #[inline]

@@ -2,14 +2,17 @@
 
 use super::boxed::Box;
 use crate::allocator::BlockAllocator;
+use crate::arena::Arena;
 use core::borrow::{Borrow, BorrowMut};
 use core::cmp::Ordering;
 use core::fmt;
 use core::future::Future;
 use core::hash::{Hash, Hasher};
 use core::iter::FusedIterator;
-use core::ops::{Deref, DerefMut};
+use core::mem::MaybeUninit;
+use core::ops::{Deref, DerefMut, Range};
 use core::pin::Pin;
+use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
 impl<T: ?Sized, A: BlockAllocator> Deref for Box<'_, T, A> {
@@ -109,25 +112,129 @@ impl<T: ?Sized + Hasher, A: BlockAllocator> Hasher for Box<'_, T, A> {
     }
 }
 
-impl<I: ?Sized + Iterator, A: BlockAllocator> Iterator for Box<'_, I, A> {
-    type Item = I::Item;
-    fn next(&mut self) -> Option<I::Item> {
-        (**self).next()
+/// A boxed iterator is one itself: a sized one, or a trait object of `Iterator`, `DoubleEndedIterator`
+/// or `ExactSizeIterator`, `Send` or not. Others are used by `&mut *boxed`. (Not every unsized type at
+/// once, since a boxed slice is no iterator, but becomes one.)
+macro_rules! iterator {
+    ([$($generics:tt)*] $type:ty, $item:ty) => {
+        impl<$($generics)*> Iterator for Box<'_, $type, A> {
+            type Item = $item;
+            fn next(&mut self) -> Option<$item> {
+                (**self).next()
+            }
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (**self).size_hint()
+            }
+            fn nth(&mut self, n: usize) -> Option<$item> {
+                (**self).nth(n)
+            }
+        }
+    };
+    (back [$($generics:tt)*] $type:ty, $item:ty) => {
+        impl<$($generics)*> DoubleEndedIterator for Box<'_, $type, A> {
+            fn next_back(&mut self) -> Option<$item> {
+                (**self).next_back()
+            }
+        }
+    };
+    (dyn $($also:tt)*) => {
+        iterator!([X, A: BlockAllocator] dyn Iterator<Item = X> $($also)*, X);
+        iterator!([X, A: BlockAllocator] dyn DoubleEndedIterator<Item = X> $($also)*, X);
+        iterator!(back [X, A: BlockAllocator] dyn DoubleEndedIterator<Item = X> $($also)*, X);
+        iterator!([X, A: BlockAllocator] dyn ExactSizeIterator<Item = X> $($also)*, X);
+        impl<X, A: BlockAllocator> ExactSizeIterator for Box<'_, dyn ExactSizeIterator<Item = X> $($also)*, A> {}
+    };
+}
+iterator!([I: Iterator, A: BlockAllocator] I, I::Item);
+iterator!(back [I: DoubleEndedIterator, A: BlockAllocator] I, I::Item);
+impl<I: ExactSizeIterator, A: BlockAllocator> ExactSizeIterator for Box<'_, I, A> {}
+impl<I: FusedIterator, A: BlockAllocator> FusedIterator for Box<'_, I, A> {}
+iterator!(dyn + '_);
+iterator!(dyn + Send + '_);
+
+/// The elements of a boxed slice, by value: what `into_iter` gives. Those that are left are dropped
+/// with it, and the block is given back.
+///
+/// ```
+/// let arena = mallard::Arena::new();
+/// let names = arena.alloc_box_iter(["duck", "swan"].map(String::from));
+/// let mut longer: Vec<String> = names.into_iter().map(|name| name + "!").collect();
+/// assert_eq!(longer.pop().unwrap(), "swan!");
+/// ```
+pub struct IntoIter<'a, T, A: BlockAllocator = Arena> {
+    slots: Box<'a, [MaybeUninit<T>], A>,
+    /// Of those that are still there.
+    left: Range<usize>,
+}
+
+impl<'a, T, A: BlockAllocator> IntoIterator for Box<'a, [T], A> {
+    type Item = T;
+    type IntoIter = IntoIter<'a, T, A>;
+    fn into_iter(self) -> IntoIter<'a, T, A> {
+        let left = 0..self.len();
+        // SAFETY: a block of the same layout from the same arena, whose elements are ended below.
+        let slots = unsafe {
+            let (values, arena) = self.into_raw_parts();
+            let slots = NonNull::slice_from_raw_parts(values.cast(), values.len());
+            Box::from_raw_in(slots, arena)
+        };
+        IntoIter { slots, left }
     }
+}
+
+impl<T, A: BlockAllocator> Iterator for IntoIter<'_, T, A> {
+    type Item = T;
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        let i = self.left.next()?;
+        // SAFETY: it is there, and no longer counted.
+        Some(unsafe { self.slots[i].assume_init_read() })
+    }
+    #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (**self).size_hint()
-    }
-    fn nth(&mut self, n: usize) -> Option<I::Item> {
-        (**self).nth(n)
+        self.left.size_hint()
     }
 }
-impl<I: ?Sized + DoubleEndedIterator, A: BlockAllocator> DoubleEndedIterator for Box<'_, I, A> {
-    fn next_back(&mut self) -> Option<I::Item> {
-        (**self).next_back()
+impl<T, A: BlockAllocator> DoubleEndedIterator for IntoIter<'_, T, A> {
+    #[inline]
+    fn next_back(&mut self) -> Option<T> {
+        let i = self.left.next_back()?;
+        // SAFETY: it is there, and no longer counted.
+        Some(unsafe { self.slots[i].assume_init_read() })
     }
 }
-impl<I: ?Sized + ExactSizeIterator, A: BlockAllocator> ExactSizeIterator for Box<'_, I, A> {}
-impl<I: ?Sized + FusedIterator, A: BlockAllocator> FusedIterator for Box<'_, I, A> {}
+impl<T, A: BlockAllocator> ExactSizeIterator for IntoIter<'_, T, A> {}
+impl<T, A: BlockAllocator> FusedIterator for IntoIter<'_, T, A> {}
+
+impl<T, A: BlockAllocator> Drop for IntoIter<'_, T, A> {
+    fn drop(&mut self) {
+        let left: *mut [MaybeUninit<T>] = &mut self.slots[self.left.clone()];
+        // SAFETY: these are there, and nobody else drops them. A panic of one does not keep the rest
+        // from being dropped, nor the block from being given back.
+        unsafe { (left as *mut [T]).drop_in_place() }
+    }
+}
+
+impl<T, A: BlockAllocator> fmt::Debug for IntoIter<'_, T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntoIter").field("left", &self.left.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'b, T, A: BlockAllocator> IntoIterator for &'b Box<'_, [T], A> {
+    type Item = &'b T;
+    type IntoIter = core::slice::Iter<'b, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+impl<'b, T, A: BlockAllocator> IntoIterator for &'b mut Box<'_, [T], A> {
+    type Item = &'b mut T;
+    type IntoIter = core::slice::IterMut<'b, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
 
 impl<F: ?Sized + Future + Unpin, A: BlockAllocator> Future for Box<'_, F, A> {
     type Output = F::Output;

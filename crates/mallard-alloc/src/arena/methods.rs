@@ -18,7 +18,7 @@ macro_rules! object_methods {
         /// Moves `value` here, or gives it back.
         #[inline(always)]
         pub fn try_alloc<T>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
-            objects::put(self.home(), value).map_err(Full)
+            objects::put(self.home(), value).map_err(Full::no_memory)
         }
         /// Makes a value in its place. If `f` panics, the block is given back.
         #[inline(always)]
@@ -34,7 +34,7 @@ macro_rules! object_methods {
         where
             F: FnOnce() -> T,
         {
-            objects::make(self.home(), f).map_err(Full)
+            objects::make(self.home(), f).map_err(Full::no_memory)
         }
         /// Makes a value in its place, or gives the block back and passes the error on.
         #[inline(always)]
@@ -46,6 +46,25 @@ macro_rules! object_methods {
                 Ok(result) => result,
                 Err(_) => objects::refuse::<T>(1),
             }
+        }
+        /// Makes a value in its place, or gives the block back and passes the error on; without
+        /// memory, `f` comes back and was not called.
+        ///
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// let parse = |text: &'static str| arena.try_alloc_try_with(|| text.parse::<u32>());
+        /// assert_eq!(**parse("7").unwrap().as_ref().unwrap(), 7);
+        /// assert!(parse("seven").unwrap().is_err());
+        /// ```
+        #[inline(always)]
+        pub fn try_alloc_try_with<T, E, F>(
+            self: $this,
+            f: F,
+        ) -> Result<Result<&$s mut T, E>, Full<F>>
+        where
+            F: FnOnce() -> Result<T, E>,
+        {
+            objects::make_or(self.home(), f).map_err(Full::no_memory)
         }
 
         /// Moves `value` here, to be dropped with the box.
@@ -68,7 +87,7 @@ macro_rules! object_methods {
             match objects::put(home, value) {
                 // SAFETY: it was made there just now, and nobody else has it.
                 Ok(object) => Ok(unsafe { Box::from_raw_in(object.into(), home) }),
-                Err(value) => Err(Full(value)),
+                Err(value) => Err(Full::no_memory(value)),
             }
         }
         /// All that `items` gives, side by side, to be dropped with the box.
@@ -88,7 +107,7 @@ macro_rules! object_methods {
             match objects::collect(home, items) {
                 // SAFETY: made there just now, and nobody else has it.
                 Ok(slice) => Ok(unsafe { Box::from_raw_in(slice, home) }),
-                Err(_) => Err(Full(())),
+                Err(_) => Err(Full::no_memory(())),
             }
         }
 
@@ -106,7 +125,7 @@ macro_rules! object_methods {
             match objects::copy(self.home(), text.as_bytes()) {
                 // SAFETY: copied from text.
                 Some(bytes) => Ok(unsafe { core::str::from_utf8_unchecked_mut(bytes) }),
-                None => Err(Full(())),
+                None => Err(Full::no_memory(())),
             }
         }
         /// The same elements, here.
@@ -123,7 +142,7 @@ macro_rules! object_methods {
             self: $this,
             from: &[T],
         ) -> Result<&$s mut [T], Full> {
-            objects::copy(self.home(), from).ok_or(Full(()))
+            objects::copy(self.home(), from).ok_or(Full::no_memory(()))
         }
         /// Clones of the elements. Their destructors never run.
         #[inline]
@@ -161,7 +180,7 @@ macro_rules! object_methods {
             count: usize,
             f: impl FnMut(usize) -> T,
         ) -> Result<&$s mut [T], Full> {
-            objects::fill(self.home(), count, f).ok_or(Full(()))
+            objects::fill(self.home(), count, f).ok_or(Full::no_memory(()))
         }
         /// All that `items` gives, side by side, whether it knows how many or not.
         ///
@@ -186,7 +205,7 @@ macro_rules! object_methods {
             match objects::collect(self.home(), items) {
                 // SAFETY: made there just now, and nobody else has it.
                 Ok(slice) => Ok(unsafe { &mut *slice.as_ptr() }),
-                Err(_) => Err(Full(())),
+                Err(_) => Err(Full::no_memory(())),
             }
         }
         /// What `format_args!` prints, here, and nothing on the heap.
@@ -208,7 +227,8 @@ macro_rules! object_methods {
         ) -> Result<&$s mut str, Full> {
             match objects::format(self.home(), args) {
                 Ok(Ok(text)) => Ok(text),
-                _ => Err(Full(())),
+                Ok(Err(_)) => Err(Full::because(Cause::Format, ())),
+                Err(_) => Err(Full::no_memory(())),
             }
         }
 
@@ -220,7 +240,7 @@ macro_rules! object_methods {
         /// A block for a `T`, with nothing in it.
         #[inline(always)]
         pub fn try_alloc_uninit<T>(self: $this) -> Result<&$s mut MaybeUninit<T>, Full> {
-            objects::make(self.home(), MaybeUninit::uninit).map_err(|_| Full(()))
+            objects::make(self.home(), MaybeUninit::uninit).map_err(|_| Full::no_memory(()))
         }
         /// A block for `count` of `T`, with nothing in it.
         #[inline]
@@ -236,7 +256,7 @@ macro_rules! object_methods {
             self: $this,
             count: usize,
         ) -> Result<&$s mut [MaybeUninit<T>], Full> {
-            let layout = Layout::array::<T>(count).map_err(|_| Full(()))?;
+            let layout = Layout::array::<T>(count).map_err(|_| Full::no_memory(()))?;
             let block = self.try_alloc_layout(layout)?.cast();
             // SAFETY: a block for so many, in which nothing needs to be.
             Ok(unsafe { &mut *NonNull::slice_from_raw_parts(block, count).as_ptr() })
@@ -249,7 +269,7 @@ macro_rules! object_methods {
         /// A block of any layout; of size 0, it is dangling.
         #[inline(always)]
         pub fn try_alloc_layout(self: $this, layout: Layout) -> Result<NonNull<u8>, Full> {
-            self.home().try_allocate(layout).ok_or(Full(()))
+            self.home().try_allocate(layout).ok_or(Full::no_memory(()))
         }
     };
 }
@@ -300,7 +320,7 @@ macro_rules! owning_methods {
                         &mut (*owned).value
                     })
                 }
-                Err(owned) => Err(Full(owned.into_inner())),
+                Err(owned) => Err(Full::no_memory(owned.into_inner())),
             }
         }
     };

@@ -5,7 +5,7 @@ use super::methods::{object_methods, owning_methods};
 use super::objects;
 use super::{Arena, Box, Mark};
 use crate::allocator::BlockAllocator;
-use crate::{DefaultHeap, Full, Source};
+use crate::{Cause, DefaultHeap, Full, Source};
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -172,5 +172,17 @@ impl<S: Source, const M: usize> Deref for Guard<'_, S, M> {
     #[inline(always)]
     fn deref(&self) -> &Arena<S, M> {
         self.0.arena
+    }
+}
+
+impl<S: Source, const M: usize> core::fmt::Debug for Scope<'_, '_, S, M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Scope").field(&self.arena.statistics()).finish()
+    }
+}
+
+impl<S: Source, const M: usize> core::fmt::Debug for Guard<'_, S, M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Guard").field(&self.0.arena.statistics()).finish()
     }
 }

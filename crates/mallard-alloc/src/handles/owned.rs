@@ -22,12 +22,12 @@ use core::ptr::NonNull;
 /// ```
 /// use mallard::{sync, ObjectPool};
 /// use std::sync::Arc;
-/// let pool: Arc<ObjectPool<String, sync::Mutex>> = Arc::new(ObjectPool::new());
+/// let pool: Arc<ObjectPool<String, sync::Mutex>> = Arc::new(ObjectPool::with_mode());
 /// let name = pool.make_owned("mallard".into());
 /// drop(pool);
 /// std::thread::spawn(move || assert_eq!(*name, "mallard")).join().unwrap();
 /// ```
-pub struct OwnedBox<T, M: Mode = sync::None, S: Source = DefaultHeap, H: Hooks<T> = NoHooks> {
+pub struct OwnedBox<T, M: Mode = sync::Unshared, S: Source = DefaultHeap, H: Hooks<T> = NoHooks> {
     object: NonNull<T>,
     pool: ManuallyDrop<Arc<ObjectPool<T, M, S, H>>>,
 }

@@ -65,13 +65,13 @@ pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
 /// Sees an object without owning it: `upgrade` gives an owner, or nothing once the object is
 /// dead, for ever. Keeps the slot, though not the object: where many stay behind, a slot map and
 /// its keys hold less. One pointer wide.
-pub struct Weak<'p, T, C: Counts = Local, M: Mode = sync::None, S: Source = DefaultHeap> {
+pub struct Weak<'p, T, C: Counts = Local, M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slot: NonNull<Slot<T, C>>,
     pool: PhantomData<Borrows<'p, T, M, S>>,
 }
 
 /// A [`Handle`] for one thread, of an [`RcPool`](crate::RcPool).
-pub type Rc<'p, T, M = sync::None, S = DefaultHeap> = Handle<'p, T, Local, M, S>;
+pub type Rc<'p, T, M = sync::Unshared, S = DefaultHeap> = Handle<'p, T, Local, M, S>;
 
 /// A [`Handle`] for many threads, of an [`ArcPool`](crate::ArcPool). To clone one takes one
 /// atomic operation; to drop one as well, or none where it is the only handle.

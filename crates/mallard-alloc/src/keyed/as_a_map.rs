@@ -93,6 +93,19 @@ macro_rules! as_a_map {
 }
 pub(crate) use as_a_map;
 
+/// `{:?}` of an iterator that knows how many are left: none of them is looked at.
+macro_rules! says_what_is_left {
+    ([$($generics:tt)*] $type:ty, $name:expr) => {
+        impl<$($generics)*> core::fmt::Debug for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let name = $name.split('<').next().unwrap_or_default();
+                f.debug_struct(name).field("left", &self.len()).finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use says_what_is_left;
+
 #[cold]
 #[inline(never)]
 #[track_caller]

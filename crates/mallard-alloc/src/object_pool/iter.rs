@@ -52,6 +52,18 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for IterMut<'p, T, M, S, H
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for Iter<'_, T, M, S, H> {}
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for IterMut<'_, T, M, S, H> {}
 
+// What was met is not counted, and to look for what is left would be a visit of its own.
+impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for Iter<'_, T, M, S, H> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}
+impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for IterMut<'_, T, M, S, H> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("IterMut").finish_non_exhaustive()
+    }
+}
+
 /// Drops all objects, and frees their slots; whatever panics.
 pub(super) struct Sweep<'p, T, M: Mode, S: Source, H: Hooks<T>> {
     slots: &'p mut Slots<M, S, H>,

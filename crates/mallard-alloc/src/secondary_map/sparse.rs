@@ -3,10 +3,10 @@
 mod iter;
 mod table;
 
-pub use iter::{SparseIntoIter, SparseIter, SparseIterMut};
+pub use iter::{SparseDrain, SparseIntoIter, SparseIter, SparseIterMut};
 
 use crate::bits::out_of_memory;
-use crate::full::Full;
+use crate::full::{Cause, Full};
 use crate::key::{Bits, Key, Words};
 use crate::source::{DefaultHeap, Source};
 use core::alloc::Layout;
@@ -80,12 +80,15 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
     /// The same; the value comes back when the key is null or outdated, or memory is refused.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         let word = key.to_bits();
-        if Self::is_outdated(key) || !self.try_reserve(1) {
-            return Err(Full(value));
+        if Self::is_outdated(key) {
+            return Err(Full::because(Cause::StaleKey, value));
+        }
+        if !self.try_reserve(1) {
+            return Err(Full::no_memory(value));
         }
         let place = self.table.place_of(key.index());
         match self.table.words()[place] {
-            there if there > word => Err(Full(value)),
+            there if there > word => Err(Full::because(Cause::StaleKey, value)),
             there if there == K::Bits::from_u64(0) => {
                 self.table.put(place, word, value);
                 self.len += 1;
@@ -103,6 +106,29 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         key.index() == 0 || key.generation() == 0 || key.to_bits().to_u64() > Words::<K>::VALUE_MAX
     }
 
+    /// The value of `key`; if it has none, what `make` gives. `None` if the key is null or outdated.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
+    /// # let mut map: SlotMap<Key32, ()> = SlotMap::new();
+    /// # let mut counts: SparseSecondaryMap<Key32, u32> = SparseSecondaryMap::new();
+    /// # let key = map.insert(());
+    /// *counts.get_or_insert_with(key, || 0).unwrap() += 1;
+    /// # assert_eq!(counts[key], 1);
+    /// ```
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> Option<&mut V> {
+        if !self.contains_key(key) {
+            self.insert(key, make());
+        }
+        self.get_mut(key)
+    }
+
+    /// Makes memory for so many more values; without memory the program ends.
+    pub fn reserve(&mut self, more: usize) {
+        if !self.try_reserve(more) {
+            out_of_memory(Layout::array::<V>(more).unwrap_or(Layout::new::<V>()));
+        }
+    }
     /// Makes memory for so many more values. False: refused, and nothing has changed.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(wanted) = self.len.checked_add(more) else { return false };
@@ -142,6 +168,19 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         // SAFETY: it is taken.
         self.find(key).map(|place| unsafe { self.table.value_mut(place) })
     }
+    /// The values of several keys at once; `None` if one has none or is given twice.
+    pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
+        let mut places = [0; N];
+        for (i, &key) in keys.iter().enumerate() {
+            places[i] = self.find(key)?;
+            if places[..i].contains(&places[i]) {
+                return None;
+            }
+        }
+        let values = self.table.words_and_values().1.as_mut_ptr();
+        // SAFETY: each place is taken, and another than all before it.
+        Some(places.map(|place| unsafe { (*values.add(place)).assume_init_mut() }))
+    }
     /// Takes the value of a key out.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let place = self.find(key)?;
@@ -173,6 +212,21 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
                 drop(self.remove_at(place));
             }
         }
+    }
+    /// Takes all values out, one after another. What was not met when this ends goes with it; if it
+    /// is leaked, that stays in the map.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
+    /// # let mut map: SlotMap<Key32, ()> = SlotMap::new();
+    /// # let mut names: SparseSecondaryMap<Key32, &str> = SparseSecondaryMap::new();
+    /// # let key = map.insert(());
+    /// names.insert(key, "duck");
+    /// assert_eq!(names.drain().collect::<Vec<_>>(), [(key, "duck")]);
+    /// assert!(names.is_empty());
+    /// ```
+    pub fn drain(&mut self) -> SparseDrain<'_, K, V, S> {
+        SparseDrain(self, 0)
     }
     /// Removes all. Memory is kept.
     pub fn clear(&mut self) {

@@ -2,12 +2,12 @@
 
 use super::memory::Memory;
 use super::stack::{Link, Stack};
-use super::thread::{number, pause};
+use super::thread::{number, share};
 use crate::key::Key;
 use crate::source::Source;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering, Ordering::Relaxed};
+use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 /// Slots that go from thread to thread at once.
 pub(super) const MAGAZINE: usize = 64;
@@ -242,27 +242,29 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     #[inline(never)]
     fn give_slot_slowly(&self, index: usize, retired: bool) {
         if self.with_front(|front| front.end(self, index, retired)).is_none() {
-            // No memory for a front of one's own: by the one that all share, which is there if any
+            // No memory for another front: by the first of the shared ones, which is there if any
             // element ever was.
-            self.with_shared_front(|front| front.end(self, index, retired));
+            self.with_shared_front(0, |front| front.end(self, index, retired));
         }
     }
 
     /// Makes the front of this thread if need be.
     fn with_front<R>(&self, f: impl FnOnce(&Front) -> R) -> Option<R> {
         let number = number();
-        // First the one for all, so that what has begun can end.
-        self.make_front(0)?;
+        // First one for all, so that what has begun can end.
+        self.make_front(Self::shared_number(0))?;
         if number == 0 {
-            return self.with_shared_front(f);
+            let share = share();
+            self.make_front(Self::shared_number(share))?;
+            return self.with_shared_front(share, f);
         }
         let front = self.make_front(number)?;
         // SAFETY: it is this thread's own.
         Some(f(unsafe { front.as_ref() }))
     }
-    fn with_shared_front<R>(&self, f: impl FnOnce(&Front) -> R) -> Option<R> {
-        let front = NonNull::new(self.front(0))?;
-        let _alone = self.shared_lock().hold();
+    fn with_shared_front<R>(&self, share: usize, f: impl FnOnce(&Front) -> R) -> Option<R> {
+        let front = NonNull::new(self.front(Self::shared_number(share)))?;
+        let _alone = self.shared_lock(share).lock();
         // SAFETY: the lock is held.
         Some(f(unsafe { front.as_ref() }))
     }
@@ -271,24 +273,3 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
 /// The front of this thread, or null.
 #[derive(Clone, Copy)]
 pub(super) struct Here(*mut Front);
-
-/// Held for a moment by one thread at a time.
-pub(super) struct Lock(AtomicBool);
-pub(super) struct Held<'a>(&'a Lock);
-
-impl Lock {
-    pub(super) const fn new() -> Self {
-        Self(AtomicBool::new(false))
-    }
-    pub(super) fn hold(&self) -> Held<'_> {
-        while self.0.swap(true, Ordering::Acquire) {
-            pause();
-        }
-        Held(self)
-    }
-}
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0 .0.store(false, Ordering::Release);
-    }
-}

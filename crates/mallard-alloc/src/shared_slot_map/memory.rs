@@ -1,12 +1,13 @@
 //! The slots of a shared slot map: where they are, and how threads get free ones.
 
-use super::front::{Front, Kind, Lock, Magazine, MAGAZINE};
+use super::front::{Front, Kind, Magazine, MAGAZINE};
 use super::slot::SlotState;
 use super::stack::{find, Link, Stack};
-use super::thread::{pause, NUMBERS};
+use super::thread::{pause, NUMBERS, SHARED};
 use crate::bits::{align_up, layout};
 use crate::growth::{Growth, GrowthState};
 use crate::key::{Key, Words};
+use crate::lock::Lock;
 use crate::source::{Chunk, Source};
 use crate::statistics::Statistics;
 use core::alloc::Layout;
@@ -94,11 +95,13 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     /// Chunks. Those below are in the directory.
     count: AtomicUsize,
     directory: AtomicPtr<AtomicPtr<u8>>,
-    /// By the number of a thread, whose own each is; the first for those that have none.
-    fronts: [AtomicPtr<Front>; NUMBERS],
-    lock: Lock,
-    /// Of the first front.
-    shared: Lock,
+    /// By the number of a thread, whose own each is. The first, and those behind the numbers, are for
+    /// threads that have none, and each has a lock.
+    fronts: [AtomicPtr<Front>; NUMBERS + SHARED - 1],
+    /// Held while the memory grows: who waits for it sleeps, where there is `std`.
+    lock: Lock<()>,
+    /// Of the shared fronts. One is held before `lock`, never after it.
+    shared: [Lock<()>; SHARED],
     growing: UnsafeCell<Growing<S>>,
     /// Values go in through `&self`, so a map of `V` may not become one of a `V` with a shorter
     /// lifetime: the map is invariant in `V`.
@@ -137,9 +140,9 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         Self {
             count: AtomicUsize::new(0),
             directory: AtomicPtr::new(ptr::null_mut()),
-            fronts: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS],
-            lock: Lock::new(),
-            shared: Lock::new(),
+            fronts: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS + SHARED - 1],
+            lock: Lock::new(()),
+            shared: [const { Lock::new(()) }; SHARED],
             growing: UnsafeCell::new(growing),
             marker: PhantomData,
         }
@@ -209,8 +212,15 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     fn fronts(&self) -> impl Iterator<Item = NonNull<Front>> + '_ {
         self.fronts.iter().filter_map(|front| NonNull::new(front.load(Ordering::Acquire)))
     }
-    pub(super) fn shared_lock(&self) -> &Lock {
-        &self.shared
+    pub(super) fn shared_lock(&self, share: usize) -> &Lock<()> {
+        &self.shared[share]
+    }
+    /// The place of a shared front among all.
+    pub(super) const fn shared_number(share: usize) -> usize {
+        match share {
+            0 => 0,
+            share => NUMBERS - 1 + share,
+        }
     }
 
     /// Makes a front for a number that has none.
@@ -219,9 +229,9 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         if let Some(front) = NonNull::new(self.front(number)) {
             return Some(front);
         }
-        let _alone = self.lock.hold();
+        let _alone = self.lock.lock();
         if let Some(front) = NonNull::new(self.front(number)) {
-            return Some(front); // the one for all, made meanwhile
+            return Some(front); // a shared one, made meanwhile
         }
         // SAFETY: the lock is held.
         let growing = unsafe { &mut *self.growing.get() };
@@ -239,7 +249,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             if let Some(number) = self.find(own, Kind::Full) {
                 return Some(number);
             }
-            let _alone = self.lock.hold();
+            let _alone = self.lock.lock();
             if let Some(number) = self.find(own, Kind::Full) {
                 return Some(number); // somebody else was here
             }
@@ -305,7 +315,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     }
 
     pub(super) fn add_to(&self, s: &mut Statistics) {
-        let _alone = self.lock.hold();
+        let _alone = self.lock.lock();
         // SAFETY: the lock is held.
         let growing = unsafe { &*self.growing.get() };
         s.bytes_taken += growing.growth.taken();

@@ -1,13 +1,16 @@
-//! Numbers for threads: each has one to itself while it lives.
+//! Numbers for threads: each of the first 63 has one to itself while it lives.
 
-/// Numbers from 1 on that threads have; what has none goes by 0, with others.
+/// Threads have the numbers from 1 to 63. Number 0 says that a thread has none of its own.
 pub(super) const NUMBERS: usize = 64;
+
+/// Threads without a number of their own share so many fronts, so that they seldom meet.
+pub(super) const SHARED: usize = if cfg!(feature = "std") { 8 } else { 1 };
 
 #[cfg(feature = "std")]
 mod numbers {
     use super::NUMBERS;
     use core::cell::Cell;
-    use core::sync::atomic::{AtomicU64, Ordering};
+    use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     /// A bit each; 0 is nobody's own.
     static TAKEN: AtomicU64 = AtomicU64::new(1);
@@ -26,7 +29,18 @@ mod numbers {
         }
     }
 
+    /// Which of the shared fronts this thread goes to while it has no number: threads go to them in
+    /// turn.
+    pub(in super::super) fn share() -> usize {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        if SHARE.get() == UNKNOWN {
+            SHARE.set(NEXT.fetch_add(1, Ordering::Relaxed) % super::SHARED);
+        }
+        SHARE.get()
+    }
+
     std::thread_local! {
+        static SHARE: Cell<usize> = const { Cell::new(UNKNOWN) };
         // Apart, since what has a destructor costs a test at each use.
         static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
         static OWNED: Owned = const { Owned };
@@ -68,11 +82,15 @@ mod numbers {
 }
 
 #[cfg(feature = "std")]
-pub(super) use numbers::number;
+pub(super) use numbers::{number, share};
 
 #[cfg(not(feature = "std"))]
 #[inline(always)]
 pub(super) fn number() -> usize {
+    0
+}
+#[cfg(not(feature = "std"))]
+pub(super) fn share() -> usize {
     0
 }
 

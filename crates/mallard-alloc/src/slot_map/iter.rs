@@ -111,6 +111,7 @@ macro_rules! walk {
         }
         impl<K: Key, V> ExactSizeIterator for $name<'_, K, V> {}
         impl<K: Key, V> FusedIterator for $name<'_, K, V> {}
+        $crate::keyed::says_what_is_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
     };
 }
 walk! { Iter, (K, &'a V), slot => (key_of(slot), slot.value().as_ref()) }
@@ -182,6 +183,7 @@ macro_rules! project {
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
         impl<$($generics)*> FusedIterator for $name {}
+        $crate::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
     };
 }
 project! { ['a, K: Key, V] Keys<'a, K, V>, K, (key, _) => key }
@@ -207,6 +209,7 @@ macro_rules! take_out {
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
         impl<$($generics)*> FusedIterator for $name {}
+        $crate::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
     };
 }
 pub(crate) use take_out;

@@ -2,6 +2,7 @@
 
 use super::SlotMap;
 use crate::bits::out_of_memory;
+use crate::full::Cause;
 use crate::key::{Bits, Key, Words};
 use crate::keyed::{no_word, ChunkOf, Shape, GROUP};
 use crate::source::Source;
@@ -22,6 +23,15 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             self.refuse();
         }
         self.slots.at_hand.top
+    }
+
+    /// After `refill` was refused.
+    #[cold]
+    pub(super) fn why_refused(&self) -> Cause {
+        match self.slots.is_at_limit() {
+            true => Cause::NoSlot,
+            false => Cause::NoMemory,
+        }
     }
 
     #[cold]
@@ -80,11 +90,14 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// A place for one key more at hand; the top of them.
+    /// A place for one key more at hand, if there is any memory; the top of them.
     #[cold]
     #[inline(never)]
     pub(super) fn make_way(&mut self) -> *mut K::Bits {
         let places = self.slots.at_hand.places();
+        if places == 0 {
+            return self.slots.at_hand.top; // a map without memory: no key of it has an element
+        }
         if places >= AT_HAND_MAX || !self.widen(2 * places) {
             let spare = self.slots.at_hand.take_spare();
             match spare.or_else(|| self.slots.take_block(AT_HAND_MAX)) {
@@ -216,15 +229,26 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Makes memory for `count` elements in all; ends as `insert` does.
-    pub fn reserve(&mut self, count: usize) {
-        if !self.try_reserve(count) {
+    /// Makes memory for `more` elements beside those there are; ends as `insert` does.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap};
+    /// let mut map: SlotMap<Key32, u64> = (0..5000).fold(SlotMap::new(), |mut map, i| {
+    ///     map.insert(i);
+    ///     map
+    /// });
+    /// map.reserve(5000); // as with a `Vec`: 5000 more
+    /// assert!(map.capacity() >= 10_000);
+    /// ```
+    pub fn reserve(&mut self, more: usize) {
+        if !self.try_reserve(more) {
             self.refuse();
         }
     }
-    /// Makes memory for `count` elements in all. False: not for so many.
-    pub fn try_reserve(&mut self, count: usize) -> bool {
-        if count != 0 && self.slots.at_hand.places() == 0 && !self.widen(AT_HAND_FIRST) {
+    /// Makes memory for `more` elements beside those there are. False: not for so many.
+    pub fn try_reserve(&mut self, more: usize) -> bool {
+        let Some(count) = self.len().checked_add(more) else { return false };
+        if more != 0 && self.slots.at_hand.places() == 0 && !self.widen(AT_HAND_FIRST) {
             return false;
         }
         while self.capacity() < count {

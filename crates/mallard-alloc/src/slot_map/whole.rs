@@ -105,3 +105,9 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SlotMap<K, V, S> {
         map
     }
 }
+
+impl<K: Key, V, S: Source> core::fmt::Debug for VacantEntry<'_, K, V, S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("VacantEntry").field("key", &self.key()).finish_non_exhaustive()
+    }
+}

@@ -33,6 +33,12 @@ impl<'a, T> Iterator for IterMut<'a, T> {
 
 impl<T> FusedIterator for IterMut<'_, T> {}
 
+impl<T> core::fmt::Debug for IterMut<'_, T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("IterMut").field("left_in_chunk", &self.part.len()).finish_non_exhaustive()
+    }
+}
+
 impl<'a, T, S: Source> IntoIterator for &'a mut TypedArena<T, S> {
     type Item = &'a mut T;
     type IntoIter = IterMut<'a, T>;

@@ -3,7 +3,8 @@
 use crate::common::Flaky;
 use crate::{layout, Noted};
 use mallard::arena::Box as ABox;
-use mallard::{unsize_box, Arena, BlockAllocator, Buffer, Full, Growth, Null};
+use mallard::{unsize_box, Arena, BlockAllocator, Buffer, Cause, Growth, Null};
+use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use std::sync::Arc;
 fn a_dry_source_gives_the_value_or_its_maker_back() {
     let arena = Arena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
-    let Err(Full(make)) = arena.try_alloc_with(|| 7) else { panic!() };
+    let Err(full) = arena.try_alloc_with(|| 7) else { panic!() };
+    let make = full.into_inner();
     assert_eq!(make(), 7);
-    assert_eq!(arena.try_own(String::from("mine")).unwrap_err().0, "mine");
-    assert_eq!(arena.try_alloc_box(String::from("mine")).unwrap_err().0, "mine");
+    assert_eq!(arena.try_own(String::from("mine")).unwrap_err().into_inner(), "mine");
+    assert_eq!(arena.try_alloc_box(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert!(arena.try_alloc_str("text").is_err());
     assert!(arena.try_alloc_iter(0..3).is_err());
     assert!(arena.try_alloc_fmt(format_args!("{}", 1)).is_err());
@@ -96,7 +98,7 @@ fn an_iterator_that_meets_a_refusal_loses_nothing() {
         let items = (0..500).map(|n| Noted(n, Arc::clone(&gone))).filter(|_| true);
         let result = arena.try_alloc_box_iter(items).map(|slice| slice.len());
         source.recover();
-        assert!(result == Ok(500) || result == Err(Full(())));
+        assert!(result == Ok(500) || result.is_err_and(|full| full.cause() == Cause::NoMemory));
         let mut all = std::mem::take(&mut *gone.lock().unwrap());
         all.sort();
         assert!(all.iter().copied().eq(0..all.len()));
@@ -239,4 +241,40 @@ fn an_arena_can_be_sent_and_its_boxes_cannot() {
     is_send::<mallard::TypedArena<String>>();
     is_send::<mallard::SharedArena>();
     is_send::<ABox<'_, String, mallard::SharedArena>>();
+}
+
+#[test]
+fn a_boxed_slice_gives_its_elements_and_drops_those_that_are_left() {
+    let arena = Arena::new();
+    let ends = Cell::new(0);
+    struct End<'c>(&'c Cell<u32>, u32);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            assert!(self.1 != 13 || std::thread::panicking(), "unlucky");
+        }
+    }
+    let before = arena.statistics().bytes_live;
+    let slice = arena.alloc_box_iter((0..5).map(|i| End(&ends, i)));
+    let mut elements = slice.into_iter();
+    assert_eq!((elements.len(), elements.next().unwrap().1), (5, 0));
+    assert_eq!(elements.next_back().unwrap().1, 4);
+    assert_eq!(format!("{elements:?}"), "IntoIter { left: 3, .. }");
+    drop(elements);
+    assert_eq!((ends.get(), arena.statistics().bytes_live), (5, before));
+
+    let unlucky = arena.alloc_box_iter([1, 13, 2].map(|i| End(&ends, i))).into_iter();
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(unlucky))).is_err());
+    assert_eq!((ends.get(), arena.statistics().bytes_live), (8, before));
+
+    let mut numbers = arena.alloc_box_iter(0..3);
+    for number in &mut numbers {
+        *number += 1;
+    }
+    assert_eq!((&numbers).into_iter().sum::<i32>(), 6);
+    let nothings = arena.alloc_box_iter([(); 7]);
+    assert_eq!(nothings.into_iter().count(), 7);
+    let boxed: mallard::arena::Box<dyn Iterator<Item = i32> + '_> =
+        unsize_box!(arena.alloc_box(numbers.iter().copied()));
+    assert_eq!(boxed.collect::<Vec<_>>(), [1, 2, 3]);
 }

@@ -95,3 +95,86 @@ impl Random {
         (self.next() % n as u64) as usize
     }
 }
+
+/// A public type, as the sources have it.
+#[allow(dead_code)] // not by every test
+pub struct PublicType {
+    pub name: String,
+    /// Of the public module that it is in.
+    pub module: Option<&'static str>,
+    /// Whether it has a lifetime or another type.
+    pub is_generic: bool,
+    pub file: String,
+}
+
+/// All that begin with `pub struct` or `pub enum`, but for those that documentation hides.
+#[allow(dead_code)] // not by every test
+pub fn public_types() -> Vec<PublicType> {
+    const MODULES: [&str; 8] = [
+        "arena",
+        "handles",
+        "object_pool",
+        "secondary_map",
+        "shared_slot_map",
+        "slot_map",
+        "sync",
+        "typed_arena",
+    ];
+    /// In public functions, and in no documentation.
+    const HIDDEN: [&str; 11] = [
+        "CachedCore",
+        "InArena",
+        "LiveCursor",
+        "LocalHome",
+        "LockFreeCore",
+        "LockedCore",
+        "PlainCore",
+        "SharedHome",
+        "Slot",
+        "SlotShape",
+        "Width",
+    ];
+    /// Re-exported by the crate itself.
+    const AT_THE_ROOT: [&str; 7] = [
+        "Arena",
+        "ObjectPool",
+        "SecondaryMap",
+        "SharedSlotMap",
+        "SlotMap",
+        "SparseSecondaryMap",
+        "TypedArena",
+    ];
+    let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut folders = vec![src.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let file = path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
+            let top = file.split(['/', '.']).next().unwrap();
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                let line = line.trim_start();
+                let Some(rest) =
+                    ["pub struct ", "pub enum "].iter().find_map(|p| line.strip_prefix(p))
+                else {
+                    continue;
+                };
+                let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
+                if HIDDEN.contains(&&*name) {
+                    continue;
+                }
+                let module = MODULES.into_iter().find(|m| *m == top);
+                let module = module.filter(|_| !AT_THE_ROOT.contains(&&*name));
+                let after = &rest[name.len()..];
+                let is_generic = after.starts_with('<') && !after.starts_with("<const CHUNK");
+                found.push(PublicType { name, module, is_generic, file: file.clone() });
+            }
+        }
+    }
+    assert!(found.len() > 80, "{}", found.len());
+    found
+}

@@ -23,7 +23,8 @@ fn came_back(result: Result<(), Full<Plain>>, value: usize) -> Held {
     match result {
         Ok(()) => broken("it succeeds"),
         Err(full) => {
-            let back = full.0.value();
+            let full = full.into_inner();
+            let back = full.value();
             std::mem::forget(full);
             hold(back == value, "the value comes back")
         }

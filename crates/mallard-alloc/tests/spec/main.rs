@@ -59,10 +59,10 @@ macro_rules! manners {
 }
 
 manners! {
-    One: sync::None, Local, sync::None;
+    One: sync::Unshared, Local, sync::Unshared;
     Locked: sync::Mutex, Atomic, sync::Mutex;
     LockFree: sync::LockFree, Atomic, sync::LockFree<2048>;
-    Cached: sync::ThreadCached, Atomic, sync::None;
+    Cached: sync::ThreadCached, Atomic, sync::Unshared;
 }
 
 fn make<M: Manner>(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<dyn Subject>>> {
@@ -151,7 +151,7 @@ macro_rules! programs {
             $(#[$meta])*
             fn $name() {
                 let path = concat!("spec/", stringify!($name), ".ops");
-                let text = include_str!(concat!("../../../../spec/", stringify!($name), ".ops"));
+                let text = include_str!(concat!("../../spec/", stringify!($name), ".ops"));
                 run_in_all_manners(path, text);
             }
         )*
@@ -183,7 +183,7 @@ programs! {
 #[test]
 #[cfg_attr(miri, ignore)]
 fn every_program_has_its_test() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

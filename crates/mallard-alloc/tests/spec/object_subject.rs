@@ -249,7 +249,8 @@ impl<P: Pool> Subject for ObjectSubject<P> {
                 let Err(full) = self.pool()?.try_make(P::Object::new(value)) else {
                     return broken("try_make gives an object");
                 };
-                let back = full.0.value();
+                let full = full.into_inner();
+                let back = full.value();
                 std::mem::forget(full);
                 hold(back == value, "the value comes back")?;
             }

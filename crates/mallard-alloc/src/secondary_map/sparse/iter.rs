@@ -2,7 +2,7 @@
 
 use super::{Place, SparseSecondaryMap};
 use crate::key::{Bits, Key, Words};
-use crate::keyed::as_a_map;
+use crate::keyed::{as_a_map, says_what_is_left};
 use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
 use core::slice;
@@ -19,6 +19,11 @@ pub struct SparseIterMut<'a, K: Key, V> {
     values: slice::IterMut<'a, Place<V>>,
     left: usize,
 }
+/// Takes all values out: what [`SparseSecondaryMap::drain`] gives.
+pub struct SparseDrain<'a, K: Key, V, S: Source = DefaultHeap>(
+    pub(super) &'a mut SparseSecondaryMap<K, V, S>,
+    pub(super) usize,
+);
 /// The values of a map that is no more, and their keys: what `into_iter` gives.
 pub struct SparseIntoIter<K: Key, V, S: Source = DefaultHeap>(SparseSecondaryMap<K, V, S>, usize);
 
@@ -53,29 +58,43 @@ macro_rules! walk {
         }
         impl<K: Key, V> ExactSizeIterator for $name<'_, K, V> {}
         impl<K: Key, V> FusedIterator for $name<'_, K, V> {}
+        says_what_is_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
     };
 }
 walk! { SparseIter, (K, &'a V), &'a [Place<V>], assume_init_ref }
 walk! { SparseIterMut, (K, &'a mut V), &'a mut [Place<V>], assume_init_mut }
 
-impl<K: Key, V, S: Source> Iterator for SparseIntoIter<K, V, S> {
-    type Item = (K, V);
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.1 < self.0.table.places() {
-            self.1 += 1;
-            if let Some((word, value)) = self.0.table.take_at(self.1 - 1) {
-                self.0.len -= 1;
-                return Some((Words::<K>::known(word), value));
-            }
-        }
-        None
-    }
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.0.len, Some(self.0.len))
+impl<K: Key, V, S: Source> Drop for SparseDrain<'_, K, V, S> {
+    fn drop(&mut self) {
+        self.0.clear();
     }
 }
-impl<K: Key, V, S: Source> ExactSizeIterator for SparseIntoIter<K, V, S> {}
-impl<K: Key, V, S: Source> FusedIterator for SparseIntoIter<K, V, S> {}
+
+macro_rules! take_out {
+    ([$($generics:tt)*] $name:ty) => {
+        impl<$($generics)*> Iterator for $name {
+            type Item = (K, V);
+            fn next(&mut self) -> Option<Self::Item> {
+                while self.1 < self.0.table.places() {
+                    self.1 += 1;
+                    if let Some((word, value)) = self.0.table.take_at(self.1 - 1) {
+                        self.0.len -= 1;
+                        return Some((Words::<K>::known(word), value));
+                    }
+                }
+                None
+            }
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                (self.0.len, Some(self.0.len))
+            }
+        }
+        impl<$($generics)*> ExactSizeIterator for $name {}
+        impl<$($generics)*> FusedIterator for $name {}
+        says_what_is_left!([$($generics)*] $name, stringify!($name));
+    };
+}
+take_out! { [K: Key, V, S: Source] SparseIntoIter<K, V, S> }
+take_out! { [K: Key, V, S: Source] SparseDrain<'_, K, V, S> }
 
 as_a_map!(SparseSecondaryMap, SparseIter, SparseIterMut, by_insert);
 impl<K: Key, V, S: Source> IntoIterator for SparseSecondaryMap<K, V, S> {
