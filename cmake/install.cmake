@@ -3,7 +3,7 @@
 # be moved afterwards: both find the rest from where they lie.
 #
 # What is preloaded is in a folder of its own, where `-lmallard` does not find it: that is the C++
-# library (docs/decisions/0029-lmallard-is-not-malloc.md).
+# library (docs/decisions/0032-lmallard-is-not-malloc.md).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
