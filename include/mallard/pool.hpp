@@ -37,7 +37,8 @@ namespace mallard {
 /// With a `layout`, what does not fit a block comes from the source instead and
 /// goes back to it; so a container may draw its nodes and its table from one
 /// pool. The layout decides which, hence must be the same at `deallocate`. The
-/// limit of the growth is for single blocks only.
+/// limit of the growth is for single blocks only. A pool of one step
+/// (`growth::none`) takes it before anything else from its source.
 template <source Source = default_heap, pool_options Options = pool_options{}>
 class pool {
     static constexpr bool shared = Options.threads != sync::none;
@@ -234,7 +235,16 @@ private:
         if (fits(l))
             return cores_.template allocate<Throws>(source_.shared(), 0);
         cores_.enlist();
+        if constexpr (Options.grow.is_single())
+            take_only_chunk();
         return large_.template allocate<Throws>(source_.shared(), l.bytes, l.align);
+    }
+
+    /// Where there is one step and never another, a large block must not have its bytes.
+    void take_only_chunk() noexcept
+    {
+        if (void* const block = cores_.template allocate<false>(source_.shared(), 0))
+            cores_.deallocate(source_.shared(), 0, block);
     }
 
     [[no_unique_address]] source_holder<Source, Options.threads> source_;
@@ -253,7 +263,8 @@ struct fixed_pool_of {
 
 /// Room for `Count` blocks of `Block` bytes inside the object itself, and no heap
 /// at all; ready at compile time as a static. Where alignment leaves a gap, one
-/// block more may fit.
+/// block more may fit. The room is for blocks alone: a layout that does not fit a
+/// block is refused, so that it leaves all of them to those that do.
 ///
 ///     constinit mallard::fixed_pool<48, 100> timers;
 template <std::size_t Block, std::size_t Count, reuse Order = reuse::lifo,

@@ -132,6 +132,32 @@ TYPED_TEST(pool_fixed, by_its_name_holds_as_many_blocks_as_it_says)
         EXPECT_EQ(served, 100U);
 }
 
+TYPED_TEST(pool_fixed, loses_no_block_to_a_layout_that_does_not_fit_one)
+{
+    mallard::fixed_pool<64, 100, TypeParam::order, TypeParam::checks> fixed;
+    for (std::size_t const bytes : {65, 100, 1000, 6000}) {
+        EXPECT_EQ(fixed.try_allocate({bytes, 8}), nullptr) << bytes;
+        EXPECT_THROW(static_cast<void>(fixed.allocate(layout(bytes, 8))), std::bad_alloc);
+    }
+    for (std::size_t const served : serve_for_life(fixed, 100))
+        EXPECT_EQ(served, 100U);
+    fixed.release();
+    EXPECT_EQ(fixed.try_allocate(layout(8, 256)), nullptr);
+    EXPECT_EQ(serve(fixed, 100), 100U);
+}
+
+TYPED_TEST(pool_fixed, gives_larger_layouts_what_a_callers_bytes_have_beside_its_blocks)
+{
+    constexpr capacity C = capacities[3];
+    alignas(64) std::byte own[enough<TypeParam, C> + 2000];
+    bounded_pool<TypeParam, C, borrowed> fixed{borrowed(own)};
+    void* const large = fixed.allocate(layout(1500, 8));
+    EXPECT_EQ(fixed.try_allocate(layout(1500, 8)), nullptr);
+    EXPECT_EQ(serve(fixed, C.count), C.count);
+    fixed.deallocate(large, layout(1500, 8));
+    EXPECT_EQ(serve(fixed, C.count), C.count);
+}
+
 TYPED_TEST(pool_fixed, in_a_callers_bytes_holds_what_bytes_for_promises)
 {
     constexpr capacity C = capacities[3];
