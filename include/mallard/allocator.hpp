@@ -8,10 +8,32 @@
 
 namespace mallard {
 
-template <class T>
-inline constexpr bool is_pair = false;
-template <class First, class Second>
-inline constexpr bool is_pair<std::pair<First, Second>> = true;
+/// Whether the arguments of a `U` give it an allocator, as those of
+/// `std::scoped_allocator_adaptor` do: behind `std::allocator_arg`, or as the last.
+template <class U, class... Args>
+inline constexpr bool has_allocator = false;
+template <class U, class... Args>
+    requires(sizeof...(Args) != 0)
+inline constexpr bool has_allocator<U, Args...> = [] {
+    using all = std::tuple<std::remove_cvref_t<Args>...>;
+    return std::same_as<std::tuple_element_t<0, all>, std::allocator_arg_t> ||
+           std::uses_allocator_v<U, std::tuple_element_t<sizeof...(Args) - 1, all>>;
+}();
+
+/// Whether a `U` made of `Args` is to be given an allocator `A`.
+template <class U, class A, class... Args>
+struct wants_allocator
+    : std::bool_constant<std::uses_allocator_v<U, A> && !has_allocator<U, Args...>> {};
+/// A pair, unless one of the two has got one.
+template <class First, class Second, class... Args>
+struct pair_wants_allocator : std::true_type {};
+template <class First, class Second, class... X, class... Y>
+struct pair_wants_allocator<First, Second, std::piecewise_construct_t, std::tuple<X...>,
+                            std::tuple<Y...>>
+    : std::bool_constant<!has_allocator<First, X...> && !has_allocator<Second, Y...>> {};
+template <class First, class Second, class A, class... Args>
+struct wants_allocator<std::pair<First, Second>, A, Args...>
+    : pair_wants_allocator<First, Second, std::remove_cvref_t<Args>...> {};
 
 /// A standard allocator that draws from `A`, an arena, pool or multipool. One
 /// pointer; calls are direct and fold with the layout of `T`.
@@ -22,9 +44,9 @@ inline constexpr bool is_pair<std::pair<First, Second>> = true;
 /// Equal when they draw from the same `A`. Does not travel with a container on
 /// copy assignment, move assignment or swap; a copied container draws from the
 /// same `A`. Elements that take an allocator of this family get this one, as
-/// under `std::pmr`. `A` outlives whatever was allocated, and its thread rule
-/// is the container's. `allocate` throws `std::bad_alloc`, also for a count
-/// that no address space holds.
+/// under `std::pmr`; under `std::scoped_allocator_adaptor` they get the inner one. `A` outlives
+/// whatever was allocated, and its thread rule is the container's. `allocate` throws
+/// `std::bad_alloc`, also for a count that no address space holds.
 template <class T, block_allocator A>
 class allocator {
 public:
@@ -52,7 +74,7 @@ public:
     /// Only for elements that want an allocator; the others stay as simple to
     /// the container as without it.
     template <class U, class... Args>
-        requires(is_pair<U> || std::uses_allocator_v<U, allocator>)
+        requires(wants_allocator<U, allocator, Args...>::value)
     void construct(U* at, Args&&... args)
     {
         std::uninitialized_construct_using_allocator(at, *this, std::forward<Args>(args)...);

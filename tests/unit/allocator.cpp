@@ -8,6 +8,7 @@
 
 #include <list>
 #include <map>
+#include <scoped_allocator>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -219,6 +220,70 @@ TEST(allocator, serves_shared_pointers)
         EXPECT_EQ(r.allocated.size(), 1u);
     }
     EXPECT_EQ(r.deallocated, r.allocated);
+}
+
+// --- std::scoped_allocator_adaptor
+
+template <class T>
+using recorded = allocator<T, recorder>;
+using recorded_string = std::basic_string<char, std::char_traits<char>, recorded<char>>;
+using recorded_strings = std::vector<recorded_string, recorded<recorded_string>>;
+const char* const long_text = "a text that is too long to be kept inside of the string itself";
+
+TEST(allocator, lets_a_scoped_adaptor_say_what_elements_draw_from)
+{
+    recorder outer, inner;
+    using adaptor = std::scoped_allocator_adaptor<recorded<recorded_strings>, recorded<char>>;
+    std::vector<recorded_strings, adaptor> all(adaptor(outer, inner));
+    all.emplace_back();
+    all.emplace_back(3);
+    for (recorded_string& text : all.back())
+        text = long_text;
+    all.push_back(all.back());
+    all.back().emplace_back(long_text);
+    for (recorded_strings const& strings : all) {
+        EXPECT_EQ(&strings.get_allocator().resource(), &inner);
+        for (recorded_string const& text : strings) {
+            EXPECT_EQ(text, long_text);
+            EXPECT_EQ(&text.get_allocator().resource(), &inner);
+        }
+    }
+    EXPECT_EQ(&all.get_allocator().outer_allocator().resource(), &outer);
+}
+
+TEST(allocator, lets_a_scoped_adaptor_reach_the_pairs_of_a_map)
+{
+    recorder outer, inner;
+    using value = std::pair<const recorded_string, recorded_strings>;
+    using adaptor = std::scoped_allocator_adaptor<recorded<value>, recorded<char>>;
+    std::map<recorded_string, recorded_strings, std::less<>, adaptor> all{adaptor(outer, inner)};
+    recorded_string const key(long_text, recorded<char>(outer));
+    all[key].emplace_back(long_text);
+    all.emplace(key, recorded_strings(recorded<recorded_string>(outer)));
+    all.emplace(recorded_string("another", recorded<char>(outer)),
+                recorded_strings(2, key, recorded<recorded_string>(outer)));
+    EXPECT_EQ(all.size(), 2u);
+    for (auto const& [text, strings] : all) {
+        EXPECT_EQ(&text.get_allocator().resource(), &inner);
+        EXPECT_EQ(&strings.get_allocator().resource(), &inner);
+    }
+
+    using number = std::pair<const int, int>;
+    using plain = std::scoped_allocator_adaptor<recorded<number>, recorded<char>>;
+    std::map<int, int, std::less<>, plain> numbers{plain(outer, inner)};
+    numbers[1] = 2;
+    EXPECT_EQ(numbers.at(1), 2);
+}
+
+TEST(allocator, lets_a_scoped_adaptor_of_one_allocator_serve_all_levels)
+{
+    recorder all;
+    using adaptor = std::scoped_allocator_adaptor<recorded<recorded_string>>;
+    std::vector<recorded_string, adaptor> strings{adaptor(recorded<recorded_string>(all))};
+    strings.emplace_back(long_text);
+    strings.resize(5);
+    EXPECT_EQ(&strings.front().get_allocator().resource(), &all);
+    EXPECT_EQ(strings.front(), long_text);
 }
 
 } // namespace
