@@ -32,6 +32,13 @@ struct as_pool {
     }
     static pmr::pool plain() { return pmr::pool(64); }
 };
+struct as_shared_multipool {
+    static pmr::shared_multipool over(std::pmr::memory_resource* upstream)
+    {
+        return pmr::shared_multipool(upstream);
+    }
+    static pmr::shared_multipool plain() { return pmr::shared_multipool(); }
+};
 
 template <class Kind>
 class memory_resource : public ::testing::Test {
@@ -48,10 +55,11 @@ struct kind_names {
     {
         return std::is_same_v<Kind, as_arena>       ? "arena"
                : std::is_same_v<Kind, as_multipool> ? "multipool"
-                                                    : "pool";
+               : std::is_same_v<Kind, as_pool>      ? "pool"
+                                                    : "shared_multipool";
     }
 };
-using kinds = ::testing::Types<as_arena, as_multipool, as_pool>;
+using kinds = ::testing::Types<as_arena, as_multipool, as_pool, as_shared_multipool>;
 TYPED_TEST_SUITE(memory_resource, kinds, kind_names);
 
 TYPED_TEST(memory_resource, takes_nothing_when_it_is_made_or_released)
@@ -121,14 +129,27 @@ TYPED_TEST(memory_resource, asks_upstream_for_the_alignment_of_a_block_that_need
     EXPECT_EQ(this->calls.asked().back().align, std::size_t{1} << 14);
 }
 
+/// The strictest alignment of the next two chunks for small blocks.
+std::size_t alignment_of_chunks(std::pmr::memory_resource& r, failing_source& calls)
+{
+    std::size_t const asked = calls.calls();
+    while (calls.calls() < asked + 2)
+        std::ignore = r.allocate(4096, 1);
+    std::size_t strictest = 1;
+    for (std::size_t i = asked; i < calls.calls(); ++i)
+        strictest = std::max(strictest, calls.asked()[i].align);
+    return strictest;
+}
+
 TYPED_TEST(memory_resource, is_not_spoiled_for_later_chunks_by_one_strict_alignment)
 {
-    std::ignore = this->r.allocate(1, 1 << 15);
-    std::size_t const asked = this->calls.calls();
-    while (this->calls.calls() < asked + 2)
-        std::ignore = this->r.allocate(4096, 1);
-    for (std::size_t i = asked; i < this->calls.calls(); ++i)
-        EXPECT_LE(this->calls.asked()[i].align, 16u);
+    failing_resource other;
+    auto untouched = TypeParam::over(&other);
+    std::size_t const usual = alignment_of_chunks(untouched, other.source);
+    std::ignore = this->r.allocate(1, 1 << 20);
+    EXPECT_EQ(alignment_of_chunks(this->r, this->calls), usual);
+    // Where a block leads to its chunk, that is aligned to its size.
+    EXPECT_LE(usual, (std::is_same_v<TypeParam, as_shared_multipool>) ? 65'536u : 16u);
 }
 
 TYPED_TEST(memory_resource, tells_upstream_of_impossible_sizes_and_passes_its_exception_on)
