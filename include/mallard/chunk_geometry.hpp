@@ -22,7 +22,7 @@ public:
 
 private:
     struct no_grid {
-        constexpr no_grid(std::size_t, std::size_t, header_shape) noexcept {}
+        constexpr no_grid(std::size_t, std::size_t, slot_shape, header_shape) noexcept {}
     };
     using grid = std::conditional_t<gridded, chunk_grid, no_grid>;
     using divider =
@@ -31,8 +31,7 @@ private:
 public:
     /// `limit`: of the pool's growth.
     constexpr chunk_geometry(slot_shape shape, std::size_t limit) noexcept
-        : shape_(shape), divide_(shape.bytes),
-          grid_(Options.chunk_in_limit(limit), shape.bytes, header)
+        : shape_(shape), divide_(shape.bytes), grid_(Options.chunk, limit, shape, header)
     {
     }
 
@@ -68,21 +67,41 @@ public:
         return c->slots + slot * shape_.bytes;
     }
 
-    /// What a pool takes is a multiple of it.
-    constexpr std::size_t unit() const noexcept
+    /// What a pool takes at least, and what a whole chunk is.
+    constexpr layout least_chunk() const noexcept
     {
         if constexpr (gridded)
-            return grid_.chunk_bytes();
-        else
-            return 1;
-    }
-
-    layout least_chunk() const noexcept
-    {
-        if constexpr (gridded)
-            return {grid_.chunk_bytes(), grid_.chunk_bytes()};
+            return {grid_.least_bytes(shape_), grid_.align()};
         else
             return {bytes_for(shape_, 1), alignof(pool_chunk)};
+    }
+    constexpr std::size_t whole_chunk() const noexcept
+    {
+        if constexpr (gridded)
+            return grid_.whole_bytes();
+        else
+            return least_chunk().bytes;
+    }
+
+    /// Of `bytes`, at least those of the least chunk, so many as blocks need. Where nothing is
+    /// scarce a list takes all the same what its growth says.
+    std::size_t useful_bytes(std::size_t bytes, bool limited) const noexcept
+    {
+        if constexpr (gridded)
+            return grid_.useful_bytes(bytes, shape_);
+        else if (!limited)
+            return bytes;
+        chunk_plan const plan = chunk_plan::of(bytes, shape_.bytes, shape_.align, header, 0);
+        return std::clamp(bytes_for(shape_, plan.count), least_chunk().bytes, bytes);
+    }
+
+    /// Of a chunk, those in place of its header included; a power of two is enough for all.
+    constexpr std::size_t slots_max() const noexcept
+    {
+        if constexpr (gridded)
+            return grid_.slots(shape_);
+        else
+            return std::size_t{1} << 31;
     }
 
     /// At the front of `bytes` from `at` on, of which it leaves the rest.
@@ -90,7 +109,7 @@ public:
     {
         pool_chunk* c;
         if constexpr (gridded) {
-            c = grid_.make_chunk(at, shape_.bytes, header);
+            c = grid_.make_chunk(at, bytes, shape_, header);
         } else {
             chunk_plan const plan =
                 chunk_plan::of(bytes, shape_.bytes, shape_.align, header,
@@ -103,9 +122,22 @@ public:
         c->template uncarve<watched>(header);
         return c;
     }
-    std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
+
+    /// How many of `bytes` a chunk at their front has.
+    constexpr std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
     {
-        return gridded ? unit() : bytes;
+        if constexpr (gridded)
+            return grid_.bytes_of_chunk(bytes, shape_);
+        else
+            return bytes;
+    }
+
+    /// Where what stands behind its own bitmaps begins in a header: the same in all chunks.
+    std::size_t behind_maps(pool_chunk* c) const noexcept
+    {
+        std::size_t const slots = gridded ? slots_max() : c->count;
+        return sizeof(pool_chunk) +
+               own_maps * pool_chunk::words_for(slots) * sizeof(pool_chunk::word);
     }
 
 private:

@@ -95,8 +95,7 @@ public:
             if (taken.data == nullptr)
                 return nullptr;
             left.next = static_cast<std::byte*>(taken.data);
-            left.end = left.next +
-                       taken.bytes / geometry_.unit() * geometry_.unit(); // a source may give more
+            left.end = left.next + taken.bytes;
         }
         pool_chunk* const c = geometry_.make_chunk(left.next, left.bytes());
         left.next += geometry_.bytes_of_chunk(left.bytes());
@@ -170,7 +169,12 @@ private:
                 throw_bad_alloc();
             return {};
         }
-        return take_step<Throws>(source, growth_, least, geometry_.unit());
+        // A whole chunk, or else all that the limit has left.
+        std::size_t const most = std::min(geometry_.whole_chunk(), growth_.left());
+        return take_step<Throws>(source, growth_, least, std::max(most, least.bytes),
+                                 [this](std::size_t bytes) {
+                                     return geometry_.useful_bytes(bytes, growth_.is_limited());
+                                 });
     }
 
     chunk_tree<pool_chunk> chunks_;

@@ -17,8 +17,10 @@ namespace mallard {
 ///
 /// A single request above the step is served by a step of its own size, which
 /// does not inflate those after it. `limit` bounds the sum of all that is held:
-/// the last step is clamped to what is left of it, and a request is refused
-/// only when it does not fit into that itself.
+/// the last step is clamped to what is left of it. Of a limit of 8 KiB or more
+/// nine tenths at least can be used, in whole blocks, whatever their size: under
+/// a limit a step ends behind the last block that it has room for, and the
+/// chunks of a pool are as large as its blocks need.
 struct growth {
     std::size_t first = 4096;
     std::size_t max = std::size_t{1} << 20;
@@ -116,14 +118,16 @@ public:
         return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());
     }
 
-    /// `bytes` came from the source. A step made larger for one request counts
-    /// as the rule would have had it, so it does not inflate those after it.
-    constexpr void took(std::size_t bytes) noexcept
+    /// `bytes` came from the source, for a step of `step`. A step made larger for one request
+    /// counts as the rule would have had it, so it does not inflate those after it; nor does
+    /// what was cut off as useless make them smaller.
+    constexpr void took(std::size_t bytes, std::size_t step) noexcept
     {
         taken_ += bytes;
         steps_ += 1;
-        last_ = std::min(bytes, rule(bytes));
+        last_ = std::min(step, rule(step));
     }
+    constexpr void took(std::size_t bytes) noexcept { took(bytes, bytes); }
 
     /// Bookkeeping beside the steps counts towards the limit too.
     constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= left(); }
@@ -146,13 +150,17 @@ public:
     }
 
     constexpr std::size_t limit() const noexcept { return rule_.bounds().limit; }
+    constexpr bool is_limited() const noexcept
+    {
+        return limit() != std::numeric_limits<std::size_t>::max();
+    }
     constexpr std::size_t taken() const noexcept { return taken_; }
     constexpr std::size_t steps() const noexcept { return steps_; }
 
-private:
-    // A source that gives more than it was asked for may overshoot the limit.
+    /// Of the limit. A source that gives more than it was asked for may overshoot it.
     constexpr std::size_t left() const noexcept { return limit() - std::min(limit(), taken_); }
 
+private:
     std::size_t last_ = 0;
     std::size_t taken_ = 0;
     std::size_t steps_ = 0;

@@ -153,7 +153,7 @@ public:
             supply_.growth().gave(numbers_.release(source));
         else
             numbers_.begin_anew();
-        supply_.for_each([this](pool_chunk& c) { numbers_.enter(&c); });
+        supply_.for_each([this](pool_chunk& c) { numbers_.enter(supply_.cut(), &c); });
         unsettle();
     }
 
@@ -271,7 +271,7 @@ private:
         pool_chunk* const c = supply_.template make<Throws>(source);
         if (c == nullptr)
             return false;
-        numbers_.enter(c);
+        numbers_.enter(supply_.cut(), c);
         store_.add(c);
         return store_.replenish(supply_.cut());
     }

@@ -37,9 +37,7 @@ public:
     static constexpr std::size_t first_table_bytes = table::bytes(capacity_first);
 
     constexpr explicit numbered_chunks(const Geometry& cut) noexcept
-        : slot_bits_(Geometry::single
-                         ? 31
-                         : static_cast<int>(std::bit_width(cut.unit() / cut.shape().bytes - 1)))
+        : slot_bits_(static_cast<int>(std::bit_width(cut.slots_max() - 1)))
     {
     }
 
@@ -69,10 +67,10 @@ public:
     }
 
     /// Gives a chunk the next number. There is room.
-    void enter(pool_chunk* c) noexcept
+    void enter(const Geometry& cut, pool_chunk* c) noexcept
     {
         if (links_at_ == 0)
-            links_at_ = offset_of_links(c);
+            links_at_ = cut.behind_maps(c) + numbered_header.bytes;
         *number_of(c) = static_cast<slot_number>(count_);
         newest_.load(std::memory_order_relaxed)->chunks()[count_++] = c;
     }
@@ -119,12 +117,6 @@ public:
     }
 
 private:
-    static std::size_t offset_of_links(pool_chunk* c) noexcept
-    {
-        return static_cast<std::size_t>(c->behind(Geometry::own_maps) -
-                                        reinterpret_cast<std::byte*>(c)) +
-               numbered_header.bytes;
-    }
     slot_number* number_of(pool_chunk* c) const noexcept
     {
         return reinterpret_cast<slot_number*>(reinterpret_cast<std::byte*>(c) + links_at_ -

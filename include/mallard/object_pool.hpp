@@ -23,7 +23,7 @@ inline constexpr wink_out_t wink_out{};
 ///     using meshes = mallard::object_pool<mesh, mallard::default_heap,
 ///                                         mallard::object_pool_options{.counts = counts::local}>;
 ///
-/// All that `pool` says holds: chunks of 64 KiB (or what holds 8 objects), growth,
+/// All that `pool` says holds: chunks of 64 KiB (or what large objects need), growth,
 /// order of reuse, threads. `make` throws what the source throws or else
 /// `std::bad_alloc`, and `try_make` gives an empty handle; when a constructor throws,
 /// both pass that on and the slot is free again. `T` may be of any size and alignment,

@@ -17,7 +17,8 @@ enum class sync {
     /// Any thread; one that stands still inside a call holds up nobody else. Only
     /// growth has a lock. `trim`, too, is for one thread alone, and `stats` and
     /// `classify` are exact only then. The last freed comes first, whatever
-    /// `order` says; blocks are 8 bytes at least, and cost 4 bytes beside them.
+    /// `order` says; blocks are 8 bytes at least, and cost 4 bytes beside them: 6 if they
+    /// are of 16 bytes, 9 if they are of 8.
     /// At most about 2^32 blocks.
     lock_free,
     /// Any thread, from a front of its own without a lock; blocks freed elsewhere
@@ -60,8 +61,9 @@ struct arena_options {
 struct pool_options {
     std::size_t block = 0;                    ///< bytes; 0: given to the constructor
     std::size_t align = 0;                    ///< 0: the natural one of `block`, to 16
-    std::size_t chunk = std::size_t{1} << 16; ///< power of two; `ordered` aligns chunks to it,
-                                              ///< or to less under a low limit
+    std::size_t chunk = std::size_t{1} << 16; ///< power of two: the bytes of a chunk of `ordered`,
+                                              ///< and what it is aligned to; more where blocks
+                                              ///< are large, less under a low limit
     growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;
     reuse order = reuse::ordered;
@@ -84,12 +86,6 @@ struct pool_options {
         pool_options changed = *this;
         changed.order = another;
         return changed;
-    }
-
-    /// `chunk`, or less, so that all but an eighth of a low limit is used.
-    constexpr std::size_t chunk_in_limit(std::size_t limit) const noexcept
-    {
-        return std::min(chunk, std::bit_floor(limit / 8));
     }
 };
 

@@ -1,6 +1,7 @@
 // One chunk of a pool: its slots, a header, a bit for each slot.
 #pragma once
 
+#include <mallard/slot_shape.hpp>
 #include <mallard/source.hpp>
 
 #include <atomic>
@@ -143,15 +144,16 @@ struct pool_chunk {
     {
         carved = partial_words = hint = 0;
         carve_to<HasLiveBits>(0);
-        if (slots <= reinterpret_cast<std::byte*>(this)) {
-            poison<HasLiveBits>(slots, bytes_between(slots, this));
-            auto const* const after =
-                reinterpret_cast<std::byte*>(this) + header_bytes(count, header);
-            if (after < slots_end)
-                poison<HasLiveBits>(after, bytes_between(after, slots_end));
-        } else {
-            poison<HasLiveBits>(slots, bytes_between(slots, slots_end));
+        const std::byte* first = slots;
+        if (hole_begin != hole_end) {
+            if (slots < reinterpret_cast<std::byte*>(this))
+                poison<HasLiveBits>(slots, bytes_between(slots, this));
+            first = hole_begin == 0
+                        ? slots + bytes_between(slots, slots_end) / count * hole_end
+                        : reinterpret_cast<std::byte*>(this) + header_bytes(count, header);
         }
+        if (first < slots_end)
+            poison<HasLiveBits>(first, bytes_between(first, slots_end));
     }
 
 private:
@@ -203,29 +205,78 @@ struct chunk_plan {
     }
 };
 
-/// Chunks of equal size, aligned to it, whose header is found from any block by
-/// masking. The headers stand 1 KiB further on in each of up to 64 neighbouring
-/// chunks, in place of some slots: all at one offset, they would fight for the
-/// same few cache sets (docs/decisions/0003-coloured-headers.md). Blocks above
-/// `coloured_stride_max` have few bits to a chunk, and would lose too much to
-/// a header that is not at an edge.
+/// Chunks whose header is found from any of their blocks by a mask. A chunk stands at a
+/// multiple of `align()`, a power of two, and all its blocks begin within so many bytes.
+///
+/// Small blocks: `align()` is the whole size of a chunk. The headers stand 1 KiB further on in
+/// each of up to 64 neighbouring chunks, in place of some slots: all at one offset, they would
+/// fight for the same few cache sets (docs/decisions/0003-coloured-headers.md).
+///
+/// Blocks above `coloured_stride_max`, and pools of few chunks: the blocks stand behind the
+/// header, so that a chunk may end early, where a limit or a source has no more. Blocks from
+/// `alone_min` on have a chunk each: its alignment is that of the header, and it is as large as
+/// the block and the header are.
 class chunk_grid {
 public:
-    constexpr chunk_grid(std::size_t chunk_bytes, std::size_t stride, header_shape header) noexcept
-        : bytes_(least_bytes(chunk_bytes, stride, header)),
-          number_shift_(std::countr_zero(bytes_) - step_log2)
+    /// `wish`: bytes of a chunk, if they hold enough blocks. `limit`: of all chunks together.
+    constexpr chunk_grid(std::size_t wish, std::size_t limit, slot_shape shape,
+                         header_shape header) noexcept
+        : align_(chunk_bytes(wish, limit, shape, header))
     {
-        std::size_t const room = bytes_ / stride * stride - header_bytes(stride, header);
-        if (stride <= coloured_stride_max)
+        std::size_t const several = saturating_add(first_slot(blocks_min * 2, shape, header),
+                                                   saturating_mul(blocks_min, shape.bytes));
+        if (several > align_ && shape.bytes >= alone_min &&
+            shape.align <= shape.bytes / blocks_min) {
+            first_ = first_slot(1, shape, header);
+            align_ = std::bit_ceil(first_ + 1);
+            whole_ = align_up(first_ + shape.bytes, align_);
+            return;
+        }
+        align_ = std::max(align_, std::bit_ceil(std::min(several, bytes_max / 2)));
+        whole_ = std::min(align_, std::max(limit, step));
+        first_ = first_slot(whole_ / shape.bytes, shape, header);
+        std::size_t const used = pool_chunk::header_bytes(slots(shape), header);
+        if (shape.bytes <= coloured_stride_max && slots(shape) >= colours &&
+            limit / coloured_chunks_min >= align_ && used <= align_ / 3) {
+            std::size_t const room = whole_ / shape.bytes * shape.bytes - used;
             offset_mask_ = (std::bit_floor(std::min((room >> step_log2) + 1, colours)) - 1)
                            << step_log2;
+            number_shift_ = std::countr_zero(align_) - step_log2;
+        }
+        if (offset_mask_ != 0)
+            first_ = 0;
     }
 
-    constexpr std::size_t chunk_bytes() const noexcept { return bytes_; }
+    /// What chunks are aligned to.
+    constexpr std::size_t align() const noexcept { return align_; }
+    /// Bytes of a chunk that does not end early.
+    constexpr std::size_t whole_bytes() const noexcept { return whole_; }
+    /// Of the smallest chunk that may be made.
+    constexpr std::size_t least_bytes(slot_shape shape) const noexcept
+    {
+        return first_ == 0 ? align_ : saturating_add(first_, shape.bytes);
+    }
+    /// As many of `bytes`, which are at least those, as chunks can use.
+    constexpr std::size_t useful_bytes(std::size_t bytes, slot_shape shape) const noexcept
+    {
+        return bytes >= whole_ ? bytes / whole_ * whole_ : bytes - (bytes - first_) % shape.bytes;
+    }
+    /// How many of `bytes` a chunk at their front has: all, unless another fits behind it.
+    constexpr std::size_t bytes_of_chunk(std::size_t bytes, slot_shape shape) const noexcept
+    {
+        std::size_t const next = align_up(whole_, align_);
+        return bytes > next && bytes - next >= least_bytes(shape) ? next : bytes;
+    }
+    /// Slots of a whole chunk, those in place of the header included.
+    constexpr std::size_t slots(slot_shape shape) const noexcept
+    {
+        std::size_t const room = whole_ - std::min(first_, whole_);
+        return std::max(first_ / shape.bytes + room / shape.bytes, std::size_t{1});
+    }
 
     std::size_t offset_of(const void* block) const noexcept
     {
-        return reinterpret_cast<std::uintptr_t>(block) & (bytes_ - 1);
+        return reinterpret_cast<std::uintptr_t>(block) & (align_ - 1);
     }
 
     /// The header of the chunk that begins at `chunk`.
@@ -234,37 +285,60 @@ public:
         return reinterpret_cast<pool_chunk*>(chunk + header_offset(chunk));
     }
 
-    pool_chunk* make_chunk(std::byte* at, std::size_t stride, header_shape header) const noexcept
+    /// In `bytes`, of which it may leave some. The offset of a block in its chunk, divided by
+    /// the bytes of a block, is the number of its slot: so slot 0 begins less than a block
+    /// behind the begin of the chunk, and the header stands in place of the slots before
+    /// `first_`.
+    pool_chunk* make_chunk(std::byte* at, std::size_t bytes, slot_shape shape,
+                           header_shape header) const noexcept
     {
-        std::size_t const count = bytes_ / stride;
         std::size_t const offset = header_offset(at);
-        std::size_t const end = (offset + header_bytes(stride, header) + stride - 1) / stride;
         auto* const c = ::new (at + offset) pool_chunk{};
-        c->slots = at;
-        c->slots_end = at + count * stride;
+        std::size_t count = slots(shape);
+        std::size_t hole_begin = 0, hole_end = first_ / shape.bytes;
+        if (first_ == 0) {
+            hole_begin = offset / shape.bytes;
+            hole_end =
+                (offset + pool_chunk::header_bytes(count, header) + shape.bytes - 1) / shape.bytes;
+        } else {
+            count = std::min(count, hole_end + (bytes - first_) / shape.bytes);
+        }
+        c->slots = at + first_ % shape.bytes;
+        c->slots_end = c->slots + count * shape.bytes;
         c->count = static_cast<std::uint32_t>(count);
-        c->hole_begin = static_cast<std::uint32_t>(offset / stride);
-        c->hole_end = static_cast<std::uint32_t>(std::min(count, end));
+        c->hole_begin = static_cast<std::uint32_t>(hole_begin);
+        c->hole_end = static_cast<std::uint32_t>(std::min(count, hole_end));
         return c;
     }
 
 private:
     static constexpr int step_log2 = 10;
+    static constexpr std::size_t step = std::size_t{1} << step_log2;
     static constexpr std::size_t colours = 64;
     static constexpr std::size_t coloured_stride_max = 512;
-    static constexpr std::size_t blocks_min = 8;
+    // A chunk that is coloured cannot end early: so a limit may lose one of so many.
+    static constexpr std::size_t coloured_chunks_min = 32;
+    // A chunk of several blocks has so many, and loses less than one more to its end.
+    static constexpr std::size_t blocks_min = 15;
+    // From here on what the header and its alignment cost is less than that.
+    static constexpr std::size_t alone_min = 16384;
 
-    constexpr std::size_t header_bytes(std::size_t stride, header_shape header) const noexcept
-    {
-        return pool_chunk::header_bytes(bytes_ / stride, header);
-    }
-
-    static constexpr std::size_t least_bytes(std::size_t chunk_bytes, std::size_t stride,
+    /// `wish`, or less under a low limit; but not less than a header is worth. One chunk, if
+    /// a header that is large for its blocks could be lost to the end of the last of several.
+    static constexpr std::size_t chunk_bytes(std::size_t wish, std::size_t limit, slot_shape shape,
                                              header_shape header) noexcept
     {
-        std::size_t const needed = chunk_plan::bytes_for(blocks_min, stride, stride, header);
-        return std::max({chunk_bytes, std::bit_ceil(std::min(needed, bytes_max / 2)),
-                         std::size_t{1} << step_log2});
+        std::size_t const most = std::max(wish, step);
+        std::size_t const least = std::bit_ceil(std::clamp(limit, step, std::size_t{8192}));
+        std::size_t const bytes = std::min(most, std::max(std::bit_floor(limit / 8), least));
+        if (limit <= most && first_slot(bytes / shape.bytes, shape, header) > bytes / 8)
+            return std::bit_ceil(std::max(limit, step));
+        return bytes;
+    }
+    static constexpr std::size_t first_slot(std::size_t count, slot_shape shape,
+                                            header_shape header) noexcept
+    {
+        return align_up(pool_chunk::header_bytes(count, header), shape.align);
     }
 
     std::size_t header_offset(std::byte* chunk) const noexcept
@@ -272,9 +346,11 @@ private:
         return reinterpret_cast<std::uintptr_t>(chunk) >> number_shift_ & offset_mask_;
     }
 
-    std::size_t bytes_; // a power of two
-    int number_shift_;  // brings a chunk's number to the place of the offset
+    std::size_t align_;
+    std::size_t whole_ = 0;
+    int number_shift_ = 0; // brings a chunk's number to the place of the offset
     std::size_t offset_mask_ = 0;
+    std::size_t first_ = 0; // where the first block of a chunk begins; 0: it is coloured
 };
 
 } // namespace mallard

@@ -325,8 +325,12 @@ private:
 
     std::size_t entries_limit() const noexcept
     {
-        std::size_t const bytes = std::min(Options.cached_bytes, supply_.growth().limit());
-        return std::clamp(bytes / shape().bytes, std::size_t{1}, entries_max);
+        // Of a limit the array takes a 64th at most.
+        std::size_t const limit = supply_.growth().limit();
+        std::size_t const most =
+            std::clamp(limit / (64 * sizeof(void*)), std::size_t{1}, entries_max);
+        return std::clamp(std::min(Options.cached_bytes, limit) / shape().bytes, std::size_t{1},
+                          most);
     }
 
     template <class Source>

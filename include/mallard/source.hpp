@@ -127,27 +127,30 @@ template <source S>
         to.deallocate(c.data, {c.bytes, c.align});
 }
 
-/// Takes the next step of an allocator's growth, at least `least` and a multiple
-/// of `unit` bytes. A step above what the source can give is cut to that, and one
-/// that it refuses is halved, down to `least`. Null, or throws, when the limit or
-/// the source refuses that too.
-template <bool Throws, source S, growth G>
-chunk take_step(S& from, growth_state<G>& state, layout least,
-                std::size_t unit = 1) noexcept(!Throws)
+/// Takes the next step of an allocator's growth: at least `wish` bytes as far as the limit
+/// admits them, and then of these what is `useful(bytes)`. A step above what the source can
+/// give is cut to that, and one that it refuses is halved, down to `least`. Null, or throws,
+/// when the limit or the source refuses that too.
+template <bool Throws, source S, growth G, class Useful>
+chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
+                Useful useful) noexcept(!Throws)
 {
     chunk taken;
-    std::size_t step = state.step(least.bytes);
+    std::size_t step = state.step(wish);
+    bool const admitted = step != 0;
     if constexpr (bounded<S>)
         step = std::min(step, std::max(from.most_to_take(), least.bytes));
-    step = step / unit * unit;
-    while (step > least.bytes && taken.data == nullptr) {
-        taken = try_take(from, {step, least.align});
-        step = std::max(least.bytes, step / 2 / unit * unit);
+    for (; step > least.bytes; step = std::max(least.bytes, step / 2)) {
+        std::size_t const bytes = useful(step);
+        if (bytes > least.bytes)
+            taken = try_take(from, {bytes, least.align});
+        if (bytes <= least.bytes || taken.data != nullptr)
+            break;
     }
-    if (taken.data == nullptr && step != 0)
+    if (taken.data == nullptr && admitted)
         taken = take_or_null<Throws>(from, least);
     if (taken.data != nullptr)
-        state.took(taken.bytes);
+        state.took(taken.bytes, std::max(step, taken.bytes));
     else if constexpr (Throws)
         throw_bad_alloc();
     return taken;

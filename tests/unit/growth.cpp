@@ -31,6 +31,10 @@ std::vector<std::size_t> steps(std::size_t count, growth_function custom = nullp
 }
 using list = std::vector<std::size_t>;
 
+/// What an allocator can use of a step.
+constexpr auto all_of_it = [](std::size_t bytes) { return bytes; };
+constexpr auto whole_pages = [](std::size_t bytes) { return bytes / 4096 * 4096; };
+
 TEST(growth, doubles_from_4_kib_to_1_mib_by_default)
 {
     EXPECT_EQ(steps<growth{}>(10),
@@ -146,7 +150,7 @@ TEST(growth, halves_a_step_that_the_source_refuses_down_to_the_request)
         failing_source source;
         source.fail_above(largest);
         growth_state<growth::fixed(65536)> state;
-        chunk const taken = take_step<false>(source, state, {100, 16});
+        chunk const taken = take_step<false>(source, state, {100, 16}, 100, all_of_it);
         ASSERT_NE(taken.data, nullptr) << largest;
         EXPECT_LE(taken.bytes, largest);
         EXPECT_GE(taken.bytes, 100U);
@@ -161,7 +165,7 @@ TEST(growth, takes_whole_units_however_often_a_step_is_halved)
     failing_source source;
     source.fail_above(30000);
     growth_state<growth::fixed(65536)> state;
-    chunk const taken = take_step<false>(source, state, {4096, 4096}, 4096);
+    chunk const taken = take_step<false>(source, state, {4096, 4096}, 4096, whole_pages);
     EXPECT_EQ(taken.bytes, 16384U);
     for (layout const asked : source.asked()) {
         EXPECT_EQ(asked.bytes % 4096, 0U);
@@ -170,20 +174,46 @@ TEST(growth, takes_whole_units_however_often_a_step_is_halved)
     source.give(taken);
 }
 
+TEST(growth, asks_for_no_more_than_can_be_used_and_goes_on_from_the_whole_step)
+{
+    failing_source source;
+    growth_state<growth{.first = 10'000}> state;
+    chunk const first = take_step<false>(source, state, {100, 16}, 100, whole_pages);
+    chunk const second = take_step<false>(source, state, {100, 16}, 100, whole_pages);
+    EXPECT_EQ(first.bytes, 8192U);
+    EXPECT_EQ(second.bytes, 16384U) << "of 20,000";
+    EXPECT_EQ(state.taken(), 8192U + 16384U);
+    source.give(first);
+    source.give(second);
+}
+
+TEST(growth, takes_what_is_wished_for_and_at_least_what_is_needed)
+{
+    failing_source source;
+    growth_state<growth{.first = 1000, .limit = 20'000}> state;
+    chunk const wished = take_step<false>(source, state, {100, 16}, 12'000, all_of_it);
+    EXPECT_EQ(wished.bytes, 12'000U);
+    source.fail_above(5000);
+    chunk const halved = take_step<false>(source, state, {100, 16}, 8000, all_of_it);
+    EXPECT_EQ(halved.bytes, 4000U);
+    source.give(wished);
+    source.give(halved);
+}
+
 TEST(growth, that_fails_counts_nothing)
 {
     failing_source source;
     source.fail_from(1);
     growth_state<growth{}> state;
-    EXPECT_EQ(take_step<false>(source, state, {100, 8}).data, nullptr);
-    EXPECT_THROW(take_step<true>(source, state, {100, 8}), std::bad_alloc);
+    EXPECT_EQ(take_step<false>(source, state, {100, 8}, 100, all_of_it).data, nullptr);
+    EXPECT_THROW(take_step<true>(source, state, {100, 8}, 100, all_of_it), std::bad_alloc);
     EXPECT_EQ(state.taken(), 0U);
     EXPECT_EQ(state.steps(), 0U);
 
     growth_state<growth{.limit = 50}> limited;
     std::size_t const calls = source.calls();
-    EXPECT_EQ(take_step<false>(source, limited, {100, 8}).data, nullptr);
-    EXPECT_THROW(take_step<true>(source, limited, {100, 8}), std::bad_alloc);
+    EXPECT_EQ(take_step<false>(source, limited, {100, 8}, 100, all_of_it).data, nullptr);
+    EXPECT_THROW(take_step<true>(source, limited, {100, 8}, 100, all_of_it), std::bad_alloc);
     EXPECT_EQ(source.calls(), calls) << "the limit refuses, not the source";
 }
 

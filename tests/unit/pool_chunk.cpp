@@ -51,29 +51,69 @@ TEST_P(chunk_of_pool, too_small_for_a_block_has_none)
         ASSERT_EQ(chunk_plan::of(bytes, 16, 16, maps, 0).count, 0U) << bytes;
 }
 
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
 TEST_P(chunk_of_pool, on_a_grid_keeps_header_and_blocks_apart_and_inside)
 {
-    std::vector<std::byte> memory(std::size_t{4} << 20);
-    for (std::size_t const wish : {1, 1024, 4096, 65536, 262144})
-        for (std::size_t stride = 1; stride < 1200; stride += stride < 64 ? 1 : 13) {
-            chunk_grid const grid(wish, stride, maps);
-            std::size_t const bytes = grid.chunk_bytes();
-            ASSERT_TRUE(is_power_of_two(bytes));
-            ASSERT_GE(bytes, wish);
-            std::byte* at = align_up(memory.data(), bytes);
-            for (; at + bytes <= memory.data() + memory.size(); at += bytes) {
-                pool_chunk* const c = grid.make_chunk(at, stride, maps);
-                auto* const header = reinterpret_cast<std::byte*>(c);
-                std::byte* const after = header + pool_chunk::header_bytes(c->count, maps);
-                ASSERT_EQ(grid.header_in(at), c);
-                ASSERT_EQ(grid.offset_of(at + bytes - 1), bytes - 1);
-                ASSERT_TRUE(at <= header && after <= at + bytes);
-                ASSERT_TRUE(c->begin() == at && c->end() <= at + bytes);
-                ASSERT_TRUE(c->begin() + c->hole_begin * stride <= header);
-                ASSERT_TRUE(after <= c->begin() + c->hole_end * stride || c->hole_end == c->count);
-                ASSERT_LE(after, c->end()) << "which poisoning relies on";
-                ASSERT_GE(c->capacity(), 7U);
+    std::vector<std::byte> memory(std::size_t{8} << 20);
+    for (std::size_t const limit : {std::size_t{10'000}, std::size_t{1} << 20, unlimited})
+        for (std::size_t const wish : {1, 1024, 4096, 65536, 262144})
+            for (std::size_t stride = 1; stride < 300'000; stride += 1 + stride / 5) {
+                slot_shape const shape = slot_shape::of(stride, 0, 1);
+                chunk_grid const grid(wish, limit, shape, maps);
+                std::size_t const whole = grid.whole_bytes(), align = grid.align();
+                std::byte* at = align_up(memory.data(), align);
+                for (int i = 0; i < 3; ++i, at += align_up(whole, align)) {
+                    // A chunk may end early, but for those whose header has no fixed place.
+                    std::size_t const bytes =
+                        i == 2 ? (whole + grid.least_bytes(shape)) / 2 : whole;
+                    if (bytes < grid.least_bytes(shape))
+                        continue;
+                    ASSERT_LE(at + bytes, memory.data() + memory.size());
+                    pool_chunk* const c = grid.make_chunk(at, bytes, shape, maps);
+                    auto* const header = reinterpret_cast<std::byte*>(c);
+                    std::byte* const after = header + pool_chunk::header_bytes(c->count, maps);
+                    ASSERT_EQ(grid.header_in(at), c);
+                    ASSERT_TRUE(at <= header && after <= at + bytes);
+                    ASSERT_TRUE(at <= c->begin() && c->begin() < at + stride);
+                    ASSERT_LE(c->end(), at + bytes);
+                    ASSERT_GE(c->capacity(), 1U);
+                    ASSERT_LE(c->count, grid.slots(shape));
+                    ASSERT_TRUE(c->begin() + c->hole_begin * stride <= header ||
+                                c->hole_begin == 0);
+                    ASSERT_LE(after, c->begin() + c->hole_end * stride);
+                    for (std::size_t slot : {std::size_t{c->hole_end}, std::size_t{c->count} - 1}) {
+                        std::byte* const block = c->begin() + slot * stride;
+                        ASSERT_EQ(block - grid.offset_of(block), at) << stride << " of " << align;
+                        ASSERT_EQ(grid.offset_of(block) / stride, slot);
+                    }
+                }
             }
+}
+
+TEST_P(chunk_of_pool, on_a_grid_is_mostly_blocks_and_hardly_larger_than_one_large_block)
+{
+    for (std::size_t stride = 16; stride <= std::size_t{1} << 30;
+         stride += 8 + stride / 9 / 8 * 8) {
+        slot_shape const shape = slot_shape::of(stride, 0, 1);
+        chunk_grid const grid(65536, unlimited, shape, maps);
+        std::size_t const whole = grid.whole_bytes();
+        ASSERT_GE(grid.slots(shape) * stride, whole / 100 * 93) << stride;
+        ASSERT_LE(whole, std::max(std::size_t{262144}, stride + 512)) << stride;
+        ASSERT_LE(grid.align(), 262144U) << "which a source may have to find room for";
+    }
+}
+
+TEST_P(chunk_of_pool, on_a_grid_has_a_shape_for_every_absurd_size)
+{
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    for (std::size_t const bytes : {most, most / 2, most / 4, most / 16, most / 1000})
+        for (std::size_t const align :
+             {most, most / 2, most / 8, std::size_t{1} << 40, std::size_t{0}}) {
+            slot_shape const shape = slot_shape::of(bytes, align, 1);
+            chunk_grid const grid(65536, unlimited, shape, maps);
+            ASSERT_GE(grid.least_bytes(shape), bytes_max / 1024);
+            ASSERT_GE(grid.slots(shape), 1U);
         }
 }
 
