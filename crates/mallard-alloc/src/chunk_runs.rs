@@ -259,7 +259,9 @@ impl Runs {
             // SAFETY: `spare` was not 0, so this chunk is part of the run, and nobody's.
             return Some(unsafe { begin(run_header(run, cut, number), head) });
         }
-        let taken = growth.take(source, layout(cut.chunk, cut.chunk)?, cut.chunk)?;
+        let least = layout(cut.chunk, cut.chunk)?;
+        let whole = |bytes| bytes & !(cut.chunk - 1);
+        let taken = growth.take(source, least, least.size(), whole)?;
         self.spare = taken.layout.size() / cut.chunk - 1;
         let older = Cell::new(self.newest);
         let head = ChunkHead { core, taken: Some(taken), begun: 1.into(), older };

@@ -1,6 +1,6 @@
 //! How much an allocator takes from its source at a time. Read on slow paths only.
 
-use crate::bits::{align_up, layout};
+use crate::bits::layout;
 use crate::source::{Chunk, Source};
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -19,7 +19,8 @@ use core::cell::Cell;
 ///
 /// A single request above the step is served by a step of its own size, which does not
 /// inflate those after it. `limit` bounds the sum of all that is held: the last step is
-/// clamped to what is left of it, and a request is refused only when it does not fit itself.
+/// clamped to what is left of it. Nine tenths of a limit of 8 KiB or more can be used at least, in
+/// whole blocks, whatever their size; in a pool that threads share, one block less.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// The first step.
@@ -119,30 +120,37 @@ impl GrowthState {
         self.growth.limit.saturating_sub(self.taken())
     }
 
-    /// Takes the next step, at least `least` and a multiple of `unit` bytes, a power of two. A step
-    /// that the source refuses is halved, down to `least`. `None`: the limit or the source refuses
-    /// that too, and nothing has changed.
-    pub(crate) fn take<S: Source>(&self, source: &S, least: Layout, unit: usize) -> Option<Chunk> {
-        debug_assert!(unit.is_power_of_two());
+    pub(crate) fn is_limited(&self) -> bool {
+        self.growth.limit != usize::MAX
+    }
+
+    /// Takes the next step: at least `wish` bytes as far as the limit admits them, and of these
+    /// what is `useful`. A step that the source refuses is halved, down to `least`. `None`: the
+    /// limit or the source refuses that too, and nothing has changed.
+    pub(crate) fn take<S: Source>(
+        &self,
+        source: &S,
+        least: Layout,
+        wish: usize,
+        useful: impl Fn(usize) -> usize,
+    ) -> Option<Chunk> {
         let rule = self.growth.next(self.last.get(), least.size());
-        let whole = |bytes: usize| bytes & !(unit - 1);
-        let floor = align_up(least.size(), unit);
-        if floor < least.size() || floor > self.left() {
+        if least.size() > self.left() {
             return None;
         }
-        let mut step = whole(rule.max(floor).min(self.left()));
+        let mut step = rule.max(wish).max(least.size()).min(self.left());
         loop {
-            step = step.max(floor);
-            if let Some(chunk) = layout(step, least.align()).and_then(|l| source.try_take(l)) {
+            let bytes = useful(step).max(least.size());
+            if let Some(chunk) = layout(bytes, least.align()).and_then(|l| source.try_take(l)) {
                 self.took_aside(chunk.layout.size());
                 self.steps.set(self.steps() + 1);
                 self.last.set(step.min(rule));
                 return Some(chunk);
             }
-            if step == floor {
+            if bytes == least.size() {
                 return None;
             }
-            step = whole(step / 2);
+            step = (step / 2).max(least.size());
         }
     }
 

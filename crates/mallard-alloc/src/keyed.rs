@@ -154,8 +154,9 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
         let mut run_bytes = 0;
         if self.pending_count == 0 {
-            let run =
-                self.growth.take(&self.source, Shape::<K, V>::layout()?, Shape::<K, V>::ALIGN)?;
+            let least = Shape::<K, V>::layout()?;
+            let whole = |bytes| bytes & !(Shape::<K, V>::ALIGN - 1);
+            let run = self.growth.take(&self.source, least, least.size(), whole)?;
             self.pending = run.data;
             self.pending_count = run.layout.size() / Shape::<K, V>::BYTES;
             run_bytes = run.layout.size();

@@ -119,7 +119,8 @@ impl PoolState {
         }
         let _ends = Growing(&self.growing);
         let Some(least) = self.store.least_take() else { return };
-        if let Some(taken) = self.growth.take(source, least, STEP_UNIT) {
+        let whole = |bytes| bytes & !(STEP_UNIT - 1);
+        if let Some(taken) = self.growth.take(source, least, least.size(), whole) {
             // SAFETY: it is from the source, for us alone.
             unsafe { self.store.add(taken, owner) };
         }

@@ -170,7 +170,14 @@ impl<const M: usize> Blocks<M> {
         if let Some(idle) = self.chunks.take_idle(layout) {
             return Some(idle);
         }
-        let taken = self.growth.take(source, chunk_layout(layout)?, CHUNK_ALIGN)?;
+        let least = chunk_layout(layout)?;
+        // Under a limit, room for more blocks like this one and nothing behind them.
+        let each = align_up(layout.size().max(1), layout.align().max(M));
+        let limited = self.growth.is_limited();
+        let taken = self.growth.take(source, least, least.size(), |step| {
+            let cut = if limited { (step - least.size()) % each } else { 0 };
+            align_up(step - cut, CHUNK_ALIGN).min(step & !(CHUNK_ALIGN - 1))
+        })?;
         // SAFETY: it was taken just now, as large and aligned as `chunk_layout` says.
         let chunk = unsafe { Footer::make(taken) };
         if chunk.is_none() {

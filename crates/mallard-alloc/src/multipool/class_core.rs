@@ -284,7 +284,12 @@ impl ClassCore {
         let skipped = shape.align.saturating_sub(align_of::<Header>()); // at most
         let least = size_of::<Header>() + skipped + shape.bytes;
         let least = Layout::from_size_align(least, align_of::<Header>()).ok()?;
-        let taken = self.growth.take(source, least, 1)?;
+        // Under a limit a step ends behind the last block that it has room for.
+        let limited = self.growth.is_limited();
+        let taken = self.growth.take(source, least, least.size(), |step| match limited {
+            true => step - (step - least.size()) % shape.bytes,
+            false => step,
+        })?;
         let header = taken.data.cast::<Header>();
         // SAFETY: the chunk is ours and has room for it.
         unsafe { header.write(Header { next: null_mut(), taken, idle: 0 }) };

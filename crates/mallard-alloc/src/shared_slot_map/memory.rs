@@ -337,7 +337,8 @@ impl<S: Source> Growing<S> {
 
     fn take_chunk(&mut self, chunk: Layout) -> Option<NonNull<u8>> {
         if self.pending_count == 0 {
-            let taken = self.growth.take(&self.source, chunk, chunk.align())?;
+            let whole = |bytes| bytes & !(chunk.align() - 1);
+            let taken = self.growth.take(&self.source, chunk, chunk.size(), whole)?;
             let run = taken.data.cast::<Run>();
             // SAFETY: a chunk begins with room for it.
             unsafe { run.write(Run { next: self.runs, layout: taken.layout }) };
