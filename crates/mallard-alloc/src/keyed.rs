@@ -2,6 +2,7 @@
 
 mod as_a_map;
 mod at_hand;
+mod directory;
 mod join;
 mod shape;
 mod walk;
@@ -40,7 +41,8 @@ pub(crate) struct View<K, V> {
     directory: *mut NonNull<u8>,
     /// Slots that the directory has entries for, less 1.
     mask: usize,
-    /// Entries of the directory up to the last chunk.
+    /// Entries of the directory up to the last chunk. Those that the mask leads to are by number; behind
+    /// them are only entries of chunks, with greater numbers (`directory`).
     pub(crate) count: usize,
     /// What entries without a chunk name: a chunk all the same. What its words say of their own
     /// indices is wrong for every other, so no key is alive there.
@@ -75,15 +77,21 @@ impl<K: Key, V> View<K, V> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// The chunk of a number below `count`, if it is there.
+    /// The chunk at a place below `count`, if one is there. In a slot map that is its number.
     #[inline]
-    pub(crate) fn chunk(&self, number: usize) -> Option<ChunkOf<K, V>> {
-        debug_assert!(number < self.count);
+    pub(crate) fn chunk(&self, place: usize) -> Option<ChunkOf<K, V>> {
+        debug_assert!(place < self.count);
         // SAFETY: the directory has an entry for it.
-        let chunk = ChunkOf::<K, V>::new(unsafe { *self.directory.add(number) });
+        let chunk = ChunkOf::<K, V>::new(unsafe { *self.directory.add(place) });
         // SAFETY: entries name chunks, and those have a header.
         let own = unsafe { (*chunk.header()).number };
-        (chunk.at != self.stand_in || own == number).then_some(chunk)
+        let is_own = chunk.at != self.stand_in || own == place || place >= self.by_number();
+        is_own.then_some(chunk)
+    }
+    /// Entries by number.
+    #[inline]
+    fn by_number(&self) -> usize {
+        self.mask / Shape::<K, V>::SLOTS + 1
     }
 }
 
@@ -93,7 +101,10 @@ pub(crate) struct Slots<K: Key, V, S: Source> {
     pub(crate) view: View<K, V>,
     /// Entries of the directory that have a chunk.
     pub(crate) present: usize,
-    /// Entries there is memory for: a power of two.
+    /// Entries by number: a power of two, once there is memory. Then come those of far chunks.
+    by_number: usize,
+    far: usize,
+    /// Entries there is memory for.
     room: usize,
     entries: Option<Chunk>,
     /// A secondary map has no use for it, and leaves it empty.
@@ -110,6 +121,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         Self {
             view: View::NOTHING,
             present: 0,
+            by_number: 0,
+            far: 0,
             room: 0,
             entries: None,
             at_hand: AtHand::new(),
@@ -141,6 +154,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     /// The generation in words of a chunk that is not there, from which its slots are to go on
     /// when it comes again; 0: from the first.
     pub(crate) fn resume_at(&self, number: usize) -> *mut K::Bits {
+        debug_assert!(number < self.by_number);
         self.view.directory.wrapping_add(self.room).cast::<K::Bits>().wrapping_add(number)
     }
 
@@ -149,9 +163,10 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     #[cold]
     #[inline(never)]
     pub(crate) fn put(&mut self, number: usize) -> Option<ChunkOf<K, V>> {
-        if number >= Shape::<K, V>::CHUNKS_MAX || number >= self.room && !self.make_room(number) {
+        if number >= Shape::<K, V>::CHUNKS_MAX {
             return None;
         }
+        let place = self.make_place(number)?;
         let mut run_bytes = 0;
         if self.pending_count == 0 {
             let least = Shape::<K, V>::layout()?;
@@ -170,51 +185,15 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         unsafe { chunk.init(header) };
         if self.present == 0 {
             self.view.stand_in = chunk.at;
-            for i in 0..self.room {
+            for i in 0..self.by_number {
                 // SAFETY: the directory has room for these.
                 unsafe { *self.view.directory.add(i) = chunk.at };
             }
-            self.view.mask = self.room * Shape::<K, V>::SLOTS - 1;
+            self.view.mask = self.by_number * Shape::<K, V>::SLOTS - 1;
         }
-        // SAFETY: there is room for it, as made above.
-        unsafe { *self.view.directory.add(number) = chunk.at };
-        self.view.count = self.view.count.max(number + 1);
+        self.enter(place, chunk.at);
         self.present += 1;
         Some(chunk)
-    }
-
-    /// For twice as many chunks, or more.
-    fn make_room(&mut self, number: usize) -> bool {
-        let first = Shape::<K, V>::CHUNKS_MAX.min(8);
-        let room = (number + 1).next_power_of_two().max(first);
-        let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
-        let entries = room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8));
-        let Some(taken) = entries.and_then(|entries| self.take_aside(entries)) else {
-            return false;
-        };
-        let directory = taken.data.as_ptr().cast::<NonNull<u8>>();
-        let resume = directory.wrapping_add(room).cast::<K::Bits>();
-        for i in 0..room {
-            let (entry, word) = if i < self.view.count {
-                // SAFETY: the old directory has `count` entries of both kinds.
-                unsafe { (*self.view.directory.add(i), *self.resume_at(i)) }
-            } else {
-                (self.view.stand_in, K::Bits::from_u64(0))
-            };
-            // SAFETY: the new one has `room` of both kinds.
-            unsafe {
-                directory.add(i).write(entry);
-                resume.add(i).write(word);
-            }
-        }
-        let before = self.entries.replace(taken);
-        self.give_aside(before);
-        self.view.directory = directory;
-        self.room = room;
-        if self.present != 0 {
-            self.view.mask = room * Shape::<K, V>::SLOTS - 1;
-        }
-        true
     }
 
     fn take_aside(&mut self, wanted: Layout) -> Option<Chunk> {
@@ -248,8 +227,10 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     /// Gives back those runs of which `is_idle` says so of all chunks, with the word that their slots are
     /// to go on from. The stand-in stays.
     pub(crate) fn trim(&mut self, is_idle: impl Fn(ChunkOf<K, V>) -> Option<K::Bits>) {
-        for number in 0..self.view.count {
-            let Some(first) = self.view.chunk(number) else { continue };
+        // From the last on: where an entry of a far chunk goes, those behind it move up.
+        for place in (0..self.view.count).rev() {
+            let there = (place < self.view.count).then(|| self.view.chunk(place)).flatten();
+            let Some(first) = there else { continue };
             // SAFETY: a chunk in the directory has a header.
             let run_bytes = unsafe { (*first.header()).run_bytes };
             let chunks = run_bytes / Shape::<K, V>::BYTES;
@@ -266,12 +247,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             }
             for i in 0..in_service {
                 let resume = is_idle(chunk(i)).unwrap_or(K::Bits::from_u64(0));
-                // SAFETY: a chunk in the directory has a header, and the directory both entries.
-                unsafe {
-                    let number = (*chunk(i).header()).number;
-                    *self.view.directory.add(number) = self.view.stand_in;
-                    *self.resume_at(number) = resume;
-                }
+                // SAFETY: a chunk in the directory has a header.
+                self.leave(unsafe { (*chunk(i).header()).number }, resume);
             }
             self.present -= in_service;
             if pending_here {
@@ -319,7 +296,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
         self.growth.restart();
         self.view = View::NOTHING;
-        (self.present, self.room, self.pending_count) = (0, 0, 0);
+        (self.present, self.pending_count) = (0, 0);
+        (self.by_number, self.far, self.room) = (0, 0, 0);
     }
 
     pub(crate) fn add_to(&self, s: &mut Statistics) {

@@ -141,9 +141,7 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
 
     fn slot_for(&mut self, key: K) -> Option<Slot<K, V>> {
         let number = key.index() / Shape::<K, V>::SLOTS;
-        let there =
-            (number < self.slots.view.count).then(|| self.slots.view.chunk(number)).flatten();
-        let chunk = match there {
+        let chunk = match self.slots.chunk_of(number) {
             Some(chunk) => chunk,
             None => self.slots.put(number)?,
         };
@@ -153,35 +151,37 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     /// Whether there is a value for this key.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
-        self.slots.view.find(key).is_some()
+        self.slots.find(key).is_some()
     }
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: K) -> Option<&V> {
         // SAFETY: a live slot has a value.
-        Some(unsafe { self.slots.view.find(key)?.value().as_ref() })
+        Some(unsafe { self.slots.find(key)?.value().as_ref() })
     }
     /// The same, to change it.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         // SAFETY: a live slot has a value.
-        Some(unsafe { self.slots.view.find(key)?.value().as_mut() })
+        Some(unsafe { self.slots.find(key)?.value().as_mut() })
     }
     /// The values of several keys at once; `None` if one has none or is given twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
+        let mut slots = [None; N];
         for (i, &key) in keys.iter().enumerate() {
-            if !self.contains_key(key) || keys[..i].contains(&key) {
+            slots[i] = Some(self.slots.find(key)?);
+            if keys[..i].contains(&key) {
                 return None;
             }
         }
         // SAFETY: each is alive, and another than all before it.
-        Some(keys.map(|key| unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }))
+        Some(slots.map(|slot| unsafe { slot.unwrap_unchecked().value().as_mut() }))
     }
 
     /// Takes the value of a key out.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<V> {
-        let slot = self.slots.view.find(key)?;
+        let slot = self.slots.find(key)?;
         // SAFETY: it is alive.
         Some(unsafe { self.take_at(slot) }.1)
     }

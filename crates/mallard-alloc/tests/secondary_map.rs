@@ -5,6 +5,7 @@ mod common;
 use common::{Flaky, Random};
 use mallard::{Growth, Key, Key32, Key64, SecondaryMap, SlotMap, SparseSecondaryMap};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::rc::Rc;
@@ -265,4 +266,94 @@ fn maps_are_visited_together_where_all_have_an_element() {
         *n += 1000;
     });
     assert_eq!(numbers.values().filter(|&&n| n >= 1000).count(), 33);
+}
+
+fn key_at(index: u64, generation: u64) -> Key64 {
+    Key64::from_bits(generation << 32 | index).unwrap()
+}
+
+#[test]
+fn a_key_that_somebody_made_up_takes_no_more_than_another() {
+    let mut map: SecondaryMap<Key64, u8> = SecondaryMap::new();
+    map.insert(key_at(0xffff_fffe, 1), 1);
+    assert!(map.statistics().bytes_taken < 20_000, "{:?}", map.statistics());
+    for far in 1..20 {
+        map.insert(key_at(far << 27, 1), far as u8);
+    }
+    assert!(map.statistics().bytes_taken < 20 * 20_000, "{:?}", map.statistics());
+    assert_eq!(
+        (map.len(), map.get(key_at(0xffff_fffe, 1)), map.get(key_at(9, 1))),
+        (20, Some(&1), None)
+    );
+    let text: Vec<_> = map.iter().map(|(key, value)| (key.index(), *value)).collect();
+    assert!(text.is_sorted(), "{text:?}");
+}
+
+/// Indices near and far, of few chunks and of many: against a map of the standard library.
+#[test]
+fn keys_of_any_index_are_found_walked_and_given_back() {
+    let mut random = Random::new(7);
+    let source = Flaky::new();
+    // Of 8 slots a chunk, so that the directory grows a few times.
+    let mut map: SecondaryMap<Key64, [u64; 256], _> = SecondaryMap::new_in(source.clone());
+    let mut model = BTreeMap::<u64, (u64, u64)>::new();
+    let spreads = [10, 1 << 9, 1 << 18, 1 << 24, 0xffff_fff0];
+    for step in 0..if cfg!(miri) { 400 } else { 6000 } {
+        let spread = spreads[random.below(spreads.len())];
+        let index = 1 + random.next() % spread / 3 * 3;
+        let known = model.keys().nth(random.below(model.len().max(1))).copied();
+        let index = known.filter(|_| random.below(2) == 0).unwrap_or(index);
+        let generation = 1 + random.next() % 3;
+        let key = key_at(index, generation);
+        let before = model.get(&index).copied();
+        let same = before.filter(|(g, _)| *g == generation).map(|(_, value)| value);
+        match random.below(10) {
+            0..4 => {
+                let outdated = before.is_some_and(|(g, _)| g > generation);
+                let given = map.try_insert(key, [step; 256]);
+                assert_eq!(given.is_err(), outdated);
+                if !outdated {
+                    assert_eq!(given.unwrap().map(|value| value[255]), same);
+                    model.insert(index, (generation, step));
+                }
+            }
+            4..7 => {
+                assert_eq!(map.remove(key).map(|value| value[0]), same);
+                if same.is_some() {
+                    model.remove(&index);
+                }
+            }
+            7 => {
+                assert_eq!(map.get_mut(key).map(|value| value[7]), same);
+                assert_eq!(map.get_disjoint_mut([key]).map(|[value]| value[9]), same);
+            }
+            8 if step % 40 == 0 => map.trim(),
+            9 if step % 50 == 0 => {
+                map.retain(|key, _| key.index() % 2 == 0);
+                model.retain(|index, _| index % 2 == 0);
+            }
+            _ => assert_eq!(map.get(key).map(|value| value[0]), same),
+        }
+        if step % 100 == 0 {
+            let expected: Vec<_> = model.iter().map(|(i, (g, v))| (key_at(*i, *g), *v)).collect();
+            let is = |map: &SecondaryMap<Key64, [u64; 256], Flaky>| {
+                assert!(map
+                    .iter()
+                    .map(|(key, value)| (key, value[3]))
+                    .eq(expected.iter().copied()));
+                assert_eq!(
+                    map.values().map(|value| value[5]).sum::<u64>(),
+                    expected.iter().map(|e| e.1).sum()
+                );
+                assert!(expected.iter().all(|(key, value)| map[*key][0] == *value));
+            };
+            is(&map);
+            is(&map.clone());
+        }
+    }
+    map.clear();
+    map.trim();
+    assert!(map.statistics().chunks <= 2, "{:?}", map.statistics());
+    drop(map);
+    assert_eq!(source.taken(), 0);
 }

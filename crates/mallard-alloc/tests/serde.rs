@@ -98,3 +98,12 @@ fn secondary_maps_keep_their_values() {
     assert!(keys.iter().all(|&k| dense[k] == k.index() && sparse[k] == k.index()));
     assert_eq!((dense.len(), sparse.len()), (100, 100));
 }
+
+#[test]
+fn a_hostile_key_takes_no_more_memory_than_another() {
+    let hostile = (1u64 << 32) | 0xffff_fffe;
+    let map: SecondaryMap<Key64, u8> =
+        serde_json::from_str(&format!("[[{hostile},1],[{},2]]", hostile - 7)).unwrap();
+    assert_eq!(map.len(), 2);
+    assert!(map.statistics().bytes_taken < 40_000, "{:?}", map.statistics());
+}

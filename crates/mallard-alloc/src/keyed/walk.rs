@@ -10,8 +10,9 @@ use core::sync::atomic::Ordering::Relaxed;
 pub(crate) struct Walk<K, V> {
     directory: *const NonNull<u8>,
     stand_in: NonNull<u8>,
-    /// Chunks up to here.
+    /// Entries up to here, of which those up to there are by number.
     count: usize,
+    by_number: usize,
     /// The next to go to.
     number: usize,
     chunk: NonNull<u8>,
@@ -37,6 +38,7 @@ impl<K: Key, V> Walk<K, V> {
             directory: view.directory,
             stand_in: view.stand_in,
             count: view.count,
+            by_number: view.by_number(),
             number: 0,
             chunk: view.stand_in,
             group: Shape::<K, V>::GROUPS - 1,
@@ -83,8 +85,9 @@ impl<K: Key, V> Walk<K, V> {
             self.group += 1;
             if self.group == Shape::<K, V>::GROUPS {
                 self.group -= 1; // at the end it stays there
-                let from = (self.directory, self.stand_in, self.number, self.count);
-                let Some((chunk, number)) = next_chunk::<K, V>(from) else { return false };
+                let at = (self.directory, self.stand_in, self.by_number);
+                let next = next_chunk::<K, V>(at, self.number, self.count);
+                let Some((chunk, number)) = next else { return false };
                 (self.chunk, self.number, self.group) = (chunk, number, 0);
             }
             let marks = ChunkOf::<K, V>::new(self.chunk).marks(self.group);
@@ -105,11 +108,13 @@ impl<K: Key, V> Walk<K, V> {
     }
 }
 
-/// The next chunk from a number on, and the number after its own. Not a method, so that a walk can
+/// The next chunk from a place on, and the place after its own. Not a method, so that a walk can
 /// be in registers.
 #[inline(never)]
 fn next_chunk<K: Key, V>(
-    (directory, stand_in, mut number, count): (*const NonNull<u8>, NonNull<u8>, usize, usize),
+    (directory, stand_in, by_number): (*const NonNull<u8>, NonNull<u8>, usize),
+    mut number: usize,
+    count: usize,
 ) -> Option<(NonNull<u8>, usize)> {
     while number < count {
         // SAFETY: the directory has an entry for each number below the count.
@@ -117,7 +122,7 @@ fn next_chunk<K: Key, V>(
         // SAFETY: entries name chunks, and those have a header.
         let own = unsafe { (*ChunkOf::<K, V>::new(chunk).header()).number };
         number += 1;
-        if chunk != stand_in || own == number - 1 {
+        if chunk != stand_in || own == number - 1 || number > by_number {
             return Some((chunk, number));
         }
     }

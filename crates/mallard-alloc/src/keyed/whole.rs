@@ -1,7 +1,7 @@
 //! What is done with all slots at once.
 
 use super::{Shape, Slots, Walk};
-use crate::key::Key;
+use crate::key::{Key, Words};
 use crate::source::Source;
 
 impl<K: Key, V, S: Source> Slots<K, V, S> {
@@ -32,14 +32,18 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     /// Takes chunks for all that `other` has, with its words and bits; but none is alive.
     /// False: refused.
     pub(crate) fn mirror(&mut self, other: &Self) -> bool {
-        for number in 0..other.view.count {
-            if number >= self.room && !self.make_room(other.view.count - 1) {
-                return false;
-            }
+        if other.view.count != 0 && !self.make_room(other.by_number, other.room) {
+            return false;
+        }
+        let by_number = other.view.count.min(other.by_number);
+        for number in 0..by_number {
             // SAFETY: both directories have an entry for it.
             unsafe { *self.resume_at(number) = *other.resume_at(number) };
-            let Some(from) = other.view.chunk(number) else { continue };
-            let Some(to) = self.put(number) else { return false };
+        }
+        for place in 0..other.view.count {
+            let Some(from) = other.view.chunk(place) else { continue };
+            // SAFETY: chunks in the directory have a header.
+            let Some(to) = self.put(unsafe { (*from.header()).number }) else { return false };
             for place in 0..Shape::<K, V>::SLOTS {
                 let (from, to) = (from.slot(place), to.slot(place));
                 // SAFETY: both are in chunks.
@@ -55,7 +59,9 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             // SAFETY: chunks in the directory have a header.
             unsafe { (*to.header()).idle = (*from.header()).idle };
         }
-        self.view.count = other.view.count;
+        if self.far == 0 {
+            self.view.count = self.view.count.max(by_number);
+        }
         true
     }
 
@@ -68,7 +74,9 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         while let Some(from) = walk.next() {
             // SAFETY: it is alive.
             let (key, value) = unsafe { (*from.word(), from.value().as_ref().clone()) };
-            let to = self.view.slot_of(key);
+            let index = Words::<K>::index(key);
+            let Some(chunk) = self.chunk_of(index / Shape::<K, V>::SLOTS) else { return };
+            let to = chunk.slot(index % Shape::<K, V>::SLOTS);
             // SAFETY: there is a chunk for each of the other's, and nobody else uses it.
             unsafe {
                 to.begin(key, value);
