@@ -8,6 +8,11 @@
 
 namespace mallard {
 
+template <class T>
+inline constexpr bool is_pair = false;
+template <class First, class Second>
+inline constexpr bool is_pair<std::pair<First, Second>> = true;
+
 /// Whether the arguments of a `U` give it an allocator, as those of
 /// `std::scoped_allocator_adaptor` do: behind `std::allocator_arg`, or as the last.
 template <class U, class... Args>
@@ -34,6 +39,13 @@ struct pair_wants_allocator<First, Second, std::piecewise_construct_t, std::tupl
 template <class First, class Second, class A, class... Args>
 struct wants_allocator<std::pair<First, Second>, A, Args...>
     : pair_wants_allocator<First, Second, std::remove_cvref_t<Args>...> {};
+
+/// Whether a `U` takes an allocator `A`, or one of a pair does.
+template <class U, class A>
+inline constexpr bool takes_allocator = std::uses_allocator_v<U, A>;
+template <class First, class Second, class A>
+inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
+    takes_allocator<First, A> || takes_allocator<Second, A>;
 
 /// A standard allocator that draws from `A`, an arena, pool or multipool. One
 /// pointer; calls are direct and fold with the layout of `T`.
@@ -74,10 +86,15 @@ public:
     /// Only for elements that want an allocator; the others stay as simple to
     /// the container as without it.
     template <class U, class... Args>
-        requires(wants_allocator<U, allocator, Args...>::value)
+        requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args...>::value)
     void construct(U* at, Args&&... args)
     {
-        std::uninitialized_construct_using_allocator(at, *this, std::forward<Args>(args)...);
+        // The library of g++ 12 makes a pair of nothing, two values or another pair alone.
+        if constexpr (is_pair<U> && sizeof...(Args) == 1 &&
+                      !(is_pair<std::remove_cvref_t<Args>> && ...))
+            construct(at, U(std::forward<Args>(args)...));
+        else
+            std::uninitialized_construct_using_allocator(at, *this, std::forward<Args>(args)...);
     }
 
     A& resource() const noexcept { return *from_; }

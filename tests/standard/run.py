@@ -42,7 +42,7 @@ containers = ["vector", "deque", "list", "forward_list", "map", "multimap", "set
 headers_of_containers = ["stl_vector.h", "stl_deque.h", "stl_list.h", "forward_list.h",
                          "stl_map.h", "stl_multimap.h", "stl_set.h", "stl_multiset.h",
                          "unordered_map.h", "unordered_set.h"]
-seconds = 20  # of processor time, for one case
+seconds = 10  # of processor time, for one case
 
 
 class NoPackage(Exception):
@@ -83,8 +83,7 @@ def fetch_gnu(folder):
 def fetch_llvm(folder):
     """apt's list of sources is fetched into the folder too: the system's stays as it is."""
     sources = quiet("apt-get", "indextargets", "Origin: Debian", "Created-By: Packages", "--format",
-                    "deb-src [signed-by=$(SIGNED_BY)] $(REPO_URI) $(RELEASE) $(COMPONENT)")
-    sources = re.sub(r" \[signed-by=(\$\(SIGNED_BY\))?\]", "", sources)
+                    "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)")
     (folder / "sources.list").write_text(sources)
     for name in "lists", "cache":
         (folder / "apt" / name / "partial").mkdir(parents=True)
@@ -121,6 +120,13 @@ class Suite:
         return subprocess.run([self.compiler, *self.flags, *arguments],
                               capture_output=True, text=True, check=False)
 
+    def use(self, header, *flags):
+        """Includes `header` in each case with ours; compiled once for those of the same flags."""
+        self.ours = [*flags, "-include", str(header)]
+        made = self.compile(*flags, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+        if made.returncode:
+            sys.exit(f"{made.stderr}\n{header} does not compile\n  no case was run")
+
     def names(self):
         found = [case for folder in self.folders for case in (self.root / folder).rglob(self.kind)]
         return sorted(str(case.relative_to(self.root)) for case in found if self.is_for_us(case))
@@ -139,10 +145,11 @@ class Resources(Suite):
         header = self.work / "ours.hpp"
         header.write_text(f'#include "{here}/resources.hpp"\n' + "".join(
             f"#define {theirs} {ours}\n" for theirs, ours in self.names_of_ours.items()))
-        self.ours = ["-include", str(header)]
+        self.flags.append("-pthread")
+        self.use(header)
 
     def flags_of(self, case):
-        return ["-pthread"]
+        return []
 
 
 class GnuResources(Resources):
@@ -185,11 +192,7 @@ class GnuContainers(Suite):
         everything = self.work / "everything.hpp"
         everything.write_text(f'#include "{here}/allocator.hpp"\n#include <bits/stdc++.h>\n'
                               "#define allocator mallard_default\n")
-        self.ours = ["-I", str(headers), "-include", str(everything)]
-        made = self.compile("-I", str(headers), "-DTESTS_HAVE_THREADS=0", "-x", "c++-header",
-                            str(everything), "-o", f"{everything}.gch")
-        if made.returncode:
-            sys.exit(f"{made.stderr}\nallocator.hpp does not compile\n  no case was run")
+        self.use(everything, "-I", str(headers), "-DTESTS_HAVE_THREADS=0")
 
     def is_for_us(self, case):
         """Not what must fail, nor what is about older C++ or another set of containers."""
@@ -201,7 +204,7 @@ class GnuContainers(Suite):
         text = case.read_text(errors="replace")
         wanted = " ".join(re.findall(r'dg-(?:additional-)?options\s+"([^"]*)"', text)).split()
         return ([flag for flag in wanted if not flag.startswith(("-std", "-O", "-W", "-g"))] +
-                [f"-DTESTS_HAVE_THREADS={int('-pthread' in wanted)}"] +
+                (["-DTESTS_HAVE_THREADS=1"] if "-pthread" in wanted else []) +
                 (["-c"] if "dg-do compile" in text or not has_main(text) else []))
 
 

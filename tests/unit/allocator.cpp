@@ -59,10 +59,15 @@ static_assert(!std::is_default_constructible_v<from_arena<int>>);
 static_assert(std::is_nothrow_constructible_v<from_arena<long>, from_arena<int>>);
 static_assert(!std::is_constructible_v<from_arena<int>, allocator<int, recorder>>);
 static_assert(std::same_as<traits::rebind_alloc<long>, from_arena<long>>);
+static_assert(std::same_as<from_arena<int>::size_type, std::size_t>);
+static_assert(std::same_as<from_arena<int>::difference_type, std::ptrdiff_t>);
 static_assert(!traits::is_always_equal::value);
 static_assert(!traits::propagate_on_container_copy_assignment::value);
 static_assert(!traits::propagate_on_container_move_assignment::value);
 static_assert(!traits::propagate_on_container_swap::value);
+using vector_in_arena = std::vector<int, from_arena<int>>;
+static_assert(std::is_nothrow_move_constructible_v<vector_in_arena>);
+static_assert(!std::is_nothrow_move_assignable_v<vector_in_arena>, "it may take blocks");
 
 TEST(allocator, is_equal_to_those_of_any_type_that_draw_from_the_same)
 {
@@ -144,6 +149,28 @@ TEST(allocator, reaches_what_a_map_makes_by_itself)
     }
 }
 
+TEST(allocator, puts_what_converts_to_a_pair_into_a_map_and_converts_it_once)
+{
+    struct entry {
+        int key;
+        operator std::pair<const int, int>() && { return {std::exchange(key, 0), 7}; }
+        operator std::pair<const arena_string, int>() const
+        {
+            return {arena_string("text", *from), key};
+        }
+        arena<>* from = nullptr;
+    };
+    arena<> a;
+    std::map<int, int, std::less<>, from_arena<std::pair<const int, int>>> plain(a);
+    plain.insert(entry{1});
+    EXPECT_EQ(plain.at(1), 7);
+    using value = std::pair<const arena_string, int>;
+    std::map<arena_string, int, std::less<>, from_arena<value>> wanting(a);
+    wanting.insert(entry{1, &a});
+    EXPECT_EQ(&wanting.begin()->first.get_allocator().resource(), &a);
+    EXPECT_EQ(wanting.begin()->second, 1);
+}
+
 TEST(allocator, leaves_plain_elements_alone)
 {
     struct plain {
@@ -151,6 +178,8 @@ TEST(allocator, leaves_plain_elements_alone)
     };
     static_assert(!constructs<from_arena<plain>, plain> && !constructs<from_arena<int>, int>);
     static_assert(constructs<from_arena<arena_string>, arena_string>);
+    using entry = std::pair<const int, plain>;
+    static_assert(!constructs<from_arena<entry>, entry>, "a pair of them is one too");
     arena<> a;
     arena_vector<std::string> v(a);
     v.emplace_back("std::string takes another allocator, and keeps it");
