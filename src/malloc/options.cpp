@@ -124,6 +124,8 @@ constexpr option of_the_checked_build[] = {
 
 } // namespace
 
+extern const bool options_are_read = true;
+
 void read_options(std::span<const option> options, char** environment) noexcept
 {
     if (::getauxval(AT_SECURE) != 0)
