@@ -81,6 +81,16 @@ void central::clear_shelves() noexcept
         keep_on_shelf(shelves_[std::countr_zero(shelved_)], 0);
 }
 
+namespace {
+
+os::growth make_memory(window& w, std::size_t granules, std::size_t& committed) noexcept
+{
+    bool const is_new = &w == windows + windows_used.load(std::memory_order_relaxed);
+    return is_new ? add_window(granules, committed) : move_frontier(w, granules, committed);
+}
+
+} // namespace
+
 template <class F>
 run central::take_lowest(std::size_t window::* first, std::size_t granules, std::size_t align,
                          F candidates) noexcept
@@ -111,13 +121,8 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 {
     for (window& w : windows) {
-        std::size_t const needed = granules + align - 1;
-        os::growth moved = os::growth::blocked;
-        if (&w == windows + windows_used.load(std::memory_order_relaxed))
-            moved = add_window(needed, usage_.committed);
         // What is free before the frontier counts, but not more than that.
-        else if (needed <= w.room - w.frontier())
-            moved = move_frontier(w, needed, usage_.committed);
+        os::growth const moved = make_memory(w, granules + align - 1, usage_.committed);
         if (moved == os::growth::blocked)
             continue;
         // What is refused here is refused anywhere: another window would be no help.
@@ -128,11 +133,8 @@ run central::take_fresh(std::size_t granules, std::size_t align) noexcept
     return {};
 }
 
-run central::take_from(shelf& at, std::size_t granules, std::size_t align) noexcept
+run central::find(shelf& at, std::size_t granules, std::size_t align) noexcept
 {
-    if (!the_limits.admit(granules * granule_bytes))
-        return {};
-    os::hold const alone(lock_);
     if (at.first != nullptr) {
         slab const& s = *std::exchange(at.first, at.first->next);
         at.least = std::min(at.least, --at.count);
@@ -144,12 +146,19 @@ run central::take_from(shelf& at, std::size_t granules, std::size_t align) noexc
     run r;
     if (granules <= usage_.committed - usage_.used)
         r = take_below_frontiers(granules, align);
-    if (r.in == nullptr)
-        r = take_fresh(granules, align);
+    return r.in != nullptr ? r : take_fresh(granules, align);
+}
+
+run central::take_from(shelf& at, std::size_t granules, std::size_t align) noexcept
+{
+    if (!the_limits.admit(granules * granule_bytes))
+        return {};
+    access alone(lock_);
+    run const r = alone.is_guest() ? take_as_guest(granules, align) : find(at, granules, align);
     if (r.in == nullptr)
         the_limits.discharge(granules * granule_bytes);
-    else
-        purge_if_due();
+    else if (!r.again)
+        purge_if_due(alone);
     return r;
 }
 
@@ -179,21 +188,23 @@ void central::release(window& w, std::size_t granule, std::size_t granules, bool
     }
 }
 
-void central::purge_if_due() noexcept
+void central::purge_if_due(access& alone) noexcept
 {
-    if (usage_.dirty <= dirty_max() || refused_) [[likely]]
+    if (alone.is_guest() || usage_.dirty <= dirty_max() || refused_) [[likely]]
         return;
     clear_shelves();
-    purge_some(false, usage_.dirty - dirty_max() / 4 * 3);
+    purge_some(alone, false, usage_.dirty - dirty_max() / 4 * 3);
 }
 
 void central::give(window& in, std::size_t granule, std::size_t granules) noexcept
 {
     in.mark(granule, granules, 0);
     the_limits.discharge(granules * granule_bytes);
-    os::hold const alone(lock_);
+    access alone(lock_);
+    if (alone.is_guest())
+        return give_as_guest(in, granule, granules);
     release(in, granule, granules, true);
-    purge_if_due();
+    purge_if_due(alone);
 }
 
 void central::give_of_class(window& in, std::size_t granule) noexcept
@@ -201,7 +212,9 @@ void central::give_of_class(window& in, std::size_t granule) noexcept
     slab& s = in.slabs[granule];
     in.mark(granule, s.index < run_class_first ? s.granules : 1, 0);
     the_limits.discharge(s.granules * granule_bytes);
-    os::hold const alone(lock_);
+    access alone(lock_);
+    if (alone.is_guest())
+        return give_as_guest(in, granule, s.granules);
     shelf& at = shelves_[s.index];
     s.next = std::exchange(at.first, &s);
     at.count += 1;
@@ -210,7 +223,7 @@ void central::give_of_class(window& in, std::size_t granule) noexcept
     usage_.used -= s.granules;
     if (s.granules <= small_slab_most && at.count * s.granules > shelf_most) [[unlikely]]
         keep_on_shelf(at, at.count / 2);
-    purge_if_due();
+    purge_if_due(alone);
 }
 
 bool central::extend(window& in, std::size_t granule, std::size_t granules, std::size_t more,
@@ -218,14 +231,15 @@ bool central::extend(window& in, std::size_t granule, std::size_t granules, std:
 {
     if (!the_limits.admit(more * granule_bytes))
         return false;
-    os::hold const alone(lock_);
+    access alone(lock_);
     std::size_t const end = granule + granules;
-    if (!is_free(in, end, more) && (clear_shelves(), !is_free(in, end, more))) {
+    if (alone.is_guest() ||
+        (!is_free(in, end, more) && (clear_shelves(), !is_free(in, end, more)))) {
         the_limits.discharge(more * granule_bytes);
         return false;
     }
     zero = claim(in, end, more).zero;
-    purge_if_due();
+    purge_if_due(alone);
     return true;
 }
 
@@ -255,15 +269,18 @@ std::size_t central::dirty_max() const noexcept
 }
 
 /// The run is claimed meanwhile, and nobody waits for the system.
-void central::purge_run(window& w, std::size_t granule, std::size_t granules) noexcept
+void central::purge_run(access& alone, window& w, std::size_t granule,
+                        std::size_t granules) noexcept
 {
     std::size_t const used_max = usage_.used_max;
     std::size_t const lately = std::exchange(purged_lately_, 0);
     claim(w, granule, granules);
     usage_.used_max = used_max;
-    lock_.give();
+    alone.give();
     bool const gone = os::purge(w.address_of(granule), granules * granule_bytes);
-    lock_.take();
+    alone.take();
+    if (alone.is_guest()) // a fork has begun meanwhile
+        return give_as_guest(w, granule, granules);
     release(w, granule, granules, !gone);
     refused_ |= !gone;
     purged_lately_ += lately;
@@ -274,7 +291,7 @@ void central::purge_run(window& w, std::size_t granule, std::size_t granules) no
 }
 
 /// From the highest down: the lowest are wanted first. Runs end where groups do.
-std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexcept
+std::size_t central::purge_some(access& alone, bool only_aged, std::size_t granules_max) noexcept
 {
     std::size_t done = 0;
     for (window& w : windows)
@@ -284,7 +301,9 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
                 auto const zeros = static_cast<std::size_t>(std::countl_zero(left));
                 auto const ones = static_cast<std::size_t>(std::countl_one(left << zeros));
                 std::size_t const first = bits_a_group - zeros - ones;
-                purge_run(w, g * bits_a_group + first, ones);
+                purge_run(alone, w, g * bits_a_group + first, ones);
+                if (alone.is_guest())
+                    return done;
                 done += ones;
                 // Others may have come and gone meanwhile.
                 left = (only_aged ? w.groups[g].aged : w.groups[g].dirty) &
@@ -295,9 +314,14 @@ std::size_t central::purge_some(bool only_aged, std::size_t granules_max) noexce
 
 void central::age() noexcept
 {
-    os::hold const alone(lock_);
+    access alone(lock_);
+    if (alone.is_guest())
+        return;
     // What lay idle for an epoch needed no room.
-    bonus_ -= std::min(bonus_, purge_some(true, purge_step));
+    std::size_t const purged = purge_some(alone, true, purge_step);
+    if (alone.is_guest())
+        return;
+    bonus_ -= std::min(bonus_, purged);
     purged_lately_ -= purged_lately_ / 8;
     refused_ = false; // one try of all an epoch
     for (shelf& at : shelves_) {
@@ -311,29 +335,98 @@ void central::age() noexcept
 
 void central::expect_shortage(bool is_short) noexcept
 {
-    os::hold const alone(lock_);
-    short_ = is_short;
+    access const alone(lock_);
+    if (!alone.is_guest())
+        short_ = is_short;
 }
 
 bool central::trim(std::size_t keep) noexcept
 {
-    os::hold const alone(lock_);
+    access alone(lock_);
+    if (alone.is_guest())
+        return false;
     std::size_t const kept = keep / granule_bytes;
     clear_shelves();
-    return usage_.dirty > kept && purge_some(false, usage_.dirty - kept) != 0;
+    return usage_.dirty > kept && purge_some(alone, false, usage_.dirty - kept) != 0;
 }
 
 void central::expect_growth() noexcept
 {
-    os::hold const alone(lock_);
+    access const alone(lock_);
+    if (alone.is_guest())
+        return;
     expected_ = usage_.used + std::max(growth_least, usage_.used / 8);
     has_grown_.store(false, std::memory_order_relaxed);
 }
 
 usage central::now() noexcept
 {
-    os::hold const alone(lock_);
+    access const alone(lock_);
     return usage_;
+}
+
+// --- while another thread forks ------------------------------------------------
+
+/// Beyond where the frontiers were when the fork began, where nobody gives anything back.
+run central::take_as_guest(std::size_t granules, std::size_t align) noexcept
+{
+    std::size_t committed = 0; // is counted when the fork is over
+    for (window& w : windows) {
+        std::size_t first = w.kept / bits_a_group;
+        std::size_t at = find_run(w, first, granules, align, free_ones);
+        if (at == no_granule) {
+            os::growth const moved = make_memory(w, granules + align - 1, committed);
+            if (moved == os::growth::blocked)
+                continue;
+            if (moved == os::growth::refused)
+                return {};
+            at = find_run(w, first, granules, align, free_ones);
+        }
+        for_each_group(w, at, granules, [](group& g, std::uint64_t those) { g.used |= those; });
+        return {&w, at, true};
+    }
+    return {};
+}
+
+void central::give_as_guest(window& in, std::size_t granule, std::size_t granules) noexcept
+{
+    slab& s = in.slabs[granule];
+    s.start = in.address_of(granule);
+    s.granules = static_cast<std::uint32_t>(granules);
+    s.next = std::exchange(given_by_guests_, &s);
+}
+
+void central::keep() noexcept
+{
+    for (window& w : windows)
+        w.kept = w.frontier();
+    lock_.keep();
+}
+
+void central::count_guests() noexcept
+{
+    for (window& w : windows) {
+        usage_.committed += w.frontier() - w.kept;
+        for (std::size_t g = w.kept / bits_a_group; g < w.frontier() / bits_a_group; ++g)
+            usage_.used += static_cast<std::size_t>(std::popcount(w.groups[g].used));
+    }
+    usage_.used_max = std::max(usage_.used_max, usage_.used);
+}
+
+void central::open() noexcept
+{
+    count_guests();
+    for (slab* s = std::exchange(given_by_guests_, nullptr); s != nullptr; s = s->next) {
+        window& w = *window_of(s->start);
+        release(w, w.granule_of(s->start), s->granules, true);
+    }
+    lock_.open();
+}
+
+void central::forget_guests() noexcept
+{
+    count_guests();
+    given_by_guests_ = nullptr;
 }
 
 } // namespace mallard::engine

@@ -1,6 +1,7 @@
 // Who has which granules: one lock, over bits in all windows.
 #pragma once
 
+#include "fork.hpp"
 #include "slab_map.hpp"
 
 namespace mallard::engine {
@@ -36,7 +37,7 @@ struct shelf {
     std::uint32_t least = 0; ///< there were in this epoch
 };
 
-/// All members lock; none is called with another lock held but that of the parked fronts.
+/// All members lock; none is called with another lock held but those of fronts and heaps.
 class central {
 public:
     /// Null: the system refuses. `align` in granules, a power of two. The entries of the
@@ -67,8 +68,11 @@ public:
     /// From now on some is, but much more than now is not.
     void expect_growth() noexcept;
 
-    /// Around fork.
+    // Around fork: the lock is taken, then kept, then open; see fork.hpp.
     os::lock& its_lock() noexcept { return lock_; }
+    void keep() noexcept;
+    void open() noexcept; ///< no guest is there
+    void forget_guests() noexcept;
 
 private:
     static constexpr std::size_t growth_least = (std::size_t{8} << 20) / granule_bytes;
@@ -80,13 +84,17 @@ private:
                     F candidates) noexcept;
     run take_below_frontiers(std::size_t granules, std::size_t align) noexcept;
     run take_fresh(std::size_t granules, std::size_t align) noexcept;
+    run find(shelf& at, std::size_t granules, std::size_t align) noexcept;
+    run take_as_guest(std::size_t granules, std::size_t align) noexcept;
+    void give_as_guest(window& in, std::size_t granule, std::size_t granules) noexcept;
+    void count_guests() noexcept;
     void release(window& w, std::size_t granule, std::size_t granules, bool dirty) noexcept;
     run take_from(shelf& at, std::size_t granules, std::size_t align) noexcept;
     void clear_shelves() noexcept;
     void keep_on_shelf(shelf& at, std::uint32_t count) noexcept;
-    void purge_if_due() noexcept;
-    std::size_t purge_some(bool only_aged, std::size_t granules_max) noexcept;
-    void purge_run(window& w, std::size_t granule, std::size_t granules) noexcept;
+    void purge_if_due(access& alone) noexcept;
+    std::size_t purge_some(access& alone, bool only_aged, std::size_t granules_max) noexcept;
+    void purge_run(access& alone, window& w, std::size_t granule, std::size_t granules) noexcept;
     std::size_t dirty_max() const noexcept;
 
     os::lock lock_;
@@ -100,7 +108,8 @@ private:
     std::size_t expected_ = growth_least; ///< granules in use
     std::atomic<bool> has_grown_{false};
     bool short_ = false;
-    bool refused_ = false; ///< a purge, in this epoch: memory is locked
+    bool refused_ = false;            ///< a purge, in this epoch: memory is locked
+    slab* given_by_guests_ = nullptr; ///< runs that are free after the fork
 };
 
 extern constinit central the_central;

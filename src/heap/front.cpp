@@ -18,7 +18,7 @@ namespace mallard::engine {
 
 constinit front no_front{.tag = tag_of_none};
 constinit front departed_front; // has its tag before anybody departs
-constinit front visited_front{.tag = tag_of_none};
+constinit front visited_front;  // has its tag before anybody is visited
 constinit std::atomic<std::size_t> allowances{0};
 constinit thread_local std::atomic<front*> my_front{&no_front};
 

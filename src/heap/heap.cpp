@@ -19,7 +19,7 @@ namespace {
 constinit os::lock heaps_lock;
 constinit stable_store store;
 constinit heap* idle = nullptr;
-constinit heap* newest = nullptr;
+constinit std::atomic<heap*> newest{nullptr}; // changed under the lock
 constinit entry numbers = 0;
 
 heap* make_new() noexcept
@@ -34,8 +34,8 @@ heap* make_new() noexcept
     h->tag = heap_bit | ++numbers << owner_shift;
     h->key = key_of_process();
     empty_lists(*h);
-    h->next_of_all = newest;
-    newest = h;
+    h->next_of_all = newest.load(std::memory_order_relaxed);
+    newest.store(h, std::memory_order_release);
     return h;
 }
 
@@ -132,8 +132,7 @@ void push_own(heap& h, void* block, code c) noexcept
 
 heap* all_heaps() noexcept
 {
-    os::hold const alone(heaps_lock);
-    return newest;
+    return newest.load(std::memory_order_acquire);
 }
 
 heap* make_heap(bool shared) noexcept
@@ -301,7 +300,7 @@ heap_numbers count(heap& h) noexcept
 void lock_heaps() noexcept
 {
     heaps_lock.take();
-    for (heap* h = newest; h != nullptr; h = h->next_of_all) {
+    for (heap* h = all_heaps(); h != nullptr; h = h->next_of_all) {
         h->lock.take();
         h->large_lock.take();
     }
@@ -309,7 +308,7 @@ void lock_heaps() noexcept
 
 void unlock_heaps() noexcept
 {
-    for (heap* h = newest; h != nullptr; h = h->next_of_all) {
+    for (heap* h = all_heaps(); h != nullptr; h = h->next_of_all) {
         h->large_lock.give();
         h->lock.give();
     }
@@ -318,7 +317,7 @@ void unlock_heaps() noexcept
 
 void reset_heaps() noexcept
 {
-    for (heap* h = newest; h != nullptr; h = h->next_of_all) {
+    for (heap* h = all_heaps(); h != nullptr; h = h->next_of_all) {
         h->large_lock.reset();
         h->lock.reset();
     }

@@ -2,6 +2,7 @@
 #include "large.hpp"
 
 #include "central.hpp"
+#include "fork.hpp"
 #include "limits.hpp"
 #include "sample.hpp"
 #include "window.hpp"
@@ -138,18 +139,19 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
     return start;
 }
 
-void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
+void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexcept
 {
     std::size_t const whole = align_up(bytes + (bytes == 0), page_bytes);
     if (whole < bytes || !the_limits.admit(whole))
         return os::out_of_memory();
     std::byte* const start = map_aligned(whole, align);
-    os::hold const alone(mappings.lock);
-    if (start == nullptr || !mappings.make_room()) {
+    access const alone(mappings.lock);
+    is_guest = start != nullptr && alone.is_guest();
+    if (start == nullptr || is_guest || !mappings.make_room()) {
         if (start != nullptr)
             os::unmap(start, whole);
         the_limits.discharge(whole);
-        return os::out_of_memory();
+        return is_guest ? nullptr : os::out_of_memory();
     }
     if (huge_pages.load(std::memory_order_relaxed))
         os::advise_huge(start, whole, true);
@@ -162,7 +164,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align) noexcept
 
 bool free_huge(void* p) noexcept
 {
-    os::hold const alone(mappings.lock);
+    access const alone(mappings.lock);
     mapping* const m = mappings.find(p);
     if (m == nullptr)
         return false;
@@ -170,23 +172,24 @@ bool free_huge(void* p) noexcept
     mappings.usage.blocks -= 1;
     mappings.usage.bytes -= m->bytes;
     mappings.usage.bytes_returned += m->bytes;
-    if (os::unmap(m->start, m->bytes)) {
+    if (!alone.is_guest() && os::unmap(m->start, m->bytes)) {
         mappings.erase(*m);
     } else {
         os::purge(m->start, m->bytes);
         m->dead = true;
         mappings.dead += 1;
     }
-    mappings.bury_dead();
+    if (!alone.is_guest())
+        mappings.bury_dead();
     return true;
 }
 
 void* resize_huge(void* p, std::size_t bytes_new) noexcept
 {
     std::size_t const whole = align_up(bytes_new, page_bytes);
-    os::hold const alone(mappings.lock);
+    access const alone(mappings.lock);
     mapping* const m = mappings.find(p);
-    if (m == nullptr || bytes_new <= run_bytes_max || whole < bytes_new)
+    if (m == nullptr || bytes_new <= run_bytes_max || whole < bytes_new || alone.is_guest())
         return nullptr;
     if (whole == m->bytes)
         return p;
@@ -270,10 +273,16 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         if (bytes <= run_bytes_max && align <= run_bytes_max)
             if (slab* const s = take_run_for_one(bytes, align, entry_large, zero))
                 return static_cast<void*>(s->start);
-        if (zero != nullptr)
+        // What no window has room for may be to be had between them.
+        bool is_guest = false;
+        void* const block = allocate_huge(bytes, align, is_guest);
+        if (!is_guest && zero != nullptr)
             *zero = true;
-        return allocate_huge(bytes,
-                             align); // no window has room, but between them there may be some
+        if (!is_guest)
+            return block;
+        // To the table of mappings a guest adds nothing: it is a run, whatever its size.
+        slab* const s = take_run_for_one(bytes, align, entry_large, zero);
+        return s == nullptr ? os::out_of_memory() : s->start;
     });
 }
 
@@ -281,7 +290,7 @@ std::size_t large_bytes(const void* p) noexcept
 {
     if (slab const* const s = large_at(p))
         return s->granules * granule_bytes;
-    os::hold const alone(mappings.lock);
+    access const alone(mappings.lock);
     mapping const* const m = mappings.find(p);
     return m == nullptr ? 0 : m->bytes;
 }
@@ -308,21 +317,13 @@ void* resize_large(void* p, std::size_t bytes_new) noexcept
 
 huge_usage huge_now() noexcept
 {
-    os::hold const alone(mappings.lock);
+    access const alone(mappings.lock);
     return mappings.usage;
 }
 
-void lock_huge() noexcept
+os::lock& lock_of_huge() noexcept
 {
-    mappings.lock.take();
-}
-void unlock_huge() noexcept
-{
-    mappings.lock.give();
-}
-void reset_huge() noexcept
-{
-    mappings.lock.reset();
+    return mappings.lock;
 }
 
 } // namespace mallard::engine

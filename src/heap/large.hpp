@@ -32,8 +32,7 @@ struct huge_usage {
 };
 huge_usage huge_now() noexcept;
 
-void lock_huge() noexcept;
-void unlock_huge() noexcept;
-void reset_huge() noexcept;
+/// Of the table of mappings; for forks.
+os::lock& lock_of_huge() noexcept;
 
 } // namespace mallard::engine

@@ -2,9 +2,7 @@
 #include "park.hpp"
 
 #include "central.hpp"
-#include "heap.hpp"
-#include "large.hpp"
-#include "pressure.hpp"
+#include "fork.hpp"
 #include "remote.hpp"
 #include "sample.hpp"
 #include "store.hpp"
@@ -60,10 +58,11 @@ extern "C" void mallard_at_thread_exit(void* value)
 void enroll(front& f) noexcept
 {
     f.real = &f;
-    f.tag = ++numbers << owner_shift;
+    f.tag = ++numbers << owner_shift; // before anybody has the number
     f.key = the_key;
     empty_lists(f);
     f.next_of_all = newest;
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may find it half made
     newest = &f;
 }
 
@@ -76,6 +75,7 @@ void begin() noexcept
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
     departed_front.tag = tag_of_none;
+    visited_front.tag = tag_of_none;
     enroll(the_late_front);
 }
 
@@ -115,7 +115,7 @@ bool prepare_samples(front& f) noexcept
 /// From here to its end others may change what this thread takes for its front.
 void begin_to_show(front& f) noexcept
 {
-    os::hold const alone(parked_lock);
+    access const alone(parked_lock);
     f.shown_at = &my_front;
     if (sampling)
         prepare_samples(f);
@@ -124,9 +124,29 @@ void begin_to_show(front& f) noexcept
 
 void end_to_show(front& f) noexcept
 {
-    os::hold const alone(parked_lock);
+    access const alone(parked_lock);
     f.shown_at = nullptr;
     my_front = &departed_front;
+}
+
+/// By guests too, who take none that is parked.
+void park(front& f) noexcept
+{
+    access const alone(parked_lock);
+    f.next_parked = parked;
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may find it half done
+    parked = &f;
+    parked_classes.fetch_or(classes_of(f), std::memory_order_relaxed);
+}
+
+/// One that is parked, or a new one; null: there is no memory.
+front* take_or_make() noexcept
+{
+    access const alone(parked_lock);
+    begin();
+    if (parked == nullptr || alone.is_guest())
+        return make();
+    return std::exchange(parked, parked->next_parked);
 }
 
 void depart(front& f) noexcept
@@ -136,10 +156,7 @@ void depart(front& f) noexcept
         at_work const here(f);
         empty(f);
     }
-    os::hold const alone(parked_lock);
-    f.next_parked = parked;
-    parked = &f;
-    parked_classes.fetch_or(classes_of(f), std::memory_order_relaxed);
+    park(f);
 }
 
 } // namespace
@@ -163,7 +180,7 @@ void empty(front& f) noexcept
 
 std::uint64_t key_of_process() noexcept
 {
-    os::hold const alone(parked_lock);
+    access const alone(parked_lock);
     begin();
     return the_key;
 }
@@ -179,15 +196,7 @@ front* own_front() noexcept
         at_work const at_home(*own_one);
         return own_one;
     }
-    {
-        os::hold const alone(parked_lock);
-        begin();
-        f = parked;
-        if (f != nullptr)
-            parked = f->next_parked;
-        else
-            f = make();
-    }
+    f = take_or_make();
     if (f == nullptr)
         return nullptr;
     own_one = f;
@@ -198,10 +207,11 @@ front* own_front() noexcept
     return f;
 }
 
-front& take_late_front() noexcept
+front* take_late_front() noexcept
 {
-    late_lock.take();
-    return the_late_front; // its number it has since this thread looked for its own front
+    // Its number it has since this thread looked for its own front. While a fork keeps it the
+    // thread has one for this call.
+    return late_lock.take_unless_kept() ? &the_late_front : take_or_make();
 }
 
 const front& late_front() noexcept
@@ -209,15 +219,18 @@ const front& late_front() noexcept
     return the_late_front;
 }
 
-void give_late_front() noexcept
+void give_late_front(front& f) noexcept
 {
-    late_lock.give();
+    if (&f == &the_late_front)
+        late_lock.give();
+    else
+        park(f);
 }
 
 /// Who comes after him finds this thread at work.
 void at_work::wait_for_visitor() noexcept
 {
-    os::hold const until_he_is_gone(parked_lock);
+    access const until_he_is_gone(parked_lock);
     come_home(front_);
 }
 
@@ -243,7 +256,9 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept
     std::uint64_t const bit = std::uint64_t{1} << index;
     if ((parked_classes.load(std::memory_order_relaxed) & bit) == 0)
         return nullptr;
-    os::hold const alone(parked_lock);
+    access const alone(parked_lock);
+    if (alone.is_guest())
+        return nullptr;
     for (front* each = parked; each != nullptr; each = each->next_parked) {
         slab* const s = each->queues[index].partial;
         if (s == nullptr)
@@ -308,7 +323,7 @@ void empty_all() noexcept
 
 front* all_fronts() noexcept
 {
-    os::hold const alone(parked_lock);
+    access const alone(parked_lock);
     return newest;
 }
 
@@ -325,62 +340,32 @@ bool show_sampled_fronts(bool shown) noexcept
     return true;
 }
 
-// In a process of one thread nobody else holds a lock; if it does itself, this is a signal's
-// handler that has interrupted it, and the child may go on as far as it would have here.
-constinit bool locked_for_fork = false;
-
-void before_fork() noexcept
+void take_fronts() noexcept
 {
-    locked_for_fork = !os::is_single_threaded();
-    if (!locked_for_fork)
-        return;
-    lock_samples();
-    lock_heaps();
     late_lock.take();
     parked_lock.take();
-    the_central.its_lock().take();
-    lock_huge();
+    begin(); // no guest is the first
 }
 
-void after_fork_in_parent() noexcept
+void keep_fronts() noexcept
 {
-    if (!locked_for_fork)
-        return;
-    unlock_huge();
-    the_central.its_lock().give();
-    parked_lock.give();
-    late_lock.give();
-    unlock_heaps();
-    unlock_samples();
+    late_lock.keep();
+    parked_lock.keep();
 }
 
-/// The fronts of threads that are not there stay as they are: nobody's. What is sent there
-/// waits for ever, no more than was theirs.
-void after_fork_in_child() noexcept
+void open_fronts() noexcept
 {
-    forget_memory();
-    if (!locked_for_fork)
-        return;
-    reset_huge();
-    the_central.its_lock().reset();
+    parked_lock.open();
+    late_lock.open();
+}
+
+void reset_fronts() noexcept
+{
     parked_lock.reset();
     late_lock.reset();
-    reset_heaps();
-    reset_samples();
     for (front* f = newest; f != nullptr; f = f->next_of_all)
         if (f->shown_at != &my_front)
             f->shown_at = nullptr;
 }
-
-namespace {
-
-/// Before any other handler that is registered, so that in the parent ours is the last to
-/// be called before the fork: the others may allocate.
-[[gnu::constructor(101)]] void watch_forks() noexcept
-{
-    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
-
-} // namespace
 
 } // namespace mallard::engine

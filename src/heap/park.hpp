@@ -15,9 +15,10 @@ std::uint64_t key_of_process() noexcept;
 /// there is no memory for one.
 [[gnu::cold]] front* own_front() noexcept;
 
-/// For threads that have none and get none: one for all of them, behind a lock.
-front& take_late_front() noexcept;
-void give_late_front() noexcept;
+/// For threads that have none and get none: one for all of them, behind a lock. Null: there is no
+/// memory.
+front* take_late_front() noexcept;
+void give_late_front(front& f) noexcept;
 const front& late_front() noexcept;
 
 /// Around all that a thread does with the slab side of its front.
@@ -63,7 +64,7 @@ void visit_threads_soon() noexcept;
 /// The thread of a front that was visited takes it up again; it holds the lock of the parked.
 void come_home(front& f) noexcept;
 
-/// Order of locks: that of calls about samples, those of heaps, late, parked, central, huge.
+/// Order of locks: see fork.hpp.
 extern constinit os::lock parked_lock;
 /// What the thread of a front is to see as its own; under that lock.
 front* front_to_show(front& f) noexcept;
@@ -76,9 +77,11 @@ template <class F>
         f = own_front();
     if (f != nullptr)
         return use(*f);
-    front& late = take_late_front();
-    auto const result = use(late);
-    give_late_front();
+    front* const late = take_late_front();
+    if (late == nullptr)
+        return decltype(use(*f)){};
+    auto const result = use(*late);
+    give_late_front(*late);
     return result;
 }
 
@@ -105,9 +108,10 @@ front* all_fronts() noexcept;
 /// does no longer; so do those to come. False: no memory, and nothing has changed.
 bool show_sampled_fronts(bool shown) noexcept;
 
-/// Around fork: no lock is held by anybody who is not there any more.
-void before_fork() noexcept;
-void after_fork_in_parent() noexcept;
-void after_fork_in_child() noexcept;
+// Around fork: see fork.hpp. In the child the fronts of threads that are not there are nobody's.
+void take_fronts() noexcept;
+void keep_fronts() noexcept;
+void open_fronts() noexcept;
+void reset_fronts() noexcept;
 
 } // namespace mallard::engine

@@ -2,6 +2,7 @@
 #include "sample.hpp"
 
 #include "central.hpp"
+#include "fork.hpp"
 #include "heap.hpp"
 #include "large.hpp"
 #include "misuse.hpp"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 namespace mallard::engine {
 
@@ -78,25 +80,24 @@ bool is_in_call() noexcept
     return caller.load(std::memory_order_relaxed) == here();
 }
 
+/// Calls are made in it, by the thread that has the lock.
 class in_call {
 public:
-    in_call() noexcept : errno_before_(errno)
-    {
-        calls.take();
-        caller.store(here(), std::memory_order_relaxed);
-    }
+    in_call() noexcept : errno_before_(errno) { caller.store(here(), std::memory_order_relaxed); }
     in_call(const in_call&) = delete;
     in_call& operator=(const in_call&) = delete;
     ~in_call()
     {
         caller.store(nullptr, std::memory_order_relaxed);
-        calls.give();
         errno = errno_before_;
     }
 
 private:
     int errno_before_;
 };
+
+/// Samples that guests have freed, linked by `free`. Under the lock of guests.
+constinit slab* untold = nullptr;
 
 // What a sample has in its record, in place of the links of a slab.
 void set_note(slab& s, std::size_t bytes, double weight) noexcept
@@ -128,6 +129,19 @@ void tell(enum mallard_sample_event what, slab& s) noexcept
         told(told_context, what, &one);
 }
 
+/// False: another thread forks, and nobody is told.
+bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
+{
+    if (!calls.take_unless_kept())
+        return false;
+    {
+        in_call const now;
+        tell(what, s);
+    }
+    calls.give();
+    return true;
+}
+
 /// Of those who free or resize it at once, one finds it. False: a call has led here, and
 /// makes no others.
 bool take_over(found const& b, const char* call) noexcept
@@ -148,9 +162,13 @@ bool take_over(found const& b, const char* call) noexcept
     if (s == nullptr)
         return nullptr;
     set_note(*s, bytes, static_cast<double>(bytes) / chance(means));
-    in_call const alone;
-    tell(MALLARD_SAMPLE_ALLOCATED, *s);
-    return s->start;
+    if (tell_unless_forked(MALLARD_SAMPLE_ALLOCATED, *s))
+        return s->start;
+    window& w = *window_of(s->start);
+    the_central.give(w, w.granule_of(s->start), s->granules);
+    if (zero != nullptr)
+        *zero = false; // which was said of this one
+    return nullptr;
 }
 
 /// The first call of its thread.
@@ -189,7 +207,12 @@ void free_sample(found const& b) noexcept
 {
     slab& s = b.in->slabs[b.granule];
     if (take_over(b, "free")) {
-        in_call const alone;
+        access const alone(calls);
+        if (alone.is_guest()) {
+            s.free = std::exchange(untold, &s);
+            return;
+        }
+        in_call const now;
         tell(MALLARD_SAMPLE_FREED, s);
     }
     the_central.give(*b.in, b.granule, s.granules);
@@ -204,15 +227,17 @@ void resize_sample(found const& b, std::size_t bytes) noexcept
 {
     slab& s = b.in->slabs[b.granule];
     mallard_sample const before = sample_in(s);
-    bool const is_told = take_over(b, "realloc");
+    bool const is_told = take_over(b, "realloc") && calls.take_unless_kept();
     if (is_told) {
-        in_call const alone;
+        in_call const now;
         tell(MALLARD_SAMPLE_FREED, s);
         double const times = static_cast<double>(bytes) / static_cast<double>(before.bytes);
         set_note(s, bytes, before.weight_bytes * times);
         if (s.chunk_next == generation)
             tell(MALLARD_SAMPLE_ALLOCATED, s);
     }
+    if (is_told)
+        calls.give();
     b.in->mark(b.granule, 1, entry_sampled);
 }
 
@@ -220,7 +245,8 @@ int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) no
 {
     if (is_in_call())
         return EDEADLK;
-    in_call const alone;
+    os::hold const alone(calls);
+    in_call const now;
     bool const on = mean_bytes != 0;
     if (!show_sampled_fronts(on))
         return ENOMEM;
@@ -231,16 +257,39 @@ int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) no
     return 0;
 }
 
-void lock_samples() noexcept
+void take_samples() noexcept
 {
     calls.take();
 }
-void unlock_samples() noexcept
+void keep_samples() noexcept
 {
-    calls.give();
+    calls.keep();
 }
+
+void open_samples() noexcept
+{
+    for (;;) {
+        slab* s = nullptr;
+        {
+            os::hold const no_guest_is_here(guests);
+            s = std::exchange(untold, nullptr);
+            if (s == nullptr)
+                return calls.open();
+        }
+        in_call const now;
+        while (s != nullptr) {
+            slab& freed = *s;
+            s = static_cast<slab*>(freed.free);
+            tell(MALLARD_SAMPLE_FREED, freed);
+            window& w = *window_of(freed.start);
+            the_central.give(w, w.granule_of(freed.start), freed.granules);
+        }
+    }
+}
+
 void reset_samples() noexcept
 {
+    untold = nullptr;
     calls.reset();
 }
 

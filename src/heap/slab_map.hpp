@@ -121,6 +121,7 @@ struct window {
     std::size_t room = 0;        ///< granules that there may be; 0: there is no such window
     std::size_t step = 0;        ///< by how many the frontier moves next
     std::size_t mapped[3] = {};  ///< bytes of the records, the map and the groups
+    std::size_t kept = 0;        ///< granules when a fork began; see fork.hpp
     bool is_reserved = false;    ///< the address space is taken: see window.cpp
     std::size_t first_free = 0;  ///< no group before this one has a free granule
     std::size_t first_dirty = 0; ///< nor one before this one a dirty one

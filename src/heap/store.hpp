@@ -16,11 +16,14 @@ public:
             if (more == nullptr)
                 return nullptr;
             uncut_ = more;
+            std::atomic_signal_fence(std::memory_order_seq_cst);
             left_ = mapping_bytes;
         }
+        // In this order: the child of a fork may find one of them changed, and goes on.
+        left_ -= bytes;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
         void* const at = uncut_;
         uncut_ += bytes;
-        left_ -= bytes;
         return at;
     }
 

@@ -18,6 +18,7 @@
 #include "park.hpp"
 
 #include "central.hpp"
+#include "fork.hpp"
 #include "remote.hpp"
 
 #include <algorithm>
@@ -222,7 +223,9 @@ void visit_threads(visits which) noexcept
 {
     the_central.expect_growth(); // nobody else has to come meanwhile
     for (front* f = all_fronts(); f != nullptr;) {
-        os::hold const alone(parked_lock);
+        access const alone(parked_lock);
+        if (alone.is_guest()) // nobody waits for a fork
+            break;
         f = visit_some(f, which);
     }
     the_central.expect_growth();

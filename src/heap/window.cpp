@@ -175,11 +175,12 @@ os::growth add_window(std::size_t at_least, std::size_t& committed) noexcept
             if (at == nullptr)
                 continue;
             lay_out(w, at, bytes / granule_bytes);
+            // By now, as a fork may find a window that is not finished.
+            windows_used.store(used + 1, std::memory_order_release);
             os::growth const moved = move_frontier(w, at_least, committed);
-            if (moved != os::growth::blocked) {
-                windows_used.store(used + 1, std::memory_order_release);
+            if (moved != os::growth::blocked)
                 return moved;
-            }
+            windows_used.store(used, std::memory_order_relaxed);
             forget_place(w);
         }
     // Under a limit a half is left to others: stacks, files, the next window.

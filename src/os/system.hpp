@@ -83,37 +83,81 @@ void* out_of_memory() noexcept;
 
 void write_error(const char* text, std::size_t bytes) noexcept;
 
-/// One word; a waiter sleeps. Held for some tens of nanoseconds, or around a system call.
+/// Locks that this thread has or waits for: not 0 in a signal's handler that has interrupted it
+/// there. Locks that a fork keeps do not count.
+extern constinit thread_local unsigned locks_of_thread;
+
+/// One word; a waiter sleeps. Held for some tens of nanoseconds, or around a system call. A fork
+/// keeps it longer, and says so: see src/heap/fork.hpp.
 class lock {
 public:
     void take() noexcept
     {
-        std::uint32_t open = 0;
-        if (is_single_threaded() && state_.load(std::memory_order_relaxed) == 0)
-            state_.store(1, std::memory_order_relaxed);
-        else if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) [[unlikely]]
-            wait();
+        while (!take_unless_kept()) [[unlikely]]
+            wait_for_fork();
+    }
+    /// False: a fork keeps it.
+    bool take_unless_kept() noexcept
+    {
+        locks_of_thread += 1;
+        std::uint32_t state = open_state;
+        if (is_single_threaded() && state_.load(std::memory_order_relaxed) == open_state)
+            state_.store(taken, std::memory_order_relaxed);
+        else if (!state_.compare_exchange_strong(state, taken, std::memory_order_acquire))
+            [[unlikely]]
+            return wait();
+        return true;
     }
     bool try_take() noexcept
     {
-        std::uint32_t open = 0;
-        return state_.compare_exchange_strong(open, 1, std::memory_order_acquire);
+        locks_of_thread += 1;
+        std::uint32_t state = open_state;
+        bool const done = state_.compare_exchange_strong(state, taken, std::memory_order_acquire);
+        locks_of_thread -= !done;
+        return done;
     }
     void give() noexcept
     {
         if (is_single_threaded())
-            state_.store(0, std::memory_order_relaxed);
-        else if (state_.exchange(0, std::memory_order_release) == 2) [[unlikely]]
-            wake();
+            state_.store(open_state, std::memory_order_relaxed);
+        else if (state_.exchange(open_state, std::memory_order_release) == awaited) [[unlikely]]
+            wake(1);
+        locks_of_thread -= 1;
     }
+
+    /// By the thread that has it and forks: who sleeps wakes and is told. Until `open`.
+    void keep() noexcept
+    {
+        if (state_.exchange(kept, std::memory_order_acq_rel) == awaited)
+            wake(all);
+        locks_of_thread -= 1;
+    }
+    void open() noexcept
+    {
+        if (state_.exchange(open_state, std::memory_order_release) == kept_awaited)
+            wake(all);
+    }
+    bool is_kept() const noexcept { return state_.load(std::memory_order_acquire) >= kept; }
+
     /// In the child of a fork, where whoever held it may be gone.
-    void reset() noexcept { state_.store(0, std::memory_order_relaxed); }
+    void reset() noexcept { state_.store(open_state, std::memory_order_relaxed); }
 
 private:
-    void wait() noexcept;
-    void wake() noexcept;
+    enum : std::uint32_t {
+        open_state,
+        taken,
+        awaited, ///< taken, and somebody may sleep
+        kept,
+        kept_awaited,
+    };
+    static constexpr int all = 0x7fffffff;
 
-    std::atomic<std::uint32_t> state_{0}; // 0 open, 1 taken, 2 taken, and somebody may sleep
+    bool wait() noexcept;
+    void wait_for_fork() noexcept;
+    void sleep(std::uint32_t state) noexcept;
+    void wake(int most) noexcept;
+
+    std::atomic<std::uint32_t> state_{open_state};
 };
 
 class hold {

@@ -181,24 +181,48 @@ void write_error(const char* text, std::size_t bytes) noexcept
     }
 }
 
-void lock::wait() noexcept
+constinit thread_local unsigned locks_of_thread = 0;
+
+bool lock::wait() noexcept
 {
-    errno_kept const keep;
-    for (int spins = 0; spins < 100; ++spins) {
-        std::uint32_t open = 0;
-        if (state_.load(std::memory_order_relaxed) == 0 &&
-            state_.compare_exchange_weak(open, 1, std::memory_order_acquire))
-            return;
-        __builtin_ia32_pause();
+    for (int spins = 0;; ++spins) {
+        std::uint32_t state = state_.load(std::memory_order_relaxed);
+        if (state >= kept) {
+            locks_of_thread -= 1;
+            return false;
+        }
+        bool const has_slept = spins > 100;
+        if (state == open_state) {
+            if (state_.compare_exchange_weak(state, has_slept ? awaited : taken,
+                                             std::memory_order_acquire))
+                return true;
+        } else if (spins < 100) {
+            __builtin_ia32_pause();
+        } else if (state == awaited ||
+                   state_.compare_exchange_weak(state, awaited, std::memory_order_relaxed)) {
+            sleep(awaited);
+        }
     }
-    while (state_.exchange(2, std::memory_order_acquire) != 0)
-        ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
 }
 
-void lock::wake() noexcept
+void lock::wait_for_fork() noexcept
+{
+    std::uint32_t state = kept;
+    if (state_.compare_exchange_strong(state, kept_awaited, std::memory_order_relaxed) ||
+        state == kept_awaited)
+        sleep(kept_awaited);
+}
+
+void lock::sleep(std::uint32_t state) noexcept
 {
     errno_kept const keep;
-    ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, state, nullptr, nullptr, 0);
+}
+
+void lock::wake(int most) noexcept
+{
+    errno_kept const keep;
+    ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, most, nullptr, nullptr, 0);
 }
 
 } // namespace mallard::os

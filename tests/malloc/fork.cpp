@@ -5,7 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -89,6 +94,104 @@ TEST(fork, works_while_others_write_with_stdio)
     std::fclose(file);
 }
 
+/// Lines of 50 kB, so that `getline` allocates while it has the lock of its stream.
+class long_line {
+public:
+    long_line() : file_(std::tmpfile())
+    {
+        std::string const line(50'000, 'x');
+        std::fprintf(file_, "%s\n", line.c_str());
+        std::fflush(file_);
+    }
+    void read()
+    {
+        char* line = nullptr;
+        std::size_t bytes = 0;
+        std::rewind(file_);
+        require(::getline(&line, &bytes, file_) == 50'001, "a line is read");
+        std::free(line);
+    }
+
+private:
+    std::FILE* file_;
+};
+
+// Who flushes all streams waits for one while it has their list; a fork waits for the list.
+TEST(fork, works_while_others_read_lines_and_flush_all_streams)
+{
+    EXPECT_EQ(in_a_child([] {
+                  long_line lines[3];
+                  at_work const readers(
+                      3, [&](std::size_t number, std::size_t) { lines[number].read(); });
+                  at_work const flusher(1, [](std::size_t, std::size_t) { std::fflush(nullptr); });
+                  for (int round = 0; round < 10; ++round)
+                      require(in_a_child([] { allocate_some(3); }) == "fine", "a child allocates");
+              }),
+              "fine");
+}
+
+extern "C" {
+void _IO_list_lock();   // of glibc, as is the next: what a fork takes after all its handlers
+void _IO_list_unlock(); // NOLINT(bugprone-reserved-identifier)
+}
+
+/// All that malloc has to do, with blocks of up to 48 MiB.
+void change(std::vector<void*>& blocks)
+{
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        std::size_t const bytes = i * i * i * i / 2 + 1;
+        std::size_t const looked_at = std::min<std::size_t>(bytes, 100'000);
+        auto const seed = static_cast<unsigned>(i);
+        if (blocks[i] == nullptr)
+            blocks[i] = std::malloc(bytes);
+        else
+            require(holds(blocks[i], looked_at, seed), "a block keeps its bytes");
+        require(::malloc_usable_size(blocks[i]) >= bytes, "a block is known");
+        if (i % 3 == 0) // not the same block again
+            std::free(std::exchange(blocks[i], std::malloc(bytes)));
+        else if (i % 3 == 1)
+            blocks[i] = std::realloc(blocks[i], bytes + (i % 2 == 0 ? bytes / 2 : 0));
+        require(blocks[i] != nullptr, "there is memory");
+        fill(blocks[i], looked_at, seed);
+    }
+}
+
+// Threads that begin and end, and frees of what others have, included.
+TEST(fork, lets_all_others_go_on_while_it_waits_for_the_c_library)
+{
+    EXPECT_EQ(in_a_child([] {
+                  std::vector<void*> blocks(100), of_child(100);
+                  change(blocks);
+                  change(of_child);
+                  std::string child;
+                  std::jthread forker;
+                  ::_IO_list_lock();
+                  forker = std::jthread([&] {
+                      child = in_a_child([&] {
+                          for (int round = 0; round < 3; ++round)
+                              change(of_child);
+                          in_threads(3, [](std::size_t number) { allocate_some(number); });
+                      });
+                  });
+                  std::this_thread::sleep_for(std::chrono::milliseconds(100)); // until it waits
+                  for (int round = 0; round < 3; ++round)
+                      change(blocks);
+                  in_threads(3, [](std::size_t number) { allocate_some(number); });
+                  in_a_thread([&] { change(blocks); });
+                  ::malloc_trim(0);
+                  ::mallinfo2();
+                  ::_IO_list_unlock();
+                  forker.join();
+                  require(child == "fine", "the child goes on");
+                  for (int round = 0; round < 3; ++round) {
+                      change(blocks);
+                      change(of_child);
+                  }
+                  in_threads(3, [](std::size_t number) { allocate_some(number); });
+              }),
+              "fine");
+}
+
 TEST(fork, lets_its_handlers_allocate)
 {
     constexpr auto allocate = [] { allocate_some(5); };
@@ -117,6 +220,40 @@ TEST(fork, works_in_a_signal_handler_in_the_midst_of_malloc)
                   itimerval const often{{0, 500}, {0, 500}};
                   ::setitimer(ITIMER_REAL, &often, nullptr);
                   for (std::size_t round = 0; forks < 200; ++round)
+                      allocate_some(round);
+                  itimerval const never{};
+                  ::setitimer(ITIMER_REAL, &never, nullptr);
+              }),
+              "fine");
+}
+
+/// Of many threads, where only functions for handlers are for the child. glibc's malloc may hang.
+TEST(fork, works_in_a_signal_handler_while_threads_allocate)
+{
+    if (!is_preloaded())
+        GTEST_SKIP() << "a promise of our own";
+    EXPECT_EQ(in_a_child([] {
+                  static volatile std::sig_atomic_t forks = 0;
+                  static pthread_t forker;
+                  forker = ::pthread_self();
+                  struct sigaction action = {};
+                  action.sa_handler = [](int) {
+                      if (!::pthread_equal(::pthread_self(), forker))
+                          return;
+                      pid_t const child = ::fork();
+                      if (child == 0 && forks % 2 == 0)
+                          ::execl("/bin/true", "true", nullptr);
+                      if (child == 0)
+                          ::_exit(0);
+                      int status = 0;
+                      require(::waitpid(child, &status, 0) == child && status == 0, "it ends");
+                      forks = forks + 1;
+                  };
+                  ::sigaction(SIGALRM, &action, nullptr);
+                  at_work const others(2, allocate_some);
+                  itimerval const often{{0, 500}, {0, 500}};
+                  ::setitimer(ITIMER_REAL, &often, nullptr);
+                  for (std::size_t round = 0; forks < 100; ++round)
                       allocate_some(round);
                   itimerval const never{};
                   ::setitimer(ITIMER_REAL, &never, nullptr);

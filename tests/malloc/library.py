@@ -2,7 +2,7 @@
 """Looks at what a malloc is made of, without running it.
 
     library.py needs LIBRARY.so         nothing but the C library
-    library.py size LIBRARY.so          at most 100 KB, stripped
+    library.py size LIBRARY.so          at most 100 KiB, stripped
     library.py segments LIBRARY.so      nothing that is writable and executable
     library.py names LIBRARY.so         exports the family, mallard_*, and nothing else
     library.py static PROGRAM           has a malloc, and not that of glibc
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-bytes_max = 100_000
+bytes_max = 100 * 1024
 family = """malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc
     pvalloc malloc_usable_size free_sized free_aligned_sized cfree malloc_trim mallinfo mallinfo2
     mallopt malloc_stats malloc_info __libc_malloc __libc_free __libc_calloc __libc_realloc

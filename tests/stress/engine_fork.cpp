@@ -1,4 +1,6 @@
 // Forks of a process whose threads use the engine of malloc meanwhile: the child goes on.
+#include "../../src/heap/fork.hpp"
+#include "../../src/heap/sample.hpp"
 #include "../support/asan.hpp"
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
@@ -12,6 +14,7 @@ namespace {
 
 using namespace mallard::testing;
 namespace engine = mallard::engine;
+namespace os = mallard::os;
 
 constexpr std::size_t workers = 3;
 std::size_t const forks = __tsan_init == nullptr ? 40 : 15; // slow with a shadow to copy
@@ -100,6 +103,93 @@ TEST(engine_forks, find_a_child_that_goes_on)
                       "fine");
         stop = true;
     }
+}
+
+extern "C" {
+void _IO_list_lock(); // of glibc, as is the next: what a fork waits for after its handlers
+void _IO_list_unlock();
+}
+
+void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
+{
+    *static_cast<std::ptrdiff_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : -1;
+}
+
+/// Calls `meanwhile()` while a fork has all locks and waits, and `in_child()` in its child.
+template <class Meanwhile, class Child>
+void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
+{
+    std::string child;
+    ::_IO_list_lock();
+    std::jthread forker([&] { child = in_a_child(in_child); });
+    while (!engine::the_central.its_lock().is_kept())
+        std::this_thread::yield();
+    meanwhile();
+    ::_IO_list_unlock();
+    forker.join();
+    require(child == "fine", "the child goes on");
+}
+
+// Guests take what is beyond the frontiers, and give back later.
+TEST(engine_forks, lose_nothing_of_what_others_do_meanwhile)
+{
+    EXPECT_EQ(in_a_child([] {
+                  std::ptrdiff_t live = 0;
+                  require(engine::set_sampling(100'000, count_sample, &live) == 0, "sampling");
+                  engine_market market(64);
+                  engine_market of_child(64);
+                  engine_user user(1);
+                  market.trade(user, 2000);
+                  of_child.trade(user, 2000);
+                  for (int round = 0; round < 3; ++round)
+                      while_a_fork_waits(
+                          [&] {
+                              market.trade(user, rounds(3000));
+                              engine::visit_parked();
+                              engine::the_central.age();
+                              engine::the_central.trim(0);
+                          },
+                          [&] {
+                              engine_user other(2);
+                              of_child.trade(other, rounds(3000));
+                              engine::the_central.age();
+                              engine::the_central.trim(0);
+                          });
+                  market.clear();
+                  of_child.clear();
+                  in_a_thread([] {}); // whoever ends last
+                  require(live == 0, "all samples were told to be free");
+                  engine::reclaim();
+                  engine::usage const now = engine::the_central.now();
+                  require(now.used < 64, "only slabs that are begun are in use");
+                  engine::the_central.trim(0);
+                  require(engine::huge_now().bytes == 0, "no mapping is left");
+              }),
+              "fine");
+}
+
+// As in the handler of a signal that has interrupted its thread where that had a lock.
+TEST(engine_forks, do_not_wait_for_the_thread_that_they_interrupt)
+{
+    EXPECT_EQ(in_a_child([] {
+                  engine_market market(64);
+                  at_work const others(2, [&](std::size_t number, std::size_t round) {
+                      engine_user user(number << 32 | round);
+                      market.trade(user, 20);
+                  });
+                  for (os::lock* const held :
+                       {&engine::the_central.its_lock(), &engine::lock_of_huge(), &engine::guests})
+                      for (int round = 0; round < 10; ++round) {
+                          os::hold const interrupted(*held);
+                          pid_t const child = ::fork();
+                          if (child == 0)
+                              ::_exit(0);
+                          int status = 0;
+                          require(::waitpid(child, &status, 0) == child && status == 0, "it ends");
+                      }
+                  while_a_fork_waits([] {}, [] { engine::deallocate(engine::allocate(100)); });
+              }),
+              "fine");
 }
 
 } // namespace

@@ -1,0 +1,119 @@
+// The handlers of fork.
+#include "fork.hpp"
+
+#include "central.hpp"
+#include "heap.hpp"
+#include "large.hpp"
+#include "park.hpp"
+#include "pressure.hpp"
+#include "sample.hpp"
+
+#include <pthread.h>
+
+namespace mallard::engine {
+
+constinit os::lock guests;
+
+void access::take() noexcept
+{
+    for (;;) {
+        is_guest_ = !lock_.take_unless_kept();
+        if (!is_guest_) [[likely]]
+            return;
+        guests.take();
+        if (lock_.is_kept())
+            return;
+        guests.give(); // the fork is over
+    }
+}
+
+void access::give() noexcept
+{
+    (is_guest_ ? guests : lock_).give();
+}
+
+namespace {
+
+/// Forks of this thread that are under way and keep no lock: one within another, where a signal
+/// has interrupted the first.
+constinit thread_local unsigned forks_without_locks = 0;
+/// The first one of them does.
+constinit thread_local bool keeps_locks = false;
+
+} // namespace
+
+bool can_take_locks() noexcept
+{
+    return !os::is_single_threaded() && os::locks_of_thread == 0 && !keeps_locks;
+}
+
+namespace {
+
+void before_fork() noexcept
+{
+    if (!can_take_locks()) {
+        forks_without_locks += 1;
+        return;
+    }
+    keeps_locks = true;
+    take_samples();
+    lock_heaps();
+    take_fronts();
+    the_central.its_lock().take();
+    lock_of_huge().take();
+    // Nobody who is waited for above waits for one of these.
+    keep_samples();
+    keep_fronts();
+    the_central.keep();
+    lock_of_huge().keep();
+}
+
+void after_fork_in_parent() noexcept
+{
+    if (forks_without_locks != 0) {
+        forks_without_locks -= 1;
+        return;
+    }
+    {
+        os::hold const no_guest_is_here(guests);
+        lock_of_huge().open();
+        the_central.open();
+        open_fronts();
+    }
+    unlock_heaps();
+    open_samples();
+    keeps_locks = false;
+}
+
+/// The fronts of threads that are not there stay as they are: nobody's. What is sent there
+/// waits for ever, no more than was theirs.
+void after_fork_in_child() noexcept
+{
+    forget_memory();
+    if (forks_without_locks == 0) {
+        the_central.forget_guests();
+        os::locks_of_thread = 0;
+        keeps_locks = false;
+    } else {
+        forks_without_locks -= 1;
+        if (os::locks_of_thread == 0) // there was no other thread
+            return;
+    }
+    guests.reset();
+    lock_of_huge().reset();
+    the_central.its_lock().reset();
+    reset_fronts();
+    reset_heaps();
+    reset_samples();
+}
+
+/// Before any other handler that is registered, so that in the parent ours is the last to
+/// be called before the fork: the others may allocate.
+[[gnu::constructor(101)]] void watch_forks() noexcept
+{
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+} // namespace
+
+} // namespace mallard::engine

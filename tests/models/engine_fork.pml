@@ -1,0 +1,203 @@
+/* The engine of malloc: one thread forks, others read lines and flush all streams.
+
+   take, give, keep, open_lock, become_guest and stop_being_guest are those of src/os/system.hpp and
+   src/heap/fork.hpp; the lock is that of central. The forking thread has its handlers, then the C
+   library waits for the list of streams, then there is the fork. Who flushes all streams has the
+   list and waits for a stream; who reads a line has the stream and calls malloc. Another thread
+   calls malloc all the time, and once gives the lock up for a while in the midst, as a purge does.
+
+   Left out: the engine's other locks, which are taken in one order before any is kept; that two
+   threads fork at once, which the lock keeps apart; that of several who sleep one is woken, who
+   wakes the next; memory weaker than sequentially consistent.
+
+   Holds: nobody waits for ever; what the lock protects is touched by one at a time, and by nobody
+   from the handlers to the end of the fork; guests are there one at a time, and none is when the
+   lock opens; so the child finds it whole. */
+
+#define open_state   0
+#define taken        1
+#define awaited      2             /* taken, and somebody may sleep */
+#define kept         3
+
+byte state = open_state;           /* of the lock */
+bool guests;                       /* the lock of guests */
+bool list_taken, stream_taken;     /* of the C library */
+
+/* What only the properties need. */
+bool touched, touched_by_guest;
+bool forked;
+byte asleep;
+
+inline wake()
+{
+    asleep = 0
+}
+
+/* `is_guest`: a fork keeps it. */
+inline take_unless_kept()
+{
+    do
+    :: atomic { state == open_state -> state = (has_slept -> awaited : taken) };
+        is_guest = false;
+        break
+#ifdef BREAK_WAIT_FOR_A_FORK
+    :: atomic { state == kept -> state == open_state }
+#else
+    :: atomic { state == kept -> is_guest = true }; break
+#endif
+    :: atomic { state == taken -> state = awaited }
+    :: atomic { state == awaited -> asleep++; has_slept = true };
+        asleep == 0
+    od;
+    has_slept = false
+}
+
+inline take()
+{
+    take_unless_kept();
+    do
+    :: !is_guest -> break
+    :: is_guest ->
+#ifndef BREAK_GUESTS_WITHOUT_LOCK
+        atomic { !guests -> guests = true };
+#endif
+#ifndef BREAK_NO_SECOND_LOOK
+        if
+        :: state == kept -> break
+        :: else ->
+            guests = false;
+            take_unless_kept()
+        fi
+#else
+        break
+#endif
+    od
+}
+
+inline give()
+{
+    if
+    :: is_guest -> guests = false
+    :: else ->
+        atomic {
+            if
+            :: state == awaited -> state = open_state; wake()
+            :: else -> state = open_state
+            fi
+        }
+    fi
+}
+
+inline touch()
+{
+    if
+    :: !is_guest ->
+        atomic { assert(!touched && !touched_by_guest); touched = true };
+        touched = false
+    :: else ->
+        /* What guests have is apart; what the lock protects they read. */
+        atomic { assert(!touched && !touched_by_guest); touched_by_guest = true };
+        touched_by_guest = false
+    fi
+}
+
+inline allocate()
+{
+    take();
+    touch();
+    give()
+}
+
+/* As a purge does, which keeps nobody waiting for the system. */
+inline allocate_and_purge()
+{
+    take();
+    touch();
+    if
+    :: !is_guest ->
+        give();
+#ifdef BREAK_A_PURGE_GOES_ON
+        take();
+        is_guest = false;
+        touch();
+        is_guest = (state == kept)
+#else
+        take();
+        touch()
+#endif
+    :: else
+    fi;
+    give()
+}
+
+proctype forks()
+{
+    bool is_guest, has_slept;
+    /* the handlers before the fork */
+    take();
+    assert(!is_guest);
+    atomic {
+#ifndef BREAK_KEEP_WAKES_NOBODY
+        if
+        :: state == awaited -> wake()
+        :: else
+        fi;
+#endif
+        state = kept
+    };
+    /* the C library */
+    atomic { !list_taken -> list_taken = true };
+    /* the fork */
+    atomic { assert(!touched); forked = true };
+    list_taken = false;
+    /* the handlers after it, in the parent */
+#ifndef BREAK_OPEN_WITH_GUESTS
+    atomic { !guests -> guests = true };
+#endif
+    atomic { assert(!touched_by_guest); state = open_state };
+#ifndef BREAK_OPEN_WITH_GUESTS
+    guests = false
+#endif
+}
+
+proctype flushes()
+{
+    atomic { !list_taken -> list_taken = true };
+    atomic { !stream_taken -> stream_taken = true };
+    stream_taken = false;
+    list_taken = false
+}
+
+proctype reads()
+{
+    bool is_guest, has_slept;
+    byte left = 2;
+    do
+    :: left != 0 ->
+        left--;
+        atomic { !stream_taken -> stream_taken = true };
+        allocate();
+        stream_taken = false
+    :: left == 0 -> break
+    od
+}
+
+proctype allocates()
+{
+    bool is_guest, has_slept;
+    allocate();
+    allocate_and_purge();
+    allocate()
+}
+
+init
+{
+    atomic {
+        run forks();
+        run flushes();
+        run reads();
+        run allocates()
+    };
+    _nr_pr == 1;
+    assert(forked && state == open_state && !guests && !touched)
+}
