@@ -134,6 +134,22 @@ inline void print_calls(const faulty_block& b) noexcept
         b.freed.print->calls("freed by ", b.freed.calls);
 }
 
+/// The help line for the calls that `print_calls` printed. False: none were recorded.
+inline bool print_how_to_read(const faulty_block& b) noexcept
+{
+    if (b.allocated.print == nullptr)
+        return false;
+    constexpr std::size_t most = 32; // of allocation and free together
+    void* calls[most];
+    std::size_t count = 0;
+    for (const call_stack& s : {b.allocated, b.freed})
+        for (void* const call : s.calls)
+            if (count < most)
+                calls[count++] = call;
+    b.allocated.print->help({calls, count});
+    return true;
+}
+
 } // namespace faults
 
 /// What happened, what state things are in, what to type next, as in fatal.hpp; and
@@ -155,10 +171,7 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
         faults::print_state(f, b);
         faults::print_calls(b);
     }
-    const call_stack first = f.blocks.empty() ? call_stack{} : f.blocks.front().allocated;
-    if (first.print != nullptr)
-        first.print->help(first.calls);
-    else
+    if (f.blocks.empty() || !faults::print_how_to_read(f.blocks.front()))
         (fatal_message() << "  help: " << text.help << "\n").print();
 }
 

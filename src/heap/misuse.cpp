@@ -21,7 +21,8 @@ struct message {
 };
 
 constexpr const char* help =
-    "  help: run the program under `valgrind`, or build it with -fsanitize=address\n";
+    "  help: LD_PRELOAD=libmallard-checked.so says which block it is, with MALLARD_CALLS=1 who had "
+    "it; or use `valgrind` or -fsanitize=address\n";
 
 } // namespace
 
@@ -43,8 +44,8 @@ void stop_at_interior(const void* p, const char* call) noexcept
     message m;
     m.out << "mallard: " << call << " of " << p << ", which is inside a block\n"
           << "  no block begins there; this call changed nothing\n"
-          << "  help: pass the pointer that malloc returned; `break abort` in gdb shows the "
-             "caller\n";
+          << "  help: pass the pointer that malloc returned; LD_PRELOAD=libmallard-checked.so says "
+             "inside which block it is\n";
     m.stop();
 }
 
@@ -63,8 +64,8 @@ void stop_at_wrong_size(const void* block, std::size_t said, std::size_t bytes) 
     m.out << "mallard: " << block << " is freed with another size than it has\n"
           << "  it was said to have " << said << " bytes, and has " << bytes
           << "; this call changed nothing\n"
-          << "  help: delete an object as the type that it was made as; build with "
-             "-fsanitize=address\n";
+          << "  help: delete an object as the type that it was made as; "
+             "LD_PRELOAD=libmallard-checked.so MALLARD_CALLS=1 says where it was made\n";
     m.stop();
 }
 

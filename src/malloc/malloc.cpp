@@ -72,13 +72,12 @@ void* aligned_alloc(std::size_t align, std::size_t bytes) noexcept
     return aligned(align, bytes);
 }
 
+/// For want of memory errno is ENOMEM as well, as it is in glibc, whose programs look there.
 int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
 {
     if (!mallard::is_power_of_two(align) || align < sizeof(void*))
         return EINVAL;
-    int const before = errno;
     void* const fresh = malloc_family::allocate_aligned(bytes, align);
-    errno = before;
     if (fresh == nullptr)
         return ENOMEM;
     *block = fresh;

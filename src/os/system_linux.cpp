@@ -173,7 +173,8 @@ void write_error(const char* text, std::size_t bytes) noexcept
 {
     errno_kept const keep;
     while (bytes != 0) {
-        ssize_t const written = ::write(STDERR_FILENO, text, bytes);
+        // Not by `write`, where a thread may be cancelled: malloc_stats is no such place.
+        long const written = ::syscall(SYS_write, STDERR_FILENO, text, bytes);
         if (written <= 0)
             return;
         text += written;

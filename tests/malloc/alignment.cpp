@@ -100,6 +100,28 @@ TEST(alignment, that_is_none_is_told_by_posix_memalign_which_changes_nothing)
     EXPECT_EQ(block, &mine);
 }
 
+TEST(error_number, is_out_of_memory_after_posix_memalign_for_want_of_memory)
+{
+    for (std::size_t const align : {8, 16, 64, 4096, 1 << 21})
+        for (std::size_t const less : {0, 4096, 1 << 21}) {
+            void* block = nullptr;
+            errno = 0;
+            EXPECT_EQ(::posix_memalign(&block, align, hidden(SIZE_MAX - less)), ENOMEM) << align;
+            EXPECT_EQ(errno, ENOMEM) << align;
+        }
+}
+
+TEST(alignment, of_the_half_of_all_addresses_is_refused)
+{
+    std::size_t const half = SIZE_MAX / 2 + 1;
+    void* block = nullptr;
+    EXPECT_EQ(::posix_memalign(&block, hidden(half), 64), ENOMEM);
+    EXPECT_EQ(block, nullptr);
+    EXPECT_EQ(::memalign(hidden(half), 64), nullptr);
+    EXPECT_EQ(::aligned_alloc(hidden(half), 64), nullptr);
+    std::free(hidden(::aligned_alloc(hidden(std::size_t{1}), 64)));
+}
+
 TEST(alignment, that_is_none_is_refused_by_aligned_alloc)
 {
     if (!is_preloaded())

@@ -131,7 +131,7 @@ void cancel_often(Report report)
         {
             for (;; ++rounds) {
                 report();
-                ::pthread_testcancel(); // malloc_stats may be none, as it is in glibc
+                ::pthread_testcancel(); // malloc_stats is no cancellation point
             }
         }
     };
@@ -163,6 +163,22 @@ TEST(malloc_stats, survives_the_end_of_its_thread)
 {
     ASSERT_NE(std::freopen("/dev/null", "w", stderr), nullptr);
     cancel_often([] { ::malloc_stats(); });
+}
+
+TEST(malloc_stats, is_no_cancellation_point)
+{
+    ASSERT_NE(std::freopen("/dev/null", "w", stderr), nullptr);
+    pthread_t thread;
+    bool goes_on = false;
+    auto const run = [](void* argument) -> void* {
+        ::pthread_cancel(::pthread_self());
+        ::malloc_stats();
+        *static_cast<bool*>(argument) = true;
+        return nullptr;
+    };
+    ASSERT_EQ(::pthread_create(&thread, nullptr, run, &goes_on), 0);
+    ::pthread_join(thread, nullptr);
+    EXPECT_TRUE(goes_on);
 }
 
 TEST(reports, can_be_asked_for_while_others_allocate)

@@ -146,6 +146,7 @@ TEST(threads, twenty_thousand_short_ones_leave_no_memory_behind)
     pass_on(20'000);
 }
 
+/// Run by `./x soak`.
 TEST(threads, DISABLED_a_hundred_thousand_short_ones_leave_no_memory_behind)
 {
     pass_on(100'000);

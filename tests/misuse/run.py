@@ -22,8 +22,8 @@ import sys
 skipped = 77
 
 
-def verdict_of_death(expected, run):
-    """None when the program died as it should."""
+def verdict_of_death(expected, run, helper=""):
+    """None when the program died as it should, and its help names `helper`."""
     pattern = re.escape(expected).replace("ADDRESS", "0x[0-9a-f]+")
     lines = run.stderr.splitlines()
     if run.returncode != -signal.SIGABRT:
@@ -33,6 +33,8 @@ def verdict_of_death(expected, run):
     lines = [line for line in lines if not line.startswith("    ")]
     if len(lines) != 3 or not lines[1].startswith("  ") or not lines[2].startswith("  help: "):
         return "expected three lines: what happened, what state things are in, help"
+    if helper not in lines[2]:
+        return f"expected a help that names {helper}"
     return None
 
 
@@ -76,7 +78,9 @@ def main(source, program, preload="", build=""):
     run = subprocess.run([*tracer, program], env=environment, capture_output=True, text=True,
                          timeout=60)
 
-    verdicts = {"dies": verdict_of_death, "segfaults": verdict_of_touch,
+    # A malloc that stops a program says which malloc knows more.
+    helper = "libmallard-checked.so" if preload and not build else ""
+    verdicts = {"dies": lambda expected, run: verdict_of_death(expected, run, helper), "segfaults": verdict_of_touch,
                 "lives": verdict_of_life}
     verdict = verdicts.get(kind, verdict_of_report)(expected, run)
     if verdict:
