@@ -84,12 +84,7 @@ impl At {
     /// # Safety
     /// `header` has a `ChunkHead`, and behind it nothing yet; `slots` are its own, and `owner`
     /// lives as long.
-    pub(crate) unsafe fn begin(
-        header: NonNull<u8>,
-        cut: &Cut,
-        slots: Slots,
-        owner: *const Front,
-    ) -> Self {
+    pub(crate) unsafe fn begin(header: NonNull<u8>, slots: Slots, owner: *const Front) -> Self {
         let at = Self(header.cast());
         let own = Own {
             next: Cell::new(None),
@@ -99,7 +94,7 @@ impl At {
             carved: AtomicU32::new(0),
             slots,
         };
-        let words = words_for(cut.count);
+        let words = words_for(slots.count());
         // SAFETY: there is room for a header, which nobody else knows of.
         unsafe {
             let h = at.0.as_ptr();

@@ -137,11 +137,11 @@ impl<S: Source> CachedCore<S> {
         if left == 0 {
             return None;
         }
-        let header = runs.take(&self.cut, growth, &self.source, self.address())?;
-        let own = self.cut.slots(header, left);
+        let (header, bytes) = runs.take(&self.cut, growth, &self.source, self.address())?;
+        let own = self.cut.slots(header, bytes, left);
         *slots += own.capacity();
         // SAFETY: `take` wrote the head; the owner lives until no chunk is its own.
-        owner.chunks().add(unsafe { At::begin(header, &self.cut, own, owner) });
+        owner.chunks().add(unsafe { At::begin(header, own, owner) });
         Some(())
     }
 
@@ -176,7 +176,7 @@ impl<S: Source> CachedCore<S> {
     }
 
     fn make_front(&self, shared: &mut Shared) -> Option<&Front> {
-        let most = self.most.min(shared.growth.growth().limit / self.cut.stride);
+        let most = self.most.min(shared.growth.growth().limit / self.cut.block_bytes.max(1));
         let limit = Front::limit(&self.cut, most);
         let taken = self.source.try_take(Front::layout(limit)?)?;
         // SAFETY: just taken, with that layout; it lives as long as it is in the list.
@@ -345,7 +345,7 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
         // SAFETY: all chunks were begun.
         let c = unsafe { At::new(header) };
         let used = |slot| c.is_carved(slot) && !c.is_free(slot);
-        let live = self.cut.slot_at(p).is_some_and(used);
+        let live = self.cut.slot_at(header, p).is_some_and(used);
         match live && !self.fronts(&shared).any(|f| f.has(p)) {
             true => Validity::Valid,
             false => Validity::Invalid,

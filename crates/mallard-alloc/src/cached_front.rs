@@ -57,7 +57,7 @@ impl Front {
     /// Entries of a magazine, in a pool of no more than `most` blocks: few where those are few,
     /// since what one thread has in its magazine is not there for others.
     pub(crate) fn limit(cut: &Cut, most: usize) -> usize {
-        (BYTES_MAX / cut.stride).min(most / 16).clamp(ENTRIES_MIN, ENTRIES_MAX)
+        (BYTES_MAX / cut.block_bytes.max(1)).min(most / 16).clamp(ENTRIES_MIN, ENTRIES_MAX)
     }
     pub(crate) fn layout(limit: usize) -> Option<Layout> {
         crate::bits::layout(size_of::<Self>() + limit * size_of::<Slot>(), align_of::<Self>())

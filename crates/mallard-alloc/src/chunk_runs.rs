@@ -15,19 +15,23 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// Of nearly all chunks: larger where blocks are large.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
-/// Chunks of equal size, aligned to it. Slots begin at a chunk's first byte; some are missing,
+/// Chunks of equal size, aligned to it; the last under a limit may end early. Slots begin at a chunk's first byte; some are missing,
 /// for in their place is the header. It stands a line further on in each of up to 32
 /// neighbouring chunks: all at one offset, headers would fight for the same few cache sets
 /// (docs/decisions/0003-coloured-headers.md).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) stride: usize,
+    /// What a chunk is aligned to.
     pub(crate) chunk: usize,
+    /// Of a whole chunk; a chunk that ends early has `least` at least.
+    pub(crate) bytes: usize,
+    least: usize,
     /// What a block counts as.
     pub(crate) block_bytes: usize,
     /// Slots of a chunk, the missing ones included; 0: it is too small for its header.
     pub(crate) count: usize,
-    header_bytes: usize,
+    header_bytes: fn(usize) -> usize,
     #[cfg_attr(not(feature = "std"), allow(dead_code))] // only fronts need it
     colours: Colours,
     division: Division,
@@ -66,19 +70,36 @@ impl Cut {
         stride_min: usize,
         header_bytes: fn(usize) -> usize,
     ) -> Self {
-        let stride = shape.stride.max(stride_min).next_multiple_of(shape.align);
-        let chunk = shape.chunk;
+        let SlotShape { chunk, bytes, .. } = shape;
+        let block = shape.stride.max(stride_min).next_multiple_of(shape.align);
+        // A slot that is alone counts as the second of two: the first is the header.
+        let stride = if shape.is_alone() { chunk / 2 } else { block };
         let mut count = (chunk / stride).min(1 << 30);
-        if Colours::of(chunk).mask + header_bytes(count) > chunk {
+        let reach = |count| Colours::of(chunk).mask + header_bytes(count);
+        if reach(count) > if shape.is_alone() { stride } else { chunk } {
             count = 0;
         }
+        // So many slots leave one, wherever the header is among them.
+        let leaves_one = |&slots: &usize| {
+            let hole = match header_bytes(slots) {
+                _ if reach(slots) <= stride => 1,
+                header => header.div_ceil(stride) + 1,
+            };
+            slots > hole && reach(slots) <= slots * stride
+        };
+        let least = match shape.is_alone() {
+            true => stride + block,
+            false => (1..count).find(leaves_one).map_or(bytes, |slots| slots * stride),
+        };
         Self {
             stride,
             chunk,
+            bytes,
+            least,
             block_bytes: shape.stride,
             colours: Colours::of(chunk),
             count,
-            header_bytes: header_bytes(count),
+            header_bytes,
             division: Division::by(stride),
         }
     }
@@ -111,17 +132,19 @@ impl Cut {
         unsafe { NonNull::new_unchecked(base.wrapping_add(slot * self.stride)) }
     }
 
-    /// The slots of the chunk with this header, if they are to be no more than `most`.
-    pub(crate) fn slots(&self, header: NonNull<u8>, most: usize) -> Slots {
+    /// The slots of the chunk with this header, of so many bytes, if they are to be no more than
+    /// `most`.
+    pub(crate) fn slots(&self, header: NonNull<u8>, bytes: usize, most: usize) -> Slots {
         let offset = header.addr().get() & (self.chunk - 1);
+        let count = self.count.min(bytes / self.stride);
         let begin = offset / self.stride;
-        let end = (offset + self.header_bytes).div_ceil(self.stride).min(self.count);
+        let end = (offset + (self.header_bytes)(count)).div_ceil(self.stride).min(count);
         match begin.min(end) {
             begin if most <= begin => {
                 Slots { count: most as u32, hole: (most as u32, most as u32) }
             }
             begin => Slots {
-                count: most.saturating_add(end - begin).min(self.count) as u32,
+                count: most.saturating_add(end - begin).min(count) as u32,
                 hole: (begin as u32, end as u32),
             },
         }
@@ -129,16 +152,32 @@ impl Cut {
 
     /// Bytes of chunks that surely hold `count` blocks.
     pub(crate) fn bytes_for(&self, count: usize) -> usize {
-        let hole = self.header_bytes.div_ceil(self.stride) + 1;
+        let hole = match self.bytes == self.chunk {
+            true => (self.header_bytes)(self.count).div_ceil(self.stride) + 1,
+            false => 1,
+        };
         match self.count.saturating_sub(hole) {
             0 => usize::MAX,
-            each => count.div_ceil(each).max(1).saturating_mul(self.chunk),
+            each => count.div_ceil(each).max(1).saturating_mul(self.bytes),
         }
     }
 
-    /// The slot that begins at `p`, an address in the chunk.
-    pub(crate) fn slot_at(&self, p: *const u8) -> Option<usize> {
-        let offset = p.addr() & (self.chunk - 1);
+    /// Of a step, what chunks can use: whole ones, or a part of one.
+    fn useful(&self, bytes: usize) -> usize {
+        match bytes / self.bytes {
+            0 => (bytes / self.stride * self.stride).max(self.least),
+            chunks => chunks * self.bytes,
+        }
+    }
+
+    /// Where the chunk with this header begins.
+    fn base(&self, header: NonNull<u8>) -> usize {
+        header.addr().get() & !(self.chunk - 1)
+    }
+
+    /// The slot that begins at `p`, an address in the chunk with this header.
+    pub(crate) fn slot_at(&self, header: NonNull<u8>, p: *const u8) -> Option<usize> {
+        let offset = p.addr() - self.base(header);
         let slot = offset / self.stride;
         (offset % self.stride == 0 && slot < self.count).then_some(slot)
     }
@@ -238,14 +277,15 @@ impl Runs {
         Self { newest: None, spare: 0 }
     }
 
-    /// A chunk that has a `ChunkHead`, and nothing yet behind it; where that is.
+    /// A chunk that has a `ChunkHead`, and nothing yet behind it; where that is, and the bytes of
+    /// the chunk.
     pub(crate) fn take<S: Source>(
         &mut self,
         cut: &Cut,
         growth: &GrowthState,
         source: &S,
         core: *const (),
-    ) -> Option<NonNull<u8>> {
+    ) -> Option<(NonNull<u8>, usize)> {
         if cut.count == 0 {
             return None;
         }
@@ -257,18 +297,18 @@ impl Runs {
             run.begun.set(number + 1);
             let head = ChunkHead { core, taken: None, begun: 0.into(), older: None.into() };
             // SAFETY: `spare` was not 0, so this chunk is part of the run, and nobody's.
-            return Some(unsafe { begin(run_header(run, cut, number), head) });
+            return Some((unsafe { begin(run_header(run, cut, number), head) }, cut.bytes));
         }
-        let least = layout(cut.chunk, cut.chunk)?;
-        let whole = |bytes| bytes & !(cut.chunk - 1);
-        let taken = growth.take(source, least, least.size(), whole)?;
-        self.spare = taken.layout.size() / cut.chunk - 1;
+        let least = layout(cut.least, cut.chunk)?;
+        let taken = growth.take(source, least, cut.bytes, |step| cut.useful(step))?;
+        let bytes = taken.layout.size();
+        self.spare = (bytes / cut.bytes).max(1) - 1;
         let older = Cell::new(self.newest);
         let head = ChunkHead { core, taken: Some(taken), begun: 1.into(), older };
         // SAFETY: the chunk was just taken.
         let header = unsafe { begin(header_of(taken.data, cut.chunk), head) };
         self.newest = Some(header.cast());
-        Some(header)
+        Some((header, bytes.min(cut.bytes)))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -294,7 +334,7 @@ impl Runs {
                 // SAFETY: it came from here, and no run has gone since.
                 let run = unsafe { at.as_ref() };
                 let data = run.taken.map_or(0, |t| t.data.addr().get());
-                let number = (cursor.chunk.addr() - data) / cut.chunk + 1;
+                let number = (cursor.chunk.addr() - data) / cut.bytes + 1;
                 match number < run.begun.get() {
                     true => (at, number),
                     false => (run.older.get()?, 0),
@@ -307,16 +347,21 @@ impl Runs {
         Some(header)
     }
 
-    /// The header of the chunk that `p` is in.
+    /// The header of the chunk that `p` is in; O(runs).
     pub(crate) fn find(&self, cut: &Cut, p: *const u8) -> Option<NonNull<u8>> {
-        let base = p.addr() & !(cut.chunk - 1);
-        let mut found = None;
-        self.for_each(cut, |header| {
-            if header.addr().get() & !(cut.chunk - 1) == base {
-                found = Some(header);
+        let mut at = self.newest;
+        while let Some(run) = at {
+            // SAFETY: a run in the list has its first header.
+            let run = unsafe { run.as_ref() };
+            let taken = run.taken?;
+            let offset = p.addr().wrapping_sub(taken.data.addr().get());
+            if offset < taken.layout.size() {
+                let number = offset / cut.bytes;
+                return (number < run.begun.get()).then(|| run_header(run, cut, number));
             }
-        });
-        found
+            at = run.older.get();
+        }
+        None
     }
 
     /// Gives back the runs of which every chunk is idle, but for `keep` bytes; `gone` is told
@@ -366,7 +411,7 @@ impl Runs {
 fn run_header(run: &ChunkHead, cut: &Cut, number: usize) -> NonNull<u8> {
     let data = run.taken.map_or(NonNull::dangling(), |t| t.data);
     // SAFETY: the run has that chunk.
-    header_of(unsafe { data.add(number * cut.chunk) }, cut.chunk)
+    header_of(unsafe { data.add(number * cut.bytes) }, cut.chunk)
 }
 
 /// # Safety

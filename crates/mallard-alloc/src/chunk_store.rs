@@ -97,7 +97,7 @@ impl ChunkStore {
     /// One more chunk of what is left of the newest take.
     fn make_chunk(&self, owner: *const u8) -> Option<ChunkPtr> {
         let (at, end) = (self.rest.get(), self.rest_end.get());
-        let bytes = (end.addr() - at.addr()).min(self.cut.shape.chunk);
+        let bytes = (end.addr() - at.addr()).min(self.cut.shape.bytes);
         if bytes == 0 {
             return None;
         }
@@ -220,14 +220,15 @@ impl ChunkStore {
 
     /// The chunk that `p` points into; O(takes).
     fn find(&self, p: *const u8) -> Option<ChunkPtr> {
-        let chunk = self.cut.shape.chunk;
+        let bytes = self.cut.shape.bytes;
         let mut take = self.takes.get();
         while let Some(first) = take {
             let base = first.base(&self.cut);
             let offset = p.addr().wrapping_sub(base.addr());
             if offset < first.take_bytes.get() {
-                let made = offset / chunk < first.take_made.get() as usize;
-                return made.then(|| self.cut.header_of(base.wrapping_add(offset)));
+                let number = offset / bytes;
+                let made = number < first.take_made.get() as usize;
+                return made.then(|| self.chunk_in(first, number));
             }
             take = first.next_take.get();
         }
@@ -258,7 +259,7 @@ impl ChunkStore {
     }
 
     fn chunk_in(&self, first: ChunkPtr, i: usize) -> ChunkPtr {
-        let base = first.base(&self.cut).wrapping_add(i * self.cut.shape.chunk);
+        let base = first.base(&self.cut).wrapping_add(i * self.cut.shape.bytes);
         self.cut.header_of(base)
     }
 
@@ -274,7 +275,7 @@ impl ChunkStore {
             if cursor.chunk.is_null() {
                 cursor.chunk = base;
             }
-            let made_end = base.wrapping_add(take.take_made.get() as usize * self.cut.shape.chunk);
+            let made_end = base.wrapping_add(take.take_made.get() as usize * self.cut.shape.bytes);
             while cursor.chunk != made_end {
                 let c = self.cut.header_of(cursor.chunk);
                 while let Some(slot) = c.next_used(cursor.slot) {
@@ -284,7 +285,7 @@ impl ChunkStore {
                         return NonNull::new(block);
                     }
                 }
-                cursor.chunk = cursor.chunk.wrapping_add(self.cut.shape.chunk);
+                cursor.chunk = cursor.chunk.wrapping_add(self.cut.shape.bytes);
                 cursor.slot = 0;
             }
             // Stays at the end of the last take, should it be asked again.
@@ -377,7 +378,7 @@ impl ChunkStore {
         let (mut at, end) = (self.rest.get(), self.rest_end.get());
         let mut slots = 0;
         while at != end {
-            let bytes = (end.addr() - at.addr()).min(self.cut.shape.chunk);
+            let bytes = (end.addr() - at.addr()).min(self.cut.shape.bytes);
             slots += self.cut.capacity_at(at.addr(), bytes);
             at = at.wrapping_add(bytes);
         }

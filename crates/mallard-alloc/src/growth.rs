@@ -20,7 +20,7 @@ use core::cell::Cell;
 /// A single request above the step is served by a step of its own size, which does not
 /// inflate those after it. `limit` bounds the sum of all that is held: the last step is
 /// clamped to what is left of it. Nine tenths of a limit of 8 KiB or more can be used at least, in
-/// whole blocks, whatever their size; in a pool that threads share, one block less.
+/// whole blocks, whatever their size; where threads share a pool, of 16 KiB or more and a block less.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// The first step.

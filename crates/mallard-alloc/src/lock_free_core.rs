@@ -97,8 +97,9 @@ impl<S: Source> LockFreeCore<S> {
         }
         // The number first: a chunk without one would be of no use.
         let number = self.chunks.next(numbers, growth, &self.source)?;
-        let header = runs.take(&self.cut, growth, &self.source, (&raw const *self).cast())?;
-        let own = self.cut.slots(header, left);
+        let address = (&raw const *self).cast();
+        let (header, bytes) = runs.take(&self.cut, growth, &self.source, address)?;
+        let own = self.cut.slots(header, bytes, left);
         *slots += own.capacity();
         *refills += 1;
         // SAFETY: `take` wrote the head.
@@ -182,7 +183,7 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
     fn bytes_for(shape: SlotShape, count: usize) -> usize {
         let cut = Cut::new(shape, 8, header_bytes);
         cut.bytes_for(count)
-            .saturating_add(NumberedChunks::bytes_for(cut.bytes_for(count) / cut.chunk))
+            .saturating_add(NumberedChunks::bytes_for(cut.bytes_for(count) / cut.bytes))
     }
 
     #[inline]
@@ -292,7 +293,7 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
         };
         // SAFETY: `grow` has begun all of them.
         let slots = unsafe { At::new(header) }.slots;
-        let slot = self.cut.slot_at(p).filter(|&slot| slots.contains(slot));
+        let slot = self.cut.slot_at(header, p).filter(|&slot| slots.contains(slot));
         let mut live = slot.is_some();
         self.for_each_free(&shared, |c, slot_free| {
             live &= c.header() != header || Some(slot_free) != slot;

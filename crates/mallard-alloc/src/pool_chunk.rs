@@ -58,7 +58,7 @@ pub(crate) fn header_of(block: *mut u8, shape: &SlotShape) -> ChunkPtr {
 
 impl Cut {
     pub(crate) fn new(shape: SlotShape) -> Self {
-        let header = Header::bytes(shape.chunk / shape.stride);
+        let header = Header::bytes((shape.chunk / shape.stride).max(1));
         let coloured = shape.stride <= COLOURED_STRIDE_MAX;
         let origin = if coloured { 0 } else { align_up(header, shape.align) };
         Self { shape, origin, reciprocal: u64::MAX / shape.stride as u64 }
@@ -81,12 +81,12 @@ impl Cut {
 
     /// Slots of the chunk that `make_chunk` would make there.
     pub(crate) fn capacity_at(&self, at: usize, bytes: usize) -> usize {
-        self.plan(bytes.min(self.shape.chunk), header_offset(at, &self.shape)).capacity()
+        self.plan(bytes.min(self.shape.bytes), header_offset(at, &self.shape)).capacity()
     }
 
     /// Bytes that hold `count` slots, whatever chunk of memory they begin at.
     pub(crate) fn bytes_for(&self, count: usize) -> usize {
-        let SlotShape { stride, chunk, .. } = self.shape;
+        let SlotShape { stride, bytes: chunk, .. } = self.shape;
         let hole = |slots| Header::bytes(slots).div_ceil(stride) + 1;
         let full = match self.origin {
             0 => chunk / stride - hole(chunk / stride),
@@ -109,6 +109,18 @@ impl Cut {
         fulls.saturating_mul(chunk).saturating_add(align_up(part.min(chunk), STEP_UNIT))
     }
 
+    /// Of the bytes of a step, those that slots need: chunks, and of the last whole slots.
+    pub(crate) fn useful(&self, bytes: usize) -> usize {
+        let SlotShape { stride, bytes: chunk, .. } = self.shape;
+        let rest = bytes % chunk;
+        let waste = match self.origin {
+            0 => 0,
+            origin if rest < origin + stride => rest,
+            origin => (rest - origin) % stride,
+        };
+        align_up(bytes - waste, STEP_UNIT).min(bytes & !(STEP_UNIT - 1))
+    }
+
     /// Of a chunk of so many bytes, or more, the header ends within it, wherever it begins.
     fn header_reach(&self) -> usize {
         let last_offset = colour_mask(&self.shape);
@@ -122,7 +134,7 @@ impl Cut {
         }
     }
 
-    /// The slot that `p`, behind the first byte of a slot of `c`, is in.
+    /// The slot that `p` is in, or which of a chunk of one slot it is the first byte of.
     #[inline(always)]
     pub(crate) fn slot_of(&self, p: *const u8) -> usize {
         let offset = (p.addr() & (self.shape.chunk - 1)).wrapping_sub(self.origin);
@@ -151,7 +163,7 @@ impl Cut {
         owner: *const u8,
     ) -> Option<ChunkPtr> {
         let offset = header_offset(at.addr(), &self.shape);
-        let plan = self.plan(bytes.min(self.shape.chunk), offset).at_most(most);
+        let plan = self.plan(bytes.min(self.shape.bytes), offset).at_most(most);
         if plan.capacity() == 0 {
             return None;
         }
@@ -362,7 +374,7 @@ mod tests {
             for chunk in [256, 1024, 65536] {
                 let layout = Layout::from_size_align(stride, align).unwrap();
                 let cut = Cut::new(SlotShape::of(layout, chunk));
-                let chunk = cut.shape.chunk;
+                let chunk = cut.shape.bytes;
                 for count in (1..300).chain([1000, 2000, 4000, 7777, 50_000]) {
                     let bytes = cut.bytes_for(count);
                     for offset in (0..=colour_mask(&cut.shape)).step_by(COLOUR_STEP) {

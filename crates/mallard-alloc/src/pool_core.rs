@@ -44,10 +44,11 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Fewer where fewer do.
+/// Fewer where fewer do; of a limit the array takes a 64th at most.
 fn entries_limit(shape: &SlotShape, limit: usize) -> usize {
     let bytes = CACHED_BYTES_MAX.min(limit);
-    (bytes / shape.stride).min(shape.most).clamp(1, ENTRIES_MAX)
+    let most = shape.most.min(limit / (64 * size_of::<Block>()));
+    (bytes / shape.stride).min(most).clamp(1, ENTRIES_MAX)
 }
 
 /// Of a magazine.
@@ -119,8 +120,12 @@ impl PoolState {
         }
         let _ends = Growing(&self.growing);
         let Some(least) = self.store.least_take() else { return };
-        let whole = |bytes| bytes & !(STEP_UNIT - 1);
-        if let Some(taken) = self.growth.take(source, least, least.size(), whole) {
+        let limited = self.growth.is_limited();
+        let useful = |bytes| match limited {
+            true => self.store.cut.useful(bytes),
+            false => bytes & !(STEP_UNIT - 1),
+        };
+        if let Some(taken) = self.growth.take(source, least, least.size(), useful) {
             // SAFETY: it is from the source, for us alone.
             unsafe { self.store.add(taken, owner) };
         }

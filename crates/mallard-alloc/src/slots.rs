@@ -144,7 +144,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
 
     /// What is left of the growth beside the core itself.
     fn growth(&self, core_bytes: usize) -> Growth {
-        let usual = Growth { first: self.shape.chunk.min(65536), ..Growth::new() };
+        let usual = Growth { first: self.shape.bytes.min(65536), ..Growth::new() };
         let bytes = |count| CoreOf::<M, S, X>::bytes_for(self.shape, count);
         match self.plan {
             Plan::Usual => usual,

@@ -65,9 +65,8 @@ const fn chunk_bytes(chunk: usize) -> usize {
 /// One thread at a time, which the compiler sees to: such a pool is not `Sync`.
 ///
 /// `CHUNK`, here and in the other modes, is a power of two, at least 256 (for [`ThreadCached`], 512):
-/// the alignment of chunks, and their size where as much is needed. 64 KiB is right but for pools
-/// that stand in a small [`Buffer`](crate::Buffer), or have a small limit, which give nothing unless
-/// a chunk fits:
+/// the alignment of chunks, and their size where as much is needed; a limit may end a chunk early.
+/// 64 KiB is right but for pools that stand in a small [`Buffer`](crate::Buffer), which has no address so well aligned:
 ///
 /// ```
 /// use core::mem::MaybeUninit;
@@ -274,22 +273,26 @@ pub struct SlotShape {
     pub stride: usize,
     /// Of every slot.
     pub align: usize,
-    /// Bytes of a chunk, and what it is aligned to: a power of two, so that the address of a
-    /// block leads to its chunk. At least 8 slots fit.
+    /// What a chunk is aligned to: a power of two. All slots of a chunk begin within so many
+    /// bytes, so that the address of a block leads to its chunk.
     pub chunk: usize,
+    /// Bytes of a chunk, a multiple of `chunk`: the same, and 15 slots at least; or more, and
+    /// one large slot that begins `chunk / 2` bytes behind the begin of the chunk.
+    pub bytes: usize,
     /// The most slots that there may ever be at a time.
     pub most: usize,
 }
 
 impl SlotShape {
     /// Of slots for `layout`, in chunks of `chunk` bytes or, where that is more, the power of
-    /// two that holds 8.
+    /// two that holds 15. A slot from 16 KiB on that does not need much alignment has a chunk of
+    /// its own: else the first of 16 MiB would take 256.
     pub(crate) const fn of(layout: core::alloc::Layout, chunk: usize) -> Self {
         let (bytes, align) = (layout.size(), layout.align());
         let stride = if bytes == 0 { align } else { crate::bits::align_up(bytes, align) };
         // What precedes the slots, a word for their bits included, padded to their alignment.
         let header = crate::bits::align_up(CHUNK_HEADER_MAX, align);
-        let needed = match stride.checked_mul(8) {
+        let needed = match stride.checked_mul(SLOTS_MIN) {
             Some(slots) => slots.saturating_add(header),
             None => usize::MAX,
         };
@@ -297,9 +300,31 @@ impl SlotShape {
             Some(power) => power,
             None => 1 << (usize::BITS - 2), // which no source has
         };
-        Self { stride, align, chunk: if power > chunk { power } else { chunk }, most: usize::MAX }
+        if power > chunk && stride >= ALONE_MIN && align <= stride / SLOTS_MIN {
+            let header = if align > ALONE_HEADER { align } else { ALONE_HEADER };
+            let (chunk, bytes) = (2 * header, header.saturating_add(stride));
+            let bytes = match bytes.checked_next_multiple_of(chunk) {
+                Some(bytes) => bytes,
+                Option::None => usize::MAX & !(chunk - 1), // which no source has
+            };
+            return Self { stride, align, chunk, bytes, most: usize::MAX };
+        }
+        let chunk = if power > chunk { power } else { chunk };
+        Self { stride, align, chunk, bytes: chunk, most: usize::MAX }
+    }
+
+    /// Whether each slot has a chunk of its own.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.bytes != self.chunk
     }
 }
+
+/// Slots of a chunk, at least, unless it has one.
+const SLOTS_MIN: usize = 15;
+/// From here on a slot may have a chunk of its own.
+const ALONE_MIN: usize = 16 << 10;
+/// A bound for the header of such a chunk, in every mode.
+const ALONE_HEADER: usize = 512;
 
 /// A bound for the header of a chunk of up to 64 slots.
 pub(crate) const CHUNK_HEADER_MAX: usize = 128;
@@ -333,9 +358,9 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Bytes from the source that surely hold `count` slots, and all that is beside them; the
     /// core itself aside.
     fn bytes_for(shape: SlotShape, count: usize) -> usize {
-        // At least 8 slots fit, and what is beside them is less than they are.
-        let chunks = count.saturating_mul(shape.stride).saturating_mul(2) / shape.chunk + 2;
-        chunks.saturating_mul(shape.chunk)
+        // What is beside the slots of a chunk is less than they are.
+        let chunks = count.saturating_mul(shape.stride).saturating_mul(2) / shape.bytes + 2;
+        chunks.saturating_mul(shape.bytes)
     }
 
     /// A slot, or `None`: the limit or the source refuses. Uninitialised.

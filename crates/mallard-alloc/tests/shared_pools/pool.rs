@@ -47,7 +47,8 @@ unsafe impl Source for Books {
 pub const WORD: SlotShape = shape(16, 8, usize::MAX);
 
 pub const fn shape(stride: usize, align: usize, most: usize) -> SlotShape {
-    SlotShape { stride, align, chunk: if cfg!(miri) { 4096 } else { 65536 }, most }
+    let chunk = if cfg!(miri) { 4096 } else { 65536 };
+    SlotShape { stride, align, chunk, bytes: chunk, most }
 }
 
 pub fn steps(native: usize, miri: usize) -> usize {
