@@ -74,6 +74,7 @@ mod hooks;
 mod key;
 mod keyed;
 mod limited;
+#[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // nothing else needs one there
 mod lock;
 #[cfg(target_has_atomic = "64")]
 mod lock_free_core;
