@@ -10,7 +10,7 @@ from pathlib import Path
 
 lines = (r"mallard: these headers need C\+\+20, .*",
          r"  nothing of Mallard was read",
-         r"  help: pass -std=c\+\+20 .*")
+         r"  help: pass -std=c\+\+20, .*")
 
 
 def main(folder, compiler):
