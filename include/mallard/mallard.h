@@ -147,8 +147,9 @@ typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t al
  * first thing taken from the source, and given back last.
  *
  * GROWTH. The first step is first_bytes; no step exceeds step_max_bytes, except
- * for a request that does. limit_bytes bounds the sum, the handle not counted. A
- * step that the source refuses is halved, down to what is needed. */
+ * for a request that does. limit_bytes bounds the sum, the handle not counted; of
+ * 8 KiB or more nine tenths can be used, in whole blocks of any size. A step that
+ * the source refuses is halved, down to what is needed. */
 typedef struct mallard_pool_options {
     size_t struct_bytes;           /* required: sizeof */
     size_t block_bytes;            /* required: of each block */
@@ -160,8 +161,8 @@ typedef struct mallard_pool_options {
     int reuse;                     /* enum mallard_reuse */
     int check;                     /* enum mallard_check */
     size_t first_bytes;            /* 64 KiB; in a buffer all of it. Ordered pools
-                                    * take whole chunks of 64 KiB, or less under a
-                                    * limit below 512 KiB. */
+                                    * take whole chunks of 64 KiB, or what large
+                                    * blocks need, or less under a low limit. */
     size_t step_max_bytes;         /* 1 MiB */
     size_t limit_bytes;            /* none */
     size_t growth_num, growth_den; /* 2, 1 */

@@ -308,3 +308,39 @@ TEST(c_pool_death, stops_at_a_double_free_when_it_checks)
     EXPECT_DEATH(mallard_pool_free(pool, block), "mallard: double free of 0x[0-9a-f]* in a pool");
     mallard_pool_destroy(pool);
 }
+
+TEST(c_pool, gives_blocks_of_nine_tenths_of_a_limit_at_every_size)
+{
+    for_each_kind([](mallard_pool_options options) {
+        for (std::size_t const block : {48, 600, 4096, 10'000, 33'000, 200'000})
+            for (std::size_t const limit : {block * 10 / 9 + 1, block * 10, std::size_t{1} << 20}) {
+                if (limit < 8192 || limit / block > 5000)
+                    continue;
+                options.block_bytes = block;
+                options.first_bytes = std::min(limit, std::size_t{1} << 16);
+                options.limit_bytes = limit;
+                mallard_pool* const pool = mallard_pool_create(&options);
+                ASSERT_NE(pool, nullptr);
+                std::size_t count = 0;
+                while (mallard_pool_allocate(pool) != nullptr)
+                    ++count;
+                // 4 bytes beside a block in the lock-free mode, and two bits in others.
+                std::size_t const each = block + (options.sync == MALLARD_SYNC_LOCK_FREE ? 5 : 1);
+                EXPECT_GE(count, limit / 10 * 9 / each) << block << " bytes, limit " << limit;
+                mallard_pool_destroy(pool);
+            }
+    });
+}
+
+TEST(c_pool, takes_little_more_than_the_first_block_however_large_it_is)
+{
+    for_each_kind([](mallard_pool_options options) {
+        options.block_bytes = std::size_t{16} << 20;
+        mallard_pool* const pool = mallard_pool_create(&options);
+        void* const block = mallard_pool_allocate(pool);
+        EXPECT_NE(block, nullptr);
+        EXPECT_LE(stats_of(pool).bytes_taken, std::size_t{17} << 20);
+        mallard_pool_free(pool, block);
+        mallard_pool_destroy(pool);
+    });
+}
