@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <optional>
 
@@ -34,10 +35,23 @@ struct engine_blocks {
     static void give(chunk c) noexcept { engine::deallocate(c.data); }
 };
 
-/// Where the books lie: far from any block.
+/// Where the books lie: far from any block, as long as the system gives mappings. Where it gives
+/// none, because of a limit of addresses or a filter, they lie in a block of the engine.
 struct own_mappings {
-    static chunk try_take(layout l) noexcept { return {os::map(l.bytes), l.bytes, l.align}; }
-    static void give(chunk c) noexcept { os::unmap(static_cast<std::byte*>(c.data), c.bytes); }
+    static chunk try_take(layout l) noexcept
+    {
+        void* at = os::map(l.bytes);
+        if (at == nullptr && l.bytes <= engine::block_bytes_max)
+            at = engine::allocate_aligned(l.bytes, l.align);
+        return {at, l.bytes, l.align};
+    }
+    static void give(chunk c) noexcept
+    {
+        if (engine::window_of(c.data) != nullptr)
+            engine::deallocate(c.data);
+        else
+            os::unmap(static_cast<std::byte*>(c.data), c.bytes);
+    }
 };
 
 constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames = 8};
@@ -59,10 +73,41 @@ call_stack calls_of_program(call_stack s) noexcept
     return s.calls.empty() ? call_stack{} : s;
 }
 
+/// This thread has the lock or is about to take it. A signal may come at any moment.
+constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
+
+[[noreturn, gnu::cold]] void stop_at_signal() noexcept
+{
+    one_at_a_time.give(); // of the call that was interrupted, which will not go on
+    is_in_call = 0;
+    (fatal_message() << "mallard: a signal handler calls malloc or free\n"
+                     << "  it has interrupted such a call of its thread; nothing was allocated "
+                        "or freed\n"
+                     << "  help: let the handler set a flag or write to a pipe; `man 7 "
+                        "signal-safety` lists what it may call\n")
+        .stop();
+}
+
+/// A call of the program, around its use of the lock: a second one in the same thread is a
+/// signal handler's, and would wait for ever.
+class call_of_program {
+public:
+    call_of_program() noexcept
+    {
+        if (is_in_call != 0) [[unlikely]]
+            stop_at_signal();
+        is_in_call = 1;
+    }
+    call_of_program(const call_of_program&) = delete;
+    call_of_program& operator=(const call_of_program&) = delete;
+    ~call_of_program() { is_in_call = 0; }
+};
+
 /// Others go on meanwhile: a handler of SIGABRT may allocate, or wait for a thread that does.
 void stop(const fault& found, void*) noexcept
 {
     one_at_a_time.give();
+    is_in_call = 0;
     faulty_block block = found.blocks.empty() ? faulty_block{} : found.blocks.front();
     block.allocated = calls_of_program(block.allocated);
     block.freed = calls_of_program(block.freed);
@@ -102,6 +147,7 @@ bool is_of_heap(const void* p) noexcept
 [[noreturn, gnu::cold]] void stop_at_mismatch(const void* block, family by) noexcept
 {
     one_at_a_time.give();
+    is_in_call = 0;
     (fatal_message() << "mallard: " << (by == family::of_malloc ? "free" : "delete") << " of "
                      << block << ", which is from "
                      << (by == family::of_malloc ? "operator new" : "malloc")
@@ -139,6 +185,7 @@ void free_as(void* block, const layout* said) noexcept
 template <family By>
 void* checked_requests<By>::allocate_aligned(std::size_t bytes, std::size_t align) noexcept
 {
+    call_of_program const only;
     int const before = errno; // which the engine may change before the quarantine goes
     os::hold const alone(one_at_a_time);
     chunk const given = books_of<By>().try_take({bytes, std::max(align, align_min)});
@@ -160,7 +207,11 @@ void* checked_requests<By>::reallocate(void* block, std::size_t bytes) noexcept
 {
     if (is_of_heap(block))
         return engine::reallocate(block, bytes);
-    std::optional const asked = asked_for<By>(block);
+    std::optional<layout> asked;
+    {
+        call_of_program const only;
+        asked = asked_for<By>(block);
+    }
     if (!asked)
         return deallocate(block), nullptr; // which says what is wrong, and stops
     void* const fresh = allocate(bytes);
@@ -176,9 +227,13 @@ std::size_t checked_requests<By>::usable_bytes(const void* block, const char* ca
 {
     if (is_of_heap(block))
         return engine::usable_bytes(block, call);
-    std::optional asked = asked_for<By>(block);
-    if (!asked)
-        asked = asked_for<other_than(By)>(block);
+    std::optional<layout> asked;
+    {
+        call_of_program const only;
+        asked = asked_for<By>(block);
+        if (!asked)
+            asked = asked_for<other_than(By)>(block);
+    }
     if (!asked)
         engine::stop_at_foreign(block, call);
     return asked->bytes;
@@ -187,6 +242,7 @@ std::size_t checked_requests<By>::usable_bytes(const void* block, const char* ca
 template <family By>
 void checked_requests<By>::deallocate(void* block) noexcept
 {
+    call_of_program const only;
     free_as<By>(block, nullptr);
 }
 
@@ -194,6 +250,7 @@ template <family By>
 void checked_requests<By>::deallocate_sized(void* block, std::size_t bytes,
                                             std::size_t align) noexcept
 {
+    call_of_program const only;
     layout const said{bytes, std::max(align, align_min)};
     free_as<By>(block, &said);
 }
