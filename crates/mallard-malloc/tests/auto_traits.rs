@@ -1,0 +1,42 @@
+//! Which types may go to another thread, and which may be used by several at a time: all of this crate.
+
+use mallard_malloc::{
+    AnyThread, ClassStatistics, Heap, HeapStatistics, Limits, Mallard, OneThread, SharedHeap,
+    Statistics,
+};
+
+/// Whether a type is of a trait.
+macro_rules! is {
+    ($type:ty: $trait:ident) => {{
+        #[allow(dead_code)]
+        trait Otherwise {
+            const IS: bool = false;
+        }
+        impl<T: ?Sized> Otherwise for T {}
+        #[allow(dead_code)]
+        struct Of<T: ?Sized>(std::marker::PhantomData<T>);
+        #[allow(dead_code)]
+        impl<T: ?Sized + $trait> Of<T> {
+            const IS: bool = true;
+        }
+        <Of<$type>>::IS
+    }};
+}
+
+#[test]
+fn a_heap_of_one_thread_alone_is_not_shared() {
+    assert!(is!(Heap: Send) && !is!(Heap: Sync));
+    assert!(is!(SharedHeap: Send) && is!(SharedHeap: Sync));
+    macro_rules! for_all_threads {
+        ($($type:ty),*) => { $(assert!(is!($type: Send) && is!($type: Sync), stringify!($type));)* };
+    }
+    for_all_threads!(
+        Mallard,
+        Limits,
+        Statistics,
+        ClassStatistics,
+        HeapStatistics,
+        OneThread,
+        AnyThread
+    );
+}
