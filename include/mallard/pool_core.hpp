@@ -325,10 +325,11 @@ private:
 
     std::size_t entries_limit() const noexcept
     {
-        // Of a limit the array takes a 64th at most.
+        // Of a limit the array takes a 64th at most; `bytes_for` counts one for a single step.
         std::size_t const limit = supply_.growth().limit();
-        std::size_t const most =
-            std::clamp(limit / (64 * sizeof(void*)), std::size_t{1}, entries_max);
+        std::size_t most = entries_max;
+        if constexpr (!geometry::single)
+            most = std::clamp(limit / (64 * sizeof(void*)), std::size_t{1}, most);
         return std::clamp(std::min(Options.cached_bytes, limit) / shape().bytes, std::size_t{1},
                           most);
     }
