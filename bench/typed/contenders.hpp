@@ -2,13 +2,13 @@
 // the most objects it will have to hold, which only those of a fixed size listen to.
 #pragma once
 
-#include <bench/clock.hpp>
 #include <bench/contenders/boost.hpp>
 #include <bench/contenders/foonathan.hpp>
 #include <bench/contenders/heaps.hpp>
 #include <bench/contenders/limits.hpp>
 #include <bench/contenders/mallard.hpp>
 #include <bench/entrants.hpp>
+#include <bench/measure.hpp>
 
 #include <mallard/object_pool.hpp>
 
