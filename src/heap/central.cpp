@@ -1,6 +1,7 @@
 // Runs of granules: found, kept, given back to the system.
 #include "central.hpp"
 
+#include "front.hpp"
 #include "granule_bits.hpp"
 #include "limits.hpp"
 #include "window.hpp"
@@ -47,7 +48,7 @@ run central::claim(window& w, std::size_t granule, std::size_t granules) noexcep
     usage_.dirty -= count;
     usage_.used += granules;
     usage_.used_max = std::max(usage_.used_max, usage_.used);
-    if (usage_.used > expected_) [[unlikely]]
+    if (usage_.used > expected_ + growth_least) [[unlikely]]
         has_grown_.store(true, std::memory_order_relaxed);
     // Clean pages that were given back a moment ago: there should have been room for them.
     if (count < granules && purged_lately_ != 0) {
@@ -120,6 +121,8 @@ run central::take_below_frontiers(std::size_t granules, std::size_t align) noexc
 
 run central::take_fresh(std::size_t granules, std::size_t align) noexcept
 {
+    if (windows_used.load(std::memory_order_relaxed) == 0)
+        mark_fronts_of_none();
     for (window& w : windows) {
         // What is free before the frontier counts, but not more than that.
         os::growth const moved = make_memory(w, granules + align - 1, usage_.committed);
@@ -210,6 +213,8 @@ void central::give(window& in, std::size_t granule, std::size_t granules) noexce
 void central::give_of_class(window& in, std::size_t granule) noexcept
 {
     slab& s = in.slabs[granule];
+    if (s.index >= classed_count)
+        return give(in, granule, s.granules);
     in.mark(granule, s.index < run_class_first ? s.granules : 1, 0);
     the_limits.discharge(s.granules * granule_bytes);
     access alone(lock_);
@@ -355,7 +360,7 @@ void central::expect_growth() noexcept
     access const alone(lock_);
     if (alone.is_guest())
         return;
-    expected_ = usage_.used + std::max(growth_least, usage_.used / 8);
+    expected_ = usage_.used + usage_.used / 8;
     has_grown_.store(false, std::memory_order_relaxed);
 }
 

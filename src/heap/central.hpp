@@ -43,7 +43,7 @@ public:
     /// Null: the system refuses. `align` in granules, a power of two. The entries of the
     /// run stay 0: the caller marks them.
     run take(std::size_t granules, std::size_t align = 1) noexcept;
-    /// For a slab or a run of a class.
+    /// For a slab or a run of a class, one that is classed.
     run take_of_class(std::size_t index) noexcept;
 
     /// Nothing of the run is used any more; its entries become 0 here.
@@ -55,18 +55,18 @@ public:
                 bool& zero) noexcept;
 
     /// An epoch has passed: what has been free since the last goes back to the system.
-    void age() noexcept;
+    [[gnu::cold]] void age() noexcept;
     /// Memory is short: little may lie idle from now on. Or it is not any more.
-    void expect_shortage(bool is_short) noexcept;
+    [[gnu::cold]] void expect_shortage(bool is_short) noexcept;
     /// All that is free goes back, but `keep` bytes. Whether there was anything.
-    bool trim(std::size_t keep) noexcept;
+    [[gnu::cold]] bool trim(std::size_t keep) noexcept;
 
     usage now() noexcept;
 
     /// More is in use than was expected.
     bool has_grown() const noexcept { return has_grown_.load(std::memory_order_relaxed); }
     /// From now on some is, but much more than now is not.
-    void expect_growth() noexcept;
+    [[gnu::cold]] void expect_growth() noexcept;
 
     // Around fork: the lock is taken, then kept, then open; see fork.hpp.
     os::lock& its_lock() noexcept { return lock_; }
@@ -99,13 +99,13 @@ private:
 
     os::lock lock_;
     usage usage_;
-    shelf shelves_[class_count] = {};
+    shelf shelves_[classed_count] = {};
     std::uint64_t shelved_ = 0; // bit i: there may be some on shelf i
-    static_assert(class_count <= 64);
+    static_assert(classed_count <= 64);
     // What was purged and wanted again at once earns more room for dirty granules.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
-    std::size_t expected_ = growth_least; ///< granules in use
+    std::size_t expected_ = 0; ///< granules in use, and `growth_least` more
     std::atomic<bool> has_grown_{false};
     bool short_ = false;
     bool refused_ = false;            ///< a purge, in this epoch: memory is locked

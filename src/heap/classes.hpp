@@ -14,8 +14,14 @@ inline constexpr std::size_t granule_bytes = std::size_t{1} << 14;
 /// request, a tenth on average.
 using block_class = size_classes<16, 2>;
 
-inline constexpr std::size_t block_bytes_max = std::size_t{1} << 20;
+/// There are lists for blocks to this size.
+inline constexpr std::size_t block_bytes_max = std::size_t{32} << 20;
 inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
+
+/// Blocks above this one have as many granules as they need, whatever is the size of their class; a
+/// list of them has one at most.
+inline constexpr std::size_t classed_bytes_max = std::size_t{1} << 20;
+inline constexpr std::size_t classed_count = block_class::of(classed_bytes_max) + 1;
 
 /// Blocks of these are whole granules, a run each; below, several are cut from a slab.
 inline constexpr std::size_t run_class_first = block_class::of(granule_bytes);
@@ -28,7 +34,10 @@ struct alignas(32) class_shape {
     std::uint16_t limit = 0;    ///< blocks that a list may keep at first
     std::uint16_t limit_max = 0;
 
-    /// Of a block: a run has all of its granules.
+    /// Else its blocks have as many granules as they need.
+    constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }
+
+    /// Of a block of a size that is classed: a run has all of its granules.
     constexpr std::size_t usable_bytes() const noexcept
     {
         return capacity == 1 ? granules * granule_bytes : bytes;
@@ -87,6 +96,11 @@ constexpr class_shape shape(std::size_t index) noexcept
 }
 
 } // namespace detail
+
+constexpr std::size_t granules_for(std::size_t bytes) noexcept
+{
+    return (bytes + granule_bytes - 1) / granule_bytes;
+}
 
 inline constexpr auto shapes = [] {
     std::array<class_shape, class_count> all{};

@@ -16,16 +16,16 @@
 
 namespace mallard::engine {
 
-constinit front no_front{.tag = tag_of_none};
-constinit front departed_front; // has its tag before anybody departs
-constinit front visited_front;  // has its tag before anybody is visited
+constinit front no_front;
+constinit front departed_front;
+constinit front visited_front;
 constinit std::atomic<std::size_t> allowances{0};
 constinit thread_local std::atomic<front*> my_front{&no_front};
 
 namespace {
 
 constexpr std::int32_t handed_over_least = 32;
-constexpr std::size_t allowance_max = std::size_t{2} << 20;
+constexpr std::size_t allowance_max[] = {std::size_t{2} << 20, std::size_t{32} << 20};
 
 /// A list that got blocks takes as many back: they are no more memory than before.
 void add(list& l, std::size_t count) noexcept
@@ -40,10 +40,23 @@ void add(list& l, std::size_t count) noexcept
 /// Of a list that is empty.
 void set_limit(front& f, list& l, const class_shape& shape, std::size_t limit) noexcept
 {
-    std::size_t const kept = f.allowance + limit * shape.bytes;
-    set_allowance(f, kept - std::min(kept, l.limit * std::size_t{shape.bytes}));
-    l.room += static_cast<int>(limit) - l.limit;
+    int const more = static_cast<int>(limit) - l.limit;
+    change_allowance(f, shape, more);
+    l.room += more;
     l.limit = static_cast<std::uint16_t>(limit);
+}
+
+void lengthen(front& f, list& l, const class_shape& shape, std::size_t more) noexcept
+{
+    std::size_t const kind = shape.is_classed() ? 0 : 1;
+    if (l.limit + more > shape.limit_max ||
+        f.allowance[kind] + more * shape.bytes > allowance_max[kind])
+        return;
+    if (is_heaps(f.tag) ||
+        allowances.load(std::memory_order_relaxed) + more * shape.bytes <= allowances_max)
+        set_limit(f, l, shape, l.limit + more);
+    else
+        visit_threads_soon();
 }
 
 /// Whoever frees more than its list holds and then wants them again gets a list twice as
@@ -53,19 +66,14 @@ void set_limit(front& f, list& l, const class_shape& shape, std::size_t limit) n
 void adapt(front& f, list& l, std::size_t index) noexcept
 {
     const class_shape& shape = shapes[index];
-    f.refilled |= std::uint64_t{1} << index;
+    if (index < classed_count)
+        f.refilled |= std::uint64_t{1} << index;
     std::uint32_t const overflows = std::exchange(f.overflows[index], 0);
     if (overflows == 0)
         return;
     if (overflows > shape.limit_max)
         return set_limit(f, l, shape, std::max<std::size_t>(shape.limit, l.limit / 2));
-    std::size_t const more = shape.capacity == 1 ? 1 : l.limit;
-    if (l.limit + more > shape.limit_max || f.allowance + more * shape.bytes > allowance_max)
-        return;
-    if (allowances.load(std::memory_order_relaxed) + more * shape.bytes <= allowances_max)
-        set_limit(f, l, shape, l.limit + more);
-    else
-        visit_threads_soon();
+    lengthen(f, l, shape, shape.capacity == 1 ? 1 : l.limit);
 }
 
 /// All of a slab's free blocks, before those that are in the list.
@@ -119,18 +127,17 @@ void* carve(front& f, code c, slab_queue& q) noexcept
     return first;
 }
 
-run take_granules(front& f, std::size_t index, std::size_t align) noexcept
+run take_granules(front& f, std::size_t index, std::size_t granules) noexcept
 {
-    std::size_t const granules = shapes[index].granules;
     if (the_central.has_grown()) [[unlikely]]
         visit_threads(visits::of_idle);
     if (is_heaps(f.tag))
         return take_of(static_cast<heap&>(f), granules);
-    return align == 1 ? the_central.take_of_class(index) : the_central.take(granules, align);
+    return index < classed_count ? the_central.take_of_class(index) : the_central.take(granules);
 }
 
 /// One that belongs to nobody yet becomes one of this class and front, without a block.
-slab& begin_slab(front& f, std::size_t index, run const& r) noexcept
+slab& begin_slab(front& f, std::size_t index, std::size_t granules, run const& r) noexcept
 {
     slab& s = r.record();
     s.owner.store(&f, std::memory_order_relaxed);
@@ -139,7 +146,7 @@ slab& begin_slab(front& f, std::size_t index, run const& r) noexcept
     s.listed = false;
     if (!r.again) {
         s.start = r.start();
-        s.granules = shapes[index].granules;
+        s.granules = static_cast<std::uint32_t>(granules);
         s.index = static_cast<std::uint8_t>(index);
         std::uint32_t const with_blocks = index < run_class_first ? s.granules : 1;
         for (std::uint32_t i = 0; i < with_blocks; ++i)
@@ -151,31 +158,34 @@ slab& begin_slab(front& f, std::size_t index, run const& r) noexcept
 bool take_slab(front& f, code c, slab_queue& q) noexcept
 {
     std::size_t const index = class_of_code(c);
-    run const r = take_granules(f, index, 1);
+    std::size_t const granules = shapes[index].granules;
+    run const r = take_granules(f, index, granules);
     if (r.in == nullptr)
         return false;
-    q.fresh = &begin_slab(f, index, r);
-    r.in->mark(r.granule, shapes[index].granules, entry_of(f.tag, c));
+    q.fresh = &begin_slab(f, index, granules, r);
+    r.in->mark(r.granule, granules, entry_of(f.tag, c));
     return true;
-}
-
-void* take_run(front& f, code c) noexcept
-{
-    bool zero = false;
-    return run_for(f, c, 1, zero);
 }
 
 } // namespace
 
-void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept
+void mark_fronts_of_none() noexcept
 {
-    std::size_t const index = class_of_code(c);
-    run const r = take_granules(f, index, align);
+    for (front* const f : {&no_front, &departed_front, &visited_front})
+        f->tag = tag_of_none;
+}
+
+void* run_for(front& f, std::size_t bytes, bool& zero) noexcept
+{
+    std::size_t const index = block_class::of(bytes);
+    std::size_t const granules =
+        index < classed_count ? shapes[index].granules : granules_for(bytes);
+    run const r = take_granules(f, index, granules);
     if (r.in == nullptr)
         return nullptr;
-    slab& s = begin_slab(f, index, r);
+    slab& s = begin_slab(f, index, granules, r);
     s.used = s.carved = 1;
-    r.in->mark(r.granule, 1, entry_of(f.tag, c));
+    r.in->mark(r.granule, 1, entry_of(f.tag, code_of_class(index)));
     if (!r.again)
         r.in->mark(r.granule + 1, s.granules - 1, inside_of(f.tag));
     zero = r.zero;
@@ -195,8 +205,10 @@ void* refill_in(front& f, code c) noexcept
     if (f.list_of(c).head != nullptr)
         return pop(&f, c);
     adapt(f, f.list_of(c), index);
-    if (index >= run_class_first)
-        return take_run(f, c);
+    if (index >= run_class_first) {
+        bool zero = false;
+        return run_for(f, shapes[index].bytes, zero);
+    }
     read_letters(f);
     slab_queue& q = f.queues[index];
     if (q.partial == nullptr) {
@@ -254,9 +266,69 @@ void* refill(std::size_t bytes, code c, front* f) noexcept
 
 void* allocate_above(std::size_t bytes, front* f) noexcept
 {
-    if (bytes > block_bytes_max) [[unlikely]]
-        return allocate_large(bytes, granule_bytes);
+    if (bytes > classed_bytes_max) [[unlikely]]
+        return bytes > block_bytes_max ? allocate_large(bytes, granule_bytes)
+                                       : allocate_run(bytes, f);
     return pop(f, code_of_class(block_class::of(bytes)), bytes);
+}
+
+namespace {
+
+/// Rather than that the process grows, what the lists keep of other sizes goes to central. And a
+/// list of runs is for one size that comes again and again.
+[[gnu::cold]] void make_room_for_run(front& f, std::size_t bytes) noexcept
+{
+    std::size_t const index = block_class::of(bytes);
+    std::size_t const needed = granules_for(bytes);
+    list& l = f.lists[index];
+    bool const comes_again = std::exchange(f.overflows[index], 0) == needed;
+    if (l.head != nullptr)
+        shrink(f, index, 0);
+    for (std::size_t i = class_count; i-- != classed_count;)
+        if (f.lists[i].head != nullptr && the_central.now().dirty < needed)
+            give_back(f, pop(&f, code_of_class(i)));
+    if (!comes_again)
+        return;
+    if (f.allowance[1] + shapes[index].bytes > allowance_max[1])
+        for (std::size_t i = classed_count; i < class_count; ++i)
+            shrink(f, i, 0); // these are not wanted now
+    lengthen(f, l, shapes[index], 1);
+}
+
+/// What the list has is too small, or so large that it would be a waste.
+[[gnu::cold, gnu::noinline]] void* refill_run(std::size_t bytes, front* f, bool* zero) noexcept
+{
+    if (f->is_none())
+        if (front* const own = f->real != nullptr ? f->real : own_front()) {
+            void* const chosen = sample(shown_front(), bytes, 1, zero);
+            return chosen != nullptr ? chosen : allocate_run(bytes, own, zero);
+        }
+    bool is_zero = false;
+    void* const block = insist([&] {
+        return with_front(f, [&](front& own) {
+            at_work const here(own);
+            pass(own);
+            make_room_for_run(own, bytes);
+            return run_for(own, bytes, is_zero);
+        });
+    });
+    if (zero != nullptr)
+        *zero = is_zero;
+    return block;
+}
+
+} // namespace
+
+void* allocate_run(std::size_t bytes, front* f, bool* zero) noexcept
+{
+    code const c = code_of_class(block_class::of(bytes));
+    std::size_t const needed = granules_for(bytes);
+    if (void* const block = head_of(f->list_of(c)).load(std::memory_order_relaxed)) {
+        std::size_t const there = slab_of(block).granules;
+        if (there >= needed && there - needed <= needed / 8) [[likely]]
+            return pop(f, c, bytes);
+    }
+    return refill_run(bytes, f, zero);
 }
 
 } // namespace mallard::engine

@@ -104,18 +104,20 @@ struct alignas(128) front {
     std::uint32_t slow_paths_seen = 0;    ///< by who came last
     std::uint32_t in_doubt_index = 0;     ///< of the list whose head is `in_doubt`
     front* next_parked = nullptr;
-    std::uint64_t epoch = 0;   ///< when its lists were looked at last
-    std::size_t allowance = 0; ///< bytes that the lists of runs may keep
-    front* real = nullptr;     ///< itself; of one that stands before another, that; or none
+    std::uint64_t epoch = 0; ///< when its lists were looked at last
+    front* real = nullptr;   ///< itself; of one that stands before another, that; or none
+    void* letters = nullptr; ///< taken from the inbox, and not looked at yet
 
     list lists[class_count] = {};
     slab_queue queues[run_class_first] = {};
     parcel outbox[parcels] = {};
     returns back = {};
-    std::uint16_t overflows[class_count] = {}; ///< of each list, since it was empty last
-    std::uint64_t refilled = 0;                ///< bit i: list i was, in this epoch
+    /// Of each list, since it was empty last; or, above `classed_bytes_max`, granules of the block.
+    std::uint16_t overflows[class_count] = {};
+    std::uint64_t refilled = 0; ///< bit i: list i was, in this epoch; of classed blocks
+    /// Bytes that the lists may keep above their first limits: of classed blocks, of larger ones.
+    std::size_t allowance[2] = {};
     front* next_of_all = nullptr;
-    void* letters = nullptr;                 ///< taken from the inbox, and not looked at yet
     std::atomic<front*>* shown_at = nullptr; ///< the `my_front` of its thread
     sampled_front* sampled = nullptr;        ///< what stands before it when it is sampled
     /// The head of a list that a visitor has taken while an operation may have been under way:
@@ -139,6 +141,9 @@ static_assert(offsetof(front, lists) == codes_before_lists * code_unit);
 extern constinit front no_front;       ///< of threads that have none yet
 extern constinit front departed_front; ///< of those whose end has begun
 extern constinit front visited_front;  ///< of those that were visited, until their next slow path
+/// Before there is a map with entries. (In their initial values the tags would be 4 KiB of the
+/// library's file each.)
+void mark_fronts_of_none() noexcept;
 /// Written by its thread; and, when sampling begins or ends, by the one who says so.
 extern constinit thread_local std::atomic<front*> my_front;
 
@@ -204,6 +209,8 @@ inline void clear(void* block) noexcept
 // they arrived.
 [[gnu::noinline]] void* refill(std::size_t bytes, code c, front* f) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
+/// Above `classed_bytes_max`, to `block_bytes_max`. `zero`, if given: it reads as zero.
+[[gnu::noinline]] void* allocate_run(std::size_t bytes, front* f, bool* zero = nullptr) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
@@ -280,8 +287,8 @@ inline void clear(void* block) noexcept
 
 /// As `refill`, of a front that is a real one.
 void* refill_in(front& f, code c) noexcept;
-/// A run of a class, past the list; `zero`: it reads as zero.
-void* run_for(front& f, code c, std::size_t align, bool& zero) noexcept;
+/// A run for a block of `bytes`, past the list; `zero`: it reads as zero.
+void* run_for(front& f, std::size_t bytes, bool& zero) noexcept;
 /// What was put off goes where it belongs: to its slab, or on its way to another front's.
 void bring_back_blocks(front& f) noexcept;
 /// After that the list that they hid is shown again, if it was hidden.
@@ -295,10 +302,12 @@ void settle(front& f, slab& s) noexcept;
 void list_it(slab_queue& q, slab& s) noexcept;
 void unlist(slab_queue& q, slab& s) noexcept;
 void give_slab(slab& s) noexcept;
-/// What the lists of all threads may keep above their first limits, in bytes, and do.
+/// What the lists of all threads, but not of heaps, may keep above their first limits, in bytes,
+/// and do.
 inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
 extern constinit std::atomic<std::size_t> allowances;
-void set_allowance(front& f, std::size_t bytes) noexcept;
+/// Of a list of which so many blocks may be more than now, or less.
+void change_allowance(front& f, const class_shape& shape, int blocks) noexcept;
 /// Leaves `keep` blocks in a list.
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept;
 /// Halves the lists that were not wanted in this epoch.

@@ -55,7 +55,7 @@ void forget_blocks(heap& h) noexcept
     set_to_zero(h.fresh.of_class);
     set_to_zero(h.back);
     set_to_zero(h.overflows);
-    h.allowance = 0;
+    set_to_zero(h.allowance);
     h.letters = nullptr;
     h.inbox.store(nullptr, std::memory_order_relaxed);
     h.waiting.store(0, std::memory_order_relaxed);
@@ -86,7 +86,7 @@ private:
 
 void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    if (bytes > block_bytes_max || align > granule_bytes)
+    if (bytes > classed_bytes_max || align > granule_bytes)
         return allocate_large(h, bytes, align, zero);
     code const c = code_of_aligned(bytes, align);
     void* const block = c < code_of_class(run_class_first) ? take_at_hand(h, c) : nullptr;

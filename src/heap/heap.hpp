@@ -119,7 +119,7 @@ void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcep
 void release(heap& h) noexcept;
 void reset(heap& h) noexcept;
 /// Gives chunks back that are wholly free, as long as more than `keep` bytes are taken.
-void trim(heap& h, std::size_t keep) noexcept;
+[[gnu::cold]] void trim(heap& h, std::size_t keep) noexcept;
 
 /// Whether `p` points into its chunks or large blocks.
 bool owns(const heap& h, const void* p) noexcept;
@@ -131,7 +131,7 @@ struct heap_numbers {
     std::size_t large_blocks = 0;
 };
 /// O(slabs).
-heap_numbers count(heap& h) noexcept;
+[[gnu::cold]] heap_numbers count(heap& h) noexcept;
 
 /// For `refill`: what is left of a slab becomes the stretch of its class, but for the first.
 void* begin_stretch(heap& h, slab& s) noexcept;
@@ -143,9 +143,9 @@ void give_to(heap& h, slab& s) noexcept;
 void free_chunks(heap& h) noexcept;
 /// All granules of all chunks are free, whatever was there.
 void empty_chunks(heap& h) noexcept;
-void trim_chunks(heap& h, std::size_t keep) noexcept;
+[[gnu::cold]] void trim_chunks(heap& h, std::size_t keep) noexcept;
 /// Of the slabs in chunks: with callers, in lists, on the way.
-heap_numbers count_chunks(const heap& h) noexcept;
+[[gnu::cold]] heap_numbers count_chunks(const heap& h) noexcept;
 
 /// A block of granules of its own, whoever asks.
 void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;

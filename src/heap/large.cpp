@@ -16,11 +16,6 @@ namespace {
 
 constexpr std::size_t run_bytes_max = std::size_t{32} << 20;
 
-std::size_t granules_for(std::size_t bytes) noexcept
-{
-    return (bytes + granule_bytes - 1) / granule_bytes;
-}
-
 // --- mappings ----------------------------------------------------------------
 
 struct mapping {
@@ -222,7 +217,7 @@ slab* large_at(const void* p) noexcept
 void* resize_run(slab& s, std::size_t bytes_new) noexcept
 {
     std::size_t const granules = granules_for(bytes_new);
-    if (granules < granules_for(block_bytes_max) || bytes_new > run_bytes_max)
+    if (granules < granules_for(classed_bytes_max) || bytes_new > run_bytes_max)
         return nullptr;
     window& w = *window_of(s.start);
     std::size_t const g = w.granule_of(s.start);

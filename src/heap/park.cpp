@@ -74,8 +74,6 @@ void begin() noexcept
     // With the highest bit, so that no small number or address of a program is a mark.
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
-    departed_front.tag = tag_of_none;
-    visited_front.tag = tag_of_none;
     enroll(the_late_front);
 }
 

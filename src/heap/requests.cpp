@@ -78,7 +78,8 @@ void* reallocate_sample(found const& b, void* block, std::size_t bytes) noexcept
 bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
 {
     std::size_t const index = block_class::of(bytes);
-    std::size_t const granules = shapes[index].granules;
+    std::size_t const granules =
+        index < classed_count ? shapes[index].granules : granules_for(bytes);
     slab& s = *b.of;
     // Of those who free or resize it at once, one finds it.
     if (!b.in->change(b.granule, b.what, entry_inside))
@@ -155,6 +156,8 @@ void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept
         return allocate(bytes);
     if (bytes > block_bytes_max || align > granule_bytes)
         return allocate_large(bytes, align);
+    if (bytes > classed_bytes_max)
+        return allocate_run(bytes, shown_front());
     return pop(shown_front(), code_of_aligned(bytes, align), bytes);
 }
 
@@ -166,6 +169,8 @@ void* allocate_zeroed(std::size_t bytes) noexcept
         block = allocate_large(bytes, granule_bytes, &zero);
     } else if (bytes < granule_bytes) {
         block = allocate(bytes);
+    } else if (bytes > classed_bytes_max) {
+        block = allocate_run(bytes, shown_front(), &zero);
     } else {
         code const c = code_of_class(block_class::of(bytes));
         front* const f = shown_front();
@@ -174,7 +179,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept
             front* const own = shown_front()->real;
             block = own == nullptr || own->list_of(c).head != nullptr
                         ? pop(own == nullptr ? f : own, c)
-                        : within_limits([&] { return run_for(*own, c, 1, zero); });
+                        : within_limits([&] { return run_for(*own, bytes, zero); });
         }
         if (block == nullptr)
             os::out_of_memory();
@@ -201,7 +206,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept
         return same != nullptr ? same : grow_elsewhere(block, now, bytes);
     }
     std::size_t const now = b.of->usable_bytes();
-    if (bytes <= now && bytes >= now / 2)
+    if (bytes <= now && (now <= classed_bytes_max ? bytes >= now / 2 : now - bytes < granule_bytes))
         return block;
     front* const own = shown_front()->real;
     if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && own != nullptr &&

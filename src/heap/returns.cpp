@@ -184,6 +184,8 @@ void count_overflow(front& f, std::size_t index) noexcept
         return push_behind(block, f, c);
     std::size_t const index = class_of_code(c);
     count_overflow(f, index);
+    if (index >= classed_count)
+        f.overflows[index] = static_cast<std::uint16_t>(slab_of(block).granules);
     if (index >= put_off_classes || f.back.in_a_row <= returns::at_once)
         return free_past_list(block, f);
     {
@@ -207,10 +209,16 @@ void overflow(void* block, front* f, code c) noexcept
     put_off(*f, block);
 }
 
-void set_allowance(front& f, std::size_t bytes) noexcept
+void change_allowance(front& f, const class_shape& shape, int blocks) noexcept
 {
-    os::add(allowances, bytes - f.allowance);
-    f.allowance = bytes;
+    std::size_t& allowance = f.allowance[shape.is_classed() ? 0 : 1];
+    std::size_t const change =
+        shape.bytes * static_cast<std::size_t>(blocks < 0 ? -blocks : blocks);
+    std::size_t const next =
+        blocks < 0 ? allowance - std::min(allowance, change) : allowance + change;
+    if (!is_heaps(f.tag))
+        os::add(allowances, next - allowance);
+    allowance = next;
 }
 
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept
@@ -226,15 +234,15 @@ void shrink(front& f, std::size_t index, std::size_t keep) noexcept
         return;
     l.limit = static_cast<std::uint16_t>(l.limit - less);
     l.room -= less;
-    set_allowance(f, f.allowance -
-                         std::min(f.allowance, static_cast<std::size_t>(less) * shape.bytes));
+    change_allowance(f, shape, -less);
 }
 
 void shrink_idle(front& f) noexcept
 {
     for (std::size_t i = 0; i < class_count; ++i) {
         list& l = f.lists[i];
-        if ((f.refilled >> i & 1) == 0 && l.limit != 0)
+        bool const was_refilled = i < classed_count && (f.refilled >> i & 1) != 0;
+        if (!was_refilled && l.limit != 0)
             shrink(f, i, static_cast<std::size_t>(l.limit - l.room) / 2);
         if (i < run_class_first) {
             slab_queue& q = f.queues[i];

@@ -115,8 +115,8 @@ mallard_sample sample_in(slab const& s) noexcept
 /// As many as a block that nobody has chosen would have.
 std::size_t usable_bytes_of(std::size_t asked) noexcept
 {
-    return asked <= block_bytes_max ? shapes[block_class::of(asked)].usable_bytes()
-                                    : align_up(asked, granule_bytes);
+    return asked <= classed_bytes_max ? shapes[block_class::of(asked)].usable_bytes()
+                                      : align_up(asked, granule_bytes);
 }
 
 /// The lock of calls is held.

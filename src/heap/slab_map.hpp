@@ -91,7 +91,10 @@ struct alignas(64) slab {
     std::uint16_t chunk_granules = 0; ///< of the chunk of a heap that begins here, slab or not
     std::uint32_t chunk_next = 0;
 
-    std::size_t usable_bytes() const noexcept { return shape().usable_bytes(); }
+    std::size_t usable_bytes() const noexcept
+    {
+        return index >= run_class_first ? granules * granule_bytes : shape().bytes;
+    }
     const class_shape& shape() const noexcept { return shapes[index]; }
     std::size_t offset_of(const void* p) const noexcept
     {

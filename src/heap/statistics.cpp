@@ -23,7 +23,8 @@ void count(window& w, std::size_t granule, heap_statistics& s) noexcept
 {
     entry const e = w.entry_at(granule);
     slab const& of = w.slabs[granule];
-    if (code_of(e) == entry_large || e == entry_sampled) {
+    bool const is_above = is_class(e) && class_of_code(code_of(e)) >= classed_count;
+    if (code_of(e) == entry_large || e == entry_sampled || is_above) {
         s.large_blocks += 1;
         s.large_bytes += glance(of.granules) * granule_bytes;
     } else if (is_class(e) && glance(of.back) == 0) {
@@ -37,7 +38,14 @@ void count_lists(const front& f, heap_statistics& s) noexcept
 {
     if (f.wanted.load(std::memory_order_relaxed) != 0) // a visitor has emptied them
         return;
-    for (std::size_t i = 0; i < class_count; ++i) {
+    for (std::size_t i = classed_count; i < class_count; ++i)
+        if (void* const block = glance(f.lists[i].head)) {
+            std::size_t const bytes = glance(slab_of(block).granules) * granule_bytes;
+            s.large_blocks -= 1;
+            s.large_bytes -= bytes;
+            s.bytes_cached += bytes;
+        }
+    for (std::size_t i = 0; i < classed_count; ++i) {
         std::int32_t const room = glance(f.lists[i].room);
         std::int32_t const cached =
             glance(f.lists[i].limit) - (list::is_hidden(room) ? room + list::hidden_by : room);
@@ -55,7 +63,7 @@ std::size_t count_fresh(const stretch& these, const class_shape& shape) noexcept
 
 void collect_statistics(heap_statistics& s) noexcept
 {
-    for (std::size_t i = 0; i < class_count; ++i)
+    for (std::size_t i = 0; i < classed_count; ++i)
         s.classes[i].bytes = shapes[i].usable_bytes();
     for (window& w : windows)
         for (std::size_t g = 0; g < w.frontier(); ++g)

@@ -28,7 +28,7 @@ struct heap_statistics {
     std::size_t large_bytes = 0;
     std::size_t threads = 0; ///< that have had a block; those that ended are counted until another
                              ///< takes their place
-    class_statistics classes[class_count];
+    class_statistics classes[classed_count];
 };
 
 [[gnu::cold]] void collect_statistics(heap_statistics& s) noexcept;

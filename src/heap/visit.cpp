@@ -132,7 +132,8 @@ void empty_visited(front& f) noexcept
     for (slab_queue& q : f.queues)
         if (q.fresh != nullptr && q.fresh->used == 0)
             give_slab(*std::exchange(q.fresh, nullptr));
-    set_allowance(f, 0);
+    os::add(allowances, ~(f.allowance[0] + f.allowance[1]) + 1);
+    f.allowance[0] = f.allowance[1] = 0;
 }
 
 bool is_away(const front& f) noexcept

@@ -1,11 +1,13 @@
-/* As many pairs of malloc(64) and free as the argument says: see ../instructions.py. */
+/* Pairs of malloc and free, as many as the first argument says, of as many bytes as the second:
+   see ../instructions.py. */
 #include <stdlib.h>
 
 int main(int count, char** arguments)
 {
-    long left;
-    for (left = atol(arguments[count - 1]); left > 0; --left) {
-        void* volatile block = malloc(64);
+    long left = count > 1 ? atol(arguments[1]) : 1;
+    size_t const bytes = count > 2 ? (size_t)atol(arguments[2]) : 64;
+    for (; left > 0; --left) {
+        void* volatile block = malloc(bytes);
         free(block);
     }
     return 0;
