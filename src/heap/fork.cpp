@@ -20,16 +20,16 @@ void access::take() noexcept
         is_guest_ = !lock_.take_unless_kept();
         if (!is_guest_) [[likely]]
             return;
-        guests.take();
+        guests_.take();
         if (lock_.is_kept())
             return;
-        guests.give(); // the fork is over
+        guests_.give(); // the fork is over
     }
 }
 
 void access::give() noexcept
 {
-    (is_guest_ ? guests : lock_).give();
+    (is_guest_ ? guests_ : lock_).give();
 }
 
 namespace {

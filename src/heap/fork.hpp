@@ -33,7 +33,11 @@ extern constinit os::lock guests;
 /// The right to what a lock protects, or to be a guest there, until it is given up.
 class access {
 public:
-    explicit access(os::lock& l) noexcept : lock_(l) { take(); }
+    explicit access(os::lock& l, os::lock& of_guests = guests) noexcept
+        : lock_(l), guests_(of_guests)
+    {
+        take();
+    }
     access(const access&) = delete;
     access& operator=(const access&) = delete;
     ~access() { give(); }
@@ -46,6 +50,7 @@ public:
 
 private:
     os::lock& lock_;
+    os::lock& guests_;
     bool is_guest_ = false;
 };
 

@@ -1,6 +1,7 @@
 // The C family of malloc, as a program calls it: arguments are looked at here, and errno is
 // set. Sizes above PTRDIFF_MAX are refused by all of them.
 #include "arguments.hpp"
+#include "reads_options.hpp"
 
 #include <served_by.hpp>
 

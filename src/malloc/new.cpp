@@ -2,6 +2,8 @@
 //
 // The runtime's handler for want of memory is asked, and its std::bad_alloc thrown, by way of
 // cxx_runtime.hpp: it is looked up in a library that needs no runtime, and linked in an archive.
+#include "reads_options.hpp"
+
 #include <cxx_runtime.hpp>
 #include <served_by.hpp>
 

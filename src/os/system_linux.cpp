@@ -188,11 +188,13 @@ bool lock::wait() noexcept
 {
     for (int spins = 0;; ++spins) {
         std::uint32_t state = state_.load(std::memory_order_relaxed);
+        bool const has_slept = spins > 100;
         if (state >= kept) {
+            if (has_slept) // he was woken to take it and then to wake the next
+                wake(all);
             locks_of_thread -= 1;
             return false;
         }
-        bool const has_slept = spins > 100;
         if (state == open_state) {
             if (state_.compare_exchange_weak(state, has_slept ? awaited : taken,
                                              std::memory_order_acquire))

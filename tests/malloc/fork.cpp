@@ -135,11 +135,11 @@ void _IO_list_lock();   // of glibc, as is the next: what a fork takes after all
 void _IO_list_unlock(); // NOLINT(bugprone-reserved-identifier)
 }
 
-/// All that malloc has to do, with blocks of up to 48 MiB.
+/// All that malloc has to do, with blocks of up to 33 MiB.
 void change(std::vector<void*>& blocks)
 {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-        std::size_t const bytes = i * i * i * i / 2 + 1;
+        std::size_t const bytes = i * i * i * i * 15 + 1;
         std::size_t const looked_at = std::min<std::size_t>(bytes, 100'000);
         auto const seed = static_cast<unsigned>(i);
         if (blocks[i] == nullptr)
@@ -160,7 +160,7 @@ void change(std::vector<void*>& blocks)
 TEST(fork, lets_all_others_go_on_while_it_waits_for_the_c_library)
 {
     EXPECT_EQ(in_a_child([] {
-                  std::vector<void*> blocks(100), of_child(100);
+                  std::vector<void*> blocks(40), of_child(40);
                   change(blocks);
                   change(of_child);
                   std::string child;

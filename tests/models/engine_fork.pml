@@ -4,11 +4,10 @@
    src/heap/fork.hpp; the lock is that of central. The forking thread has its handlers, then the C
    library waits for the list of streams, then there is the fork. Who flushes all streams has the
    list and waits for a stream; who reads a line has the stream and calls malloc. Another thread
-   calls malloc all the time, and once gives the lock up for a while in the midst, as a purge does.
+   calls malloc, and so does a fourth; they give the lock up for a while in the midst, as a purge does.
 
    Left out: the engine's other locks, which are taken in one order before any is kept; that two
-   threads fork at once, which the lock keeps apart; that of several who sleep one is woken, who
-   wakes the next; memory weaker than sequentially consistent.
+   threads fork at once, which the lock keeps apart; memory weaker than sequentially consistent.
 
    Holds: nobody waits for ever; what the lock protects is touched by one at a time, and by nobody
    from the handlers to the end of the fork; guests are there one at a time, and none is when the
@@ -26,11 +25,19 @@ bool list_taken, stream_taken;     /* of the C library */
 /* What only the properties need. */
 bool touched, touched_by_guest;
 bool forked;
-byte asleep;
+byte asleep, woken;                /* of those who sleep, so many will find themselves awake */
 
-inline wake()
+inline wake_one()
 {
-    asleep = 0
+    if
+    :: asleep > woken -> woken++
+    :: else
+    fi
+}
+
+inline wake_all()
+{
+    woken = asleep
 }
 
 /* `is_guest`: a fork keeps it. */
@@ -43,11 +50,18 @@ inline take_unless_kept()
 #ifdef BREAK_WAIT_FOR_A_FORK
     :: atomic { state == kept -> state == open_state }
 #else
-    :: atomic { state == kept -> is_guest = true }; break
+    :: atomic { state == kept -> is_guest = true };
+        if
+#ifndef BREAK_WHO_SLEPT_WAKES_NOBODY
+        :: has_slept -> atomic { wake_all() }
+#endif
+        :: else
+        fi;
+        break
 #endif
     :: atomic { state == taken -> state = awaited }
     :: atomic { state == awaited -> asleep++; has_slept = true };
-        asleep == 0
+        atomic { woken != 0 -> woken--; asleep-- }
     od;
     has_slept = false
 }
@@ -81,7 +95,7 @@ inline give()
     :: else ->
         atomic {
             if
-            :: state == awaited -> state = open_state; wake()
+            :: state == awaited -> state = open_state; wake_one()
             :: else -> state = open_state
             fi
         }
@@ -139,7 +153,7 @@ proctype forks()
     atomic {
 #ifndef BREAK_KEEP_WAKES_NOBODY
         if
-        :: state == awaited -> wake()
+        :: state == awaited -> wake_all()
         :: else
         fi;
 #endif
@@ -171,23 +185,15 @@ proctype flushes()
 proctype reads()
 {
     bool is_guest, has_slept;
-    byte left = 2;
-    do
-    :: left != 0 ->
-        left--;
-        atomic { !stream_taken -> stream_taken = true };
-        allocate();
-        stream_taken = false
-    :: left == 0 -> break
-    od
+    atomic { !stream_taken -> stream_taken = true };
+    allocate();
+    stream_taken = false
 }
 
 proctype allocates()
 {
     bool is_guest, has_slept;
-    allocate();
-    allocate_and_purge();
-    allocate()
+    allocate_and_purge()
 }
 
 init
@@ -196,6 +202,7 @@ init
         run forks();
         run flushes();
         run reads();
+        run allocates();
         run allocates()
     };
     _nr_pr == 1;

@@ -8,6 +8,7 @@
 
 #include "../options.hpp"
 
+#include "../../heap/fork.hpp"
 #include "../../heap/heap.hpp"
 #include "../../heap/misuse.hpp"
 #include "../../heap/requests.hpp"
@@ -19,6 +20,7 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -58,6 +60,7 @@ constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames =
 using checked_engine = checked<engine_blocks, options, own_mappings>;
 
 constinit os::lock one_at_a_time;
+constinit os::lock guests; ///< of that, while a fork keeps it: see src/heap/fork.hpp
 
 const void* module_of(const void* address) noexcept
 {
@@ -137,6 +140,67 @@ checked_engine& books_of() noexcept
     return made;
 }
 
+// --- while another thread forks: the books stand still ---------------------------
+
+/// What a guest leaves.
+struct note {
+    note* next = nullptr;
+    void* block = nullptr;
+    layout asked{0};
+    family by = family::of_malloc;
+    bool is_said = false; ///< the layout, by who frees it
+};
+
+/// In one store, whatever the moment at which a child is made.
+void leave(note*& first, const note& what) noexcept
+{
+    void* const room = engine::allocate(sizeof(note));
+    if (room == nullptr) // a block less is freed, or checked
+        return;
+    note* const n = ::new (room) note(what);
+    n->next = first;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    first = n;
+}
+
+// Under the lock, or that of guests while a fork keeps it:
+constinit note* unwatched =
+    nullptr; ///< blocks that guests got: not in the books, until they are freed
+constinit note* put_off = nullptr; ///< blocks in the books that guests have freed
+
+note** find_unwatched(const void* block) noexcept
+{
+    note** at = &unwatched;
+    while (*at != nullptr && (*at)->block != block)
+        at = &(*at)->next;
+    return at;
+}
+
+void* allocate_unwatched(std::size_t bytes, std::size_t align) noexcept
+{
+    void* const block = engine::allocate_aligned(bytes, align);
+    if (block == nullptr)
+        return nullptr;
+    leave(unwatched, {.block = block, .asked = {bytes, align}});
+    if (unwatched != nullptr && unwatched->block == block)
+        return block;
+    engine::deallocate(block);
+    return nullptr;
+}
+
+/// False: it is none of them.
+bool free_unwatched(void* block) noexcept
+{
+    note** const at = find_unwatched(block);
+    note* const found = *at;
+    if (found == nullptr)
+        return false;
+    *at = found->next;
+    engine::deallocate(block);
+    engine::deallocate(found);
+    return true;
+}
+
 /// A block of a heap, which `free` takes too.
 bool is_of_heap(const void* p) noexcept
 {
@@ -160,7 +224,9 @@ bool is_of_heap(const void* p) noexcept
 template <family By>
 std::optional<layout> asked_for(const void* block) noexcept
 {
-    os::hold const alone(one_at_a_time);
+    engine::access const alone(one_at_a_time, guests);
+    if (note const* const n = *find_unwatched(block))
+        return n->asked;
     return books_of<By>().asked_for(block);
 }
 
@@ -172,7 +238,14 @@ void free_as(void* block, const layout* said) noexcept
         return;
     if (is_of_heap(block))
         return engine::deallocate(block);
-    os::hold const alone(one_at_a_time);
+    engine::access const alone(one_at_a_time, guests);
+    if (free_unwatched(block))
+        return;
+    if (alone.is_guest())
+        return leave(put_off, {.block = block,
+                               .asked = said != nullptr ? *said : layout{0},
+                               .by = By,
+                               .is_said = said != nullptr});
     std::optional const asked = books_of<By>().asked_for(block);
     if (!asked && books_of<other_than(By)>().asked_for(block))
         stop_at_mismatch(block, By);
@@ -187,12 +260,14 @@ void* checked_requests<By>::allocate_aligned(std::size_t bytes, std::size_t alig
 {
     call_of_program const only;
     int const before = errno; // which the engine may change before the quarantine goes
-    os::hold const alone(one_at_a_time);
-    chunk const given = books_of<By>().try_take({bytes, std::max(align, align_min)});
-    if (given.data == nullptr)
+    engine::access const alone(one_at_a_time, guests);
+    layout const l{bytes, std::max(align, align_min)};
+    void* const block =
+        alone.is_guest() ? allocate_unwatched(l.bytes, l.align) : books_of<By>().try_take(l).data;
+    if (block == nullptr)
         return os::out_of_memory();
     errno = before;
-    return given.data;
+    return block;
 }
 
 template <family By>
@@ -260,23 +335,60 @@ template struct checked_requests<family::of_new>;
 
 namespace {
 
-bool locked_for_fork = false;
+// As in src/heap/fork.cpp, whose locks are taken after this one and opened before.
+constinit thread_local unsigned forks_without_lock = 0;
+constinit thread_local bool keeps_books = false;
 
 void before_fork() noexcept
 {
-    locked_for_fork = !os::is_single_threaded(); // as in src/heap/park.cpp
-    if (locked_for_fork)
-        one_at_a_time.take();
+    if (keeps_books || !engine::can_take_locks()) {
+        forks_without_lock += 1;
+        return;
+    }
+    keeps_books = true;
+    one_at_a_time.take();
+    books_of<family::of_malloc>(); // no guest makes them
+    books_of<family::of_new>();
+    one_at_a_time.keep();
 }
+
+void free_now(note const& n) noexcept
+{
+    const layout* const said = n.is_said ? &n.asked : nullptr;
+    if (n.by == family::of_malloc)
+        free_as<family::of_malloc>(n.block, said);
+    else
+        free_as<family::of_new>(n.block, said);
+}
+
 void after_fork_in_parent() noexcept
 {
-    if (locked_for_fork)
-        one_at_a_time.give();
+    if (forks_without_lock != 0) {
+        forks_without_lock -= 1;
+        return;
+    }
+    note* left = nullptr;
+    {
+        os::hold const no_guest_is_here(guests);
+        left = std::exchange(put_off, nullptr);
+        one_at_a_time.open();
+    }
+    keeps_books = false;
+    while (left != nullptr) {
+        note* const n = std::exchange(left, left->next);
+        free_now(*n);
+        engine::deallocate(n);
+    }
 }
+
 void after_fork_in_child() noexcept
 {
-    if (locked_for_fork)
-        one_at_a_time.reset();
+    if (forks_without_lock != 0)
+        forks_without_lock -= 1;
+    keeps_books = false;
+    put_off = nullptr; // as it was when the fork began
+    guests.reset();
+    one_at_a_time.reset();
 }
 
 bool take_calls(const char* value) noexcept
