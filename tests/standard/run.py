@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""run.py SUITE --compiler PATH --library FILE --work FOLDER [--jobs N] [PART...]
+"""run.py SUITE --compiler PATH --library FILE --work FOLDER [--jobs N] [--every N] [PART...]
 
 Runs the tests that GNU and LLVM wrote for their C++ libraries with Mallard in the place of
 the library's own classes: SUITE is libstdcxx-resources, libcxx-resources or
-libstdcxx-containers, of which a PART names only the cases with that in their path.
+libstdcxx-containers, of which a PART names only the cases with that in their path, and
+--every only each Nth beside those that differences.txt lists.
 
 The tests come from packages of Debian, which are fetched into FOLDER and stay there; nothing
 of them is in this repository. The adapters beside this file only give our classes the names
@@ -306,6 +307,7 @@ def main():
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--every", type=int, default=1)
     arguments = parser.parse_intermixed_args()
     arguments.work = arguments.work.resolve()
     try:
@@ -314,8 +316,9 @@ def main():
         print(f"skipped: the tests of the library cannot be had ({error})")
         return skipped
     listed = differences()
-    names = [name for name in suite.names()
-             if not arguments.parts or any(part in name for part in arguments.parts)]
+    names = [name for number, name in enumerate(suite.names())
+             if (number % arguments.every == 0 or name in listed)
+             and (not arguments.parts or any(part in name for part in arguments.parts))]
     started = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         verdicts = list(pool.map(lambda n: judge(suite, n, listed.get(n, "pass")), names))
