@@ -199,14 +199,15 @@ void central::purge_if_due(access& alone) noexcept
     purge_some(alone, false, usage_.dirty - dirty_max() / 4 * 3);
 }
 
-void central::give(window& in, std::size_t granule, std::size_t granules) noexcept
+void central::give(window& in, std::size_t granule, std::size_t granules, bool purged) noexcept
 {
-    in.mark(granule, granules, 0);
+    in.unmark(granule, granules);
     the_limits.discharge(granules * granule_bytes);
     access alone(lock_);
     if (alone.is_guest())
         return give_as_guest(in, granule, granules);
-    release(in, granule, granules, true);
+    release(in, granule, granules, !purged);
+    usage_.purged += purged ? granules : 0;
     purge_if_due(alone);
 }
 

@@ -47,7 +47,8 @@ public:
     run take_of_class(std::size_t index) noexcept;
 
     /// Nothing of the run is used any more; its entries become 0 here.
-    void give(window& in, std::size_t granule, std::size_t granules) noexcept;
+    /// `purged`: the memory of the run has gone back to the system already.
+    void give(window& in, std::size_t granule, std::size_t granules, bool purged = false) noexcept;
     void give_of_class(window& in, std::size_t granule) noexcept;
 
     /// Those after a run, if they are free: it grows where it is.

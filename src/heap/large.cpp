@@ -15,6 +15,9 @@ namespace mallard::engine {
 namespace {
 
 constexpr std::size_t run_bytes_max = std::size_t{32} << 20;
+/// The system limits the mappings of a process, to 65,530 as a rule. Blocks beyond so many of their
+/// own are runs, whatever their size: a window is one mapping.
+constexpr std::size_t mappings_max = 1024;
 
 // --- mappings ----------------------------------------------------------------
 
@@ -79,15 +82,24 @@ public:
         count_ -= 1;
     }
 
-    /// What the system refused to take back, again.
-    void bury_dead() noexcept
+    /// Some of what the system refused to take back, again: no free waits for all of it.
+    void bury_some_dead() noexcept
     {
-        for (std::size_t i = 0; i < size_ && dead != 0; ++i)
-            if (table_[i].dead && os::unmap(table_[i].start, table_[i].bytes)) {
+        std::size_t tries = std::min<std::size_t>(dead, 2);
+        for (std::size_t looked = 0; looked < size_ && tries != 0; ++looked) {
+            looked_last_ = next(looked_last_);
+            mapping& m = table_[looked_last_];
+            if (!m.dead)
+                continue;
+            tries -= 1;
+            if (os::unmap(m.start, m.bytes)) {
                 dead -= 1;
-                erase(table_[i]);
+                erase(m);
             }
+        }
     }
+
+    bool are_many() const noexcept { return count_ >= mappings_max; }
 
     std::size_t dead = 0;
     huge_usage usage;
@@ -114,6 +126,7 @@ private:
     mapping* table_ = nullptr;
     std::size_t size_ = 0; // a power of two
     std::size_t count_ = 0;
+    std::size_t looked_last_ = 0; // by `bury_some_dead`
 };
 
 constinit mapping_table mappings;
@@ -157,6 +170,12 @@ void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexce
     return start;
 }
 
+bool mappings_are_many() noexcept
+{
+    access const alone(mappings.lock);
+    return mappings.are_many();
+}
+
 bool free_huge(void* p) noexcept
 {
     access const alone(mappings.lock);
@@ -175,7 +194,7 @@ bool free_huge(void* p) noexcept
         mappings.dead += 1;
     }
     if (!alone.is_guest())
-        mappings.bury_dead();
+        mappings.bury_some_dead();
     return true;
 }
 
@@ -252,7 +271,8 @@ slab* take_run_for_one(std::size_t bytes, std::size_t align, entry what, bool* z
     s.granules = static_cast<std::uint32_t>(granules);
     s.back = 0;
     r.in->mark(r.granule, 1, what);
-    r.in->mark(r.granule + 1, granules - 1, entry_inside);
+    if (bytes <= run_bytes_max) // the map of larger ones, which may never be touched, stays so
+        r.in->mark(r.granule + 1, granules - 1, entry_inside);
     if (zero != nullptr)
         *zero = r.zero;
     return &s;
@@ -265,7 +285,7 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
     if (void* const chosen = sample(shown_front(), bytes, align, zero))
         return chosen;
     return within_limits([=] {
-        if (bytes <= run_bytes_max && align <= run_bytes_max)
+        if (align <= run_bytes_max && (bytes <= run_bytes_max || mappings_are_many()))
             if (slab* const s = take_run_for_one(bytes, align, entry_large, zero))
                 return static_cast<void*>(s->start);
         // What no window has room for may be to be had between them.
@@ -300,7 +320,9 @@ bool free_large(void* p) noexcept
     // Of two who free it at once, one finds it.
     if (!w.change(g, entry_large, 0))
         return false;
-    the_central.give(w, g, s->granules);
+    // What would be above what may lie idle is not looked for there.
+    std::size_t const bytes = s->granules * granule_bytes;
+    the_central.give(w, g, s->granules, bytes > run_bytes_max && os::purge(s->start, bytes));
     return true;
 }
 

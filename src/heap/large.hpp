@@ -1,7 +1,7 @@
 // Blocks that no list is kept for: above 32 MiB, of heaps above 1 MiB, or aligned to more than a
-// granule. Up to 32 MiB they are runs of granules, which central keeps for slabs and runs alike;
-// larger ones are mappings of their own, which grow where the system finds room, and go back to it
-// when they are freed.
+// granule. Up to 32 MiB they are runs of granules, which central keeps for slabs and runs alike.
+// Larger ones are mappings of their own, which grow where the system finds room and go back to it
+// when they are freed; beyond the first thousand they are runs as well.
 #pragma once
 
 #include "front.hpp"

@@ -150,6 +150,13 @@ struct window {
         for (std::size_t i = 0; i < count; ++i)
             map[granule + i].store(e, std::memory_order_relaxed);
     }
+    /// Entries become 0; the memory of those that are is not touched.
+    void unmark(std::size_t granule, std::size_t count) noexcept
+    {
+        for (std::size_t i = 0; i < count; ++i)
+            if (entry_at(granule + i) != 0)
+                map[granule + i].store(0, std::memory_order_relaxed);
+    }
     /// One of those who try it at once succeeds.
     bool change(std::size_t granule, entry from, entry to) noexcept
     {

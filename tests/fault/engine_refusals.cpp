@@ -227,6 +227,32 @@ TEST(engine_refusals, are_survived_by_threads)
             << "each " << each;
 }
 
+TEST(engine_refusals, to_take_mappings_back_cost_each_free_a_few_tries_and_leave_few_mappings)
+{
+    EXPECT_EQ(in_a_child([] {
+                  constexpr std::size_t bytes = std::size_t{33} << 20;
+                  for (std::size_t i = 0; i < 1000; ++i) {
+                      void* const block = engine::allocate(bytes);
+                      require(block != nullptr, "a large block is served");
+                      counted.calls = 0;
+                      plan = {.first = 1, .each = 1};
+                      engine::deallocate(block);
+                      plan = {};
+                      require(counted.calls <= 5, "a free does not retry all that was refused");
+                  }
+                  require(engine::huge_now().blocks == 0, "all are freed");
+                  for (std::size_t i = 0; i < 600; ++i) // of two dead ones each
+                      engine::deallocate(engine::allocate(bytes));
+                  void* blocks[1000];
+                  for (void*& block : blocks)
+                      block = engine::allocate(bytes);
+                  require(engine::huge_now().blocks > 400, "there are mappings again");
+                  for (void* const block : blocks)
+                      engine::deallocate(block);
+              }),
+              "fine");
+}
+
 TEST(engine_refusals, of_places_and_much_address_space_leave_many_small_windows)
 {
     EXPECT_EQ(in_a_child([] {

@@ -1,10 +1,3 @@
-// What a test of the engine needs, without malloc around it.
-
-/// What reads the environment is malloc's: see src/malloc/unchecked/served_by.hpp.
-namespace mallard {
-extern const bool options_are_read = false;
-} // namespace mallard
-
 // What ThreadSanitizer is to overlook: threads that have no lists count on those of one front that
 // stands for all of them, in the engine of malloc, and nobody ever reads what they count.
 
