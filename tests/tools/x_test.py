@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tree import root
 
-commands = "setup build test bench demo lint fuzz soak miri semver".split()
+commands = "setup build test bench demo lint fuzz soak mutate miri semver".split()
 three_lines = re.compile(r"x: [^\n]+\n  [^\n]+\n  help: [^\n]+\n")
 nobody = 65534
 

@@ -97,6 +97,17 @@ TEST(arena_growth, holds_never_more_than_its_limit_and_all_of_it)
     EXPECT_NE(a.try_allocate({9000, 1}), nullptr) << "and what it gave back may be taken again";
 }
 
+TEST(arena_growth, may_take_again_up_to_its_limit_what_a_trim_gave_back)
+{
+    arena<mallard::default_heap, arena_options{.grow = {.first = 512, .limit = 10'000}}> a;
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_NE(a.try_allocate({9000, 1}), nullptr);
+        a.rewind({});
+        a.trim();
+        EXPECT_EQ(a.stats().bytes_taken, 0U);
+    }
+}
+
 TEST(arena_growth, keeps_its_limit_over_a_source_that_gives_more_than_asked)
 {
     generous heap;

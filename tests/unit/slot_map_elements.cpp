@@ -2,6 +2,7 @@
 #include "../support/slot_map_kinds.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <ranges>
 #include <vector>
 
@@ -102,6 +103,34 @@ TYPED_TEST(a_slot_map, may_be_used_by_the_constructors_and_destructors_of_its_el
     EXPECT_EQ(parents.size(), 10U);
     parents.erase(k);
     EXPECT_TRUE(parents.empty());
+}
+
+/// Looks itself up when it is destroyed.
+struct looks_itself_up {
+    std::function<void()> look;
+    explicit looks_itself_up(std::function<void()> f) : look(std::move(f)) {}
+    looks_itself_up(looks_itself_up&&) = default;
+    ~looks_itself_up()
+    {
+        if (look)
+            look();
+    }
+};
+
+TYPED_TEST(a_slot_map, finds_no_element_whose_destructor_runs)
+{
+    typename TestFixture::template map<looks_itself_up> elements;
+    int looks = 0;
+    for (int i = 0; i < 2; ++i) { // the second in a slot that was used before
+        key32 key;
+        key = elements.emplace([&] {
+            looks += 1;
+            EXPECT_FALSE(elements.contains(key));
+            EXPECT_EQ(elements.get(key), nullptr);
+        });
+        elements.erase(key);
+        EXPECT_EQ(looks, i + 1);
+    }
 }
 
 TYPED_TEST(a_slot_map, holds_elements_of_any_size_and_alignment)

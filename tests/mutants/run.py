@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Breaks the code a line at a time and looks whether a test notices.
+
+`run.py [--random COUNT] [--seed N] [--jobs N] [WORDS]`
+
+Works in a copy of the tree, build/mutants/tree, whose own build keeps what it has compiled.
+
+    named     each [[mutant]] of mutants.toml: a line that once could be changed without a failing
+              test, or that a comment calls necessary. Its tests have to fail. WORDS choose some.
+    random    COUNT changes of one operator or constant in headers that mutants.toml lists under
+              [tests]. Survivors are printed for a person to judge: many change nothing that a
+              caller can see, so they do not make the status 1.
+
+A mutant is killed when it does not compile, or when one of its tests fails or does not end.
+"""
+import argparse
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+here = Path(__file__).resolve().parent
+root = here.parent.parent
+tree = root / "build/mutants/tree"
+seconds = 120 # for the tests of one mutant
+
+# What is changed at random: one occurrence of a pattern becomes the other text.
+operators = [
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
+    (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "),
+    (r" \* ", " / "), (r" / ", " * "), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
+    (r"\bmin\(", "max("), (r"\bmax\(", "min("), (r" \+= ", " -= "), (r" -= ", " += "),
+    (r"\b1\b", "2"), (r"\b0\b", "1"), (r"memory_order_(acquire|release|acq_rel|seq_cst)", "memory_order_relaxed"),
+    (r"^(\s+)(\w[\w.>-]*\(.*\);)$", r"\1(void)0;"), # a call that is a statement
+]
+not_code = re.compile(r"^\s*(//|#|\*|static_assert|template|using|namespace|requires|friend)")
+
+
+def run(*command, limit=600):
+    """(status, output); a command that does not end has the status 124."""
+    try:
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=limit)
+        return done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired:
+        return 124, "does not end"
+
+
+def copy_tree():
+    """The files that git knows, as they are now; what did not change keeps its time."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root,
+                            capture_output=True, text=True, check=True).stdout.split("\n")
+    kept = [name for name in listed if name and not name.startswith(("bench/results", "crates"))]
+    for name in kept:
+        source, target = root / name, tree / name
+        if not source.is_file():
+            continue
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+    status, output = run("cmake", "--preset", "dev")
+    if status != 0:
+        sys.exit(f"mutants: the tree cannot be configured\n  nothing was changed\n  help: {output}")
+
+
+class survivors:
+    """What became of the mutants so far."""
+
+    def __init__(self, jobs):
+        self.jobs, self.killed, self.alive = jobs, 0, []
+
+    def outcome(self, programs, filter_):
+        status, output = run("cmake", "--build", "build/dev", "--parallel", self.jobs,
+                             "--target", *programs)
+        if status != 0:
+            return "does not compile"
+        for program in programs:
+            folder = program.split("-")[0]
+            path = f"build/dev/tests/{'c/' if folder == 'c' else ''}{program}"
+            status, output = run(path, f"--gtest_filter={filter_}", limit=seconds)
+            if status != 0:
+                failed = re.search(r"\[  FAILED  \] (\S+)", output)
+                return f"{program}: {failed[1] if failed else f'status {status}'}"
+        return None
+
+    def try_(self, name, path, before, after, programs, filter_="*"):
+        file = tree / path
+        original = file.read_text()
+        if original.count(before) != 1:
+            self.alive.append(name)
+            print(f"  {name}: {path} has this line {original.count(before)} times: {before}")
+            return
+        file.write_text(original.replace(before, after))
+        try:
+            killer = self.outcome(programs, filter_)
+        finally:
+            file.write_text(original)
+        if killer:
+            self.killed += 1
+        else:
+            self.alive.append(name)
+        print(f"  {'killed  ' if killer else 'SURVIVED'} {name}: {killer or path}", flush=True)
+
+
+def random_mutants(tests, count, seed):
+    """(name, path, whole text before, after, programs): unlike lines are chosen alike."""
+    choose = random.Random(seed)
+    found = []
+    for pattern, programs in tests.items():
+        for file in sorted(tree.glob(pattern)):
+            text = file.read_text()
+            lines = text.split("\n")
+            for number, line in enumerate(lines):
+                if not_code.match(line):
+                    continue
+                code = line.split(" // ")[0]
+                for old, new in operators:
+                    for match in re.finditer(old, code):
+                        changed = line[:match.start()] + match.expand(new) + line[match.end():]
+                        after = "\n".join([*lines[:number], changed, *lines[number + 1:]])
+                        path = str(file.relative_to(tree))
+                        name = f"{path}:{number + 1}: {line.strip()}  ->  {changed.strip()}"
+                        found.append((name, path, text, after, programs))
+    return choose.sample(found, min(count, len(found)))
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("words", nargs="*")
+    options.add_argument("--random", type=int, default=0, metavar="COUNT")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--jobs", default="2")
+    options = options.parse_args()
+    listed = tomllib.loads((here / "mutants.toml").read_text())
+    copy_tree()
+    named, chance = survivors(options.jobs), survivors(options.jobs)
+    for mutant in listed["mutant"]:
+        if all(word in mutant["name"] or word in mutant["file"] for word in options.words):
+            named.try_(mutant["name"], mutant["file"], mutant["line"], mutant["becomes"],
+                       mutant["tests"], mutant.get("filter", "*"))
+    if not named.killed and not named.alive:
+        sys.exit(f"mutants: none has the words {' '.join(options.words)}\n  nothing was changed\n"
+                 "  help: tests/mutants/mutants.toml has their names")
+    for name, path, before, after, programs in random_mutants(listed["tests"], options.random,
+                                                              options.seed):
+        chance.try_(name, path, before, after, programs)
+    print(f"{named.killed} of {named.killed + len(named.alive)} named mutants killed")
+    if options.random:
+        print(f"{chance.killed} of {chance.killed + len(chance.alive)} random mutants killed; "
+              "survivors:\n" + "".join(f"  {name}\n" for name in chance.alive), end="")
+    return 1 if named.alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
