@@ -24,7 +24,7 @@ using engine::heap;
 using mallard::page_bytes;
 
 // The crate has these structures as well, member for member.
-static_assert(engine::class_count == 60 && sizeof(engine::class_statistics) == 32);
+static_assert(engine::class_count == 80 && sizeof(engine::class_statistics) == 32);
 static_assert(offsetof(engine::heap_statistics, threads) == 72);
 static_assert(offsetof(engine::heap_statistics, classes) == 80);
 

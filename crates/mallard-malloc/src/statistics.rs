@@ -4,7 +4,7 @@ use crate::raw;
 use core::fmt;
 use core::mem::MaybeUninit;
 
-const CLASSES: usize = 60;
+const CLASSES: usize = 80;
 
 /// What malloc and all heaps have; see [`stats`].
 ///
