@@ -65,6 +65,12 @@ class CheckDocs(TreeTest):
         self.write("docs/performance.md", "| pool | 1 | `./x test` | 1234567 (not in this repository) |\n")
         self.accepts(tool)
 
+    def test_finds_two_decisions_of_one_number(self):
+        self.write("docs/decisions/0001-lists.md", "# 1. Lists\n")
+        self.write("docs/decisions/0001-trees.md", "# 2. Trees\n")
+        self.finds(tool, "docs/decisions/0001-trees.md:1: 0001-lists.md has this number too\n"
+                         "docs/decisions/0001-trees.md:1: the first line does not begin with # 1.")
+
     def test_finds_a_command_that_x_does_not_have(self):
         self.says("`./x soak`\n")
         self.finds(tool, "README.md:1: `./x soak`: x has no such command")

@@ -14,7 +14,7 @@ const BY_NUMBER_MIN: usize = 4096;
 // A lookup knows the entries by number alone. Their count is a power of two, and the numbers of a slot
 // map have all of them. Only a secondary map may be given a key whose number is far beyond all others:
 // by one of a very large map, or by one that somebody made up. An entry for each number before it would
-// take 64 MiB for one value (docs/decisions/0033-far-chunks.md). So there are at most 1,024 entries by
+// take 64 MiB for one value (docs/decisions/0035-far-chunks.md). So there are at most 1,024 entries by
 // number for each chunk, and 4,096 for a few. The chunks of numbers beyond are far ones, in the order of
 // their numbers, and found by bisection. They become entries by number when there are chunks enough.
 impl<K: Key, V, S: Source> Slots<K, V, S> {
