@@ -66,12 +66,6 @@ void give_back_all(front& f, void* block) noexcept
         give_back(f, std::exchange(block, next_of(block, f.key)));
 }
 
-/// After the thread has lost its blocks.
-void forget_limit(list& l, std::size_t index) noexcept
-{
-    l.limit = std::min(l.limit, shapes[index].limit);
-}
-
 /// The heads of the lists that are not hidden. False: all are empty.
 bool take_heads(front& f, void** heads) noexcept
 {
@@ -97,10 +91,8 @@ bool is_lost(list& l, const void* taken, std::uint64_t key) noexcept
 
 void empty_taken(front& f, std::size_t index, void* taken) noexcept
 {
-    list& l = f.lists[index];
-    if (is_lost(l, taken, f.key)) {
+    if (is_lost(f.lists[index], taken, f.key)) {
         give_back_all(f, taken);
-        forget_limit(l, index);
     } else {
         f.in_doubt = taken; // no other is: one operation can be under way
         f.in_doubt_index = static_cast<std::uint32_t>(index);
@@ -117,10 +109,8 @@ void empty_lists_of_visited(front& f) noexcept
     if (glance(f.back.count) != 0) // one of these may have been freed twice
         return;
     for (std::size_t i = 0; i < put_off_classes; ++i)
-        if (list::is_hidden(glance(f.lists[i].room))) {
+        if (list::is_hidden(glance(f.lists[i].room)))
             give_back_all(f, std::exchange(f.back.hidden[i], nullptr));
-            forget_limit(f.lists[i], i);
-        }
 }
 
 /// A front that its thread does not touch until it has waited for the caller.
@@ -197,12 +187,13 @@ void settle_doubt(front& f) noexcept
     l.head = taken;
 }
 
+/// What the list was allowed above its first limit it has lost, be it empty or not.
 void count_again(front& f, std::size_t index) noexcept
 {
     list& l = f.lists[index];
     bool const is_hidden = l.is_hidden();
     std::size_t const count = length(is_hidden ? f.back.hidden[index] : l.head, f.key);
-    l.limit = std::max(l.limit, static_cast<std::uint16_t>(count));
+    l.limit = std::max(std::min(l.limit, shapes[index].limit), static_cast<std::uint16_t>(count));
     l.room = l.limit - static_cast<std::int32_t>(count);
     if (is_hidden)
         l.room -= list::hidden_by;

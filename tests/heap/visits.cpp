@@ -1,4 +1,5 @@
 // What threads keep in their lists, and others give back for them.
+#include "../../src/heap/front.hpp"
 #include "../support/threads.hpp"
 
 #include <mallard/malloc.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 namespace {
+
+namespace engine = mallard::engine;
 
 using mallard::testing::gate;
 using mallard::testing::in_threads;
@@ -147,6 +150,41 @@ TEST(visits, give_back_what_is_in_the_lists_of_a_thread_that_sleeps)
     mallard_trim(0);
     EXPECT_LT(resident_bytes(), before + (std::size_t{1} << 18));
     may_end.open();
+}
+
+/// Whether this thread has a free block of `bytes` in its list.
+bool has_at_hand(std::size_t bytes)
+{
+    engine::code const c = engine::code_of_class(engine::block_class::of(bytes));
+    return engine::shown_front()->real->list_of(c).head != nullptr;
+}
+
+/// Until one more of them stays in the list of this thread.
+void* take_again_and_again(std::size_t bytes)
+{
+    for (int i = 0; i < 4; ++i)
+        mallard_free(mallard_malloc(bytes));
+    mallard::testing::require(has_at_hand(bytes), "its list has earned a block");
+    return mallard_malloc(bytes);
+}
+
+TEST(visits, take_away_what_an_empty_list_has_earned_as_well)
+{
+    constexpr std::size_t bytes = std::size_t{8} << 20;
+    gate asleep;
+    gate visited;
+    std::jthread sleeper([&] {
+        void* const block = take_again_and_again(bytes);
+        asleep.open();
+        visited.wait();
+        mallard_free(mallard_malloc(16)); // it is at home again
+        mallard_free(block);
+        EXPECT_FALSE(has_at_hand(bytes));
+    });
+    asleep.wait();
+    mallard_trim(0);
+    EXPECT_EQ(engine::allowances.load(), 0u);
+    visited.open();
 }
 
 } // namespace
