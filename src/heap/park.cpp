@@ -361,9 +361,16 @@ void reset_fronts() noexcept
 {
     parked_lock.reset();
     late_lock.reset();
-    for (front* f = newest; f != nullptr; f = f->next_of_all)
-        if (f->shown_at != &my_front)
+    // Counted anew: others may have been in the midst of it.
+    std::size_t allowed = 0;
+    for (front* f = newest; f != nullptr; f = f->next_of_all) {
+        if (f->shown_at != &my_front) {
             f->shown_at = nullptr;
+            f->allowance[0] = f->allowance[1] = 0;
+        }
+        allowed += f->allowance[0] + f->allowance[1];
+    }
+    allowances.store(allowed, std::memory_order_relaxed);
 }
 
 } // namespace mallard::engine

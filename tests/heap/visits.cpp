@@ -1,5 +1,6 @@
 // What threads keep in their lists, and others give back for them.
 #include "../../src/heap/front.hpp"
+#include "../support/child.hpp"
 #include "../support/threads.hpp"
 
 #include <mallard/malloc.h>
@@ -18,6 +19,7 @@ namespace {
 namespace engine = mallard::engine;
 
 using mallard::testing::gate;
+using mallard::testing::in_a_child;
 using mallard::testing::in_threads;
 using mallard::testing::rounds;
 
@@ -185,6 +187,32 @@ TEST(visits, take_away_what_an_empty_list_has_earned_as_well)
     mallard_trim(0);
     EXPECT_EQ(engine::allowances.load(), 0u);
     visited.open();
+}
+
+TEST(visits, leave_to_the_child_of_a_fork_what_threads_had_earned_that_are_not_there)
+{
+    if (__tsan_init != nullptr)
+        GTEST_SKIP() << "threads after fork are not for ThreadSanitizer";
+    void* all[4];
+    for (void*& block : all) // so that the engine does not grow when they sleep, and visits nobody
+        block = mallard_malloc(engine::block_bytes_max);
+    for (void* const block : all)
+        mallard_free(block);
+    gate asleep[2];
+    gate may_end;
+    auto const sleep_with_all = [&](gate& here) {
+        void* const block = take_again_and_again(engine::block_bytes_max);
+        here.open();
+        may_end.wait();
+        mallard_free(block);
+    };
+    std::jthread const one([&] { sleep_with_all(asleep[0]); });
+    std::jthread const other([&] { sleep_with_all(asleep[1]); });
+    asleep[0].wait();
+    asleep[1].wait();
+    EXPECT_EQ(engine::allowances.load(), engine::allowances_max);
+    EXPECT_EQ(in_a_child([] { mallard_free(take_again_and_again(std::size_t{2} << 20)); }), "fine");
+    may_end.open();
 }
 
 } // namespace
