@@ -13,8 +13,8 @@ inline constexpr bool is_pair = false;
 template <class First, class Second>
 inline constexpr bool is_pair<std::pair<First, Second>> = true;
 
-/// Whether the arguments of a `U` give it an allocator, as those of
-/// `std::scoped_allocator_adaptor` do: behind `std::allocator_arg`, or as the last.
+/// Whether the constructor arguments of a `U` contain an allocator already, as those from
+/// `std::scoped_allocator_adaptor` do: after `std::allocator_arg`, or as the last argument.
 template <class U, class... Args>
 inline constexpr bool has_allocator = false;
 template <class U, class... Args>
@@ -25,11 +25,11 @@ inline constexpr bool has_allocator<U, Args...> = [] {
            std::uses_allocator_v<U, std::tuple_element_t<sizeof...(Args) - 1, all>>;
 }();
 
-/// Whether a `U` made of `Args` is to be given an allocator `A`.
+/// Whether `construct` adds an allocator `A` to the arguments `Args` of a `U`.
 template <class U, class A, class... Args>
 struct wants_allocator
     : std::bool_constant<std::uses_allocator_v<U, A> && !has_allocator<U, Args...>> {};
-/// A pair, unless one of the two has got one.
+/// A pair gets the allocator unless one of its two halves has an allocator already.
 template <class First, class Second, class... Args>
 struct pair_wants_allocator : std::true_type {};
 template <class First, class Second, class... X, class... Y>
@@ -40,7 +40,7 @@ template <class First, class Second, class A, class... Args>
 struct wants_allocator<std::pair<First, Second>, A, Args...>
     : pair_wants_allocator<First, Second, std::remove_cvref_t<Args>...> {};
 
-/// Whether a `U` takes an allocator `A`, or one of a pair does.
+/// Whether a `U`, or one half of a pair, can be constructed with an allocator `A`.
 template <class U, class A>
 inline constexpr bool takes_allocator = std::uses_allocator_v<U, A>;
 template <class First, class Second, class A>
@@ -63,7 +63,7 @@ template <class T, block_allocator A>
 class allocator {
 public:
     using value_type = T;
-    // As std::allocator has them, for code that does not ask std::allocator_traits.
+    // std::allocator has these too, for code that does not use std::allocator_traits.
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
 
@@ -89,7 +89,7 @@ public:
         requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args...>::value)
     void construct(U* at, Args&&... args)
     {
-        // The library of g++ 12 makes a pair of nothing, two values or another pair alone.
+        // libstdc++ 12 constructs a pair only from nothing, from two values or from another pair.
         if constexpr (is_pair<U> && sizeof...(Args) == 1 &&
                       !(is_pair<std::remove_cvref_t<Args>> && ...))
             construct(at, U(std::forward<Args>(args)...));

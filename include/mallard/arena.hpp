@@ -288,7 +288,7 @@ private:
             return refuse_absurd<Throws>(source_, {l.bytes, align});
         std::size_t const bytes = align_up(l.bytes + (l.bytes == 0), arena_chunk::align);
         layout const least(bytes + sizeof(arena_chunk), align);
-        // Under a limit, room for more blocks like this one and nothing behind them.
+        // Under a limit the step has room for whole blocks like this one, and no more.
         std::size_t const each = align_up(rounded(l.bytes), l.align);
         return take_step<Throws>(source_, growth_, least, least.bytes, [&](std::size_t step) {
             return growth_.is_limited() ? step - (step - least.bytes) % each : step;

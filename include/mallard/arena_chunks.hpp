@@ -24,7 +24,7 @@ struct arena_chunk {
         return p < end() && l.bytes <= static_cast<std::size_t>(end() - p) ? p : nullptr;
     }
 
-    /// Bytes of a chunk that holds a block of so many.
+    /// Bytes of a chunk that has room for one block of so many bytes.
     static constexpr std::size_t bytes_for(std::size_t block) noexcept
     {
         return saturating_add(block, align - 1 + sizeof(arena_chunk)) & ~(align - 1);

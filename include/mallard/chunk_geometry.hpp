@@ -67,7 +67,7 @@ public:
         return c->slots + slot * shape_.bytes;
     }
 
-    /// What a pool takes at least, and what a whole chunk is.
+    /// The smallest chunk that the pool takes, and the bytes of a whole chunk.
     constexpr layout least_chunk() const noexcept
     {
         if constexpr (gridded)
@@ -83,8 +83,8 @@ public:
             return least_chunk().bytes;
     }
 
-    /// Of `bytes`, at least those of the least chunk, so many as blocks need. Where nothing is
-    /// scarce a list takes all the same what its growth says.
+    /// The part of `bytes` that whole blocks need; at least the bytes of the least chunk. Without a
+    /// limit a list pool takes all of a step of its growth.
     std::size_t useful_bytes(std::size_t bytes, bool limited) const noexcept
     {
         if constexpr (gridded)
@@ -95,7 +95,7 @@ public:
         return std::clamp(bytes_for(shape_, plan.count), least_chunk().bytes, bytes);
     }
 
-    /// Of a chunk, those in place of its header included; a power of two is enough for all.
+    /// Most slots of a chunk, including the slots that its header covers.
     constexpr std::size_t slots_max() const noexcept
     {
         if constexpr (gridded)
@@ -123,7 +123,7 @@ public:
         return c;
     }
 
-    /// How many of `bytes` a chunk at their front has.
+    /// Bytes of the first chunk in a range of `bytes`.
     constexpr std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
     {
         if constexpr (gridded)
@@ -132,7 +132,7 @@ public:
             return bytes;
     }
 
-    /// Where what stands behind its own bitmaps begins in a header: the same in all chunks.
+    /// Offset in a header of the data after the header's own bitmaps: the same in all chunks.
     std::size_t behind_maps(pool_chunk* c) const noexcept
     {
         std::size_t const slots = gridded ? slots_max() : c->count;

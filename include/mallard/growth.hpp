@@ -17,9 +17,9 @@ namespace mallard {
 ///
 /// A single request above the step is served by a step of its own size, which
 /// does not inflate those after it. `limit` bounds the sum of all that is held:
-/// the last step is clamped to what is left of it. Of a limit of 8 KiB or more
-/// nine tenths at least can be used, in whole blocks, whatever their size: under
-/// a limit a step ends behind the last block that it has room for, and the
+/// the last step is clamped to what is left of it. At least nine tenths of a limit
+/// of 8 KiB or more can be used, in whole blocks of any size: under
+/// a limit a step ends after the last block that fits into it, and the
 /// chunks of a pool are as large as its blocks need.
 struct growth {
     std::size_t first = 4096;
@@ -118,9 +118,9 @@ public:
         return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());
     }
 
-    /// `bytes` came from the source, for a step of `step`. A step made larger for one request
-    /// counts as the rule would have had it, so it does not inflate those after it; nor does
-    /// what was cut off as useless make them smaller.
+    /// Records that the source gave `bytes` for a step of `step`. A step that was enlarged for one
+    /// request does not enlarge the steps after it, and a step that was cut to its useful part
+    /// does not make them smaller.
     constexpr void took(std::size_t bytes, std::size_t step) noexcept
     {
         taken_ += bytes;

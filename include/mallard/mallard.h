@@ -147,8 +147,8 @@ typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t al
  * first thing taken from the source, and given back last.
  *
  * GROWTH. The first step is first_bytes; no step exceeds step_max_bytes, except
- * for a request that does. limit_bytes bounds the sum, the handle not counted; of
- * 8 KiB or more nine tenths can be used, in whole blocks of any size. A step that
+ * for a request that does. limit_bytes bounds the sum, without the handle. At least nine
+ * tenths of a limit of 8 KiB or more can be used, in blocks of any size. A step that
  * the source refuses is halved, down to what is needed. */
 typedef struct mallard_pool_options {
     size_t struct_bytes;           /* required: sizeof */

@@ -62,8 +62,8 @@ struct pool_options {
     std::size_t block = 0;                    ///< bytes; 0: given to the constructor
     std::size_t align = 0;                    ///< 0: the natural one of `block`, to 16
     std::size_t chunk = std::size_t{1} << 16; ///< power of two: the bytes of a chunk of `ordered`,
-                                              ///< and what it is aligned to; more where blocks
-                                              ///< are large, less under a low limit
+                                              ///< and its alignment; more if blocks are large,
+                                              ///< less under a low limit
     growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;
     reuse order = reuse::ordered;

@@ -62,11 +62,11 @@ protected:
 /// docs/guide/pmr.md lists what differs.
 namespace pmr {
 
-/// monotonic_buffer_resource.
+/// Replaces `std::pmr::monotonic_buffer_resource`.
 ///
-/// The first chunk holds at least `initial_size` bytes; after a buffer of the caller's the next
-/// is four times as large, and no chunk is smaller than 1 KiB. Each chunk is larger than the
-/// one before, up to 16 MiB or to the first.
+/// The first chunk holds at least `initial_size` bytes. After a buffer of the caller, the next
+/// chunk is four times as large as the buffer. No chunk is smaller than 1 KiB. Each chunk is larger
+/// than the one before, up to 16 MiB, or up to the size of the first chunk if that is larger.
 class arena : public pmr_resource<
                   mallard::arena<pmr_source, arena_options{.grow = growth::at_run_time()}>> {
     static constexpr growth usual = arena_options{}.grow;
@@ -110,9 +110,10 @@ private:
 
 using pool = pmr_resource<mallard::pool<pmr_source>>; ///< one size; others go upstream
 
-/// What both of the standard's pool resources have beside the members of a memory resource.
+/// Base of `multipool` and `shared_multipool`: constructors and members of the standard's pool
+/// resources.
 ///
-/// Any `pool_options` are taken and none changes anything: `options()` tells what holds.
+/// `pool_options` are accepted and have no effect: `options()` returns the actual values.
 template <class Multipool>
 class pool_resource : public pmr_resource<Multipool> {
 public:
@@ -132,7 +133,7 @@ public:
     }
 };
 
-/// unsynchronized_pool_resource.
+/// Replaces `std::pmr::unsynchronized_pool_resource`.
 class multipool : public pool_resource<mallard::multipool<pmr_source>> {
 public:
     using pool_resource::pool_resource;

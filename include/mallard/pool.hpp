@@ -143,8 +143,8 @@ public:
     [[nodiscard]] validity classify(const void* p) const noexcept { return cores_.classify(p); }
 
     /// Calls `f(void*)` for each single block in use, in address order. `f` may free the
-    /// block that it is given, and must call nothing else of this pool: another block that
-    /// it frees may still be met. O(blocks).
+    /// block that it is given, but must call no other function of this pool: if `f` freed another
+    /// block, that block could still be visited. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
     {
@@ -240,7 +240,7 @@ private:
         return large_.template allocate<Throws>(source_.shared(), l.bytes, l.align);
     }
 
-    /// Where there is one step and never another, a large block must not have its bytes.
+    /// Takes the only step of a `growth::none` pool now, before a large block can take its bytes.
     void take_only_chunk() noexcept
     {
         if (void* const block = cores_.template allocate<false>(source_.shared(), 0))
@@ -263,8 +263,8 @@ struct fixed_pool_of {
 
 /// Room for `Count` blocks of `Block` bytes inside the object itself, and no heap
 /// at all; ready at compile time as a static. Where alignment leaves a gap, one
-/// block more may fit. The room is for blocks alone: a layout that does not fit a
-/// block is refused, so that it leaves all of them to those that do.
+/// block more may fit. A layout that does not fit a block is refused, so all of the room is for
+/// blocks.
 ///
 ///     constinit mallard::fixed_pool<48, 100> timers;
 template <std::size_t Block, std::size_t Count, reuse Order = reuse::lifo,

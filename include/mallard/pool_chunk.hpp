@@ -205,20 +205,21 @@ struct chunk_plan {
     }
 };
 
-/// Chunks whose header is found from any of their blocks by a mask. A chunk stands at a
-/// multiple of `align()`, a power of two, and all its blocks begin within so many bytes.
+/// Layout of chunks whose header is found by masking the address of any of their blocks. A chunk
+/// is aligned to `align()`, a power of two, and all its blocks begin within the first `align()`
+/// bytes.
 ///
-/// Small blocks: `align()` is the whole size of a chunk. The headers stand 1 KiB further on in
-/// each of up to 64 neighbouring chunks, in place of some slots: all at one offset, they would
-/// fight for the same few cache sets (docs/decisions/0003-coloured-headers.md).
+/// Small blocks: `align()` is the size of a whole chunk. In up to 64 neighbouring chunks each
+/// header is 1 KiB further on, in place of some slots: headers at one offset would compete for the
+/// same few cache sets (docs/decisions/0003-coloured-headers.md).
 ///
-/// Blocks above `coloured_stride_max`, and pools of few chunks: the blocks stand behind the
-/// header, so that a chunk may end early, where a limit or a source has no more. Blocks from
-/// `alone_min` on have a chunk each: its alignment is that of the header, and it is as large as
-/// the block and the header are.
+/// Blocks above `coloured_stride_max`, and pools of few chunks: the header comes first, so a chunk
+/// may end early where a limit or a source has no more memory. A block of `alone_min` bytes or more
+/// has a chunk for itself, aligned as the header needs and as large as header and block.
 class chunk_grid {
 public:
-    /// `wish`: bytes of a chunk, if they hold enough blocks. `limit`: of all chunks together.
+    /// `wish`: bytes of a chunk, if that holds enough blocks. `limit`: bytes of all chunks
+    /// together.
     constexpr chunk_grid(std::size_t wish, std::size_t limit, slot_shape shape,
                          header_shape header) noexcept
         : align_(chunk_bytes(wish, limit, shape, header))
@@ -247,27 +248,27 @@ public:
             first_ = 0;
     }
 
-    /// What chunks are aligned to.
+    /// The alignment of chunks.
     constexpr std::size_t align() const noexcept { return align_; }
     /// Bytes of a chunk that does not end early.
     constexpr std::size_t whole_bytes() const noexcept { return whole_; }
-    /// Of the smallest chunk that may be made.
+    /// Bytes of the smallest possible chunk.
     constexpr std::size_t least_bytes(slot_shape shape) const noexcept
     {
         return first_ == 0 ? align_ : saturating_add(first_, shape.bytes);
     }
-    /// As many of `bytes`, which are at least those, as chunks can use.
+    /// The part of `bytes` that chunks can use. `bytes` is at least `least_bytes`.
     constexpr std::size_t useful_bytes(std::size_t bytes, slot_shape shape) const noexcept
     {
         return bytes >= whole_ ? bytes / whole_ * whole_ : bytes - (bytes - first_) % shape.bytes;
     }
-    /// How many of `bytes` a chunk at their front has: all, unless another fits behind it.
+    /// Bytes of the first chunk in a range of `bytes`: all, unless another chunk fits after it.
     constexpr std::size_t bytes_of_chunk(std::size_t bytes, slot_shape shape) const noexcept
     {
         std::size_t const next = align_up(whole_, align_);
         return bytes > next && bytes - next >= least_bytes(shape) ? next : bytes;
     }
-    /// Slots of a whole chunk, those in place of the header included.
+    /// Slots of a whole chunk, including the slots that the header covers.
     constexpr std::size_t slots(slot_shape shape) const noexcept
     {
         std::size_t const room = whole_ - std::min(first_, whole_);
@@ -285,10 +286,9 @@ public:
         return reinterpret_cast<pool_chunk*>(chunk + header_offset(chunk));
     }
 
-    /// In `bytes`, of which it may leave some. The offset of a block in its chunk, divided by
-    /// the bytes of a block, is the number of its slot: so slot 0 begins less than a block
-    /// behind the begin of the chunk, and the header stands in place of the slots before
-    /// `first_`.
+    /// Makes a chunk in `bytes`, perhaps without using all of them. The slot number of a block is
+    /// its offset in the chunk divided by the bytes of a block. So slot 0 begins less than a block
+    /// after the start of the chunk, and the header covers the slots before `first_`.
     pool_chunk* make_chunk(std::byte* at, std::size_t bytes, slot_shape shape,
                            header_shape header) const noexcept
     {
@@ -316,15 +316,15 @@ private:
     static constexpr std::size_t step = std::size_t{1} << step_log2;
     static constexpr std::size_t colours = 64;
     static constexpr std::size_t coloured_stride_max = 512;
-    // A chunk that is coloured cannot end early: so a limit may lose one of so many.
+    // A coloured chunk cannot end early, so a limit may lose one chunk of this many.
     static constexpr std::size_t coloured_chunks_min = 32;
-    // A chunk of several blocks has so many, and loses less than one more to its end.
+    // A shared chunk has at least this many blocks, and loses less than one block at its end.
     static constexpr std::size_t blocks_min = 15;
-    // From here on what the header and its alignment cost is less than that.
+    // From this size on, the header and its alignment cost less than that.
     static constexpr std::size_t alone_min = 16384;
 
-    /// `wish`, or less under a low limit; but not less than a header is worth. One chunk, if
-    /// a header that is large for its blocks could be lost to the end of the last of several.
+    /// Bytes of a chunk: `wish`, or less under a low limit, but enough to be worth a header. One
+    /// chunk for the whole limit, if headers are large and the last of several could be wasted.
     static constexpr std::size_t chunk_bytes(std::size_t wish, std::size_t limit, slot_shape shape,
                                              header_shape header) noexcept
     {

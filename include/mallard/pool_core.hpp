@@ -325,7 +325,8 @@ private:
 
     std::size_t entries_limit() const noexcept
     {
-        // Of a limit the array takes a 64th at most; `bytes_for` counts one for a single step.
+        // The array takes at most a 64th of a limit; `bytes_for` counts one entry for a single
+        // step.
         std::size_t const limit = supply_.growth().limit();
         std::size_t most = entries_max;
         if constexpr (!geometry::single)

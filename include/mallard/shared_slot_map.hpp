@@ -133,9 +133,9 @@ public:
         return removed != shared_slot::removal::refused;
     }
 
-    /// Calls `f(key, element)` under a guard for each element that stays. Elements that other
-    /// threads insert or remove meanwhile may be met or not; `f` may insert and remove too, and
-    /// does not meet what it removed before its turn. O(slots ever used).
+    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert
+    /// or remove during the call may be visited or not. `f` may insert and remove as well; an
+    /// element that `f` removes before its turn is not visited. O(slots ever used).
     template <std::invocable<Key, T&> F>
     void for_each(F f)
     {

@@ -70,10 +70,10 @@ public:
     ///
     ///     for (auto [key, enemy] : enemies) ...
     ///
-    /// A walk, by iterators, `for_each` or `retain`, allows inserts and erases meanwhile, of the
-    /// element that it stands on too. An element that stays is met once; an element that is
-    /// erased before its turn is not met; an element that is inserted meanwhile may be met,
-    /// once, or not. An iterator whose element is erased may be advanced, but not read.
+    /// During an iteration, by iterators, `for_each` or `retain`, you may insert and erase
+    /// elements, even the current one. An element that stays is visited once; an element erased
+    /// before its turn is not visited; an element inserted during the iteration is visited once or
+    /// not at all. An iterator whose element is erased may be advanced, but not read.
     iterator begin() noexcept { return iterator(*this); }
     iterator end() noexcept { return {}; }
     const_iterator begin() const noexcept { return const_iterator(*this); }
@@ -256,7 +256,7 @@ public:
     {
         find_word();
     }
-    /// A `const_iterator` from an `iterator`. A template, and so never the copy constructor.
+    /// Converts an `iterator` to a `const_iterator`. A template is never the copy constructor.
     template <bool Other>
         requires(Const && !Other)
     iterator_of(const iterator_of<Other>& other) noexcept

@@ -127,10 +127,10 @@ template <source S>
         to.deallocate(c.data, {c.bytes, c.align});
 }
 
-/// Takes the next step of an allocator's growth: at least `wish` bytes as far as the limit
-/// admits them, and then of these what is `useful(bytes)`. A step above what the source can
-/// give is cut to that, and one that it refuses is halved, down to `least`. Null, or throws,
-/// when the limit or the source refuses that too.
+/// Takes the next step of an allocator's growth: at least `wish` bytes if the limit admits
+/// them, cut to `useful(bytes)`. A step above the largest that the source can give is cut to
+/// that; a step that the source refuses is halved, down to `least`. Returns null, or throws,
+/// when the limit or the source refuses `least` too.
 template <bool Throws, source S, growth G, class Useful>
 chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
                 Useful useful) noexcept(!Throws)

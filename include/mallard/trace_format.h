@@ -72,7 +72,7 @@ typedef struct mallard_trace_record {
 static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, unsigned op,
                                           unsigned flags)
 {
-    /* Widened without casts: C++ programs may warn of those of C. */
+    /* Widened without casts: C++ programs may warn of C-style casts. */
     uint64_t const size_max = (UINT64_C(1) << mallard_trace_align_shift) - 1;
     uint64_t const align_bits = align_log2;
     uint64_t const op_bits = op;

@@ -373,10 +373,10 @@ usage central::now() noexcept
 
 // --- while another thread forks ------------------------------------------------
 
-/// Beyond where the frontiers were when the fork began, where nobody gives anything back.
+/// Takes granules beyond the frontiers that held when the fork began; none are freed there yet.
 run central::take_as_guest(std::size_t granules, std::size_t align) noexcept
 {
-    std::size_t committed = 0; // is counted when the fork is over
+    std::size_t committed = 0; // counted when the fork is over
     for (window& w : windows) {
         std::size_t first = w.kept / bits_a_group;
         std::size_t at = find_run(w, first, granules, align, free_ones);

@@ -37,13 +37,13 @@ struct shelf {
     std::uint32_t least = 0; ///< there were in this epoch
 };
 
-/// All members lock; none is called with another lock held but those of fronts and heaps.
+/// All members take the lock. Callers may hold the locks of fronts and heaps, but no others.
 class central {
 public:
     /// Null: the system refuses. `align` in granules, a power of two. The entries of the
     /// run stay 0: the caller marks them.
     run take(std::size_t granules, std::size_t align = 1) noexcept;
-    /// For a slab or a run of a class, one that is classed.
+    /// Takes a slab, or a run of a class whose size is at most `classed_bytes_max`.
     run take_of_class(std::size_t index) noexcept;
 
     /// Nothing of the run is used any more; its entries become 0 here.
@@ -64,15 +64,15 @@ public:
 
     usage now() noexcept;
 
-    /// More is in use than was expected.
+    /// Whether more granules are in use than `expect_growth` allowed for.
     bool has_grown() const noexcept { return has_grown_.load(std::memory_order_relaxed); }
-    /// From now on some is, but much more than now is not.
+    /// Sets what `has_grown` compares with: the granules in use now, and some growth on top.
     [[gnu::cold]] void expect_growth() noexcept;
 
-    // Around fork: the lock is taken, then kept, then open; see fork.hpp.
+    // Around a fork the lock is first taken, then kept, then opened: see fork.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept;
-    void open() noexcept; ///< no guest is there
+    void open() noexcept; ///< when there is no guest
     void forget_guests() noexcept;
 
 private:
@@ -109,8 +109,8 @@ private:
     std::size_t expected_ = 0; ///< granules in use, and `growth_least` more
     std::atomic<bool> has_grown_{false};
     bool short_ = false;
-    bool refused_ = false;            ///< a purge, in this epoch: memory is locked
-    slab* given_by_guests_ = nullptr; ///< runs that are free after the fork
+    bool refused_ = false;            ///< a purge failed in this epoch: memory is locked
+    slab* given_by_guests_ = nullptr; ///< runs to free after the fork
 };
 
 extern constinit central the_central;

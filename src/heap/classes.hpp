@@ -14,12 +14,12 @@ inline constexpr std::size_t granule_bytes = std::size_t{1} << 14;
 /// request, a tenth on average.
 using block_class = size_classes<16, 2>;
 
-/// There are lists for blocks to this size.
+/// The largest block size that has a list.
 inline constexpr std::size_t block_bytes_max = std::size_t{32} << 20;
 inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
 
-/// Blocks above this one have as many granules as they need, whatever is the size of their class; a
-/// list of them has one at most.
+/// Larger blocks have as many granules as they need, not as many as their class says. Each of their
+/// lists has at most one block.
 inline constexpr std::size_t classed_bytes_max = std::size_t{1} << 20;
 inline constexpr std::size_t classed_count = block_class::of(classed_bytes_max) + 1;
 
@@ -34,16 +34,17 @@ struct alignas(32) class_shape {
     std::uint16_t limit = 0;    ///< blocks that a list may keep at first
     std::uint16_t limit_max = 0;
 
-    /// Else its blocks have as many granules as they need.
+    /// Whether each block has the size of its class; larger blocks have the granules they need.
     constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }
 
-    /// Of a block of a size that is classed: a run has all of its granules.
+    /// Bytes a caller may use of a block (if `is_classed`): a run offers all of its granules.
     constexpr std::size_t usable_bytes() const noexcept
     {
         return capacity == 1 ? granules * granule_bytes : bytes;
     }
 
-    /// Blocks lie one after the other from a multiple of `granule_bytes` on.
+    /// Address bits that are 0 in every block of this class: blocks lie one after the other,
+    /// starting at a multiple of `granule_bytes`.
     constexpr std::uint16_t unaligned_bits() const noexcept
     {
         std::size_t const align = std::size_t{bytes} & -std::size_t{bytes};
@@ -115,7 +116,7 @@ static_assert(shapes[run_class_first].bytes == granule_bytes);
 // --- codes -------------------------------------------------------------------
 
 /// Sixteen times a number: where, in a front, a list of blocks lies. The first four are
-/// the front's own line. As wide as an address, which saves `free` an instruction.
+/// the front's own line. Codes are as wide as an address, which saves `free` an instruction.
 using code = std::size_t;
 inline constexpr code code_unit = 16;
 inline constexpr code codes_before_lists = 4;

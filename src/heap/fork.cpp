@@ -34,8 +34,8 @@ void access::give() noexcept
 
 namespace {
 
-/// Forks of this thread that are under way and keep no lock: one within another, where a signal
-/// has interrupted the first.
+/// Forks under way in this thread that keep no lock. There are several if a signal handler
+/// forks while it interrupts a fork.
 constinit thread_local unsigned forks_without_locks = 0;
 /// The first one of them does.
 constinit thread_local bool keeps_locks = false;
@@ -85,8 +85,8 @@ void after_fork_in_parent() noexcept
     keeps_locks = false;
 }
 
-/// The fronts of threads that are not there stay as they are: nobody's. What is sent there
-/// waits for ever, no more than was theirs.
+/// In the child the fronts of missing threads stay as they are, without an owner. Blocks sent to
+/// these fronts wait for ever; those are only blocks that the missing threads owned.
 void after_fork_in_child() noexcept
 {
     forget_memory();
@@ -107,8 +107,8 @@ void after_fork_in_child() noexcept
     reset_samples();
 }
 
-/// Before any other handler that is registered, so that in the parent ours is the last to
-/// be called before the fork: the others may allocate.
+/// Registers our handlers before all others, so that ours runs last before the fork: the
+/// other handlers may allocate.
 [[gnu::constructor(101)]] void watch_forks() noexcept
 {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

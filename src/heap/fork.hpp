@@ -1,36 +1,38 @@
-// What a fork does with the locks of the engine, and what others do meanwhile.
+// What a fork does with the engine's locks, and what other threads do during the fork.
 //
-// The child of a fork has one thread. So that it finds everything whole, the thread that forks
+// The child of a fork has one thread. To leave the child a consistent state, the thread that forks
 // takes all locks before the fork, and opens them after it. But between its handlers and the fork
-// the C library waits for locks of its own: that of all streams, which `fflush(NULL)` has while it
-// waits for one stream, whose lock `getline` has while it calls malloc. Nobody who may have such a
-// lock can wait for the thread that forks.
+// the C library waits for locks of its own. It waits for the list of all streams: `fflush(NULL)`
+// holds that list while it waits for one stream, and `getline` holds the lock of that stream while
+// it calls malloc. So a thread that may hold such a lock must not wait for the thread that forks.
 //
-// So a lock that a fork keeps (`os::lock::keep`) is not waited for. Whoever wants it becomes a
-// guest: he has another lock, that of guests, until which is free the fork does not end. What the
-// kept lock protects does not change as long as he has it. He may look at it, and serve himself
-// from what the fork knows nothing of, as memory beyond the frontiers; he leaves notes of what is
-// to be done after the fork. In the child what guests took stays taken, and notes are forgotten.
+// Therefore no thread waits for a lock that a fork keeps (`os::lock::keep`). A thread that wants
+// such a lock becomes a guest: it takes the lock of guests instead, and the fork does not end
+// before that lock is free. While a thread is a guest, the data under the kept lock does not
+// change. A guest may read that data and take memory that the fork does not know of, such as
+// memory beyond the frontiers (commit limits). A guest leaves notes of what is to be done after
+// the fork. In the child, memory that guests took stays taken, and the notes are forgotten.
 //
-// The locks of heaps are taken and not kept: calls on heaps wait for the end of a fork.
+// The locks of heaps are taken but not kept: calls on heaps wait for the end of a fork.
 //
-// Order of locks: that of calls about samples, those of heaps, late, parked, central, mappings;
-// then that of guests, under which none is taken.
+// Lock order: calls about samples, heaps, late, parked, central, mappings; then guests. Under the
+// lock of guests no other lock is taken.
 #pragma once
 
 #include "../os/system.hpp"
 
 namespace mallard::engine {
 
-/// In a process of one thread nobody else has a lock, and a fork takes none. Nor does a fork in a
-/// signal's handler that has interrupted its thread while that had a lock, or waited for one: it
-/// would wait for itself. The child of such a fork may call what a signal's handler may.
+/// Whether a fork by this thread takes the engine's locks. In a process with one thread no other
+/// thread holds a lock, so a fork takes none. A fork in a signal handler takes none either if the
+/// handler has interrupted its thread holding a lock or waiting for one: that fork would deadlock
+/// with itself. The child of such a fork may call only what a signal handler may.
 bool can_take_locks() noexcept;
 
-/// Held for a few words' time. Never over a fork.
+/// The lock of guests: held for a few memory accesses, and never across a fork.
 extern constinit os::lock guests;
 
-/// The right to what a lock protects, or to be a guest there, until it is given up.
+/// Scoped lock: holds the lock, or makes this thread a guest if a fork keeps the lock.
 class access {
 public:
     explicit access(os::lock& l, os::lock& of_guests = guests) noexcept
@@ -44,7 +46,7 @@ public:
 
     bool is_guest() const noexcept { return is_guest_; }
 
-    /// For a while, in which nobody waits for the caller.
+    /// Unlocks for a while, for work during which no other thread has to wait; `take` locks again.
     void give() noexcept;
     void take() noexcept;
 

@@ -274,8 +274,8 @@ void* allocate_above(std::size_t bytes, front* f) noexcept
 
 namespace {
 
-/// Rather than that the process grows, what the lists keep of other sizes goes to central. And a
-/// list of runs is for one size that comes again and again.
+/// Returns the runs of other sizes in the lists to central, so that the process does not grow. A
+/// list of runs serves one size that is requested again and again.
 [[gnu::cold]] void make_room_for_run(front& f, std::size_t bytes) noexcept
 {
     std::size_t const index = block_class::of(bytes);
@@ -295,7 +295,7 @@ namespace {
     lengthen(f, l, shapes[index], 1);
 }
 
-/// What the list has is too small, or so large that it would be a waste.
+/// Allocates a run when the list's block is too small, or so large that it would be a waste.
 [[gnu::cold, gnu::noinline]] void* refill_run(std::size_t bytes, front* f, bool* zero) noexcept
 {
     if (f->is_none())

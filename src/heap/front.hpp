@@ -31,8 +31,8 @@ struct free_block {
 
 /// Blocks that this thread has at hand, newest first.
 ///
-/// Each operation changes `room` before it looks at `head`. So a visitor can tell that no
-/// operation is under way: then `room` and the number of blocks make `limit` (see visit.cpp).
+/// Each operation changes `room` before it reads `head`. So a visitor can tell that no operation
+/// is under way: in that case `room` plus the number of blocks is `limit` (see visit.cpp).
 struct list {
     void* head = nullptr;
     std::int32_t room = 0;            ///< limit - blocks in the list; less `hidden_by` if hidden
@@ -41,8 +41,8 @@ struct list {
 
     static constexpr std::int32_t hidden_by = std::int32_t{1} << 30;
 
-    /// The head of a hidden list is in `returns`; blocks freed meanwhile are put off. Another
-    /// thread may ask too: -1 is the room of a full list that is not hidden, during a free.
+    /// The head of a hidden list is in `returns`; frees into that list are deferred. Another
+    /// thread may call this too: -1 is the room of a full list, not hidden, during a free.
     static constexpr bool is_hidden(std::int32_t room) noexcept { return room < -1; }
     bool is_hidden() const noexcept { return is_hidden(room); }
 };
@@ -104,24 +104,25 @@ struct alignas(128) front {
     std::uint32_t slow_paths_seen = 0;    ///< by who came last
     std::uint32_t in_doubt_index = 0;     ///< of the list whose head is `in_doubt`
     front* next_parked = nullptr;
-    std::uint64_t epoch = 0; ///< when its lists were looked at last
-    front* real = nullptr;   ///< itself; of one that stands before another, that; or none
-    void* letters = nullptr; ///< taken from the inbox, and not looked at yet
+    std::uint64_t epoch = 0; ///< when its lists were checked last
+    front* real = nullptr;   ///< this front; in a decoy front, the front behind it; or null
+    void* letters = nullptr; ///< taken from the inbox, not yet read
 
     list lists[class_count] = {};
     slab_queue queues[run_class_first] = {};
     parcel outbox[parcels] = {};
     returns back = {};
-    /// Of each list, since it was empty last; or, above `classed_bytes_max`, granules of the block.
+    /// Overflows of each list since it was last empty. Above `classed_bytes_max`: granules of the
+    /// block in the list.
     std::uint16_t overflows[class_count] = {};
-    std::uint64_t refilled = 0; ///< bit i: list i was, in this epoch; of classed blocks
-    /// Bytes that the lists may keep above their first limits: of classed blocks, of larger ones.
+    std::uint64_t refilled = 0; ///< bit i: list i (of classed blocks) was refilled in this epoch
+    /// Bytes that the lists may keep above their first limits: [0] classed blocks, [1] larger ones.
     std::size_t allowance[2] = {};
     front* next_of_all = nullptr;
     std::atomic<front*>* shown_at = nullptr; ///< the `my_front` of its thread
     sampled_front* sampled = nullptr;        ///< what stands before it when it is sampled
-    /// The head of a list that a visitor has taken while an operation may have been under way:
-    /// the thread itself finds out whether it has lost it.
+    /// Head of a list that a visitor has taken while an operation may have been under way. The
+    /// thread itself decides later whether the list is lost or still its own.
     void* in_doubt = nullptr;
 
     /// Parcels that others have sent: each by its last block, newest first.
@@ -140,9 +141,9 @@ static_assert(offsetof(front, lists) == codes_before_lists * code_unit);
 
 extern constinit front no_front;       ///< of threads that have none yet
 extern constinit front departed_front; ///< of those whose end has begun
-extern constinit front visited_front;  ///< of those that were visited, until their next slow path
-/// Before there is a map with entries. (In their initial values the tags would be 4 KiB of the
-/// library's file each.)
+extern constinit front visited_front;  ///< of visited threads, until their next slow path
+/// Sets the tags of these fronts, before the map has entries. (As initial values the tags would
+/// take 4 KiB of the library's file for each front.)
 void mark_fronts_of_none() noexcept;
 /// Written by its thread; and, when sampling begins or ends, by the one who says so.
 extern constinit thread_local std::atomic<front*> my_front;
@@ -209,15 +210,17 @@ inline void clear(void* block) noexcept
 // they arrived.
 [[gnu::noinline]] void* refill(std::size_t bytes, code c, front* f) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, front* f) noexcept;
-/// Above `classed_bytes_max`, to `block_bytes_max`. `zero`, if given: it reads as zero.
+/// Allocates above `classed_bytes_max`, up to `block_bytes_max`. Sets `*zero`, if given, to whether
+/// the block reads as zero.
 [[gnu::noinline]] void* allocate_run(std::size_t bytes, front* f, bool* zero = nullptr) noexcept;
 [[gnu::noinline]] void free_elsewhere(void* block, front* f) noexcept;
 [[gnu::noinline]] void overflow(void* block, front* f, code c) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
 [[gnu::noinline]] void stop_at_freed_inside(void* block) noexcept;
 
-/// Onto the list, if it has room. The block is not read: it may be far away. Most addresses
-/// inside of blocks are less aligned than the blocks of their class: those stop the process.
+/// Puts a block on its list if there is room. The block is not read, since that may miss the cache.
+/// Most addresses inside a block are less aligned than the blocks of the class: such an address
+/// stops the process.
 [[gnu::always_inline]] inline void push(void* block, front* f, code c) noexcept
 {
     list& l = f->list_of(c);
@@ -287,7 +290,7 @@ inline void clear(void* block) noexcept
 
 /// As `refill`, of a front that is a real one.
 void* refill_in(front& f, code c) noexcept;
-/// A run for a block of `bytes`, past the list; `zero`: it reads as zero.
+/// Takes a run for a block of `bytes`, without the list; `zero`: whether the run reads as zero.
 void* run_for(front& f, std::size_t bytes, bool& zero) noexcept;
 /// What was put off goes where it belongs: to its slab, or on its way to another front's.
 void bring_back_blocks(front& f) noexcept;
@@ -302,11 +305,11 @@ void settle(front& f, slab& s) noexcept;
 void list_it(slab_queue& q, slab& s) noexcept;
 void unlist(slab_queue& q, slab& s) noexcept;
 void give_slab(slab& s) noexcept;
-/// What the lists of all threads, but not of heaps, may keep above their first limits, in bytes,
-/// and do.
+/// Bytes that the lists of all threads, without heaps, may keep above their first limits; and
+/// `allowances`, the bytes granted so far.
 inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
 extern constinit std::atomic<std::size_t> allowances;
-/// Of a list of which so many blocks may be more than now, or less.
+/// Accounts for a list whose limit grows by `blocks`, or shrinks if `blocks` is negative.
 void change_allowance(front& f, const class_shape& shape, int blocks) noexcept;
 /// Leaves `keep` blocks in a list.
 void shrink(front& f, std::size_t index, std::size_t keep) noexcept;

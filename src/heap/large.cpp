@@ -15,8 +15,9 @@ namespace mallard::engine {
 namespace {
 
 constexpr std::size_t run_bytes_max = std::size_t{32} << 20;
-/// The system limits the mappings of a process, to 65,530 as a rule. Blocks beyond so many of their
-/// own are runs, whatever their size: a window is one mapping.
+/// The most blocks with a mapping of their own. The system limits the mappings of a process,
+/// usually to 65,530. Further blocks are runs, whatever their size, because a window is one
+/// mapping.
 constexpr std::size_t mappings_max = 1024;
 
 // --- mappings ----------------------------------------------------------------
@@ -82,7 +83,7 @@ public:
         count_ -= 1;
     }
 
-    /// Some of what the system refused to take back, again: no free waits for all of it.
+    /// Retries some of the unmaps that the system refused, so that no free retries all of them.
     void bury_some_dead() noexcept
     {
         std::size_t tries = std::min<std::size_t>(dead, 2);
@@ -288,14 +289,14 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         if (align <= run_bytes_max && (bytes <= run_bytes_max || mappings_are_many()))
             if (slab* const s = take_run_for_one(bytes, align, entry_large, zero))
                 return static_cast<void*>(s->start);
-        // What no window has room for may be to be had between them.
+        // There may be room between the windows for a block that no window has room for.
         bool is_guest = false;
         void* const block = allocate_huge(bytes, align, is_guest);
         if (!is_guest && zero != nullptr)
             *zero = true;
         if (!is_guest)
             return block;
-        // To the table of mappings a guest adds nothing: it is a run, whatever its size.
+        // A guest must not change the table of mappings, so its block is a run of any size.
         slab* const s = take_run_for_one(bytes, align, entry_large, zero);
         return s == nullptr ? os::out_of_memory() : s->start;
     });

@@ -1,7 +1,7 @@
-// Blocks that no list is kept for: above 32 MiB, of heaps above 1 MiB, or aligned to more than a
-// granule. Up to 32 MiB they are runs of granules, which central keeps for slabs and runs alike.
-// Larger ones are mappings of their own, which grow where the system finds room and go back to it
-// when they are freed; beyond the first thousand they are runs as well.
+// Blocks that have no list: above 32 MiB, above 1 MiB in heaps, or aligned to more than a granule.
+// Up to 32 MiB such a block is a run of granules from central. A larger block is a mapping of its
+// own, which grows where the system finds room and is unmapped when it is freed. Beyond the first
+// thousand mappings, larger blocks are runs as well.
 #pragma once
 
 #include "front.hpp"
@@ -32,7 +32,7 @@ struct huge_usage {
 };
 huge_usage huge_now() noexcept;
 
-/// Of the table of mappings; for forks.
+/// The lock of the table of mappings, for the fork handlers.
 os::lock& lock_of_huge() noexcept;
 
 } // namespace mallard::engine

@@ -33,7 +33,7 @@ constinit bool sampling = false;
 /// So that nobody locks to learn that there is nothing: bit i for class i.
 constinit std::atomic<std::uint64_t> parked_classes{0};
 
-/// This thread's, whatever it is shown.
+/// The front that this thread owns, whichever front it is shown.
 constinit thread_local front* own_one = nullptr;
 
 front the_late_front; // of those who get none; with a number, so that `free` finds it
@@ -127,7 +127,7 @@ void end_to_show(front& f) noexcept
     my_front = &departed_front;
 }
 
-/// By guests too, who take none that is parked.
+/// Guests may call this too, but take no parked front.
 void park(front& f) noexcept
 {
     access const alone(parked_lock);
@@ -137,7 +137,7 @@ void park(front& f) noexcept
     parked_classes.fetch_or(classes_of(f), std::memory_order_relaxed);
 }
 
-/// One that is parked, or a new one; null: there is no memory.
+/// Returns a parked front, or a new one; null: there is no memory.
 front* take_or_make() noexcept
 {
     access const alone(parked_lock);
@@ -239,7 +239,7 @@ void visit_if_idle(front& f) noexcept
     std::uint32_t const passed = f.slow_paths.load(std::memory_order_relaxed);
     if (std::exchange(f.slow_paths_seen, passed) == passed) {
         std::uint32_t const before = f.wanted.exchange(1, std::memory_order_relaxed);
-        bool const is_away = before != 0; // its thread will wait, as it did for who came before
+        bool const is_away = before != 0; // its thread will wait, as for the visitor before
         if (is_away ||
             (os::barrier_in_all_threads() && f.busy.load(std::memory_order_acquire) == 0))
             read_letters(f, ~std::size_t{0});
@@ -342,7 +342,7 @@ void take_fronts() noexcept
 {
     late_lock.take();
     parked_lock.take();
-    begin(); // no guest is the first
+    begin(); // so that a guest never has to
 }
 
 void keep_fronts() noexcept

@@ -15,7 +15,7 @@ std::uint64_t key_of_process() noexcept;
 /// there is no memory for one.
 [[gnu::cold]] front* own_front() noexcept;
 
-/// For threads that have none and get none: one for all of them, behind a lock. Null: there is no
+/// The front shared by threads that can have none of their own, behind a lock. Null: there is no
 /// memory.
 front* take_late_front() noexcept;
 void give_late_front(front& f) noexcept;
@@ -53,20 +53,20 @@ void visit_if_idle(front& f) noexcept;
 
 enum class visits {
     of_idle, ///< threads without a slow path since the last visit
-    of_all,  ///< that are not in one right now
+    of_all,  ///< all threads that are not in a slow path right now
 };
-/// What other threads keep goes back, also out of their lists: see visit.cpp. The caller may be
-/// at work with its own front.
+/// Returns the free blocks of other threads, including their lists: see visit.cpp. The caller may
+/// be at work with its own front.
 void visit_threads(visits which) noexcept;
-/// Those that are idle, unless somebody has just done it.
+/// Visits idle threads, unless some thread has just done so.
 void visit_threads_soon() noexcept;
 
-/// The thread of a front that was visited takes it up again; it holds the lock of the parked.
+/// The thread of a visited front takes the front into use again. The caller holds `parked_lock`.
 void come_home(front& f) noexcept;
 
-/// Order of locks: see fork.hpp.
+/// Protects parked fronts, and the front that each thread is shown. Lock order: see fork.hpp.
 extern constinit os::lock parked_lock;
-/// What the thread of a front is to see as its own; under that lock.
+/// The front that the thread of `f` is to use: `f` or its decoy. The caller holds `parked_lock`.
 front* front_to_show(front& f) noexcept;
 
 /// Calls `use(front)` with this thread's front or the one of the late.
@@ -95,10 +95,10 @@ slab* adopt_slab(front& f, code c, slab_queue& q) noexcept;
 /// to central.
 void visit_parked() noexcept;
 
-/// Before a request is refused: what this thread keeps, and those that ended or do nothing, goes
-/// to central.
+/// Before a request is refused: returns to central the free blocks of this thread, of idle threads
+/// and of threads that have ended.
 void reclaim() noexcept;
-/// What all threads keep, that are not in a slow path right now, goes to central.
+/// Returns to central the free blocks of all threads that are not in a slow path right now.
 void empty_all() noexcept;
 
 /// Of all fronts there are, each linked by `next_of_all`.
@@ -108,7 +108,7 @@ front* all_fronts() noexcept;
 /// does no longer; so do those to come. False: no memory, and nothing has changed.
 bool show_sampled_fronts(bool shown) noexcept;
 
-// Around fork: see fork.hpp. In the child the fronts of threads that are not there are nobody's.
+// Around a fork: see fork.hpp. In the child the fronts of missing threads have no owner.
 void take_fronts() noexcept;
 void keep_fronts() noexcept;
 void open_fronts() noexcept;

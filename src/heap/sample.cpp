@@ -80,7 +80,7 @@ bool is_in_call() noexcept
     return caller.load(std::memory_order_relaxed) == here();
 }
 
-/// Calls are made in it, by the thread that has the lock.
+/// The thread that holds this lock makes the calls to the program.
 class in_call {
 public:
     in_call() noexcept : errno_before_(errno) { caller.store(here(), std::memory_order_relaxed); }
@@ -96,7 +96,7 @@ private:
     int errno_before_;
 };
 
-/// Samples that guests have freed, linked by `free`. Under the lock of guests.
+/// Samples that guests have freed, linked by `free`. The lock of guests protects this list.
 constinit slab* untold = nullptr;
 
 // What a sample has in its record, in place of the links of a slab.
@@ -129,7 +129,7 @@ void tell(enum mallard_sample_event what, slab& s) noexcept
         told(told_context, what, &one);
 }
 
-/// False: another thread forks, and nobody is told.
+/// False: another thread forks, and the program is not told.
 bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
 {
     if (!calls.take_unless_kept())

@@ -46,10 +46,10 @@ void resize_sample(found const& b, std::size_t bytes) noexcept;
 /// 0, or ENOMEM, or EDEADLK from within a call.
 int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) noexcept;
 
-// Around fork: see fork.hpp. A guest chooses nothing, and what he frees is told after the fork.
+// Around a fork: see fork.hpp. A guest samples nothing, and its frees are reported after the fork.
 void take_samples() noexcept;
 void keep_samples() noexcept;
-void open_samples() noexcept; ///< others may be guests there; calls are made
+void open_samples() noexcept; ///< other threads may be guests; calls the program
 void reset_samples() noexcept;
 
 } // namespace mallard::engine

@@ -3,10 +3,10 @@
 //
 //   | records ... | map ... | groups ... | granule 0 | granule 1 | ... granules ... room |
 //
-// A window has room for half a TiB, but takes no address space before it needs it: each of the four
-// parts is mapped from its begin on, and grows in place, where nothing else is as a rule. So a
-// limit of address space that the program sets for itself, at any time, counts what is in use.
-// Where something is in the way there is another window after this one.
+// A window has room for half a TiB, but takes address space only as it needs it: each of the four
+// parts is mapped from its start, and grows in place, where usually no other mapping is. So a limit
+// of address space counts only what is in use, whenever the program sets that limit. If another
+// mapping is in the way, the engine opens another window.
 #pragma once
 
 #include "classes.hpp"
@@ -53,7 +53,7 @@ constexpr code code_of(entry e) noexcept
 {
     return e & (code_end - 1);
 }
-/// Of a slab or a run; `tag` is the owner's.
+/// The entry of a granule of a slab or a run; `tag` is the owner's.
 constexpr entry entry_of(entry tag, code c) noexcept
 {
     return tag | static_cast<entry>(c);
@@ -112,17 +112,17 @@ struct group {
     std::uint64_t spare = 0;
 };
 
-/// The base and the arrays are written once, before anybody has a block of it; whoever has
-/// one was told of it since, and of as many granules.
+/// `base` and the arrays are written once, before any thread has a block of the window. A thread
+/// that has a block got its address after that write, and sees `granules` large enough for it.
 struct window {
     std::uintptr_t base = 0;
-    std::atomic<std::size_t> granules{0}; ///< that are memory: up to its frontier
+    std::atomic<std::size_t> granules{0}; ///< that are committed: up to the frontier
     std::atomic<entry>* map = nullptr;
     slab* slabs = nullptr;
-    // Under the lock of central, as is the change of `granules`:
+    // The lock of central protects these, and changes of `granules`:
     group* groups = nullptr;
-    std::size_t room = 0;        ///< granules that there may be; 0: there is no such window
-    std::size_t step = 0;        ///< by how many the frontier moves next
+    std::size_t room = 0;        ///< most granules it can have; 0: there is no such window
+    std::size_t step = 0;        ///< granules by which the frontier moves next
     std::size_t mapped[3] = {};  ///< bytes of the records, the map and the groups
     std::size_t kept = 0;        ///< granules when a fork began; see fork.hpp
     bool is_reserved = false;    ///< the address space is taken: see window.cpp
@@ -150,7 +150,7 @@ struct window {
         for (std::size_t i = 0; i < count; ++i)
             map[granule + i].store(e, std::memory_order_relaxed);
     }
-    /// Entries become 0; the memory of those that are is not touched.
+    /// Sets entries to 0; does not write entries that are 0 already, so untouched memory stays so.
     void unmark(std::size_t granule, std::size_t count) noexcept
     {
         for (std::size_t i = 0; i < count; ++i)
@@ -173,8 +173,8 @@ struct window {
 inline constexpr std::size_t windows_max = 64;
 inline constexpr std::size_t window_granules_max = (std::size_t{1} << 39) / granule_bytes;
 
-/// The first is where almost all blocks are. Before it has memory nothing is inside. Hidden, so
-/// that `free` reads its fields without loading its address from the GOT first.
+/// Almost all blocks are in the first window. Before it has memory, no address is inside. Hidden
+/// visibility, so that `free` reads its fields without loading its address from the GOT first.
 [[gnu::visibility("hidden")]] extern constinit window windows[windows_max];
 extern constinit std::atomic<std::size_t> windows_used;
 

@@ -1,20 +1,21 @@
-// Visits: what threads keep that do nothing goes back, while they sleep.
+// Visits return the free blocks of idle threads while these threads sleep.
 //
-// The lists of a front are touched by its thread alone, without a lock, in every call. A visitor
-// takes them all the same, and the thread pays for it in its slow paths only:
+// In every call a thread uses the lists of its own front without a lock, and no other thread uses
+// them. A visitor, a thread that wants the blocks, can still take these lists, and only the slow
+// paths of the visited thread pay for that:
 //
-//   1. The visitor shows the thread `visited_front`, whose lists are empty, in place of its own,
-//      and says that the front is wanted. All threads pass a barrier. From here on the thread
-//      begins no operation on its lists before it has come home (`come_home`), for which it
-//      waits; the one that it may be in the middle of, wherever it was interrupted, is its last.
+//   1. The visitor shows the thread `visited_front`, whose lists are empty, in place of its own
+//      front, and marks the front as wanted. All threads pass a barrier. From now on the thread
+//      begins no operation on its lists before `come_home`, which waits for the visitor. Only an
+//      operation that was interrupted in the middle can still go on.
 //   2. The visitor takes the heads of all lists. All threads pass a barrier again.
-//   3. An operation changes `room` first, then reads the head. So if it has read the head before
-//      the visitor took it, the visitor sees by now that `room` and the number of blocks do not
-//      make `limit`, or that there is a head again: the list is in doubt, and the thread decides
-//      when it comes home. All other lists are the visitor's. (Should the second barrier be
-//      refused, they are nobody's.)
+//   3. An operation changes `room` first, then reads the head. Suppose that the operation has read
+//      a head before the visitor took that head. Then the visitor now sees that `room` plus the
+//      number of blocks is not `limit`, or that the list has a head again. Such a list is in doubt,
+//      and its thread decides in `come_home`. All other lists belong to the visitor. (If the system
+//      refuses the second barrier, the blocks taken belong to no thread.)
 //
-// tests/models/engine_lists.pml is this, searched by Spin.
+// tests/models/engine_lists.pml models this protocol for Spin.
 #include "park.hpp"
 
 #include "central.hpp"
@@ -27,16 +28,16 @@
 namespace mallard::engine {
 namespace {
 
-constexpr std::size_t fronts_at_once = 64; // then the lock is given up for a moment
+constexpr std::size_t fronts_at_once = 64; // then the lock is released for a moment
 
-/// Its thread may change it meanwhile.
+/// Reads a value that its thread may be changing.
 template <class T>
 [[gnu::no_sanitize_thread, gnu::noinline]] T glance(const T& value) noexcept
 {
     return *const_cast<const volatile T*>(&value);
 }
 
-/// Blocks of a list that is the caller's.
+/// Counts the blocks of a list that the caller owns.
 std::size_t length(const void* block, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -45,7 +46,7 @@ std::size_t length(const void* block, std::uint64_t key) noexcept
     return count;
 }
 
-/// Blocks of a list of which the first may be in use by now; at most one too many.
+/// Counts the blocks of a list whose first block may be in use by now; at most one too many.
 std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -66,7 +67,7 @@ void give_back_all(front& f, void* block) noexcept
         give_back(f, std::exchange(block, next_of(block, f.key)));
 }
 
-/// The heads of the lists that are not hidden. False: all are empty.
+/// Takes the heads of all lists that are not hidden. False: all of them are empty.
 bool take_heads(front& f, void** heads) noexcept
 {
     bool any = false;
@@ -81,7 +82,7 @@ bool take_heads(front& f, void** heads) noexcept
     return any;
 }
 
-/// Whether no operation has seen the head before it was taken.
+/// Whether the thread has lost the list: no operation read the head before the visitor took it.
 bool is_lost(list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
@@ -94,7 +95,7 @@ void empty_taken(front& f, std::size_t index, void* taken) noexcept
     if (is_lost(f.lists[index], taken, f.key)) {
         give_back_all(f, taken);
     } else {
-        f.in_doubt = taken; // no other is: one operation can be under way
+        f.in_doubt = taken; // at most one list: only one operation can be under way
         f.in_doubt_index = static_cast<std::uint32_t>(index);
     }
 }
@@ -106,14 +107,14 @@ void empty_lists_of_visited(front& f) noexcept
         for (std::size_t i = 0; i < class_count; ++i)
             if (heads[i] != nullptr)
                 empty_taken(f, i, heads[i]);
-    if (glance(f.back.count) != 0) // one of these may have been freed twice
+    if (glance(f.back.count) != 0) // one of the deferred blocks may have been freed twice
         return;
     for (std::size_t i = 0; i < put_off_classes; ++i)
         if (list::is_hidden(glance(f.lists[i].room)))
             give_back_all(f, std::exchange(f.back.hidden[i], nullptr));
 }
 
-/// A front that its thread does not touch until it has waited for the caller.
+/// Empties a front whose thread waits for the caller before it uses the front.
 void empty_visited(front& f) noexcept
 {
     empty_lists_of_visited(f);
@@ -133,7 +134,7 @@ bool is_away(const front& f) noexcept
 
 bool is_to_be_visited(front& f, visits which) noexcept
 {
-    // Not what has no thread, nor the caller.
+    // Skip fronts without a thread, and the caller's own.
     if (f.shown_at == nullptr || f.shown_at == &my_front || is_away(f))
         return false;
     std::uint32_t const passed = f.slow_paths.load(std::memory_order_relaxed);
@@ -147,7 +148,7 @@ void show_home(front& f) noexcept
         *f.shown_at = front_to_show(f);
 }
 
-/// The next fronts from `f` on.
+/// Visits the next fronts from `f` on; returns where to continue.
 front* visit_some(front* f, visits which) noexcept
 {
     front* these[fronts_at_once];
@@ -170,7 +171,7 @@ front* visit_some(front* f, visits which) noexcept
     return f;
 }
 
-/// If the thread has lost the list, its blocks are missing.
+/// Puts the blocks of a list in doubt back if `room` shows that the list misses them.
 void settle_doubt(front& f) noexcept
 {
     void* const taken = std::exchange(f.in_doubt, nullptr);
@@ -213,10 +214,10 @@ void come_home(front& f) noexcept
 
 void visit_threads(visits which) noexcept
 {
-    the_central.expect_growth(); // nobody else has to come meanwhile
+    the_central.expect_growth(); // so that no other thread visits at the same time
     for (front* f = all_fronts(); f != nullptr;) {
         access const alone(parked_lock);
-        if (alone.is_guest()) // nobody waits for a fork
+        if (alone.is_guest()) // a fork keeps the lock, and visits do not wait for forks
             break;
         f = visit_some(f, which);
     }

@@ -35,7 +35,7 @@ std::size_t groups_bytes(std::size_t granules) noexcept
 {
     return align_up(granules / granules_a_group * sizeof(group), granule_bytes);
 }
-/// Of all that comes before the granules.
+/// Bytes of all that comes before the granules.
 std::size_t arrays_bytes(std::size_t granules) noexcept
 {
     return records_bytes(granules) + map_bytes(granules) + groups_bytes(granules);
@@ -50,7 +50,7 @@ void advise_pages(window const& w, std::size_t from, std::size_t to) noexcept
         os::advise_huge(w.address_of(from), (to - from) * granule_bytes, !is_first);
 }
 
-/// Of a window with so many bytes of granules.
+/// Bytes of a window with so many bytes of granules.
 std::size_t whole_bytes(std::size_t bytes) noexcept
 {
     return arrays_bytes(bytes / granule_bytes) + bytes;
@@ -66,23 +66,23 @@ void lay_out(window& w, std::byte* at, std::size_t granules) noexcept
     w.room = granules;
 }
 
-// Where a window of so many bytes can be placed; null: nowhere.
+// The functions below find a place for a window of so many bytes; null: there is none.
 
-/// In the upper half of what the system says is free: what others map next comes from above, or,
-/// as with `ulimit -s unlimited`, from below.
+/// The upper half of a free range: the next mappings of others come from above or, with
+/// `ulimit -s unlimited`, from below.
 std::byte* where_it_is_free(std::size_t bytes) noexcept
 {
     std::byte* const at = os::reserve(2 * bytes, granule_bytes);
     return at != nullptr && os::unmap(at, 2 * bytes) ? at + bytes : nullptr;
 }
-/// Below where the system maps at this time: if a limit keeps it from saying more.
+/// A place below the system's current mappings, if a limit prevents the search above.
 std::byte* below_others(std::size_t bytes) noexcept
 {
     std::byte* const lowest = where_it_is_free(granule_bytes);
     return reinterpret_cast<std::uintptr_t>(lowest) / 2 > bytes ? lowest - bytes : nullptr;
 }
 
-/// Where nothing can be placed, as in Valgrind, the address space is taken whole.
+/// Reserves the whole address space of the window, where no place can be chosen (Valgrind).
 bool reserve(window& w, std::size_t bytes) noexcept
 {
     std::byte* const at = os::reserve(whole_bytes(bytes), granule_bytes);
@@ -93,7 +93,7 @@ bool reserve(window& w, std::size_t bytes) noexcept
     return true;
 }
 
-/// An array of which so many bytes are memory becomes one of `count` elements.
+/// Commits an array of the window up to `count` elements; `mapped` of its bytes are committed.
 template <class T>
 os::growth grow(window const& w, T* array, std::size_t& mapped, std::size_t count) noexcept
 {
@@ -109,7 +109,7 @@ os::growth grow(window const& w, T* array, std::size_t& mapped, std::size_t coun
     return grown;
 }
 
-/// What grew of it when the rest did not stays as it is: it will be wanted.
+/// If only a part of the arrays could grow, that part stays: the next attempt needs it.
 os::growth grow(window& w, std::size_t granules) noexcept
 {
     std::size_t mapped = w.frontier() * granule_bytes;
@@ -123,7 +123,7 @@ os::growth grow(window& w, std::size_t granules) noexcept
     return grown;
 }
 
-/// Of a window without a granule: what grew goes back.
+/// Unmaps the arrays of a window that got no granule.
 void forget_place(window& w) noexcept
 {
     void* const arrays[] = {w.slabs, w.map, w.groups};
@@ -175,7 +175,7 @@ os::growth add_window(std::size_t at_least, std::size_t& committed) noexcept
             if (at == nullptr)
                 continue;
             lay_out(w, at, bytes / granule_bytes);
-            // By now, as a fork may find a window that is not finished.
+            // Registered now: a fork may happen before the window is finished.
             windows_used.store(used + 1, std::memory_order_release);
             os::growth const moved = move_frontier(w, at_least, committed);
             if (moved != os::growth::blocked)
@@ -183,7 +183,7 @@ os::growth add_window(std::size_t at_least, std::size_t& committed) noexcept
             windows_used.store(used, std::memory_order_relaxed);
             forget_place(w);
         }
-    // Under a limit a half is left to others: stacks, files, the next window.
+    // Under a limit, leave half of it to stacks, files and the next window.
     std::size_t const left = os::address_space_left();
     for (std::size_t bytes = bytes_first; bytes >= std::max(reserved_least, least); bytes /= 2)
         if (bytes <= left / 2 && reserve(w, bytes)) {

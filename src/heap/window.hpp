@@ -5,11 +5,11 @@
 
 namespace mallard::engine {
 
-/// Makes at least so many more granules memory, and adds to `committed` how many. Blocked:
-/// something else is in the way, so the window has less room than was thought.
+/// Commits at least `at_least` more granules, and adds their number to `committed`. Blocked:
+/// another mapping is in the way, so the window has less room than was thought.
 os::growth move_frontier(window& w, std::size_t at_least, std::size_t& committed) noexcept;
 
-/// The same in another window, which becomes one. Refused: for want of memory or of a place.
+/// Does the same in a new window. Refused: there is no memory, or no place for a window.
 os::growth add_window(std::size_t at_least, std::size_t& committed) noexcept;
 
 /// Whether large pages are asked for, of memory that is used from now on.

@@ -73,7 +73,7 @@ void* aligned_alloc(std::size_t align, std::size_t bytes) noexcept
     return aligned(align, bytes);
 }
 
-/// For want of memory errno is ENOMEM as well, as it is in glibc, whose programs look there.
+/// Sets errno to ENOMEM too when memory is short, as glibc does, because programs read errno.
 int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
 {
     if (!mallard::is_power_of_two(align) || align < sizeof(void*))

@@ -1,7 +1,8 @@
 // operator new and delete, all of them.
 //
-// The runtime's handler for want of memory is asked, and its std::bad_alloc thrown, by way of
-// cxx_runtime.hpp: it is looked up in a library that needs no runtime, and linked in an archive.
+// When memory is short, operator new calls the new_handler of the C++ runtime and throws its
+// std::bad_alloc through cxx_runtime.hpp. The shared library looks the runtime up, because it needs
+// none itself; the archive links the runtime.
 #include "reads_options.hpp"
 
 #include <cxx_runtime.hpp>
@@ -65,7 +66,7 @@ void* operator new[](std::size_t bytes, std::align_val_t align)
     return make(bytes, align);
 }
 
-// A handler that throws is answered by null.
+// If a handler throws, the result is null.
 void* operator new(std::size_t bytes, const std::nothrow_t& quietly) noexcept
 {
     void* const block = new_family::allocate(bytes);

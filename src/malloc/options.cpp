@@ -1,4 +1,4 @@
-// What the environment may say to a program that nobody recompiles:
+// Options that the environment gives to a program without recompiling it:
 //
 //   MALLARD_LIMIT=N[K|M|G]     malloc refuses what would exceed N bytes
 //   MALLARD_HUGEPAGES=0|1      large pages are asked for, but for the first MiBs
@@ -6,7 +6,7 @@
 //   MALLARD_CALLS=0|1          who allocates and frees is recorded (checked/checked.cpp)
 //   MALLARD_MIXED=0|1          free takes what new made, and the reverse (the same)
 //
-// What says something else is told in one line, and changes nothing. Empty is as good as unset.
+// Any other value is reported in one line, and changes nothing. An empty value counts as unset.
 #include "options.hpp"
 
 #include "report.hpp"
@@ -48,7 +48,7 @@ void warn(const option& o, const char* value) noexcept
     os::write_error(line, out.written() + 1);
 }
 
-/// 0: not a number of bytes, or none.
+/// The number of bytes in the text; 0: it has none, or is no number.
 std::size_t bytes_in(const char* text) noexcept
 {
     std::size_t number = 0;
@@ -107,7 +107,8 @@ constexpr option of_every_build[] = {
      "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
 };
 
-// Taken is what holds without the checked build: nothing is recorded, and families are mixed.
+// Without the checked build these accept only what holds there anyway: nothing is recorded, and
+// free takes what new made.
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
      "is for the checked malloc; nothing is recorded; help: LD_PRELOAD=libmallard-checked.so"},

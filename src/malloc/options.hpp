@@ -1,4 +1,4 @@
-// How the environment is read: when the library is loaded, before the C library knows it.
+// Reads options from the environment when the library is loaded, before the C library has read it.
 #pragma once
 
 #include <cstring>
@@ -11,15 +11,15 @@ struct option {
     const char* name;
     /// Does what the value says; false if this option has no such value.
     bool (*take)(const char* value) noexcept;
-    /// What follows NAME=VALUE in the line that says so.
+    /// The text after NAME=VALUE in the line that reports a wrong value.
     const char* otherwise;
 };
 
-/// Takes each option that is set and not empty. One that cannot be taken is a line on descriptor 2.
-/// In a program that has rights which its user has not, nothing is read.
+/// Applies each option that is set and not empty, and reports a wrong value in one line on
+/// descriptor 2. In a set-uid program nothing is read.
 void read_options(std::span<const option> options, char** environment) noexcept;
 
-/// Whether the value of a switch is one, and which: 0 or 1.
+/// Whether the value is 0 or 1; sets `on` accordingly.
 inline bool is_switch(const char* value, bool& on) noexcept
 {
     on = std::strcmp(value, "1") == 0;

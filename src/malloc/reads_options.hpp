@@ -1,5 +1,5 @@
-// A linker takes from an archive only what somebody refers to: so who serves a program refers to
-// what reads the environment. Not the engine, which stands alone in tests.
+// A linker takes an object from an archive only if another object refers to it. So the malloc
+// functions refer to options.cpp here. The engine does not, because tests link it alone.
 #pragma once
 
 namespace mallard {

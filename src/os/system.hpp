@@ -11,8 +11,8 @@
 
 namespace mallard::os {
 
-/// Address space that nobody may touch; null if there is none. Free of charge, but counted
-/// by RLIMIT_AS and mlockall. Aligned to `align`, a power of two from a page up.
+/// Reserves inaccessible address space; null if there is none. A reservation costs no memory, but
+/// RLIMIT_AS and mlockall count it. Aligned to `align`, a power of two of at least a page.
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept;
 
 /// Reserved pages become memory, zeroed. False: refused, and nothing has changed.
@@ -21,9 +21,9 @@ bool commit(std::byte* at, std::size_t bytes) noexcept;
 enum class growth {
     made,
     refused, ///< there is no memory
-    blocked, ///< there is something already
+    blocked, ///< another mapping is there already
 };
-/// Memory, zeroed, in this place and no other. Not made: nothing has changed.
+/// Maps zeroed memory at exactly this address. If the result is not `made`, nothing has changed.
 growth map_at(std::byte* at, std::size_t bytes) noexcept;
 
 /// Memory of its own, zeroed; null if refused.
@@ -69,8 +69,7 @@ inline std::size_t add(std::atomic<std::size_t>& to, std::size_t amount) noexcep
     return sum;
 }
 
-/// Whether `value` is less than what a relaxed load of `limit` gives. In one instruction, where
-/// g++ 12 would make two.
+/// Whether `value` is less than a relaxed load of `limit`, in one instruction; g++ 12 emits two.
 inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) noexcept
 {
     bool result;
@@ -83,12 +82,12 @@ void* out_of_memory() noexcept;
 
 void write_error(const char* text, std::size_t bytes) noexcept;
 
-/// Locks that this thread has or waits for: not 0 in a signal's handler that has interrupted it
-/// there. Locks that a fork keeps do not count.
+/// Locks that this thread holds or waits for. In a signal handler, not 0 means that the handler has
+/// interrupted such code. Locks that a fork keeps do not count.
 extern constinit thread_local unsigned locks_of_thread;
 
-/// One word; a waiter sleeps. Held for some tens of nanoseconds, or around a system call. A fork
-/// keeps it longer, and says so: see src/heap/fork.hpp.
+/// A mutex of one word, whose waiters sleep. Held for some tens of nanoseconds, or around a system
+/// call. A fork holds the lock longer, and marks it as kept: see src/heap/fork.hpp.
 class lock {
 public:
     void take() noexcept
@@ -96,7 +95,7 @@ public:
         while (!take_unless_kept()) [[unlikely]]
             wait_for_fork();
     }
-    /// False: a fork keeps it.
+    /// Locks, or returns false if a fork keeps the lock.
     bool take_unless_kept() noexcept
     {
         locks_of_thread += 1;
@@ -125,7 +124,8 @@ public:
         locks_of_thread -= 1;
     }
 
-    /// By the thread that has it and forks: who sleeps wakes and is told. Until `open`.
+    /// The thread that holds the lock and forks marks it as kept, until `open`. Sleeping waiters
+    /// wake and see that the lock is kept.
     void keep() noexcept
     {
         if (state_.exchange(kept, std::memory_order_acq_rel) == awaited)

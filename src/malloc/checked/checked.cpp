@@ -37,8 +37,8 @@ struct engine_blocks {
     static void give(chunk c) noexcept { engine::deallocate(c.data); }
 };
 
-/// Where the books lie: far from any block, as long as the system gives mappings. Where it gives
-/// none, because of a limit of addresses or a filter, they lie in a block of the engine.
+/// Allocates the records: in mappings far from any block, or in a block of the engine if the system
+/// refuses mappings, because of an address-space limit or a filter.
 struct own_mappings {
     static chunk try_take(layout l) noexcept
     {
@@ -60,7 +60,7 @@ constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames =
 using checked_engine = checked<engine_blocks, options, own_mappings>;
 
 constinit os::lock one_at_a_time;
-constinit os::lock guests; ///< of that, while a fork keeps it: see src/heap/fork.hpp
+constinit os::lock guests; ///< for guests while a fork keeps the other: see src/heap/fork.hpp
 
 const void* module_of(const void* address) noexcept
 {
@@ -81,7 +81,7 @@ constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
 
 [[noreturn, gnu::cold]] void stop_at_signal() noexcept
 {
-    one_at_a_time.give(); // of the call that was interrupted, which will not go on
+    one_at_a_time.give(); // held by the interrupted call, which will not go on
     is_in_call = 0;
     (fatal_message() << "mallard: a signal handler calls malloc or free\n"
                      << "  it has interrupted such a call of its thread; nothing was allocated "
@@ -91,8 +91,8 @@ constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
         .stop();
 }
 
-/// A call of the program, around its use of the lock: a second one in the same thread is a
-/// signal handler's, and would wait for ever.
+/// Marks that a call of the program uses the lock. A second call in the same thread comes from a
+/// signal handler, and would deadlock.
 class call_of_program {
 public:
     call_of_program() noexcept
@@ -140,9 +140,9 @@ checked_engine& books_of() noexcept
     return made;
 }
 
-// --- while another thread forks: the books stand still ---------------------------
+// --- while another thread forks: the records do not change -----------------------
 
-/// What a guest leaves.
+/// A note that a guest leaves about a block.
 struct note {
     note* next = nullptr;
     void* block = nullptr;
@@ -155,7 +155,7 @@ struct note {
 void leave(note*& first, const note& what) noexcept
 {
     void* const room = engine::allocate(sizeof(note));
-    if (room == nullptr) // a block less is freed, or checked
+    if (room == nullptr) // this block is not freed, or not checked
         return;
     note* const n = ::new (room) note(what);
     n->next = first;
@@ -163,10 +163,10 @@ void leave(note*& first, const note& what) noexcept
     first = n;
 }
 
-// Under the lock, or that of guests while a fork keeps it:
+// Protected by the lock, or by the lock of guests while a fork keeps the lock:
 constinit note* unwatched =
-    nullptr; ///< blocks that guests got: not in the books, until they are freed
-constinit note* put_off = nullptr; ///< blocks in the books that guests have freed
+    nullptr; ///< blocks that guests allocated: without a record until they are freed
+constinit note* put_off = nullptr; ///< blocks with a record that guests have freed
 
 note** find_unwatched(const void* block) noexcept
 {
@@ -188,7 +188,7 @@ void* allocate_unwatched(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// False: it is none of them.
+/// Frees a block that a guest allocated; false: the block is not one of these.
 bool free_unwatched(void* block) noexcept
 {
     note** const at = find_unwatched(block);
@@ -335,7 +335,7 @@ template struct checked_requests<family::of_new>;
 
 namespace {
 
-// As in src/heap/fork.cpp, whose locks are taken after this one and opened before.
+// Fork handlers, as in src/heap/fork.cpp: its locks are taken after this lock, and opened before.
 constinit thread_local unsigned forks_without_lock = 0;
 constinit thread_local bool keeps_books = false;
 

@@ -1,6 +1,6 @@
-// The C++ runtime of a program that libmallard-malloc.a is linked into. Only a program that calls
-// operator new takes new.cpp out of the archive, and that program has a runtime: it is called
-// by name, so that the linker takes what is needed of a static one.
+// Access to the C++ runtime for libmallard-malloc.a. Only a program that calls operator new pulls
+// new.cpp out of the archive, and such a program has a runtime. The functions of the runtime are
+// called by name, so that the linker pulls them out of a static runtime.
 #pragma once
 
 #include <new>

@@ -1,6 +1,6 @@
-// The C++ runtime of a program that libmallard.so serves, if the program has one: the library needs
-// none. A runtime may be linked into the program, or come later than this library, with a
-// plugin. In libmallard-malloc.a it is ../linked/cxx_runtime.hpp; CMakeLists.txt says which.
+// Access to the C++ runtime for libmallard.so. The library needs no runtime, and a program may have
+// none. A runtime may be linked into the program, or be loaded after this library, with a
+// plugin. libmallard-malloc.a uses ../linked/cxx_runtime.hpp instead; CMakeLists.txt chooses.
 #pragma once
 
 #include "../../os/system.hpp"
@@ -10,8 +10,8 @@
 
 #include <dlfcn.h>
 
-// Weak, so that nothing is needed. The linker exports the ones that a program has inside itself
-// (-static-libstdc++), because this library asks for them.
+// Weak, so that no runtime is needed. If a program has these functions inside itself
+// (-static-libstdc++), the linker exports them because this library refers to them.
 extern "C" {
 [[gnu::weak]] void mallard_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv");
 [[gnu::weak]] std::new_handler mallard_get_new_handler() noexcept __asm__("_ZSt15get_new_handlerv");
@@ -19,7 +19,7 @@ extern "C" {
 
 namespace mallard::cxx_runtime {
 
-/// Null: there is no such function. `loading`: RTLD_NOLOAD, or 0 to load a runtime.
+/// Looks a function up; null: there is none. `loading`: RTLD_NOLOAD, or 0 to load a runtime.
 template <class F>
 F symbol(const char* name, int loading = RTLD_NOLOAD) noexcept
 {
@@ -40,7 +40,8 @@ inline std::new_handler new_handler() noexcept
     return get == nullptr ? nullptr : get();
 }
 
-/// A program with a runtime inside that has no std::bad_alloc catches one of another runtime.
+/// Throws std::bad_alloc. A program whose own runtime lacks the function can catch the exception
+/// of another runtime, which is loaded here.
 [[noreturn]] inline void throw_bad_alloc()
 {
     if (mallard_throw_bad_alloc != nullptr)
@@ -55,9 +56,10 @@ inline std::new_handler new_handler() noexcept
     std::abort();
 }
 
-/// What the throwing form gives, or null if it throws. To catch takes a runtime: the runtime's
-/// own nothrow form, `name`, calls our throwing form and catches. A runtime inside the program
-/// has none, as ours is taken in its place: what a handler throws passes through then.
+/// Returns what the throwing form of new returns, or null if that form throws. Only a runtime can
+/// catch: its own nothrow form, `name`, calls our throwing form and catches. A runtime inside the
+/// program has no such form, because the linker takes ours instead; then an exception of a handler
+/// passes through.
 template <class Form, class Insist, class... Arguments>
 void* catching(Insist insist, const char* name, const Arguments&... arguments)
 {
