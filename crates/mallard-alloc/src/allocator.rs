@@ -48,8 +48,8 @@ pub unsafe trait BlockAllocator {
 /// `owns` is true for every block of a byte or more that this allocator has given and not got
 /// back, and false for every such block of another allocator: adaptors like
 /// [`Fallback`](crate::Fallback) free a block where `owns` says it is from. So a reference to an
-/// allocator is not `Owning`: another allocator may have its chunks from the same one, and then the
-/// blocks of both lie in there.
+/// allocator is not `Owning`: another allocator may take its chunks from the same allocator, which
+/// then owns the blocks of both.
 pub unsafe trait Owning {
     /// Whether `p` points into memory of this allocator, in use or not.
     fn owns(&self, p: *const u8) -> bool;

@@ -15,16 +15,16 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// Of nearly all chunks: larger where blocks are large.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
-/// Chunks of equal size, aligned to it; the last under a limit may end early. Slots begin at a chunk's first byte; some are missing,
-/// for in their place is the header. It stands a line further on in each of up to 32
+/// Layout of chunks of equal size; under a limit the last chunk may end early. Slots begin at the first
+/// byte of a chunk. The header takes the place of some slots, and is a cache line further on in each of up to 32
 /// neighbouring chunks: all at one offset, headers would fight for the same few cache sets
 /// (docs/decisions/0003-coloured-headers.md).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) stride: usize,
-    /// What a chunk is aligned to.
+    /// Alignment of a chunk.
     pub(crate) chunk: usize,
-    /// Of a whole chunk; a chunk that ends early has `least` at least.
+    /// Bytes of a whole chunk; a chunk that ends early has at least `least`.
     pub(crate) bytes: usize,
     least: usize,
     /// What a block counts as.
@@ -72,14 +72,14 @@ impl Cut {
     ) -> Self {
         let SlotShape { chunk, bytes, .. } = shape;
         let block = shape.stride.max(stride_min).next_multiple_of(shape.align);
-        // A slot that is alone counts as the second of two: the first is the header.
+        // A chunk of one slot counts as two slots, of which the header is the first.
         let stride = if shape.is_alone() { chunk / 2 } else { block };
         let mut count = (chunk / stride).min(1 << 30);
         let reach = |count| Colours::of(chunk).mask + header_bytes(count);
         if reach(count) > if shape.is_alone() { stride } else { chunk } {
             count = 0;
         }
-        // So many slots leave one, wherever the header is among them.
+        // Whether a chunk of this many slots has room for a block, wherever its header is.
         let leaves_one = |&slots: &usize| {
             let hole = match header_bytes(slots) {
                 _ if reach(slots) <= stride => 1,
@@ -132,8 +132,7 @@ impl Cut {
         unsafe { NonNull::new_unchecked(base.wrapping_add(slot * self.stride)) }
     }
 
-    /// The slots of the chunk with this header, of so many bytes, if they are to be no more than
-    /// `most`.
+    /// The slots of the chunk with this header and this many bytes, at most `most` of them.
     pub(crate) fn slots(&self, header: NonNull<u8>, bytes: usize, most: usize) -> Slots {
         let offset = header.addr().get() & (self.chunk - 1);
         let count = self.count.min(bytes / self.stride);
@@ -162,7 +161,7 @@ impl Cut {
         }
     }
 
-    /// Of a step, what chunks can use: whole ones, or a part of one.
+    /// The part of a step that chunks can use: whole chunks, or a part of one chunk.
     fn useful(&self, bytes: usize) -> usize {
         match bytes / self.bytes {
             0 => (bytes / self.stride * self.stride).max(self.least),
@@ -277,8 +276,8 @@ impl Runs {
         Self { newest: None, spare: 0 }
     }
 
-    /// A chunk that has a `ChunkHead`, and nothing yet behind it; where that is, and the bytes of
-    /// the chunk.
+    /// Takes a chunk and writes its `ChunkHead` only. Returns the address of the head, and the bytes
+    /// of the chunk.
     pub(crate) fn take<S: Source>(
         &mut self,
         cut: &Cut,

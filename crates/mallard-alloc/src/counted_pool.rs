@@ -76,7 +76,7 @@ unsafe impl<T, C: Counts, M: sync::Shared, S: Source + Send + Sync> Sync for Cou
 }
 
 impl<T> RcPool<T> {
-    /// A pool for one thread. Takes nothing.
+    /// Makes a pool for one thread, without allocating.
     pub const fn new() -> Self {
         Self::with_mode()
     }
@@ -84,14 +84,14 @@ impl<T> RcPool<T> {
 
 #[cfg(target_has_atomic = "64")]
 impl<T, M: sync::Shared> ArcPool<T, M> {
-    /// A pool for several threads. Takes nothing.
+    /// Makes a pool for several threads, without allocating.
     pub const fn new() -> Self {
         Self::with_mode()
     }
 }
 
 impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
-    /// A pool of any mode. Takes nothing.
+    /// Makes a pool of any mode, without allocating.
     pub const fn with_mode() -> Self {
         Self { slots: ObjectPool::with_mode() }
     }

@@ -18,8 +18,8 @@ use crate::adaptor::prelude::*;
 /// time, like both. A free costs what `first.owns` does: O(1) for a buffer, O(chunks) for
 /// what has chunks.
 ///
-/// `first` is owned, so that `second` cannot have its memory from there, and blocks of one be taken
-/// for blocks of the other:
+/// `first` is owned by value, so that `second` cannot take its memory from `first`. Otherwise blocks of
+/// one side could be freed in the other:
 /// ```compile_fail,E0277
 /// use mallard::{Arena, BlockAllocator, Fallback, Multipool};
 /// let arena = Arena::new();

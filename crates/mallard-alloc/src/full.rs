@@ -49,7 +49,7 @@ impl<T> Full<T> {
     pub fn into_inner(self) -> T {
         self.value
     }
-    /// Why it was not stored.
+    /// Why the value was not stored.
     pub const fn cause(&self) -> Cause {
         self.cause
     }

@@ -19,8 +19,8 @@ use core::cell::Cell;
 ///
 /// A single request above the step is served by a step of its own size, which does not
 /// inflate those after it. `limit` bounds the sum of all that is held: the last step is
-/// clamped to what is left of it. Nine tenths of a limit of 8 KiB or more can be used at least, in
-/// whole blocks, whatever their size; where threads share a pool, of 16 KiB or more and a block less.
+/// clamped to what is left of it. At least nine tenths of a limit of 8 KiB or more can be used, in
+/// whole blocks of any size. If threads share a pool, the limit has to be 16 KiB or more, and one block less fits.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// The first step.
@@ -124,9 +124,9 @@ impl GrowthState {
         self.growth.limit != usize::MAX
     }
 
-    /// Takes the next step: at least `wish` bytes as far as the limit admits them, and of these
-    /// what is `useful`. A step that the source refuses is halved, down to `least`. `None`: the
-    /// limit or the source refuses that too, and nothing has changed.
+    /// Takes the next step: at least `wish` bytes if the limit admits them, cut to their `useful`
+    /// part. A step that the source refuses is halved, down to `least`. `None`: the limit or the
+    /// source refuses `least` too, and nothing has changed.
     pub(crate) fn take<S: Source>(
         &self,
         source: &S,

@@ -41,8 +41,8 @@ pub(crate) struct View<K, V> {
     directory: *mut NonNull<u8>,
     /// Slots that the directory has entries for, less 1.
     mask: usize,
-    /// Entries of the directory up to the last chunk. Those that the mask leads to are by number; behind
-    /// them are only entries of chunks, with greater numbers (`directory`).
+    /// Number of directory entries up to the last chunk. Entries that the mask can reach are indexed by
+    /// chunk number; after these come only entries of far chunks, with greater numbers (`directory`).
     pub(crate) count: usize,
     /// What entries without a chunk name: a chunk all the same. What its words say of their own
     /// indices is wrong for every other, so no key is alive there.
@@ -77,7 +77,7 @@ impl<K: Key, V> View<K, V> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// The chunk at a place below `count`, if one is there. In a slot map that is its number.
+    /// The chunk at a place below `count`, if any. In a slot map the place is the chunk number.
     #[inline]
     pub(crate) fn chunk(&self, place: usize) -> Option<ChunkOf<K, V>> {
         debug_assert!(place < self.count);
@@ -101,10 +101,10 @@ pub(crate) struct Slots<K: Key, V, S: Source> {
     pub(crate) view: View<K, V>,
     /// Entries of the directory that have a chunk.
     pub(crate) present: usize,
-    /// Entries by number: a power of two, once there is memory. Then come those of far chunks.
+    /// Number of direct entries, a power of two once there is memory. Entries of far chunks follow.
     by_number: usize,
     far: usize,
-    /// Entries there is memory for.
+    /// Number of entries that the directory has memory for.
     room: usize,
     entries: Option<Chunk>,
     /// A secondary map has no use for it, and leaves it empty.
@@ -227,7 +227,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     /// Gives back those runs of which `is_idle` says so of all chunks, with the word that their slots are
     /// to go on from. The stand-in stays.
     pub(crate) fn trim(&mut self, is_idle: impl Fn(ChunkOf<K, V>) -> Option<K::Bits>) {
-        // From the last on: where an entry of a far chunk goes, those behind it move up.
+        // From the last chunk on: when the entry of a far chunk goes, later entries move down.
         for place in (0..self.view.count).rev() {
             let there = (place < self.view.count).then(|| self.view.chunk(place)).flatten();
             let Some(first) = there else { continue };

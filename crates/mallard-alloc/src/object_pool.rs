@@ -38,8 +38,8 @@ use core::ptr::NonNull;
 /// # drop((first, only));
 /// ```
 ///
-/// Making a pool is `const` and takes nothing: a pool may be a `static`, if `M` is a shared mode.
-/// `new` is for one thread; `with_mode` and all others are of whatever mode the type says.
+/// Making a pool is `const` and allocates nothing: a pool may be a `static` if `M` is a shared mode.
+/// `new` makes a pool for one thread; `with_mode` and all others make one of the mode in the type.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -132,7 +132,7 @@ where
 }
 
 impl<T> ObjectPool<T> {
-    /// A pool for one thread. Takes nothing.
+    /// Makes a pool for one thread, without allocating.
     ///
     /// ```
     /// let pool = mallard::ObjectPool::new();
@@ -144,7 +144,7 @@ impl<T> ObjectPool<T> {
 }
 
 impl<T, M: Mode> ObjectPool<T, M> {
-    /// A pool of any mode. Takes nothing.
+    /// Makes a pool of any mode, without allocating.
     pub const fn with_mode() -> Self {
         Self::new_in(DefaultHeap)
     }

@@ -35,14 +35,14 @@ unsafe impl<M: Mode, S: Source + Send> Send for Pool<M, S> {}
 unsafe impl<M: Shared, S: Source + Send + Sync> Sync for Pool<M, S> {}
 
 impl Pool {
-    /// For blocks of `block`, in one thread. Takes nothing.
+    /// Makes a pool for blocks of layout `block` in one thread, without allocating.
     pub const fn new(block: Layout) -> Self {
         Self::with_mode(block)
     }
 }
 
 impl<M: Mode> Pool<M> {
-    /// For blocks of `block`, in any mode. Takes nothing.
+    /// Makes a pool for blocks of layout `block` in any mode, without allocating.
     pub const fn with_mode(block: Layout) -> Self {
         Self::new_in(block, DefaultHeap)
     }

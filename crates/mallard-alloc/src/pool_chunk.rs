@@ -109,7 +109,7 @@ impl Cut {
         fulls.saturating_mul(chunk).saturating_add(align_up(part.min(chunk), STEP_UNIT))
     }
 
-    /// Of the bytes of a step, those that slots need: chunks, and of the last whole slots.
+    /// The part of a step that slots need: whole chunks, and whole slots of the last chunk.
     pub(crate) fn useful(&self, bytes: usize) -> usize {
         let SlotShape { stride, bytes: chunk, .. } = self.shape;
         let rest = bytes % chunk;
@@ -134,7 +134,7 @@ impl Cut {
         }
     }
 
-    /// The slot that `p` is in, or which of a chunk of one slot it is the first byte of.
+    /// The slot that `p` is in; in a chunk of one slot, `p` has to be its first byte.
     #[inline(always)]
     pub(crate) fn slot_of(&self, p: *const u8) -> usize {
         let offset = (p.addr() & (self.shape.chunk - 1)).wrapping_sub(self.origin);

@@ -44,7 +44,7 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Fewer where fewer do; of a limit the array takes a 64th at most.
+/// Fewer where fewer are enough; the array takes at most a 64th of a limit.
 fn entries_limit(shape: &SlotShape, limit: usize) -> usize {
     let bytes = CACHED_BYTES_MAX.min(limit);
     let most = shape.most.min(limit / (64 * size_of::<Block>()));

@@ -53,8 +53,8 @@ use slot::Removal;
 /// Each thread has up to 128 free slots to itself, and gives and takes 64 at a time: first those
 /// that it gave itself, then those that others gave, and then new ones. So inserts and removals
 /// touch what other threads write where slots go from one to the other, and only then. (Threads
-/// beyond the 63rd that live at a time share eight such stocks, each under a lock by which those who
-/// wait sleep. Without the feature `std` all threads share one, and spin.) Each element costs 12 bytes beside its own, which are rounded up to 8. Memory is
+/// beyond the 63rd that live at a time share eight such stocks, each under a lock whose waiters
+/// sleep. Without the feature `std` all threads share one stock, and spin.) Each element costs 12 bytes beside its own, which are rounded up to 8. Memory is
 /// kept until the end of the map. A slot retires when its generations are used up.
 ///
 /// `insert` ends the program where memory is refused, and panics when no slot is left; `try_insert`
@@ -310,9 +310,9 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.memory.give_slot(here, key.index(), retired); // who takes it next sees all of the above
     }
 
-    /// Calls `f(key, element)` under a guard for each element that stays. Elements that other
-    /// threads insert or remove meanwhile may be met or not; `f` may insert and remove too, and
-    /// does not meet what it removed before its turn. O(slots that have memory).
+    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert or
+    /// remove during the call may be visited or not. `f` may insert and remove as well; an element
+    /// that `f` removes before its turn is not visited. O(slots that have memory).
     pub fn for_each(&self, mut f: impl FnMut(K, &V)) {
         for (index, slot) in self.memory.slots() {
             if index != 0 && slot.state.is_live() {

@@ -65,8 +65,8 @@ const fn chunk_bytes(chunk: usize) -> usize {
 /// One thread at a time, which the compiler sees to: such a pool is not `Sync`.
 ///
 /// `CHUNK`, here and in the other modes, is a power of two, at least 256 (for [`ThreadCached`], 512):
-/// the alignment of chunks, and their size where as much is needed; a limit may end a chunk early.
-/// 64 KiB is right but for pools that stand in a small [`Buffer`](crate::Buffer), which has no address so well aligned:
+/// the alignment of chunks, and their size unless blocks are large; a limit may end a chunk early.
+/// 64 KiB is right except for a pool in a small [`Buffer`](crate::Buffer), which has no address with that alignment:
 ///
 /// ```
 /// use core::mem::MaybeUninit;
@@ -158,7 +158,7 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 /// A destructor of a thread-local value may use the pool; late ones do so under a lock. A source
 /// must not call the pool that it serves.
 ///
-/// A chunk of 256 bytes has no room beside its header, so such a pool does not compile:
+/// A chunk of 256 bytes has room for its header only, so such a pool does not compile:
 /// ```compile_fail,E0080
 /// let pool = mallard::ObjectPool::<u64, mallard::sync::ThreadCached<256>>::with_mode();
 /// ```
@@ -273,11 +273,11 @@ pub struct SlotShape {
     pub stride: usize,
     /// Of every slot.
     pub align: usize,
-    /// What a chunk is aligned to: a power of two. All slots of a chunk begin within so many
-    /// bytes, so that the address of a block leads to its chunk.
+    /// Alignment of a chunk, a power of two. All slots of a chunk begin within its first `chunk`
+    /// bytes, so that masking the address of a block finds its chunk.
     pub chunk: usize,
-    /// Bytes of a chunk, a multiple of `chunk`: the same, and 15 slots at least; or more, and
-    /// one large slot that begins `chunk / 2` bytes behind the begin of the chunk.
+    /// Bytes of a chunk, a multiple of `chunk`: either equal to `chunk`, with at least 15 slots; or
+    /// more, with one large slot that begins `chunk / 2` bytes after the start of the chunk.
     pub bytes: usize,
     /// The most slots that there may ever be at a time.
     pub most: usize,
@@ -319,11 +319,11 @@ impl SlotShape {
     }
 }
 
-/// Slots of a chunk, at least, unless it has one.
+/// Least number of slots of a chunk that is not for one slot alone.
 const SLOTS_MIN: usize = 15;
-/// From here on a slot may have a chunk of its own.
+/// From this size on a slot may have a chunk for itself.
 const ALONE_MIN: usize = 16 << 10;
-/// A bound for the header of such a chunk, in every mode.
+/// Largest header of such a chunk, in every mode.
 const ALONE_HEADER: usize = 512;
 
 /// A bound for the header of a chunk of up to 64 slots.
@@ -358,7 +358,7 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Bytes from the source that surely hold `count` slots, and all that is beside them; the
     /// core itself aside.
     fn bytes_for(shape: SlotShape, count: usize) -> usize {
-        // What is beside the slots of a chunk is less than they are.
+        // The slots of a chunk take more bytes than everything else in the chunk.
         let chunks = count.saturating_mul(shape.stride).saturating_mul(2) / shape.bytes + 2;
         chunks.saturating_mul(shape.bytes)
     }

@@ -57,8 +57,8 @@ const MADV_HUGEPAGE: c_int = 14;
 const PAGE_BYTES: usize = 4096;
 const HUGE_PAGE_BYTES: usize = 1 << 21;
 
-/// Why the system, or Mallard, did not do what was asked. As text it is one line; `{:#}` has three:
-/// what happened, what state things are in, and what to do about it.
+/// Why the system, or Mallard, refused a request. `{}` prints one line; `{:#}` prints three:
+/// what happened, the state afterwards, and what to do.
 #[derive(Debug)]
 pub struct Refusal {
     what: &'static str,

@@ -25,8 +25,8 @@
 /// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
 /// ```
 ///
-/// The macro refuses a box of another type, one in another arena that its own leads to, and a value
-/// of a shorter lifetime, which the pool would read for longer:
+/// The macro does not compile if the result is a box of another type, a box in another arena that the
+/// box's own arena dereferences to, or a box of a value with a shorter lifetime than the pool assumes:
 ///
 /// ```compile_fail
 /// # use core::{alloc::Layout, ops::Deref, ptr::NonNull};

@@ -75,8 +75,8 @@ pub type SharedHeap = Heap<AnyThread>;
 ///
 /// Blocks are raw memory: [`deallocate`](Heap::deallocate) frees one early, and from another
 /// thread [`mallard_malloc::deallocate`](crate::deallocate). What [`alloc`](Heap::alloc) gives is
-/// a reference, whose value is not dropped. With a feature for it, `Heap` is an `Allocator`, and so is
-/// `&Heap`: a container in a heap drops what it has.
+/// a reference, whose value is not dropped. With a feature, `Heap` and `&Heap` implement `Allocator`:
+/// a container in a heap drops its elements.
 pub struct Heap<Sharing = OneThread> {
     raw: NonNull<raw::Heap>,
     of: PhantomData<Sharing>,

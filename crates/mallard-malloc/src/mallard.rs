@@ -22,8 +22,8 @@ use core::alloc::{GlobalAlloc, Layout};
 /// to be had is refused with null, which `Vec::try_reserve` tells as an error, and
 /// `handle_alloc_error` otherwise.
 ///
-/// Linux on x86-64 with glibc has the engine. On every other target this is the system's allocator,
-/// `std::alloc::System`, so that a program builds there too; nothing else of this crate is there.
+/// The engine supports Linux on x86-64 with glibc. On every other target this type is the system's
+/// allocator, `std::alloc::System`, so that a program builds there too; the rest of this crate is absent.
 ///
 /// With a feature for them, it is an `Allocator` too, for a container whose memory is Mallard's
 /// in a program whose global allocator is another. All values of this type are the same heap.

@@ -1,4 +1,4 @@
-//! What [`Mallard`] is on a target that the engine is not written for: the system's allocator.
+//! [`Mallard`] on targets that the engine does not support: the system's allocator.
 
 extern crate std;
 

@@ -171,7 +171,7 @@ impl<const M: usize> Blocks<M> {
             return Some(idle);
         }
         let least = chunk_layout(layout)?;
-        // Under a limit, room for more blocks like this one and nothing behind them.
+        // Under a limit the step has room for whole blocks like this one, and no more.
         let each = align_up(layout.size().max(1), layout.align().max(M));
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| {

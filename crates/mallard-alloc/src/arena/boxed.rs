@@ -75,7 +75,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         let this = ManuallyDrop::new(self);
         (this.value, this.arena)
     }
-    /// For `unsize_box!`: as `into_raw_parts`, but what has the arena is never coerced.
+    /// For `unsize_box!`: like `into_raw_parts`, but the type that holds the arena is never coerced.
     ///
     /// # Safety
     /// As for `into_raw_parts`.
@@ -117,7 +117,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     }
 }
 
-/// Where a value is.
+/// The arena of a box, while `unsize_box!` converts the pointer to its value.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct InArena<'a, A>(&'a A);

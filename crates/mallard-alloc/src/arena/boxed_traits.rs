@@ -112,9 +112,9 @@ impl<T: ?Sized + Hasher, A: BlockAllocator> Hasher for Box<'_, T, A> {
     }
 }
 
-/// A boxed iterator is one itself: a sized one, or a trait object of `Iterator`, `DoubleEndedIterator`
-/// or `ExactSizeIterator`, `Send` or not. Others are used by `&mut *boxed`. (Not every unsized type at
-/// once, since a boxed slice is no iterator, but becomes one.)
+/// A boxed iterator is an iterator too, if its type is sized, or is a trait object of `Iterator`,
+/// `DoubleEndedIterator` or `ExactSizeIterator`, `Send` or not. Use other iterators through
+/// `&mut *boxed`. (Not all unsized types have this, because a boxed slice implements `IntoIterator`.)
 macro_rules! iterator {
     ([$($generics:tt)*] $type:ty, $item:ty) => {
         impl<$($generics)*> Iterator for Box<'_, $type, A> {
@@ -152,8 +152,8 @@ impl<I: FusedIterator, A: BlockAllocator> FusedIterator for Box<'_, I, A> {}
 iterator!(dyn + '_);
 iterator!(dyn + Send + '_);
 
-/// The elements of a boxed slice, by value: what `into_iter` gives. Those that are left are dropped
-/// with it, and the block is given back.
+/// Iterator over the elements of a boxed slice, by value, which `into_iter` returns. Dropping the
+/// iterator drops the remaining elements and frees the block.
 ///
 /// ```
 /// let arena = mallard::Arena::new();
@@ -163,7 +163,7 @@ iterator!(dyn + Send + '_);
 /// ```
 pub struct IntoIter<'a, T, A: BlockAllocator = Arena> {
     slots: Box<'a, [MaybeUninit<T>], A>,
-    /// Of those that are still there.
+    /// The elements that remain.
     left: Range<usize>,
 }
 

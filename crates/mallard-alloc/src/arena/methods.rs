@@ -47,8 +47,8 @@ macro_rules! object_methods {
                 Err(_) => objects::refuse::<T>(1),
             }
         }
-        /// Makes a value in its place, or gives the block back and passes the error on; without
-        /// memory, `f` comes back and was not called.
+        /// Makes a value in its place with `f`. If `f` returns an error, the block is freed and the error
+        /// is returned. Without memory, `f` is not called and comes back in the [`Full`](crate::Full).
         ///
         /// ```
         /// let arena = mallard::Arena::new();

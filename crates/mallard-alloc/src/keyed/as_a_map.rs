@@ -93,7 +93,7 @@ macro_rules! as_a_map {
 }
 pub(crate) use as_a_map;
 
-/// `{:?}` of an iterator that knows how many are left: none of them is looked at.
+/// Implements `Debug` for an iterator that knows how many elements remain, without reading them.
 macro_rules! says_what_is_left {
     ([$($generics:tt)*] $type:ty, $name:expr) => {
         impl<$($generics)*> core::fmt::Debug for $type {

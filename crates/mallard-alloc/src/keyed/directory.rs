@@ -1,4 +1,4 @@
-//! Where in the directory of a map the chunk of a number is.
+//! The directory of a map: finds a chunk by its number.
 
 use super::{ChunkOf, Shape, Slot, Slots};
 use crate::bits::layout;
@@ -6,19 +6,19 @@ use crate::key::{Bits, Key};
 use crate::source::Source;
 use core::ptr::{self, NonNull};
 
-/// A directory has this many entries by number before it has to be in proportion to the chunks.
+/// Direct entries that any directory may have; more of them have to be in proportion to the chunks.
 const BY_NUMBER_MIN: usize = 4096;
 
-// | entries by number: 0 .. by_number | far ones: by_number .. by_number + far | .. room
+// | direct entries: 0 .. by_number | far entries: by_number .. by_number + far | .. room
 //
-// A lookup knows the entries by number alone. Their count is a power of two, and the numbers of a slot
-// map have all of them. Only a secondary map may be given a key whose number is far beyond all others:
-// by one of a very large map, or by one that somebody made up. An entry for each number before it would
-// take 64 MiB for one value (docs/decisions/0035-far-chunks.md). So there are at most 1,024 entries by
-// number for each chunk, and 4,096 for a few. The chunks of numbers beyond are far ones, in the order of
-// their numbers, and found by bisection. They become entries by number when there are chunks enough.
+// Direct entries are indexed by chunk number, and their count is a power of two. In a slot map all entries
+// are direct. Only a secondary map can get a key whose chunk number is far beyond all others: a key of a
+// very large map, or one that somebody made up. With direct entries alone, such a key would take 64 MiB
+// for one value (docs/decisions/0035-far-chunks.md). So there are at most 1,024 direct entries for each
+// chunk, and 4,096 if there are few chunks. Chunks with greater numbers are far: their entries are sorted
+// by number and found by binary search. Far entries become direct when there are enough chunks.
 impl<K: Key, V, S: Source> Slots<K, V, S> {
-    /// The place of a number that has a chunk, or may have one by number.
+    /// The place of a chunk number: of a direct entry, used or not, or of the far chunk, if there is one.
     pub(crate) fn place_of(&self, number: usize) -> Option<usize> {
         if number < self.by_number {
             return Some(number);
@@ -27,7 +27,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         (place < self.by_number + self.far && self.number_at(place) == number).then_some(place)
     }
 
-    /// Where a far number is, or would be.
+    /// The place where the entry of a far number is, or would be inserted.
     fn far_place(&self, number: usize) -> usize {
         let (mut begin, mut end) = (self.by_number, self.by_number + self.far);
         while begin < end {
@@ -40,7 +40,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         begin
     }
 
-    /// The number of the chunk at a place that has one.
+    /// The number of the chunk at a place that has a chunk.
     fn number_at(&self, place: usize) -> usize {
         // SAFETY: entries name chunks, and those have a header.
         unsafe { (*ChunkOf::<K, V>::new(*self.view.directory.add(place)).header()).number }
@@ -52,7 +52,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         self.view.chunk(place)
     }
 
-    /// The slot of a live element, also in a far chunk. Asked first, so that a loop asks once.
+    /// The slot of a live element, also in a far chunk. Tests for far chunks first, so that the compiler
+    /// can move the test out of a loop.
     #[inline(always)]
     pub(crate) fn find(&self, key: K) -> Option<Slot<K, V>> {
         if self.far != 0 {
@@ -69,8 +70,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// A place for the chunk of a number that has none. Between those of far chunks there is a gap then,
-    /// which the caller fills. `None`: refused, and nothing has changed that can be seen.
+    /// Makes a place for the chunk of a number that has none. Between far entries this leaves a gap,
+    /// which the caller fills. `None`: the source refused memory, and no visible state has changed.
     pub(super) fn make_place(&mut self, number: usize) -> Option<usize> {
         if number < self.by_number {
             return Some(number);
@@ -90,7 +91,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         Some(self.far_place(number))
     }
 
-    /// The chunk, whose header is made, is from now on at its place, from `make_place`.
+    /// Enters a chunk, whose header is made, at a place from `make_place`.
     pub(super) fn enter(&mut self, place: usize, chunk: NonNull<u8>) {
         // SAFETY: there is room for one more entry, and of far ones `far` are in use.
         unsafe {
@@ -107,7 +108,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         };
     }
 
-    /// A chunk is no longer there. `resume`: the generation, in a word, that its slots go on from.
+    /// Removes a chunk. `resume`: the generation, in a word, from which its slots continue later.
     pub(super) fn leave(&mut self, number: usize, resume: K::Bits) {
         let Some(place) = self.place_of(number) else { return };
         // SAFETY: the directory has this entry, and those behind it.
@@ -124,7 +125,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// A directory with `by_number` entries by number, at least as many as now, of `room` in all.
+    /// Grows the directory to `by_number` direct entries, at least as many as now, and `room` in all.
     pub(super) fn make_room(&mut self, by_number: usize, room: usize) -> bool {
         let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
         let entries = room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8));

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 pub(crate) struct Walk<K, V> {
     directory: *const NonNull<u8>,
     stand_in: NonNull<u8>,
-    /// Entries up to here, of which those up to there are by number.
+    /// Number of entries, and of direct entries among them.
     count: usize,
     by_number: usize,
     /// The next to go to.

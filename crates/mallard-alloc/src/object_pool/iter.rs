@@ -52,7 +52,7 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for IterMut<'p, T, M, S, H
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for Iter<'_, T, M, S, H> {}
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for IterMut<'_, T, M, S, H> {}
 
-// What was met is not counted, and to look for what is left would be a visit of its own.
+// Visited objects are not counted, and counting the remaining ones would take an iteration of its own.
 impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for Iter<'_, T, M, S, H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()

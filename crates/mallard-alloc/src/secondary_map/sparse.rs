@@ -106,7 +106,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         key.index() == 0 || key.generation() == 0 || key.to_bits().to_u64() > Words::<K>::VALUE_MAX
     }
 
-    /// The value of `key`; if it has none, what `make` gives. `None` if the key is null or outdated.
+    /// The value of `key`, inserted from `make()` if there is none. `None` if the key is null or outdated.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -123,7 +123,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         self.get_mut(key)
     }
 
-    /// Makes memory for so many more values; without memory the program ends.
+    /// Makes memory for `more` further values; without memory the program ends.
     pub fn reserve(&mut self, more: usize) {
         if !self.try_reserve(more) {
             out_of_memory(Layout::array::<V>(more).unwrap_or(Layout::new::<V>()));
@@ -168,7 +168,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         // SAFETY: it is taken.
         self.find(key).map(|place| unsafe { self.table.value_mut(place) })
     }
-    /// The values of several keys at once; `None` if one has none or is given twice.
+    /// The values of several keys at once; `None` if a key has no value or is given twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         let mut places = [0; N];
         for (i, &key) in keys.iter().enumerate() {
@@ -213,8 +213,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
             }
         }
     }
-    /// Takes all values out, one after another. What was not met when this ends goes with it; if it
-    /// is leaked, that stays in the map.
+    /// Removes all values and returns them one after another. Dropping the iterator drops the remaining
+    /// values; leaking the iterator leaves them in the map.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};

@@ -95,12 +95,12 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     /// Chunks. Those below are in the directory.
     count: AtomicUsize,
     directory: AtomicPtr<AtomicPtr<u8>>,
-    /// By the number of a thread, whose own each is. The first, and those behind the numbers, are for
-    /// threads that have none, and each has a lock.
+    /// Fronts, indexed by thread number. The first, and those after the last thread number, are shared by
+    /// threads without a number, and each of these has a lock.
     fronts: [AtomicPtr<Front>; NUMBERS + SHARED - 1],
-    /// Held while the memory grows: who waits for it sleeps, where there is `std`.
+    /// Held while the memory grows; with `std`, waiters sleep.
     lock: Lock<()>,
-    /// Of the shared fronts. One is held before `lock`, never after it.
+    /// Locks of the shared fronts. Lock order: one of these before `lock`.
     shared: [Lock<()>; SHARED],
     growing: UnsafeCell<Growing<S>>,
     /// Values go in through `&self`, so a map of `V` may not become one of a `V` with a shorter
@@ -215,7 +215,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     pub(super) fn shared_lock(&self, share: usize) -> &Lock<()> {
         &self.shared[share]
     }
-    /// The place of a shared front among all.
+    /// The index of a shared front among all fronts.
     pub(super) const fn shared_number(share: usize) -> usize {
         match share {
             0 => 0,

@@ -3,7 +3,7 @@
 /// Threads have the numbers from 1 to 63. Number 0 says that a thread has none of its own.
 pub(super) const NUMBERS: usize = 64;
 
-/// Threads without a number of their own share so many fronts, so that they seldom meet.
+/// Number of fronts for threads without a number, so that these threads seldom contend.
 pub(super) const SHARED: usize = if cfg!(feature = "std") { 8 } else { 1 };
 
 #[cfg(feature = "std")]
@@ -29,8 +29,7 @@ mod numbers {
         }
     }
 
-    /// Which of the shared fronts this thread goes to while it has no number: threads go to them in
-    /// turn.
+    /// The shared front that this thread uses while it has no number, assigned round robin.
     pub(in super::super) fn share() -> usize {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         if SHARE.get() == UNKNOWN {

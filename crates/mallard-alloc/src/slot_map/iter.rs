@@ -274,9 +274,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Drain(self, walk)
     }
 
-    /// Removes those for which `keep(key, value)` is false; each is met once. The map is borrowed
-    /// meanwhile, so that nothing else is inserted or removed. If `keep` panics, or a destructor
-    /// does, the rest stays.
+    /// Removes the elements for which `keep(key, value)` is false; each element is visited once. The map
+    /// is borrowed during the call, so nothing else is inserted or removed. If `keep` or a destructor
+    /// panics, the remaining elements stay.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};

@@ -25,7 +25,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.slots.at_hand.top
     }
 
-    /// After `refill` was refused.
+    /// The cause to report after `refill` failed.
     #[cold]
     pub(super) fn why_refused(&self) -> Cause {
         match self.slots.is_at_limit() {
@@ -229,7 +229,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Makes memory for `more` elements beside those there are; ends as `insert` does.
+    /// Makes memory for `more` further elements; fails as `insert` does.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -245,7 +245,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             self.refuse();
         }
     }
-    /// Makes memory for `more` elements beside those there are. False: not for so many.
+    /// Makes memory for `more` further elements. False: there is not enough.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(count) = self.len().checked_add(more) else { return false };
         if more != 0 && self.slots.at_hand.places() == 0 && !self.widen(AT_HAND_FIRST) {

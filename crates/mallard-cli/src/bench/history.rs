@@ -1,11 +1,11 @@
-//! Which commits of rows the repository still has: history that was rewritten takes them away.
+//! Finds the commits of rows that the repository no longer has, because history was rewritten.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Those of `commits`, short or whole, that are not in the history of HEAD. Empty where that cannot
-/// be told: outside of a repository, without git, in a clone that is shallow.
+/// The `commits`, short or whole, that are not in the history of HEAD. Empty if that is unknown:
+/// outside of a repository, without git, or in a shallow clone.
 pub fn unknown<'a>(root: &Path, commits: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let wanted: BTreeSet<&str> = commits.filter(|c| !c.is_empty()).collect();
     let known = match history(root) {

@@ -1,9 +1,9 @@
-//! Like with like: which contenders may be laid beside each other, and which rows count.
+//! Decides which contenders are compared with each other, and which rows count.
 //!
 //! A malloc is compared with a malloc, a strategy of the talk with the same strategy, and a local
-//! allocator with a local allocator. Where Mallard has several of a kind, one of them stands for it
-//! in all cells of a situation: to take the best of many in each cell would compare our luck with
-//! their allocator. Tuned variants stand apart.
+//! allocator with a local allocator. If Mallard has several of a kind, one of them stands for Mallard
+//! in all cells of a situation: the best of many in each cell would compare our luck with a peer's
+//! allocator. Tuned variants are not compared.
 
 use super::answer::{counted, situations};
 use super::experiment::{contenders, is_cost, ratio, Experiment, Kind, Machine};

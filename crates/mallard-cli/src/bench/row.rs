@@ -56,11 +56,11 @@ impl Row {
     pub fn failed(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL")
     }
-    /// It failed by arithmetic: the process was never started.
+    /// Whether the failure was computed: the process was never started.
     pub fn failed_on_paper(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL, computed")
     }
-    /// Measured in a tree with changes that no commit has.
+    /// Whether the row was measured in a tree with uncommitted changes.
     pub fn is_dirty(&self) -> bool {
         ["-dirty", "+dirty"].iter().any(|end| self.commit.ends_with(end))
     }
@@ -69,7 +69,7 @@ impl Row {
         let after = self.command.split(" --less ").nth(1).unwrap_or("");
         after.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
     }
-    /// Nothing is known of its noise. Memory is of one process in every row, which is said once.
+    /// Whether the noise is unknown. Memory rows are always of one process, which the page says once.
     pub fn is_of_one_run(&self) -> bool {
         self.runs == 1 && self.median.is_some() && !self.metric.ends_with("rss_kib")
     }

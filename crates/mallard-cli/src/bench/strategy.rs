@@ -38,9 +38,9 @@ pub fn is_local(contender: &str) -> bool {
         && !is_tuned(contender)
 }
 
-/// Set up for what it is measured with, or used as only a program written for it would: an arena
-/// reset at each generation, a pool told its largest size. It stands apart from defaults, its own and
-/// those of peers, whom nobody tuned. What threads need, such as `+mutex`, is no tuning.
+/// Whether a variant is tuned for its case, or used as only a program written for it would use it: an
+/// arena reset at each generation, a pool that knows its largest size. Tuned variants are not compared
+/// with defaults, because peers are not tuned. What threads need, such as `+mutex`, is not tuning.
 pub fn is_tuned(contender: &str) -> bool {
     const TUNED: [&str; 6] =
         ["+reset", "+fifo", "+largest=", "/huge-pages", "/doubling", "/one-a-thread"];

@@ -19,7 +19,7 @@ pub struct SparseIterMut<'a, K: Key, V> {
     values: slice::IterMut<'a, Place<V>>,
     left: usize,
 }
-/// Takes all values out: what [`SparseSecondaryMap::drain`] gives.
+/// Iterator that removes all values, which [`SparseSecondaryMap::drain`] returns.
 pub struct SparseDrain<'a, K: Key, V, S: Source = DefaultHeap>(
     pub(super) &'a mut SparseSecondaryMap<K, V, S>,
     pub(super) usize,
