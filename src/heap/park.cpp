@@ -361,7 +361,7 @@ void reset_fronts() noexcept
 {
     parked_lock.reset();
     late_lock.reset();
-    // Counted anew: others may have been in the midst of it.
+    // Recount: another thread may have been changing the sum during the fork.
     std::size_t allowed = 0;
     for (front* f = newest; f != nullptr; f = f->next_of_all) {
         if (f->shown_at != &my_front) {

@@ -188,7 +188,8 @@ void settle_doubt(front& f) noexcept
     l.head = taken;
 }
 
-/// What the list was allowed above its first limit it has lost, be it empty or not.
+/// Sets `room` and `limit` of a list from its blocks. Even an empty list loses what it may keep
+/// above its first limit.
 void count_again(front& f, std::size_t index) noexcept
 {
     list& l = f.lists[index];

@@ -1,4 +1,4 @@
-// What threads keep in their lists, and others give back for them.
+// Visits: other threads return the free blocks in the lists of idle threads.
 #include "../../src/heap/front.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Counts what malloc and free take, of 64 bytes and of large blocks, where the block is at hand, from the first
-instruction to the return. `instructions.py PAIRS LIBRARY.so`
+"""Counts the instructions of malloc and free, of 64 bytes and of large blocks, if the block is in the
+thread's list, from the first instruction to the return. `instructions.py PAIRS LIBRARY.so`
 
 Counted by callgrind, as the difference between a run of the program with many pairs and
 one with few: the same on every machine, whatever else it does.
@@ -15,8 +15,8 @@ skipped = 77
 few, many = 1000, 11000
 
 mebibyte = 1 << 20
-# (the way itself, what protects a free block on it): see docs/decisions/0018. A large block is looked
-# at for its size.
+# (the hot path, the checks on it): see docs/decisions/0018. A large block is also checked for its
+# size.
 promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8),
             ("malloc", mebibyte): (28, 6), ("free", mebibyte): (19, 8),
             ("malloc", mebibyte + 1): (64, 6), ("free", mebibyte + 1): (19, 8),

@@ -1,17 +1,17 @@
 /* The engine of malloc: one thread forks, others read lines and flush all streams.
 
    take, give, keep, open_lock, become_guest and stop_being_guest are those of src/os/system.hpp and
-   src/heap/fork.hpp; the lock is that of central. The forking thread has its handlers, then the C
-   library waits for the list of streams, then there is the fork. Who flushes all streams has the
-   list and waits for a stream; who reads a line has the stream and calls malloc. Another thread
-   calls malloc, and so does a fourth; they give the lock up for a while in the midst, as a purge does.
+   src/heap/fork.hpp; the lock is that of central. The forking thread runs its handlers, then the C
+   library waits for the list of streams, then it forks. The thread that flushes all streams holds the
+   list and waits for a stream; the thread that reads a line holds the stream and calls malloc. Two
+   more threads call malloc, and release the lock for a while in the middle, as a purge does.
 
    Left out: the engine's other locks, which are taken in one order before any is kept; that two
    threads fork at once, which the lock keeps apart; memory weaker than sequentially consistent.
 
-   Holds: nobody waits for ever; what the lock protects is touched by one at a time, and by nobody
-   from the handlers to the end of the fork; guests are there one at a time, and none is when the
-   lock opens; so the child finds it whole. */
+   Properties: no thread waits for ever. One thread at a time touches the protected data, and none
+   does between the handlers and the end of the fork. There is one guest at a time, and none when the
+   lock opens. So the child finds the data in a consistent state. */
 
 #define open_state   0
 #define taken        1

@@ -1,17 +1,17 @@
-/* The engine of malloc: a visitor takes a list of a thread that touches it without a lock and
-   without a barrier, and may have been interrupted anywhere.
+/* The engine of malloc: a visitor takes a list from its thread. The thread uses the list without a
+   lock and without a barrier, and may have been interrupted anywhere.
 
    push, pop and refill are those of src/heap/front.hpp and front.cpp, at_work_begins and come_home
    those of park.hpp and visit.cpp, visit is visit_some there. Stores go through buffers, as in
    engine_visit.pml; an exchange waits until that of its thread is empty.
 
-   One list, two blocks that are in it at first. A block that the thread has got is written to.
-   Blocks that the visitor gets go to their slab, where refill takes them from.
+   There is one list with two blocks at first. The thread writes to each block that it allocates.
+   The visitor returns the blocks that it takes to their slab, from which refill takes blocks.
 
-   Left out: the slab side, which is engine_visit's; what a visitor finds out first, whether the
-   thread has done anything lately; lists that are hidden.
+   Left out: the slab side, which engine_visit models; the visitor's test whether the thread is idle;
+   hidden lists.
 
-   Holds: nobody gets a block that another has; none is lost; at the end `room` is right. */
+   Properties: no block has two owners; no block is lost; at the end `room` is right. */
 
 #define shown    0                 /* 0: its own front, 1: visited_front */
 #define wanted   1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks the code a line at a time and looks whether a test notices.
+"""Changes the code a line at a time, and checks that a test notices.
 
 `run.py [--random COUNT] [--seed N] [--jobs N] [WORDS]`
 

@@ -2,9 +2,9 @@
 """run.py SUITE --compiler PATH --library FILE --work FOLDER [--jobs N] [--every N] [PART...]
 
 Runs the tests that GNU and LLVM wrote for their C++ libraries with Mallard in the place of
-the library's own classes: SUITE is libstdcxx-resources, libcxx-resources or
-libstdcxx-containers, of which a PART names only the cases with that in their path, and
---every only each Nth beside those that differences.txt lists.
+the library's own classes. SUITE is libstdcxx-resources, libcxx-resources or
+libstdcxx-containers. PARTs choose the cases whose path has one of them; --every N runs each
+Nth case, and all cases that differences.txt lists.
 
 The tests come from packages of Debian, which are fetched into FOLDER and stay there; nothing
 of them is in this repository. The adapters beside this file only give our classes the names

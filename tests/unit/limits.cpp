@@ -1,4 +1,4 @@
-// How much of a limit is used: nine tenths at every size of block, in every manner of pool.
+// Nine tenths of a limit can be used, at every block size and in every kind of pool.
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/object_pool.hpp>
@@ -14,8 +14,8 @@ using namespace mallard;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// The heap, which says how many bytes of it were out at most, and refuses what is absurd: so
-/// does AddressSanitizer's, by an abort.
+/// The heap, with the peak of its bytes in use. Refuses absurd sizes, at which AddressSanitizer's
+/// heap would abort.
 class heap_of_peak {
 public:
     chunk try_take(layout l) noexcept
