@@ -152,7 +152,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexce
 {
     std::size_t const whole = align_up(bytes + (bytes == 0), page_bytes);
     if (whole < bytes || !the_limits.admit(whole))
-        return os::out_of_memory();
+        return nullptr;
     std::byte* const start = map_aligned(whole, align);
     access const alone(mappings.lock);
     is_guest = start != nullptr && alone.is_guest();
@@ -160,7 +160,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexce
         if (start != nullptr)
             os::unmap(start, whole);
         the_limits.discharge(whole);
-        return is_guest ? nullptr : os::out_of_memory();
+        return nullptr;
     }
     if (huge_pages.load(std::memory_order_relaxed))
         os::advise_huge(start, whole, true);
@@ -291,13 +291,19 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
                 return static_cast<void*>(s->start);
         // There may be room between the windows for a block that no window has room for.
         bool is_guest = false;
-        void* const block = allocate_huge(bytes, align, is_guest);
-        if (!is_guest && zero != nullptr)
-            *zero = true;
-        if (!is_guest)
+        if (void* const block = allocate_huge(bytes, align, is_guest)) {
+            if (zero != nullptr)
+                *zero = true;
             return block;
-        // A guest must not change the table of mappings, so its block is a run of any size.
-        slab* const s = take_run_for_one(bytes, align, entry_large, zero);
+        }
+        // A guest must not change the table of mappings, so its block is a run of any size. A
+        // block that is refused a mapping is a run as well, where free granules may be enough:
+        // the windows may hold all that a limit of addresses allows.
+        usage const now = the_central.now();
+        std::size_t const wide = granules_for(bytes) + align / granule_bytes;
+        slab* const s = is_guest || wide <= now.committed - now.used
+                            ? take_run_for_one(bytes, align, entry_large, zero)
+                            : nullptr;
         return s == nullptr ? os::out_of_memory() : s->start;
     });
 }

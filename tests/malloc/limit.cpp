@@ -101,4 +101,20 @@ TEST(limit, of_addresses_set_by_the_program_is_one_for_its_blocks)
               "fine");
 }
 
+TEST(limit, of_addresses_that_is_reached_lets_large_blocks_have_what_small_ones_gave_back)
+{
+    EXPECT_EQ(in_a_child([] {
+                  set_limit(RLIMIT_AS, 768 * mib);
+                  std::size_t const bytes = take_all_mebibytes() / 2 * mib;
+                  for (int round = 0; round < 3; ++round) {
+                      errno = 0;
+                      void* const block = std::malloc(bytes);
+                      require(block != nullptr && errno == 0, "half of it is there in one piece");
+                      fill(block, bytes, 5);
+                      std::free(block);
+                  }
+              }),
+              "fine");
+}
+
 } // namespace
