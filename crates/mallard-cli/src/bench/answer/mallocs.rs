@@ -74,7 +74,8 @@ pub fn table(machine: &Machine, title: &str) -> Option<Table> {
         (count > 0).then(|| format!("{} {count}", p.title))
     });
     table.notes.push(format!("Cases: {}.", counts.collect::<Vec<_>>().join("; ")));
-    table.notes.extend(conditions::sentence(all.iter().flat_map(|e| &e.rows)));
+    let shown = all.iter().filter(|e| PARTS.iter().any(|p| is_of(p, e)));
+    table.notes.extend(conditions::sentence(shown.flat_map(|e| &e.rows)));
     Some(table.without_empty_columns())
 }
 
