@@ -229,18 +229,6 @@ void* refill_in(front& f, code c) noexcept
 
 namespace {
 
-/// What `try_it` gives, if necessary after others have given back what they can.
-template <class F>
-[[gnu::always_inline]] inline void* insist(F try_it) noexcept
-{
-    void* block = within_limits(try_it);
-    if (block == nullptr) [[unlikely]] {
-        reclaim();
-        block = try_it();
-    }
-    return block != nullptr ? block : os::out_of_memory();
-}
-
 /// Of a thread that has no front yet, or no longer, or is sampled.
 [[gnu::noinline]] void* refill_none(std::size_t bytes, code c, front* f) noexcept
 {

@@ -4,6 +4,7 @@
 #include "central.hpp"
 #include "fork.hpp"
 #include "limits.hpp"
+#include "park.hpp"
 #include "sample.hpp"
 #include "window.hpp"
 
@@ -285,10 +286,10 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         return os::out_of_memory();
     if (void* const chosen = sample(shown_front(), bytes, align, zero))
         return chosen;
-    return within_limits([=] {
+    return insist([=]() -> void* {
         if (align <= run_bytes_max && (bytes <= run_bytes_max || mappings_are_many()))
             if (slab* const s = take_run_for_one(bytes, align, entry_large, zero))
-                return static_cast<void*>(s->start);
+                return s->start;
         // There may be room between the windows for a block that no window has room for.
         bool is_guest = false;
         if (void* const block = allocate_huge(bytes, align, is_guest)) {
@@ -304,7 +305,7 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         slab* const s = is_guest || wide <= now.committed - now.used
                             ? take_run_for_one(bytes, align, entry_large, zero)
                             : nullptr;
-        return s == nullptr ? os::out_of_memory() : s->start;
+        return s == nullptr ? nullptr : s->start;
     });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "front.hpp"
+#include "limits.hpp"
 
 namespace mallard::engine {
 
@@ -98,6 +99,19 @@ void visit_parked() noexcept;
 /// Before a request is refused: returns to central the free blocks of this thread, of idle threads
 /// and of threads that have ended.
 void reclaim() noexcept;
+
+/// What `try_it` gives, if necessary after others have given back what they can.
+template <class F>
+[[gnu::always_inline]] inline void* insist(F try_it) noexcept
+{
+    void* block = within_limits(try_it);
+    if (block == nullptr) [[unlikely]] {
+        reclaim();
+        block = try_it();
+    }
+    return block != nullptr ? block : os::out_of_memory();
+}
+
 /// Returns to central the free blocks of all threads that are not in a slow path right now.
 void empty_all() noexcept;
 

@@ -179,10 +179,8 @@ void* allocate_zeroed(std::size_t bytes) noexcept
             front* const own = shown_front()->real;
             block = own == nullptr || own->list_of(c).head != nullptr
                         ? pop(own == nullptr ? f : own, c)
-                        : within_limits([&] { return run_for(*own, bytes, zero); });
+                        : insist([&] { return run_for(*own, bytes, zero); });
         }
-        if (block == nullptr)
-            os::out_of_memory();
     }
     if (block != nullptr && !zero)
         std::memset(block, 0, bytes);

@@ -1,4 +1,6 @@
 // Limits of heaps.
+#include "../support/child.hpp"
+
 #include <mallard/heap.hpp>
 
 #include <gtest/gtest.h>
@@ -95,6 +97,27 @@ TEST(limits, hold_for_blocks_that_grow)
     EXPECT_LE(h.stats().bytes_taken, 1600 * kib);
     mallard_free(block);
     EXPECT_LE(h.stats().bytes_taken, 0u);
+}
+
+TEST(limits, lists_give_back_what_they_keep_before_a_block_of_any_size_is_refused)
+{
+    using mallard::testing::require;
+    constexpr std::size_t mib = 1024 * kib;
+    auto const keep_a_block = [] {
+        for (int i = 0; i < 4; ++i)
+            mallard_free(mallard_malloc(32 * mib));
+    };
+    EXPECT_EQ(mallard::testing::in_a_child([=] {
+                  mallard_limit(0, 100 * mib, nullptr, nullptr);
+                  keep_a_block();
+                  void* const large = mallard_malloc(80 * mib);
+                  require(large != nullptr, "a large one is there");
+                  mallard_free(large);
+                  keep_a_block();
+                  for (int i = 0; i < 80; ++i)
+                      require(mallard_calloc(1, mib) != nullptr, "80 of a MiB are there");
+              }),
+              "fine");
 }
 
 } // namespace
