@@ -4,6 +4,7 @@
 #include "central.hpp"
 #include "heap.hpp"
 #include "large.hpp"
+#include "limits.hpp"
 #include "park.hpp"
 #include "pressure.hpp"
 #include "sample.hpp"
@@ -104,6 +105,7 @@ void after_fork_in_child() noexcept
     the_central.its_lock().reset();
     reset_fronts();
     reset_heaps();
+    the_limits.forget_teller();
     reset_samples();
 }
 

@@ -320,6 +320,7 @@ void reset_heaps() noexcept
     for (heap* h = all_heaps(); h != nullptr; h = h->next_of_all) {
         h->large_lock.reset();
         h->lock.reset();
+        h->bounds.forget_teller();
     }
     heaps_lock.reset();
 }

@@ -37,14 +37,22 @@ bool limits::admit_above(std::size_t bytes, std::size_t held) noexcept
 
 bool limits::tell() noexcept
 {
-    if (telling_.exchange(true, std::memory_order_acquire))
+    const void* nobody = nullptr;
+    if (!teller_.compare_exchange_strong(nobody, __builtin_thread_pointer(),
+                                         std::memory_order_acquire))
         return false;
     unsigned const what = news_.exchange(0, std::memory_order_relaxed);
     limit_call const call = call_.load();
     if (call != nullptr && what != 0)
         call(context_.load(), held(), (what & hard_met) != 0 ? hard_.load() : soft_.load());
-    telling_.store(false, std::memory_order_release);
+    teller_.store(nullptr, std::memory_order_release);
     return call != nullptr && (what & hard_met) != 0;
+}
+
+void limits::forget_teller() noexcept
+{
+    if (teller_.load(std::memory_order_relaxed) != __builtin_thread_pointer())
+        teller_.store(nullptr, std::memory_order_relaxed);
 }
 
 } // namespace mallard::engine

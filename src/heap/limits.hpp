@@ -33,6 +33,8 @@ public:
     /// Whether a call is due: then `tell`, and, after a refusal, try again if it says so.
     bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
     [[gnu::cold]] bool tell() noexcept;
+    /// In the child of a fork: a thread that is not there is in no call.
+    void forget_teller() noexcept;
 
     /// Under the hard limit.
     std::size_t left() const noexcept
@@ -55,8 +57,8 @@ private:
     std::atomic<std::size_t> hard_{~std::size_t{0}};
     std::atomic<limit_call> call_{nullptr};
     std::atomic<void*> context_{nullptr};
-    std::atomic<bool> told_{false};    // of the soft one
-    std::atomic<bool> telling_{false}; // a call that allocates is not told again
+    std::atomic<bool> told_{false};            // of the soft one
+    std::atomic<const void*> teller_{nullptr}; // the thread in a call, which is not told again
 };
 
 extern constinit limits the_limits;

@@ -1,5 +1,6 @@
 // Limits of heaps.
 #include "../support/child.hpp"
+#include "../support/threads.hpp"
 
 #include <mallard/heap.hpp>
 
@@ -118,6 +119,42 @@ TEST(limits, lists_give_back_what_they_keep_before_a_block_of_any_size_is_refuse
                       require(mallard_calloc(1, mib) != nullptr, "80 of a MiB are there");
               }),
               "fine");
+}
+
+/// What a thread that is in a call waits for.
+struct long_call {
+    mallard::testing::gate begun;
+    mallard::testing::gate may_end;
+    bool is_child = false;
+    std::size_t calls_in_child = 0;
+};
+
+void take_long(void* context, std::size_t, std::size_t)
+{
+    auto& what = *static_cast<long_call*>(context);
+    if (what.is_child) {
+        what.calls_in_child += 1;
+        return;
+    }
+    what.begun.open();
+    what.may_end.wait();
+}
+
+TEST(limits, are_told_in_the_child_of_a_fork_whoever_was_in_a_call)
+{
+    if (__tsan_init != nullptr)
+        GTEST_SKIP() << "threads after fork are not for ThreadSanitizer";
+    long_call what;
+    mallard::shared_heap h({.limit = 64 * kib, .met = take_long, .context = &what});
+    std::jthread other([&] { EXPECT_EQ(h.try_allocate(1000 * kib), nullptr); });
+    what.begun.wait();
+    EXPECT_EQ(mallard::testing::in_a_child([&] {
+                  what.is_child = true;
+                  mallard::testing::require(h.try_allocate(1000 * kib) == nullptr, "it is refused");
+                  mallard::testing::require(what.calls_in_child == 1, "and that is told");
+              }),
+              "fine");
+    what.may_end.open();
 }
 
 } // namespace
