@@ -9,22 +9,6 @@ use std::thread;
 static A: Mallard = Mallard;
 
 #[test]
-fn a_thousand_threads_leave_nothing_behind() {
-    let work = || {
-        let all: Vec<String> = (0..100).map(|i| format!("line {i} of this thread")).collect();
-        assert_eq!(all[99], "line 99 of this thread");
-    };
-    thread::spawn(work).join().unwrap();
-    let before = stats();
-    for _ in 0..250 {
-        thread::scope(|s| (0..4).for_each(|_| drop(s.spawn(work))));
-    }
-    let after = stats();
-    assert!(after.threads <= before.threads + 8, "{} threads", after.threads);
-    assert!(after.bytes_taken < before.bytes_taken + (8 << 20), "{after}");
-}
-
-#[test]
 fn blocks_that_other_threads_free_come_back() {
     let (to_others, from_us) = mpsc::sync_channel::<Vec<Box<[u8; 200]>>>(4);
     let freeing = thread::spawn(move || from_us.iter().map(|batch| batch.len()).sum::<usize>());

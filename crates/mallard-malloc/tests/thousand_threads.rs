@@ -1,0 +1,24 @@
+//! A thousand threads that come and go, in a process of their own: the statistics are those of
+//! the whole process, and a thread that begins while another test forks gets a new cache.
+
+use mallard_malloc::{stats, Mallard};
+use std::thread;
+
+#[global_allocator]
+static A: Mallard = Mallard;
+
+#[test]
+fn a_thousand_threads_leave_nothing_behind() {
+    let work = || {
+        let all: Vec<String> = (0..100).map(|i| format!("line {i} of this thread")).collect();
+        assert_eq!(all[99], "line 99 of this thread");
+    };
+    thread::spawn(work).join().unwrap();
+    let before = stats();
+    for _ in 0..250 {
+        thread::scope(|s| (0..4).for_each(|_| drop(s.spawn(work))));
+    }
+    let after = stats();
+    assert!(after.threads <= before.threads + 8, "{} threads", after.threads);
+    assert!(after.bytes_taken < before.bytes_taken + (8 << 20), "{after}");
+}
