@@ -201,28 +201,39 @@ TEST(fork, lets_its_handlers_allocate)
         ASSERT_EQ(in_a_child(allocate), "fine");
 }
 
+void on_alarm(void (*handler)(int))
+{
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    ::sigaction(SIGALRM, &action, nullptr);
+}
+
+/// Allocates under an alarm every half millisecond, until its handler has forked `count` times.
+void allocate_until(const volatile std::sig_atomic_t& forks, int count)
+{
+    itimerval const often{{0, 500}, {0, 500}};
+    ::setitimer(ITIMER_REAL, &often, nullptr);
+    for (std::size_t round = 0; forks < count; ++round)
+        allocate_some(round);
+    itimerval const never{};
+    ::setitimer(ITIMER_REAL, &never, nullptr);
+}
+
 /// In a process of one thread, where fork is safe in a handler; what runs then may be
 /// malloc itself.
 TEST(fork, works_in_a_signal_handler_in_the_midst_of_malloc)
 {
     EXPECT_EQ(in_a_child([] {
                   static volatile std::sig_atomic_t forks = 0;
-                  struct sigaction action = {};
-                  action.sa_handler = [](int) {
+                  on_alarm([](int) {
                       pid_t const child = ::fork();
                       if (child == 0)
                           ::_exit(0);
                       int status = 0;
                       require(::waitpid(child, &status, 0) == child && status == 0, "it ends");
                       forks = forks + 1;
-                  };
-                  ::sigaction(SIGALRM, &action, nullptr);
-                  itimerval const often{{0, 500}, {0, 500}};
-                  ::setitimer(ITIMER_REAL, &often, nullptr);
-                  for (std::size_t round = 0; forks < 200; ++round)
-                      allocate_some(round);
-                  itimerval const never{};
-                  ::setitimer(ITIMER_REAL, &never, nullptr);
+                  });
+                  allocate_until(forks, 200);
               }),
               "fine");
 }
@@ -236,8 +247,7 @@ TEST(fork, works_in_a_signal_handler_while_threads_allocate)
                   static volatile std::sig_atomic_t forks = 0;
                   static pthread_t forker;
                   forker = ::pthread_self();
-                  struct sigaction action = {};
-                  action.sa_handler = [](int) {
+                  on_alarm([](int) {
                       if (!::pthread_equal(::pthread_self(), forker))
                           return;
                       pid_t const child = ::fork();
@@ -248,15 +258,9 @@ TEST(fork, works_in_a_signal_handler_while_threads_allocate)
                       int status = 0;
                       require(::waitpid(child, &status, 0) == child && status == 0, "it ends");
                       forks = forks + 1;
-                  };
-                  ::sigaction(SIGALRM, &action, nullptr);
+                  });
                   at_work const others(2, allocate_some);
-                  itimerval const often{{0, 500}, {0, 500}};
-                  ::setitimer(ITIMER_REAL, &often, nullptr);
-                  for (std::size_t round = 0; forks < 100; ++round)
-                      allocate_some(round);
-                  itimerval const never{};
-                  ::setitimer(ITIMER_REAL, &never, nullptr);
+                  allocate_until(forks, 100);
               }),
               "fine");
 }
