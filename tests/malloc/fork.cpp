@@ -213,8 +213,9 @@ void allocate_until(const volatile std::sig_atomic_t& forks, int count)
 {
     itimerval const often{{0, 500}, {0, 500}};
     ::setitimer(ITIMER_REAL, &often, nullptr);
-    for (std::size_t round = 0; forks < count; ++round)
-        allocate_some(round);
+    std::size_t round = 0;
+    while (forks < count)
+        allocate_some(round++);
     itimerval const never{};
     ::setitimer(ITIMER_REAL, &never, nullptr);
 }
