@@ -174,7 +174,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         self.slots.source()
     }
 
-    crate::pool_methods::pool_methods!();
+    crate::pool::methods::pool_methods!();
 }
 
 impl<T, C: Counts, M: Mode> Default for CountedPool<T, C, M> {

@@ -19,7 +19,7 @@ pub(crate) use shared::Slot;
 pub use shared::{Handle, Rc, Weak};
 
 use crate::hooks::{Hooks, NoHooks};
-use crate::slots::{CoreOf, Slots};
+use crate::pool::slots::{CoreOf, Slots};
 use crate::source::{DefaultHeap, Source};
 use crate::sync::{self, Core, Mode, Shared, SlotShape};
 use core::alloc::Layout;

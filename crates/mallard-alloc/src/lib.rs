@@ -49,17 +49,8 @@ mod bits;
 mod bridge;
 mod by;
 mod by_size;
-#[cfg(feature = "std")]
-mod cached_chunk;
-#[cfg(feature = "std")]
-mod cached_core;
-#[cfg(feature = "std")]
-mod cached_front;
 #[cfg(feature = "alloc")]
 mod checked;
-#[cfg_attr(not(feature = "std"), allow(dead_code))] // cut by threads alone, in part
-mod chunk_runs;
-mod chunk_store;
 mod counted;
 mod counted_pool;
 mod failing;
@@ -76,23 +67,9 @@ mod keyed;
 mod limited;
 #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // nothing else needs one there
 mod lock;
-#[cfg(target_has_atomic = "64")]
-mod lock_free_core;
-#[cfg(feature = "std")]
-mod locked_core;
-mod magazine;
 mod multipool;
-#[cfg(target_has_atomic = "64")]
-mod numbered_chunks;
 pub mod object_pool;
-#[cfg(feature = "std")]
-mod owned_chunks;
 mod pool;
-mod pool_chunk;
-mod pool_core;
-mod pool_methods;
-#[cfg(feature = "std")]
-mod remote;
 pub mod secondary_map;
 #[cfg(feature = "std")]
 mod shared_arena;
@@ -100,8 +77,6 @@ mod shared_arena;
 pub mod shared_slot_map;
 pub mod size_class;
 pub mod slot_map;
-
-mod slots;
 mod source;
 mod statistics;
 pub mod sync;
@@ -115,7 +90,7 @@ mod system;
 #[cfg(target_has_atomic = "64")]
 mod tagged_stack;
 #[cfg(feature = "std")]
-mod thread_fronts;
+mod threads;
 mod traced;
 pub mod typed_arena;
 mod unsize;

@@ -1,7 +1,24 @@
 //! A pool: blocks of one layout, given and taken back in constant time.
 
-use crate::pool_methods::pool_methods;
-use crate::slots::{Plan, Slots};
+#[cfg(feature = "std")]
+pub(crate) mod cached;
+pub(crate) mod chunk;
+#[cfg_attr(not(feature = "std"), allow(dead_code))]
+pub(crate) mod chunk_list;
+pub(crate) mod chunk_store;
+#[cfg(target_has_atomic = "64")]
+pub(crate) mod lock_free;
+#[cfg(feature = "std")]
+pub(crate) mod locked;
+pub(crate) mod magazine;
+pub(crate) mod methods;
+#[cfg(target_has_atomic = "64")]
+pub(crate) mod numbered_chunks;
+pub(crate) mod plain;
+pub(crate) mod slots;
+
+use crate::pool::methods::pool_methods;
+use crate::pool::slots::{Plan, Slots};
 use crate::source::{DefaultHeap, Source};
 use crate::sync::{self, Core, Mode, Shared};
 use crate::{BlockAllocator, Growth, Owning, Validity};

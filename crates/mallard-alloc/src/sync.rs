@@ -79,7 +79,7 @@ const fn chunk_bytes(chunk: usize) -> usize {
 pub struct Unshared<const CHUNK: usize = 65536>;
 
 impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
-    type Core<S: Source> = crate::pool_core::PlainCore<S>;
+    type Core<S: Source> = crate::pool::plain::PlainCore<S>;
     type Home = LocalHome;
     const CHUNK: usize = chunk_bytes(CHUNK);
 }
@@ -95,7 +95,7 @@ pub struct Mutex<const CHUNK: usize = 65536>;
 
 #[cfg(feature = "std")]
 impl<const CHUNK: usize> Mode for Mutex<CHUNK> {
-    type Core<S: Source> = crate::locked_core::LockedCore<S>;
+    type Core<S: Source> = crate::pool::locked::LockedCore<S>;
     type Home = SharedHome;
     const CHUNK: usize = chunk_bytes(CHUNK);
 }
@@ -124,7 +124,7 @@ pub struct LockFree<const CHUNK: usize = 65536>;
 
 #[cfg(target_has_atomic = "64")]
 impl<const CHUNK: usize> Mode for LockFree<CHUNK> {
-    type Core<S: Source> = crate::lock_free_core::LockFreeCore<S>;
+    type Core<S: Source> = crate::pool::lock_free::LockFreeCore<S>;
     type Home = SharedHome;
     const CHUNK: usize = chunk_bytes(CHUNK);
 }
@@ -168,7 +168,7 @@ pub struct ThreadCached<const CHUNK: usize = 65536>;
 
 #[cfg(feature = "std")]
 impl<const CHUNK: usize> Mode for ThreadCached<CHUNK> {
-    type Core<S: Source> = crate::cached_core::CachedCore<S>;
+    type Core<S: Source> = crate::pool::cached::CachedCore<S>;
     type Home = SharedHome;
     const CHUNK: usize = {
         assert!(

@@ -4,7 +4,7 @@ use super::ObjectPool;
 use crate::bits::out_of_memory;
 use crate::handles::Box;
 use crate::hooks::Hooks;
-use crate::slots::{CoreOf, Slots};
+use crate::pool::slots::{CoreOf, Slots};
 use crate::source::Source;
 use crate::sync::{Core, Mode};
 use crate::Full;

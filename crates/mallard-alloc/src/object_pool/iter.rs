@@ -1,7 +1,7 @@
 //! Visits of the objects that a pool is left with.
 
 use crate::hooks::Hooks;
-use crate::slots::Slots;
+use crate::pool::slots::Slots;
 use crate::source::Source;
 use crate::sync::{LiveCursor, Mode};
 use core::iter::FusedIterator;

@@ -1,6 +1,6 @@
 //! The chunks of one pool, and their free blocks that are not at hand: a bit each, or not carved.
 
-use crate::pool_chunk::{words_for, ChunkPtr, Cut, WORD_BITS};
+use crate::pool::chunk::{words_for, ChunkPtr, Cut, WORD_BITS};
 use crate::source::Chunk;
 use crate::sync::LiveCursor;
 use core::alloc::Layout;

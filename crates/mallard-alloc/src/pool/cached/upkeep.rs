@@ -2,8 +2,8 @@
 //! may end meanwhile.
 
 use super::{CachedCore, Shared};
-use crate::cached_front::Front;
 use crate::lock::Held;
+use crate::pool::cached::thread_cache::Front;
 use crate::source::Source;
 
 impl<S: Source> CachedCore<S> {

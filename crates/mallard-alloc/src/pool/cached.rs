@@ -1,17 +1,21 @@
 //! What a pool of `sync::ThreadCached` is: chunks that all threads share, and for each thread a
 //! front with the blocks it has at hand.
 
+pub(crate) mod chunk;
+pub(crate) mod owned_chunks;
+pub(crate) mod remote;
+pub(crate) mod thread_cache;
 mod upkeep;
 
-use crate::cached_chunk::{header_bytes, At};
-use crate::cached_front::{place_of, Front};
-use crate::chunk_runs::{header_of, ChunkHead, Cut, Runs};
 use crate::growth::{Growth, GrowthState};
 use crate::lock::Lock;
+use crate::pool::cached::chunk::{header_bytes, At};
+use crate::pool::cached::thread_cache::{place_of, Front};
+use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Runs};
 use crate::source::Source;
 use crate::statistics::{Statistics, Validity};
 use crate::sync::{Core, LiveCursor, SlotShape};
-use crate::thread_fronts::Ticket;
+use crate::threads::Ticket;
 use core::cell::Cell;
 use core::ptr::NonNull;
 

@@ -1,9 +1,9 @@
 //! What a pool is: a magazine of free blocks over a store of chunks.
 
-use crate::chunk_store::ChunkStore;
 use crate::growth::GrowthState;
-use crate::magazine::Magazine;
-use crate::pool_chunk::{header_of, Cut, STEP_UNIT};
+use crate::pool::chunk::{header_of, Cut, STEP_UNIT};
+use crate::pool::chunk_store::ChunkStore;
+use crate::pool::magazine::Magazine;
 use crate::source::{Chunk, Source};
 use crate::sync::{Core, LiveCursor, SlotShape};
 use crate::{Growth, Statistics, Validity};

@@ -1,9 +1,9 @@
 //! What a pool of `sync::LockFree` is: a stack of slot numbers.
 
-use crate::chunk_runs::{header_of, ChunkHead, Cut, Runs, CHUNK_BYTES};
 use crate::growth::{Growth, GrowthState};
 use crate::lock::Lock;
-use crate::numbered_chunks::{header_bytes, At, NumberedChunks, Numbers};
+use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Runs, CHUNK_BYTES};
+use crate::pool::numbered_chunks::{header_bytes, At, NumberedChunks, Numbers};
 use crate::source::Source;
 use crate::statistics::{Statistics, Validity};
 use crate::sync::atomic::Ordering::Relaxed;

@@ -1,9 +1,9 @@
 //! The chunks of one front.
 
-use crate::cached_chunk::{At, Header};
-use crate::cached_front::Slot;
-use crate::chunk_runs::Cut;
-use crate::remote::Inbox;
+use crate::pool::cached::chunk::{At, Header};
+use crate::pool::cached::remote::Inbox;
+use crate::pool::cached::thread_cache::Slot;
+use crate::pool::chunk_list::Cut;
 
 /// Under a lock, which a thread takes once for many blocks.
 pub(crate) struct OwnedChunks {

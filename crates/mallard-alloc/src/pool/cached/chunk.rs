@@ -1,8 +1,8 @@
 //! A chunk of a pool that has a front for each thread.
 
-use crate::cached_front::{Front, Slot};
-use crate::chunk_runs::{ChunkHead, Cut, Slots};
-use crate::remote::{Posted, Remote};
+use crate::pool::cached::remote::{Posted, Remote};
+use crate::pool::cached::thread_cache::{Front, Slot};
+use crate::pool::chunk_list::{ChunkHead, Cut, Slots};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use core::cell::Cell;
 use core::ops::Deref;

@@ -1,7 +1,7 @@
 //! The core of `sync::Mutex`: a plain one behind a lock.
 
-use crate::pool_chunk::header_of;
-use crate::pool_core::PoolState;
+use crate::pool::chunk::header_of;
+use crate::pool::plain::PoolState;
 use crate::source::{Chunk, Source};
 use crate::sync::{Core, LiveCursor, SlotShape};
 use crate::{Growth, Statistics, Validity};

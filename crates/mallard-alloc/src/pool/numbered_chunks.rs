@@ -1,8 +1,8 @@
 //! Chunks by number, so that a slot has a number of 32 bits, and a link for each.
 
 use crate::bits::layout;
-use crate::chunk_runs::{header_of, ChunkHead, Cut, Division, Slots};
 use crate::growth::GrowthState;
+use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Division, Slots};
 use crate::source::{Chunk, Source};
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 use core::cell::Cell;

@@ -1,13 +1,13 @@
 //! The blocks that one thread has at hand.
 
-use crate::cached_chunk::{At, Header, Line, WORD_BITS};
-use crate::chunk_runs::Cut;
 use crate::lock::{Held, Lock};
-use crate::owned_chunks::OwnedChunks;
-use crate::remote::Inbox;
+use crate::pool::cached::chunk::{At, Header, Line, WORD_BITS};
+use crate::pool::cached::owned_chunks::OwnedChunks;
+use crate::pool::cached::remote::Inbox;
+use crate::pool::chunk_list::Cut;
 use crate::source::Chunk;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
-use crate::thread_fronts::ThreadFront;
+use crate::threads::ThreadFront;
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
