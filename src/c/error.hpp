@@ -1,7 +1,7 @@
 // What failed last in each thread of a C program.
 #pragma once
 
-#include "c_api.hpp"
+#include "api.hpp"
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // The multipools of the C API: as its pools are made.
-#include "c_handle.hpp"
+#include "handle.hpp"
 
 #include <mallard/multipool.hpp>
 

@@ -2,7 +2,7 @@
 // functions, or a caller's bytes.
 #pragma once
 
-#include "c_error.hpp"
+#include "error.hpp"
 
 #include <mallard/source.hpp>
 
@@ -61,7 +61,7 @@ private:
 
 using visitor = void (*)(void* context, void* block);
 
-// Call a caller's function from a frame that no exception passes: see c_call.cpp.
+// Call a caller's function from a frame that no exception passes: see call.cpp.
 void* call_take(const source_choice& to, std::size_t bytes, std::size_t align) noexcept;
 void call_give(const source_choice& to, chunk c) noexcept;
 void call_visit(visitor visit, void* context, void* block) noexcept;

@@ -5,7 +5,7 @@
 // CMakeLists.txt): an exception that gets here finds no way on, so the C++
 // runtime that threw it calls std::terminate, with the stack as it was. That is
 // what `noexcept` does, without a C++ runtime of our own.
-#include "c_source.hpp"
+#include "source.hpp"
 
 namespace mallard::c {
 

@@ -1,5 +1,5 @@
 // Errors of the C API: codes, words, and the last failure of each thread.
-#include "c_error.hpp"
+#include "error.hpp"
 
 #include <mallard/bits.hpp>
 

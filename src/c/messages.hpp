@@ -4,7 +4,7 @@
 // The first value is the function that failed.
 #pragma once
 
-#include "c_error.hpp"
+#include "error.hpp"
 
 namespace mallard::c::messages {
 

@@ -1,7 +1,7 @@
 // The sources of the C API, and why they refuse.
-#include "c_source.hpp"
+#include "source.hpp"
 
-#include "c_messages.hpp"
+#include "messages.hpp"
 
 #include <cstdlib>
 
@@ -16,7 +16,7 @@ struct refusal {
     value details[2];
 };
 
-constinit thread_local refusal last; // like the last failure: see c_error.cpp
+constinit thread_local refusal last; // like the last failure: see error.cpp
 static_assert(sizeof last <= 32);
 
 void* take_from_heap(layout l) noexcept

@@ -1,5 +1,5 @@
 // The arenas of the C API.
-#include "c_handle.hpp"
+#include "handle.hpp"
 
 #include <mallard/shared_arena.hpp>
 

@@ -4,7 +4,7 @@
 // where memory comes from has all of it come from there.
 #pragma once
 
-#include "c_options.hpp"
+#include "options.hpp"
 
 #include <array>
 #include <memory>

@@ -1,8 +1,8 @@
 // The options of the C API: read from a struct of any age, and verified.
 #pragma once
 
-#include "c_messages.hpp"
-#include "c_source.hpp"
+#include "messages.hpp"
+#include "source.hpp"
 
 #include <mallard/options.hpp>
 

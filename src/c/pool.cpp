@@ -1,6 +1,6 @@
 // The pools of the C API: a class for each sync, reuse and check, behind a handle
 // that begins with the two functions that have to be fast.
-#include "c_handle.hpp"
+#include "handle.hpp"
 
 #include <mallard/pool.hpp>
 

@@ -1,5 +1,5 @@
 // Reading options: each mistake has its own words.
-#include "c_options.hpp"
+#include "options.hpp"
 
 namespace mallard::c {
 namespace {
