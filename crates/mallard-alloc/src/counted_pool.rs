@@ -1,11 +1,11 @@
 //! A pool of objects that several handles own together.
 
-use crate::bits::out_of_memory;
+use crate::base::bits::out_of_memory;
+use crate::base::source::{DefaultHeap, Source};
 #[cfg(target_has_atomic = "64")]
 use crate::handles::Atomic;
 use crate::handles::{Box, Counts, Handle, Local, Slot};
 use crate::object_pool::ObjectPool;
-use crate::source::{DefaultHeap, Source};
 use crate::sync::{self, Mode};
 use crate::{Full, Growth, Validity};
 use core::alloc::Layout;

@@ -36,39 +36,38 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-mod adaptor;
-mod allocator;
-pub mod arena;
-mod bits;
+mod adapt;
 #[cfg(any(
     feature = "allocator-api2-02",
     feature = "allocator-api2-03",
     feature = "allocator-api2-04",
     feature = "nightly",
 ))]
-mod bridge;
-mod by;
-mod by_size;
-#[cfg(feature = "alloc")]
-mod checked;
-mod counted;
+mod allocator_api;
+pub mod arena;
+mod base;
 mod counted_pool;
-mod failing;
-mod fallback;
-mod fault;
-mod full;
-mod growth;
+mod debug;
 #[cfg(all(doctest, feature = "std"))]
 mod guide;
 pub mod handles;
 mod hooks;
-mod key;
-mod keyed;
-mod limited;
 #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // nothing else needs one there
 mod lock;
 mod multipool;
 pub mod object_pool;
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+mod os;
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+mod persist;
 mod pool;
 pub mod secondary_map;
 #[cfg(feature = "std")]
@@ -77,58 +76,66 @@ mod shared_arena;
 pub mod shared_slot_map;
 pub mod size_class;
 pub mod slot_map;
-mod source;
-mod statistics;
 pub mod sync;
-mod synchronized;
+#[cfg(target_has_atomic = "64")]
+mod tagged_stack;
+#[cfg(feature = "std")]
+mod threads;
+pub mod typed_arena;
+
+pub use adapt::by::By;
+pub use adapt::by_size::BySize;
+pub use adapt::counted::{CallCounts, Counted, Stretch};
+pub use adapt::failing::{for_each_failure, Failing, RefusalRule, Refusals};
+pub use adapt::fallback::Fallback;
+pub use adapt::limited::{Budget, Limited};
+#[cfg(feature = "std")]
+pub use adapt::synchronized::StdLock;
+pub use adapt::synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
+#[cfg(feature = "tracing")]
+pub use adapt::traced::TracingEvents;
+pub use adapt::traced::{Event, Tell, Traced};
+pub use adapt::{Measured, Resettable};
+#[cfg(feature = "allocator-api2-02")]
+pub use allocator_api::allocator_api2_02;
+#[cfg(feature = "allocator-api2-03")]
+pub use allocator_api::allocator_api2_03;
+#[cfg(feature = "allocator-api2-04")]
+pub use allocator_api::allocator_api2_04;
+#[cfg(feature = "nightly")]
+pub use allocator_api::nightly;
+#[doc(inline)]
+pub use arena::Arena;
+pub use base::allocator::{BlockAllocator, Owning};
+pub use base::full::{Cause, Full};
+pub use base::growth::Growth;
+pub use base::source::{Buffer, Chunk, DefaultHeap, Null, Source};
+pub use base::statistics::{Statistics, Validity};
+use base::{bits, growth, source, statistics};
+#[cfg(target_has_atomic = "64")]
+pub use counted_pool::ArcPool;
+pub use counted_pool::{CountedPool, RcPool};
+#[cfg(feature = "alloc")]
+pub use debug::checked::Checked;
+#[cfg(feature = "std")]
+pub use debug::fault::print_faults;
+pub use debug::fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
+pub use hooks::{Hooks, NoHooks};
+pub use multipool::Multipool;
+#[doc(inline)]
+pub use object_pool::ObjectPool;
 #[cfg(all(
     feature = "std",
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
 ))]
-mod system;
-#[cfg(target_has_atomic = "64")]
-mod tagged_stack;
-#[cfg(feature = "std")]
-mod threads;
-mod traced;
-pub mod typed_arena;
-mod unsize;
-
-pub use adaptor::{Measured, Resettable};
-pub use allocator::{BlockAllocator, Owning};
-#[doc(inline)]
-pub use arena::Arena;
-#[cfg(feature = "allocator-api2-02")]
-pub use bridge::allocator_api2_02;
-#[cfg(feature = "allocator-api2-03")]
-pub use bridge::allocator_api2_03;
-#[cfg(feature = "allocator-api2-04")]
-pub use bridge::allocator_api2_04;
-#[cfg(feature = "nightly")]
-pub use bridge::nightly;
-pub use by::By;
-pub use by_size::BySize;
-#[cfg(feature = "alloc")]
-pub use checked::Checked;
-pub use counted::{CallCounts, Counted, Stretch};
-#[cfg(target_has_atomic = "64")]
-pub use counted_pool::ArcPool;
-pub use counted_pool::{CountedPool, RcPool};
-pub use failing::{for_each_failure, Failing, RefusalRule, Refusals};
-pub use fallback::Fallback;
-#[cfg(feature = "std")]
-pub use fault::print_faults;
-pub use fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
-pub use full::{Cause, Full};
-pub use growth::Growth;
-pub use hooks::{Hooks, NoHooks};
-pub use key::{Bits, Key, Key32, Key64};
-pub use keyed::Join;
-pub use limited::{Budget, Limited};
-pub use multipool::Multipool;
-#[doc(inline)]
-pub use object_pool::ObjectPool;
+pub use os::{Huge, Pages, PagesOptions, Refusal};
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
+))]
+pub use persist::{layout_hash, FileAccess, FileArena, FileOptions, FileStatistics, SharedMemory};
 pub use pool::Pool;
 #[doc(inline)]
 pub use secondary_map::{SecondaryMap, SparseSecondaryMap};
@@ -137,28 +144,16 @@ pub use shared_arena::SharedArena;
 #[cfg(target_has_atomic = "64")]
 #[doc(inline)]
 pub use shared_slot_map::SharedSlotMap;
+pub use slot_map::key::{Bits, Key, Key32, Key64};
+pub use slot_map::keyed::Join;
 #[doc(inline)]
 pub use slot_map::SlotMap;
-pub use source::{Buffer, Chunk, DefaultHeap, Null, Source};
-pub use statistics::{Statistics, Validity};
-#[cfg(feature = "std")]
-pub use synchronized::StdLock;
-pub use synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
-#[cfg(all(
-    feature = "std",
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
-))]
-pub use system::*;
-#[cfg(feature = "tracing")]
-pub use traced::TracingEvents;
-pub use traced::{Event, Tell, Traced};
 #[doc(inline)]
 pub use typed_arena::TypedArena;
 
 #[doc(hidden)]
 pub mod __key {
-    pub use crate::key::{Bits, Select, Width};
+    pub use crate::slot_map::key::{Bits, Select, Width};
     #[cfg(feature = "serde")]
     pub use serde;
 }

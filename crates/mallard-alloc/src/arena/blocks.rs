@@ -1,8 +1,8 @@
 //! The cursor of an arena, and its growth: all of an arena but source and destructors.
 
 use super::chunks::{chunk_layout, Chunks, Footer, CHUNK_ALIGN};
-use crate::bits::{align_up, dangling, PAGE_BYTES};
-use crate::growth::GrowthState;
+use crate::base::bits::{align_up, dangling, PAGE_BYTES};
+use crate::base::growth::GrowthState;
 use crate::{Growth, Source, Statistics};
 use core::alloc::Layout;
 use core::cell::Cell;

@@ -1,7 +1,7 @@
 //! A value in an arena that is dropped when its owner goes, not when the arena forgets.
 
-use crate::allocator::BlockAllocator;
 use crate::arena::Arena;
+use crate::base::allocator::BlockAllocator;
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;

@@ -1,8 +1,8 @@
 //! What a box does as its value would.
 
 use super::boxed::Box;
-use crate::allocator::BlockAllocator;
 use crate::arena::Arena;
+use crate::base::allocator::BlockAllocator;
 use core::borrow::{Borrow, BorrowMut};
 use core::cmp::Ordering;
 use core::fmt;

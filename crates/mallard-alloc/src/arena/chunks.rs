@@ -1,7 +1,7 @@
 //! The chunks of an arena: those in use, newest first, and those that are idle.
 
-use crate::bits::{align_up, PAGE_BYTES};
-use crate::source::{Chunk, Source};
+use crate::base::bits::{align_up, PAGE_BYTES};
+use crate::base::source::{Chunk, Source};
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -62,7 +62,7 @@ impl Footer {
 /// What the source has to give for `layout` and a footer; none where no size can say it.
 pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
     let bytes = align_up(layout.size(), CHUNK_ALIGN).checked_add(FOOTER_BYTES)?;
-    crate::bits::layout(bytes, layout.align().max(CHUNK_ALIGN))
+    crate::base::bits::layout(bytes, layout.align().max(CHUNK_ALIGN))
 }
 
 /// Every chunk is in one of two lists, newest first. The last of `used` is `oldest_used`, for

@@ -2,8 +2,8 @@
 #![allow(clippy::mut_from_ref)] // each call has a block of its own
 
 use super::growing::{Growing, Refused, Text};
-use crate::allocator::BlockAllocator;
-use crate::bits::out_of_memory;
+use crate::base::allocator::BlockAllocator;
+use crate::base::bits::out_of_memory;
 use core::alloc::Layout;
 use core::fmt::{self, Write};
 use core::mem;

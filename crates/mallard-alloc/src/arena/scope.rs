@@ -4,7 +4,7 @@ use super::finalizers::{Finalizers, Owned};
 use super::methods::{object_methods, owning_methods};
 use super::objects;
 use super::{Arena, Box, Mark};
-use crate::allocator::BlockAllocator;
+use crate::base::allocator::BlockAllocator;
 use crate::{Cause, DefaultHeap, Full, Source};
 use core::alloc::Layout;
 use core::marker::PhantomData;

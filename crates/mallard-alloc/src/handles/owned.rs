@@ -3,9 +3,9 @@
 
 use super::traits::as_what_it_leads_to;
 use super::Box;
+use crate::base::source::{DefaultHeap, Source};
 use crate::hooks::{Hooks, NoHooks};
 use crate::object_pool::ObjectPool;
-use crate::source::{DefaultHeap, Source};
 use crate::sync::{self, Mode};
 use alloc::sync::Arc;
 use core::borrow::Borrow;

@@ -4,8 +4,8 @@ use super::counts::{Counts, HandleCounts, Local};
 #[cfg(target_has_atomic = "64")]
 use super::Atomic;
 use super::{core_of, Borrows, DropsObject, FreesSlot};
+use crate::base::source::{DefaultHeap, Source};
 use crate::hooks::NoHooks;
-use crate::source::{DefaultHeap, Source};
 #[cfg(target_has_atomic = "64")]
 use crate::sync::Shared;
 use crate::sync::{self, Mode};

@@ -1,8 +1,8 @@
 //! What handles do as what they lead to does it.
 
 use super::{Box, Counts, Handle, Lasting};
+use crate::base::source::Source;
 use crate::hooks::Hooks;
-use crate::source::Source;
 use crate::sync::Mode;
 use core::borrow::{Borrow, BorrowMut};
 use core::cmp::Ordering;

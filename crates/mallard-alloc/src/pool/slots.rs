@@ -1,6 +1,6 @@
 //! The slots of a typed or untyped pool: a core that is made when it is first needed.
 
-use crate::source::{Chunk, Source};
+use crate::base::source::{Chunk, Source};
 use crate::sync::{Core, Home, LiveCursor, Mode, SlotShape};
 use crate::{Growth, Statistics, Validity};
 use core::alloc::Layout;

@@ -1,10 +1,10 @@
 //! Walks over the values of a secondary map.
 
 use super::SecondaryMap;
-use crate::key::Key;
-use crate::keyed::{as_a_map, Walk};
+use crate::base::source::{DefaultHeap, Source};
+use crate::slot_map::key::Key;
+use crate::slot_map::keyed::{as_a_map, Walk};
 use crate::slot_map::{key_of, take_out, Iter, IterMut, Keys, Values, ValuesMut};
-use crate::source::{DefaultHeap, Source};
 use core::iter::FusedIterator;
 
 /// The values of a map that is no more, and their keys: what `into_iter` gives.

@@ -3,8 +3,8 @@
 use super::memory::Memory;
 use super::stack::{Link, Stack};
 use super::thread::{number, share};
-use crate::key::Key;
-use crate::source::Source;
+use crate::base::source::Source;
+use crate::slot_map::key::Key;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};

@@ -2,8 +2,8 @@
 
 use super::memory::Slot;
 use super::{Access, Guarded, SharedSlotMap};
-use crate::key::Key;
-use crate::source::{DefaultHeap, Source};
+use crate::base::source::{DefaultHeap, Source};
+use crate::slot_map::key::Key;
 use core::fmt;
 use core::ops::Deref;
 

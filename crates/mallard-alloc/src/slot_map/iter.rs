@@ -1,9 +1,9 @@
 //! Walks over the elements of a slot map.
 
 use super::SlotMap;
-use crate::key::{Key, Words};
-use crate::keyed::{as_a_map, AtHand, Slot, Slots, View, Walk};
-use crate::source::{DefaultHeap, Source};
+use crate::base::source::{DefaultHeap, Source};
+use crate::slot_map::key::{Key, Words};
+use crate::slot_map::keyed::{as_a_map, AtHand, Slot, Slots, View, Walk};
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
@@ -111,7 +111,7 @@ macro_rules! walk {
         }
         impl<K: Key, V> ExactSizeIterator for $name<'_, K, V> {}
         impl<K: Key, V> FusedIterator for $name<'_, K, V> {}
-        $crate::keyed::says_what_is_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
+        $crate::slot_map::keyed::says_what_is_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
     };
 }
 walk! { Iter, (K, &'a V), slot => (key_of(slot), slot.value().as_ref()) }
@@ -183,7 +183,7 @@ macro_rules! project {
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
         impl<$($generics)*> FusedIterator for $name {}
-        $crate::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
+        $crate::slot_map::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
     };
 }
 project! { ['a, K: Key, V] Keys<'a, K, V>, K, (key, _) => key }
@@ -209,7 +209,7 @@ macro_rules! take_out {
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
         impl<$($generics)*> FusedIterator for $name {}
-        $crate::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
+        $crate::slot_map::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
     };
 }
 pub(crate) use take_out;

@@ -1,10 +1,10 @@
 //! Slot maps and secondary maps as data; their keys stay good.
 
 use super::SlotMap;
-use crate::key::{Bits, Key, Words};
-use crate::keyed::Shape;
+use crate::base::source::{DefaultHeap, Source};
 use crate::secondary_map::{SecondaryMap, SparseSecondaryMap};
-use crate::source::{DefaultHeap, Source};
+use crate::slot_map::key::{Bits, Key, Words};
+use crate::slot_map::keyed::Shape;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;

@@ -1,11 +1,11 @@
 //! Where the keys at hand come from and go to; all of it cold.
 
 use super::SlotMap;
-use crate::bits::out_of_memory;
-use crate::full::Cause;
-use crate::key::{Bits, Key, Words};
-use crate::keyed::{no_word, ChunkOf, Shape, GROUP};
-use crate::source::Source;
+use crate::base::bits::out_of_memory;
+use crate::base::full::Cause;
+use crate::base::source::Source;
+use crate::slot_map::key::{Bits, Key, Words};
+use crate::slot_map::keyed::{no_word, ChunkOf, Shape, GROUP};
 use core::alloc::Layout;
 
 /// Places for keys at hand in one block: the first, and the most, which are 4 or 8 KiB. They double

@@ -1,10 +1,10 @@
 //! What is done with a slot map as a whole, and the traits that it has.
 
 use super::SlotMap;
-use crate::key::{Bits, Key, Words};
-use crate::keyed::Shape;
-use crate::source::Source;
-use crate::statistics::Statistics;
+use crate::base::source::Source;
+use crate::base::statistics::Statistics;
+use crate::slot_map::key::{Bits, Key, Words};
+use crate::slot_map::keyed::Shape;
 
 /// The place of the next element, whose key is known before it is there.
 pub struct VacantEntry<'a, K: Key, V, S: Source>(&'a mut SlotMap<K, V, S>);

@@ -1,9 +1,9 @@
 //! Walks over the values of a sparse secondary map.
 
 use super::{Place, SparseSecondaryMap};
-use crate::key::{Bits, Key, Words};
-use crate::keyed::{as_a_map, says_what_is_left};
-use crate::source::{DefaultHeap, Source};
+use crate::base::source::{DefaultHeap, Source};
+use crate::slot_map::key::{Bits, Key, Words};
+use crate::slot_map::keyed::{as_a_map, says_what_is_left};
 use core::iter::FusedIterator;
 use core::slice;
 

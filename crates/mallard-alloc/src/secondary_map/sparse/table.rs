@@ -1,9 +1,9 @@
 //! The places of a hash table: words, and values for those that are not 0.
 
 use super::Place;
-use crate::bits::{align_up, layout};
-use crate::key::{Bits, Key, Words};
-use crate::source::{Chunk, Source};
+use crate::base::bits::{align_up, layout};
+use crate::base::source::{Chunk, Source};
+use crate::slot_map::key::{Bits, Key, Words};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 

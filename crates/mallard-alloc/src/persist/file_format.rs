@@ -1,0 +1,198 @@
+//! The format of spec/file_arena.md: where things are in the file, and their checksums. Places
+//! and lengths are numbers of pages.
+
+use crate::os::PAGE_BYTES;
+
+pub(super) const PAGE_WORDS: usize = PAGE_BYTES / 8;
+pub(super) const GROUP_PAGES: u64 = PAGE_WORDS as u64; // one page has the checksums of a group
+const HEADER_PAGES: u64 = 2;
+
+/// A page as 64-bit words, in the order of bytes of this machine.
+pub(super) type Words = [u64; PAGE_WORDS];
+
+pub(super) fn as_bytes(words: &[Words]) -> &[u8] {
+    // SAFETY: words have no padding, and every byte may be looked at.
+    unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+pub(super) fn as_bytes_mut(words: &mut [Words]) -> &mut [u8] {
+    // SAFETY: words have no padding, and any bytes are words.
+    unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
+// ---- places ----
+
+// Groups stand in extents of 1, 1, 2, 4, 8, ... groups: first the checksums of the extent, then
+// its data.
+
+pub(super) const fn checksums_place(group: u64) -> u64 {
+    let floor = if group == 0 { 0 } else { 1 << group.ilog2() };
+    HEADER_PAGES + group + GROUP_PAGES * floor
+}
+pub(super) const fn data_place(page: u64) -> u64 {
+    HEADER_PAGES + (page / GROUP_PAGES + 1).next_power_of_two() + page
+}
+/// The page after the last of the extent that has this one.
+pub(super) const fn extent_end(page: u64) -> u64 {
+    GROUP_PAGES * (page / GROUP_PAGES + 1).next_power_of_two()
+}
+/// The length of a file with so many pages of data.
+pub(super) const fn file_end(pages: u64) -> u64 {
+    if pages == 0 {
+        HEADER_PAGES
+    } else {
+        data_place(pages - 1) + 1
+    }
+}
+
+const _: () = {
+    assert!(checksums_place(0) == 2 && data_place(0) == 3 && data_place(511) == 514);
+    assert!(checksums_place(1) == 515 && data_place(512) == 516 && data_place(1023) == 1027);
+    assert!(checksums_place(2) == 1028 && checksums_place(3) == 1029 && data_place(1024) == 1030);
+};
+
+// ---- checksums ----
+
+const ODD_A: u64 = 0x9e37_79b9_7f4a_7c15;
+const ODD_B: u64 = 0xd6e8_feb8_6659_fd93;
+
+fn mixed(mut x: u64) -> u64 {
+    for _ in 0..2 {
+        x = (x ^ x >> 32).wrapping_mul(ODD_B);
+    }
+    x ^ x >> 32
+}
+fn stirred(lane: u64, word: u64) -> u64 {
+    (lane ^ word).wrapping_mul(ODD_A).rotate_left(29)
+}
+
+/// Of whole pages. Four lanes, since a processor can multiply for all of them at once.
+pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
+    let mut lanes = [0, 1, 2, 3].map(|i: u64| seed.wrapping_add(i.wrapping_mul(ODD_A)));
+    for (i, word) in words.enumerate() {
+        lanes[i % 4] = stirred(lanes[i % 4], word);
+    }
+    mixed(lanes.into_iter().fold(seed, stirred))
+}
+
+/// What a page adds to the digest of all: a sum, so that a page can leave it again.
+pub(super) fn digest_part(page: u64, check: u64) -> u64 {
+    mixed(check ^ mixed(page + 1))
+}
+
+/// FNV-1a (Fowler, Noll, Vo; 1991).
+pub(super) fn hash_text(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, hash_byte)
+}
+/// The same of a number, byte by byte.
+pub(super) fn hash_number(number: u64, before: u64) -> u64 {
+    number.to_le_bytes().into_iter().fold(before, hash_byte)
+}
+fn hash_byte(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+}
+
+// ---- headers ----
+
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"\x7fmallard");
+pub(super) const VERSION: u64 = 1 | (PAGE_BYTES as u64) << 32;
+
+/// What the file says of itself, in both copies of its header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) home: u64, // the address of page 0
+    pub(super) sequence: u64,
+    pub(super) pages: u64,
+    pub(super) digest: u64, // of the checksums of all pages
+    pub(super) journal_begin: u64,
+    pub(super) journal_pages: u64,
+    pub(super) journal_check: u64,
+}
+
+impl State {
+    pub(super) fn to_header(self) -> Words {
+        let mut page = [0; PAGE_WORDS];
+        let s = self;
+        let first = [MAGIC, VERSION, s.home, s.sequence, s.pages, s.digest];
+        page[..6].copy_from_slice(&first);
+        page[6..9].copy_from_slice(&[s.journal_begin, s.journal_pages, s.journal_check]);
+        page[PAGE_WORDS - 1] = checksum(MAGIC, page.into_iter());
+        page
+    }
+
+    /// Or why the header says nothing, and what to do.
+    pub(super) fn of_header(page: &Words) -> Result<Self, &'static str> {
+        if page[0] == MAGIC.swap_bytes() {
+            return Err(
+                "it was made on a machine with the other order of bytes: make it anew here",
+            );
+        }
+        if page[0] != MAGIC {
+            return Err(NO_ARENA);
+        }
+        if page[1] as u32 != VERSION as u32 {
+            return Err("it has another version of the format: use the Mallard that made it");
+        }
+        if page[1] != VERSION {
+            return Err("it was made for pages of another size: make it anew here");
+        }
+        let zeroed = page.iter().take(PAGE_WORDS - 1).copied().chain([0]);
+        if page[PAGE_WORDS - 1] != checksum(MAGIC, zeroed) {
+            return Err(
+                "both headers are damaged, or its making was interrupted: restore or delete it",
+            );
+        }
+        Ok(Self {
+            home: page[2],
+            sequence: page[3],
+            pages: page[4],
+            digest: page[5],
+            journal_begin: page[6],
+            journal_pages: page[7],
+            journal_check: page[8],
+        })
+    }
+}
+
+pub(super) const NO_ARENA: &str = "it is not a Mallard arena: check the path";
+
+// ---- the journal ----
+
+/// A group that a commit changed: page 0 of a record has its first page and a bit for each page
+/// that changed, page 1 all its checksums; then come the changed pages.
+#[derive(Clone)]
+pub(super) struct Group {
+    pub(super) record: [Words; 2],
+}
+
+pub(super) const RECORD_PAGES: u64 = 2;
+
+impl Group {
+    pub(super) fn new(first: u64) -> Self {
+        let mut record = [[0; PAGE_WORDS]; 2];
+        record[0][0] = first;
+        Self { record }
+    }
+    pub(super) fn first(&self) -> u64 {
+        self.record[0][0]
+    }
+    pub(super) fn has_changed(&self, page: usize) -> bool {
+        self.record[0][1 + page / 64] >> (page % 64) & 1 != 0
+    }
+    pub(super) fn set_changed(&mut self, page: usize) {
+        self.record[0][1 + page / 64] |= 1 << (page % 64);
+    }
+    /// The pages that changed, by their number in the group.
+    pub(super) fn changed(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..GROUP_PAGES as usize).filter(|&page| self.has_changed(page))
+    }
+    pub(super) fn checksums(&self) -> &Words {
+        &self.record[1]
+    }
+    pub(super) fn checksums_mut(&mut self) -> &mut Words {
+        &mut self.record[1]
+    }
+    /// Runs through all records of a journal: each knows those before it.
+    pub(super) fn checked(&self, before: u64) -> u64 {
+        checksum(before, self.record.iter().flatten().copied())
+    }
+}

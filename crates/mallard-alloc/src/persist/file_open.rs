@@ -1,0 +1,239 @@
+//! A file becomes memory: found, locked, checked, mapped.
+
+use super::file_arena::{Blocks, FileAccess, FileArena, FileOptions, Stage, FIRST_OFFSET};
+use super::file_format::{data_place, extent_end, file_end, State, NO_ARENA};
+use super::file_store::*;
+use crate::base::bits::align_up;
+use crate::os::{flock, Mapping, Refusal, HUGE_PAGE_BYTES, MAP_FIXED_NOREPLACE, MAP_NORESERVE};
+use crate::os::{MAP_PRIVATE, PAGE_BYTES, PROT_BOTH, PROT_READ};
+use core::cell::Cell;
+use core::ptr::without_provenance_mut;
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+const BYTES_MAX: usize = 1 << 47; // more than there is, less than overflows
+const REFUSED: &str = "a file arena was refused";
+
+impl FileArena {
+    pub(super) fn found_at(path: &Path, options: &FileOptions) -> Result<Self, Refusal> {
+        let file = open_file(path, options.access)?;
+        let (state, is_new) = load(&file, options)?;
+        let mut arena = Self::place(file, state, is_new, options)?;
+        arena.map_committed().map_err(unmappable)?;
+        arena.enter_blocks()?;
+        arena.write_missing_headers(path)?;
+        Ok(arena)
+    }
+
+    /// The address space: where the file was made, or anywhere if it is new or may be moved.
+    fn place(
+        file: File,
+        mut state: State,
+        is_new: bool,
+        options: &FileOptions,
+    ) -> Result<Self, Refusal> {
+        let writes = options.access != FileAccess::Read;
+        let asked = if writes { options.max_bytes.min(BYTES_MAX) } else { 0 };
+        let least = (state.pages.max(1) as usize).saturating_mul(PAGE_BYTES);
+        let limit = align_up(asked.max(least), PAGE_BYTES);
+        let home = if is_new { unlikely_address() } else { state.home as usize };
+        let mut relocated = false;
+        let memory = match map_at(home, limit) {
+            Ok(memory) => memory,
+            Err(error) if !is_new && !options.relocate => {
+                let help = "open it before others, lower max_bytes, or set relocate if it has \
+                            no pointers";
+                return Err(Refusal::because(error, "no room at the address of a file", help));
+            }
+            Err(_) => {
+                relocated = !is_new;
+                let mapped = Mapping::aligned(limit, HUGE_PAGE_BYTES, PROT_BOTH, MAP_NORESERVE);
+                mapped
+                    .map_err(|e| Refusal::because(e, REFUSED, "lower max_bytes, see `ulimit -v`"))?
+            }
+        };
+        if is_new {
+            state.home = memory.data.addr().get() as u64;
+        }
+        let (mapped, step, owner) = (0, Stage::Settled, std::process::id());
+        let options = *options;
+        Ok(Self { memory, file, options, state, mapped, step, owner, limit, relocated })
+    }
+
+    /// The committed pages, an extent at a time. What was mapped there before is gone.
+    pub(super) fn map_committed(&mut self) -> io::Result<()> {
+        while self.mapped < self.state.pages {
+            let end = self.state.pages.min(extent_end(self.mapped));
+            let offset = self.mapped as usize * PAGE_BYTES;
+            let bytes = (end - self.mapped) as usize * PAGE_BYTES;
+            let from = data_place(self.mapped) * PAGE_BYTES as u64;
+            let flags = MAP_PRIVATE | MAP_NORESERVE;
+            // SAFETY: what is there is as in the file: nothing yet, or just committed.
+            unsafe { self.memory.map(offset, bytes, flags, Some(self.file.as_fd()), from) }?;
+            self.mapped = end;
+        }
+        Ok(())
+    }
+
+    /// Page 0 begins with the cursor. Readers have no room, and then no way to write.
+    fn enter_blocks(&mut self) -> Result<(), Refusal> {
+        if self.state.pages == 0 {
+            let [limit, root, root_mark] = [const { Cell::new(0) }; 3];
+            let blocks = Blocks { used: Cell::new(FIRST_OFFSET), limit, root, root_mark };
+            // SAFETY: the first page, which is memory of this process.
+            unsafe { self.memory.data.cast::<Blocks>().write(blocks) };
+        }
+        let limit = if self.writes() { self.limit as u64 } else { 0 };
+        if self.blocks().limit.get() != limit {
+            self.blocks().limit.set(limit); // else the page stays as it is in the file
+        }
+        if self.writes() {
+            return Ok(());
+        }
+        self.memory.protect(0, self.memory.bytes, PROT_READ).map_err(unmappable)
+    }
+
+    /// Of a new file both, else what a crash or a bad sector left us without.
+    fn write_missing_headers(&mut self, path: &Path) -> Result<(), Refusal> {
+        if !self.writes() {
+            return Ok(());
+        }
+        let header = self.state.to_header();
+        for copy in 0..2 {
+            if read_header(&self.file, copy) != header {
+                let written = write_pages(&self.file, &[header], copy);
+                written.map_err(|e| Refusal::because(e, REFUSED, "make room on the disk"))?;
+            }
+        }
+        self.cut_off();
+        if self.state.sequence == 0 && self.options.sync {
+            let synced = self.file.sync_all();
+            synced.map_err(|e| Refusal::because(e, REFUSED, "see `dmesg`"))?;
+            // A new name is on the disk when its folder is. Where that cannot be said, it is
+            // left to the system.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let _ = File::open(folder.unwrap_or(".".as_ref())).and_then(|f| f.sync_all());
+        }
+        Ok(())
+    }
+
+    /// What is behind the last page: journals, and pages that were never committed.
+    pub(super) fn cut_off(&self) {
+        if self.mapped <= self.state.pages {
+            let end = file_end(self.state.pages) * PAGE_BYTES as u64;
+            let _ = self.file.set_len(end); // or the next time
+        }
+    }
+}
+
+fn unmappable(error: io::Error) -> Refusal {
+    Refusal::because(error, "a file cannot be mapped", "see /proc/sys/vm/max_map_count")
+}
+
+fn open_file(path: &Path, access: FileAccess) -> Result<File, Refusal> {
+    const O_NONBLOCK: i32 = 0o4000; // else a named pipe would wait for its other end
+    let writes = access != FileAccess::Read;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(writes)
+        .create(access == FileAccess::Create)
+        .truncate(false)
+        .custom_flags(O_NONBLOCK)
+        .open(path)
+        .map_err(|e| Refusal::because(e, REFUSED, "check the path and `ls -l`"))?;
+    if !file.metadata().is_ok_and(|m| m.is_file()) {
+        return Err(Refusal::new(REFUSED, "the path is not that of a regular file: name another"));
+    }
+    let (shared, exclusive, at_once) = (1, 2, 4);
+    let operation = at_once | if writes { exclusive } else { shared };
+    // SAFETY: a descriptor that is open.
+    crate::os::done(unsafe { flock(file.as_raw_fd(), operation) }).map_err(|e| {
+        let help = match (e.kind(), writes) {
+            (io::ErrorKind::WouldBlock, true) => {
+                "it is open elsewhere, and a writer must be alone: see `fuser FILE`"
+            }
+            (io::ErrorKind::WouldBlock, false) => {
+                "it is open for writing elsewhere: see `fuser FILE`"
+            }
+            _ => "this file system cannot lock files: put the file on another",
+        };
+        Refusal::because(e, REFUSED, help)
+    })?;
+    Ok(file)
+}
+
+/// Makes sure that the file is what its header says, and whether it is new. What a crash left
+/// undone is done first.
+fn load(file: &File, options: &FileOptions) -> Result<(State, bool), Refusal> {
+    let unreadable = |e| Refusal::because(e, REFUSED, "it cannot be read: see `dmesg`");
+    let refuse = |help| Err(Refusal::new(REFUSED, help));
+    let bytes = file.metadata().map_err(unreadable)?.len();
+    if bytes == 0 && options.access == FileAccess::Create {
+        return Ok((State::default(), true));
+    }
+    if bytes == 0 {
+        return refuse("it is empty: open it with FileAccess::Create");
+    }
+    let state = match choose_header(file) {
+        Ok(state) => state,
+        Err(help) => return refuse(help),
+    };
+    let pages_max = BYTES_MAX as u64 / PAGE_BYTES as u64;
+    if state.pages > pages_max || bytes / (PAGE_BYTES as u64) < file_end(state.pages) {
+        return refuse("it is cut off: restore it from a copy");
+    }
+    recover(file, &state, options)?;
+    let digest = digest_of(file, 0, state.pages).map_err(unreadable)?;
+    // All checksums and the first page: the rest is read by `verify`.
+    if digest != state.digest || find_damaged(file, 0, state.pages.min(1)).is_some() {
+        return refuse("it is damaged: restore it from a copy");
+    }
+    Ok((state, false))
+}
+
+/// The newer of the two, if both are good.
+fn choose_header(file: &File) -> Result<State, &'static str> {
+    match [0, 1].map(|copy| State::of_header(&read_header(file, copy))) {
+        [Ok(first), Ok(second)] if second.sequence > first.sequence => Ok(second),
+        [Ok(state), _] | [_, Ok(state)] => Ok(state),
+        [Err(NO_ARENA), Err(fault)] | [Err(fault), _] => Err(fault),
+    }
+}
+
+/// Both headers say the same when a commit has ended. Until then its journal is there. When it
+/// is not there, or another's, all of it was copied, or the digest will tell.
+fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), Refusal> {
+    let same = read_header(file, 0) == read_header(file, 1);
+    if state.journal_pages == 0 || same || !journal_is_whole(file, state) {
+        return Ok(());
+    }
+    const WHAT: &str = "the last commit of a file arena was interrupted";
+    if options.access == FileAccess::Read {
+        return Err(Refusal::new(WHAT, "open the file once for writing"));
+    }
+    let applied = apply_journal(file, state);
+    let synced = applied.and_then(|()| if options.sync { file.sync_data() } else { Ok(()) });
+    synced.map_err(|e| Refusal::because(e, WHAT, "make room on the disk"))
+}
+
+/// Fails when something is there. Kernels before 4.17 map elsewhere then.
+fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
+    let flags = MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    let mapped = Mapping::at(without_provenance_mut(home), bytes, PROT_BOTH, flags)?;
+    if mapped.data.addr().get() == home {
+        Ok(mapped)
+    } else {
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+/// Between what the system maps low and what it maps high: 48 TiB where a program on x86-64 has
+/// nothing of its own.
+fn unlikely_address() -> usize {
+    let random = std::hash::RandomState::new().build_hasher().finish() as usize;
+    0x2000_0000_0000 + random % 0xc000 * (1 << 30)
+}

@@ -1,0 +1,293 @@
+//! Memory that several processes have at once, each at an address of its own.
+
+use super::file_format::{hash_number, hash_text};
+use crate::base::bits::{align_up, dangling};
+use crate::os::{fcntl, memfd_create, posix_fallocate};
+use crate::os::{
+    Mapping, Refusal, HUGE_PAGE_BYTES, MAP_NORESERVE, MAP_SHARED, PAGE_BYTES, PROT_NONE,
+};
+use crate::{BlockAllocator, Measured, Owning, Statistics};
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A segment of memory that a child inherits or a socket passes on, in the format of C++.
+///
+/// ```
+/// use mallard::{BlockAllocator, SharedMemory};
+/// use std::alloc::Layout;
+/// # if cfg!(miri) { return Ok(()); } // which cannot map what is shared
+/// let segment = SharedMemory::anonymous(1 << 20)?;
+/// let block = segment.allocate(Layout::new::<u64>());
+/// let number = segment.offset_of(block); // the same in each process
+/// # assert_eq!(segment.at(number), block);
+/// # Ok::<(), mallard::Refusal>(())
+/// ```
+///
+/// Each process has it at another address, aligned to 2 MiB. So what lies in it holds no
+/// pointers, references or vtables, and nothing that has them, such as a `String` or a `Box`:
+/// nobody can detect one. Offsets stay right. What several processes use at the same time is
+/// made of atomics.
+///
+/// It gives blocks by moving a cursor in the segment, one compare-exchange each, zeroed but for
+/// what `deallocate` took back: the last block, else nothing. Alignments to 2 MiB. The first
+/// 192 bytes are its own. Fails when the segment is full, or its cursor was overwritten. Any
+/// thread of any process may call at any time; one that is killed holds nobody up. The memory is
+/// there from the start: a system that has not enough refuses at once. It lives until the last
+/// process that has it ends; the end of this object unmaps it, no more.
+#[derive(Debug)]
+pub struct SharedMemory {
+    memory: Mapping,
+    file: OwnedFd,
+}
+
+// SAFETY: what it does with its memory through `&self`, it does by the atomics of the header.
+unsafe impl Sync for SharedMemory {}
+
+/// What a segment begins with. The first line never changes and is checksummed.
+#[repr(C)]
+struct Header {
+    magic: u64,
+    version: u64,
+    bytes: u64,
+    checksum: u64,
+    line: [u64; 4],
+    cursor: AtomicU64, // checked; of what is free
+    cursor_line: [u64; 7],
+    root: [AtomicU64; 8], // of C++: its state, offset and hash
+}
+const _: () = assert!(size_of::<Header>() == 192); // of version 1, for ever
+
+const MAGIC: u64 = 0x5364_7261_6c6c_616d; // "mallardS"
+const VERSION: u64 = 1;
+const BYTES_MAX: usize = 1 << 47;
+
+/// A number below 2^48 and 16 bits made of it, in a word that is changed as one: a stray write
+/// to it is noticed, but for one in 65,536.
+fn checked(number: usize) -> u64 {
+    let number = number as u64;
+    number << 16 | number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
+}
+fn unchecked(word: u64) -> Option<usize> {
+    let number = (word >> 16) as usize;
+    (checked(number) == word).then_some(number)
+}
+
+fn checksum(magic: u64, version: u64, bytes: u64) -> u64 {
+    hash_number(bytes, hash_number(version, hash_number(magic, hash_text("segment"))))
+}
+
+const NO_MEMORY: &str =
+    "let it be smaller: see `free -m` and `ulimit -v` for what this process can have";
+const NO_SEGMENT: &str = "the file is no segment of shared memory";
+const NO_MAPPING: &str = "a segment of shared memory cannot be mapped";
+const NOT_MADE: &str = "a segment of shared memory cannot be made";
+
+impl SharedMemory {
+    /// A new one without a name, of whole pages, for children of a fork and for those who get
+    /// its descriptor. Nobody can truncate it.
+    pub fn anonymous(bytes: usize) -> Result<Self, Refusal> {
+        if bytes == 0 || bytes > BYTES_MAX {
+            return Err(Refusal::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
+        }
+        let bytes = align_up(bytes, PAGE_BYTES);
+        let refused = |error| Refusal::because(error, NOT_MADE, NO_MEMORY);
+        // What is certainly too much is refused before the first of it is set aside.
+        drop(Mapping::anonymous(bytes, crate::os::PROT_BOTH, MAP_SHARED).map_err(refused)?);
+        let file = new_file(bytes).map_err(refused)?;
+        let segment = Self::map(file, bytes)?;
+        let header = Header {
+            magic: MAGIC,
+            version: VERSION,
+            bytes: bytes as u64,
+            checksum: checksum(MAGIC, VERSION, bytes as u64),
+            line: [0; 4],
+            cursor: AtomicU64::new(checked(size_of::<Header>())),
+            cursor_line: [0; 7],
+            root: [const { AtomicU64::new(0) }; 8],
+        };
+        // SAFETY: the segment begins with a page that nobody else knows yet.
+        unsafe { segment.memory.data.cast::<Header>().write(header) };
+        seal(segment.file.as_fd());
+        Ok(segment)
+    }
+
+    /// One that another process has made. The caller's descriptor stays the caller's.
+    ///
+    /// # Safety
+    /// As long as any process has the segment, nobody truncates it, or writes to what is not
+    /// his own there.
+    pub unsafe fn attach(descriptor: BorrowedFd<'_>) -> Result<Self, Refusal> {
+        let file = descriptor.try_clone_to_owned();
+        let file =
+            File::from(file.map_err(|e| Refusal::because(e, NO_SEGMENT, "see `ulimit -n`"))?);
+        let found = file.metadata();
+        let found =
+            found.map_err(|e| Refusal::because(e, NO_SEGMENT, "pass another descriptor"))?;
+        let bytes = found.len() as usize;
+        if !found.is_file() || bytes > BYTES_MAX {
+            return Err(Refusal::new(NO_SEGMENT, "pass the descriptor of a segment"));
+        }
+        if bytes == 0 || bytes % PAGE_BYTES != 0 {
+            return Err(Refusal::new(NO_SEGMENT, "somebody truncated it: make another"));
+        }
+        let segment = Self::map(file.into(), bytes)?;
+        segment.look_at_header()?;
+        Ok(segment)
+    }
+
+    fn look_at_header(&self) -> Result<(), Refusal> {
+        let h = self.header();
+        let help = if h.magic != MAGIC {
+            "pass the descriptor of a segment"
+        } else if h.version != VERSION {
+            "let all processes use one version of Mallard"
+        } else if h.checksum != checksum(h.magic, h.version, h.bytes) {
+            "a stray write damaged its header: make another"
+        } else if h.bytes != self.memory.bytes as u64 {
+            "somebody truncated it: make another"
+        } else {
+            let cursor = unchecked(h.cursor.load(Ordering::Relaxed));
+            let places = size_of::<Header>()..=self.memory.bytes;
+            if cursor.is_some_and(|at| places.contains(&at)) {
+                return Ok(());
+            }
+            "a stray write damaged its header: make another"
+        };
+        Err(Refusal::new(NO_SEGMENT, help))
+    }
+
+    /// At a multiple of 2 MiB, so that alignments in the segment hold in each process.
+    fn map(file: OwnedFd, bytes: usize) -> Result<Self, Refusal> {
+        let help = "see `ulimit -v` and /proc/sys/vm/max_map_count, and open it for writing";
+        let refused = |error| Refusal::because(error, NO_MAPPING, help);
+        let memory = Mapping::aligned(bytes, HUGE_PAGE_BYTES, PROT_NONE, MAP_NORESERVE);
+        let memory = memory.map_err(refused)?;
+        // SAFETY: nobody uses address space that was just reserved.
+        unsafe { memory.map(0, bytes, MAP_SHARED, Some(file.as_fd()), 0) }.map_err(refused)?;
+        Ok(Self { memory, file })
+    }
+
+    /// What other processes `attach`: pass it on by a socket, or let a child inherit it.
+    ///
+    /// # Safety
+    /// Nobody writes through it.
+    pub unsafe fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// All of it, its header included.
+    pub const fn bytes(&self) -> usize {
+        self.memory.bytes
+    }
+
+    /// How far from the beginning a block is; in each process the same.
+    pub fn offset_of(&self, block: NonNull<u8>) -> usize {
+        block.addr().get().wrapping_sub(self.memory.data.addr().get())
+    }
+
+    /// What is at an offset. Whoever reads there must know what it is.
+    ///
+    /// # Panics
+    /// When that is not in the segment.
+    pub fn at(&self, offset: usize) -> NonNull<u8> {
+        assert!(offset < self.memory.bytes, "an offset of another segment");
+        // SAFETY: within the mapping.
+        unsafe { self.memory.data.add(offset) }
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: every segment begins with one, whose words but atomics never change.
+        unsafe { self.memory.data.cast().as_ref() }
+    }
+}
+
+fn new_file(bytes: usize) -> io::Result<OwnedFd> {
+    const MFD_CLOEXEC: u32 = 1;
+    const MFD_ALLOW_SEALING: u32 = 2;
+    // SAFETY: the name ends with a 0.
+    let file = unsafe { memfd_create(c"mallard".as_ptr(), MFD_CLOEXEC | MFD_ALLOW_SEALING) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is new, and ours.
+    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    loop {
+        // Now, so that nobody is sent SIGBUS later for want of memory.
+        // SAFETY: a descriptor that is open.
+        match unsafe { posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
+            0 => return Ok(file),
+            4 => {} // EINTR
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+fn seal(file: BorrowedFd<'_>) {
+    const F_ADD_SEALS: i32 = 1033;
+    const SEAL_SHRINK_GROW: i32 = 1 | 2 | 4; // and no more seals
+                                             // SAFETY: a descriptor that is open. Where seals are refused, the caller's promise is left.
+    unsafe { fcntl(file.as_raw_fd(), F_ADD_SEALS, SEAL_SHRINK_GROW) };
+}
+
+// SAFETY: a block lies between two places of the cursor, which one of all processes has moved;
+// the mapping stays where it is when this object moves.
+unsafe impl BlockAllocator for SharedMemory {
+    fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.size() == 0 {
+            return Some(dangling(layout));
+        }
+        let cursor = &self.header().cursor;
+        let mut word = cursor.load(Ordering::Relaxed);
+        loop {
+            let used = unchecked(word).filter(|&at| at <= self.memory.bytes)?;
+            let begin = align_up(used, layout.align());
+            let end = begin.checked_add(layout.size())?;
+            if end > self.memory.bytes || layout.align() > HUGE_PAGE_BYTES {
+                return None;
+            }
+            let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+            match cursor.compare_exchange_weak(word, checked(end), success, failure) {
+                // SAFETY: within the mapping.
+                Ok(_) => return Some(unsafe { self.memory.data.add(begin) }),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
+        if layout.size() == 0 {
+            return;
+        }
+        let begin = self.offset_of(block);
+        let last = checked(begin + layout.size());
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let _ = self.header().cursor.compare_exchange(last, checked(begin), success, failure);
+    }
+}
+
+// SAFETY: its blocks lie in its mapping, where nothing else is.
+unsafe impl Owning for SharedMemory {
+    fn owns(&self, p: *const u8) -> bool {
+        p.addr().wrapping_sub(self.memory.data.addr().get()) < self.memory.bytes
+    }
+}
+
+impl Measured for SharedMemory {
+    /// What was never given out is idle; all else is live.
+    fn statistics(&self) -> Statistics {
+        let used = unchecked(self.header().cursor.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let used = used.clamp(size_of::<Header>(), self.memory.bytes);
+        Statistics {
+            bytes_live: used - size_of::<Header>(),
+            bytes_idle: self.memory.bytes - used,
+            bytes_taken: self.memory.bytes,
+            chunks: 1,
+            growths: 1,
+            ..Statistics::default()
+        }
+    }
+}
