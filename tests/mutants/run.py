@@ -52,7 +52,7 @@ def copy_tree():
     """The files that git knows, as they are now; what did not change keeps its time."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root,
                             capture_output=True, text=True, check=True).stdout.split("\n")
-    kept = [name for name in listed if name and not name.startswith(("bench/results", "crates"))]
+    kept = [name for name in listed if name and not name.startswith(("results/", "crates/"))]
     for name in kept:
         source, target = root / name, tree / name
         if not source.is_file():

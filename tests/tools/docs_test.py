@@ -43,7 +43,7 @@ class CheckDocs(TreeTest):
         self.finds(tool, "README.md:1: `pool.hpp:4`: no 4 in that file")
 
     def rows_of(self, commit):
-        self.write("bench/results/m/pool.jsonl", '{"suite":"pool","commit":"%s"}\n' % commit)
+        self.write("results/m/pool.jsonl", '{"suite":"pool","commit":"%s"}\n' % commit)
 
     def make_repository(self):
         def git(*words):
@@ -55,13 +55,13 @@ class CheckDocs(TreeTest):
 
     def test_finds_rows_of_a_tree_with_uncommitted_changes(self):
         self.rows_of("1234567-dirty")
-        self.finds(tool, "bench/results/m/pool.jsonl: rows of 1234567-dirty: a tree with uncommitted changes")
+        self.finds(tool, "results/m/pool.jsonl: rows of 1234567-dirty: a tree with uncommitted changes")
 
     def test_finds_rows_of_a_commit_that_is_not_here_unless_the_page_says_so(self):
         self.rows_of(self.make_repository())
         self.accepts(tool)
         self.rows_of("1234567")
-        self.finds(tool, "bench/results/m/pool.jsonl: rows of 1234567, which is no commit here")
+        self.finds(tool, "results/m/pool.jsonl: rows of 1234567, which is no commit here")
         self.write("docs/performance.md", "| pool | 1 | `./x test` | 1234567 (not in this repository) |\n")
         self.accepts(tool)
 

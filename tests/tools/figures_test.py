@@ -14,7 +14,7 @@ def row(case, contender, median, threads=1):
 class CheckFigures(TreeTest):
     def setUp(self):
         super().setUp()
-        self.write("bench/results/here/pool.jsonl",
+        self.write("results/here/pool.jsonl",
                    row("pair", "ours", 9.9) + row("pair", "ours", 2.04) + row("pair", "glibc", 12.6))
         self.write("tests/hot_path/hot_path.cpp",
                    "// hot: 5 instructions, 1 test\nvoid* pool_allocate(pool& p)\n")

@@ -65,8 +65,8 @@ class Bare(X):
         self.addCleanup(folder.cleanup)
         self.tree, self.path = Path(folder.name) / "tree", Path(folder.name) / "bin"
         for file in ("x", "tools/packages", "tools/rust", "bench/main.cpp", "Cargo.toml",
-                     "bench/pool/new.cpp", "bench/results/m/pool.jsonl",
-                     "bench/results/m/crates.jsonl"):
+                     "bench/pool/new.cpp", "results/m/pool.jsonl",
+                     "results/m/crates.jsonl"):
             copy = self.tree / file
             copy.parent.mkdir(parents=True, exist_ok=True)
             if (root / file).exists():

@@ -183,7 +183,7 @@ fn a_commit_that_the_repository_does_not_have_is_said_beside_its_rows() {
     git(&["commit", "-q", "--allow-empty", "-m", "First"]);
     let mut rows = mallocs("pair/64B", "ns_per_op", [10.0, 5.0, 2.0]);
     rows[0]["commit"] = json!(git(&["rev-parse", "--short", "HEAD"]));
-    tree.write("bench/results/test/rows.jsonl", &fixture::lines(&rows));
+    tree.write("results/test/rows.jsonl", &fixture::lines(&rows));
     tree.run(&["report"]).ok();
     let text = tree.read(PAGE).replace('\n', " ");
     let said =

@@ -374,8 +374,8 @@ fn everyone_may_read_the_pages() {
 #[test]
 fn bad_input_is_named_and_nothing_is_written() {
     let tree = Tree::new();
-    tree.write("bench/results/m/rows.jsonl", "{\"suite\":1}\n{}\n");
-    tree.run(&["report"]).fails("bench/results/m/rows.jsonl:1: not a row");
+    tree.write("results/m/rows.jsonl", "{\"suite\":1}\n{}\n");
+    tree.run(&["report"]).fails("results/m/rows.jsonl:1: not a row");
     tree.run(&["report", "missing.jsonl"]).fails("cannot read missing.jsonl");
     tree.write("empty.jsonl", "");
     tree.run(&["report", "empty.jsonl"]).fails("there are no rows");

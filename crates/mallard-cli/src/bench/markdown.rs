@@ -6,7 +6,8 @@ use super::table::{Cell, Table};
 use std::collections::BTreeMap;
 
 /// The first line says that it is generated, and by what.
-pub const FIRST: &str = "<!-- Generated from the rows in bench/results and the figures in bench/published: do not edit. \
+pub const FIRST: &str =
+    "<!-- Generated from the rows in results/ and the figures in bench/published: do not edit. \
     To make it again: ./x bench report -->";
 
 /// How to read it, on both pages.

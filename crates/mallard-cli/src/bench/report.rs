@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Writes docs/performance.md and performance.html from rows and published figures
 #[derive(clap::Args)]
 pub struct Report {
-    /// Files or folders of rows [default: bench/results]
+    /// Files or folders of rows [default: results/]
     rows: Vec<PathBuf>,
     /// Where performance.html goes [default: build]
     #[arg(long, value_name = "DIR")]
@@ -40,7 +40,7 @@ impl Report {
             return Err(Failure::new(
                 "there are no rows",
                 "nothing was written",
-                "./x bench SUITE --json > bench/results/MACHINE/SUITE.jsonl",
+                "./x bench SUITE --json > results/MACHINE/SUITE.jsonl",
             ));
         }
         let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, &published))).collect();

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub struct Show {
     /// Such as lakos1, seeds or pool
     suite: String,
-    /// Files or folders of rows [default: bench/results]
+    /// Files or folders of rows [default: results/]
     rows: Vec<PathBuf>,
     /// Only tables whose titles match, such as `DS7.*corrected`
     #[arg(long, value_name = "REGEX")]
@@ -42,7 +42,7 @@ impl Show {
             return Err(Failure::new(
                 format!("no rows of suite '{}'", self.suite),
                 format!("there are rows of: {}", suites.join(" ")),
-                "./x bench SUITE --json > bench/results/MACHINE/SUITE.jsonl",
+                "./x bench SUITE --json > results/MACHINE/SUITE.jsonl",
             ));
         }
         terminal::say(&text)?;
