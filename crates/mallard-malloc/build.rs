@@ -15,12 +15,12 @@ const SHORT: [&str; 14] = [
     "memory_group_linux",
     "misuse",
     "options",
-    "park",
     "pressure",
     "report",
     "sample",
     "statistics",
     "system_linux",
+    "threads",
     "visit",
 ];
 

@@ -8,7 +8,7 @@
 namespace mallard::engine {
 
 /// What the slab map has an entry for.
-inline constexpr std::size_t granule_bytes = std::size_t{1} << 14;
+inline constexpr std::size_t slice_bytes = std::size_t{1} << 14;
 
 /// 16, 32, ..., 128, 160, 192, 224, 256, 320, ...: at most a quarter larger than the
 /// request, a tenth on average.
@@ -18,37 +18,37 @@ using block_class = size_classes<16, 2>;
 inline constexpr std::size_t block_bytes_max = std::size_t{32} << 20;
 inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
 
-/// Larger blocks have as many granules as they need, not as many as their class says. Each of their
+/// Larger blocks have as many slices as they need, not as many as their class says. Each of their
 /// lists has at most one block.
 inline constexpr std::size_t classed_bytes_max = std::size_t{1} << 20;
 inline constexpr std::size_t classed_count = block_class::of(classed_bytes_max) + 1;
 
-/// Blocks of these are whole granules, a run each; below, several are cut from a slab.
-inline constexpr std::size_t run_class_first = block_class::of(granule_bytes);
+/// Blocks of these are whole slices, a span each; below, several are cut from a slab.
+inline constexpr std::size_t span_class_first = block_class::of(slice_bytes);
 
 struct alignas(32) class_shape {
     std::uint64_t reciprocal = 0; ///< 2^64 / bytes, and a little more
     std::uint32_t bytes = 0;
-    std::uint32_t granules = 0; ///< of a slab
+    std::uint32_t slices = 0;   ///< of a slab
     std::uint32_t capacity = 0; ///< blocks of a slab
     std::uint16_t limit = 0;    ///< blocks that a list may keep at first
     std::uint16_t limit_max = 0;
 
-    /// Whether each block has the size of its class; larger blocks have the granules they need.
+    /// Whether each block has the size of its class; larger blocks have the slices they need.
     constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }
 
-    /// Bytes a caller may use of a block (if `is_classed`): a run offers all of its granules.
+    /// Bytes a caller may use of a block (if `is_classed`): a span offers all of its slices.
     constexpr std::size_t usable_bytes() const noexcept
     {
-        return capacity == 1 ? granules * granule_bytes : bytes;
+        return capacity == 1 ? slices * slice_bytes : bytes;
     }
 
     /// Address bits that are 0 in every block of this class: blocks lie one after the other,
-    /// starting at a multiple of `granule_bytes`.
+    /// starting at a multiple of `slice_bytes`.
     constexpr std::uint16_t unaligned_bits() const noexcept
     {
         std::size_t const align = std::size_t{bytes} & -std::size_t{bytes};
-        return static_cast<std::uint16_t>((align < granule_bytes ? align : granule_bytes) - 1);
+        return static_cast<std::uint16_t>((align < slice_bytes ? align : slice_bytes) - 1);
     }
 
     /// Whether a block begins so far from the begin of its slab: without a division.
@@ -61,16 +61,16 @@ struct alignas(32) class_shape {
 
 namespace detail {
 
-/// The fewest granules with eight blocks and no more than 2.5 % left over.
-constexpr std::uint32_t slab_granules(std::size_t bytes) noexcept
+/// The fewest slices with eight blocks and no more than 2.5 % left over.
+constexpr std::uint32_t slab_slices(std::size_t bytes) noexcept
 {
-    if (bytes >= granule_bytes)
-        return static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
-    std::uint32_t granules = 1;
-    while (granules * granule_bytes / bytes < 8 ||
-           granules * granule_bytes % bytes * 40 > granules * granule_bytes)
-        granules += 1;
-    return granules;
+    if (bytes >= slice_bytes)
+        return static_cast<std::uint32_t>((bytes + slice_bytes - 1) / slice_bytes);
+    std::uint32_t slices = 1;
+    while (slices * slice_bytes / bytes < 8 ||
+           slices * slice_bytes % bytes * 40 > slices * slice_bytes)
+        slices += 1;
+    return slices;
 }
 
 constexpr std::size_t at_most(std::size_t count, std::size_t bytes, std::size_t of) noexcept
@@ -81,26 +81,26 @@ constexpr std::size_t at_most(std::size_t count, std::size_t bytes, std::size_t 
 constexpr class_shape shape(std::size_t index) noexcept
 {
     std::size_t const bytes = block_class::bytes(index);
-    std::uint32_t const granules = slab_granules(bytes);
+    std::uint32_t const slices = slab_slices(bytes);
     class_shape s{.reciprocal = ~std::uint64_t{0} / bytes + 1,
                   .bytes = static_cast<std::uint32_t>(bytes),
-                  .granules = granules};
+                  .slices = slices};
     s.capacity =
-        static_cast<std::uint32_t>(bytes >= granule_bytes ? 1 : granules * granule_bytes / bytes);
+        static_cast<std::uint32_t>(bytes >= slice_bytes ? 1 : slices * slice_bytes / bytes);
     std::size_t const first = at_most(16, 4096, bytes);
-    s.limit = static_cast<std::uint16_t>(bytes >= granule_bytes ? 0 : first == 0 ? 1 : first);
-    // A list of small blocks may have all that a front may keep, a list of runs 64 KiB.
+    s.limit = static_cast<std::uint16_t>(bytes >= slice_bytes ? 0 : first == 0 ? 1 : first);
+    // A list of small blocks may have all that a thread cache may keep, a list of spans 64 KiB.
     std::size_t const most =
-        bytes < granule_bytes ? at_most(32768, std::size_t{1} << 20, bytes) : 65536 / bytes;
+        bytes < slice_bytes ? at_most(32768, std::size_t{1} << 20, bytes) : 65536 / bytes;
     s.limit_max = static_cast<std::uint16_t>(most == 0 ? 1 : most);
     return s;
 }
 
 } // namespace detail
 
-constexpr std::size_t granules_for(std::size_t bytes) noexcept
+constexpr std::size_t slices_for(std::size_t bytes) noexcept
 {
-    return (bytes + granule_bytes - 1) / granule_bytes;
+    return (bytes + slice_bytes - 1) / slice_bytes;
 }
 
 inline constexpr auto shapes = [] {
@@ -111,32 +111,33 @@ inline constexpr auto shapes = [] {
 }();
 
 static_assert(shapes[class_count - 1].bytes == block_bytes_max);
-static_assert(shapes[run_class_first].bytes == granule_bytes);
+static_assert(shapes[span_class_first].bytes == slice_bytes);
 
-// --- codes -------------------------------------------------------------------
+// --- class offsets -------------------------------------------------------------------
 
-/// Sixteen times a number: where, in a front, a list of blocks lies. The first four are
-/// the front's own line. Codes are as wide as an address, which saves `free` an instruction.
-using code = std::size_t;
-inline constexpr code code_unit = 16;
-inline constexpr code codes_before_lists = 4;
-inline constexpr code code_end = 2048;
+/// Sixteen times a number: where, in a thread cache, a list of blocks lies. The first four are
+/// the thread cache's own line. Class offsets are as wide as an address, which saves `free` an
+/// instruction.
+using class_offset = std::size_t;
+inline constexpr class_offset class_offset_unit = 16;
+inline constexpr class_offset offsets_before_lists = 4;
+inline constexpr class_offset class_offset_end = 2048;
 
-constexpr code code_of_class(std::size_t index) noexcept
+constexpr class_offset offset_of_class(std::size_t index) noexcept
 {
-    return static_cast<code>((index + codes_before_lists) * code_unit);
+    return static_cast<class_offset>((index + offsets_before_lists) * class_offset_unit);
 }
-constexpr std::size_t class_of_code(code c) noexcept
+constexpr std::size_t class_of_offset(class_offset offset) noexcept
 {
-    return c / code_unit - codes_before_lists;
+    return offset / class_offset_unit - offsets_before_lists;
 }
 
 /// Sizes to this one are looked up; entry i is for at most 16 i bytes.
 inline constexpr std::size_t looked_up_max = 1024;
-inline constexpr auto codes_by_16 = [] {
+inline constexpr auto offsets_by_16 = [] {
     std::array<std::uint16_t, looked_up_max / 16 + 1> all{};
     for (std::size_t i = 0; i < all.size(); ++i)
-        all[i] = static_cast<std::uint16_t>(code_of_class(block_class::of(16 * i)));
+        all[i] = static_cast<std::uint16_t>(offset_of_class(block_class::of(16 * i)));
     return all;
 }();
 

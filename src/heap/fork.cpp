@@ -1,13 +1,13 @@
 // The handlers of fork.
 #include "fork.hpp"
 
-#include "central.hpp"
 #include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
-#include "park.hpp"
 #include "pressure.hpp"
 #include "sample.hpp"
+#include "slice_heap.hpp"
+#include "threads.hpp"
 
 #include <pthread.h>
 
@@ -59,13 +59,13 @@ void before_fork() noexcept
     keeps_locks = true;
     take_samples();
     lock_heaps();
-    take_fronts();
-    the_central.its_lock().take();
+    take_caches();
+    the_slice_heap.its_lock().take();
     lock_of_huge().take();
     // Nobody who is waited for above waits for one of these.
     keep_samples();
-    keep_fronts();
-    the_central.keep();
+    keep_caches();
+    the_slice_heap.keep();
     lock_of_huge().keep();
 }
 
@@ -78,21 +78,21 @@ void after_fork_in_parent() noexcept
     {
         os::hold const no_guest_is_here(guests);
         lock_of_huge().open();
-        the_central.open();
-        open_fronts();
+        the_slice_heap.open();
+        open_caches();
     }
     unlock_heaps();
     open_samples();
     keeps_locks = false;
 }
 
-/// In the child the fronts of missing threads stay as they are, without an owner. Blocks sent to
-/// these fronts wait for ever; those are only blocks that the missing threads owned.
+/// In the child the thread caches of missing threads stay as they are, without an owner. Blocks
+/// sent to these thread caches wait for ever; those are only blocks that the missing threads owned.
 void after_fork_in_child() noexcept
 {
     forget_memory();
     if (forks_without_locks == 0) {
-        the_central.forget_guests();
+        the_slice_heap.forget_guests();
         os::locks_of_thread = 0;
         keeps_locks = false;
     } else {
@@ -102,8 +102,8 @@ void after_fork_in_child() noexcept
     }
     guests.reset();
     lock_of_huge().reset();
-    the_central.its_lock().reset();
-    reset_fronts();
+    the_slice_heap.its_lock().reset();
+    reset_caches();
     reset_heaps();
     the_limits.forget_teller();
     reset_samples();

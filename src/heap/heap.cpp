@@ -3,9 +3,9 @@
 
 #include "large.hpp"
 #include "misuse.hpp"
-#include "park.hpp"
 #include "remote.hpp"
 #include "store.hpp"
+#include "threads.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -53,15 +53,15 @@ void forget_blocks(heap& h) noexcept
     empty_lists(h);
     set_to_zero(h.queues);
     set_to_zero(h.fresh.of_class);
-    set_to_zero(h.back);
+    set_to_zero(h.deferred);
     set_to_zero(h.overflows);
     set_to_zero(h.allowance);
-    h.letters = nullptr;
+    h.messages = nullptr;
     h.inbox.store(nullptr, std::memory_order_relaxed);
     h.waiting.store(0, std::memory_order_relaxed);
 }
 
-/// The right to touch the front, for a while.
+/// The right to touch the thread cache, for a while.
 class claim {
 public:
     explicit claim(heap& h) noexcept : heap_(h)
@@ -69,7 +69,7 @@ public:
         const void* const holder = holder_of(h).load(std::memory_order_relaxed);
         if (holder == nullptr)
             h.lock.take();
-        else if (holder != here())
+        else if (holder != this_thread())
             stop_at_confined(&h);
     }
     claim(const claim&) = delete;
@@ -86,24 +86,25 @@ private:
 
 void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    if (bytes > classed_bytes_max || align > granule_bytes)
+    if (bytes > classed_bytes_max || align > slice_bytes)
         return allocate_large(h, bytes, align, zero);
-    code const c = code_of_aligned(bytes, align);
-    void* const block = c < code_of_class(run_class_first) ? take_at_hand(h, c) : nullptr;
-    return block != nullptr ? block : pop(&h, c);
+    class_offset const offset = offset_of_aligned(bytes, align);
+    void* const block =
+        offset < offset_of_class(span_class_first) ? take_at_hand(h, offset) : nullptr;
+    return block != nullptr ? block : pop(&h, offset);
 }
 
 /// Those that were taken from the inbox already, then those in it.
-void read_all_letters(heap& h) noexcept
+void read_all_messages(heap& h) noexcept
 {
-    read_letters(h, ~std::size_t{0});
-    read_letters(h, ~std::size_t{0});
+    read_messages(h, ~std::size_t{0});
+    read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes begin_stretch: they are the last of their slab.
-void end_stretch(heap& h, std::size_t index) noexcept
+/// Undoes begin_bump_range: they are the last of their slab.
+void end_bump_range(heap& h, std::size_t index) noexcept
 {
-    stretch const left = std::exchange(h.fresh.of_class[index], {});
+    bump_range const left = std::exchange(h.fresh.of_class[index], {});
     if (bytes_of(left) == 0)
         return;
     slab& s = slab_of(left.next);
@@ -119,13 +120,13 @@ void end_stretch(heap& h, std::size_t index) noexcept
 
 heap& heap_of(found const& b) noexcept
 {
-    slab const& s = b.of != nullptr ? *b.of : b.in->slabs[b.granule];
+    slab const& s = b.of != nullptr ? *b.of : b.in->slabs[b.slice];
     return static_cast<heap&>(*s.owner.load(std::memory_order_relaxed));
 }
 
-void push_own(heap& h, void* block, code c) noexcept
+void push_own(heap& h, void* block, class_offset offset) noexcept
 {
-    push(block, &h, c);
+    push(block, &h, offset);
 }
 
 } // namespace
@@ -147,7 +148,7 @@ heap* make_heap(bool shared) noexcept
             h = make_new();
     }
     if (h != nullptr)
-        holder_of(*h).store(shared ? nullptr : here(), std::memory_order_relaxed);
+        holder_of(*h).store(shared ? nullptr : this_thread(), std::memory_order_relaxed);
     return h;
 }
 
@@ -161,7 +162,7 @@ void unmake(heap& h) noexcept
     idle = &h;
 }
 
-void* begin_stretch(heap& h, slab& s) noexcept
+void* begin_bump_range(heap& h, slab& s) noexcept
 {
     const class_shape& shape = s.shape();
     char* const start = reinterpret_cast<char*>(s.start);
@@ -195,10 +196,10 @@ void* allocate_zeroed(heap& h, std::size_t bytes) noexcept
 
 void deallocate(heap& h, void* block) noexcept
 {
-    std::size_t const g = windows[0].granule_of(block);
-    if (windows[0].has(g) && is_with_caller(h)) {
-        entry const e = windows[0].entry_at(g) ^ h.tag;
-        if (is_class(e) && e < code_end) [[likely]]
+    std::size_t const g = reservations[0].slice_of(block);
+    if (reservations[0].has(g) && is_with_caller(h)) {
+        entry const e = reservations[0].entry_at(g) ^ h.tag;
+        if (is_class(e) && e < class_offset_end) [[likely]]
             return push(block, &h, e);
     }
     deallocate(block);
@@ -209,33 +210,33 @@ void free_of_heap(found const& b, void* block) noexcept
     heap& h = heap_of(b);
     if (b.of == nullptr) {
         // Of two who free it at once, one finds it.
-        if (!b.in->change(b.granule, b.what, inside_of(h.tag)))
+        if (!b.in->change(b.slice, b.what, inside_of(h.tag)))
             stop_at_double_free(block, "free");
-        return free_large(h, *b.in, b.granule);
+        return free_large(h, *b.in, b.slice);
     }
     const void* const holder = holder_of(h).load(std::memory_order_relaxed);
-    if (holder == here())
-        return push_own(h, block, code_of(b.what));
+    if (holder == this_thread())
+        return push_own(h, block, offset_in(b.what));
     if (holder != nullptr || !h.lock.try_take())
-        return send_one(*b.of, block);
-    push_own(h, block, code_of(b.what));
+        return send_block(*b.of, block);
+    push_own(h, block, offset_in(b.what));
     h.lock.give();
 }
 
 void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcept
 {
     heap& h = heap_of(b);
-    slab& s = b.of != nullptr ? *b.of : b.in->slabs[b.granule];
-    std::size_t const now = b.of != nullptr ? s.usable_bytes() : s.granules * granule_bytes;
-    if (bytes <= now && bytes >= now / 2 && (b.of != nullptr || now - bytes < granule_bytes))
+    slab& s = b.of != nullptr ? *b.of : b.in->slabs[b.slice];
+    std::size_t const now = b.of != nullptr ? s.usable_bytes() : s.slices * slice_bytes;
+    if (bytes <= now && bytes >= now / 2 && (b.of != nullptr || now - bytes < slice_bytes))
         return block;
     if (b.of == nullptr && resize_large(h, s, bytes))
         return block;
     // A thread that the heap is not with cannot have one of its small blocks.
     const void* const holder = holder_of(h).load(std::memory_order_relaxed);
-    void* const fresh = holder == nullptr || holder == here()
+    void* const fresh = holder == nullptr || holder == this_thread()
                             ? allocate(h, bytes)
-                            : allocate_large(h, bytes, granule_bytes);
+                            : allocate_large(h, bytes, slice_bytes);
     if (fresh == nullptr)
         return bytes <= now ? block : nullptr;
     std::memcpy(fresh, block, std::min(now, bytes));
@@ -262,27 +263,27 @@ void reset(heap& h) noexcept
 void trim(heap& h, std::size_t keep) noexcept
 {
     claim const mine(h);
-    for (std::size_t i = 0; i < run_class_first; ++i)
-        end_stretch(h, i);
-    read_all_letters(h);
+    for (std::size_t i = 0; i < span_class_first; ++i)
+        end_bump_range(h, i);
+    read_all_messages(h);
     empty(h);
     trim_chunks(h, keep);
 }
 
 bool owns(const heap& h, const void* p) noexcept
 {
-    window const* const w = window_of(p);
-    return w != nullptr && owner_of(w->entry_at(w->granule_of(p)) ^ h.tag) == 0;
+    reservation const* const w = reservation_of(p);
+    return w != nullptr && owner_of(w->entry_at(w->slice_of(p)) ^ h.tag) == 0;
 }
 
 heap_numbers count(heap& h) noexcept
 {
     claim const mine(h);
-    bring_back(h);
-    read_all_letters(h);
+    return_all_deferred(h);
+    read_all_messages(h);
     heap_numbers n = count_chunks(h);
     for (std::size_t i = 0; i < class_count; ++i) {
-        std::size_t const fresh = i < run_class_first ? bytes_of(h.fresh.of_class[i]) : 0;
+        std::size_t const fresh = i < span_class_first ? bytes_of(h.fresh.of_class[i]) : 0;
         std::size_t const cached =
             static_cast<std::size_t>(h.lists[i].limit - h.lists[i].room) + fresh / shapes[i].bytes;
         n.blocks_live -= cached;
@@ -292,7 +293,7 @@ heap_numbers count(heap& h) noexcept
     for (slab const* s = h.large; s != nullptr; s = s->next) {
         n.large_blocks += 1;
         n.blocks_live += 1;
-        n.bytes_live += s->granules * granule_bytes;
+        n.bytes_live += s->slices * slice_bytes;
     }
     return n;
 }

@@ -1,48 +1,48 @@
-// A heap of its own: a front without a thread, whose granules are of chunks that it has for
+// A heap of its own: a thread cache without a thread, whose slices are of chunks that it has for
 // itself. No slab enters or leaves it, so all of it is freed by giving the chunks back.
 //
 //   confined   with one thread, which alone allocates, without a lock
 //   shared     any thread allocates, behind a lock
 //
 // Any thread frees, and reallocates, by any call that takes a block: entries say which heap a
-// block is of. What is freed by a thread that cannot touch the front goes to its inbox at
+// block is of. What is freed by a thread that cannot touch the thread cache goes to its inbox at
 // once, never into a parcel: that would be written to after its memory went with the heap.
 #pragma once
 
-#include "central.hpp"
 #include "limits.hpp"
 #include "requests.hpp"
+#include "slice_heap.hpp"
 
 #include <mallard/malloc.h>
 
 namespace mallard::engine {
 
-/// Runs of free granules are found by their length: 1, 2, ..., 7, from 8, from 16, ...
+/// Spans of free slices are found by their length: 1, 2, ..., 7, from 8, from 16, ...
 inline constexpr std::size_t bin_count = 14;
 inline constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
-inline constexpr std::uint32_t chunk_granules_first = (std::uint32_t{64} << 10) / granule_bytes;
-inline constexpr std::uint32_t chunk_granules_max = (std::uint32_t{4} << 20) / granule_bytes;
+inline constexpr std::uint32_t chunk_slices_first = (std::uint32_t{64} << 10) / slice_bytes;
+inline constexpr std::uint32_t chunk_slices_max = (std::uint32_t{4} << 20) / slice_bytes;
 
 /// The blocks of a slab that were never given out, all of them: they count as used, and are
-/// the list that a front would make of them, but nobody has written it.
-using stretch = mallard_stretch;
-static_assert(sizeof(stretch) == code_unit); // so that a code leads to both
-static_assert(MALLARD_FRESH_CLASSES == run_class_first);
+/// the list that a thread cache would make of them, but nobody has written it.
+using bump_range = mallard_stretch;
+static_assert(sizeof(bump_range) == class_offset_unit); // so that a class offset leads to both
+static_assert(MALLARD_FRESH_CLASSES == span_class_first);
 
-inline std::size_t bytes_of(const stretch& s) noexcept
+inline std::size_t bytes_of(const bump_range& s) noexcept
 {
     return static_cast<std::size_t>(s.end - s.next);
 }
 
 /// Type-stable, like all fronts: a late message finds an inbox.
 ///
-/// A chunk is known by the record of its first granule; a free run by those of its first and
-/// last, and by the entries of its granules. Two runs that meet become one, within a chunk.
-struct heap : front {
+/// A chunk is known by the record of its first slice; a free span by those of its first and
+/// last, and by the entries of its slices. Two spans that meet become one, within a chunk.
+struct heap : thread_cache {
     mallard_fresh fresh{};
-    std::uint32_t chunks = no_chunk;           ///< newest first; see chunk_next
-    std::uint32_t step = chunk_granules_first; ///< granules of the next chunk
-    std::uint32_t bins_used = 0;               ///< bit i: bins[i] has a run
+    std::uint32_t chunks = no_chunk;         ///< newest first; see chunk_next
+    std::uint32_t step = chunk_slices_first; ///< slices of the next chunk
+    std::uint32_t bins_used = 0;             ///< bit i: bins[i] has a span
     slab* bins[bin_count] = {};
 
     // What other threads may touch, as the inbox.
@@ -57,7 +57,7 @@ struct heap : front {
 };
 
 /// What a thread is known by.
-inline const void* here() noexcept
+inline const void* this_thread() noexcept
 {
     return __builtin_thread_pointer();
 }
@@ -70,7 +70,7 @@ inline std::atomic_ref<const void*> holder_of(const heap& h) noexcept
 }
 inline bool is_with_caller(const heap& h) noexcept
 {
-    return holder_of(h).load(std::memory_order_relaxed) == here();
+    return holder_of(h).load(std::memory_order_relaxed) == this_thread();
 }
 
 /// Of all heaps there are, in use or not, each linked by its `next_of_all`.
@@ -85,15 +85,15 @@ void unmake(heap& h) noexcept;
                                         bool* zero = nullptr) noexcept;
 
 /// Without asking anybody for more; null: there is none.
-[[gnu::always_inline]] inline void* take_at_hand(heap& h, code c) noexcept
+[[gnu::always_inline]] inline void* take_at_hand(heap& h, class_offset offset) noexcept
 {
-    if (h.list_of(c).head != nullptr)
-        return pop(&h, c);
-    stretch& s = h.fresh.of_class[class_of_code(c)];
+    if (h.list_at(offset).head != nullptr)
+        return pop(&h, offset);
+    bump_range& s = h.fresh.of_class[class_of_offset(offset)];
     char* const block = s.next;
     if (block == s.end) [[unlikely]]
         return nullptr;
-    s.next = block + shapes[class_of_code(c)].bytes;
+    s.next = block + shapes[class_of_offset(offset)].bytes;
     clear(block);
     return block;
 }
@@ -101,7 +101,7 @@ void unmake(heap& h) noexcept;
 [[gnu::always_inline]] inline void* allocate(heap& h, std::size_t bytes) noexcept
 {
     if (bytes <= looked_up_max && is_with_caller(h)) [[likely]]
-        if (void* const block = take_at_hand(h, codes_by_16[(bytes + 15) / 16])) [[likely]]
+        if (void* const block = take_at_hand(h, offsets_by_16[(bytes + 15) / 16])) [[likely]]
             return block;
     return allocate_slowly(h, bytes);
 }
@@ -114,7 +114,7 @@ void deallocate(heap& h, void* block) noexcept;
 void free_of_heap(found const& b, void* block) noexcept;
 void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcept;
 
-/// All blocks are freed; `release` gives the memory back to central, `reset` keeps that of
+/// All blocks are freed; `release` gives the memory back to the slice heap, `reset` keeps that of
 /// chunks. O(chunks + large blocks).
 void release(heap& h) noexcept;
 void reset(heap& h) noexcept;
@@ -134,22 +134,22 @@ struct heap_numbers {
 [[gnu::cold]] heap_numbers count(heap& h) noexcept;
 
 /// For `refill`: what is left of a slab becomes the stretch of its class, but for the first.
-void* begin_stretch(heap& h, slab& s) noexcept;
+void* begin_bump_range(heap& h, slab& s) noexcept;
 
 // --- its memory: heap_memory.cpp -------------------------------------------------
 
-run take_of(heap& h, std::size_t granules) noexcept;
+span take_of(heap& h, std::size_t slices) noexcept;
 void give_to(heap& h, slab& s) noexcept;
 void free_chunks(heap& h) noexcept;
-/// All granules of all chunks are free, whatever was there.
+/// All slices of all chunks are free, whatever was there.
 void empty_chunks(heap& h) noexcept;
 [[gnu::cold]] void trim_chunks(heap& h, std::size_t keep) noexcept;
 /// Of the slabs in chunks: with callers, in lists, on the way.
 [[gnu::cold]] heap_numbers count_chunks(const heap& h) noexcept;
 
-/// A block of granules of its own, whoever asks.
+/// A block of slices of its own, whoever asks.
 void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
-void free_large(heap& h, window& in, std::size_t granule) noexcept;
+void free_large(heap& h, reservation& in, std::size_t slice) noexcept;
 bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept;
 void free_all_large(heap& h) noexcept;
 

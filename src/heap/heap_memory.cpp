@@ -1,4 +1,4 @@
-// Where the granules of heaps come from, and what they cost.
+// Where the slices of heaps come from, and what they cost.
 #include "heap.hpp"
 #include "large.hpp"
 
@@ -20,23 +20,23 @@ bool charge(heap& h, std::size_t bytes) noexcept
     return true;
 }
 
-// --- free runs ---------------------------------------------------------------
+// --- free spans ---------------------------------------------------------------
 
-std::size_t bin_of(std::size_t granules) noexcept
+std::size_t bin_of(std::size_t slices) noexcept
 {
-    return granules < 8 ? granules : static_cast<std::size_t>(std::bit_width(granules)) + 4;
+    return slices < 8 ? slices : static_cast<std::size_t>(std::bit_width(slices)) + 4;
 }
-static_assert(chunk_granules_max == 256); // whose bin is 13
+static_assert(chunk_slices_max == 256); // whose bin is 13
 
-void put(heap& h, window& w, std::size_t granule, std::size_t granules) noexcept
+void put(heap& h, reservation& w, std::size_t slice, std::size_t slices) noexcept
 {
-    slab& s = w.slabs[granule];
-    s.start = w.address_of(granule);
-    s.granules = static_cast<std::uint32_t>(granules);
+    slab& s = w.slabs[slice];
+    s.start = w.address_of(slice);
+    s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
-    w.slabs[granule + granules - 1].back = s.granules - 1;
-    slab*& bin = h.bins[bin_of(granules)];
-    h.bins_used |= 1u << bin_of(granules);
+    w.slabs[slice + slices - 1].back = s.slices - 1;
+    slab*& bin = h.bins[bin_of(slices)];
+    h.bins_used |= 1u << bin_of(slices);
     s.previous = nullptr;
     s.next = std::exchange(bin, &s);
     if (s.next != nullptr)
@@ -45,7 +45,7 @@ void put(heap& h, window& w, std::size_t granule, std::size_t granules) noexcept
 
 void take_out(heap& h, slab& s) noexcept
 {
-    std::size_t const bin = bin_of(s.granules);
+    std::size_t const bin = bin_of(s.slices);
     (s.previous != nullptr ? s.previous->next : h.bins[bin]) = s.next;
     if (s.next != nullptr)
         s.next->previous = s.previous;
@@ -54,12 +54,12 @@ void take_out(heap& h, slab& s) noexcept
 }
 
 /// The shortest bins that may have one, first fit there; null: there is none.
-slab* find_free(const heap& h, std::size_t granules) noexcept
+slab* find_free(const heap& h, std::size_t slices) noexcept
 {
-    std::size_t const least = bin_of(granules);
+    std::size_t const least = bin_of(slices);
     for (std::uint32_t left = h.bins_used >> least << least; left != 0; left &= left - 1)
         for (slab* s = h.bins[std::countr_zero(left)]; s != nullptr; s = s->next)
-            if (s->granules >= granules)
+            if (s->slices >= slices)
                 return s;
     return nullptr;
 }
@@ -72,34 +72,34 @@ void forget_free(heap& h) noexcept
 
 // --- chunks ------------------------------------------------------------------
 
-constexpr unsigned granule_bits = 26;
-static_assert(window_granules_max <= std::size_t{1} << granule_bits);
+constexpr unsigned slice_bits = 26;
+static_assert(reservation_slices_max <= std::size_t{1} << slice_bits);
 
-/// Its window and its first granule in one word.
-std::uint32_t name_of(const window& w, std::size_t granule) noexcept
+/// Its reservation and its first slice in one word.
+std::uint32_t name_of(const reservation& w, std::size_t slice) noexcept
 {
-    return static_cast<std::uint32_t>(static_cast<std::size_t>(&w - windows) << granule_bits |
-                                      granule);
+    return static_cast<std::uint32_t>(static_cast<std::size_t>(&w - reservations) << slice_bits |
+                                      slice);
 }
 
 struct chunk {
-    window* in;
-    std::size_t granule;
+    reservation* in;
+    std::size_t slice;
 
     explicit chunk(std::uint32_t name) noexcept
-        : in(windows + (name >> granule_bits)),
-          granule(name & ((std::uint32_t{1} << granule_bits) - 1))
+        : in(reservations + (name >> slice_bits)),
+          slice(name & ((std::uint32_t{1} << slice_bits) - 1))
     {
     }
-    slab& record() const noexcept { return in->slabs[granule]; }
-    std::size_t granules() const noexcept { return record().chunk_granules; }
+    slab& record() const noexcept { return in->slabs[slice]; }
+    std::size_t slices() const noexcept { return record().chunk_slices; }
 };
 
 void give(heap& h, chunk c) noexcept
 {
-    std::size_t const granules = std::exchange(c.record().chunk_granules, std::uint16_t{0});
-    the_central.give(*c.in, c.granule, granules);
-    h.bounds.discharge(granules * granule_bytes);
+    std::size_t const slices = std::exchange(c.record().chunk_slices, std::uint16_t{0});
+    the_slice_heap.give(*c.in, c.slice, slices);
+    h.bounds.discharge(slices * slice_bytes);
 }
 
 /// Calls `f(chunk)` for each, which may give it back.
@@ -113,23 +113,23 @@ void for_each_chunk(const heap& h, F f) noexcept
     }
 }
 
-/// One more chunk, with at least so many granules; less than the step where that is refused.
+/// One more chunk, with at least so many slices; less than the step where that is refused.
 bool grow(heap& h, std::size_t least) noexcept
 {
-    std::size_t const room = std::max(h.bounds.left() / granule_bytes, least);
+    std::size_t const room = std::max(h.bounds.left() / slice_bytes, least);
     for (std::size_t want = std::min(std::max<std::size_t>(h.step, least), room);;
          want = std::max(want / 2, least)) {
-        if (!charge(h, want * granule_bytes))
+        if (!charge(h, want * slice_bytes))
             return false;
-        if (run const r = the_central.take(want); r.in != nullptr) {
-            r.record().chunk_granules = static_cast<std::uint16_t>(want);
-            r.record().chunk_next = std::exchange(h.chunks, name_of(*r.in, r.granule));
-            r.in->mark(r.granule, want, h.tag | entry_unused);
-            put(h, *r.in, r.granule, want);
-            h.step = std::min(2 * h.step, chunk_granules_max);
+        if (span const r = the_slice_heap.take(want); r.in != nullptr) {
+            r.record().chunk_slices = static_cast<std::uint16_t>(want);
+            r.record().chunk_next = std::exchange(h.chunks, name_of(*r.in, r.slice));
+            r.in->mark(r.slice, want, h.tag | entry_unused);
+            put(h, *r.in, r.slice, want);
+            h.step = std::min(2 * h.step, chunk_slices_max);
             return true;
         }
-        h.bounds.discharge(want * granule_bytes);
+        h.bounds.discharge(want * slice_bytes);
         if (want == least)
             return false;
     }
@@ -137,20 +137,20 @@ bool grow(heap& h, std::size_t least) noexcept
 
 } // namespace
 
-run take_of(heap& h, std::size_t granules) noexcept
+span take_of(heap& h, std::size_t slices) noexcept
 {
-    slab* s = find_free(h, granules);
-    if (s == nullptr && grow(h, granules))
-        s = find_free(h, granules);
+    slab* s = find_free(h, slices);
+    if (s == nullptr && grow(h, slices))
+        s = find_free(h, slices);
     if (s == nullptr)
         return {};
-    window& w = *window_of(s->start);
-    std::size_t const first = w.granule_of(s->start);
-    std::size_t const left = s->granules - granules;
+    reservation& w = *reservation_of(s->start);
+    std::size_t const first = w.slice_of(s->start);
+    std::size_t const left = s->slices - slices;
     // From its end, so that what is left is where it was, and in its bin as a rule.
-    if (left != 0 && bin_of(left) == bin_of(s->granules)) {
-        s->granules = static_cast<std::uint32_t>(left);
-        w.slabs[first + left - 1].back = s->granules - 1;
+    if (left != 0 && bin_of(left) == bin_of(s->slices)) {
+        s->slices = static_cast<std::uint32_t>(left);
+        w.slabs[first + left - 1].back = s->slices - 1;
     } else {
         take_out(h, *s);
         if (left != 0)
@@ -161,20 +161,20 @@ run take_of(heap& h, std::size_t granules) noexcept
 
 void give_to(heap& h, slab& s) noexcept
 {
-    window& w = *window_of(s.start);
+    reservation& w = *reservation_of(s.start);
     entry const unused = h.tag | entry_unused;
-    std::size_t first = w.granule_of(s.start);
-    std::size_t end = first + s.granules;
-    w.mark(first, s.granules, unused);
-    if (w.has(end) && w.entry_at(end) == unused && w.slabs[end].chunk_granules == 0) {
+    std::size_t first = w.slice_of(s.start);
+    std::size_t end = first + s.slices;
+    w.mark(first, s.slices, unused);
+    if (w.has(end) && w.entry_at(end) == unused && w.slabs[end].chunk_slices == 0) {
         slab& after = w.slabs[end];
         take_out(h, after);
-        end += after.granules;
+        end += after.slices;
     }
-    if (s.chunk_granules == 0 && w.entry_at(first - 1) == unused) {
+    if (s.chunk_slices == 0 && w.entry_at(first - 1) == unused) {
         slab& before = w.slab_at(first - 1);
         take_out(h, before);
-        first -= before.granules;
+        first -= before.slices;
     }
     put(h, w, first, end - first);
 }
@@ -184,15 +184,15 @@ void free_chunks(heap& h) noexcept
     forget_free(h);
     for_each_chunk(h, [&](chunk c) { give(h, c); });
     h.chunks = no_chunk;
-    h.step = chunk_granules_first;
+    h.step = chunk_slices_first;
 }
 
 void empty_chunks(heap& h) noexcept
 {
     forget_free(h);
     for_each_chunk(h, [&](chunk c) {
-        c.in->mark(c.granule, c.granules(), h.tag | entry_unused);
-        put(h, *c.in, c.granule, c.granules());
+        c.in->mark(c.slice, c.slices(), h.tag | entry_unused);
+        put(h, *c.in, c.slice, c.slices());
     });
 }
 
@@ -203,7 +203,7 @@ void trim_chunks(heap& h, std::size_t keep) noexcept
         chunk const c(*link);
         slab& s = c.record();
         bool const is_free =
-            c.in->entry_at(c.granule) == (h.tag | entry_unused) && s.granules == s.chunk_granules;
+            c.in->entry_at(c.slice) == (h.tag | entry_unused) && s.slices == s.chunk_slices;
         if (is_free && h.bounds.held() > keep) {
             *link = s.chunk_next;
             take_out(h, s);
@@ -219,10 +219,10 @@ heap_numbers count_chunks(const heap& h) noexcept
     heap_numbers n;
     for_each_chunk(h, [&](chunk c) {
         n.chunks += 1;
-        for (std::size_t g = c.granule; g < c.granule + c.granules();) {
-            slab const& s = c.in->slabs[g]; // of a free run too
-            g += s.granules;
-            if (is_class(c.in->entry_at(g - s.granules))) {
+        for (std::size_t g = c.slice; g < c.slice + c.slices();) {
+            slab const& s = c.in->slabs[g]; // of a free span too
+            g += s.slices;
+            if (is_class(c.in->entry_at(g - s.slices))) {
                 n.blocks_live += s.used;
                 n.bytes_live += std::size_t{s.used} * s.usable_bytes();
             }
@@ -235,24 +235,24 @@ heap_numbers count_chunks(const heap& h) noexcept
 
 void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    std::size_t const granules = (bytes + (bytes == 0) + granule_bytes - 1) / granule_bytes;
-    std::size_t const align_granules = std::max<std::size_t>(align / granule_bytes, 1);
-    if (bytes > bytes_max || granules > window_granules_max ||
-        align_granules > window_granules_max || !charge(h, granules * granule_bytes))
+    std::size_t const slices = (bytes + (bytes == 0) + slice_bytes - 1) / slice_bytes;
+    std::size_t const align_slices = std::max<std::size_t>(align / slice_bytes, 1);
+    if (bytes > bytes_max || slices > reservation_slices_max ||
+        align_slices > reservation_slices_max || !charge(h, slices * slice_bytes))
         return os::out_of_memory();
-    run const r = the_central.take(granules, align_granules);
+    span const r = the_slice_heap.take(slices, align_slices);
     if (r.in == nullptr) {
-        h.bounds.discharge(granules * granule_bytes);
+        h.bounds.discharge(slices * slice_bytes);
         return os::out_of_memory();
     }
     slab& s = r.record();
     s.owner.store(&h, std::memory_order_relaxed);
     s.start = r.start();
-    s.granules = static_cast<std::uint32_t>(granules);
+    s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
     s.previous = nullptr;
-    r.in->mark(r.granule, 1, h.tag | entry_large);
-    r.in->mark(r.granule + 1, granules - 1, inside_of(h.tag));
+    r.in->mark(r.slice, 1, h.tag | entry_large);
+    r.in->mark(r.slice + 1, slices - 1, inside_of(h.tag));
     if (zero != nullptr)
         *zero = r.zero;
     os::hold const alone(h.large_lock);
@@ -262,28 +262,28 @@ void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) 
     return s.start;
 }
 
-void free_large(heap& h, window& in, std::size_t granule) noexcept
+void free_large(heap& h, reservation& in, std::size_t slice) noexcept
 {
-    slab& s = in.slabs[granule];
+    slab& s = in.slabs[slice];
     {
         os::hold const alone(h.large_lock);
         (s.previous != nullptr ? s.previous->next : h.large) = s.next;
         if (s.next != nullptr)
             s.next->previous = s.previous;
     }
-    h.bounds.discharge(s.granules * granule_bytes);
-    the_central.give(in, granule, s.granules);
+    h.bounds.discharge(s.slices * slice_bytes);
+    the_slice_heap.give(in, slice, s.slices);
 }
 
 bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept
 {
-    std::size_t const before = s.granules * granule_bytes;
-    std::size_t const more = bytes > before ? align_up(bytes - before, granule_bytes) : 0;
+    std::size_t const before = s.slices * slice_bytes;
+    std::size_t const more = bytes > before ? align_up(bytes - before, slice_bytes) : 0;
     if (more != 0 && (more < bytes - before || !charge(h, more)))
         return false;
     os::hold const alone(h.large_lock); // somebody may be counting
     bool const done = engine::resize_large(s.start, bytes) != nullptr;
-    std::size_t const now = s.granules * granule_bytes;
+    std::size_t const now = s.slices * slice_bytes;
     h.bounds.discharge(before + more - now);
     return done;
 }
@@ -291,8 +291,8 @@ bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept
 void free_all_large(heap& h) noexcept
 {
     while (h.large != nullptr) {
-        window& w = *window_of(h.large->start);
-        free_large(h, w, w.granule_of(h.large->start));
+        reservation& w = *reservation_of(h.large->start);
+        free_large(h, w, w.slice_of(h.large->start));
     }
 }
 

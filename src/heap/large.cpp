@@ -1,12 +1,12 @@
-// Runs of their own, and mappings of their own.
+// Spans of their own, and mappings of their own.
 #include "large.hpp"
 
-#include "central.hpp"
 #include "fork.hpp"
 #include "limits.hpp"
-#include "park.hpp"
+#include "reservation.hpp"
 #include "sample.hpp"
-#include "window.hpp"
+#include "slice_heap.hpp"
+#include "threads.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -15,9 +15,9 @@
 namespace mallard::engine {
 namespace {
 
-constexpr std::size_t run_bytes_max = std::size_t{32} << 20;
+constexpr std::size_t span_bytes_max = std::size_t{32} << 20;
 /// The most blocks with a mapping of their own. The system limits the mappings of a process,
-/// usually to 65,530. Further blocks are runs, whatever their size, because a window is one
+/// usually to 65,530. Further blocks are spans, whatever their size, because a reservation is one
 /// mapping.
 constexpr std::size_t mappings_max = 1024;
 
@@ -205,7 +205,7 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     std::size_t const whole = align_up(bytes_new, page_bytes);
     access const alone(mappings.lock);
     mapping* const m = mappings.find(p);
-    if (m == nullptr || bytes_new <= run_bytes_max || whole < bytes_new || alone.is_guest())
+    if (m == nullptr || bytes_new <= span_bytes_max || whole < bytes_new || alone.is_guest())
         return nullptr;
     if (whole == m->bytes)
         return p;
@@ -223,58 +223,59 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     return moved;
 }
 
-// --- runs --------------------------------------------------------------------
+// --- spans --------------------------------------------------------------------
 
 /// The record of the large block at `p`; null: there is none.
 slab* large_at(const void* p) noexcept
 {
-    window* const w = window_of(p);
+    reservation* const w = reservation_of(p);
     if (w == nullptr)
         return nullptr;
-    std::size_t const g = w->granule_of(p);
-    return code_of(w->entry_at(g)) == entry_large && w->address_of(g) == p ? w->slabs + g : nullptr;
+    std::size_t const g = w->slice_of(p);
+    return offset_in(w->entry_at(g)) == entry_large && w->address_of(g) == p ? w->slabs + g
+                                                                             : nullptr;
 }
 
-void* resize_run(slab& s, std::size_t bytes_new) noexcept
+void* resize_span(slab& s, std::size_t bytes_new) noexcept
 {
-    std::size_t const granules = granules_for(bytes_new);
-    if (granules < granules_for(classed_bytes_max) || bytes_new > run_bytes_max)
+    std::size_t const slices = slices_for(bytes_new);
+    if (slices < slices_for(classed_bytes_max) || bytes_new > span_bytes_max)
         return nullptr;
-    window& w = *window_of(s.start);
-    std::size_t const g = w.granule_of(s.start);
+    reservation& w = *reservation_of(s.start);
+    std::size_t const g = w.slice_of(s.start);
     // Of those who free or resize it at once, one finds it.
     entry const e = w.entry_at(g);
-    if (code_of(e) != entry_large || !w.change(g, e, inside_of(e)))
+    if (offset_in(e) != entry_large || !w.change(g, e, inside_of(e)))
         return nullptr;
     bool zero = false;
     bool good = true;
-    if (granules < s.granules)
-        the_central.give(w, g + granules, s.granules - granules);
-    else if (granules > s.granules)
-        good = the_central.extend(w, g, s.granules, granules - s.granules, zero);
-    if (good && granules > s.granules)
-        w.mark(g + s.granules, granules - s.granules, inside_of(e));
+    if (slices < s.slices)
+        the_slice_heap.give(w, g + slices, s.slices - slices);
+    else if (slices > s.slices)
+        good = the_slice_heap.extend(w, g, s.slices, slices - s.slices, zero);
+    if (good && slices > s.slices)
+        w.mark(g + s.slices, slices - s.slices, inside_of(e));
     if (good)
-        s.granules = static_cast<std::uint32_t>(granules);
+        s.slices = static_cast<std::uint32_t>(slices);
     w.mark(g, 1, e);
     return good ? s.start : nullptr;
 }
 
 } // namespace
 
-slab* take_run_for_one(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept
+slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept
 {
-    std::size_t const granules = granules_for(bytes + (bytes == 0));
-    run const r = the_central.take(granules, std::max<std::size_t>(align / granule_bytes, 1));
+    std::size_t const slices = slices_for(bytes + (bytes == 0));
+    span const r = the_slice_heap.take(slices, std::max<std::size_t>(align / slice_bytes, 1));
     if (r.in == nullptr)
         return nullptr;
     slab& s = r.record();
     s.start = r.start();
-    s.granules = static_cast<std::uint32_t>(granules);
+    s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
-    r.in->mark(r.granule, 1, what);
-    if (bytes <= run_bytes_max) // the map of larger ones, which may never be touched, stays so
-        r.in->mark(r.granule + 1, granules - 1, entry_inside);
+    r.in->mark(r.slice, 1, what);
+    if (bytes <= span_bytes_max) // the map of larger ones, which may never be touched, stays so
+        r.in->mark(r.slice + 1, slices - 1, entry_inside);
     if (zero != nullptr)
         *zero = r.zero;
     return &s;
@@ -284,26 +285,26 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
     if (bytes > bytes_max)
         return os::out_of_memory();
-    if (void* const chosen = sample(shown_front(), bytes, align, zero))
+    if (void* const chosen = sample(shown_cache(), bytes, align, zero))
         return chosen;
     return insist([=]() -> void* {
-        if (align <= run_bytes_max && (bytes <= run_bytes_max || mappings_are_many()))
-            if (slab* const s = take_run_for_one(bytes, align, entry_large, zero))
+        if (align <= span_bytes_max && (bytes <= span_bytes_max || mappings_are_many()))
+            if (slab* const s = take_span_for_block(bytes, align, entry_large, zero))
                 return s->start;
-        // There may be room between the windows for a block that no window has room for.
+        // There may be room between the reservations for a block that no reservation has room for.
         bool is_guest = false;
         if (void* const block = allocate_huge(bytes, align, is_guest)) {
             if (zero != nullptr)
                 *zero = true;
             return block;
         }
-        // A guest must not change the table of mappings, so its block is a run of any size. A
-        // block that is refused a mapping is a run as well, where free granules may be enough:
-        // the windows may hold all that a limit of addresses allows.
-        usage const now = the_central.now();
-        std::size_t const wide = granules_for(bytes) + align / granule_bytes;
+        // A guest must not change the table of mappings, so its block is a span of any size. A
+        // block that is refused a mapping is a span as well, where free slices may be enough:
+        // the reservations may hold all that a limit of addresses allows.
+        usage const now = the_slice_heap.now();
+        std::size_t const wide = slices_for(bytes) + align / slice_bytes;
         slab* const s = is_guest || wide <= now.committed - now.used
-                            ? take_run_for_one(bytes, align, entry_large, zero)
+                            ? take_span_for_block(bytes, align, entry_large, zero)
                             : nullptr;
         return s == nullptr ? nullptr : s->start;
     });
@@ -312,7 +313,7 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
 std::size_t large_bytes(const void* p) noexcept
 {
     if (slab const* const s = large_at(p))
-        return s->granules * granule_bytes;
+        return s->slices * slice_bytes;
     access const alone(mappings.lock);
     mapping const* const m = mappings.find(p);
     return m == nullptr ? 0 : m->bytes;
@@ -323,21 +324,21 @@ bool free_large(void* p) noexcept
     slab* const s = large_at(p);
     if (s == nullptr)
         return free_huge(p);
-    window& w = *window_of(p);
-    std::size_t const g = w.granule_of(p);
+    reservation& w = *reservation_of(p);
+    std::size_t const g = w.slice_of(p);
     // Of two who free it at once, one finds it.
     if (!w.change(g, entry_large, 0))
         return false;
     // What would be above what may lie idle is not looked for there.
-    std::size_t const bytes = s->granules * granule_bytes;
-    the_central.give(w, g, s->granules, bytes > run_bytes_max && os::purge(s->start, bytes));
+    std::size_t const bytes = s->slices * slice_bytes;
+    the_slice_heap.give(w, g, s->slices, bytes > span_bytes_max && os::purge(s->start, bytes));
     return true;
 }
 
 void* resize_large(void* p, std::size_t bytes_new) noexcept
 {
     slab* const s = large_at(p);
-    return s != nullptr ? resize_run(*s, bytes_new) : resize_huge(p, bytes_new);
+    return s != nullptr ? resize_span(*s, bytes_new) : resize_huge(p, bytes_new);
 }
 
 huge_usage huge_now() noexcept

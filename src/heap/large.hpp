@@ -1,18 +1,18 @@
-// Blocks that have no list: above 32 MiB, above 1 MiB in heaps, or aligned to more than a granule.
-// Up to 32 MiB such a block is a run of granules from central. A larger block is a mapping of its
-// own, which grows where the system finds room and is unmapped when it is freed. Beyond the first
-// thousand mappings, larger blocks are runs as well.
+// Blocks that have no list: above 32 MiB, above 1 MiB in heaps, or aligned to more than a slice.
+// Up to 32 MiB such a block is a span of slices from the slice heap. A larger block is a mapping of
+// its own, which grows where the system finds room and is unmapped when it is freed. Beyond the
+// first thousand mappings, larger blocks are spans as well.
 #pragma once
 
-#include "front.hpp"
+#include "thread_cache.hpp"
 
 namespace mallard::engine {
 
 /// Null: refused. `zero`, if given: it reads as zero.
 void* allocate_large(std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
 
-/// The record of a run that is one block, of no class; its first entry says `what`. Null: refused.
-slab* take_run_for_one(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept;
+/// The record of a span that is one block, of no class; its first entry says `what`. Null: refused.
+slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept;
 
 /// Bytes of the block of its own that begins at `p`; 0: there is none.
 std::size_t large_bytes(const void* p) noexcept;

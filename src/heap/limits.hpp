@@ -12,7 +12,7 @@ namespace mallard::engine {
 /// allocate and free. `held` is what the engine has, in bytes.
 using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 
-/// Counted are granules in use, whole runs and slabs that is, and mappings; not what is free
+/// Counted are slices in use, whole spans and slabs that is, and mappings; not what is free
 /// and idle. Above the soft limit the call is made once, until a quarter less is held; what
 /// would exceed the hard one is refused, after a call that may free something.
 class limits {
@@ -64,7 +64,7 @@ private:
 extern constinit limits the_limits;
 
 /// What `allocate()` returns, after the calls that are due, and once more if one of them may
-/// have helped. No lock is held, and no front is at work.
+/// have helped. No lock is held, and no thread cache is at work.
 template <class F>
 [[gnu::always_inline]] inline void* within_limits(limits& which, F allocate) noexcept
 {

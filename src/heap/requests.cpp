@@ -1,14 +1,14 @@
 #include "requests.hpp"
 
-#include "central.hpp"
-#include "epoch.hpp"
+#include "decay.hpp"
 #include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
 #include "misuse.hpp"
-#include "park.hpp"
 #include "remote.hpp"
 #include "sample.hpp"
+#include "slice_heap.hpp"
+#include "threads.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 [[noreturn]] void stop_at(const void* p, entry e, const char* call) noexcept
 {
-    if (e == 0 || code_of(e) == entry_unused)
+    if (e == 0 || offset_in(e) == entry_unused)
         stop_at_foreign(p, call);
     stop_at_interior(p, call);
 }
@@ -27,12 +27,12 @@ namespace {
 
 found find(const void* p, const char* call) noexcept
 {
-    window* const w = window_of(p);
+    reservation* const w = reservation_of(p);
     if (w == nullptr)
         return {nullptr, 0, entry_large, nullptr};
-    std::size_t const g = w->granule_of(p);
+    std::size_t const g = w->slice_of(p);
     entry const e = w->entry_at(g);
-    if ((code_of(e) == entry_large || e == entry_sampled) && w->address_of(g) == p)
+    if ((offset_in(e) == entry_large || e == entry_sampled) && w->address_of(g) == p)
         return {w, g, e, nullptr};
     if (!is_class(e))
         stop_at(p, e, call);
@@ -46,12 +46,12 @@ found find(const void* p, const char* call) noexcept
 
 namespace {
 
-/// A run is free at once, whoever frees it: nothing else is in it.
-void free_run(found const& f) noexcept
+/// A span is free at once, whoever frees it: nothing else is in it.
+void free_span(found const& b) noexcept
 {
-    if (!f.in->change(f.granule, f.what, 0))
-        stop_at_double_free(f.of->start, "free");
-    the_central.give_of_class(*f.in, f.granule);
+    if (!b.in->change(b.slice, b.what, 0))
+        stop_at_double_free(b.of->start, "free");
+    the_slice_heap.give_of_class(*b.in, b.slice);
 }
 
 void* grow_elsewhere(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
@@ -74,45 +74,46 @@ void* reallocate_sample(found const& b, void* block, std::size_t bytes) noexcept
     return block;
 }
 
-/// A run becomes one of another class where it is; false: the granules after it are taken.
-bool resize_run(front& f, found const& b, std::size_t bytes) noexcept
+/// A span becomes one of another class where it is; false: the slices after it are taken.
+bool resize_span(thread_cache& cache, found const& b, std::size_t bytes) noexcept
 {
     std::size_t const index = block_class::of(bytes);
-    std::size_t const granules =
-        index < classed_count ? shapes[index].granules : granules_for(bytes);
+    std::size_t const slices = index < classed_count ? shapes[index].slices : slices_for(bytes);
     slab& s = *b.of;
     // Of those who free or resize it at once, one finds it.
-    if (!b.in->change(b.granule, b.what, entry_inside))
+    if (!b.in->change(b.slice, b.what, entry_inside))
         stop_at_double_free(s.start, "realloc");
-    if (granules < s.granules) {
-        the_central.give(*b.in, b.granule + granules, s.granules - granules);
-    } else if (granules > s.granules) {
+    if (slices < s.slices) {
+        the_slice_heap.give(*b.in, b.slice + slices, s.slices - slices);
+    } else if (slices > s.slices) {
         bool zero = false;
-        if (!the_central.extend(*b.in, b.granule, s.granules, granules - s.granules, zero)) {
-            b.in->mark(b.granule, 1, b.what);
+        if (!the_slice_heap.extend(*b.in, b.slice, s.slices, slices - s.slices, zero)) {
+            b.in->mark(b.slice, 1, b.what);
             return false;
         }
-        b.in->mark(b.granule + s.granules, granules - s.granules, entry_inside);
+        b.in->mark(b.slice + s.slices, slices - s.slices, entry_inside);
     }
-    s.granules = static_cast<std::uint32_t>(granules);
+    s.slices = static_cast<std::uint32_t>(slices);
     s.index = static_cast<std::uint8_t>(index);
-    s.owner.store(&f, std::memory_order_relaxed);
-    b.in->mark(b.granule, 1, entry_of(f.tag, code_of_class(index)));
+    s.owner.store(&cache, std::memory_order_relaxed);
+    b.in->mark(b.slice, 1, entry_of(cache.tag, offset_of_class(index)));
     return true;
 }
 
 /// A small block of a thread's slab.
 bool is_anothers(const void* block) noexcept
 {
-    std::size_t const g = windows[0].granule_of(block);
-    if (!windows[0].has(g))
+    std::size_t const g = reservations[0].slice_of(block);
+    if (!reservations[0].has(g))
         return false;
-    entry const e = windows[0].entry_at(g);
-    return (e & (heap_bit | (code_end - 1))) - code_of_class(0) < put_off_classes * code_unit;
+    entry const e = reservations[0].entry_at(g);
+    return (e & (heap_bit | (class_offset_end - 1))) - offset_of_class(0) <
+           deferred_class_count * class_offset_unit;
 }
 
-/// What is neither in the first window nor small, or is nothing; or the thread has no front.
-[[gnu::noinline]] void free_rare(void* block, front* f) noexcept
+/// What is neither in the first reservation nor small, or is nothing; or the thread has no thread
+/// cache.
+[[gnu::noinline]] void free_rare(void* block, thread_cache* cache) noexcept
 {
     if (block == nullptr)
         return;
@@ -126,39 +127,39 @@ bool is_anothers(const void* block) noexcept
             stop_at_foreign(block, "free");
         return;
     }
-    if (b.is_run() && owner_of(b.what ^ f->tag) != 0)
-        return free_run(b);
-    // With a front it is looked at anew: that one may have been parked, and its slabs
+    if (b.is_span() && owner_of(b.what ^ cache->tag) != 0)
+        return free_span(b);
+    // With a thread cache it is looked at anew: that one may have been abandoned, and its slabs
     // others' by the time that it was taken.
-    if (f->is_none()) {
-        front* const own = own_front();
-        return own != nullptr ? free_elsewhere(block, own) : send_one(*b.of, block);
+    if (cache->is_decoy()) {
+        thread_cache* const own = own_cache();
+        return own != nullptr ? free_elsewhere(block, own) : send_block(*b.of, block);
     }
-    if (owner_of(b.what ^ f->tag) == 0)
-        return push(block, f, code_of(b.what));
-    free_past_list(block, *f);
+    if (owner_of(b.what ^ cache->tag) == 0)
+        return push(block, cache, offset_in(b.what));
+    free_past_list(block, *cache);
 }
 
 } // namespace
 
-void free_elsewhere(void* block, front* f) noexcept
+void free_elsewhere(void* block, thread_cache* cache) noexcept
 {
-    if (f->is_none() || !is_anothers(block)) [[unlikely]]
-        return free_rare(block, f);
-    if (++f->back.in_a_row <= returns::at_once)
-        return free_past_list(block, *f);
-    put_off(*f, block);
+    if (cache->is_decoy() || !is_anothers(block)) [[unlikely]]
+        return free_rare(block, cache);
+    if (++cache->deferred.in_a_row <= deferred_frees::at_once)
+        return free_past_list(block, *cache);
+    defer(*cache, block);
 }
 
 void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept
 {
     if (align <= 16)
         return allocate(bytes);
-    if (bytes > block_bytes_max || align > granule_bytes)
+    if (bytes > block_bytes_max || align > slice_bytes)
         return allocate_large(bytes, align);
     if (bytes > classed_bytes_max)
-        return allocate_run(bytes, shown_front());
-    return pop(shown_front(), code_of_aligned(bytes, align), bytes);
+        return allocate_span(bytes, shown_cache());
+    return pop(shown_cache(), offset_of_aligned(bytes, align), bytes);
 }
 
 void* allocate_zeroed(std::size_t bytes) noexcept
@@ -166,20 +167,20 @@ void* allocate_zeroed(std::size_t bytes) noexcept
     bool zero = false;
     void* block = nullptr;
     if (bytes > block_bytes_max) {
-        block = allocate_large(bytes, granule_bytes, &zero);
-    } else if (bytes < granule_bytes) {
+        block = allocate_large(bytes, slice_bytes, &zero);
+    } else if (bytes < slice_bytes) {
         block = allocate(bytes);
     } else if (bytes > classed_bytes_max) {
-        block = allocate_run(bytes, shown_front(), &zero);
+        block = allocate_span(bytes, shown_cache(), &zero);
     } else {
-        code const c = code_of_class(block_class::of(bytes));
-        front* const f = shown_front();
-        block = sample(f, bytes, 1, &zero);
+        class_offset const offset = offset_of_class(block_class::of(bytes));
+        thread_cache* const cache = shown_cache();
+        block = sample(cache, bytes, 1, &zero);
         if (block == nullptr) {
-            front* const own = shown_front()->real;
-            block = own == nullptr || own->list_of(c).head != nullptr
-                        ? pop(own == nullptr ? f : own, c)
-                        : insist([&] { return run_for(*own, bytes, zero); });
+            thread_cache* const own = shown_cache()->real;
+            block = own == nullptr || own->list_at(offset).head != nullptr
+                        ? pop(own == nullptr ? cache : own, offset)
+                        : insist([&] { return span_for(*own, bytes, zero); });
         }
     }
     if (block != nullptr && !zero)
@@ -198,17 +199,17 @@ void* reallocate(void* block, std::size_t bytes) noexcept
         std::size_t const now = large_bytes(block);
         if (now == 0)
             stop_at_foreign(block, "realloc");
-        if (bytes > now / 2 && bytes <= now && now - bytes < granule_bytes)
+        if (bytes > now / 2 && bytes <= now && now - bytes < slice_bytes)
             return block;
         void* const same = resize_large(block, bytes);
         return same != nullptr ? same : grow_elsewhere(block, now, bytes);
     }
     std::size_t const now = b.of->usable_bytes();
-    if (bytes <= now && (now <= classed_bytes_max ? bytes >= now / 2 : now - bytes < granule_bytes))
+    if (bytes <= now && (now <= classed_bytes_max ? bytes >= now / 2 : now - bytes < slice_bytes))
         return block;
-    front* const own = shown_front()->real;
-    if (b.is_run() && bytes >= granule_bytes && bytes <= block_bytes_max && own != nullptr &&
-        resize_run(*own, b, bytes))
+    thread_cache* const own = shown_cache()->real;
+    if (b.is_span() && bytes >= slice_bytes && bytes <= block_bytes_max && own != nullptr &&
+        resize_span(*own, b, bytes))
         return block;
     return grow_elsewhere(block, now, bytes);
 }
@@ -229,8 +230,8 @@ void deallocate_doubtful(void* block, std::size_t bytes) noexcept
     if (block == nullptr)
         return;
     std::size_t const there = usable_bytes(block, "free");
-    bool const is_small = there < granule_bytes;
-    if (bytes > there || (bytes < granule_bytes && !is_small && there / 4 > bytes))
+    bool const is_small = there < slice_bytes;
+    if (bytes > there || (bytes < slice_bytes && !is_small && there / 4 > bytes))
         stop_at_wrong_size(block, bytes, there);
     deallocate(block);
 }

@@ -1,33 +1,33 @@
-// What a program asks for, in all its forms, in terms of fronts. `allocate` and `deallocate`
-// are in front.hpp. None of these changes errno; null is a refusal.
+// What a program asks for, in all its forms, in terms of thread caches. `allocate` and `deallocate`
+// are in thread_cache.hpp. None of these changes errno; null is a refusal.
 #pragma once
 
-#include "front.hpp"
+#include "thread_cache.hpp"
 
 namespace mallard::engine {
 
 /// What a pointer is, if it is a block in use.
 struct found {
-    window* in;
-    std::size_t granule;
+    reservation* in;
+    std::size_t slice;
     entry what;
     slab* of; ///< null: a large block
 
-    bool is_run() const noexcept { return of != nullptr && of->index >= run_class_first; }
+    bool is_span() const noexcept { return of != nullptr && of->index >= span_class_first; }
 };
 
 /// Stops the process at what is no block, or a free one; `call` says in what.
 found find(const void* p, const char* call) noexcept;
 
 /// Of the first class that has at least `bytes`, a block's, and such an alignment, a
-/// granule's at most: blocks lie in their slab one after the other, and slabs begin with
-/// granules.
-inline code code_of_aligned(std::size_t bytes, std::size_t align) noexcept
+/// slice's at most: blocks lie in their slab one after the other, and slabs begin with
+/// slices.
+inline class_offset offset_of_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t index = block_class::of(bytes > align ? bytes : align);
-    while (index < run_class_first && block_class::align(index) < align)
+    while (index < span_class_first && block_class::align(index) < align)
         index += 1;
-    return code_of_class(index);
+    return offset_of_class(index);
 }
 
 inline constexpr std::size_t align_looked_up_max = 64;
@@ -49,7 +49,7 @@ void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept;
     if (bytes > looked_up_max || align > align_looked_up_max) [[unlikely]]
         return allocate_aligned_rare(bytes, align);
     std::size_t const whole = align_up(bytes | (bytes == 0), align);
-    return pop(shown_front(), codes_by_16[(whole + 15) / 16], bytes);
+    return pop(shown_cache(), offsets_by_16[(whole + 15) / 16], bytes);
 }
 
 /// Reads as zero.
@@ -72,14 +72,14 @@ std::size_t usable_bytes(const void* block, const char* call) noexcept;
 /// Not for blocks of a large alignment, which may be larger than anybody asked.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
-    front* const f = shown_front();
-    std::size_t const g = windows[0].granule_of(block);
-    if (!windows[0].has(g) || bytes >= granule_bytes) [[unlikely]]
+    thread_cache* const cache = shown_cache();
+    std::size_t const g = reservations[0].slice_of(block);
+    if (!reservations[0].has(g) || bytes >= slice_bytes) [[unlikely]]
         return deallocate_doubtful(block, bytes);
-    code const c = windows[0].entry_at(g) ^ f->tag;
-    if (c >= code_of_class(run_class_first)) [[unlikely]]
+    class_offset const offset = reservations[0].entry_at(g) ^ cache->tag;
+    if (offset >= offset_of_class(span_class_first)) [[unlikely]]
         return deallocate_doubtful(block, bytes);
-    push(block, f, c);
+    push(block, cache, offset);
 }
 
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes,

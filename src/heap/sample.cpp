@@ -1,12 +1,12 @@
 // What is drawn, what a sampled block is, and who is told.
 #include "sample.hpp"
 
-#include "central.hpp"
 #include "fork.hpp"
 #include "heap.hpp"
 #include "large.hpp"
 #include "misuse.hpp"
-#include "park.hpp"
+#include "slice_heap.hpp"
+#include "threads.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -77,13 +77,16 @@ constinit std::uint32_t generation = 0; ///< of samples that were told to this o
 
 bool is_in_call() noexcept
 {
-    return caller.load(std::memory_order_relaxed) == here();
+    return caller.load(std::memory_order_relaxed) == this_thread();
 }
 
 /// The thread that holds this lock makes the calls to the program.
 class in_call {
 public:
-    in_call() noexcept : errno_before_(errno) { caller.store(here(), std::memory_order_relaxed); }
+    in_call() noexcept : errno_before_(errno)
+    {
+        caller.store(this_thread(), std::memory_order_relaxed);
+    }
     in_call(const in_call&) = delete;
     in_call& operator=(const in_call&) = delete;
     ~in_call()
@@ -116,7 +119,7 @@ mallard_sample sample_in(slab const& s) noexcept
 std::size_t usable_bytes_of(std::size_t asked) noexcept
 {
     return asked <= classed_bytes_max ? shapes[block_class::of(asked)].usable_bytes()
-                                      : align_up(asked, granule_bytes);
+                                      : align_up(asked, slice_bytes);
 }
 
 /// The lock of calls is held.
@@ -146,26 +149,26 @@ bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
 /// makes no others.
 bool take_over(found const& b, const char* call) noexcept
 {
-    if (!b.in->change(b.granule, entry_sampled, entry_inside))
-        stop_at_double_free(b.in->address_of(b.granule), call);
+    if (!b.in->change(b.slice, entry_sampled, entry_inside))
+        stop_at_double_free(b.in->address_of(b.slice), call);
     return !is_in_call();
 }
 
-[[gnu::cold, gnu::noinline]] void* allocate_sample(sampled_front& f, double means,
+[[gnu::cold, gnu::noinline]] void* allocate_sample(sampling_decoy& cache, double means,
                                                    std::size_t bytes, std::size_t align,
                                                    bool* zero) noexcept
 {
-    f.left = draw_distance(f.random);
+    cache.left = draw_distance(cache.random);
     if (is_in_call())
         return nullptr;
-    slab* const s = take_run_for_one(usable_bytes_of(bytes), align, entry_sampled, zero);
+    slab* const s = take_span_for_block(usable_bytes_of(bytes), align, entry_sampled, zero);
     if (s == nullptr)
         return nullptr;
     set_note(*s, bytes, static_cast<double>(bytes) / chance(means));
     if (tell_unless_forked(MALLARD_SAMPLE_ALLOCATED, *s))
         return s->start;
-    window& w = *window_of(s->start);
-    the_central.give(w, w.granule_of(s->start), s->granules);
+    reservation& w = *reservation_of(s->start);
+    the_slice_heap.give(w, w.slice_of(s->start), s->slices);
     if (zero != nullptr)
         *zero = false; // which was said of this one
     return nullptr;
@@ -176,25 +179,25 @@ bool take_over(found const& b, const char* call) noexcept
                                                 bool* zero) noexcept
 {
     bool const is_on = rate.load(std::memory_order_relaxed) != 0;
-    return is_on && own_front() != nullptr ? sample(shown_front(), bytes, align, zero) : nullptr;
+    return is_on && own_cache() != nullptr ? sample(shown_cache(), bytes, align, zero) : nullptr;
 }
 
 } // namespace
 
-void begin_sampled_front(sampled_front& before, front& f) noexcept
+void set_up_sampling_decoy(sampling_decoy& before, thread_cache& cache) noexcept
 {
-    before.tag = f.tag;
-    before.key = f.key;
-    before.real = &f;
+    before.tag = cache.tag;
+    before.key = cache.key;
+    before.real = &cache;
     before.random = os::random_bits();
     before.left = draw_distance(before.random);
 }
 
-void* sample_before(front* f, std::size_t bytes, std::size_t align, bool* zero) noexcept
+void* sample_before(thread_cache* cache, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    if (f->real == nullptr) [[unlikely]]
+    if (cache->real == nullptr) [[unlikely]]
         return sample_first(bytes, align, zero);
-    auto& before = static_cast<sampled_front&>(*f);
+    auto& before = static_cast<sampling_decoy&>(*cache);
     bytes += bytes == 0;
     double const means = static_cast<double>(bytes) * rate.load(std::memory_order_relaxed);
     before.left -= means;
@@ -205,7 +208,7 @@ void* sample_before(front* f, std::size_t bytes, std::size_t align, bool* zero) 
 
 void free_sample(found const& b) noexcept
 {
-    slab& s = b.in->slabs[b.granule];
+    slab& s = b.in->slabs[b.slice];
     if (take_over(b, "free")) {
         access const alone(calls);
         if (alone.is_guest()) {
@@ -215,17 +218,17 @@ void free_sample(found const& b) noexcept
         in_call const now;
         tell(MALLARD_SAMPLE_FREED, s);
     }
-    the_central.give(*b.in, b.granule, s.granules);
+    the_slice_heap.give(*b.in, b.slice, s.slices);
 }
 
 std::size_t sample_bytes(found const& b) noexcept
 {
-    return usable_bytes_of(sample_in(b.in->slabs[b.granule]).bytes);
+    return usable_bytes_of(sample_in(b.in->slabs[b.slice]).bytes);
 }
 
 void resize_sample(found const& b, std::size_t bytes) noexcept
 {
-    slab& s = b.in->slabs[b.granule];
+    slab& s = b.in->slabs[b.slice];
     mallard_sample const before = sample_in(s);
     bool const is_told = take_over(b, "realloc") && calls.take_unless_kept();
     if (is_told) {
@@ -238,7 +241,7 @@ void resize_sample(found const& b, std::size_t bytes) noexcept
     }
     if (is_told)
         calls.give();
-    b.in->mark(b.granule, 1, entry_sampled);
+    b.in->mark(b.slice, 1, entry_sampled);
 }
 
 int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) noexcept
@@ -248,7 +251,7 @@ int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) no
     os::hold const alone(calls);
     in_call const now;
     bool const on = mean_bytes != 0;
-    if (!show_sampled_fronts(on))
+    if (!show_sampling_decoys(on))
         return ENOMEM;
     told = on ? call : nullptr;
     told_context = context;
@@ -281,8 +284,8 @@ void open_samples() noexcept
             slab& freed = *s;
             s = static_cast<slab*>(freed.free);
             tell(MALLARD_SAMPLE_FREED, freed);
-            window& w = *window_of(freed.start);
-            the_central.give(w, w.granule_of(freed.start), freed.granules);
+            reservation& w = *reservation_of(freed.start);
+            the_slice_heap.give(w, w.slice_of(freed.start), freed.slices);
         }
     }
 }

@@ -1,12 +1,12 @@
 // Samples of what is allocated: each byte has the same chance to be chosen, and who asked for
 // it is told of the block that it is in.
 //
-// Nobody asks whether there is sampling. While there is, what a thread takes for its front is
-// another that stands before it, of the same number and key: its lists are empty, so malloc
+// Nobody asks whether there is sampling. While there is, what a thread takes for its thread cache
+// is another that stands before it, of the same number and key: its lists are empty, so malloc
 // comes to `refill`, where bytes are counted, and full, so free comes to `overflow`; both go on
-// with the real one. One store a thread, by whoever begins, changes that (`show_sampled_fronts`).
+// with the real one. One store a thread, by whoever begins, changes that (`show_sampling_decoys`).
 //
-// A chosen block is a run of its own, whose entry matches no front's number: whoever frees
+// A chosen block is a span of its own, whose entry matches no thread cache's number: whoever frees
 // it comes to `free_elsewhere`, sampling or not.
 //
 // Bytes are counted as fractions of the mean distance: what is left to the next chosen one is
@@ -19,22 +19,22 @@
 
 namespace mallard::engine {
 
-struct sampled_front : front {
+struct sampling_decoy : thread_cache {
     double left = 0; ///< means to the next chosen byte
     std::uint64_t random = 0;
 };
 
-/// Makes what stands before `f`.
-void begin_sampled_front(sampled_front& before, front& f) noexcept;
+/// Makes what stands before `cache`.
+void set_up_sampling_decoy(sampling_decoy& before, thread_cache& cache) noexcept;
 
-/// As `sample`, of a front whose lists are never used.
-[[gnu::noinline]] void* sample_before(front* f, std::size_t bytes, std::size_t align,
+/// As `sample`, of a thread cache whose lists are never used.
+[[gnu::noinline]] void* sample_before(thread_cache* cache, std::size_t bytes, std::size_t align,
                                       bool* zero) noexcept;
 
 /// A block of its own, if one of its bytes is chosen. Else null: then all goes on as without.
-inline void* sample(front* f, std::size_t bytes, std::size_t align, bool* zero) noexcept
+inline void* sample(thread_cache* cache, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    return f->is_none() ? sample_before(f, bytes, align, zero) : nullptr;
+    return cache->is_decoy() ? sample_before(cache, bytes, align, zero) : nullptr;
 }
 
 /// Of those that `find` found to be samples.

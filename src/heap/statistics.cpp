@@ -1,10 +1,10 @@
 #include "statistics.hpp"
 
-#include "central.hpp"
-#include "front.hpp"
 #include "heap.hpp"
 #include "large.hpp"
-#include "park.hpp"
+#include "slice_heap.hpp"
+#include "thread_cache.hpp"
+#include "threads.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,41 +19,42 @@ template <class T>
     return *const_cast<const volatile T*>(&value);
 }
 
-void count(window& w, std::size_t granule, heap_statistics& s) noexcept
+void count(reservation& w, std::size_t slice, heap_statistics& s) noexcept
 {
-    entry const e = w.entry_at(granule);
-    slab const& of = w.slabs[granule];
-    bool const is_above = is_class(e) && class_of_code(code_of(e)) >= classed_count;
-    if (code_of(e) == entry_large || e == entry_sampled || is_above) {
+    entry const e = w.entry_at(slice);
+    slab const& of = w.slabs[slice];
+    bool const is_above = is_class(e) && class_of_offset(offset_in(e)) >= classed_count;
+    if (offset_in(e) == entry_large || e == entry_sampled || is_above) {
         s.large_blocks += 1;
-        s.large_bytes += glance(of.granules) * granule_bytes;
+        s.large_bytes += glance(of.slices) * slice_bytes;
     } else if (is_class(e) && glance(of.back) == 0) {
-        class_statistics& c = s.classes[class_of_code(code_of(e))];
+        class_statistics& c = s.classes[class_of_offset(offset_in(e))];
         c.slabs += 1;
         c.live += glance(of.used);
     }
 }
 
-void count_lists(const front& f, heap_statistics& s) noexcept
+void count_lists(const thread_cache& cache, heap_statistics& s) noexcept
 {
-    if (f.wanted.load(std::memory_order_relaxed) != 0) // a visitor has emptied them
+    if (cache.wanted.load(std::memory_order_relaxed) != 0) // a visitor has emptied them
         return;
     for (std::size_t i = classed_count; i < class_count; ++i)
-        if (void* const block = glance(f.lists[i].head)) {
-            std::size_t const bytes = glance(slab_of(block).granules) * granule_bytes;
+        if (void* const block = glance(cache.lists[i].head)) {
+            std::size_t const bytes = glance(slab_of(block).slices) * slice_bytes;
             s.large_blocks -= 1;
             s.large_bytes -= bytes;
             s.bytes_cached += bytes;
         }
     for (std::size_t i = 0; i < classed_count; ++i) {
-        std::int32_t const room = glance(f.lists[i].room);
+        std::int32_t const room = glance(cache.lists[i].room);
         std::int32_t const cached =
-            glance(f.lists[i].limit) - (list::is_hidden(room) ? room + list::hidden_by : room);
+            glance(cache.lists[i].limit) -
+            (free_list::is_hidden(room) ? room + free_list::hidden_by : room);
         s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
     }
 }
 
-std::size_t count_fresh(const stretch& these, const class_shape& shape) noexcept
+std::size_t count_fresh(const bump_range& these, const class_shape& shape) noexcept
 {
     auto const bytes = static_cast<std::size_t>(glance(these.end) - glance(these.next));
     return std::min<std::size_t>(bytes / shape.bytes, shape.capacity); // one may be newer
@@ -65,16 +66,16 @@ void collect_statistics(heap_statistics& s) noexcept
 {
     for (std::size_t i = 0; i < classed_count; ++i)
         s.classes[i].bytes = shapes[i].usable_bytes();
-    for (window& w : windows)
-        for (std::size_t g = 0; g < w.frontier(); ++g)
+    for (reservation& w : reservations)
+        for (std::size_t g = 0; g < w.commit_limit(); ++g)
             count(w, g, s);
-    for (front const* f = all_fronts(); f != nullptr; f = f->next_of_all) {
-        s.threads += f != &late_front(); // which is no thread's
-        count_lists(*f, s);
+    for (thread_cache const* cache = all_caches(); cache != nullptr; cache = cache->next_of_all) {
+        s.threads += cache != &fallback_cache(); // which is no thread's
+        count_lists(*cache, s);
     }
     for (heap const* h = all_heaps(); h != nullptr; h = h->next_of_all) {
         count_lists(*h, s);
-        for (std::size_t i = 0; i < run_class_first; ++i)
+        for (std::size_t i = 0; i < span_class_first; ++i)
             s.classes[i].cached += count_fresh(h->fresh.of_class[i], shapes[i]);
     }
     for (class_statistics& c : s.classes) {
@@ -83,16 +84,16 @@ void collect_statistics(heap_statistics& s) noexcept
         s.bytes_live += c.live * c.bytes;
         s.bytes_cached += c.cached * c.bytes;
     }
-    usage const u = the_central.now();
+    usage const u = the_slice_heap.now();
     huge_usage const huge = huge_now();
     s.large_blocks += huge.blocks;
     s.large_bytes += huge.bytes;
     s.blocks_live += s.large_blocks;
     s.bytes_live += s.large_bytes;
-    s.bytes_taken = (u.used + u.dirty) * granule_bytes + huge.bytes;
-    s.bytes_taken_max = u.used_max * granule_bytes + huge.bytes_max;
-    s.bytes_idle = u.dirty * granule_bytes;
-    s.bytes_returned = u.purged * granule_bytes + huge.bytes_returned;
+    s.bytes_taken = (u.used + u.dirty) * slice_bytes + huge.bytes;
+    s.bytes_taken_max = u.used_max * slice_bytes + huge.bytes_max;
+    s.bytes_idle = u.dirty * slice_bytes;
+    s.bytes_returned = u.purged * slice_bytes + huge.bytes_returned;
 }
 
 void write_text(const heap_statistics& s, text_writer& out) noexcept

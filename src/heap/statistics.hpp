@@ -13,7 +13,7 @@ struct class_statistics {
     std::size_t bytes = 0;  ///< of a block
     std::size_t live = 0;   ///< blocks with callers
     std::size_t cached = 0; ///< in the lists of threads
-    std::size_t slabs = 0;  ///< or runs
+    std::size_t slabs = 0;  ///< or spans
 };
 
 struct heap_statistics {

@@ -1,26 +1,26 @@
 // Visits return the free blocks of idle threads while these threads sleep.
 //
-// In every call a thread uses the lists of its own front without a lock, and no other thread uses
-// them. A visitor, a thread that wants the blocks, can still take these lists, and only the slow
-// paths of the visited thread pay for that:
+// In every call a thread uses the lists of its own thread cache without a lock, and no other thread
+// uses them. A visitor, a thread that wants the blocks, can still take these lists, and only the
+// slow paths of the visited thread pay for that:
 //
-//   1. The visitor shows the thread `visited_front`, whose lists are empty, in place of its own
-//      front, and marks the front as wanted. All threads pass a barrier. From now on the thread
-//      begins no operation on its lists before `come_home`, which waits for the visitor. Only an
-//      operation that was interrupted in the middle can still go on.
+//   1. The visitor shows the thread `visited_thread_cache`, whose lists are empty, in place of its
+//      own thread cache, and marks the thread cache as wanted. All threads pass a barrier. From now
+//      on the thread begins no operation on its lists before `resume_after_visit`, which waits for
+//      the visitor. Only an operation that was interrupted in the middle can still go on.
 //   2. The visitor takes the heads of all lists. All threads pass a barrier again.
 //   3. An operation changes `room` first, then reads the head. Suppose that the operation has read
 //      a head before the visitor took that head. Then the visitor now sees that `room` plus the
 //      number of blocks is not `limit`, or that the list has a head again. Such a list is in doubt,
-//      and its thread decides in `come_home`. All other lists belong to the visitor. (If the system
-//      refuses the second barrier, the blocks taken belong to no thread.)
+//      and its thread decides in `resume_after_visit`. All other lists belong to the visitor. (If
+//      the system refuses the second barrier, the blocks taken belong to no thread.)
 //
 // tests/models/engine_lists.pml models this protocol for Spin.
-#include "park.hpp"
+#include "threads.hpp"
 
-#include "central.hpp"
 #include "fork.hpp"
 #include "remote.hpp"
+#include "slice_heap.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -28,7 +28,7 @@
 namespace mallard::engine {
 namespace {
 
-constexpr std::size_t fronts_at_once = 64; // then the lock is released for a moment
+constexpr std::size_t caches_at_once = 64; // then the lock is released for a moment
 
 /// Reads a value that its thread may be changing.
 template <class T>
@@ -61,168 +61,168 @@ std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t ke
     return count;
 }
 
-void give_back_all(front& f, void* block) noexcept
+void return_blocks(thread_cache& cache, void* block) noexcept
 {
     while (block != nullptr)
-        give_back(f, std::exchange(block, next_of(block, f.key)));
+        return_block(cache, std::exchange(block, next_of(block, cache.key)));
 }
 
 /// Takes the heads of all lists that are not hidden. False: all of them are empty.
-bool take_heads(front& f, void** heads) noexcept
+bool take_heads(thread_cache& cache, void** heads) noexcept
 {
     bool any = false;
     for (std::size_t i = 0; i < class_count; ++i) {
-        list& l = f.lists[i];
-        heads[i] =
-            list::is_hidden(glance(l.room)) || head_of(l).load(std::memory_order_relaxed) == nullptr
-                ? nullptr
-                : head_of(l).exchange(nullptr, std::memory_order_acq_rel);
+        free_list& l = cache.lists[i];
+        heads[i] = free_list::is_hidden(glance(l.room)) ||
+                           head_of(l).load(std::memory_order_relaxed) == nullptr
+                       ? nullptr
+                       : head_of(l).exchange(nullptr, std::memory_order_acq_rel);
         any |= heads[i] != nullptr;
     }
     return any;
 }
 
 /// Whether the thread has lost the list: no operation read the head before the visitor took it.
-bool is_lost(list& l, const void* taken, std::uint64_t key) noexcept
+bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
     return count != 0 && head_of(l).load(std::memory_order_relaxed) == nullptr &&
            glance(l.room) + static_cast<std::int32_t>(count) == l.limit;
 }
 
-void empty_taken(front& f, std::size_t index, void* taken) noexcept
+void empty_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
 {
-    if (is_lost(f.lists[index], taken, f.key)) {
-        give_back_all(f, taken);
+    if (is_lost(cache.lists[index], taken, cache.key)) {
+        return_blocks(cache, taken);
     } else {
-        f.in_doubt = taken; // at most one list: only one operation can be under way
-        f.in_doubt_index = static_cast<std::uint32_t>(index);
+        cache.in_doubt = taken; // at most one list: only one operation can be under way
+        cache.in_doubt_index = static_cast<std::uint32_t>(index);
     }
 }
 
-void empty_lists_of_visited(front& f) noexcept
+void empty_lists_of_visited(thread_cache& cache) noexcept
 {
     void* heads[class_count];
-    if (take_heads(f, heads) && os::barrier_in_all_threads())
+    if (take_heads(cache, heads) && os::barrier_in_all_threads())
         for (std::size_t i = 0; i < class_count; ++i)
             if (heads[i] != nullptr)
-                empty_taken(f, i, heads[i]);
-    if (glance(f.back.count) != 0) // one of the deferred blocks may have been freed twice
+                empty_taken(cache, i, heads[i]);
+    if (glance(cache.deferred.count) != 0) // one of the deferred blocks may have been freed twice
         return;
-    for (std::size_t i = 0; i < put_off_classes; ++i)
-        if (list::is_hidden(glance(f.lists[i].room)))
-            give_back_all(f, std::exchange(f.back.hidden[i], nullptr));
+    for (std::size_t i = 0; i < deferred_class_count; ++i)
+        if (free_list::is_hidden(glance(cache.lists[i].room)))
+            return_blocks(cache, std::exchange(cache.deferred.hidden[i], nullptr));
 }
 
-/// Empties a front whose thread waits for the caller before it uses the front.
-void empty_visited(front& f) noexcept
+/// Empties a thread cache whose thread waits for the caller before it uses the thread cache.
+void empty_visited(thread_cache& cache) noexcept
 {
-    empty_lists_of_visited(f);
-    send_all(f);
-    read_letters(f, ~std::size_t{0});
-    for (slab_queue& q : f.queues)
+    empty_lists_of_visited(cache);
+    send_batches(cache);
+    read_messages(cache, ~std::size_t{0});
+    for (slab_queue& q : cache.queues)
         if (q.fresh != nullptr && q.fresh->used == 0)
             give_slab(*std::exchange(q.fresh, nullptr));
-    os::add(allowances, ~(f.allowance[0] + f.allowance[1]) + 1);
-    f.allowance[0] = f.allowance[1] = 0;
+    os::add(allowances, ~(cache.allowance[0] + cache.allowance[1]) + 1);
+    cache.allowance[0] = cache.allowance[1] = 0;
 }
 
-bool is_away(const front& f) noexcept
+bool is_visited(const thread_cache& cache) noexcept
 {
-    return f.wanted.load(std::memory_order_relaxed) != 0;
+    return cache.wanted.load(std::memory_order_relaxed) != 0;
 }
 
-bool is_to_be_visited(front& f, visits which) noexcept
+bool is_to_be_visited(thread_cache& cache, visits which) noexcept
 {
-    // Skip fronts without a thread, and the caller's own.
-    if (f.shown_at == nullptr || f.shown_at == &my_front || is_away(f))
+    // Skip thread caches without a thread, and the caller's own.
+    if (cache.shown_at == nullptr || cache.shown_at == &my_cache || is_visited(cache))
         return false;
-    std::uint32_t const passed = f.slow_paths.load(std::memory_order_relaxed);
-    return std::exchange(f.slow_paths_seen, passed) == passed || which == visits::of_all;
+    std::uint32_t const passed = cache.slow_paths.load(std::memory_order_relaxed);
+    return std::exchange(cache.slow_paths_seen, passed) == passed || which == visits::of_all;
 }
 
-void show_home(front& f) noexcept
+void show_own_cache(thread_cache& cache) noexcept
 {
-    f.wanted.store(0, std::memory_order_release);
-    if (f.shown_at != nullptr)
-        *f.shown_at = front_to_show(f);
+    cache.wanted.store(0, std::memory_order_release);
+    if (cache.shown_at != nullptr)
+        *cache.shown_at = cache_to_show(cache);
 }
 
-/// Visits the next fronts from `f` on; returns where to continue.
-front* visit_some(front* f, visits which) noexcept
+/// Visits the next thread caches from `cache` on; returns where to continue.
+thread_cache* visit_some(thread_cache* cache, visits which) noexcept
 {
-    front* these[fronts_at_once];
+    thread_cache* these[caches_at_once];
     std::size_t count = 0;
-    for (; f != nullptr && count < fronts_at_once; f = f->next_of_all) {
-        if (!is_to_be_visited(*f, which))
+    for (; cache != nullptr && count < caches_at_once; cache = cache->next_of_all) {
+        if (!is_to_be_visited(*cache, which))
             continue;
-        these[count++] = f;
-        *f->shown_at = &visited_front;
-        f->wanted.store(1, std::memory_order_relaxed);
+        these[count++] = cache;
+        *cache->shown_at = &visited_thread_cache;
+        cache->wanted.store(1, std::memory_order_relaxed);
     }
     bool const is_settled = count == 0 || os::barrier_in_all_threads();
     for (std::size_t i = 0; i < count; ++i) {
-        front& each = *these[i];
+        thread_cache& each = *these[i];
         if (is_settled && each.busy.load(std::memory_order_acquire) == 0)
             empty_visited(each);
         else
-            show_home(each);
+            show_own_cache(each);
     }
-    return f;
+    return cache;
 }
 
 /// Puts the blocks of a list in doubt back if `room` shows that the list misses them.
-void settle_doubt(front& f) noexcept
+void settle_doubt(thread_cache& cache) noexcept
 {
-    void* const taken = std::exchange(f.in_doubt, nullptr);
+    void* const taken = std::exchange(cache.in_doubt, nullptr);
     if (taken == nullptr)
         return;
-    list& l = f.lists[f.in_doubt_index];
-    auto const count = static_cast<std::int32_t>(length(l.head, f.key));
+    free_list& l = cache.lists[cache.in_doubt_index];
+    auto const count = static_cast<std::int32_t>(length(l.head, cache.key));
     if (l.room + count == l.limit)
         return;
     void* last = taken;
-    while (void* const next = next_of(last, f.key))
+    while (void* const next = next_of(last, cache.key))
         last = next;
-    link(last, l.head, mark_for(last, f.key));
+    link(last, l.head, mark_for(last, cache.key));
     l.head = taken;
 }
 
 /// Sets `room` and `limit` of a list from its blocks. Even an empty list loses what it may keep
 /// above its first limit.
-void count_again(front& f, std::size_t index) noexcept
+void count_again(thread_cache& cache, std::size_t index) noexcept
 {
-    list& l = f.lists[index];
+    free_list& l = cache.lists[index];
     bool const is_hidden = l.is_hidden();
-    std::size_t const count = length(is_hidden ? f.back.hidden[index] : l.head, f.key);
+    std::size_t const count = length(is_hidden ? cache.deferred.hidden[index] : l.head, cache.key);
     l.limit = std::max(std::min(l.limit, shapes[index].limit), static_cast<std::uint16_t>(count));
     l.room = l.limit - static_cast<std::int32_t>(count);
     if (is_hidden)
-        l.room -= list::hidden_by;
+        l.room -= free_list::hidden_by;
 }
 
 } // namespace
 
-void come_home(front& f) noexcept
+void resume_after_visit(thread_cache& cache) noexcept
 {
-    if (!is_away(f))
+    if (!is_visited(cache))
         return;
-    settle_doubt(f);
+    settle_doubt(cache);
     for (std::size_t i = 0; i < class_count; ++i)
-        count_again(f, i);
-    show_home(f);
+        count_again(cache, i);
+    show_own_cache(cache);
 }
 
 void visit_threads(visits which) noexcept
 {
-    the_central.expect_growth(); // so that no other thread visits at the same time
-    for (front* f = all_fronts(); f != nullptr;) {
-        access const alone(parked_lock);
+    the_slice_heap.expect_growth(); // so that no other thread visits at the same time
+    for (thread_cache* cache = all_caches(); cache != nullptr;) {
+        access const alone(abandoned_lock);
         if (alone.is_guest()) // a fork keeps the lock, and visits do not wait for forks
             break;
-        f = visit_some(f, which);
+        cache = visit_some(cache, which);
     }
-    the_central.expect_growth();
+    the_slice_heap.expect_growth();
 }
 
 void visit_threads_soon() noexcept

@@ -3,9 +3,9 @@
 #include "arguments.hpp"
 
 #include "../heap/heap.hpp"
-#include "../heap/park.hpp"
 #include "../heap/requests.hpp"
 #include "../heap/sample.hpp"
+#include "../heap/threads.hpp"
 
 #include <mallard/malloc.h>
 
@@ -54,8 +54,8 @@ extern "C" {
 
 int mallard_trim(std::size_t keep_bytes)
 {
-    engine::empty_all();
-    return engine::the_central.trim(keep_bytes) ? 1 : 0;
+    engine::flush_all_threads();
+    return engine::the_slice_heap.trim(keep_bytes) ? 1 : 0;
 }
 
 void mallard_limit(std::size_t soft_bytes, std::size_t hard_bytes, mallard_limit_met met,
@@ -149,7 +149,7 @@ void mallard_heap_trim(mallard_heap* heap, std::size_t keep_bytes)
 void mallard_heap_adopt(mallard_heap* heap)
 {
     if (heap != nullptr && of(heap).fresh.thread != nullptr)
-        engine::holder_of(of(heap)).store(engine::here(), std::memory_order_relaxed);
+        engine::holder_of(of(heap)).store(engine::this_thread(), std::memory_order_relaxed);
 }
 
 mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout)

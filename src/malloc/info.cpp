@@ -1,9 +1,9 @@
 // What a program asks about its memory, by glibc's functions.
 #include "report.hpp"
 
-#include "../heap/central.hpp"
-#include "../heap/front.hpp"
-#include "../heap/park.hpp"
+#include "../heap/slice_heap.hpp"
+#include "../heap/thread_cache.hpp"
+#include "../heap/threads.hpp"
 
 #include <cerrno>
 #include <climits>
@@ -28,8 +28,8 @@ extern "C" {
 /// As glibc's: 1 if memory went back to the system.
 int malloc_trim(std::size_t keep) noexcept
 {
-    engine::empty_all();
-    return engine::the_central.trim(keep) ? 1 : 0;
+    engine::flush_all_threads();
+    return engine::the_slice_heap.trim(keep) ? 1 : 0;
 }
 
 struct mallinfo2 mallinfo2() noexcept

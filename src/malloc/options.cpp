@@ -12,7 +12,7 @@
 #include "report.hpp"
 
 #include "../heap/limits.hpp"
-#include "../heap/window.hpp"
+#include "../heap/reservation.hpp"
 
 #include "../os/system.hpp"
 
@@ -67,7 +67,7 @@ bool take_limit(const char* value) noexcept
     if (bytes == 0)
         return false;
     engine::the_limits.set(0, bytes, nullptr, nullptr);
-    if (bytes < engine::granule_bytes)
+    if (bytes < engine::slice_bytes)
         warn({"MALLARD_LIMIT", nullptr,
               "is less than the 16 KiB that a block needs; malloc refuses every call; "
               "help: MALLARD_LIMIT=512M"},

@@ -5,7 +5,7 @@
 
 #include "../heap/heap.hpp"
 #include "../heap/large.hpp"
-#include "../heap/park.hpp"
+#include "../heap/threads.hpp"
 
 #include "../os/system.hpp"
 
@@ -19,8 +19,8 @@
 
 namespace engine = mallard::engine;
 
-using engine::granule_bytes;
 using engine::heap;
+using engine::slice_bytes;
 using mallard::page_bytes;
 
 // The crate has these structures as well, member for member.
@@ -85,9 +85,9 @@ template <class From>
                                                std::size_t align, std::size_t bytes_new) noexcept
 {
     // Runs are aligned to granules, and what is a mapping to pages.
-    if (align > 16 && (align > page_bytes || std::min(bytes, bytes_new) < granule_bytes))
+    if (align > 16 && (align > page_bytes || std::min(bytes, bytes_new) < slice_bytes))
         return reallocate_aligned(from, block, bytes, align, bytes_new);
-    if (bytes_new < bytes || bytes_new >= granule_bytes)
+    if (bytes_new < bytes || bytes_new >= slice_bytes)
         return engine::reallocate(block, bytes_new);
     if (engine::block_class::of(bytes) == engine::block_class::of(bytes_new))
         return block;
@@ -105,8 +105,8 @@ void adopt(heap& h) noexcept
 {
     auto const holder = engine::holder_of(h);
     const void* const thread = holder.load(std::memory_order_relaxed);
-    if (thread != nullptr && thread != engine::here()) [[unlikely]]
-        holder.store(engine::here(), std::memory_order_relaxed);
+    if (thread != nullptr && thread != engine::this_thread()) [[unlikely]]
+        holder.store(engine::this_thread(), std::memory_order_relaxed);
 }
 
 void* cleared(void* block, std::size_t bytes, bool zero) noexcept
@@ -140,15 +140,15 @@ void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align);
 /// `c` is the code of `bytes`, which the compiler knows where it knows the size.
 void* mallard_rust_pop(std::size_t bytes, std::size_t c)
 {
-    if (c >= engine::code_end)
+    if (c >= engine::class_offset_end)
         __builtin_unreachable();
-    return engine::pop(engine::shown_front(), static_cast<engine::code>(c), bytes);
+    return engine::pop(engine::shown_cache(), static_cast<engine::class_offset>(c), bytes);
 }
 
 /// Which the crate computes, too.
 std::uint32_t mallard_rust_code_of(std::size_t bytes)
 {
-    return engine::code_of_class(engine::block_class::of(bytes));
+    return engine::offset_of_class(engine::block_class::of(bytes));
 }
 
 void* mallard_rust_allocate(std::size_t bytes, std::size_t align)
@@ -158,11 +158,11 @@ void* mallard_rust_allocate(std::size_t bytes, std::size_t align)
 
 void* mallard_rust_allocate_zeroed(std::size_t bytes, std::size_t align)
 {
-    if (align <= 16 || (align <= granule_bytes && bytes >= granule_bytes))
+    if (align <= 16 || (align <= slice_bytes && bytes >= slice_bytes))
         return engine::allocate_zeroed(bytes);
     bool zero = false;
-    void* const block = align > granule_bytes ? engine::allocate_large(bytes, align, &zero)
-                                              : engine::allocate_aligned(bytes, align);
+    void* const block = align > slice_bytes ? engine::allocate_large(bytes, align, &zero)
+                                            : engine::allocate_aligned(bytes, align);
     return cleared(block, bytes, zero);
 }
 
@@ -184,10 +184,11 @@ void* mallard_rust_reallocate(void* block, std::size_t bytes, std::size_t align,
 
 void* mallard_rust_heap_pop(heap* h, std::size_t bytes, std::size_t c)
 {
-    if (c >= engine::code_end)
+    if (c >= engine::class_offset_end)
         __builtin_unreachable();
     if (engine::is_with_caller(*h)) [[likely]]
-        if (void* const block = engine::take_at_hand(*h, static_cast<engine::code>(c))) [[likely]]
+        if (void* const block = engine::take_at_hand(*h, static_cast<engine::class_offset>(c)))
+            [[likely]]
             return block;
     return mallard_rust_heap_allocate(h, bytes, 1);
 }

@@ -84,7 +84,7 @@ namespace {
 using namespace mallard::testing;
 namespace engine = mallard::engine;
 
-/// One thread after the other, so that fronts are parked, adopted and refused.
+/// One thread after the other, so that fronts are abandoned, reclaimed and refused.
 void run_program(std::uint64_t seed, bool may_be_refused)
 {
     engine_market market(48);
@@ -94,12 +94,12 @@ void run_program(std::uint64_t seed, bool may_be_refused)
             for (std::size_t i = 0; i < 200; ++i) {
                 market.trade(user);
                 if (i % 16 == 0) {
-                    engine::the_central.age();
-                    engine::the_central.trim(std::size_t{1} << 20);
+                    engine::the_slice_heap.age();
+                    engine::the_slice_heap.trim(std::size_t{1} << 20);
                 }
             }
         });
-        engine::visit_parked();
+        engine::empty_abandoned();
     }
     in_a_thread([&] { market.clear(); });
 }
@@ -111,14 +111,14 @@ void expect_nothing_lost()
     in_a_thread([] { engine::deallocate(engine::allocate(std::size_t{33} << 20)); });
     require(engine::huge_now().blocks == 0, "no mapping is left");
     require(engine::huge_now().bytes == 0, "no mapping's bytes are left");
-    require(granules_used() == 0, "no granules are lost");
-    engine::usage const now = engine::the_central.now();
+    require(slices_used() == 0, "no granules are lost");
+    engine::usage const now = engine::the_slice_heap.now();
     if (now.committed == 0)
         return;
-    engine::run const all = engine::the_central.take(now.committed);
-    require(all.in != nullptr && engine::the_central.now().committed == now.committed,
+    engine::span const all = engine::the_slice_heap.take(now.committed);
+    require(all.in != nullptr && engine::the_slice_heap.now().committed == now.committed,
             "all granules are found again");
-    engine::the_central.give(*all.in, all.granule, now.committed);
+    engine::the_slice_heap.give(*all.in, all.slice, now.committed);
 }
 
 /// In a process that has not used the engine yet.
@@ -260,10 +260,10 @@ TEST(engine_refusals, of_places_and_much_address_space_leave_many_small_windows)
                   for (std::uint64_t seed = 0; seed < 5; ++seed)
                       run_program(seed, true);
                   std::size_t windows = 0;
-                  for (engine::window const& w : engine::windows)
-                      windows += w.granules != 0;
+                  for (engine::reservation const& w : engine::reservations)
+                      windows += w.slices != 0;
                   require(windows > 1, "there are several windows");
-                  require(granules_used() == 0, "no granules are lost");
+                  require(slices_used() == 0, "no granules are lost");
               }),
               "fine");
 }

@@ -1,7 +1,7 @@
 // The engine of malloc under a program that the bytes are: three threads in lock step, of
 // which two come and go, with three heaps, and now and then under a limit.
-#include "../../src/heap/central.hpp"
 #include "../../src/heap/requests.hpp"
+#include "../../src/heap/slice_heap.hpp"
 #include "../support/choices.hpp"
 #include "../support/model.hpp"
 #include "../support/threads.hpp"
@@ -239,7 +239,7 @@ private:
 
     void idle()
     {
-        engine::the_central.age();
+        engine::the_slice_heap.age();
         if (either())
             mallard_trim(choose_(2) << 20);
     }
@@ -255,7 +255,7 @@ private:
             hand.reset();
         for (int i = 0; i < 4; ++i) // letters may have to be sent on
             mallard_trim(0);
-        require(engine::the_central.now().used == 0, "what is freed is given back");
+        require(engine::the_slice_heap.now().used == 0, "what is freed is given back");
     }
 
     recorded choose_;

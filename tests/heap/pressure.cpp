@@ -1,7 +1,7 @@
 // A limit of memory that a process shares with others. The groups are files that the tests
 // write: few machines let a test make real ones.
 #include "../../src/heap/pressure.hpp"
-#include "../../src/heap/central.hpp"
+#include "../../src/heap/slice_heap.hpp"
 #include "../support/child.hpp"
 #include "../support/refused_call.hpp"
 #include "../support/threads.hpp"
@@ -176,7 +176,7 @@ constexpr std::size_t mebibyte = 1 << 20;
 
 std::size_t idle_bytes()
 {
-    return mallard::engine::the_central.now().dirty * mallard::engine::granule_bytes;
+    return mallard::engine::the_slice_heap.now().dirty * mallard::engine::slice_bytes;
 }
 
 /// Uses malloc a little, until it is so.

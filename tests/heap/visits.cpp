@@ -1,5 +1,5 @@
 // Visits: other threads return the free blocks in the lists of idle threads.
-#include "../../src/heap/front.hpp"
+#include "../../src/heap/thread_cache.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 
@@ -158,8 +158,8 @@ TEST(visits, give_back_what_is_in_the_lists_of_a_thread_that_sleeps)
 /// Whether this thread has a free block of `bytes` in its list.
 bool has_at_hand(std::size_t bytes)
 {
-    engine::code const c = engine::code_of_class(engine::block_class::of(bytes));
-    return engine::shown_front()->real->list_of(c).head != nullptr;
+    engine::class_offset const c = engine::offset_of_class(engine::block_class::of(bytes));
+    return engine::shown_cache()->real->list_at(c).head != nullptr;
 }
 
 /// Until one more of them stays in the list of this thread.

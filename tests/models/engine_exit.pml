@@ -1,23 +1,23 @@
 /* The engine of malloc: threads end, and what they leave is used by others.
 
-   The inlines own_front, depart, empty_out, adopt_slab and visit_parked are those of
-   src/heap/park.cpp, empty_out being empty; free_a_block is free_elsewhere and the fast path before it. Three
-   threads come, allocate and free what anybody has allocated, visit the parked fronts, and
-   end; some free a last block then. There are two fronts, so that one thread gets none, or
+   The inlines own_cache, abandon_at_exit, flush_out, reclaim_slab and empty_abandoned are those of
+   src/heap/threads.cpp, flush_out being empty; free_a_block is free_elsewhere and the fast path before it. Three
+   threads come, allocate and free what anybody has allocated, visit the abandoned thread caches, and
+   end; some free a last block then. There are two thread caches, so that one thread gets none, or
    one that another has left.
 
-   Left out: weaker memory than sequential consistency; more than one slab; how letters are
+   Left out: weaker memory than sequential consistency; more than one slab; how messages are
    sent and a slab given back: see engine_remote, here that is one step; the bits that say
-   which classes the parked fronts have, as to miss one is no fault.
+   which classes the abandoned thread caches have, as to miss one is no fault.
 
-   Holds: one at a time touches a front; what is in a front's list is of its own slabs, and
-   goes to no other's; a thread that has ended touches no front; when all have ended all
-   fronts are parked, and each block is where it belongs. */
+   Holds: one at a time touches a thread cache; what is in a thread cache's list is of its own slabs, and
+   goes to no other's; a thread that has ended touches no thread cache; when all have ended all
+   thread caches are abandoned, and each block is where it belongs. */
 
 #define none       7
 #define departed   6
 #define all        3               /* two blocks */
-#define fronts     2
+#define caches     2
 #define bit_of(i)  (1 << (i))
 #define count(set) (((set) & 1) + ((set) >> 1 & 1))
 
@@ -25,26 +25,26 @@ byte owner = 0;                    /* of the slab */
 byte tag = 0;                      /* what its entries in the map say */
 byte free_blocks;
 byte used = 2;
-byte list[fronts];                 /* what each front has at hand */
-byte inbox[fronts];
+byte list[caches];                 /* what each thread cache has at hand */
+byte inbox[caches];
 byte made = 1;
-bool parked[fronts];               /* under the lock */
-bool parked_lock;
+bool abandoned[caches];               /* under the lock */
+bool abandoned_lock;
 
 /* What only the properties need. */
 byte held = all;                   /* callers have these */
-bool touched[fronts];
+bool touched[caches];
 bool slab_touched;
 byte calls_left = 4;
 
 inline lock()
 {
-    atomic { !parked_lock -> parked_lock = true }
+    atomic { !abandoned_lock -> abandoned_lock = true }
 }
 
 inline unlock()
 {
-    parked_lock = false
+    abandoned_lock = false
 }
 
 inline begin_touch(f)
@@ -60,7 +60,7 @@ inline end_touch(f)
     touched[f] = false
 }
 
-inline give_back(f, set)
+inline return_block(f, set)
 {
     d_step {
         assert(owner == f && !slab_touched);
@@ -84,22 +84,22 @@ inline send(set)
     }
 }
 
-inline read_letters(f)
+inline read_messages(f)
 {
     d_step {
-        letters = inbox[f];
+        messages = inbox[f];
         inbox[f] = 0
     };
     if
-    :: letters == 0
-    :: letters != 0 && owner == f -> give_back(f, letters)
-    :: letters != 0 && owner != f -> send(letters)
+    :: messages == 0
+    :: messages != 0 && owner == f -> return_block(f, messages)
+    :: messages != 0 && owner != f -> send(messages)
     fi;
-    letters = 0
+    messages = 0
 }
 
 /* What is at hand goes to the slab, what was sent too. */
-inline empty_out(f)
+inline flush_out(f)
 {
     begin_touch(f);
     d_step {
@@ -107,29 +107,29 @@ inline empty_out(f)
         list[f] = 0
     };
     if
-    :: set != 0 -> give_back(f, set)
+    :: set != 0 -> return_block(f, set)
     :: else
     fi;
     set = 0;
-    read_letters(f);
+    read_messages(f);
     end_touch(f)
 }
 
-inline own_front()
+inline own_cache()
 {
     lock();
     d_step {
         if
-        :: parked[0] -> parked[0] = false; mine = 0
-        :: !parked[0] && parked[1] -> parked[1] = false; mine = 1
-        :: !parked[0] && !parked[1] && made < fronts -> mine = made; made++
+        :: abandoned[0] -> abandoned[0] = false; mine = 0
+        :: !abandoned[0] && abandoned[1] -> abandoned[1] = false; mine = 1
+        :: !abandoned[0] && !abandoned[1] && made < caches -> mine = made; made++
         :: else
         fi
     };
     unlock()
 }
 
-inline depart()
+inline abandon_at_exit()
 {
     f = mine;
 #ifndef BREAK_END_KEEPS_ITS_FRONT
@@ -137,31 +137,31 @@ inline depart()
 #endif
 #ifdef BREAK_PARK_BEFORE_EMPTY
     lock();
-    parked[f] = true;
+    abandoned[f] = true;
     unlock();
-    empty_out(f);
+    flush_out(f);
 #else
-    empty_out(f);
+    flush_out(f);
     lock();
-    parked[f] = true;
+    abandoned[f] = true;
     unlock();
 #endif
     f = 0
 }
 
-inline visit_parked()
+inline empty_abandoned()
 {
     lock();
 #ifdef BREAK_VISIT_WITHOUT_LOCK
     unlock();
 #endif
     if
-    :: parked[0] -> empty_out(0)
-    :: !parked[0]
+    :: abandoned[0] -> flush_out(0)
+    :: !abandoned[0]
     fi;
     if
-    :: parked[1] -> empty_out(1)
-    :: !parked[1]
+    :: abandoned[1] -> flush_out(1)
+    :: !abandoned[1]
     fi;
 #ifndef BREAK_VISIT_WITHOUT_LOCK
     unlock()
@@ -178,13 +178,13 @@ inline hand_over()
     }
 }
 
-inline adopt_slab()
+inline reclaim_slab()
 {
 #ifndef BREAK_ADOPT_WITHOUT_LOCK
     lock();
 #endif
     if
-    :: owner != mine && parked[owner] && free_blocks != 0 ->
+    :: owner != mine && abandoned[owner] && free_blocks != 0 ->
         owner = mine;
         tag = mine
     :: else
@@ -197,11 +197,11 @@ inline adopt_slab()
 inline allocate()
 {
     if
-    :: mine == none -> own_front()
+    :: mine == none -> own_cache()
     :: else
     fi;
     if
-    :: mine >= fronts          /* the front of the late: not of interest here */
+    :: mine >= caches          /* the thread cache of the late: not of interest here */
     :: else ->
         begin_touch(mine);
         if
@@ -211,11 +211,11 @@ inline allocate()
                 list[mine] = 0
             }
         :: else ->
-            read_letters(mine);
+            read_messages(mine);
             if
             :: owner == mine -> hand_over()
             :: else ->
-                adopt_slab();
+                reclaim_slab();
                 if
                 :: owner == mine -> hand_over()
                 :: else
@@ -242,7 +242,7 @@ inline free_a_block()
         seen = tag;
         if
         :: mine == none ->
-            own_front();
+            own_cache();
 #ifndef BREAK_ENTRY_OF_BEFORE
             seen = tag
 #endif
@@ -263,19 +263,19 @@ inline free_a_block()
 proctype thread()
 {
     byte mine = none;
-    byte f, block, seen, set, letters, left, to;
+    byte f, block, seen, set, messages, left, to;
     do
     :: atomic { calls_left != 0 -> calls_left-- };
         if
         :: free_a_block()
         :: allocate()
-        :: visit_parked()
+        :: empty_abandoned()
         fi
     :: break
     od;
     if
-    :: mine < fronts ->
-        depart();
+    :: mine < caches ->
+        abandon_at_exit();
         free_a_block()         /* a destructor's, after that */
     :: else
     fi
@@ -283,17 +283,17 @@ proctype thread()
 
 init
 {
-    byte set, letters, left, to;
+    byte set, messages, left, to;
     atomic {
-        parked[0] = true;      /* somebody was here before */
+        abandoned[0] = true;      /* somebody was here before */
         run thread();
         run thread();
         run thread()
     };
     _nr_pr == 1;
-    assert(parked[0] && (made == 1 || parked[1]));
+    assert(abandoned[0] && (made == 1 || abandoned[1]));
     do
-    :: inbox[0] || inbox[1] -> visit_parked()
+    :: inbox[0] || inbox[1] -> empty_abandoned()
     :: else -> break
     od;
     assert(!list[0] && !list[1]);

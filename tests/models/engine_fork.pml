@@ -1,7 +1,7 @@
 /* The engine of malloc: one thread forks, others read lines and flush all streams.
 
    take, give, keep, open_lock, become_guest and stop_being_guest are those of src/os/system.hpp and
-   src/heap/fork.hpp; the lock is that of central. The forking thread runs its handlers, then the C
+   src/heap/fork.hpp; the lock is that of the slice heap. The forking thread runs its handlers, then the C
    library waits for the list of streams, then it forks. The thread that flushes all streams holds the
    list and waits for a stream; the thread that reads a line holds the stream and calls malloc. Two
    more threads call malloc, and release the lock for a while in the middle, as a purge does.

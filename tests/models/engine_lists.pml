@@ -1,8 +1,8 @@
 /* The engine of malloc: a visitor takes a list from its thread. The thread uses the list without a
    lock and without a barrier, and may have been interrupted anywhere.
 
-   push, pop and refill are those of src/heap/front.hpp and front.cpp, at_work_begins and come_home
-   those of park.hpp and visit.cpp, visit is visit_some there. Stores go through buffers, as in
+   push, pop and refill are those of src/heap/thread_cache.hpp and thread_cache.cpp, busy_begins and resume_after_visit
+   those of threads.hpp and visit.cpp, visit is visit_some there. Stores go through buffers, as in
    engine_visit.pml; an exchange waits until that of its thread is empty.
 
    There is one list with two blocks at first. The thread writes to each block that it allocates.
@@ -13,7 +13,7 @@
 
    Properties: no block has two owners; no block is lost; at the end `room` is right. */
 
-#define shown    0                 /* 0: its own front, 1: visited_front */
+#define shown    0                 /* 0: its own thread cache, 1: visited_thread_cache */
 #define wanted   1
 #define busy     2
 #define room     3
@@ -30,7 +30,7 @@ byte memory[words];
 chan buffer[2] = [4] of { byte, byte };
 byte pending[2 * words];
 byte newest[2 * words];
-bool parked_lock;
+bool abandoned_lock;
 bool visits_ended;
 byte in_doubt;
 
@@ -65,13 +65,13 @@ inline fence_in(thread)
 
 inline lock()
 {
-    atomic { !parked_lock -> parked_lock = true }
+    atomic { !abandoned_lock -> abandoned_lock = true }
 }
 
 inline unlock()
 {
     fence_in(me);
-    parked_lock = false
+    abandoned_lock = false
 }
 
 /* Of the caller's own list: nobody else writes to it. */
@@ -94,7 +94,7 @@ inline count_list()
     }
 }
 
-inline come_home()
+inline resume_after_visit()
 {
     load(wanted);
     if
@@ -128,12 +128,12 @@ inline come_home()
     b = 0
 }
 
-inline at_work_begins()
+inline busy_begins()
 {
     store(busy, 1);
     load(wanted);
     if
-    :: loaded != 0 -> lock(); come_home(); unlock()
+    :: loaded != 0 -> lock(); resume_after_visit(); unlock()
     :: else
     fi
 }
@@ -144,7 +144,7 @@ inline refill()
     load(room);
     store(room, loaded - 1);
 #endif
-    at_work_begins();
+    busy_begins();
     d_step {
         if
         :: where[1] == in_slab -> where[1] = with_thread
@@ -204,7 +204,7 @@ proctype works()
         left--;
         load(shown);
         if
-        :: loaded != 0 -> at_work_begins(); store(busy, 0)
+        :: loaded != 0 -> busy_begins(); store(busy, 0)
         :: else
         fi;
         if
@@ -216,7 +216,7 @@ proctype works()
     :: left == 0 -> break
     od;
     visits_ended;
-    at_work_begins();
+    busy_begins();
     store(busy, 0);
     fence_in(me);
     count_list();

@@ -7,12 +7,12 @@
    heap another's, knows that no other is in a call of it. A third, of another part of the
    program, takes what memory it gets.
 
-   Left out: weaker memory than sequential consistency; how a letter is pushed: see
+   Left out: weaker memory than sequential consistency; how a message is pushed: see
    engine_remote, here that is one step; more than one slab and one chunk; blocks above a MiB,
    which are freed by whoever has them: see engine_run.
 
    Holds: nobody writes or reads for a heap what is not the heap's any more; one at a time touches
-   its front; each block is in one place; after a release the heap has no block; in the end
+   its thread cache; each block is in one place; after a release the heap has no block; in the end
    `used` counts what callers have, and what is at hand. */
 
 #define shared     7               /* with nobody: behind a lock */
@@ -27,8 +27,8 @@ byte slab_free;
 byte used;
 byte list;                         /* at hand */
 byte inbox;
-byte letters;                      /* taken from the inbox */
-bool unused = true;                /* central has the chunk */
+byte messages;                      /* taken from the inbox */
+bool unused = true;                /* the slice heap has the chunk */
 
 /* What only the properties need. */
 byte held;                         /* callers have these */
@@ -87,7 +87,7 @@ inline push_own(block)
     end_touch()
 }
 
-inline post(blocks)
+inline push_to_inbox(blocks)
 {
     assert(has);                   /* links are written into them */
     inbox = inbox | (blocks);
@@ -104,7 +104,7 @@ inline send(block)
 #ifdef BREAK_HEAPS_HAVE_PARCELS
     collected[me] = collected[me] | block
 #else
-    post(block)
+    push_to_inbox(block)
 #endif
 }
 
@@ -147,25 +147,25 @@ inline free_a_block()
 }
 
 /* A number of them: some may be left for the next time. */
-inline read_letters()
+inline read_messages()
 {
     if
-    :: letters == 0 ->
+    :: messages == 0 ->
         d_step {
-            letters = inbox;
+            messages = inbox;
             inbox = 0
         }
     :: else
     fi;
     do
-    :: letters != 0 ->
+    :: messages != 0 ->
         d_step {
             if
-            :: letters & 1 -> block = 1
-            :: !(letters & 1) && letters & 2 -> block = 2
-            :: letters == 4 -> block = 4
+            :: messages & 1 -> block = 1
+            :: !(messages & 1) && messages & 2 -> block = 2
+            :: messages == 4 -> block = 4
             fi;
-            letters = letters & ~block
+            messages = messages & ~block
         };
         splice(block);
         block = 0
@@ -189,7 +189,7 @@ inline allocate()
     claim();
     if
     :: list == 0 ->
-        read_letters();
+        read_messages();
         atomic {
             if
             :: !has && unused ->
@@ -238,7 +238,7 @@ inline trim()
     claim();
 #endif
     do
-    :: letters || inbox -> read_letters()
+    :: messages || inbox -> read_messages()
     :: else -> break
     od;
     atomic {
@@ -269,7 +269,7 @@ inline forget_blocks()
     inbox = 0;
 #endif
 #ifndef BREAK_RELEASE_KEEPS_LETTERS
-    letters = 0;
+    messages = 0;
 #endif
     used = 0;
     slab_free = 0
@@ -324,7 +324,7 @@ proctype thread(byte me)
             :: holder == me || holder == shared -> trim()
             fi;
             in_call[me] = false
-        :: collected[me] != 0 -> post(collected[me]); collected[me] = 0
+        :: collected[me] != 0 -> push_to_inbox(collected[me]); collected[me] = 0
         :: alone_in_the_program();
             if
             :: release();              /* destroyed, and made by anybody again */
@@ -334,14 +334,14 @@ proctype thread(byte me)
                 :: holder = 1
                 fi
             :: reset()
-            :: holder != shared -> holder = me         /* adopted */
+            :: holder != shared -> holder = me         /* reclaimed */
             fi;
             alone = false
         fi
     :: break
     od;
     if
-    :: collected[me] != 0 -> post(collected[me])
+    :: collected[me] != 0 -> push_to_inbox(collected[me])
     :: else
     fi
 }
@@ -371,7 +371,7 @@ init
     };
     _nr_pr == 2;
     do
-    :: letters || inbox -> read_letters()
+    :: messages || inbox -> read_messages()
     :: else -> break
     od;
     assert(has || !(held | list | slab_free));

@@ -1,49 +1,49 @@
 /* The engine of malloc: blocks that another thread frees than the one whose slab they are of.
 
-   The inlines collect, post, splice and read_letters are those of src/heap/remote.cpp,
-   adopt and visit those of park.cpp, settle that of returns.cpp; a load, a store or a
+   The inlines add_to_batch, push_to_inbox, splice and read_messages are those of src/heap/remote.cpp,
+   reclaim and visit those of threads.cpp, settle that of deferred_frees.cpp; a load, a store or a
    compare_exchange here is one there. Two threads allocate, free what anybody has
-   allocated, send it, read what was sent, adopt the slab and visit the parked front, in any
+   allocated, send it, read what was sent, reclaim the slab and visit the abandoned thread cache, in any
    order.
 
-   Left out: weaker memory than sequential consistency; more than one slab, as letters are
-   for one each; the links within a letter; a front's lists, whose blocks go to the slab
+   Left out: weaker memory than sequential consistency; more than one slab, as messages are
+   for one each; the links within a message; a thread cache's lists, whose blocks go to the slab
    at once; threads that end: see engine_exit.
 
    Holds: a slab is written to by who has its owner; each block is in one place; a slab with
-   blocks on their way is never given back; no letter is lost; in the end `used` counts what
+   blocks on their way is never given back; no message is lost; in the end `used` counts what
    callers have. */
 
 #define none       7
-#define parked     2                 /* the front whose thread has ended */
+#define abandoned     2                 /* the thread cache whose thread has ended */
 #define all        7                 /* three blocks */
 #define bit_of(i)  (1 << (i))
 #define count(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1))
 
-byte owner = parked;
-byte tag = parked;                   /* what the granules' entries say */
+byte owner = abandoned;
+byte tag = abandoned;                   /* what the slices' entries say */
 byte free_blocks = 4;
 byte used = 2;
 bool gone;                           /* given back: anybody may take it anew */
-bool parked_lock;
-byte inbox[3] = none;                /* of each front: the last block of the letter */
-byte letter[3];                      /* by its last block: what is in it */
-byte link[3];                        /* by its last block: the letter before */
+bool abandoned_lock;
+byte inbox[3] = none;                /* of each front: the last block of the message */
+byte message[3];                      /* by its last block: what is in it */
+byte link[3];                        /* by its last block: the message before */
 
 /* What only the properties need. */
 byte held = 3;                       /* callers have these */
-byte collected[2];                   /* in a parcel that is not sent */
+byte collected[2];                   /* in a batch that is not sent */
 bool touched;                        /* somebody writes to the slab */
 byte calls_left = 8;
 
 inline lock()
 {
-    atomic { !parked_lock -> parked_lock = true }
+    atomic { !abandoned_lock -> abandoned_lock = true }
 }
 
 inline unlock()
 {
-    parked_lock = false
+    abandoned_lock = false
 }
 
 inline begin_touch(f)
@@ -58,7 +58,7 @@ inline give_slab()
 {
     d_step {
         assert(!held && !collected[0] && !collected[1]);
-        assert(!letter[0] && !letter[1] && !letter[2]);
+        assert(!message[0] && !message[1] && !message[2]);
         assert(free_blocks == all);
         gone = true;
         owner = none;
@@ -93,7 +93,7 @@ inline put(f, set)
     left = 0
 }
 
-inline post(last)
+inline push_to_inbox(last)
 {
     assert(!gone);
     to = owner;
@@ -127,14 +127,14 @@ inline post(last)
 inline send()
 {
     d_step {
-        letter[last_collected] = collected[me];
+        message[last_collected] = collected[me];
         collected[me] = 0
     };
-    post(last_collected);
+    push_to_inbox(last_collected);
     last_collected = none
 }
 
-inline collect(block)
+inline add_to_batch(block)
 {
     d_step {
         if
@@ -150,46 +150,46 @@ inline collect(block)
 
 inline splice(f, last)
 {
-    assert(!gone && letter[last]);
+    assert(!gone && message[last]);
     if
 #ifndef BREAK_SPLICE_WITHOUT_A_LOOK
     :: owner != f ->
 #ifndef BREAK_LETTER_IS_NOT_SENT_ON
-        post(last)
+        push_to_inbox(last)
 #endif
 #endif
     :: else ->
         d_step {
-            set = letter[last];
-            letter[last] = 0
+            set = message[last];
+            message[last] = 0
         };
         put(f, set);
         set = 0
     fi
 }
 
-inline read_letters(f)
+inline read_messages(f)
 {
 #ifdef BREAK_TAKE_BY_STORE
-    letters = inbox[f];
+    messages = inbox[f];
     inbox[f] = none;
 #else
     d_step {
-        letters = inbox[f];
+        messages = inbox[f];
         inbox[f] = none
     };
 #endif
     do
-    :: letters != none ->
+    :: messages != none ->
         d_step {
-            last = letters;
-            letters = link[last]
+            last = messages;
+            messages = link[last]
         };
         splice(f, last)
     :: else -> break
     od;
     atomic {
-        letters = 0;
+        messages = 0;
         last = 0
     }
 }
@@ -210,7 +210,7 @@ inline free_a_block()
     :: else ->
         if
         :: tag == me -> put(me, bit_of(block))
-        :: else -> collect(block)
+        :: else -> add_to_batch(block)
         fi
     fi;
     block = 0
@@ -229,13 +229,13 @@ inline hand_over()
     touched = false
 }
 
-inline adopt()
+inline reclaim()
 {
 #ifndef BREAK_ADOPT_WITHOUT_LOCK
     lock();
 #endif
     if
-    :: owner == parked && free_blocks != 0 ->
+    :: owner == abandoned && free_blocks != 0 ->
         owner = me;
         tag = me
     :: else
@@ -248,24 +248,24 @@ inline adopt()
 inline visit()
 {
     lock();
-    read_letters(parked);
+    read_messages(abandoned);
     unlock()
 }
 
 proctype thread(byte me)
 {
     byte last_collected = none;
-    byte block, left, to, before, letters, last, set;
+    byte block, left, to, before, messages, last, set;
     bool done;
     do
     :: atomic { calls_left != 0 -> calls_left-- };
         if
         :: held != 0 -> free_a_block()
         :: collected[me] != 0 -> send()
-        :: inbox[me] != none -> read_letters(me)
+        :: inbox[me] != none -> read_messages(me)
         :: owner == me && free_blocks != 0 -> hand_over()
-        :: owner == parked -> adopt()
-        :: inbox[parked] != none -> visit()
+        :: owner == abandoned -> reclaim()
+        :: inbox[abandoned] != none -> visit()
         :: atomic { gone -> take_slab() }
         :: else
         fi
@@ -277,10 +277,10 @@ proctype thread(byte me)
     fi
 }
 
-/* The rest of the letters, when the threads have ended. */
+/* The rest of the messages, when the threads have ended. */
 init
 {
-    byte me, left, to, before, letters, last, set;
+    byte me, left, to, before, messages, last, set;
     bool done;
     atomic {
         run thread(0);
@@ -288,12 +288,12 @@ init
     };
     _nr_pr == 1;
     do
-    :: inbox[0] != none -> read_letters(0)
-    :: inbox[1] != none -> read_letters(1)
-    :: inbox[parked] != none -> read_letters(parked)
-    :: inbox[0] == none && inbox[1] == none && inbox[parked] == none -> break
+    :: inbox[0] != none -> read_messages(0)
+    :: inbox[1] != none -> read_messages(1)
+    :: inbox[abandoned] != none -> read_messages(abandoned)
+    :: inbox[0] == none && inbox[1] == none && inbox[abandoned] == none -> break
     od;
-    assert(!letter[0] && !letter[1] && !letter[2]);
+    assert(!message[0] && !message[1] && !message[2]);
     assert(gone || (held ^ free_blocks) == all && used == count(held));
     assert(!gone || held == 0)
 }

@@ -1,44 +1,44 @@
-/* The engine of malloc: a run of granules is freed by whoever has it, at once.
+/* The engine of malloc: a span of slices is freed by whoever has it, at once.
 
-   The inlines free_run and resize_run are those of src/heap/requests.cpp, and of large.cpp
-   for large blocks; take, give, extend and purge those of central.cpp. Two threads free
+   The inlines free_span and resize_span are those of src/heap/requests.cpp, and of large.cpp
+   for large blocks; take, give, extend and purge those of slice_heap.cpp. Two threads free
    the same run at once, or one resizes what the other frees: the program is wrong, and
-   must be stopped. A third takes runs and frees them, a fourth gives back to the system
+   must be stopped. A third takes spans and frees them, a fourth gives back to the system
    what is dirty.
 
-   Left out: weaker memory than sequential consistency; lists of runs, in which a front's own
-   go first; a run that has been taken again with the same entry, which nobody can tell from
+   Left out: weaker memory than sequential consistency; lists of spans, in which a thread cache's own
+   go first; a span that has been taken again with the same entry, which nobody can tell from
    the one before.
 
-   Holds: a granule has one holder; nobody's granule is purged or changes its entry; what is
-   said to be zero is; of two who free a run, or free and resize it, one succeeds and the other
+   Holds: a slice has one holder; nobody's slice is purged or changes its entry; what is
+   said to be zero is; of two who free a span, or free and resize it, one succeeds and the other
    stops the process; in the end nothing is used. */
 
-#define granules   3
-#define inside     6               /* the entry of a run's later granules */
+#define slices   3
+#define inside     6               /* the entry of a span's later slices */
 #define bit_of(i)  (1 << (i))
 #define bits(first, count) (((1 << (count)) - 1) << (first))
 
-byte entries[granules];            /* 0: free */
-byte size[granules];               /* in the record of a run's first granule */
+byte entries[slices];            /* 0: free */
+byte size[slices];               /* in the record of a span's first slice */
 byte used;                         /* under the lock */
 byte dirty;
-bool central_lock;
+bool slice_heap_lock;
 
 /* What only the properties need. */
-byte holder[granules];
-byte data[granules];               /* 0: zero */
+byte holder[slices];
+byte data[slices];               /* 0: zero */
 byte succeeded;
 byte stopped;
 
 inline lock()
 {
-    atomic { !central_lock -> central_lock = true }
+    atomic { !slice_heap_lock -> slice_heap_lock = true }
 }
 
 inline unlock()
 {
-    central_lock = false
+    slice_heap_lock = false
 }
 
 inline hold(first, count, who)
@@ -123,7 +123,7 @@ inline give(first, count)
 #endif
 }
 
-inline free_run(g, what)
+inline free_span(g, what)
 {
 #ifdef BREAK_FREE_BY_STORE
     done = (entries[g] == what);
@@ -160,8 +160,8 @@ inline extend(first)
     unlock()
 }
 
-/* Of two granules: one becomes mine, and a granule more or less. */
-inline resize_run(g, what)
+/* Of two granules: one becomes mine, and a slice more or less. */
+inline resize_span(g, what)
 {
 #ifdef BREAK_RESIZE_BY_STORE
     done = true;
@@ -184,7 +184,7 @@ inline resize_run(g, what)
             fi
         fi;
         entries[g] = me;
-        free_run(g, me);               /* whoever has it may free it */
+        free_span(g, me);               /* whoever has it may free it */
         succeeded--
     fi;
     done = false
@@ -195,8 +195,8 @@ proctype wrong(byte me)
     byte i, count;
     bool done;
     if
-    :: free_run(0, 1)
-    :: me == 2 -> resize_run(0, 1)
+    :: free_span(0, 1)
+    :: me == 2 -> resize_span(0, 1)
     fi
 }
 
@@ -210,10 +210,10 @@ proctype right(byte me)
         :: !(used & 1) -> g = 0
         :: (used & 3) == 1 -> g = 1
         :: (used & 7) == 3 -> g = 2
-        :: used == 7 -> g = granules
+        :: used == 7 -> g = slices
         fi;
         if
-        :: g != granules ->
+        :: g != slices ->
             hold(g, 1, me);
             claim(bit_of(g));
             unlock();
@@ -232,7 +232,7 @@ proctype right(byte me)
     od
 }
 
-/* The run is claimed while the lock is given up for a call of the system, which may refuse. */
+/* The span is claimed while the lock is given up for a call of the system, which may refuse. */
 inline purge(g)
 {
 #ifndef BREAK_PURGE_WITHOUT_CLAIM

@@ -1,19 +1,19 @@
-/* The engine of malloc: a visitor, and the thread whose front it is. Of the two only the
+/* The engine of malloc: a visitor, and the thread whose thread cache it is. Of the two only the
    visitor pays for a barrier.
 
-   at_work_begins and visit_if_idle are those of src/heap/park.hpp and park.cpp;
+   busy_begins and visit_if_idle are those of src/heap/threads.hpp and threads.cpp;
    barrier_in_all_threads is the system's. A store goes into a buffer, which its thread reads
    first and all others when it has left that, in order, at any time: so a processor lets a
-   later load overtake it. One thread works with its front, two others visit it.
+   later load overtake it. One thread works with its thread cache, two others visit it.
 
-   A visitor may leave the front wanted, if its thread was not at work: then the thread is away (see
+   A visitor may leave the thread cache wanted, if its thread was not at work: then the thread is away (see
    engine_lists.pml), and who visits next needs no barrier.
 
-   Left out: what a visitor finds out first, whether the front was used lately, which is no
+   Left out: what a visitor finds out first, whether the thread cache was used lately, which is no
    matter of who is right; stores that leave out of order, as those that must not have a
    release; that loads may be early, for the same reason; threads that end: see engine_exit.
 
-   Holds: one at a time touches the front, and sees all that was written there before; all come
+   Holds: one at a time touches the thread cache, and sees all that was written there before; all come
    to an end; then nobody is at work. */
 
 #define busy    0
@@ -28,7 +28,7 @@ byte memory[words];
 chan buffer[threads] = [4] of { byte, byte };
 byte pending[threads * words];     /* stores in the buffer, for each word */
 byte newest[threads * words];      /* of those */
-bool parked_lock;
+bool abandoned_lock;
 
 /* What only the properties need. */
 bool touched;
@@ -65,7 +65,7 @@ inline fence_in(thread)
 inline unlock()
 {
     fence_in(me);
-    parked_lock = false
+    abandoned_lock = false
 }
 
 inline touch()
@@ -82,7 +82,7 @@ inline touch()
     }
 }
 
-inline at_work_begins()
+inline busy_begins()
 {
 #ifdef BREAK_LOOK_BEFORE_BUSY
     load(wanted);
@@ -94,7 +94,7 @@ inline at_work_begins()
     if
 #ifndef BREAK_NO_WAIT
     :: loaded != 0 ->
-        atomic { !parked_lock -> parked_lock = true };
+        atomic { !abandoned_lock -> abandoned_lock = true };
         store(wanted, 0);
         unlock()
 #endif
@@ -110,7 +110,7 @@ proctype works()
     do
     :: left != 0 ->
         left--;
-        at_work_begins();
+        busy_begins();
 #ifdef BREAK_BUSY_ENDS_TOO_EARLY
         store(busy, 0);
         touch()
@@ -185,10 +185,10 @@ proctype visits(byte me)
     :: atomic { visits_left != 0 -> visits_left-- };
         if
 #ifndef BREAK_VISIT_WITHOUT_LOCK
-        :: atomic { !parked_lock -> parked_lock = true };
+        :: atomic { !abandoned_lock -> abandoned_lock = true };
             visit_if_idle();
             unlock()
-        :: parked_lock             /* it did not get it */
+        :: abandoned_lock             /* it did not get it */
 #else
         :: visit_if_idle()
 #endif

@@ -51,7 +51,7 @@ private:
             ::pthread_setspecific(key_, this);
             return;
         }
-        require(engine::shown_front()->is_none(), "its front is parked");
+        require(engine::shown_cache()->is_decoy(), "its front is parked");
         engine_user user(99);
         while (!stop_)
             user.end(user.make());
@@ -73,7 +73,7 @@ TEST(engine_forks, find_a_child_that_goes_on)
         for (std::size_t number = 0; number < workers; ++number)
             threads.emplace_back([&, number] {
                 for (std::size_t i = 0; !stop; ++i) {
-                    // Now and then a thread of its own, so that fronts are parked and taken.
+                    // Now and then a thread of its own, so that fronts are abandoned and taken.
                     auto const work = [&] {
                         engine_user user(number << 32 | i);
                         market.trade(user, 20);
@@ -82,8 +82,8 @@ TEST(engine_forks, find_a_child_that_goes_on)
                         in_a_thread(work);
                     else
                         work();
-                    engine::visit_parked();
-                    engine::the_central.age();
+                    engine::empty_abandoned();
+                    engine::the_slice_heap.age();
                 }
             });
         for (std::size_t i = 0; i < forks; ++i)
@@ -91,8 +91,8 @@ TEST(engine_forks, find_a_child_that_goes_on)
                           engine_user user(i);
                           engine_market own(32);
                           own.trade(user, 300);
-                          engine::visit_parked();
-                          engine::the_central.trim(0);
+                          engine::empty_abandoned();
+                          engine::the_slice_heap.trim(0);
                           if (!threads_may_come())
                               return;
                           in_threads(2, [&](std::size_t number) {
@@ -122,7 +122,7 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
     std::string child;
     ::_IO_list_lock();
     std::jthread forker([&] { child = in_a_child(in_child); });
-    while (!engine::the_central.its_lock().is_kept())
+    while (!engine::the_slice_heap.its_lock().is_kept())
         std::this_thread::yield();
     meanwhile();
     ::_IO_list_unlock();
@@ -145,24 +145,24 @@ TEST(engine_forks, lose_nothing_of_what_others_do_meanwhile)
                       while_a_fork_waits(
                           [&] {
                               market.trade(user, rounds(3000));
-                              engine::visit_parked();
-                              engine::the_central.age();
-                              engine::the_central.trim(0);
+                              engine::empty_abandoned();
+                              engine::the_slice_heap.age();
+                              engine::the_slice_heap.trim(0);
                           },
                           [&] {
                               engine_user other(2);
                               of_child.trade(other, rounds(3000));
-                              engine::the_central.age();
-                              engine::the_central.trim(0);
+                              engine::the_slice_heap.age();
+                              engine::the_slice_heap.trim(0);
                           });
                   market.clear();
                   of_child.clear();
                   in_a_thread([] {}); // whoever ends last
                   require(live == 0, "all samples were told to be free");
-                  engine::reclaim();
-                  engine::usage const now = engine::the_central.now();
+                  engine::flush_idle_threads();
+                  engine::usage const now = engine::the_slice_heap.now();
                   require(now.used < 64, "only slabs that are begun are in use");
-                  engine::the_central.trim(0);
+                  engine::the_slice_heap.trim(0);
                   require(engine::huge_now().bytes == 0, "no mapping is left");
               }),
               "fine");
@@ -177,8 +177,8 @@ TEST(engine_forks, do_not_wait_for_the_thread_that_they_interrupt)
                       engine_user user(number << 32 | round);
                       market.trade(user, 20);
                   });
-                  for (os::lock* const held :
-                       {&engine::the_central.its_lock(), &engine::lock_of_huge(), &engine::guests})
+                  for (os::lock* const held : {&engine::the_slice_heap.its_lock(),
+                                               &engine::lock_of_huge(), &engine::guests})
                       for (int round = 0; round < 10; ++round) {
                           os::hold const interrupted(*held);
                           pid_t const child = ::fork();

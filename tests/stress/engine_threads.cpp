@@ -23,13 +23,13 @@ class engine_threads : public ::testing::Test {
 protected:
     ~engine_threads() override
     {
-        EXPECT_EQ(granules_used(), before_);
+        EXPECT_EQ(slices_used(), before_);
         EXPECT_EQ(engine::huge_now().blocks, 0U);
         EXPECT_EQ(engine::huge_now().bytes, 0U);
     }
 
 private:
-    std::size_t before_ = granules_used();
+    std::size_t before_ = slices_used();
 };
 
 TEST_F(engine_threads, trade_in_blocks_of_all_kinds)
@@ -104,7 +104,7 @@ TEST_F(engine_threads, come_and_go)
     in_a_thread([&] { market.clear(); });
 }
 
-// With visits of parked fronts and purges all the time, as if epochs were short.
+// With visits of abandoned caches and purges all the time, as if epochs were short.
 TEST_F(engine_threads, come_and_go_under_visits)
 {
     engine_market market(128);
@@ -121,11 +121,11 @@ TEST_F(engine_threads, come_and_go_under_visits)
         }
         engine::key_of_process(); // whoever visits has allocated
         while (at_work != 0) {
-            engine::visit_parked();
+            engine::empty_abandoned();
             if (number == threads)
-                engine::the_central.age();
+                engine::the_slice_heap.age();
             else
-                engine::the_central.trim(std::size_t{1} << 20);
+                engine::the_slice_heap.trim(std::size_t{1} << 20);
         }
     });
     in_a_thread([&] { market.clear(); });
@@ -192,7 +192,7 @@ TEST(engine_threads_that_end, allocate_in_rounds_of_destructors_and_leave_nothin
                     engine::deallocate(engine::allocate(100));
                 ::pthread_setspecific(round_key, reinterpret_cast<void*>(1));
             });
-        EXPECT_EQ(granules_used(), 0U) << "from round " << round_first;
+        EXPECT_EQ(slices_used(), 0U) << "from round " << round_first;
     }
     ::pthread_key_delete(round_key);
 }

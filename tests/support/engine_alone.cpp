@@ -5,5 +5,5 @@ extern "C" const char* __tsan_default_suppressions(); // NOLINT: its name is Thr
 
 extern "C" const char* __tsan_default_suppressions()
 {
-    return "race:mallard::engine::no_front\nrace:mallard::engine::visited_front\n";
+    return "race:mallard::engine::empty_thread_cache\nrace:mallard::engine::visited_thread_cache\n";
 }

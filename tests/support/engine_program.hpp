@@ -2,10 +2,10 @@
 // when it is freed, by whoever does that.
 #pragma once
 
-#include "../../src/heap/central.hpp"
 #include "../../src/heap/large.hpp"
-#include "../../src/heap/park.hpp"
 #include "../../src/heap/requests.hpp"
+#include "../../src/heap/slice_heap.hpp"
+#include "../../src/heap/threads.hpp"
 #include "choices.hpp"
 #include "require.hpp"
 
@@ -196,11 +196,11 @@ private:
 
 /// Granules that are in use when all threads that had any blocks have ended: letters may
 /// have to be sent on a few times before they are where they belong.
-inline std::size_t granules_used()
+inline std::size_t slices_used()
 {
     for (int i = 0; i < 4; ++i)
-        engine::visit_parked();
-    return engine::the_central.now().used;
+        engine::empty_abandoned();
+    return engine::the_slice_heap.now().used;
 }
 
 } // namespace mallard::testing

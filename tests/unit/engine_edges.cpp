@@ -19,24 +19,24 @@ namespace engine = mallard::engine;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-std::size_t windows_reserved()
+std::size_t reservation_count()
 {
     std::size_t count = 0;
-    for (engine::window const& w : engine::windows)
-        count += w.granules != 0;
+    for (engine::reservation const& w : engine::reservations)
+        count += w.slices != 0;
     return count;
 }
 
 TEST(engine_edges, a_thread_without_a_front_frees_a_large_block)
 {
-    std::size_t const before = granules_used();
+    std::size_t const before = slices_used();
     for (int i = 0; i < 10; ++i) {
-        void* const block = engine::allocate_large(2 * mib, engine::granule_bytes);
+        void* const block = engine::allocate_large(2 * mib, engine::slice_bytes);
         auto* const words = static_cast<void**>(block);
-        words[1] = words; // what no_front, which has no key, would take for a mark
+        words[1] = words; // what empty_thread_cache, which has no key, would take for a mark
         in_a_thread([&] { engine::deallocate(block); });
     }
-    EXPECT_EQ(granules_used(), before);
+    EXPECT_EQ(slices_used(), before);
 }
 
 TEST(engine_edges, mappings_of_their_own_are_as_many_as_one_likes)
@@ -78,7 +78,7 @@ TEST(engine_edges, slabs_come_back_whole_after_many_frees_in_any_order)
             for (void* const block : blocks)
                 engine::deallocate(block);
         }
-        EXPECT_LT(granules_used(), 400U); // of 1,172 that the blocks take
+        EXPECT_LT(slices_used(), 400U); // of 1,172 that the blocks take
     });
 }
 
@@ -116,7 +116,7 @@ TEST(engine_edges, a_request_that_is_refused_reserves_no_windows)
                   require(::setrlimit(RLIMIT_DATA, &limit) == 0, "a limit is set");
                   while (engine::allocate(30 * mib) != nullptr)
                       continue;
-                  require(windows_reserved() == 1, "it stays with one window");
+                  require(reservation_count() == 1, "it stays with one window");
               }),
               "fine");
 }
@@ -124,8 +124,8 @@ TEST(engine_edges, a_request_that_is_refused_reserves_no_windows)
 /// Where the first window would grow, if there is nothing yet.
 void stand_in_the_way()
 {
-    engine::window const& w = engine::windows[0];
-    void* const place = w.address_of(w.frontier());
+    engine::reservation const& w = engine::reservations[0];
+    void* const place = w.address_of(w.commit_limit());
     require(::mmap(place, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
                    0) == place,
             "the place is free");
@@ -135,7 +135,7 @@ TEST(engine_edges, a_window_with_something_in_the_way_is_followed_by_another)
 {
     EXPECT_EQ(in_a_child([] {
                   engine::deallocate(engine::allocate(100));
-                  if (engine::windows[0].is_reserved) // as some sanitizers make it
+                  if (engine::reservations[0].is_reserved) // as some sanitizers make it
                       return;
                   stand_in_the_way();
                   std::vector<void*> blocks;
@@ -143,10 +143,10 @@ TEST(engine_edges, a_window_with_something_in_the_way_is_followed_by_another)
                       blocks.push_back(std::memset(engine::allocate(1000), 1, 1000));
                   for (std::size_t i = 0; i < 5; ++i)
                       blocks.push_back(engine::allocate(30 * mib));
-                  require(windows_reserved() == 2, "there are two windows");
+                  require(reservation_count() == 2, "there are two windows");
                   std::size_t second = 0;
                   for (void* const block : blocks) {
-                      second += engine::window_of(block) == engine::windows + 1;
+                      second += engine::reservation_of(block) == engine::reservations + 1;
                       engine::deallocate(block);
                   }
                   require(second > 0 && second < blocks.size(), "both have blocks");

@@ -49,7 +49,7 @@ struct own_mappings {
     }
     static void give(chunk c) noexcept
     {
-        if (engine::window_of(c.data) != nullptr)
+        if (engine::reservation_of(c.data) != nullptr)
             engine::deallocate(c.data);
         else
             os::unmap(static_cast<std::byte*>(c.data), c.bytes);
@@ -166,7 +166,7 @@ void leave(note*& first, const note& what) noexcept
 // Protected by the lock, or by the lock of guests while a fork keeps the lock:
 constinit note* unwatched =
     nullptr; ///< blocks that guests allocated: without a record until they are freed
-constinit note* put_off = nullptr; ///< blocks with a record that guests have freed
+constinit note* deferred = nullptr; ///< blocks with a record that guests have freed
 
 note** find_unwatched(const void* block) noexcept
 {
@@ -204,8 +204,8 @@ bool free_unwatched(void* block) noexcept
 /// A block of a heap, which `free` takes too.
 bool is_of_heap(const void* p) noexcept
 {
-    engine::window* const w = engine::window_of(p);
-    return w != nullptr && engine::is_heaps(w->entry_at(w->granule_of(p)));
+    engine::reservation* const w = engine::reservation_of(p);
+    return w != nullptr && engine::is_heaps(w->entry_at(w->slice_of(p)));
 }
 
 [[noreturn, gnu::cold]] void stop_at_mismatch(const void* block, family by) noexcept
@@ -242,10 +242,10 @@ void free_as(void* block, const layout* said) noexcept
     if (free_unwatched(block))
         return;
     if (alone.is_guest())
-        return leave(put_off, {.block = block,
-                               .asked = said != nullptr ? *said : layout{0},
-                               .by = By,
-                               .is_said = said != nullptr});
+        return leave(deferred, {.block = block,
+                                .asked = said != nullptr ? *said : layout{0},
+                                .by = By,
+                                .is_said = said != nullptr});
     std::optional const asked = books_of<By>().asked_for(block);
     if (!asked && books_of<other_than(By)>().asked_for(block))
         stop_at_mismatch(block, By);
@@ -370,7 +370,7 @@ void after_fork_in_parent() noexcept
     note* left = nullptr;
     {
         os::hold const no_guest_is_here(guests);
-        left = std::exchange(put_off, nullptr);
+        left = std::exchange(deferred, nullptr);
         one_at_a_time.open();
     }
     keeps_books = false;
@@ -386,7 +386,7 @@ void after_fork_in_child() noexcept
     if (forks_without_lock != 0)
         forks_without_lock -= 1;
     keeps_books = false;
-    put_off = nullptr; // as it was when the fork began
+    deferred = nullptr; // as it was when the fork began
     guests.reset();
     one_at_a_time.reset();
 }
