@@ -54,6 +54,7 @@ pub mod handles;
 mod hooks;
 #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // nothing else needs one there
 mod lock;
+mod loom;
 mod multipool;
 pub mod object_pool;
 #[cfg(all(

@@ -9,10 +9,11 @@ pub use iter::{Iter, IterMut};
 use crate::bits::out_of_memory;
 use crate::handles::{Box, DropsObject, FreesSlot};
 use crate::hooks::{Hooks, NoHooks};
+use crate::pool::layout::SlotShape;
 use crate::pool::methods::pool_methods;
-use crate::pool::slots::{Plan, Slots};
+use crate::pool::slots::{Sizing, Slots};
 use crate::source::{DefaultHeap, Source};
-use crate::sync::{self, Mode, Shared, SlotShape};
+use crate::sync::{self, Mode, Shared};
 use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -162,24 +163,24 @@ impl<T, M: Mode> ObjectPool<T, M> {
     }
     /// With hooks; see [`hooked`](Self::hooked) for other pools.
     pub const fn with_hooks<H: Hooks<T>>(hooks: H) -> ObjectPool<T, M, DefaultHeap, H> {
-        ObjectPool::from_plan(Plan::Usual, DefaultHeap, hooks)
+        ObjectPool::new_with(Sizing::Usual, DefaultHeap, hooks)
     }
 
     /// `new`, with a source of one's own.
     pub const fn new_in<S: Source>(source: S) -> ObjectPool<T, M, S> {
-        ObjectPool::from_plan(Plan::Usual, source, NoHooks)
+        ObjectPool::new_with(Sizing::Usual, source, NoHooks)
     }
     /// `with_growth`, with a source of one's own.
     pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> ObjectPool<T, M, S> {
-        ObjectPool::from_plan(Plan::Grow(growth), source, NoHooks)
+        ObjectPool::new_with(Sizing::Growth(growth), source, NoHooks)
     }
     /// `fixed`, with a source of one's own.
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
-        ObjectPool::from_plan(Plan::Fixed(count), source, NoHooks)
+        ObjectPool::new_with(Sizing::Fixed(count), source, NoHooks)
     }
     /// `with_capacity`, with a source of one's own.
     pub const fn with_capacity_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
-        ObjectPool::from_plan(Plan::First(count), source, NoHooks)
+        ObjectPool::new_with(Sizing::First(count), source, NoHooks)
     }
 }
 
@@ -187,8 +188,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// As handles know it: without the bound of a fixed pool.
     const SHAPE: SlotShape = SlotShape::of(Layout::new::<T>(), M::CHUNK);
 
-    const fn from_plan(plan: Plan, source: S, hooks: H) -> Self {
-        let slots = Slots::new(Layout::new::<T>(), plan, source, hooks);
+    const fn new_with(sizing: Sizing, source: S, hooks: H) -> Self {
+        let slots = Slots::new(Layout::new::<T>(), sizing, source, hooks);
         Self { slots, objects: PhantomData }
     }
 
@@ -197,7 +198,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         self.release();
         let this = ManuallyDrop::new(self);
         // SAFETY: the slots are moved out of what is not used again.
-        let slots = unsafe { (&raw const this.slots).read() }.with_extra(hooks);
+        let slots = unsafe { (&raw const this.slots).read() }.with_hooks(hooks);
         ObjectPool { slots, objects: PhantomData }
     }
     /// The hooks it was made with.
@@ -280,7 +281,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         if !H::SILENT {
             let alive = DropsObject(object);
             // SAFETY: just made, and nobody else's.
-            Slots::<M, S, H>::extra_of(core).acquired(unsafe { &mut *object.as_ptr() });
+            Slots::<M, S, H>::hooks_of(core).acquired(unsafe { &mut *object.as_ptr() });
             forget(alive);
         }
         forget(slot);

@@ -6,6 +6,8 @@ pub(crate) mod chunk;
 #[cfg_attr(not(feature = "std"), allow(dead_code))]
 pub(crate) mod chunk_list;
 pub(crate) mod chunk_store;
+pub(crate) mod core_trait;
+pub(crate) mod layout;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod lock_free;
 #[cfg(feature = "std")]
@@ -17,10 +19,11 @@ pub(crate) mod numbered_chunks;
 pub(crate) mod plain;
 pub(crate) mod slots;
 
+use crate::pool::core_trait::{Core, LiveCursor};
 use crate::pool::methods::pool_methods;
-use crate::pool::slots::{Plan, Slots};
+use crate::pool::slots::{Sizing, Slots};
 use crate::source::{DefaultHeap, Source};
-use crate::sync::{self, Core, Mode, Shared};
+use crate::sync::{self, Mode, Shared};
 use crate::{BlockAllocator, Growth, Owning, Validity};
 use core::alloc::Layout;
 use core::fmt;
@@ -73,19 +76,19 @@ impl<M: Mode> Pool<M> {
     }
     /// The first step, which the first block takes, has room for `count`.
     pub const fn with_capacity(block: Layout, count: usize) -> Self {
-        Pool { slots: Slots::new(block, Plan::First(count), DefaultHeap, ()) }
+        Pool { slots: Slots::new(block, Sizing::First(count), DefaultHeap, ()) }
     }
     /// `new`, with a source of one's own.
     pub const fn new_in<S: Source>(block: Layout, source: S) -> Pool<M, S> {
-        Pool { slots: Slots::new(block, Plan::Usual, source, ()) }
+        Pool { slots: Slots::new(block, Sizing::Usual, source, ()) }
     }
     /// `with_growth`, with a source of one's own.
     pub const fn with_growth_in<S: Source>(block: Layout, growth: Growth, source: S) -> Pool<M, S> {
-        Pool { slots: Slots::new(block, Plan::Grow(growth), source, ()) }
+        Pool { slots: Slots::new(block, Sizing::Growth(growth), source, ()) }
     }
     /// `fixed`, with a source of one's own.
     pub const fn fixed_in<S: Source>(block: Layout, count: usize, source: S) -> Pool<M, S> {
-        Pool { slots: Slots::new(block, Plan::Fixed(count), source, ()) }
+        Pool { slots: Slots::new(block, Sizing::Fixed(count), source, ()) }
     }
 }
 
@@ -121,7 +124,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
     /// All blocks in use, in address order within a step of growth. Who calls `f` with what is
     /// left behind them is the caller's to know.
     pub fn for_each(&mut self, mut f: impl FnMut(NonNull<u8>)) {
-        let mut cursor = sync::LiveCursor::START;
+        let mut cursor = LiveCursor::START;
         while let Some(block) = self.slots.next_live(&mut cursor) {
             f(block);
         }

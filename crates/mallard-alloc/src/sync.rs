@@ -1,31 +1,20 @@
-//! Who may call a pool at the same time, as a type; and the one place that knows of loom.
+//! Thread modes: which threads may call a pool at the same time, as a type.
 //!
 //! ```
 //! use mallard::{sync, ObjectPool};
-//! let local = ObjectPool::new(); // sync::Unshared: one thread, and the fastest
+//! let local = ObjectPool::new(); // sync::Unshared: one thread at a time, no locks
 //! static SHARED: ObjectPool<u64, sync::Mutex> = ObjectPool::with_mode(); // a lock around each call
-//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::with_mode(); // nobody waits for a free
-//! static CACHED: ObjectPool<u64, sync::ThreadCached> = ObjectPool::with_mode(); // the fastest
+//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::with_mode(); // a free never waits
+//! static CACHED: ObjectPool<u64, sync::ThreadCached> = ObjectPool::with_mode(); // a cache per thread
 //! # let _ = (local.make(1), SHARED.make(2), FREE.make(3), CACHED.make(4));
 //! ```
 
-use crate::{Growth, Source, Statistics, Validity};
-use core::cell::Cell;
-use core::mem::MaybeUninit;
-use core::ptr::NonNull;
+#[doc(hidden)]
+pub use crate::pool::core_trait::{Core, LiveCursor};
+#[doc(hidden)]
+pub use crate::pool::layout::SlotShape;
 
-/// What shared code is made of: loom's where a model is checked.
-#[allow(unused_imports)] // not every feature uses all
-pub(crate) mod atomic {
-    #[cfg(not(loom))]
-    pub(crate) use core::sync::atomic::*;
-    #[cfg(loom)]
-    pub(crate) use loom::sync::atomic::*;
-}
-
-/// What models are made of.
-#[cfg(all(test, loom))]
-pub(crate) use loom::{cell::UnsafeCell as Watched, model, sync as watched, thread as threads};
+use crate::Source;
 
 mod sealed {
     pub trait Sealed {}
@@ -38,23 +27,41 @@ mod sealed {
     impl<const CHUNK: usize> Sealed for super::ThreadCached<CHUNK> {}
 }
 
-/// One of the modes of this module: who may call a pool at the same time, and how that is kept.
+/// A thread mode: one of the types of this module. A pool takes a mode as its type argument.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// fn count<M: sync::Mode>(pool: &ObjectPool<u64, M>) -> usize {
+///     pool.len()
+/// }
+/// assert_eq!(count(&ObjectPool::<u64, sync::Mutex>::with_mode()), 0);
+/// ```
 pub trait Mode: sealed::Sealed {
-    /// What keeps the slots.
+    /// The part of a pool that keeps its blocks.
     #[doc(hidden)]
     type Core<S: Source>: Core<S>;
-    /// Where a pool keeps the address of its core.
-    #[doc(hidden)]
-    type Home: Home;
     /// Bytes of the chunks of small objects.
     #[doc(hidden)]
     const CHUNK: usize;
+    /// Whether several threads may call a pool of this mode at once.
+    #[doc(hidden)]
+    const IS_SHARED: bool;
 }
 
-/// A mode in which any thread may call at any time.
+/// A mode in which any thread may call the pool at any time. Such a pool can be a `static`.
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// fn lend<M: sync::Shared>(pool: &ObjectPool<u64, M>) {
+///     std::thread::scope(|s| {
+///         s.spawn(|| pool.make(1));
+///     });
+/// }
+/// lend(&ObjectPool::<u64, sync::Mutex>::with_mode());
+/// ```
 ///
 /// # Safety
-/// Those functions of its cores that take `&self` may be called by any threads at once.
+/// Any number of threads may call the `&self` functions of the mode's cores at once.
 pub unsafe trait Shared: Mode {}
 
 const fn chunk_bytes(chunk: usize) -> usize {
@@ -62,11 +69,12 @@ const fn chunk_bytes(chunk: usize) -> usize {
     chunk
 }
 
-/// One thread at a time, which the compiler sees to: such a pool is not `Sync`.
+/// One thread at a time, checked by the compiler: such a pool is not `Sync`. The fastest mode.
 ///
-/// `CHUNK`, here and in the other modes, is a power of two, at least 256 (for [`ThreadCached`], 512):
-/// the alignment of chunks, and their size unless blocks are large; a limit may end a chunk early.
-/// 64 KiB is right except for a pool in a small [`Buffer`](crate::Buffer), which has no address with that alignment:
+/// `CHUNK` is the size and the alignment of the pool's chunks in bytes, in this mode and in the
+/// others. `CHUNK` is a power of two and at least 256 (512 for [`ThreadCached`]). A chunk of large
+/// blocks is larger, and a limit may make the last chunk smaller. The default of 64 KiB suits all
+/// pools except one in a small [`Buffer`](crate::Buffer), which has no address with that alignment:
 ///
 /// ```
 /// use core::mem::MaybeUninit;
@@ -80,15 +88,22 @@ pub struct Unshared<const CHUNK: usize = 65536>;
 
 impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
     type Core<S: Source> = crate::pool::plain::PlainCore<S>;
-    type Home = LocalHome;
     const CHUNK: usize = chunk_bytes(CHUNK);
+    const IS_SHARED: bool = false;
 }
 
-/// Any thread at any time, one after the other: a lock around each call. It is never held
-/// while the source is called, nor while anything of the program runs; so no panic poisons it.
+/// Any thread at any time, with a lock around each call. Needs the feature `std`.
 ///
-/// A source must not call the pool that it serves. `CHUNK` is as for [`Unshared`]. Needs the feature
-/// `std`.
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// static NAMES: ObjectPool<String, sync::Mutex> = ObjectPool::with_mode();
+/// let name = NAMES.make("mallard".into());
+/// std::thread::spawn(move || drop(name)).join().unwrap();
+/// ```
+///
+/// The lock is released before the pool calls its source, a constructor, a destructor or a hook.
+/// A panic in any of them therefore does not poison the lock. The source must not call the pool
+/// that it serves. `CHUNK`: see [`Unshared`].
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub struct Mutex<const CHUNK: usize = 65536>;
@@ -96,11 +111,11 @@ pub struct Mutex<const CHUNK: usize = 65536>;
 #[cfg(feature = "std")]
 impl<const CHUNK: usize> Mode for Mutex<CHUNK> {
     type Core<S: Source> = crate::pool::locked::LockedCore<S>;
-    type Home = SharedHome;
     const CHUNK: usize = chunk_bytes(CHUNK);
+    const IS_SHARED: bool = true;
 }
 #[cfg(feature = "std")]
-// SAFETY: each of them takes the lock.
+// SAFETY: every `&self` function of the core takes the lock.
 unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 
 /// Any thread at any time: two locked operations a pair, and nobody ever waits for one who frees.
@@ -125,15 +140,17 @@ pub struct LockFree<const CHUNK: usize = 65536>;
 #[cfg(target_has_atomic = "64")]
 impl<const CHUNK: usize> Mode for LockFree<CHUNK> {
     type Core<S: Source> = crate::pool::lock_free::LockFreeCore<S>;
-    type Home = SharedHome;
     const CHUNK: usize = chunk_bytes(CHUNK);
+    const IS_SHARED: bool = true;
 }
 #[cfg(target_has_atomic = "64")]
-// SAFETY: what they share are atomics, and what is behind a lock.
+// SAFETY: threads share only atomics and what a lock protects.
 unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 
-/// Any thread at any time, each from blocks that it has at hand: no lock and no locked
-/// operation in most calls, so as fast with many threads as with one. Needs the feature `std`.
+/// Any thread at any time, each with its own cache of free blocks. Needs the feature `std`.
+///
+/// Most calls use neither a lock nor a locked operation, so a call costs the same with many
+/// threads as with one.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -145,31 +162,33 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 /// });
 /// ```
 ///
-/// Each thread that uses the pool owns chunks, of `CHUNK` bytes as for [`Unshared`], and a list of what it
-/// freed:
-/// 8 bytes for each of up to 1,024 blocks, together at most 256 KiB. What it frees of other
-/// threads' chunks goes home, many blocks at a time. When a thread ends, all that it had is for
-/// the next new one, and for those who would have to grow.
+/// **Memory.** Each thread that uses the pool owns chunks of `CHUNK` bytes (see [`Unshared`]) and a
+/// cache: an array of 8 bytes for each of up to 1,024 free blocks, which together have at most
+/// 256 KiB. A block that another thread frees returns to the owner of its chunk, many blocks at a
+/// time. When a thread ends, the next new thread reclaims its cache and chunks, and so does any
+/// thread that would otherwise have to grow.
 ///
-/// Where memory is refused, some may be free in the lists of other threads, which hand it over
-/// at their next free; in a pool with a limit, lists have at most a 16th of that, or two. Beside
-/// the limit, a thread's list comes from the source.
+/// **Limits.** When the source refuses memory, free blocks may remain in the caches of other
+/// threads. These threads hand them over at their next free. In a pool with a limit, a cache holds
+/// at most a 16th of the limit, or two blocks. The arrays of the caches do not count toward the
+/// limit.
 ///
-/// A destructor of a thread-local value may use the pool; late ones do so under a lock. A source
-/// must not call the pool that it serves.
+/// **End of a thread.** A destructor of a thread-local value may use the pool. If the thread's
+/// cache is gone by then, the call takes a lock.
 ///
-/// A chunk of 256 bytes has room for its header only, so such a pool does not compile:
+/// The source must not call the pool that it serves. A chunk of 256 bytes has room for its header
+/// only, so such a pool does not compile:
 /// ```compile_fail,E0080
 /// let pool = mallard::ObjectPool::<u64, mallard::sync::ThreadCached<256>>::with_mode();
 /// ```
 #[cfg(feature = "std")]
+#[doc(alias("thread_local", "tcache", "magazine"))]
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadCached<const CHUNK: usize = 65536>;
 
 #[cfg(feature = "std")]
 impl<const CHUNK: usize> Mode for ThreadCached<CHUNK> {
     type Core<S: Source> = crate::pool::cached::CachedCore<S>;
-    type Home = SharedHome;
     const CHUNK: usize = {
         assert!(
             CHUNK >= 512,
@@ -177,259 +196,8 @@ impl<const CHUNK: usize> Mode for ThreadCached<CHUNK> {
         );
         chunk_bytes(CHUNK)
     };
+    const IS_SHARED: bool = true;
 }
 #[cfg(feature = "std")]
-// SAFETY: a front is its thread's alone, or behind a lock, as is all that is shared.
+// SAFETY: a cache belongs to one thread or is used under the lock, as is everything shared.
 unsafe impl<const CHUNK: usize> Shared for ThreadCached<CHUNK> {}
-
-/// Where a pool keeps the address of its core. Null before there is one.
-#[doc(hidden)]
-pub trait Home {
-    /// Nothing made, nobody at it.
-    const EMPTY: Self;
-    fn get(&self) -> *mut u8;
-    /// For whoever has `begin`, or has all for itself.
-    fn set(&self, core: *mut u8);
-    /// Whether the caller is the one to make the core. `false`: there is one now, or the same
-    /// thread is at it already.
-    fn begin(&self) -> bool;
-    fn end(&self);
-}
-
-/// For one thread at a time.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct LocalHome {
-    core: Cell<*mut u8>,
-    busy: Cell<bool>,
-}
-
-impl Home for LocalHome {
-    #[allow(clippy::declare_interior_mutable_const)] // an initial value, never a place
-    const EMPTY: Self = Self { core: Cell::new(core::ptr::null_mut()), busy: Cell::new(false) };
-
-    #[inline(always)]
-    fn get(&self) -> *mut u8 {
-        self.core.get()
-    }
-    fn set(&self, core: *mut u8) {
-        self.core.set(core);
-    }
-    fn begin(&self) -> bool {
-        self.core.get().is_null() && !self.busy.replace(true)
-    }
-    fn end(&self) {
-        self.busy.set(false);
-    }
-}
-
-/// For many. Those who come while one makes the core wait for it, once in the pool's life.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct SharedHome {
-    core: core::sync::atomic::AtomicPtr<u8>,
-    busy: core::sync::atomic::AtomicBool,
-}
-
-impl Home for SharedHome {
-    #[allow(clippy::declare_interior_mutable_const)] // an initial value, never a place
-    const EMPTY: Self = Self {
-        core: core::sync::atomic::AtomicPtr::new(core::ptr::null_mut()),
-        busy: core::sync::atomic::AtomicBool::new(false),
-    };
-
-    #[inline(always)]
-    fn get(&self) -> *mut u8 {
-        self.core.load(core::sync::atomic::Ordering::Acquire)
-    }
-    fn set(&self, core: *mut u8) {
-        self.core.store(core, core::sync::atomic::Ordering::Release);
-    }
-    fn begin(&self) -> bool {
-        use core::sync::atomic::Ordering::{Acquire, Relaxed};
-        while self.busy.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
-            #[cfg(feature = "std")]
-            std::thread::yield_now();
-            #[cfg(not(feature = "std"))]
-            core::hint::spin_loop();
-        }
-        let first = self.get().is_null();
-        if !first {
-            self.end();
-        }
-        first
-    }
-    fn end(&self) {
-        self.busy.store(false, core::sync::atomic::Ordering::Release);
-    }
-}
-
-/// The slots of a pool: what is in a chunk beside its header.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct SlotShape {
-    /// From one slot to the next: a multiple of `align`, at least 1.
-    pub stride: usize,
-    /// Of every slot.
-    pub align: usize,
-    /// Alignment of a chunk, a power of two. All slots of a chunk begin within its first `chunk`
-    /// bytes, so that masking the address of a block finds its chunk.
-    pub chunk: usize,
-    /// Bytes of a chunk, a multiple of `chunk`: either equal to `chunk`, with at least 15 slots; or
-    /// more, with one large slot that begins `chunk / 2` bytes after the start of the chunk.
-    pub bytes: usize,
-    /// The most slots that there may ever be at a time.
-    pub most: usize,
-}
-
-impl SlotShape {
-    /// Of slots for `layout`, in chunks of `chunk` bytes or, where that is more, the power of
-    /// two that holds 15. A slot from 16 KiB on that does not need much alignment has a chunk of
-    /// its own: else the first of 16 MiB would take 256.
-    pub(crate) const fn of(layout: core::alloc::Layout, chunk: usize) -> Self {
-        let (bytes, align) = (layout.size(), layout.align());
-        let stride = if bytes == 0 { align } else { crate::bits::align_up(bytes, align) };
-        // What precedes the slots, a word for their bits included, padded to their alignment.
-        let header = crate::bits::align_up(CHUNK_HEADER_MAX, align);
-        let needed = match stride.checked_mul(SLOTS_MIN) {
-            Some(slots) => slots.saturating_add(header),
-            None => usize::MAX,
-        };
-        let power = match needed.checked_next_power_of_two() {
-            Some(power) => power,
-            None => 1 << (usize::BITS - 2), // which no source has
-        };
-        if power > chunk && stride >= ALONE_MIN && align <= stride / SLOTS_MIN {
-            let header = if align > ALONE_HEADER { align } else { ALONE_HEADER };
-            let (chunk, bytes) = (2 * header, header.saturating_add(stride));
-            let bytes = match bytes.checked_next_multiple_of(chunk) {
-                Some(bytes) => bytes,
-                Option::None => usize::MAX & !(chunk - 1), // which no source has
-            };
-            return Self { stride, align, chunk, bytes, most: usize::MAX };
-        }
-        let chunk = if power > chunk { power } else { chunk };
-        Self { stride, align, chunk, bytes: chunk, most: usize::MAX }
-    }
-
-    /// Whether each slot has a chunk of its own.
-    pub(crate) const fn is_alone(&self) -> bool {
-        self.bytes != self.chunk
-    }
-}
-
-/// Least number of slots of a chunk that is not for one slot alone.
-const SLOTS_MIN: usize = 15;
-/// From this size on a slot may have a chunk for itself.
-const ALONE_MIN: usize = 16 << 10;
-/// Largest header of such a chunk, in every mode.
-const ALONE_HEADER: usize = 512;
-
-/// A bound for the header of a chunk of up to 64 slots.
-pub(crate) const CHUNK_HEADER_MAX: usize = 128;
-
-/// Where a visit of the slots in use stands; its meaning is the core's.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct LiveCursor {
-    pub take: *mut u8,
-    pub chunk: *mut u8,
-    pub slot: usize,
-}
-
-impl LiveCursor {
-    /// Before the first.
-    pub const START: Self =
-        Self { take: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
-}
-
-/// What keeps the slots of one pool. It stays at one address from its first call to its last:
-/// chunks lead to it.
-///
-/// # Safety
-/// Blocks are as `BlockAllocator` wants them. Those functions that take `&self` may be called by
-/// as many threads at once as the mode says.
-#[doc(hidden)]
-pub unsafe trait Core<S: Source>: Sized {
-    /// Takes nothing from the source.
-    fn new(shape: SlotShape, growth: Growth, source: S) -> Self;
-
-    /// Bytes from the source that surely hold `count` slots, and all that is beside them; the
-    /// core itself aside.
-    fn bytes_for(shape: SlotShape, count: usize) -> usize {
-        // The slots of a chunk take more bytes than everything else in the chunk.
-        let chunks = count.saturating_mul(shape.stride).saturating_mul(2) / shape.bytes + 2;
-        chunks.saturating_mul(shape.bytes)
-    }
-
-    /// A slot, or `None`: the limit or the source refuses. Uninitialised.
-    fn try_allocate(&self) -> Option<NonNull<u8>>;
-
-    /// # Safety
-    /// `block` is this core's, in use, and no longer used.
-    unsafe fn deallocate(&self, block: NonNull<u8>);
-
-    /// All of `out`, or none and `false`.
-    fn try_allocate_batch(&self, out: &mut [MaybeUninit<NonNull<u8>>]) -> bool {
-        for i in 0..out.len() {
-            let Some(block) = self.try_allocate() else {
-                for block in &out[..i] {
-                    // SAFETY: written above, from this core, and nobody else's.
-                    unsafe { self.deallocate(block.assume_init()) }
-                }
-                return false;
-            };
-            out[i].write(block);
-        }
-        true
-    }
-
-    /// # Safety
-    /// As for `deallocate`, each of `blocks`.
-    unsafe fn deallocate_batch(&self, blocks: &[NonNull<u8>]) {
-        for &block in blocks {
-            // SAFETY: passed on as it was given.
-            unsafe { self.deallocate(block) }
-        }
-    }
-
-    /// The core that gave `block`; `shape` is its own, `most` aside.
-    ///
-    /// # Safety
-    /// `block` is in use, and its core outlives `'a`.
-    unsafe fn of<'a>(block: NonNull<u8>, shape: &SlotShape) -> &'a Self;
-
-    /// All slots in use, in address order within a chunk. `f` must not panic nor call the pool.
-    fn for_each_live(&mut self, f: &mut dyn FnMut(NonNull<u8>));
-
-    /// The next slot in use, in the order of `for_each_live`. Between the first call and the
-    /// last nothing is allocated or freed.
-    fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
-        // For cores that know no better: O(slots) each.
-        let (last, mut found) = (cursor.chunk, None);
-        let mut passed = last.is_null();
-        self.for_each_live(&mut |block| {
-            if passed && found.is_none() {
-                found = Some(block);
-            }
-            passed |= block.as_ptr() == last;
-        });
-        cursor.chunk = found?.as_ptr();
-        found
-    }
-
-    /// All are free; memory is kept.
-    fn reset(&mut self);
-    /// All are free; memory goes back to the source.
-    fn release(&mut self);
-    /// Idle chunks go back to the source, but for `keep` bytes.
-    fn trim(&mut self, keep: usize);
-
-    /// What is held; exact when no other thread is inside.
-    fn statistics(&self) -> Statistics;
-    /// What `p` is; exact when no other thread is inside.
-    fn classify(&self, p: *const u8) -> Validity;
-    /// Where chunks come from.
-    fn source(&self) -> &S;
-}

@@ -1,6 +1,6 @@
 //! A stack of numbers that many threads push to and pop from.
 
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use crate::loom::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Treiber's stack (1986) of numbers, whose links are kept elsewhere. A word {tag, top + 1},
 /// where 0 is "empty". Each pop changes the tag, so who was slow between its read of the head
@@ -77,14 +77,14 @@ impl TaggedStack {
 #[cfg(all(test, loom))]
 mod models {
     use super::TaggedStack;
-    use crate::sync::atomic::AtomicU32;
-    use crate::sync::{model, threads, watched::Arc, Watched};
+    use crate::loom::atomic::AtomicU32;
+    use crate::loom::{model, sync::Arc, thread, TrackedCell};
     use std::vec::Vec;
 
     struct Pool {
         stack: TaggedStack,
         links: Vec<AtomicU32>,
-        blocks: Vec<Watched<u32>>,
+        blocks: Vec<TrackedCell<u32>>,
     }
     // SAFETY: blocks are watched, the rest is atomic.
     unsafe impl Sync for Pool {}
@@ -96,7 +96,7 @@ mod models {
             let pool = Pool {
                 stack: TaggedStack::new(),
                 links: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
-                blocks: (0..blocks).map(|_| Watched::new(0)).collect(),
+                blocks: (0..blocks).map(|_| TrackedCell::new(0)).collect(),
             };
             (0..blocks as u32).rev().for_each(|n| pool.push(n));
             Arc::new(pool)
@@ -124,7 +124,7 @@ mod models {
             let pool = Pool::new(2);
             let other = pool.clone();
             // Takes both and puts the first back: the head is as it was, but for its tag.
-            let thread = threads::spawn(move || {
+            let thread = thread::spawn(move || {
                 let (a, b) = (other.pop(), other.pop());
                 a.into_iter().for_each(|n| other.push(n));
                 b
@@ -150,7 +150,7 @@ mod models {
             let others: Vec<_> = (0..2)
                 .map(|_| {
                     let pool = pool.clone();
-                    threads::spawn(move || work(&pool))
+                    thread::spawn(move || work(&pool))
                 })
                 .collect();
             others.into_iter().for_each(|t| t.join().unwrap());

@@ -4,7 +4,7 @@
 //! A thread has a table of {id, front} by place. Nobody else looks into it, so nothing is
 //! done to it when a pool ends: its id matches nothing any more.
 
-use crate::sync::atomic::{AtomicBool, Ordering::*};
+use crate::loom::atomic::{AtomicBool, Ordering::*};
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -227,15 +227,15 @@ impl Drop for End {
 #[cfg(all(test, loom))]
 mod models {
     use super::ThreadFront;
-    use crate::sync::{model, threads, watched, Watched};
+    use crate::loom::{model, sync, thread, TrackedCell};
     use std::vec::Vec;
-    use watched::{Arc, Mutex};
+    use sync::{Arc, Mutex};
 
     #[test]
     fn who_finds_a_front_idle_has_all_that_its_thread_did() {
         model(|| {
-            let front = Arc::new((ThreadFront::new(), Watched::new(0), Mutex::new(())));
-            let use_it = |front: Arc<(ThreadFront, Watched<u32>, Mutex<()>)>| {
+            let front = Arc::new((ThreadFront::new(), TrackedCell::new(0), Mutex::new(())));
+            let use_it = |front: Arc<(ThreadFront, TrackedCell<u32>, Mutex<()>)>| {
                 let (thread, content, lock) = &*front;
                 let held = lock.lock().unwrap();
                 if !thread.is_idle() {
@@ -251,7 +251,7 @@ mod models {
             let others: Vec<_> = (0..2)
                 .map(|_| {
                     let front = front.clone();
-                    threads::spawn(move || use_it(front))
+                    thread::spawn(move || use_it(front))
                 })
                 .collect();
             let mut uses = use_it(front.clone()) as u32;

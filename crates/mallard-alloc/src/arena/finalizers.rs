@@ -174,7 +174,7 @@ unsafe fn push(list: &impl Newest, entry: *mut Entry) {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::{model, threads, watched::Arc, Watched};
+    use crate::loom::{model, sync::Arc, thread, TrackedCell};
     use core::mem::MaybeUninit;
     use loom::sync::atomic::AtomicPtr;
     use std::boxed::Box;
@@ -183,10 +183,10 @@ mod models {
 
     newest!(AtomicPtr<Entry>);
 
-    type Gone = Watched<Vec<u32>>;
+    type Gone = TrackedCell<Vec<u32>>;
 
     /// Written before it is pushed, and dropped by who has the list.
-    struct Noted(Watched<u32>, *const Gone);
+    struct Noted(TrackedCell<u32>, *const Gone);
 
     impl Drop for Noted {
         fn drop(&mut self) {
@@ -200,7 +200,7 @@ mod models {
         number: u32,
         gone: usize,
     ) -> Box<MaybeUninit<Owned<Noted>>> {
-        let noted = Noted(Watched::new(0), gone as *const Gone);
+        let noted = Noted(TrackedCell::new(0), gone as *const Gone);
         // SAFETY: the same.
         noted.0.with_mut(|n| unsafe { *n = number });
         let mut owned = Box::new(MaybeUninit::new(Owned::new(noted)));
@@ -219,7 +219,7 @@ mod models {
                 [first, first + 1].map(|number| push_one(list, number, at))
             };
             let other = list.clone();
-            let other = threads::spawn(move || push_two(&other, 10));
+            let other = thread::spawn(move || push_two(&other, 10));
             let _mine = push_two(&list, 20);
             let _theirs = other.join().unwrap();
             let all = Finalizers::with_newest(list.load(Ordering::Relaxed));

@@ -36,6 +36,17 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    pub(crate) const ZERO: Self = Self {
+        blocks_live: 0,
+        bytes_live: 0,
+        bytes_idle: 0,
+        bytes_taken: 0,
+        chunks: 0,
+        growths: 0,
+        refills: 0,
+        flushes: 0,
+    };
+
     /// The fields by name, in the order of the C++ report.
     pub fn fields(&self) -> [(&'static str, usize); 8] {
         [

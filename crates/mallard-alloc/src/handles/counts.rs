@@ -1,7 +1,7 @@
 //! How many handles there are of one object.
 
 #[cfg(target_has_atomic = "64")]
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::loom::atomic::{AtomicU64, Ordering};
 use core::cell::Cell;
 
 /// How the handles of an object are counted: [`Local`] or [`Atomic`].
@@ -193,18 +193,18 @@ impl word::Word for Atomic {
 #[cfg(all(test, loom))]
 mod models {
     use super::{Atomic, HandleCounts};
-    use crate::sync::{model, threads, watched::Arc, Watched};
+    use crate::loom::{model, sync::Arc, thread, TrackedCell};
     use core::mem;
 
     /// Something with handles.
     struct Counted {
         counts: HandleCounts<Atomic>,
-        lives: Watched<bool>,
-        in_use: Watched<bool>,
+        lives: TrackedCell<bool>,
+        in_use: TrackedCell<bool>,
     }
 
     /// It was so, and is so no more; nobody else looks.
-    fn end(state: &Watched<bool>) {
+    fn end(state: &TrackedCell<bool>) {
         // SAFETY: the model is there to find out.
         state.with_mut(|state| assert!(unsafe { mem::take(&mut *state) }));
     }
@@ -212,7 +212,7 @@ mod models {
     impl Counted {
         fn new() -> Arc<Self> {
             let counts = HandleCounts::one();
-            Arc::new(Self { counts, lives: Watched::new(true), in_use: Watched::new(true) })
+            Arc::new(Self { counts, lives: TrackedCell::new(true), in_use: TrackedCell::new(true) })
         }
         fn look(&self) {
             // SAFETY: the same.
@@ -238,7 +238,7 @@ mod models {
         }
         fn is_over(&self) {
             // SAFETY: the same.
-            let still = |state: &Watched<bool>| state.with(|state| unsafe { *state });
+            let still = |state: &TrackedCell<bool>| state.with(|state| unsafe { *state });
             assert!(!still(&self.lives) && !still(&self.in_use));
         }
     }
@@ -250,7 +250,7 @@ mod models {
     ) {
         let others = others.map(|other| {
             let of = of.clone();
-            threads::spawn(move || other(&of))
+            thread::spawn(move || other(&of))
         });
         this(of);
         others.into_iter().for_each(|other| other.join().unwrap());

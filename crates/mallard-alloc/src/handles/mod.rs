@@ -20,8 +20,10 @@ pub use shared::{Handle, Rc, Weak};
 
 use crate::base::source::{DefaultHeap, Source};
 use crate::hooks::{Hooks, NoHooks};
+use crate::pool::core_trait::Core;
+use crate::pool::layout::SlotShape;
 use crate::pool::slots::{CoreOf, Slots};
-use crate::sync::{self, Core, Mode, Shared, SlotShape};
+use crate::sync::{self, Mode, Shared};
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::{forget, ManuallyDrop};
@@ -184,7 +186,7 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
         let _slot = FreesSlot { core, block: object.cast(), source: PhantomData };
         let alive = DropsObject(object);
         // SAFETY: alive, and ours.
-        Slots::<M, S, H>::extra_of(core).released(unsafe { &mut *object.as_ptr() });
+        Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *object.as_ptr() });
         forget(alive);
         // SAFETY: alive, and its slot is not used after this.
         unsafe { object.read() }
@@ -230,7 +232,7 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Drop for Box<'_, T, M, S, H> {
         let _slot = FreesSlot { core, block: self.object.cast(), source: PhantomData };
         let _alive = DropsObject(self.object);
         // SAFETY: alive, and ours.
-        Slots::<M, S, H>::extra_of(core).released(unsafe { &mut *self.object.as_ptr() });
+        Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *self.object.as_ptr() });
     }
 }
 

@@ -4,9 +4,10 @@ use super::ObjectPool;
 use crate::bits::out_of_memory;
 use crate::handles::Box;
 use crate::hooks::Hooks;
+use crate::pool::core_trait::Core;
 use crate::pool::slots::{CoreOf, Slots};
 use crate::source::Source;
-use crate::sync::{Core, Mode};
+use crate::sync::Mode;
 use crate::Full;
 use core::alloc::Layout;
 use core::mem::MaybeUninit;
@@ -117,7 +118,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
             emptied.count += 1; // now, since its drop may panic
             let _alive = crate::handles::DropsObject(object);
             // SAFETY: alive, and ours.
-            Slots::<M, S, H>::extra_of(core).released(unsafe { &mut *object.as_ptr() });
+            Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *object.as_ptr() });
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Visits of the objects that a pool is left with.
 
 use crate::hooks::Hooks;
+use crate::pool::core_trait::LiveCursor;
 use crate::pool::slots::Slots;
 use crate::source::Source;
-use crate::sync::{LiveCursor, Mode};
+use crate::sync::Mode;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 

@@ -12,9 +12,10 @@ use crate::lock::Lock;
 use crate::pool::cached::chunk::{header_bytes, At};
 use crate::pool::cached::thread_cache::{place_of, Front};
 use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Runs};
+use crate::pool::core_trait::{Core, LiveCursor};
+use crate::pool::layout::SlotShape;
 use crate::source::Source;
 use crate::statistics::{Statistics, Validity};
-use crate::sync::{Core, LiveCursor, SlotShape};
 use crate::threads::Ticket;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -260,13 +261,6 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
     unsafe fn of<'a>(block: NonNull<u8>, shape: &SlotShape) -> &'a Self {
         // SAFETY: a block in use leads to its header, and that to the core, which lives.
         unsafe { &*header_of(block, shape.chunk).cast::<ChunkHead>().as_ref().core.cast() }
-    }
-
-    fn for_each_live(&mut self, f: &mut dyn FnMut(NonNull<u8>)) {
-        let mut cursor = LiveCursor::START;
-        while let Some(block) = self.next_live(&mut cursor) {
-            f(block);
-        }
     }
 
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {

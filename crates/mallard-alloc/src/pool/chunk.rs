@@ -1,7 +1,7 @@
 //! One chunk of a pool: its slots, a header, a bit for each slot.
 
 use crate::bits::align_up;
-use crate::sync::SlotShape;
+use crate::pool::layout::SlotShape;
 use core::cell::Cell;
 use core::mem::size_of;
 use core::ptr::NonNull;
@@ -254,7 +254,7 @@ impl Header {
     }
 }
 
-const _: () = assert!(Header::bytes(WORD_BITS) <= crate::sync::CHUNK_HEADER_MAX);
+const _: () = assert!(Header::bytes(WORD_BITS) <= crate::pool::layout::HEADER_BYTES_MAX);
 
 /// A chunk that has a header, for as long as the pool holds it.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 
 use crate::bits::layout;
 use crate::growth::GrowthState;
+use crate::pool::core_trait::LiveCursor;
+use crate::pool::layout::SlotShape;
 use crate::source::{Chunk, Source};
-use crate::sync::{LiveCursor, SlotShape};
 use core::cell::Cell;
 use core::ops::Range;
 use core::ptr::NonNull;

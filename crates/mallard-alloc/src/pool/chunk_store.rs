@@ -1,8 +1,8 @@
 //! The chunks of one pool, and their free blocks that are not at hand: a bit each, or not carved.
 
 use crate::pool::chunk::{words_for, ChunkPtr, Cut, WORD_BITS};
+use crate::pool::core_trait::LiveCursor;
 use crate::source::Chunk;
-use crate::sync::LiveCursor;
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};

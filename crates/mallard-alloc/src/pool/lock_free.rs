@@ -2,12 +2,13 @@
 
 use crate::growth::{Growth, GrowthState};
 use crate::lock::Lock;
+use crate::loom::atomic::Ordering::Relaxed;
 use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Runs, CHUNK_BYTES};
+use crate::pool::core_trait::{Core, LiveCursor};
+use crate::pool::layout::SlotShape;
 use crate::pool::numbered_chunks::{header_bytes, At, NumberedChunks, Numbers};
 use crate::source::Source;
 use crate::statistics::{Statistics, Validity};
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::{Core, LiveCursor, SlotShape};
 use crate::tagged_stack::TaggedStack;
 use core::ptr::NonNull;
 
@@ -205,13 +206,6 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
         let header = header_of(block, shape.chunk).cast::<ChunkHead>();
         // SAFETY: a block in use leads to its header, and that to the core, which lives.
         unsafe { &*header.as_ref().core.cast() }
-    }
-
-    fn for_each_live(&mut self, f: &mut dyn FnMut(NonNull<u8>)) {
-        let mut cursor = LiveCursor::START;
-        while let Some(block) = self.next_live(&mut cursor) {
-            f(block);
-        }
     }
 
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {

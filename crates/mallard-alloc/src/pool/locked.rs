@@ -1,9 +1,10 @@
 //! The core of `sync::Mutex`: a plain one behind a lock.
 
 use crate::pool::chunk::header_of;
+use crate::pool::core_trait::{Core, LiveCursor};
+use crate::pool::layout::SlotShape;
 use crate::pool::plain::PoolState;
 use crate::source::{Chunk, Source};
-use crate::sync::{Core, LiveCursor, SlotShape};
 use crate::{Growth, Statistics, Validity};
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -182,12 +183,6 @@ unsafe impl<S: Source> Core<S> for LockedCore<S> {
         unsafe { &*header_of(block.as_ptr(), shape).owner().cast() }
     }
 
-    fn for_each_live(&mut self, f: &mut dyn FnMut(Block)) {
-        let mut cursor = LiveCursor::START;
-        while let Some(block) = self.state.next_live(&mut cursor) {
-            f(block);
-        }
-    }
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block> {
         self.state.next_live(cursor)
     }

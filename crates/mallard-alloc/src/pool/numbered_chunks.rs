@@ -2,9 +2,9 @@
 
 use crate::bits::layout;
 use crate::growth::GrowthState;
+use crate::loom::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Division, Slots};
 use crate::source::{Chunk, Source};
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::{null_mut, NonNull};

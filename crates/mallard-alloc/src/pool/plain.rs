@@ -3,9 +3,10 @@
 use crate::growth::GrowthState;
 use crate::pool::chunk::{header_of, Cut, STEP_UNIT};
 use crate::pool::chunk_store::ChunkStore;
+use crate::pool::core_trait::{Core, LiveCursor};
+use crate::pool::layout::SlotShape;
 use crate::pool::magazine::Magazine;
 use crate::source::{Chunk, Source};
-use crate::sync::{Core, LiveCursor, SlotShape};
 use crate::{Growth, Statistics, Validity};
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -316,12 +317,6 @@ unsafe impl<S: Source> Core<S> for PlainCore<S> {
         unsafe { &*header_of(block.as_ptr(), shape).owner().cast() }
     }
 
-    fn for_each_live(&mut self, f: &mut dyn FnMut(Block)) {
-        let mut cursor = LiveCursor::START;
-        while let Some(block) = self.state.next_live(&mut cursor) {
-            f(block);
-        }
-    }
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block> {
         self.state.next_live(cursor)
     }

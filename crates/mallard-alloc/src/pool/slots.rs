@@ -1,76 +1,86 @@
-//! The slots of a typed or untyped pool: a core that is made when it is first needed.
+//! The slots of a typed or untyped pool: its source, and its core once there is one.
 
+use super::core_trait::{Core, LiveCursor};
+use super::layout::SlotShape;
 use crate::base::source::{Chunk, Source};
-use crate::sync::{Core, Home, LiveCursor, Mode, SlotShape};
+use crate::sync::Mode;
 use crate::{Growth, Statistics, Validity};
 use core::alloc::Layout;
 use core::cell::{Cell, UnsafeCell};
+use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
-use core::ptr::NonNull;
+use core::ptr::{null_mut, NonNull};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 
 type Block = NonNull<u8>;
 
-/// How much a pool takes.
+/// How many bytes a pool takes at a time, and in all.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Plan {
+pub(crate) enum Sizing {
     /// 64 KiB at first, doubling to 1 MiB.
     Usual,
-    Grow(Growth),
-    /// As `Usual`, with a first step for so many.
+    /// As the caller's `Growth` says.
+    Growth(Growth),
+    /// As `Usual`, with a first step for so many slots.
     First(usize),
-    /// So many in one step, and never more.
+    /// So many slots in one step, and never more.
     Fixed(usize),
 }
 
-/// A source, and what else is found by a block: the hooks of a pool.
+/// The source of a pool, and its hooks.
 pub(crate) struct Upstream<S, X> {
     source: S,
-    extra: X,
+    hooks: X,
     /// The memory of the core, once there is one.
-    own: Option<Chunk>,
+    core_memory: Option<Chunk>,
 }
 
-/// In a core, which drops its source with itself. This one is moved out before.
+/// The upstream inside a core. A core drops its source when it ends; `take_core` moves this one out
+/// before that.
 pub(crate) struct Kept<S, X>(ManuallyDrop<Upstream<S, X>>);
 
-// SAFETY: passed on to the source.
+// SAFETY: the source keeps the promises.
 unsafe impl<S: Source, X> Source for Kept<S, X> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.0.source.try_take(layout)
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller promises it.
         unsafe { self.0.source.give(chunk) }
     }
 }
 
 pub(crate) type CoreOf<M, S, X> = <M as Mode>::Core<Kept<S, X>>;
 
-/// A Rust move runs no code, so what chunks lead to may not move with the pool: the core stands
-/// in memory of the source. Before there is one, what it is made of is here.
+/// The slots of one pool.
+///
+/// The core is made in memory of the source when the first block is allocated. Chunks point to the
+/// core, and a Rust move runs no code that could mend such pointers, so the core must not move with
+/// the pool.
 pub(crate) struct Slots<M: Mode, S: Source, X = ()> {
-    home: M::Home,
+    core: CorePtr<M>,
     /// Valid while there is no core.
-    seed: UnsafeCell<MaybeUninit<Upstream<S, X>>>,
+    upstream: UnsafeCell<MaybeUninit<Upstream<S, X>>>,
     shape: SlotShape,
-    plan: Plan,
-    /// Counters of cores that are gone.
+    sizing: Sizing,
+    /// Counters of the cores that `release` ended.
     past: Cell<Statistics>,
 }
 
 impl<M: Mode, S: Source, X> Slots<M, S, X> {
-    pub(crate) const fn new(layout: Layout, plan: Plan, source: S, extra: X) -> Self {
+    pub(crate) const fn new(layout: Layout, sizing: Sizing, source: S, hooks: X) -> Self {
         let mut shape = SlotShape::of(layout, M::CHUNK);
-        if let Plan::Fixed(count) = plan {
-            // One less than no bound: no source has either.
+        if let Sizing::Fixed(count) = sizing {
+            // `usize::MAX` means "no bound"; no source has room for either number.
             shape.most = if count == usize::MAX { count - 1 } else { count };
         }
+        let upstream = Upstream { source, hooks, core_memory: None };
         Self {
-            home: M::Home::EMPTY,
-            seed: UnsafeCell::new(MaybeUninit::new(Upstream { source, extra, own: None })),
+            core: CorePtr::NONE,
+            upstream: UnsafeCell::new(MaybeUninit::new(upstream)),
             shape,
-            plan,
-            past: Cell::new(NOTHING),
+            sizing,
+            past: Cell::new(Statistics::ZERO),
         }
     }
 
@@ -80,25 +90,25 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
 
     #[inline(always)]
     pub(crate) fn core(&self) -> Option<&CoreOf<M, S, X>> {
-        // SAFETY: null, or the core, which stays until `&mut self` takes it away.
-        unsafe { self.home.get().cast::<CoreOf<M, S, X>>().as_ref() }
+        // SAFETY: null, or the core, which lives until `take_core` has `&mut self`.
+        unsafe { self.core.get().cast::<CoreOf<M, S, X>>().as_ref() }
     }
     fn core_mut(&mut self) -> Option<&mut CoreOf<M, S, X>> {
-        // SAFETY: the same; and nobody else is here.
-        unsafe { self.home.get().cast::<CoreOf<M, S, X>>().as_mut() }
+        // SAFETY: null, or the core; `&mut self` excludes everyone else.
+        unsafe { self.core.get().cast::<CoreOf<M, S, X>>().as_mut() }
     }
 
     #[inline(always)]
     pub(crate) fn try_allocate(&self) -> Option<Block> {
         match self.core() {
             Some(core) => core.try_allocate(),
-            None => self.first(),
+            None => self.allocate_first(),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn first(&self) -> Option<Block> {
+    fn allocate_first(&self) -> Option<Block> {
         self.make_core()?.try_allocate()
     }
 
@@ -112,93 +122,96 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     #[cold]
     #[inline(never)]
     fn make_core(&self) -> Option<&CoreOf<M, S, X>> {
-        if self.home.begin() {
-            struct Ends<'h, H: Home>(&'h H);
-            impl<H: Home> Drop for Ends<'_, H> {
+        if self.core.begin() {
+            struct End<'c, M: Mode>(&'c CorePtr<M>);
+            impl<M: Mode> Drop for End<'_, M> {
                 fn drop(&mut self) {
                     self.0.end();
                 }
             }
-            let _ends = Ends(&self.home); // even if the source panics
-            self.home.set(self.plant()?.cast().as_ptr());
+            let _end = End(&self.core); // even if the source panics
+            self.core.set(self.new_core()?.cast().as_ptr());
         }
         self.core()
     }
 
-    /// Moves the seed into a new core.
-    fn plant(&self) -> Option<NonNull<CoreOf<M, S, X>>> {
+    /// Moves the upstream into a new core.
+    fn new_core(&self) -> Option<NonNull<CoreOf<M, S, X>>> {
         let layout = Layout::new::<CoreOf<M, S, X>>();
-        // SAFETY: there is no core, and we are the one to make it: the seed is valid, and only
-        // read by others.
-        let own = unsafe { (*self.seed.get()).assume_init_ref() }.source.try_take(layout)?;
-        // SAFETY: the same; from here to the end nothing can fail, and then there is a core.
-        let mut upstream = unsafe { (*self.seed.get()).assume_init_read() };
-        upstream.own = Some(own);
-        let growth = self.growth(own.layout.size());
-        let core = own.data.cast::<CoreOf<M, S, X>>();
+        // SAFETY: there is no core, so the upstream is valid, and others only read it.
+        let source = unsafe { &(*self.upstream.get()).assume_init_ref().source };
+        let memory = source.try_take(layout)?;
+        // SAFETY: the same. Nothing fails from here on, so a core exists when this returns, and
+        // nobody reads this copy again.
+        let mut upstream = unsafe { (*self.upstream.get()).assume_init_read() };
+        upstream.core_memory = Some(memory);
+        let growth = self.growth(memory.layout.size());
+        let core = memory.data.cast::<CoreOf<M, S, X>>();
         let kept = Kept(ManuallyDrop::new(upstream));
-        // SAFETY: the memory is for it.
+        // SAFETY: the memory has the layout of a core.
         unsafe { core.write(CoreOf::<M, S, X>::new(self.shape, growth, kept)) };
         Some(core)
     }
 
-    /// What is left of the growth beside the core itself.
+    /// The growth of the core's chunks: the core's own bytes count towards the limit.
     fn growth(&self, core_bytes: usize) -> Growth {
         let usual = Growth { first: self.shape.bytes.min(65536), ..Growth::new() };
         let bytes = |count| CoreOf::<M, S, X>::bytes_for(self.shape, count);
-        match self.plan {
-            Plan::Usual => usual,
-            Plan::Grow(g) => Growth { limit: g.limit.saturating_sub(core_bytes), ..g },
-            Plan::First(count) => {
+        match self.sizing {
+            Sizing::Usual => usual,
+            Sizing::Growth(g) => Growth { limit: g.limit.saturating_sub(core_bytes), ..g },
+            Sizing::First(count) => {
                 Growth { first: bytes(count), max: usual.max.max(bytes(count)), ..usual }
             }
-            Plan::Fixed(count) => Growth::none(bytes(count)),
+            Sizing::Fixed(count) => Growth::none(bytes(count)),
         }
     }
 
-    /// The source and the extra, wherever they are. Not of `&self`: a core that is made
-    /// meanwhile would take them away.
+    /// The source and the hooks, wherever they are. Needs `&mut self`: with `&self` another call
+    /// could move both into a core meanwhile.
     pub(crate) fn upstream(&mut self) -> (&S, &X) {
         let upstream = match self.core() {
             Some(core) => &*core.source().0,
-            // SAFETY: without a core the seed is valid.
-            None => unsafe { (*self.seed.get()).assume_init_ref() },
+            // SAFETY: there is no core, so the upstream is valid.
+            None => unsafe { (*self.upstream.get()).assume_init_ref() },
         };
-        (&upstream.source, &upstream.extra)
+        (&upstream.source, &upstream.hooks)
     }
 
+    /// The core that gave `block`.
+    ///
     /// # Safety
-    /// `block` is of slots of this type and shape, in use, which outlive `'a`.
+    /// `block` is in use, of slots of this type and shape, which outlive `'a`.
     #[inline(always)]
     pub(crate) unsafe fn core_of<'a>(block: Block, shape: &SlotShape) -> &'a CoreOf<M, S, X>
     where
         S: 'a,
         X: 'a,
     {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises it.
         unsafe { CoreOf::<M, S, X>::of(block, shape) }
     }
     #[inline(always)]
-    pub(crate) fn extra_of<'a>(core: &'a CoreOf<M, S, X>) -> &'a X
+    pub(crate) fn hooks_of<'a>(core: &'a CoreOf<M, S, X>) -> &'a X
     where
         S: 'a,
     {
-        &core.source().0.extra
+        &core.source().0.hooks
     }
 
-    /// With another extra; there is no core.
-    pub(crate) fn with_extra<Y>(mut self, extra: Y) -> Slots<M, S, Y> {
+    /// The same slots with other hooks. There is no core.
+    pub(crate) fn with_hooks<Y>(mut self, hooks: Y) -> Slots<M, S, Y> {
         debug_assert!(self.core().is_none());
-        // SAFETY: without a core the seed is valid; `self` is not dropped.
-        let before = unsafe { self.seed.get_mut().assume_init_read() };
-        let (shape, plan, past) = (self.shape, self.plan, self.past.get());
+        // SAFETY: there is no core, so the upstream is valid; `forget` keeps it from being dropped.
+        let before = unsafe { self.upstream.get_mut().assume_init_read() };
+        let (shape, sizing, past) = (self.shape, self.sizing, self.past.get());
         core::mem::forget(self);
-        let seed = Upstream { source: before.source, extra, own: None };
+        let upstream = Upstream { source: before.source, hooks, core_memory: None };
         Slots {
-            home: M::Home::EMPTY,
-            seed: UnsafeCell::new(MaybeUninit::new(seed)),
+            core: CorePtr::NONE,
+            upstream: UnsafeCell::new(MaybeUninit::new(upstream)),
             shape,
-            plan,
+            sizing,
             past: Cell::new(past),
         }
     }
@@ -216,38 +229,38 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             core.trim(keep);
         }
     }
-    /// All memory goes back; it is as it was when new.
+    /// Gives all memory back; the slots are as new.
     pub(crate) fn release(&mut self) {
-        if let Some(upstream) = self.uproot() {
-            self.seed.get_mut().write(upstream);
+        if let Some(upstream) = self.take_core() {
+            self.upstream.get_mut().write(upstream);
         }
     }
 
-    /// Takes the core away, and gives all memory back.
-    fn uproot(&mut self) -> Option<Upstream<S, X>> {
-        let core = NonNull::new(self.home.get())?.cast::<CoreOf<M, S, X>>();
-        // SAFETY: it is the core, ours alone, and leaves the pool only at the end of this.
+    /// Ends the core, and gives all memory back.
+    fn take_core(&mut self) -> Option<Upstream<S, X>> {
+        let core = NonNull::new(self.core.get())?.cast::<CoreOf<M, S, X>>();
+        // SAFETY: the core, which `&mut self` has alone, and which ends here.
         let upstream = unsafe {
             (*core.as_ptr()).release();
             let Statistics { growths, refills, flushes, .. } = (*core.as_ptr()).statistics();
-            let past = Statistics { growths, refills, flushes, ..NOTHING };
+            let past = Statistics { growths, refills, flushes, ..Statistics::ZERO };
             self.past.set(self.past.get() + past);
-            self.home.set(core::ptr::null_mut());
+            self.core.set(null_mut());
             let upstream = (&raw const *(*core.as_ptr()).source().0).read();
-            core.drop_in_place(); // but for what was just moved out
+            core.drop_in_place(); // does not drop the upstream, which `Kept` holds manually
             upstream
         };
-        if let Some(chunk) = upstream.own {
-            // SAFETY: it is from this source, and there is nothing in it any more.
+        if let Some(chunk) = upstream.core_memory {
+            // SAFETY: this source gave it, and the core in it has ended.
             unsafe { upstream.source.give(chunk) };
         }
-        Some(Upstream { own: None, ..upstream })
+        Some(Upstream { core_memory: None, ..upstream })
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
         let Some(core) = self.core() else { return self.past.get() };
         let mut s = core.statistics() + self.past.get();
-        s.bytes_taken += core.source().0.own.map_or(0, |chunk| chunk.layout.size());
+        s.bytes_taken += core.source().0.core_memory.map_or(0, |chunk| chunk.layout.size());
         s
     }
     pub(crate) fn classify(&self, p: *const u8) -> Validity {
@@ -258,10 +271,10 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         self.core().map_or(0, |core| core.statistics().blocks_live)
     }
     pub(crate) fn capacity(&self) -> usize {
-        match self.plan {
-            Plan::Fixed(count) => count,
+        match self.sizing {
+            Sizing::Fixed(count) => count,
             _ => {
-                let s = self.core().map_or(NOTHING, Core::statistics);
+                let s = self.core().map_or(Statistics::ZERO, Core::statistics);
                 (s.bytes_live + s.bytes_idle) / self.shape.stride
             }
         }
@@ -271,22 +284,61 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     }
 }
 
-const NOTHING: Statistics = Statistics {
-    blocks_live: 0,
-    bytes_live: 0,
-    bytes_idle: 0,
-    bytes_taken: 0,
-    chunks: 0,
-    growths: 0,
-    refills: 0,
-    flushes: 0,
-};
-
 impl<M: Mode, S: Source, X> Drop for Slots<M, S, X> {
     fn drop(&mut self) {
-        if self.uproot().is_none() {
-            // SAFETY: without a core the seed is valid, and dropped only here.
-            unsafe { self.seed.get_mut().assume_init_drop() };
+        if self.take_core().is_none() {
+            // SAFETY: there is no core, so the upstream is valid, and only this drops it.
+            unsafe { self.upstream.get_mut().assume_init_drop() };
         }
+    }
+}
+
+/// The address of a pool's core; null before there is one.
+struct CorePtr<M> {
+    core: AtomicPtr<u8>,
+    /// A thread is making the core.
+    busy: AtomicBool,
+    mode: PhantomData<fn(M)>,
+}
+
+impl<M: Mode> CorePtr<M> {
+    #[allow(clippy::declare_interior_mutable_const)] // an initial value
+    const NONE: Self =
+        Self { core: AtomicPtr::new(null_mut()), busy: AtomicBool::new(false), mode: PhantomData };
+
+    #[inline(always)]
+    fn get(&self) -> *mut u8 {
+        self.core.load(if M::IS_SHARED { Acquire } else { Relaxed })
+    }
+    /// For the thread that `begin` let in, or that has the pool alone.
+    fn set(&self, core: *mut u8) {
+        self.core.store(core, Release);
+    }
+
+    /// Whether the caller has to make the core, and then call `end`. Threads that call meanwhile
+    /// wait until the core is there, once in the life of the pool. `false`: there is a core, or the
+    /// source called the pool back.
+    fn begin(&self) -> bool {
+        if !M::IS_SHARED {
+            if !self.get().is_null() || self.busy.load(Relaxed) {
+                return false;
+            }
+            self.busy.store(true, Relaxed);
+            return true;
+        }
+        while self.busy.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
+            #[cfg(feature = "std")]
+            std::thread::yield_now();
+            #[cfg(not(feature = "std"))]
+            core::hint::spin_loop();
+        }
+        let first = self.get().is_null();
+        if !first {
+            self.end();
+        }
+        first
+    }
+    fn end(&self) {
+        self.busy.store(false, Release);
     }
 }

@@ -1,6 +1,6 @@
 //! Which part of which arena is whose, as long as threads live.
 
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::loom::atomic::{AtomicBool, Ordering};
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -90,15 +90,15 @@ pub(super) fn next_id() -> usize {
 #[cfg(all(test, loom))]
 mod models {
     use super::Thread;
-    use crate::sync::{model, threads, watched, Watched};
-    use watched::Arc;
+    use crate::loom::{model, sync, thread, TrackedCell};
+    use sync::Arc;
 
     #[test]
     fn who_finds_a_thread_ended_has_all_that_it_did_in_its_part() {
         model(|| {
-            let part = Arc::new((Thread::new(), Watched::new(0)));
+            let part = Arc::new((Thread::new(), TrackedCell::new(0)));
             let owner = part.clone();
-            let owner = threads::spawn(move || {
+            let owner = thread::spawn(move || {
                 // SAFETY: the model is there to find out.
                 owner.1.with_mut(|n| unsafe { *n += 1 });
                 owner.0.end();

@@ -1,6 +1,6 @@
 //! What threads agree on about one slot of a shared slot map.
 
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::loom::atomic::{AtomicU64, Ordering};
 
 /// The state of a slot, which stays while the map lives, so that any key may look:
 ///

@@ -1,6 +1,6 @@
 //! A stack of numbered things that any thread may push to and pop from.
 
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::loom::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The head is { changes 32 | number 32 }: a pop that was overtaken sees that there were changes, even
 /// if the same thing is on top again. Things stay where they are while the stack lives.

@@ -121,15 +121,13 @@ pub fn public_types() -> Vec<PublicType> {
         "typed_arena",
     ];
     /// In public functions, and in no documentation.
-    const HIDDEN: [&str; 11] = [
+    const HIDDEN: [&str; 9] = [
         "CachedCore",
         "InArena",
         "LiveCursor",
-        "LocalHome",
         "LockFreeCore",
         "LockedCore",
         "PlainCore",
-        "SharedHome",
         "Slot",
         "SlotShape",
         "Width",

@@ -1,9 +1,9 @@
 //! A chunk of a pool that has a front for each thread.
 
+use crate::loom::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use crate::pool::cached::remote::{Posted, Remote};
 use crate::pool::cached::thread_cache::{Front, Slot};
 use crate::pool::chunk_list::{ChunkHead, Cut, Slots};
-use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;

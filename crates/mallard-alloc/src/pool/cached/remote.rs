@@ -1,6 +1,6 @@
 //! How blocks that other threads free come back to whom their chunk belongs.
 
-use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use crate::loom::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use core::ptr::NonNull;
 
 /// In the header of a chunk, for threads that do not own it.
@@ -93,15 +93,15 @@ impl<T: Posted> Inbox<T> {
 #[cfg(all(test, loom))]
 mod models {
     use super::{Inbox, Posted, Remote};
-    use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel};
-    use crate::sync::{model, threads, watched::Arc, Watched};
+    use crate::loom::atomic::{AtomicUsize, Ordering::AcqRel};
+    use crate::loom::{model, sync::Arc, thread, TrackedCell};
     use core::ptr::NonNull;
     use std::vec::Vec;
 
     struct Chunk {
         remote: Remote<Chunk>,
         words: [AtomicUsize; 2],
-        blocks: [Watched<u32>; 3],
+        blocks: [TrackedCell<u32>; 3],
     }
     impl Posted for Chunk {
         fn remote(&self) -> &Remote<Self> {
@@ -125,7 +125,7 @@ mod models {
             let chunk = |_| Chunk {
                 remote: Remote::new(),
                 words: [AtomicUsize::new(0), AtomicUsize::new(0)],
-                blocks: [Watched::new(0), Watched::new(0), Watched::new(0)],
+                blocks: [TrackedCell::new(0), TrackedCell::new(0), TrackedCell::new(0)],
             };
             Arc::new(Pool { inbox: Inbox::new(), chunks: (0..chunks).map(chunk).collect() })
         }
@@ -172,7 +172,7 @@ mod models {
                 .iter()
                 .map(|blocks| {
                     let pool = pool.clone();
-                    threads::spawn(move || blocks.iter().for_each(|&(c, b)| pool.free(c, b)))
+                    thread::spawn(move || blocks.iter().for_each(|&(c, b)| pool.free(c, b)))
                 })
                 .collect();
             let mut count = pool.collect();

@@ -1,12 +1,12 @@
 //! The blocks that one thread has at hand.
 
 use crate::lock::{Held, Lock};
+use crate::loom::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use crate::pool::cached::chunk::{At, Header, Line, WORD_BITS};
 use crate::pool::cached::owned_chunks::OwnedChunks;
 use crate::pool::cached::remote::Inbox;
 use crate::pool::chunk_list::Cut;
 use crate::source::Chunk;
-use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use crate::threads::ThreadFront;
 use core::alloc::Layout;
 use core::cell::Cell;

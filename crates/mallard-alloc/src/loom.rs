@@ -1,0 +1,17 @@
+//! Atomics for shared code: those of `core`, or loom's while a model is checked.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --lib` runs the models. Loom then tries every order in which
+//! threads can take their steps. Only this file decides which atomics shared code uses.
+
+/// The atomic types.
+#[allow(unused_imports)] // each feature uses some of them
+pub(crate) mod atomic {
+    #[cfg(not(loom))]
+    pub(crate) use core::sync::atomic::*;
+    #[cfg(loom)]
+    pub(crate) use loom::sync::atomic::*;
+}
+
+/// Parts of a model. A `TrackedCell` fails the model if two threads can use it at once.
+#[cfg(all(test, loom))]
+pub(crate) use loom::{cell::UnsafeCell as TrackedCell, model, sync, thread};
