@@ -12,7 +12,7 @@ const SHORT: [&str; 14] = [
     "info",
     "large",
     "limits",
-    "memory_group_linux",
+    "cgroup_linux",
     "misuse",
     "options",
     "pressure",
@@ -71,9 +71,7 @@ fn sources() -> Vec<PathBuf> {
         own.extend(["info", "malloc", "new"]);
     }
     found.extend(own.iter().map(|name| format!("{ENGINE}/malloc/{name}.cpp").into()));
-    found.extend(
-        ["memory_group", "system"].map(|name| format!("{ENGINE}/os/{name}_linux.cpp").into()),
-    );
+    found.extend(["cgroup", "system"].map(|name| format!("{ENGINE}/os/{name}_linux.cpp").into()));
     found
 }
 

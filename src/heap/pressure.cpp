@@ -12,7 +12,7 @@ constinit std::atomic<bool> looking{false}; ///< who comes meanwhile goes by wha
 constinit std::atomic<bool> is_short{false};
 
 // Of the one who looks:
-constinit os::memory_group group;
+constinit os::cgroup group;
 constinit bool has_looked = false;
 
 } // namespace
@@ -34,7 +34,7 @@ bool memory_is_short(std::uint64_t now) noexcept
     return is_short.load(std::memory_order_relaxed);
 }
 
-void watch_memory(os::memory_group const& other) noexcept
+void watch_memory(os::cgroup const& other) noexcept
 {
     forget_memory();
     group = other;

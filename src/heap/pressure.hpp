@@ -1,7 +1,7 @@
 // Whether memory is short around this process: then nothing may lie idle.
 #pragma once
 
-#include "../os/memory_group.hpp"
+#include "../os/cgroup.hpp"
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace mallard::engine {
 bool memory_is_short(std::uint64_t now_milliseconds) noexcept;
 
 /// From now on of this group, and not the one that would be found.
-void watch_memory(os::memory_group const& group) noexcept;
+void watch_memory(os::cgroup const& group) noexcept;
 
 /// In the child of a fork, which may become a member of another group.
 void forget_memory() noexcept;

@@ -1,6 +1,6 @@
-// Return addresses by the unwinder of exceptions, and their modules by the dynamic
-// linker. Not by glibc's backtrace(), which loads a library at its first call, and
-// so allocates: perhaps from the allocator that is being looked at.
+// Call stacks: return addresses from the exception unwinder, module names from the dynamic linker.
+// glibc's backtrace() is not used, since its first call loads a library and so allocates, perhaps
+// from the very allocator that reports an error.
 #include <mallard/call_stack.hpp>
 #include <mallard/fatal.hpp>
 
@@ -23,7 +23,7 @@ void say(const char* text) noexcept
 struct walk {
     std::span<void*> into;
     std::size_t count;
-    std::size_t skip; // this file, and the allocator that asks
+    std::size_t skip; // frames of this file and of the allocator
 };
 
 _Unwind_Reason_Code step(_Unwind_Context* at, void* argument)
@@ -42,12 +42,12 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* argument)
 }
 
 struct place {
-    const char* module = nullptr; // null: in none, such as code made at run time
+    const char* module = nullptr; // null for code outside any module, such as JIT code
     std::uintptr_t offset = 0;
 };
 
-/// Where addr2line finds the call. A return address is that of the next
-/// instruction, which may belong to another line: hence the byte less.
+/// The module and offset where addr2line finds the call. A return address points to the next
+/// instruction, which may belong to another source line: hence one byte less.
 place place_of(const void* call) noexcept
 {
     Dl_info info{};

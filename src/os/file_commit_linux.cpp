@@ -1,13 +1,11 @@
-// Memory becomes the file: what changed is found, stored beside what it replaces,
-// published by one header, and copied to its place.
+// Commits memory to the file in steps. Each step is on the disk before the next begins, except
+// the last two, which need no such order.
 //
-//     prepare   new pages at the end of the file, changed ones in a journal behind them
-//     publish   the first header: from here on the commit is done, whatever happens
-//     apply     the journal to its places
-//     settle    the second header: from here on the journal is not needed
-//     let go    of copies in memory, and of the journal
-//
-// Each is on the disk before the next begins, but the last two, which need not be.
+//     prepare   write new pages at the end of the file, and changed pages to a journal after them
+//     publish   write the first header: from here on the commit survives a crash
+//     apply     copy the pages of the journal to their places
+//     settle    write the second header: from here on the journal is not needed
+//     let go    drop the copies in memory, and the journal
 #include "file_store_linux.hpp"
 
 #include <algorithm>
@@ -34,7 +32,7 @@ const char* why_not_written(int error) noexcept
     }
 }
 
-/// Which pages of a private mapping were written, as the system sees it: those are
+/// Finds the written pages of a private mapping by /proc/self/pagemap: written pages are
 /// anonymous, whether in memory or swapped out.
 class page_map {
 public:
@@ -47,7 +45,7 @@ public:
             ::close(file_);
     }
 
-    /// False: this system does not say.
+    /// Adds the written pages to `found`. False if the system has no pagemap.
     bool find_written(const std::byte* data, std::size_t count, page_set& found) const noexcept
     {
         constexpr std::uint64_t present = std::uint64_t{1} << 63;
@@ -70,7 +68,7 @@ private:
 
 } // namespace
 
-/// The file becomes what memory is, or stays what it was.
+/// Writes all changes to the file, or none.
 bool file_image::commit() noexcept
 {
     if (!is_open())
@@ -97,8 +95,8 @@ bool file_image::commit() noexcept
     return now_.step != stage::decided;
 }
 
-/// Writes what nobody reads before the header says so. Where nothing has changed the
-/// sequence stays as it is.
+/// Writes pages to places that no header points to yet. If nothing has changed, `next` keeps the
+/// old sequence number.
 bool file_image::prepare(file_state& next) noexcept
 {
     file_state const& old = now_.state;
@@ -128,7 +126,7 @@ bool file_image::prepare(file_state& next) noexcept
     return sync();
 }
 
-/// By checksums: for systems that do not say which pages were written.
+/// Finds changed pages by their checksums, if the system has no pagemap.
 bool file_image::compare(file_group& group, std::size_t count) noexcept
 {
     if (count != 0 && !read_checksums(now_.file, group))
@@ -139,8 +137,8 @@ bool file_image::compare(file_group& group, std::size_t count) noexcept
     return true;
 }
 
-/// New pages go to their place. A checksum of a page that is not new goes to the
-/// journal, and so do all others of its group.
+/// Writes the new pages of a group to their places. If the group has older pages, its checksums and
+/// its changed pages go to the journal.
 bool file_image::store(file_group& group, file_state& next) noexcept
 {
     std::uint64_t const kept = std::min(now_.state.pages, next.pages);
@@ -167,8 +165,8 @@ bool file_image::store(file_group& group, file_state& next) noexcept
     return write_pages(now_.file, &group.checksums, checksums_place(group.first / group_pages));
 }
 
-/// Ends a commit whose pages are all in the file. Where an error stops it, it can be
-/// called again, for the next commit.
+/// Completes a commit whose pages are all in the file: publishes, applies, settles. After an error
+/// the next call goes on with the step that failed.
 bool file_image::settle() noexcept
 {
     file_header const header = header_of(now_.state);
@@ -187,8 +185,8 @@ bool file_image::settle() noexcept
     return true;
 }
 
-/// The file has everything now: memory need not have it twice. Where the system
-/// refuses, it has, and the next commit writes some pages that have not changed.
+/// Drops the copies of changed pages, since the file has them now. If the system refuses, memory
+/// keeps the copies, and the next commit writes some unchanged pages.
 void file_image::let_go() noexcept
 {
     for_each_record(now_.file, now_.state, [&](const file_group& group, std::uint64_t) {
@@ -198,7 +196,7 @@ void file_image::let_go() noexcept
         });
     });
     std::uint64_t const pages = now_.state.pages;
-    // Before the file ends earlier: to touch what is mapped beyond its end is a SIGBUS.
+    // Replace mappings beyond the new end before the file shrinks: touching them would be a SIGBUS.
     if (pages < now_.mapped &&
         ::mmap(page(pages), (now_.mapped - pages) * page_bytes, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
@@ -207,12 +205,12 @@ void file_image::let_go() noexcept
     cut_off();
 }
 
-/// What is behind the last page: journals, and pages that were never committed.
+/// Truncates the file after the last page: removes journals and pages that were never committed.
 void file_image::cut_off() noexcept
 {
     auto const bytes = static_cast<off_t>(file_end(now_.state.pages) * page_bytes);
     if (now_.mapped <= now_.state.pages && ::ftruncate(now_.file, bytes) != 0)
-        return; // the next time, then
+        return; // the next commit tries again
 }
 
 bool file_image::sync() noexcept

@@ -1,5 +1,4 @@
-// The format of spec/file_arena.md: where things are in the file, and their checksums.
-// Places and lengths are numbers of pages.
+// The file format of spec/file_arena.md: offsets and checksums. Offsets and lengths are in pages.
 #pragma once
 
 #include <mallard/file_arena.hpp>
@@ -20,9 +19,9 @@ using words = std::array<std::uint64_t, page_words>; // of a page
 inline constexpr std::size_t group_pages = page_words; // one page has the checksums of a group
 inline constexpr std::uint64_t header_pages = 2;
 
-// Groups stand in extents of 1, 1, 2, 4, 8, ... groups: first the checksums of the
-// extent, then its data. So no size is laid down when a file is made, there are few
-// extents, and each is one mapping.
+// The file is a sequence of extents of 1, 1, 2, 4, 8, ... groups. An extent holds the checksums of
+// its groups, then their data. So a file needs no maximum size when it is created, and a few
+// mappings cover it: one for each extent.
 
 constexpr std::uint64_t checksums_place(std::uint64_t group) noexcept
 {
@@ -34,13 +33,13 @@ constexpr std::uint64_t data_place(std::uint64_t page) noexcept
     return header_pages + std::bit_ceil(page / group_pages + 1) + page;
 }
 
-/// The page after the last of the extent that has this one.
+/// The number of the first page after the extent that contains `page`.
 constexpr std::uint64_t extent_end(std::uint64_t page) noexcept
 {
     return group_pages * std::bit_ceil(page / group_pages + 1);
 }
 
-/// The length of a file with so many pages of data.
+/// The length of a file that holds `pages` pages of data.
 constexpr std::uint64_t file_end(std::uint64_t pages) noexcept
 {
     return pages == 0 ? header_pages : data_place(pages - 1) + 1;
@@ -55,8 +54,8 @@ static_assert(checksums_place(2) == 1028 && checksums_place(3) == 1029 && data_p
 inline constexpr std::uint64_t odd_a = 0x9e3779b97f4a7c15;
 inline constexpr std::uint64_t odd_b = 0xd6e8feb86659fd93;
 
-/// Every step is a bijection of what it changes: so a change within a single word
-/// never goes unseen, and any other does once in 2^64.
+/// Mixes the bits of a word. Every step of the checksum is a bijection. So a change of one word
+/// always changes the checksum, and any other change is missed once in 2^64.
 constexpr std::uint64_t mixed(std::uint64_t x) noexcept
 {
     x = (x ^ x >> 32) * odd_b;
@@ -69,13 +68,13 @@ constexpr std::uint64_t stirred(std::uint64_t lane, std::uint64_t word) noexcept
     return std::rotl((lane ^ word) * odd_a, 29);
 }
 
-/// Of whole pages. Four lanes, since a processor can multiply for all of them at once.
+/// The checksum of whole pages. Four independent lanes let the processor multiply in parallel.
 inline std::uint64_t checksum(std::uint64_t seed, const void* pages, std::size_t count = 1) noexcept
 {
     std::uint64_t lanes[4] = {seed, seed + odd_a, seed + 2 * odd_a, seed + 3 * odd_a};
     auto const data = static_cast<const std::byte*>(pages);
     for (std::size_t at = 0; at < count * page_bytes; at += sizeof lanes) {
-        std::uint64_t word[4]; // of the program's objects, whatever their types
+        std::uint64_t word[4]; // memcpy: the pages hold the program's objects, of any type
         std::memcpy(word, data + at, sizeof word);
         lanes[0] = stirred(lanes[0], word[0]);
         lanes[1] = stirred(lanes[1], word[1]);
@@ -88,7 +87,8 @@ inline std::uint64_t checksum(std::uint64_t seed, const void* pages, std::size_t
     return mixed(sum);
 }
 
-/// What a page adds to the digest of all: a sum, so that a page can leave it again.
+/// The contribution of one page to the digest of the file. The digest is a sum, so that the
+/// contribution of a page can be subtracted again.
 constexpr std::uint64_t digest_part(std::uint64_t page, std::uint64_t page_check) noexcept
 {
     return mixed(page_check ^ mixed(page + 1));
@@ -120,7 +120,7 @@ static_assert(sizeof(file_header) == page_bytes && alignof(file_header) == 8);
 
 // ---- the journal ----
 
-/// Some pages of a group.
+/// A set of pages of one group.
 struct page_set {
     std::array<std::uint64_t, group_pages / 64> bits{};
 
@@ -135,7 +135,7 @@ struct page_set {
         return sum;
     }
 
-    /// Calls `f(first, count)` for pages that follow each other, until one is false.
+    /// Calls `f(first, count)` for each run of neighbouring pages, until a call returns false.
     template <class F>
     bool for_each_run(F f) const
     {
@@ -150,18 +150,18 @@ struct page_set {
     }
 };
 
-/// A group that a commit changed. In the journal it stands with all new checksums of
-/// the group, then the changed pages.
+/// The journal record of a group that a commit changed: all checksums of the group as they will be.
+/// The changed pages follow the record.
 struct file_group {
     std::uint64_t first = 0; // its first page
     page_set changed{};
     std::uint64_t zero[page_words - 9] = {};
     words checksums{};
 
-    static constexpr std::size_t record_pages = 2; // and then the changed ones
+    static constexpr std::size_t record_pages = 2; // without the changed pages
     std::uint64_t pages_in_journal() const noexcept { return record_pages + changed.count(); }
 
-    /// Runs through all records of a journal: each knows those before it.
+    /// The checksum of this record and, by `before`, of all records before it.
     std::uint64_t checked(std::uint64_t before) const noexcept
     {
         return checksum(before, this, record_pages);

@@ -1,4 +1,4 @@
-// A file becomes memory: found, locked, checked, mapped.
+// Opens a file arena: opens and locks the file, checks it, and maps it.
 #include "file_store_linux.hpp"
 
 #include <mallard/pages.hpp> // huge_page_bytes
@@ -55,7 +55,7 @@ constexpr const char* place_is_taken =
     "another mapping is in the place of this file: open it before others, lower max_bytes, or set "
     "relocate if it has no pointers";
 
-/// Why the header says nothing; null when it does.
+/// Why the header cannot be used; null if it can.
 const char* fault_of(const file_header& header) noexcept
 {
     if (header.magic == __builtin_bswap64(file_header::magic_number))
@@ -69,14 +69,14 @@ const char* fault_of(const file_header& header) noexcept
     return header.check == header.checked() ? nullptr : damaged_header;
 }
 
-/// A new name is on the disk when its folder is. Where that cannot be said, it is
-/// left to the system.
+/// Writes the folder to the disk, and with it the name of a new file. Ignores failures: then the
+/// system writes the folder at some later time.
 void sync_folder_of(const char* path) noexcept
 {
     char folder[PATH_MAX] = ".";
     std::string_view const name = path;
     std::size_t const slash = name.rfind('/');
-    if (slash < sizeof folder - 1) { // there is one
+    if (slash < sizeof folder - 1) { // the name has a slash (npos is larger)
         name.copy(folder, slash + 1);
         folder[slash + 1] = '\0';
     }
@@ -87,7 +87,7 @@ void sync_folder_of(const char* path) noexcept
     }
 }
 
-/// They stand together in each extent: so the disk can have them ready.
+/// Tells the system to read the checksums ahead; they are neighbours in each extent.
 void expect_checksums(int file, std::uint64_t pages) noexcept
 {
     for (std::uint64_t page = 0; page < pages; page = extent_end(page)) {
@@ -100,7 +100,7 @@ void expect_checksums(int file, std::uint64_t pages) noexcept
 
 constexpr int access_to_memory = PROT_READ | PROT_WRITE;
 
-// No charge for address space that may never be used.
+// MAP_NORESERVE: address space that may never be used is not charged.
 constexpr int reserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::byte* map_range(std::uintptr_t where, std::size_t bytes, int flags) noexcept
@@ -110,7 +110,8 @@ std::byte* map_range(std::uintptr_t where, std::size_t bytes, int flags) noexcep
     return range == MAP_FAILED ? nullptr : static_cast<std::byte*>(range);
 }
 
-/// Null when something is there. Kernels before 4.17 map elsewhere then.
+/// Maps at exactly `where`; null if another mapping is there. Kernels before 4.17 then map
+/// elsewhere, which is undone here.
 std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
 {
     std::byte* const range = map_range(where, bytes, MAP_FIXED_NOREPLACE);
@@ -121,8 +122,8 @@ std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
     return nullptr;
 }
 
-/// Between what the system maps low and what it maps high, and clear of the shadow of
-/// AddressSanitizer: 48 TiB where a program on x86-64 has nothing of its own.
+/// A random address in 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses: above the
+/// program's own low mappings and below the libraries and the stack.
 std::uintptr_t unlikely_address() noexcept
 {
     constexpr std::uintptr_t begin = 0x2000'0000'0000;
@@ -182,7 +183,7 @@ bool file_image::open_file(const char* path) noexcept
     file_access const access = now_.options.access;
     int const flags = writes() ? O_RDWR : O_RDONLY;
     int const creates = access == file_access::create ? O_CREAT : 0;
-    // Without O_NONBLOCK, to open a named pipe would wait for its other end.
+    // O_NONBLOCK: otherwise opening a named pipe would wait for a process at the other end.
     now_.file = ::open(path, flags | creates | O_CLOEXEC | O_NONBLOCK, 0666);
     if (now_.file < 0)
         return fail(why_not_opened(errno, access));
@@ -198,8 +199,7 @@ bool file_image::open_file(const char* path) noexcept
                     : "the file is open for writing elsewhere: see `fuser FILE`");
 }
 
-/// Makes sure that the file is what its header says. What a crash left undone is
-/// done first.
+/// Completes a commit that a crash interrupted, then checks the file against its header.
 bool file_image::load() noexcept
 {
     struct stat about{};
@@ -219,13 +219,13 @@ bool file_image::load() noexcept
     std::uint64_t digest = 0;
     if (!add_to_digest(now_.file, 0, state.pages, digest))
         return fail("the file cannot be read: see `dmesg`");
-    // All checksums and the first page: the rest is read by verify().
+    // Check all checksums and the first page. verify() reads the rest.
     std::uint64_t const first = std::min<std::uint64_t>(state.pages, 1);
     return (digest == state.digest && find_damaged(now_.file, 0, first) == first) ||
            refuse(0, damaged);
 }
 
-/// The newer of the two, if both are good.
+/// Chooses the newer of the two headers, or the one that is undamaged.
 bool file_image::choose_header() noexcept
 {
     file_header const first = read_header(now_.file, 0);
@@ -240,9 +240,9 @@ bool file_image::choose_header() noexcept
     return true;
 }
 
-/// Both headers say the same when a commit has ended. Until then its journal is
-/// there. When it is not there, or another's, all of it was copied, or the digest
-/// will tell.
+/// Completes an interrupted commit from its journal. After a complete commit both headers are
+/// equal. If they differ and the journal is not whole, then its pages were copied already; if they
+/// were not, the digest will not match.
 bool file_image::recover() noexcept
 {
     file_state const& state = now_.state;
@@ -257,10 +257,11 @@ bool file_image::recover() noexcept
         "the last commit was interrupted, and the disk refuses to finish it: make room on it");
 }
 
-/// The address space: where the file was made, or anywhere if it is new or may be moved.
+/// Reserves address space: where the file was created, or anywhere if the file is new or may be
+/// relocated.
 bool file_image::place() noexcept
 {
-    constexpr std::size_t most = std::size_t{1} << 47; // more than there is, less than overflows
+    constexpr std::size_t most = std::size_t{1} << 47; // all addresses; sums cannot overflow
     std::size_t const asked = writes() ? std::min(now_.options.max_bytes, most) : 0;
     std::size_t const least = std::max<std::size_t>(now_.state.pages, 1) * page_bytes;
     std::size_t const bytes = align_up(std::max(asked, least), page_bytes);
@@ -272,7 +273,7 @@ bool file_image::place() noexcept
     if (now_.range == nullptr && !is_new && !now_.options.relocate)
         return fail(errno == EEXIST ? place_is_taken : no_place);
     if (now_.range == nullptr) {
-        // Aligned, so that blocks are too, by mapping more.
+        // Map more, and use an aligned part, so that aligned blocks stay aligned.
         now_.range_bytes = bytes + huge_page_bytes;
         now_.range = map_range(0, now_.range_bytes, 0);
         if (now_.range == nullptr)
@@ -285,14 +286,14 @@ bool file_image::place() noexcept
     return true;
 }
 
-/// The committed pages, an extent at a time. What was mapped there before is gone.
+/// Maps the committed pages, one extent at a time, over whatever was mapped there before.
 bool file_image::map_committed() noexcept
 {
     std::uint64_t const to = now_.state.pages;
     while (now_.mapped < to) {
         std::uint64_t const from = now_.mapped;
         std::uint64_t const end = std::min(to, extent_end(from));
-        // No charge, as for the range: few of these pages will ever be copied.
+        // MAP_NORESERVE, as for the range: few of these pages will ever be copied.
         if (::mmap(page(from), (end - from) * page_bytes, access_to_memory,
                    MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, now_.file,
                    static_cast<off_t>(data_place(from) * page_bytes)) == MAP_FAILED)
@@ -302,7 +303,8 @@ bool file_image::map_committed() noexcept
     return true;
 }
 
-/// Page 0 begins with the cursor. Readers have no room, and then no way to write.
+/// Prepares `file_blocks`, which page 0 begins with. A reader gets the limit 0, so that it cannot
+/// allocate, and read-only pages.
 bool file_image::enter_blocks() noexcept
 {
     file_blocks& b = now_.state.pages == 0 ? *std::construct_at(now_.blocks) : *now_.blocks;
@@ -310,12 +312,12 @@ bool file_image::enter_blocks() noexcept
         b.used_ = file_blocks::first_offset;
     std::size_t const limit = writes() ? now_.limit : 0;
     if (b.limit_ != limit)
-        b.limit_ = limit; // else the page stays as it is in the file
+        b.limit_ = limit; // no write if equal, so that the page is not copied
     return writes() || ::mprotect(now_.range, now_.range_bytes, PROT_READ) == 0 ||
            fail("the file cannot be mapped: see /proc/sys/vm/max_map_count");
 }
 
-/// Of a new file both, else what a crash or a bad sector left us without.
+/// Writes both headers of a new file, or the header that a crash or a bad sector destroyed.
 bool file_image::write_missing_headers(const char* path) noexcept
 {
     if (!writes())

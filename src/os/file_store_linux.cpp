@@ -1,4 +1,4 @@
-// Reads and writes what spec/file_arena.md describes.
+// Reads and writes pages, checksums and the journal of a file of spec/file_arena.md.
 #include "file_store_linux.hpp"
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 namespace mallard::os {
 namespace {
 
-// Pages pass through the stack some at a time.
+// Pages are copied through a buffer on the stack.
 constexpr std::size_t buffer_pages = 8;
 
 struct page_buffer {
     std::byte data[buffer_pages * page_bytes];
 };
 
-/// Calls `f(done)` until it has moved all bytes.
+/// Calls `f(done)`, a read or write from the offset `done`, until all bytes are moved.
 template <class F>
 bool move_all(std::size_t bytes, F f) noexcept
 {
@@ -25,7 +25,7 @@ bool move_all(std::size_t bytes, F f) noexcept
         if (moved > 0) {
             done += static_cast<std::size_t>(moved);
         } else if (moved == 0) {
-            errno = EIO; // the file ends here, and should not
+            errno = EIO; // the file is shorter than it should be
             return false;
         } else if (errno != EINTR) {
             return false;
@@ -34,7 +34,7 @@ bool move_all(std::size_t bytes, F f) noexcept
     return true;
 }
 
-/// Calls `f(place, count)` for pieces that fit into a buffer.
+/// Calls `f(offset, count)` for parts of `count` pages that fit into the buffer.
 template <class F>
 bool in_pieces(std::uint64_t count, F f) noexcept
 {
@@ -53,7 +53,8 @@ bool copy_pages(int file, std::uint64_t from, std::uint64_t to, std::size_t coun
     });
 }
 
-/// The first of `count` pages at `place` that do not have their checksums, else `count`.
+/// The index of the first of `count` pages at `place` that does not match its checksum; `count` if
+/// all match.
 std::size_t find_wrong(int file, std::uint64_t place, std::uint64_t first_page,
                        const std::uint64_t* checksums, std::size_t count) noexcept
 {
@@ -109,7 +110,7 @@ bool read_checksums(int file, file_group& group) noexcept
     return read_pages(file, &group.checksums, checksums_place(group.first / group_pages));
 }
 
-/// Calls `f(group, from, to)` for the groups of the pages `from..to`.
+/// Calls `f(group, first, end)` for each group with pages in `from..to`.
 template <class F>
 static bool for_each_group(int file, std::uint64_t from, std::uint64_t to, F f) noexcept
 {
@@ -179,7 +180,8 @@ bool journal_is_whole(int file, const file_state& state) noexcept
 bool apply_journal(int file, const file_state& state) noexcept
 {
     return for_each_record(file, state, [&](const file_group& group, std::uint64_t place) {
-        // Data before checksums: whoever finds these can rely on it, if only the process died.
+        // Write data before checksums. If the process dies in between, a page whose checksum is
+        // new is new itself.
         return group.changed.for_each_run([&](std::size_t first, std::size_t count) {
             std::uint64_t const from = std::exchange(place, place + count);
             return copy_pages(file, from, data_place(group.first + first), count);

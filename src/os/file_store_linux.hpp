@@ -1,5 +1,5 @@
-// What is done with a file of spec/file_arena.md, whoever has it mapped. False: errno
-// says why not.
+// Reads and writes files of spec/file_arena.md, without any mapping. If a function returns false,
+// errno says why.
 #pragma once
 
 #include "file_format.hpp"
@@ -9,25 +9,25 @@ namespace mallard::os {
 bool read_pages(int file, void* to, std::uint64_t place, std::size_t count = 1) noexcept;
 bool write_pages(int file, const void* from, std::uint64_t place, std::size_t count = 1) noexcept;
 
-/// Zeros where the file is too short for it.
+/// Reads a copy of the header, 0 or 1. The header is zero if the file is too short.
 file_header read_header(int file, std::uint64_t copy) noexcept;
 file_header header_of(const file_state& state) noexcept;
 
-/// The first of the pages `from..to` that is not as committed, or cannot be read; else `to`.
+/// The first page in `from..to` that cannot be read or does not match its checksum; `to` if none.
 std::uint64_t find_damaged(int file, std::uint64_t from, std::uint64_t to) noexcept;
 
-/// Adds what the pages `from..to` have in the digest.
+/// Adds the contributions of the pages `from..to` to the digest.
 bool add_to_digest(int file, std::uint64_t from, std::uint64_t to, std::uint64_t& digest) noexcept;
 
-/// Of a group that has some.
+/// Reads the checksums of a group. The file must contain the group.
 bool read_checksums(int file, file_group& group) noexcept;
 
-/// Appends a record to the journal; `data` is the first page of the group.
+/// Appends a record and its changed pages to the journal. `data` is the group's first page.
 bool append_record(int file, const file_group& group, const std::byte* data,
                    file_state& state) noexcept;
 
-/// Calls `f(group, place)` for each record of the journal, with the place of its first
-/// changed page, until one is false.
+/// Calls `f(group, place)` for each record of the journal until a call returns false. `place` is
+/// where the record's first changed page is.
 template <class F>
 bool for_each_record(int file, const file_state& state, F f) noexcept
 {
@@ -42,11 +42,10 @@ bool for_each_record(int file, const file_state& state, F f) noexcept
     return at == state.journal_pages;
 }
 
-/// Whether the journal is as it was when the header was written.
+/// Whether the journal matches the checksum in the header.
 bool journal_is_whole(int file, const file_state& state) noexcept;
 
-/// Copies the pages of the journal to where they belong. Can be repeated at any time
-/// before the next commit.
+/// Copies the pages of the journal to their places. Can be repeated until the next commit.
 bool apply_journal(int file, const file_state& state) noexcept;
 
 } // namespace mallard::os

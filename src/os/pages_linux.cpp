@@ -1,8 +1,7 @@
-// Pages on Linux. A chunk is made in two steps, which `give` undoes:
-//   a place   address space that nobody may touch; free of charge
-//   commit    the place becomes memory; here the system may refuse
-// so that over-mapping for an alignment, guards and reservations are one thing:
-// places that are never committed.
+// Pages on Linux. A chunk is made in two steps, and `give` undoes both:
+//   reserve   map inaccessible address space, which costs no memory
+//   commit    make it readable and writable; the system may refuse this step
+// Guard pages, alignment padding and reserved ranges are address space that is never committed.
 #include <mallard/pages.hpp>
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 namespace mallard::os {
 namespace {
 
-// Sums of a few sizes below this cannot overflow, and no machine has as much.
+// The sum of a few sizes up to this limit cannot overflow. No machine has so much memory.
 constexpr std::size_t request_bytes_max = bytes_max / 8;
 constexpr std::size_t bits_per_word = 64;
 
@@ -30,7 +29,7 @@ std::size_t os_page_bytes() noexcept
     return static_cast<std::size_t>(::getpagesize());
 }
 
-/// The number that a file of the kernel begins with; 0 when there is none.
+/// The number at the beginning of a file in /proc or /sys; 0 if there is none.
 std::size_t read_number(const char* path) noexcept
 {
     int const file = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -91,9 +90,9 @@ constexpr const char* why_no_memory =
 constexpr const char* why_too_many_mappings =
     "the process has too many mappings: see /proc/sys/vm/max_map_count";
 
-/// PROT_NONE is not charged to the process. MAP_NORESERVE would spare the charge
-/// of the commit too, and with it the refusal: a chunk that the machine cannot
-/// hold would be given, and the process killed when it is used.
+/// Maps inaccessible address space. PROT_NONE is not charged against the system's commit limit.
+/// MAP_NORESERVE is left out on purpose: with it the later commit would not be charged either, so
+/// the system could not refuse it, and would kill the process when the memory is used.
 void* map_untouchable(void* where, std::size_t bytes, int flags) noexcept
 {
     return ::mmap(where, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -104,24 +103,24 @@ bool unmap_between(std::byte* from, std::byte* to) noexcept
     return from == to || ::munmap(from, static_cast<std::size_t>(to - from)) == 0;
 }
 
-/// The pages go, and the mapping stays; locked ones since Linux 5.18.
+/// Returns the pages to the system and keeps the mapping. Works for locked pages since Linux 5.18.
 bool discard(std::byte* data, std::size_t bytes) noexcept
 {
     return ::madvise(data, bytes, MADV_DONTNEED) == 0 ||
            ::madvise(data, bytes, MADV_DONTNEED_LOCKED) == 0;
 }
 
-/// Memory becomes a place again. The new mapping replaces the old one in one
-/// step, huge pages or not, and ends the charge, which `mprotect` would keep.
+/// Makes memory inaccessible again and returns its pages. A new mapping replaces the old one in one
+/// step, with huge pages or not. `mprotect` would keep the charge against the commit limit.
 bool decommit(std::byte* data, std::size_t bytes) noexcept
 {
     return map_untouchable(data, bytes, MAP_FIXED) != MAP_FAILED ||
            discard(data, bytes); // too many mappings to make one more
 }
 
-/// Huge pages cannot be had by `mprotect`: they replace the place, once they are
-/// there. (A refused MAP_FIXED has unmapped the place already, and whatever
-/// another thread maps there next would be lost with it.)
+/// Maps huge pages elsewhere and moves them over the reserved range, since `mprotect` cannot make
+/// huge pages. A direct MAP_FIXED would be unsafe: if the system refuses, the range is unmapped
+/// already, and another thread's mapping could land there.
 bool map_huge(std::byte* data, std::size_t bytes) noexcept
 {
     constexpr int of_2_mib = std::countr_zero(huge_page_bytes) << MAP_HUGE_SHIFT;
@@ -137,7 +136,7 @@ bool map_huge(std::byte* data, std::size_t bytes) noexcept
     return false;
 }
 
-/// Without libnuma, of which this is all that is needed.
+/// Sets the NUMA node of pages. Calls mbind directly, so that libnuma is not needed.
 bool prefer_node(std::byte* data, std::size_t bytes, numa wanted) noexcept
 {
     constexpr int nodes_max = 1024; // of any kernel for x86-64
@@ -148,25 +147,25 @@ bool prefer_node(std::byte* data, std::size_t bytes, numa wanted) noexcept
     }
     auto const node = static_cast<std::size_t>(wanted.node);
     mask[node / bits_per_word] = 1UL << node % bits_per_word;
-    // One bit more than there are: the kernel looks at one less than it is told.
+    // The kernel reads one bit less than the count that it is passed: hence the + 1.
     return ::syscall(SYS_mbind, data, bytes, wanted.strict ? MPOL_BIND : MPOL_PREFERRED, mask,
                      nodes_max + 1, 0) == 0;
 }
 
-/// Not MAP_POPULATE, which keeps to itself what it could not do.
+/// Touches all pages now. MAP_POPULATE would not report a failure.
 bool populate(std::byte* data, std::size_t bytes) noexcept
 {
     if (::madvise(data, bytes, MADV_POPULATE_WRITE) == 0)
         return true;
     if (errno != EINVAL)
         return false;
-    // Before Linux 5.14: by hand.
+    // Linux before 5.14 does not know MADV_POPULATE_WRITE: write to each page.
     for (std::size_t offset = 0; offset < bytes; offset += os_page_bytes())
         *const_cast<volatile std::byte*>(data + offset) = std::byte{};
     return true;
 }
 
-/// The first of the units `from..to` whose bit is `bit`, else `to`.
+/// The first unit in `from..to` whose bit equals `bit`; `to` if there is none.
 std::size_t find_bit(const std::uint64_t* bits, std::size_t from, std::size_t to, bool bit) noexcept
 {
     while (from < to) {
@@ -179,7 +178,7 @@ std::size_t find_bit(const std::uint64_t* bits, std::size_t from, std::size_t to
     return to;
 }
 
-/// Turns the bits of the units `from..to`, which are alike, over.
+/// Inverts the bits of the units `from..to`.
 void flip_bits(std::uint64_t* bits, std::size_t from, std::size_t to) noexcept
 {
     while (from < to) {
@@ -237,7 +236,7 @@ void page_source::give(chunk c) noexcept
     auto const data = static_cast<std::byte*>(c.data);
     if (options_.reserve_bytes == 0) {
         unmap(data, c.bytes);
-    } else if (decommit(data, c.bytes)) { // else the place stays taken: its pages are not zero
+    } else if (decommit(data, c.bytes)) { // else the units stay in use, since they are not zero
         std::size_t const first = static_cast<std::size_t>(data - range_.base) / unit_bytes();
         flip_bits(range_.bits, first, first + claimed_units(c.bytes));
         range_.low = std::min(range_.low, first);
@@ -260,8 +259,8 @@ std::size_t page_source::guard_bytes() const noexcept
     return options_.guard ? os_page_bytes() : 0;
 }
 
-/// A place of its own, with its guards. More is mapped than needed, so that an
-/// aligned place is somewhere in it, and both ends are cut off.
+/// Maps address space for one chunk and its guards. Maps more than needed, so that an aligned
+/// place is somewhere inside, and unmaps both ends.
 std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t const guard = guard_bytes();
@@ -277,7 +276,7 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     std::byte* const data = align_up(begin + guard, align);
     std::byte* const kept_end = data + bytes + guard;
 
-    // What is cut off may be another thread's the next moment: never cut twice.
+    // Never unmap an end twice: another thread may have mapped something there in between.
     bool const end_cut = unmap_between(kept_end, end);
     if (end_cut && unmap_between(begin, data - guard))
         return data;
@@ -286,16 +285,16 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// With too many mappings the system cannot cut one in two: then the address
-/// space is lost, but not the memory.
+/// Unmaps a chunk and its guards. If the process has too many mappings, the system cannot split one
+/// in two: then the pages are returned and the address space is lost.
 void page_source::unmap(std::byte* data, std::size_t bytes) noexcept
 {
     if (!unmap_between(data - guard_bytes(), data + bytes + guard_bytes()))
         discard(data, bytes);
 }
 
-/// The range begins at a multiple of the first request's alignment, so that it
-/// holds as many chunks of that kind as its size says.
+/// Reserves the range. It begins at a multiple of the first request's alignment, so that it holds
+/// as many chunks of that alignment as its size allows.
 bool page_source::reserve(std::size_t align) noexcept
 {
     if (options_.reserve_bytes > request_bytes_max)
@@ -316,20 +315,20 @@ bool page_source::reserve(std::size_t align) noexcept
     }
     range_ = {.base = base,
               .bits = reinterpret_cast<std::uint64_t*>(base + cut_bytes),
-              .units = units + claimed_units(0), // the last may be the guard of the last chunk
+              .units = units + claimed_units(0), // one more, for the guard of the last chunk
               .low = 0,
               .bytes = bytes};
     return true;
 }
 
-/// A chunk in a range has its own guard after it. What is before it is
-/// untouchable anyway: another's guard, a free unit, or the guard of the range.
+/// The units of a chunk in the range and of the guard after it. The unit before a chunk is always
+/// inaccessible: another chunk's guard, a free unit, or the guard of the range.
 std::size_t page_source::claimed_units(std::size_t bytes) const noexcept
 {
     return bytes / unit_bytes() + (options_.guard ? 1 : 0);
 }
 
-/// The lowest place in the range that fits.
+/// Takes the lowest free units of the range that fit (first fit).
 std::byte* page_source::claim(std::size_t bytes, std::size_t align) noexcept
 {
     if (range_.base == nullptr && !reserve(align))
@@ -360,18 +359,18 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, set_aside ? why_no_huge_pages(error) : why_no_memory);
     }
-    // Advice: ordinary pages serve as well, so its refusal is told and no more.
+    // madvise is advice: if the system refuses, ordinary pages serve, and last_refusal() tells.
     if (options_.huge == huge::madvise && ::madvise(data, bytes, MADV_HUGEPAGE) != 0)
         refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
     if (!place_on_node(data, bytes))
         return false;
-    // As they are touched, not now: that is what `populate` is for.
+    // Lock pages when they are touched. Only the option `populate` touches them now.
     if (options_.locked && ::mlock2(data, bytes, MLOCK_ONFAULT) != 0) {
         int const error = errno;
         return refuse(error, why_not_locked(error));
     }
-    // Huge pages are set aside for all nodes together, and a touch that finds none on its
-    // node is a SIGBUS: so whoever binds them gets all of them now.
+    // The system reserves huge pages for all nodes together. A touch that finds none on its node
+    // is a SIGBUS. So touch all of them now if they are bound to a node.
     bool const at_once = options_.populate || (set_aside && options_.numa.strict);
     if (at_once && !populate(data, bytes))
         return refuse(errno, options_.populate
@@ -381,7 +380,7 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
     return true;
 }
 
-/// Before the first touch, which is when the node is chosen.
+/// Sets the NUMA node. Must happen before the first touch, which chooses the node.
 bool page_source::place_on_node(std::byte* data, std::size_t bytes) noexcept
 {
     if (options_.numa == numa{} || prefer_node(data, bytes, options_.numa))

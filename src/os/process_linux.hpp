@@ -1,4 +1,4 @@
-// Which process is at work on something, and whether it still can be.
+// Identifies a process in shared memory, and finds out whether that process is still alive.
 #pragma once
 
 #include <cerrno>
@@ -12,7 +12,7 @@
 
 namespace mallard::os {
 
-/// What /proc/PID/stat says; a state of '?' when it says nothing.
+/// Fields of /proc/PID/stat that identify a process. The state is '?' if the file is unreadable.
 struct process {
     char state = '?';
     int threads = 0;
@@ -27,7 +27,8 @@ struct process {
         if (file >= 0)
             ::close(file);
         text[length < 0 ? 0 : length] = '\0';
-        // Fields 3, 20 and 22; they are counted from the name, which may have anything in it.
+        // Fields 3, 20 and 22, counted from the end of the program's name: a name may contain
+        // spaces and parentheses.
         if (const char* const name_end = std::strrchr(text, ')'))
             std::sscanf(name_end,
                         ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -35,15 +36,15 @@ struct process {
                         &state, &threads, &start);
     }
 
-    /// Killed, it is a zombie until somebody asks how it ended; but so is a first thread
-    /// that ended before the others.
+    /// Whether the process has ended. A killed process is a zombie until its parent waits for it.
+    /// A process whose main thread has ended before the others is a zombie too, with more threads.
     bool has_ended() const noexcept { return state == 'X' || (state == 'Z' && threads < 2); }
 };
 
 inline constexpr int start_bits = 26;
 
-/// A process in 48 bits: its id, which comes back soon, and its start, which does so in a
-/// week. Never 0 or 1.
+/// A process in 48 bits, never 0 or 1: its id, which the system soon reuses, and its start time,
+/// which repeats after a week.
 inline std::uint64_t mark_of_process(pid_t pid, const process& p) noexcept
 {
     return static_cast<std::uint64_t>(pid) << start_bits |
@@ -62,7 +63,7 @@ inline bool is_alive(std::uint64_t mark) noexcept
         return false;
     process const now(pid);
     if (now.state == '?')
-        return true; // it is there, and hidden from us
+        return true; // the process exists, and /proc hides it from this user
     return !now.has_ended() && mark_of_process(pid, now) == mark;
 }
 

@@ -1,4 +1,4 @@
-// Sealing on Linux: mprotect, chunk by chunk.
+// Seals pages on Linux with one mprotect for each chunk.
 #include <mallard/protected_pages.hpp>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ chunk protected_source::try_take(layout l) noexcept
 void protected_source::give(chunk c) noexcept
 {
     chunk* place = list_.end();
-    while ((--place)->data != c.data) { // the newest first
+    while ((--place)->data != c.data) { // search from the newest
     }
     *place = list_.begin()[--list_.count];
     page_source::give(c);
@@ -83,7 +83,8 @@ bool protected_source::protect(bool sealed) noexcept
                           ? "the process has too many mappings, see /proc/sys/vm/max_map_count, or "
                             "the system commits no more memory to it"
                           : "the system forbids this process to change the protection of pages");
-        // The last change first, so that there are never more mappings than there were.
+        // Undo the changes in reverse order, so that the number of mappings never exceeds the
+        // number before.
         while (c != list_.begin())
             static_cast<void>(set_protection(*--c, !sealed));
         return false;

@@ -1,6 +1,6 @@
-// Shared memory on Linux: files of /dev/shm, which is where `shm_open` has them too, and
-// files without a name from memfd_create. Both are made complete before anyone sees them:
-// O_TMPFILE gives a file without a name, and linkat the name in one step, or not.
+// Shared memory on Linux: files in /dev/shm, as with `shm_open`, and nameless files from
+// memfd_create. A file is complete before another process can open it: O_TMPFILE creates it without
+// a name, and linkat adds the name in one atomic step.
 #include <mallard/shared_memory.hpp>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace mallard {
 
-/// Closes what nobody took over.
+/// Owns a file descriptor and closes it, unless it was released.
 class shared_memory::file {
 public:
     explicit file(int number) noexcept : number_(number) {}
@@ -38,7 +38,7 @@ private:
 
 namespace {
 
-constexpr std::size_t segment_bytes_max = std::size_t{1} << 47; // and below 2^48, with checks
+constexpr std::size_t segment_bytes_max = std::size_t{1} << 47; // a checked_number has 48 bits
 constexpr std::size_t segment_align = std::size_t{1} << 21;
 
 constexpr char folder[] = "/dev/shm";
@@ -63,7 +63,7 @@ constexpr system_refusal is_truncated{
 constexpr system_refusal is_no_descriptor{
     EBADF, "this is no descriptor of a file, or too many files are open: see `ulimit -n`"};
 
-/// Where a name leads; empty when it is none.
+/// The path of a segment in /dev/shm; empty if the name is not valid.
 struct path {
     char text[sizeof folder + name_max + 1] = "";
 
@@ -80,7 +80,7 @@ struct path {
     bool is_valid() const noexcept { return text[0] != '\0'; }
 };
 
-/// Of the files of /dev/shm. EEXIST and ENOENT are the two that callers act upon.
+/// Explains an errno from a file in /dev/shm. Callers act upon EEXIST and ENOENT.
 system_refusal refusal_of_file(int error) noexcept
 {
     switch (error) {
@@ -112,13 +112,13 @@ system_refusal refusal_of_new_file(int error) noexcept
     return refusal_of_file(error);
 }
 
-/// Now, so that nobody is sent SIGBUS later for want of memory.
+/// Allocates the memory of the file now, so that no later access is a SIGBUS for lack of memory.
 system_refusal set_aside(int descriptor, std::size_t bytes) noexcept
 {
     rlimit limit{};
     ::getrlimit(RLIMIT_FSIZE, &limit);
     if (bytes > limit.rlim_cur)
-        return file_limit; // asked nonetheless, the system would send SIGXFSZ
+        return file_limit; // posix_fallocate would send SIGXFSZ
     int error = EINTR;
     while (error == EINTR)
         error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
@@ -127,9 +127,9 @@ system_refusal set_aside(int descriptor, std::size_t bytes) noexcept
     return error == 0 ? system_refusal{} : system_refusal{error, no_memory.why};
 }
 
-/// What is certainly too much is refused before the first of it is set aside: where nothing
-/// but the machine bounds a file, that would go on until somebody is killed. Shared memory
-/// without a file is promised or not, as a whole.
+/// Whether the system would grant this much memory. posix_fallocate on a tmpfs without a size limit
+/// would take memory until the system kills a process. A shared anonymous mapping is granted or
+/// refused as a whole, so it is tried first.
 bool may_have(std::size_t bytes) noexcept
 {
     void* const tried =
@@ -137,7 +137,7 @@ bool may_have(std::size_t bytes) noexcept
     return tried != MAP_FAILED && ::munmap(tried, bytes) == 0;
 }
 
-/// At a multiple of 2 MiB, so that alignments in the segment hold in each process.
+/// Maps a segment at a multiple of 2 MiB, so that aligned blocks are aligned in each process.
 void* map(int descriptor, std::size_t bytes) noexcept
 {
     std::size_t const room = bytes + segment_align;
@@ -220,7 +220,7 @@ shared_memory shared_memory::open(std::string_view name) noexcept
 shared_memory shared_memory::open_or_create(std::string_view name, std::size_t bytes,
                                             unsigned mode) noexcept
 {
-    for (;;) { // until nobody removes it, or creates it, in between
+    for (;;) { // another process may create or remove the segment between the two calls
         shared_memory there = open(name);
         if (there || there.last_error() != ENOENT)
             return there;
@@ -255,7 +255,7 @@ shared_memory shared_memory::attach(int descriptor) noexcept
     return own.is_open() ? find(own) : shared_memory(is_no_descriptor);
 }
 
-/// From an empty file.
+/// Makes a segment in an empty file.
 shared_memory shared_memory::make(file& from, std::size_t bytes) noexcept
 {
     if (bytes == 0)
@@ -279,7 +279,7 @@ shared_memory shared_memory::make(file& from, std::size_t bytes) noexcept
     return {from.release(), h, bytes};
 }
 
-/// In a file that is there.
+/// Maps and checks the segment in an existing file.
 shared_memory shared_memory::find(file& in) noexcept
 {
     struct stat s{};

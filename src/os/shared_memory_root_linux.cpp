@@ -1,4 +1,5 @@
-// The root of a segment: constructed once, whoever comes first and whoever is killed.
+// The root object of a segment. One process constructs it, even if several come first or a process
+// is killed while it constructs.
 #include "process_linux.hpp"
 
 #include <mallard/shared_memory.hpp>
@@ -30,7 +31,7 @@ void wait_a_moment() noexcept
 shared_memory::root_place shared_memory::enter_root(layout l, std::uint64_t hash) noexcept
 {
     if (bytes_ == 0)
-        return {}; // why there is none has been told
+        return {}; // the constructor has recorded why there is no segment
     std::uint64_t const mine = checked_number::of(os::mark_of_this_process());
     for (;;) {
         std::uint64_t state = header_->root_state;
@@ -55,9 +56,9 @@ void* shared_memory::find_root(layout l, std::uint64_t hash) noexcept
     return base() + checked_number::in(root);
 }
 
-/// By the one process that constructs it. A place that one before had is used again, unless
-/// it was for another type; and never is a place there with a wrong hash beside it, so that
-/// this process may be killed anywhere.
+/// Returns memory for the root, in the one process that constructs it. Reuses the memory of a
+/// process that was killed while it constructed the same type. The hash is written before `root`,
+/// so that this process may be killed at any point.
 void* shared_memory::place_root(layout l, std::uint64_t hash) noexcept
 {
     if (header_->root != 0 && header_->root_hash == hash) {

@@ -1,6 +1,6 @@
-// What the general engine asks of the system, and nothing else of it. No call here
-// changes errno but `out_of_memory`, allocates, or stops the process: what the system
-// refuses is told by the result. src/os/system_linux.cpp does it on Linux.
+// The operating system as the malloc engine uses it: memory mappings, a clock, random bits, a
+// memory barrier in all threads, and a lock. No function allocates or stops the process, and only
+// `out_of_memory` changes errno. A result says whether the system refused.
 #pragma once
 
 #include <atomic>
@@ -11,55 +11,57 @@
 
 namespace mallard::os {
 
-/// Reserves inaccessible address space; null if there is none. A reservation costs no memory, but
-/// RLIMIT_AS and mlockall count it. Aligned to `align`, a power of two of at least a page.
+/// Reserves inaccessible address space, aligned to `align`, a power of two. Null if there is none.
+/// A reservation costs no memory, but RLIMIT_AS and mlockall count it.
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept;
 
-/// Reserved pages become memory, zeroed. False: refused, and nothing has changed.
+/// Makes reserved pages readable and writable; they read as zero. False: the system refused, and
+/// nothing has changed.
 bool commit(std::byte* at, std::size_t bytes) noexcept;
 
 enum class growth {
     made,
-    refused, ///< there is no memory
+    refused, ///< the system has no memory
     blocked, ///< another mapping is there already
 };
 /// Maps zeroed memory at exactly this address. If the result is not `made`, nothing has changed.
 growth map_at(std::byte* at, std::size_t bytes) noexcept;
 
-/// Memory of its own, zeroed; null if refused.
+/// Maps zeroed memory anywhere; null if the system refuses.
 std::byte* map(std::size_t bytes) noexcept;
-/// The same pages, perhaps elsewhere; null: refused, they are as they were.
+/// Resizes a mapping, which may move. Null: the system refused, and the mapping is as before.
 std::byte* remap(std::byte* at, std::size_t bytes, std::size_t bytes_new) noexcept;
-/// False: refused, and the pages are still there.
+/// Unmaps pages. False: the system refused, and the pages are still mapped.
 bool unmap(std::byte* at, std::size_t bytes) noexcept;
 
-/// Committed memory goes back and reads as zero from now on. False: refused, as for
-/// locked memory, and it is as it was.
+/// Returns the pages to the system; the address space stays and reads as zero. False: the system
+/// refused, as it does for locked memory, and the contents are unchanged.
 bool purge(std::byte* at, std::size_t bytes) noexcept;
 
-/// Whether huge pages are wanted there or not: advice.
+/// Advises the system to use huge pages there, or not to.
 void advise_huge(std::byte* at, std::size_t bytes, bool wanted) noexcept;
 
-/// The address space that is left to this process, as far as a limit says.
+/// Bytes of address space below RLIMIT_AS that are not mapped yet; SIZE_MAX without a limit.
 std::size_t address_space_left() noexcept;
 
-/// Steps of some milliseconds, since some point in time.
+/// A monotonic clock in milliseconds that advances in steps of some milliseconds. Cheap to read.
 std::uint64_t coarse_milliseconds() noexcept;
 
-/// Bits that nobody can guess, as far as the system has any.
+/// Unpredictable bits from the kernel; from the clock and addresses if the kernel has none yet.
 std::uint64_t random_bits() noexcept;
 
-/// A full fence in every thread of this process. False: the system has none.
+/// Executes a full memory barrier in every thread of this process (membarrier). False: the system
+/// cannot.
 bool barrier_in_all_threads() noexcept;
 
-/// Whether this process has never had a second thread, or has none for certain.
-/// As long as it has one, nothing needs the bus for itself.
+/// Whether this process certainly has one thread. Then plain loads and stores replace atomic
+/// read-modify-write instructions, which lock the bus.
 inline bool is_single_threaded() noexcept
 {
     return __libc_single_threaded != 0;
 }
 
-/// The sum.
+/// Adds to a counter and returns the sum.
 inline std::size_t add(std::atomic<std::size_t>& to, std::size_t amount) noexcept
 {
     if (!is_single_threaded())
@@ -69,7 +71,8 @@ inline std::size_t add(std::atomic<std::size_t>& to, std::size_t amount) noexcep
     return sum;
 }
 
-/// Whether `value` is less than a relaxed load of `limit`, in one instruction; g++ 12 emits two.
+/// Whether `value` is less than a relaxed load of `limit`. Assembly, since g++ 12 emits a load and
+/// a comparison instead of one instruction.
 inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) noexcept
 {
     bool result;
@@ -77,17 +80,18 @@ inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) n
     return result;
 }
 
-/// Null, and errno is ENOMEM.
+/// Sets errno to ENOMEM and returns null.
 void* out_of_memory() noexcept;
 
 void write_error(const char* text, std::size_t bytes) noexcept;
 
-/// Locks that this thread holds or waits for. In a signal handler, not 0 means that the handler has
-/// interrupted such code. Locks that a fork keeps do not count.
+/// The number of locks that this thread holds or waits for. A signal handler that reads a number
+/// above 0 has interrupted code inside a lock. Locks that a fork keeps do not count.
 extern constinit thread_local unsigned locks_of_thread;
 
-/// A mutex of one word, whose waiters sleep. Held for some tens of nanoseconds, or around a system
-/// call. A fork holds the lock longer, and marks it as kept: see src/heap/fork.hpp.
+/// A mutex of one word (futex). Waiters spin, then sleep. Threads hold a lock for some tens of
+/// nanoseconds, or during one system call. A fork holds all locks for longer and marks them as
+/// kept: see src/heap/fork.hpp.
 class lock {
 public:
     void take() noexcept
@@ -95,7 +99,7 @@ public:
         while (!take_unless_kept()) [[unlikely]]
             wait_for_fork();
     }
-    /// Locks, or returns false if a fork keeps the lock.
+    /// Locks and returns true, or returns false if a fork keeps the lock.
     bool take_unless_kept() noexcept
     {
         locks_of_thread += 1;
@@ -124,8 +128,8 @@ public:
         locks_of_thread -= 1;
     }
 
-    /// The thread that holds the lock and forks marks it as kept, until `open`. Sleeping waiters
-    /// wake and see that the lock is kept.
+    /// Marks the lock as kept until `open`. The thread that holds the lock calls this before it
+    /// forks. Sleeping waiters wake up and see that the lock is kept.
     void keep() noexcept
     {
         if (state_.exchange(kept, std::memory_order_acq_rel) == awaited)
@@ -139,14 +143,14 @@ public:
     }
     bool is_kept() const noexcept { return state_.load(std::memory_order_acquire) >= kept; }
 
-    /// In the child of a fork, where whoever held it may be gone.
+    /// Unlocks in the child of a fork, where the thread that held the lock may not exist.
     void reset() noexcept { state_.store(open_state, std::memory_order_relaxed); }
 
 private:
     enum : std::uint32_t {
         open_state,
         taken,
-        awaited, ///< taken, and somebody may sleep
+        awaited, ///< taken, and a waiter may sleep
         kept,
         kept_awaited,
     };
@@ -160,6 +164,7 @@ private:
     std::atomic<std::uint32_t> state_{open_state};
 };
 
+/// Locks during its scope.
 class hold {
 public:
     explicit hold(lock& l) noexcept : lock_(l) { lock_.take(); }

@@ -1,4 +1,4 @@
-// What the general engine asks of Linux.
+// Services for the malloc engine, by Linux system calls.
 #include "system.hpp"
 
 #include <cerrno>
@@ -18,7 +18,7 @@
 namespace mallard::os {
 namespace {
 
-/// A call of malloc or free that succeeds leaves errno alone.
+/// Restores errno at the end of its scope: malloc and free that succeed leave errno unchanged.
 class errno_kept {
 public:
     errno_kept() noexcept : before_(errno) {}
@@ -88,7 +88,7 @@ growth map_at(std::byte* at, std::size_t bytes) noexcept
         return growth::made;
     if (there == nullptr)
         return errno == EEXIST ? growth::blocked : growth::refused;
-    ::munmap(there, bytes); // the place was taken for advice: by an old kernel, or in Valgrind
+    ::munmap(there, bytes); // a kernel before 4.17, or Valgrind, takes the address as a hint
     return growth::blocked;
 }
 
@@ -158,7 +158,7 @@ bool barrier_in_all_threads() noexcept
     errno_kept const keep;
     if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
         return true;
-    // The first time; and in the child of a fork, which is another process.
+    // A process has to register first. The child of a fork is a new process.
     return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
            ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -173,7 +173,7 @@ void write_error(const char* text, std::size_t bytes) noexcept
 {
     errno_kept const keep;
     while (bytes != 0) {
-        // Not by `write`, where a thread may be cancelled: malloc_stats is no such place.
+        // write() of the C library is a cancellation point, and malloc_stats must not be one.
         long const written = ::syscall(SYS_write, STDERR_FILENO, text, bytes);
         if (written <= 0)
             return;
@@ -190,7 +190,7 @@ bool lock::wait() noexcept
         std::uint32_t state = state_.load(std::memory_order_relaxed);
         bool const has_slept = spins > 100;
         if (state >= kept) {
-            if (has_slept) // he was woken to take it and then to wake the next
+            if (has_slept) // this waiter was woken alone, and does not take the lock: wake the rest
                 wake(all);
             locks_of_thread -= 1;
             return false;

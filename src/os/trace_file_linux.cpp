@@ -1,5 +1,5 @@
-// Writes traces. Whole records at known places (pwrite), so that a write which the
-// system cuts short is taken up again where it must be.
+// Writes traces. pwrite puts whole records at known offsets, so that a short write can be repeated
+// from the right record.
 #include <mallard/trace_file.hpp>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::uint32_t thread_id() noexcept
     return mine;
 }
 
-/// How many bytes were written; less than `bytes` has an errno.
+/// Writes and returns the number of bytes written. If fewer than `bytes`, errno says why.
 std::size_t write_at(int file, std::uint64_t offset, const void* data, std::size_t bytes) noexcept
 {
     std::size_t done = 0;
@@ -104,7 +104,7 @@ trace_file::trace_file(const char* path) noexcept : pid_(process_id())
     if (file_ < 0) {
         refuse(errno);
     } else if (write_at(file_, 0, &header, sizeof header) != sizeof header) {
-        refuse(errno); // a file without a header is none
+        refuse(errno); // a file without a header cannot be read
         ::close(file_);
         file_ = -1;
     }
@@ -132,7 +132,7 @@ void trace_file::append(const mallard_trace_record& r) noexcept
 {
     std::uint32_t const thread = thread_id();
     std::lock_guard const alone(lock_);
-    if (file_ < 0 || !has_room(3)) { // the event, its thread, and those lost before it
+    if (file_ < 0 || !has_room(3)) { // at most three records: lost events, thread, event
         lost_ += 1;
         lost_here_ += 1;
         return;
@@ -153,7 +153,8 @@ void trace_file::put_lost() noexcept
     lost_here_ = 0;
 }
 
-/// Room in the buffer. A disk that is full is not asked at every event.
+/// Whether the buffer has room; writes it to the file if not. After a failed write, tries again
+/// only once in `events_between_tries` events.
 bool trace_file::has_room(std::size_t records) noexcept
 {
     if (records_max - count_ >= records)
@@ -173,7 +174,7 @@ bool trace_file::write_all() noexcept
 {
     if (file_ < 0)
         return false;
-    if (process_id() != pid_) { // a forked child, which has a copy of all this
+    if (process_id() != pid_) { // this is a forked child: the parent writes the buffer
         ::close(file_);
         file_ = -1;
         return false;

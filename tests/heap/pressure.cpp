@@ -1,5 +1,5 @@
-// A limit of memory that a process shares with others. The groups are files that the tests
-// write: few machines let a test make real ones.
+// Memory limits of control groups. The tests write the files of the groups themselves, since few
+// machines let a test create real control groups.
 #include "../../src/heap/pressure.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../support/child.hpp"
@@ -22,15 +22,15 @@
 namespace {
 
 using namespace mallard::testing;
-using mallard::os::memory_group;
+using mallard::os::cgroup;
 
-/// /sys/fs/cgroup, and what a process is told of its group.
+/// A folder that stands for /sys/fs/cgroup, and a file that stands for /proc/self/cgroup.
 class groups {
 public:
     groups() : root_(std::filesystem::temp_directory_path() / "mallard-groups-XXXXXX")
     {
         std::string name = root_.string();
-        require(::mkdtemp(name.data()) != nullptr, "a folder is made");
+        require(::mkdtemp(name.data()) != nullptr, "a folder was made");
         root_ = name;
         is_in("0::/\n");
     }
@@ -52,9 +52,9 @@ public:
         write(path + "/memory.stat", "anon 700\nfile 200\nactive_file 10\ninactive_file 20\n");
     }
 
-    memory_group find() const
+    cgroup find() const
     {
-        memory_group found;
+        cgroup found;
         found.find((root_ / "own").c_str(), root_.c_str());
         return found;
     }
@@ -64,13 +64,13 @@ private:
     std::filesystem::path root_;
 };
 
-TEST(memory_group, is_short_from_85_percent_on)
+TEST(cgroup, is_short_above_85_percent_of_its_limit)
 {
     groups const g;
     g.group("a", "1000", "870");
     g.is_in("0::/a\n");
-    memory_group const found = g.find();
-    EXPECT_FALSE(found.is_short()); // 20 of them are files that can go
+    cgroup const found = g.find();
+    EXPECT_FALSE(found.is_short()); // 20 of them are page cache that can be dropped
     g.group("a", "1000", "871");
     EXPECT_TRUE(found.is_short());
     g.group("a", "2000", "871");
@@ -79,19 +79,19 @@ TEST(memory_group, is_short_from_85_percent_on)
     EXPECT_FALSE(found.is_short());
 }
 
-TEST(memory_group, is_the_nearest_with_a_limit)
+TEST(cgroup, uses_the_nearest_group_with_a_limit)
 {
     groups const g;
     g.group("a", "1000", "900");
     g.group("a/b", "max", "10");
-    g.write("a/b/c/cgroup.procs", "1\n"); // a group without its own account of memory
+    g.write("a/b/c/cgroup.procs", "1\n"); // a group without the memory controller
     g.is_in("3:memory:/x\n1:name=systemd:/y\n0::/a/b/c\n");
     EXPECT_TRUE(g.find().is_short());
     g.group("a/b", "1000", "10");
     EXPECT_FALSE(g.find().is_short());
 }
 
-TEST(memory_group, may_be_the_one_at_the_root_that_a_container_sees)
+TEST(cgroup, may_be_the_root_group_that_a_container_sees)
 {
     groups const g;
     EXPECT_FALSE(g.find().is_known());
@@ -99,7 +99,7 @@ TEST(memory_group, may_be_the_one_at_the_root_that_a_container_sees)
     EXPECT_TRUE(g.find().is_short());
 }
 
-TEST(memory_group, is_none_where_nothing_says_so)
+TEST(cgroup, is_unknown_without_a_readable_path)
 {
     groups const g;
     g.group("a", "1000", "900");
@@ -110,24 +110,24 @@ TEST(memory_group, is_none_where_nothing_says_so)
     }
     g.is_in("0::/" + std::string(900, 'a') + "\n");
     EXPECT_FALSE(g.find().is_known());
-    memory_group none;
+    cgroup none;
     EXPECT_FALSE(none.is_short());
     none.find("/nonexistent", "/nonexistent");
     EXPECT_FALSE(none.is_known());
 }
 
-TEST(memory_group, is_not_short_when_it_cannot_be_read)
+TEST(cgroup, is_not_short_when_its_files_are_unreadable)
 {
     groups const g;
     g.group("a", "1000", "900");
     g.is_in("0::/a\n");
-    memory_group const found = g.find();
+    cgroup const found = g.find();
     for (const char* const text : {"", "many", "-1", "max"}) {
         g.write("a/memory.current", text);
         EXPECT_FALSE(found.is_short()) << text;
     }
     std::filesystem::remove(g.root() / "a/memory.current");
-    std::filesystem::create_directory(g.root() / "a/memory.current"); // opens, and is not read
+    std::filesystem::create_directory(g.root() / "a/memory.current"); // opens, but read fails
     EXPECT_FALSE(found.is_short());
     std::filesystem::remove_all(g.root() / "a");
     errno = 0;
@@ -135,25 +135,26 @@ TEST(memory_group, is_not_short_when_it_cannot_be_read)
     EXPECT_EQ(errno, 0);
 }
 
-TEST(memory_group, survives_each_system_call_that_is_refused)
+TEST(cgroup, survives_a_refusal_of_each_system_call)
 {
     groups const g;
     g.group("a", "1000", "900");
     g.is_in("0::/a\n");
     for (long const call : {SYS_openat, SYS_read, SYS_close})
         EXPECT_EQ(in_a_child([&] {
-                      memory_group const before = g.find();
-                      require(refuse_call(call, EPERM), "a call is refused");
+                      cgroup const before = g.find();
+                      require(refuse_call(call, EPERM), "the call is refused");
                       errno = 0;
-                      require(before.is_short() == (call == SYS_close), "it is not known");
-                      require(g.find().is_known() == (call == SYS_close), "nothing is found");
-                      require(errno == 0, "and errno is as it was");
+                      require(before.is_short() == (call == SYS_close),
+                              "no shortage without the file");
+                      require(g.find().is_known() == (call == SYS_close), "no group is found");
+                      require(errno == 0, "errno is unchanged");
                   }),
                   "fine")
             << call;
 }
 
-TEST(memory_group, is_no_place_where_a_thread_is_cancelled)
+TEST(cgroup, reading_is_no_cancellation_point)
 {
     groups const g;
     g.group("a", "1000", "900");
@@ -170,7 +171,7 @@ TEST(memory_group, is_no_place_where_a_thread_is_cancelled)
     EXPECT_TRUE(came_through);
 }
 
-// --- what comes of it -----------------------------------------------------------
+// --- what the engine does when memory is short ----------------------------------
 
 constexpr std::size_t mebibyte = 1 << 20;
 
@@ -179,7 +180,7 @@ std::size_t idle_bytes()
     return mallard::engine::the_slice_heap.now().dirty * mallard::engine::slice_bytes;
 }
 
-/// Uses malloc a little, until it is so.
+/// Uses malloc a little, again and again, until `is_so()` or 30 seconds have passed.
 template <class F>
 bool in_the_end(F is_so)
 {
@@ -197,7 +198,7 @@ bool in_the_end(F is_so)
     return true;
 }
 
-/// Of 160 MiB an eighth comes back, which may well lie idle.
+/// The idle bytes after 20 of 160 MiB are freed.
 std::size_t idle_after_free()
 {
     std::vector<void*> blocks;
@@ -211,7 +212,7 @@ std::size_t idle_after_free()
     return idle;
 }
 
-TEST(shortage, lets_little_lie_idle_until_it_ends)
+TEST(memory_shortage, keeps_little_memory_idle_until_the_shortage_ends)
 {
     groups const g;
     g.group("a", "1000", "100");
@@ -224,7 +225,7 @@ TEST(shortage, lets_little_lie_idle_until_it_ends)
     EXPECT_TRUE(in_the_end([] { return idle_after_free() >= 19 * mebibyte; }));
 }
 
-TEST(shortage, is_forgotten_by_the_child_of_a_fork)
+TEST(memory_shortage, is_forgotten_in_the_child_of_a_fork)
 {
     groups const g;
     g.group("a", "1000", "900");
@@ -234,7 +235,8 @@ TEST(shortage, is_forgotten_by_the_child_of_a_fork)
     static_cast<void>(mallard::engine::memory_is_short(now));
     EXPECT_TRUE(mallard::engine::memory_is_short(now + 2000));
     EXPECT_EQ(in_a_child([&] {
-                  require(!mallard::engine::memory_is_short(now + 2500), "until it has looked");
+                  require(!mallard::engine::memory_is_short(now + 2500),
+                          "no shortage before the child has looked");
               }),
               "fine");
 }

@@ -1,5 +1,5 @@
-// Control groups, as Linux shows them.
-#include "memory_group.hpp"
+// Reads a control group's limit and usage from the files of cgroup v2.
+#include "cgroup.hpp"
 
 #include <mallard/text.hpp>
 
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t text_bytes = 1024; // threads may have small stacks
 
-/// What fits of a file, as text; false: it cannot be read. Not by the functions of the C library,
-/// where a thread may be cancelled: malloc is no such place.
+/// Reads the beginning of a file as text. False if the file cannot be read. Calls the system
+/// directly: open and read of the C library are cancellation points, and malloc must not be one.
 bool read_file(const char* path, char (&text)[text_bytes]) noexcept
 {
     int const before = errno;
@@ -31,7 +31,7 @@ bool read_file(const char* path, char (&text)[text_bytes]) noexcept
     return text[0] != '\0';
 }
 
-/// What follows `key` at the begin of a line; null: there is no such line.
+/// The text after `key` in the first line that begins with `key`; null if no line does.
 const char* line_after(const char* text, const char* key) noexcept
 {
     std::size_t const length = std::strlen(key);
@@ -44,8 +44,8 @@ const char* line_after(const char* text, const char* key) noexcept
 
 } // namespace
 
-/// 0: it says none.
-std::size_t memory_group::number_in(const char* file, const char* before) const noexcept
+/// The number in `file`, after the word `before`; 0 if there is none (for example "max").
+std::size_t cgroup::number_in(const char* file, const char* before) const noexcept
 {
     char path[path_bytes + 32];
     text_writer out(path, sizeof path);
@@ -60,12 +60,12 @@ std::size_t memory_group::number_in(const char* file, const char* before) const 
     return value;
 }
 
-void memory_group::find(const char* own, const char* mount) noexcept
+void cgroup::find(const char* own, const char* mount) noexcept
 {
     folder_[0] = '\0';
     char text[text_bytes];
     const char* const path = read_file(own, text) ? line_after(text, "0::/") : nullptr;
-    if (path == nullptr || std::strncmp(path, "..", 2) == 0) // beyond what is mounted
+    if (path == nullptr || std::strncmp(path, "..", 2) == 0) // a group outside the mount
         return;
     text_writer out(folder_, sizeof folder_);
     out << mount << '/';
@@ -79,7 +79,7 @@ void memory_group::find(const char* own, const char* mount) noexcept
         folder_[0] = '\0';
         return;
     }
-    // Whoever is around it limits it too; one that says "max" does not.
+    // A group without a limit says "max": the limit of the group around it applies.
     while (number_in("memory.max") == 0) {
         std::size_t length = std::strlen(folder_);
         if (length <= root) {
@@ -92,7 +92,7 @@ void memory_group::find(const char* own, const char* mount) noexcept
     }
 }
 
-bool memory_group::is_short() const noexcept
+bool cgroup::is_short() const noexcept
 {
     std::size_t const limit = number_in("memory.max");
     std::size_t const most = limit / 100 * 85;
