@@ -155,8 +155,8 @@ void print_curve(std::vector<std::vector<row>> const& moments)
 }
 
 // Of which kind a contender is: a strategy of the talk, a malloc, or a local allocator. Nothing for
-// a bound, and for a variant that was set up for its case. crates/mallard-cli/src/bench/like.rs has
-// the same kinds.
+// a bound, and for a variant that was set up for its case. crates/mallard-cli/src/rows/matching.rs
+// has the same kinds.
 std::string kind_of(std::string const& contender)
 {
     for (const char* const tuned : {"+fifo", "+reset", "+largest=", "/huge-pages", "/doubling"}) {

@@ -35,7 +35,7 @@ bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
     });
 }
 
-// What is done, of many cases; in crates/mallard-cli/src/bench/like.rs are the same.
+// What is done, of many cases; in crates/mallard-cli/src/rows/matching.rs are the same.
 std::string family_of(row const& r)
 {
     std::string const first = r.case_name.substr(0, r.case_name.find('/'));

@@ -1,43 +1,65 @@
 //! The command `mallard`: which allocator a program should use, and what it would gain.
+//!
+//! Each subcommand is a module of its own with a type that clap parses and that has
+//! `run(self) -> Result<ExitCode, Failure>`. A new subcommand needs the module and one line in
+//! `commands!` below. Shared pieces: `rows` (benchmark rows), `tables`, `statistics`, `output`
+//! (terminal, Markdown, HTML) and `error`.
 #![deny(missing_docs, unsafe_code)]
 
 mod bench;
 mod error;
+mod output;
+mod rows;
+mod statistics;
+mod tables;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use error::Failure;
 use std::process::ExitCode;
+
+/// Declares the subcommands of `mallard`: variant, module and help text.
+macro_rules! commands {
+    ($($variant:ident($module:ident) = $help:literal,)*) => {
+        #[derive(Subcommand)]
+        enum Subcommands {
+            $(#[doc = $help] #[command(subcommand)] $variant($module::Command),)*
+        }
+
+        impl Subcommands {
+            fn run(self) -> Result<ExitCode, Failure> {
+                match self {
+                    $(Subcommands::$variant(command) => command.run(),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Bench(bench) = "What benchmarks measured: as a page, in the terminal, and one run beside another",
+}
 
 /// Which allocator a program should use, and what it would gain.
 #[derive(Parser)]
 #[command(name = "mallard", version, disable_help_subcommand = true)]
-struct Command {
+struct Mallard {
     #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Subcommand)]
-enum What {
-    /// What benchmarks measured: as a page, in the terminal, and one run beside another
-    #[command(subcommand)]
-    Bench(bench::Command),
+    command: Subcommands,
 }
 
 fn main() -> ExitCode {
-    let command = match Command::try_parse() {
-        Ok(command) => command,
+    let mallard = match Mallard::try_parse() {
+        Ok(mallard) => mallard,
         Err(error) => return usage(&error),
     };
-    let result = match command.what {
-        What::Bench(command) => bench::run(command),
-    };
-    result.unwrap_or_else(|failure| {
+    mallard.command.run().unwrap_or_else(|failure| {
         eprintln!("{failure}");
         ExitCode::from(2)
     })
 }
 
-/// Help goes out as clap has it; a mistake in three lines, like every other error.
+/// Prints help as clap formats it, and a usage error in the three lines of every other error.
 fn usage(error: &clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
@@ -51,23 +73,28 @@ fn usage(error: &clap::Error) -> ExitCode {
         }
         _ => {
             let text = error.to_string();
-            // Up to the empty line is what happened; on lines of their own, what is missing.
+            // clap prints what happened up to the first empty line. A list of missing arguments
+            // stands on lines of its own.
             let what: Vec<&str> =
                 text.lines().take_while(|l| !l.is_empty()).map(str::trim).collect();
             let what = what.join(" ");
             let what = what.strip_prefix("error: ").unwrap_or(&what).to_string();
-            eprintln!(
-                "{}",
-                error::Failure::new(what, "nothing was done", format!("{} --help", command_line()))
-            );
+            let help = format!("{} --help", typed_subcommands());
+            eprintln!("{}", Failure::new(what, "nothing was done", help));
             ExitCode::from(2)
         }
     }
 }
 
-/// `mallard` and the subcommands that were typed, for a help line.
-fn command_line() -> String {
-    let words = std::env::args().skip(1);
-    let known = words.take_while(|w| ["bench", "report", "show", "compare"].contains(&w.as_str()));
-    std::iter::once("mallard".to_string()).chain(known).collect::<Vec<_>>().join(" ")
+/// `mallard` and the subcommands that the user typed, for a help line: `mallard bench compare`.
+fn typed_subcommands() -> String {
+    let mut text = "mallard".to_string();
+    let mut command = Mallard::command();
+    for word in std::env::args().skip(1) {
+        let Some(subcommand) = command.find_subcommand(&word).cloned() else { break };
+        text += " ";
+        text += &word;
+        command = subcommand;
+    }
+    text
 }

@@ -1,10 +1,11 @@
 //! `mallard bench compare A B`: what became faster, what slower, and what cannot be told.
 
-use super::noise::{geometric_mean, verdict, Bounds, Verdict};
-use super::row::{Row, Rows};
-use super::table::number;
-use super::terminal;
 use crate::error::Failure;
+use crate::output::terminal;
+use crate::rows::noise::{verdict, Bounds, Verdict};
+use crate::rows::row::{Row, Rows};
+use crate::statistics::geometric_mean;
+use crate::tables::number;
 use regex::Regex;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,8 +1,10 @@
 //! `mallard bench show SUITE`: the tables of a suite in the terminal.
 
-use super::experiment::Machine;
-use super::{layout, place, terminal};
 use crate::error::Failure;
+use crate::output::terminal;
+use crate::rows::experiment::Machine;
+use crate::rows::locate;
+use crate::tables::layout;
 use regex::Regex;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,9 +23,9 @@ pub struct Show {
 
 impl Show {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let root = place::root()?;
-        let rows = place::rows(&root, &self.rows)?;
-        let published = place::published(&root)?;
+        let root = locate::root()?;
+        let rows = locate::rows(&root, &self.rows)?;
+        let published = locate::published(&root)?;
         let machines = Machine::all(&rows);
         let mut text = String::new();
         for machine in machines.iter().filter(|m| m.has(&self.suite)) {

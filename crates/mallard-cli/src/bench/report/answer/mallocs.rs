@@ -1,0 +1,104 @@
+//! Malloc against malloc: whole programs first, and every factor of calls beside them.
+
+use crate::rows::cases::counted;
+use crate::rows::experiment::{contenders, Experiment, Kind, Machine};
+use crate::rows::matching::{family, is_pair, like, mean_of_families, once, Like};
+use crate::tables::conditions;
+use crate::tables::{number, Cell, Line, Table};
+
+const SUITES: [&str; 3] = ["programs", "malloc", "rss"];
+
+/// A column: whose cases it has, and of what kind.
+struct Part {
+    title: &'static str,
+    suite: &'static str,
+    wanted: fn(&Experiment) -> bool,
+}
+
+const fn part(title: &'static str, suite: &'static str, wanted: fn(&Experiment) -> bool) -> Part {
+    Part { title, suite, wanted }
+}
+
+fn is_time(e: &Experiment) -> bool {
+    e.kind() == Kind::Time
+}
+
+fn is_peak(e: &Experiment) -> bool {
+    e.metric == "peak_rss_kib"
+}
+
+const PARTS: [Part; 10] = [
+    part("programs: time", "programs", is_time),
+    part("programs: peak memory", "programs", is_peak),
+    part("calls: mean of the families", "malloc", is_time),
+    part("the same without pairs", "malloc", |e| is_time(e) && !is_pair(e)),
+    part("pairs", "malloc", |e| is_time(e) && family(e) == "malloc/pairs"),
+    part("bulk", "malloc", |e| is_time(e) && family(e) == "malloc/bulk"),
+    part("mixes", "malloc", |e| is_time(e) && family(e) == "malloc/mixes"),
+    part("threads", "malloc", |e| is_time(e) && family(e) == "malloc/threads"),
+    part("memory: peak", "rss", is_peak),
+    part("memory: when all is freed", "rss", |e| e.metric == "after_rss_kib"),
+];
+
+/// How the tables are to be read.
+pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is less. Programs are whole programs, as they are: \
+    a factor of calls is worth what it makes of them. Geometric means in which the families of cases weigh equally \
+    (pairs: a block taken and given back, or a few in turn; bulk: many taken, then all given back; mixes: blocks replaced \
+    or grown; threads) and each case counts once, a threaded one by CPU time; in programs and memory each program is a family. \
+    \"Without pairs\" leaves out every case in which a block is given back as soon as it was taken, threaded ones too. \
+    Whoever is first in programs is first in the table.";
+
+/// How many malloc contenders other than ours a machine measured: the page begins where there are most.
+pub fn peers(machine: &Machine) -> usize {
+    let all = machine.select(|e| SUITES.contains(&&*e.suite));
+    contenders(&all).iter().filter(|c| like(c) == Some(Like::Malloc)).count()
+}
+
+/// A line for each malloc, the one that takes least in programs first.
+pub fn table(machine: &Machine, title: &str) -> Option<Table> {
+    let all = machine.select(|e| SUITES.contains(&&*e.suite) && e.baseline().is_some());
+    let all = once(&counted(&all));
+    let all: Vec<&Experiment> =
+        all.into_iter().filter(|e| !e.metric.starts_with("ratio_to_")).collect();
+    let names = contenders(&all).into_iter().filter(|c| like(c) == Some(Like::Malloc));
+    let mut lines: Vec<(f64, Line)> = names.map(|contender| line(&all, contender)).collect();
+    if !lines.iter().any(|(_, l)| l.contender.as_deref() == Some("mallard/malloc")) {
+        return None;
+    }
+    lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut table =
+        Table::new(title, &["malloc"]).columns(PARTS.iter().map(|p| p.title.to_string()));
+    table.lines = lines.into_iter().map(|(_, line)| line).collect();
+    let counts = PARTS.iter().filter_map(|p| {
+        let count = all.iter().filter(|e| is_of(p, e)).count();
+        (count > 0).then(|| format!("{} {count}", p.title))
+    });
+    table.notes.push(format!("Cases: {}.", counts.collect::<Vec<_>>().join("; ")));
+    let shown = all.iter().filter(|e| PARTS.iter().any(|p| is_of(p, e)));
+    table.notes.extend(conditions::sentence(shown.flat_map(|e| &e.rows)));
+    Some(table.without_empty_columns())
+}
+
+fn is_of(part: &Part, e: &Experiment) -> bool {
+    e.suite == part.suite && (part.wanted)(e)
+}
+
+/// What it is sorted by, and the line.
+fn line(all: &[&Experiment], contender: String) -> (f64, Line) {
+    let means = PARTS.iter().map(|p| {
+        let own: Vec<&&Experiment> = all.iter().filter(|e| is_of(p, e)).collect();
+        let shares = own.iter().filter_map(|e| Some((family(e), 1.0 / e.gain(e.of(&contender)?)?)));
+        let shares: Vec<(String, f64)> = shares.collect();
+        (mean_of_families(shares.iter().cloned()), shares.len(), own.len())
+    });
+    let means: Vec<(Option<f64>, usize, usize)> = means.collect();
+    let cells = means.iter().map(|&(mean, has, of)| {
+        let text = mean.map_or(String::new(), number);
+        // A mean of fewer cases is another mean.
+        let text = if has > 0 && has < of { format!("{text} ({has} of {of})") } else { text };
+        Cell::text(text).shaded(mean.map(|m| 1.0 / m))
+    });
+    let cells = cells.collect();
+    let first = means.iter().find_map(|m| m.0).unwrap_or(f64::MAX);
+    (first, Line { heads: vec![contender.clone()], cells, contender: Some(contender) })
+}

@@ -1,0 +1,44 @@
+//! What the rows say: nothing here is written by hand but the questions.
+
+pub mod decision;
+pub mod headline;
+pub mod losses;
+pub mod mallocs;
+pub mod situations;
+pub mod standing;
+pub mod summaries;
+pub mod talk;
+
+use crate::rows::noise::{verdict, Bounds, Verdict};
+use crate::rows::row::Row;
+use crate::statistics::Range;
+use crate::tables::{number, times};
+
+pub const NOT_MEASURED: &str = "not measured";
+
+/// `3.1× (2.0 to 6.3)`
+pub fn range_of_times(range: Option<Range>) -> String {
+    range.map_or(NOT_MEASURED.to_string(), |r| match (number(r.least), number(r.most)) {
+        (least, most) if least == most => times(r.median),
+        (least, most) => format!("{} ({least} to {most})", times(r.median)),
+    })
+}
+
+/// `1 cell`, `2 cells`
+pub fn cells(count: usize) -> String {
+    format!("{count} cell{}", if count == 1 { "" } else { "s" })
+}
+
+/// Whether a row is slower than another beyond noise.
+pub fn is_slower(than: &Row, row: &Row) -> bool {
+    verdict(than, row, Bounds::default()) == Some(Verdict::Slower)
+}
+
+/// `a; b and 3 more`
+pub fn named(names: &[String], most: usize) -> String {
+    let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

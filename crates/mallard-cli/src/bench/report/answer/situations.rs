@@ -1,0 +1,238 @@
+//! Which strategy for which situation, how much it gains, and when not.
+
+use super::{cells, is_slower, named, range_of_times, NOT_MEASURED};
+use crate::rows::contender::{explained, is_local, is_tuned, short};
+use crate::rows::experiment::{contenders, deciding, ratio, Experiment, Kind, Machine};
+use crate::rows::matching::{choice, like};
+use crate::rows::row::Row;
+use crate::rows::situations::{Situation, LOCAL, OTHERS};
+use crate::statistics::{geometric_mean, Range};
+use crate::tables::conditions;
+use crate::tables::{number, times, Cell, Table};
+
+/// A gain nearer to 1 than this is none.
+const GAIN: f64 = 1.03;
+
+const COLUMNS: [&str; 5] =
+    ["take", "gain over glibc", "peak memory", "not when", "against the best peer of its kind"];
+
+pub fn table(machine: &Machine) -> Table {
+    let mut table = Table::prose("Which one, and what it gains", &["situation"], &COLUMNS)
+        .note("Gain: how many times less time than glibc's malloc (AS1 where there are strategies), \
+               as the median of the cells and the least and most of them. \
+               Peak memory: against glibc's, geometric mean. \
+               Against the best peer of its kind: what it takes where that peer takes 1, cell by cell, \
+               geometric mean. A malloc has mallocs for peers, a strategy the same strategy of other libraries, \
+               and a local allocator local allocators; all with their defaults.");
+    let local = LOCAL.iter().map(|s| (s.title, local(machine, s)));
+    let other = OTHERS.iter().map(|s| (s.title, other(machine, s)));
+    let mut unmeasured = Vec::new();
+    for (title, cells) in local.chain(other) {
+        match cells {
+            Some(cells) => table.line(vec![title.to_string()], cells),
+            None => unmeasured.push(title.to_string()),
+        }
+    }
+    if !unmeasured.is_empty() {
+        table.notes.push(format!("Not measured: {}.", unmeasured.join("; ")));
+    }
+    table
+}
+
+fn advice(texts: [String; 5]) -> Option<Vec<Cell>> {
+    let mut cells: Vec<Cell> = texts.into_iter().map(Cell::text).collect();
+    cells[0].best = true;
+    Some(cells)
+}
+
+/// How one contender stands to glibc over some experiments.
+struct Standing {
+    contender: String,
+    gains: Range,
+    mean: f64,
+    fails: usize,
+    /// Of these: not run, since arithmetic said how they would end.
+    computed: usize,
+    present: usize,
+}
+
+impl Standing {
+    /// `AS3 (0.22×, out of memory in 44 of 66)`
+    fn warning(&self) -> String {
+        let fails = match self.fails {
+            0 => String::new(),
+            fails => {
+                let computed = match self.computed {
+                    0 => String::new(),
+                    some => format!(", {some} computed and not run"),
+                };
+                format!(", out of memory in {fails} of {}{computed}", self.present)
+            }
+        };
+        format!("{} ({}{fails})", short(&self.contender), times(self.gains.median))
+    }
+}
+
+fn standings(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Vec<Standing> {
+    let names = contenders(all).into_iter().filter(|c| wanted(c));
+    let mut standings: Vec<Standing> = names
+        .filter_map(|contender| {
+            let rows: Vec<_> = all.iter().filter_map(|e| Some((e, e.of(&contender)?))).collect();
+            let gains: Vec<f64> = rows.iter().filter_map(|(e, r)| e.gain(r)).collect();
+            let fails = rows.iter().filter(|(_, r)| r.failed()).count();
+            let computed = rows.iter().filter(|(_, r)| r.failed_on_paper()).count();
+            let mean = geometric_mean(gains.iter().copied())?;
+            let (gains, present) = (Range::of(gains)?, rows.len());
+            Some(Standing { contender, gains, mean, fails, computed, present })
+        })
+        .collect();
+    standings.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    standings
+}
+
+fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
+    let all = deciding(&machine.select(|e| s.has(e)));
+    let standings = standings(&all, is_local);
+    // One that runs out of memory is no advice.
+    let best = standings.iter().find(|s| s.fails == 0).or(standings.first())?;
+    if best.mean < GAIN {
+        let text =
+            format!("the global allocator; the best local one is {}", short(&best.contender));
+        return advice([
+            text,
+            conditions::after(range_of_times(Some(best.gains)), rows_of(&all, &best.contender)),
+            memory(machine, s, &best.contender),
+            format!("nothing is gained in {}", cells(all.len())),
+            against_peers(&all, &best.contender),
+        ]);
+    }
+    let gain = format!("{}, {}", range_of_times(Some(best.gains)), cells(best.gains.count));
+    advice([
+        explained(&best.contender),
+        conditions::after(gain, rows_of(&all, &best.contender)),
+        memory(machine, s, &best.contender),
+        not_when(&all, best, &standings),
+        against_peers(&all, &best.contender),
+    ])
+}
+
+/// The cells in which even the best is slower than glibc; the strategies that lose or fail.
+fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> String {
+    let mut parts = Vec::new();
+    let lost: Vec<String> = all
+        .iter()
+        .filter(|e| {
+            let rows = e.baseline().zip(e.of(&best.contender));
+            rows.is_some_and(|(base, row)| is_slower(base, row))
+        })
+        .map(|e| e.case.clone())
+        .collect();
+    if !lost.is_empty() {
+        let count = format!("slower than glibc in {} of {}", lost.len(), cells(all.len()));
+        parts.push(format!("{count}: {}", named(&lost, 3)));
+    }
+    let mut bad: Vec<&Standing> =
+        standings.iter().filter(|s| s.mean < 1.0 / GAIN || s.fails > 0).collect();
+    bad.sort_by(|a, b| b.fails.cmp(&a.fails).then(a.mean.total_cmp(&b.mean)));
+    let bad: Vec<String> = bad.into_iter().map(Standing::warning).collect();
+    if !bad.is_empty() {
+        parts.push(format!("not {}", named(&bad, 4)));
+    }
+    if parts.is_empty() {
+        parts.push("no cell is lost".to_string());
+    }
+    parts.join("; ")
+}
+
+/// Peak memory against glibc's.
+fn memory(machine: &Machine, s: &Situation, contender: &str) -> String {
+    let all = machine.select(|e| s.has(e) && e.metric == "peak_rss_kib");
+    let shares = all.iter().filter_map(|e| e.gain(e.of(contender)?)).map(|g| 1.0 / g);
+    geometric_mean(shares).map_or(NOT_MEASURED.to_string(), times)
+}
+
+/// The rows of one contender.
+fn rows_of<'a>(all: &'a [&'a Experiment], contender: &'a str) -> impl Iterator<Item = &'a Row> {
+    all.iter().filter_map(move |e| e.of(contender))
+}
+
+/// Ours as a share of the best peer of its kind, in the cells that both have.
+pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
+    let kind = like(contender);
+    let names = contenders(all);
+    let peers: Vec<&String> =
+        names.iter().filter(|c| !c.starts_with("mallard/") && like(c) == kind).collect();
+    let shares = peers.iter().filter(|c| !c.starts_with("glibc")).filter_map(|peer| {
+        let both = all.iter().filter_map(|e| ratio(e.of(contender)?.median?, e.of(peer)?.median?));
+        let both: Vec<f64> = both.collect();
+        (both.len() * 2 >= all.len()).then_some(())?;
+        Some((geometric_mean(both)?, peer))
+    });
+    let worst = shares.max_by(|a, b| a.0.total_cmp(&b.0));
+    worst.map_or("no peer of its kind".to_string(), |(share, peer)| {
+        format!("{} of {peer}", number(share))
+    })
+}
+
+/// Variants that someone set up for the case: what they gain, apart from the defaults.
+pub fn tuned(machine: &Machine) -> Table {
+    let columns = ["variant", "gain over glibc", "where the default of its kind takes 1"];
+    let mut table = Table::prose("Tuned variants, apart from the defaults", &["situation"], &columns)
+        .note("These are set up for what they are measured with, which nobody did for the peers: \
+               they are in no comparison with a peer and in no mean. Geometric mean against the default, \
+               which is the same contender without what follows its name.");
+    for s in LOCAL.iter().chain(OTHERS) {
+        let all = deciding(&machine.select(|e| s.has(e)));
+        for contender in contenders(&all).into_iter().filter(|c| is_tuned(c)) {
+            let gains = Range::of(all.iter().filter_map(|e| e.gain(e.of(&contender)?)));
+            let default = without_tuning(&contender);
+            let against = all
+                .iter()
+                .filter_map(|e| ratio(e.of(&contender)?.median?, e.of(&default)?.median?));
+            let gain = gains.map_or("-".to_string(), |g| {
+                format!("{}, {}", range_of_times(Some(g)), cells(g.count))
+            });
+            let cells = [
+                contender.clone(),
+                conditions::after(gain, rows_of(&all, &contender)),
+                geometric_mean(against).map_or("-".to_string(), number),
+            ];
+            table.line(vec![s.title.to_string()], cells.into_iter().map(Cell::text).collect());
+        }
+    }
+    table
+}
+
+/// `mallard/AS7` of `mallard/AS7+fifo`, `mallard/none/lifo` of `mallard/none/lifo/huge-pages`.
+fn without_tuning(contender: &str) -> String {
+    let end = contender.rfind(['+', '/']).unwrap_or(contender.len());
+    contender[..end].to_string()
+}
+
+fn other(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
+    let own = machine.select(|e| s.has(e));
+    let mut all = deciding(&own);
+    if all.is_empty() {
+        all = own.into_iter().filter(|e| e.kind() == Kind::Memory).collect();
+    }
+    let best = &choice(&all, |c| like(c).is_some())?;
+    let gains = Range::of(all.iter().filter_map(|e| e.gain(e.of(best)?)));
+    let lost: Vec<String> = all
+        .iter()
+        .filter(|e| e.baseline().zip(e.of(best)).is_some_and(|(base, row)| is_slower(base, row)))
+        .map(|e| e.case.clone())
+        .collect();
+    let not = match lost.len() {
+        0 if gains.is_some() => "no cell is lost to glibc".to_string(),
+        0 => String::new(),
+        count => format!("behind glibc in {count} of {}: {}", cells(all.len()), named(&lost, 3)),
+    };
+    let gain = gains.map_or("no glibc among the peers".to_string(), |g| {
+        let gain = format!("{}, {}", range_of_times(Some(g)), cells(g.count));
+        conditions::after(gain, rows_of(&all, best))
+    });
+    let loses = geometric_mean(all.iter().filter_map(|e| e.gain(e.of(best)?)))
+        .is_some_and(|m| m < 1.0 / GAIN);
+    let take = if loses { format!("glibc; the best of Mallard is {best}") } else { best.clone() };
+    advice([take, gain, memory(machine, s, best), not, against_peers(&all, best)])
+}

@@ -1,0 +1,118 @@
+//! `mallard bench report`: rows as a page in Markdown and one in HTML.
+
+mod answer;
+mod charts;
+mod markdown;
+mod page;
+mod sections;
+
+use crate::error::Failure;
+use crate::output::terminal;
+use crate::rows::experiment::Machine;
+use crate::rows::{history, locate};
+use charts::Charts;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Writes docs/performance.md and performance.html from rows and published figures
+#[derive(clap::Args)]
+pub struct Report {
+    /// Files or folders of rows [default: results/]
+    rows: Vec<PathBuf>,
+    /// Where performance.html goes [default: build]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Chart.js, to draw curves with
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/usr/share/javascript/chart.js/chart.min.js"
+    )]
+    plot_library: PathBuf,
+}
+
+impl Report {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let root = locate::root()?;
+        let rows = locate::committed_rows(&root, &self.rows)?;
+        let published = locate::published(&root)?;
+        let mut machines = Machine::all(&rows);
+        for machine in &mut machines {
+            let named = machine.experiments.iter().flat_map(|e| &e.rows).map(|r| &*r.commit);
+            machine.lost_commits = history::unknown(&root, named);
+        }
+        if machines.is_empty() {
+            return Err(Failure::new(
+                "there are no rows",
+                "nothing was written",
+                "./x bench SUITE --json > results/MACHINE/SUITE.jsonl",
+            ));
+        }
+        let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, &published))).collect();
+        for (_, sections) in all.iter_mut().skip(1) {
+            sections.retain(|s| s.measured); // what is missing is said of the first
+        }
+        let library = self.library();
+        let page = page::render(&all, &Charts::of(&machines), library.as_deref());
+
+        let out = self.out.unwrap_or_else(|| root.join("build"));
+        write(
+            &root.join("docs/performance.md"),
+            &markdown::render(&sections::lead(&machines), &all),
+        )?;
+        write(&out.join("performance.html"), &page)?;
+        let shown = root.join("docs/performance.md");
+        terminal::say(&format!(
+            "{} rows: {}, {}\n",
+            rows.all.len(),
+            shown.display(),
+            out.join("performance.html").display()
+        ))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Without it the page has its tables, and a sentence where the curves would be.
+    fn library(&self) -> Option<String> {
+        let text = fs::read_to_string(&self.plot_library).ok();
+        if text.is_none() {
+            eprintln!(
+                "{}",
+                Failure::new(
+                    format!("no Chart.js at {}", self.plot_library.display()),
+                    "the page has all tables, and no curves",
+                    "apt-get install libjs-chart.js, or --plot-library FILE",
+                )
+            );
+        }
+        text
+    }
+}
+
+/// The whole file or the one before: what is written halfway is never seen.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| {
+        let before =
+            if path.exists() { "the page from before is as it was" } else { "there is no page" };
+        Failure::new(
+            format!("cannot write {}: {}", path.display(), e.to_string().to_lowercase()),
+            before,
+            "mallard bench report --out DIR, where there is room",
+        )
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    // A temporary file is its maker's alone; a page is for everyone, as far as umask allows.
+    readable(file.path()).map_err(failed)?;
+    file.persist(path).map_err(|e| failed(e.error))?;
+    Ok(())
+}
+
+fn readable(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}

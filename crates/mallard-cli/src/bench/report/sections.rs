@@ -1,0 +1,235 @@
+//! The page in order: the answers first, then every table.
+
+use super::answer::{decision, headline, losses, mallocs, situations, standing, summaries, talk};
+use crate::rows::experiment::{deciding, Experiment, Kind, Machine};
+use crate::rows::published::Published;
+use crate::tables::layout::{self, lakos1, slices};
+use crate::tables::Table;
+use std::cmp::Reverse;
+
+/// Where something is shown.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Where {
+    Both,
+    /// Where there is room: too long for Markdown.
+    Page,
+    /// Where there is none: what the page has in full.
+    Markdown,
+}
+
+pub enum Block {
+    Text(String),
+    Table(Where, Table),
+    /// A drawing of the page, by its name.
+    Chart(&'static str),
+}
+
+pub struct Section {
+    pub id: String,
+    pub title: String,
+    pub blocks: Vec<Block>,
+    /// Closed at first.
+    pub folded: bool,
+    /// Else it says that nothing was.
+    pub measured: bool,
+}
+
+impl Section {
+    fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
+        Section {
+            id: id.into(),
+            title: title.into(),
+            blocks: Vec::new(),
+            folded: false,
+            measured: true,
+        }
+    }
+
+    fn text(mut self, text: impl Into<String>) -> Section {
+        self.blocks.push(Block::Text(text.into()));
+        self
+    }
+
+    fn table(mut self, place: Where, table: Table) -> Section {
+        let table = if table.is_prose { table } else { table.without_empty_columns() };
+        if !table.is_empty() {
+            self.blocks.push(Block::Table(place, table));
+        } else if place == Where::Both {
+            // What it says of itself is an answer, too: that nothing was measured.
+            self.blocks.extend(table.notes.into_iter().map(Block::Text));
+        }
+        self
+    }
+
+    fn tables(self, place: Where, tables: impl IntoIterator<Item = Table>) -> Section {
+        tables.into_iter().fold(self, |section, table| section.table(place, table))
+    }
+
+    fn or_nothing(self) -> Section {
+        if self.blocks.is_empty() {
+            Section { measured: false, ..self.text("Not measured on this machine.") }
+        } else {
+            self
+        }
+    }
+
+    /// The tables that the HTML page shows.
+    pub fn tables_of_page(&self) -> impl Iterator<Item = &Table> {
+        self.blocks.iter().filter_map(|b| match b {
+            Block::Table(_, table) => Some(table),
+            _ => None,
+        })
+    }
+
+    pub fn is_for(&self, place: Where) -> bool {
+        self.blocks.iter().any(|b| match b {
+            Block::Text(_) => true,
+            Block::Table(w, _) => *w == Where::Both || *w == place,
+            Block::Chart(_) => place == Where::Page,
+        })
+    }
+}
+
+/// What the page begins with: malloc against malloc, the machine with most of them first.
+pub fn lead(machines: &[Machine]) -> Section {
+    let mut order: Vec<&Machine> = machines.iter().collect();
+    order.sort_by_key(|m| Reverse(mallocs::peers(m)));
+    let tables: Vec<Table> =
+        order.into_iter().filter_map(|m| mallocs::table(m, &m.title)).collect();
+    let section = Section::new("malloc", "Malloc against malloc");
+    if tables.is_empty() {
+        return section;
+    }
+    section.text(mallocs::NOTE).tables(Where::Both, tables)
+}
+
+/// Everything of one machine.
+pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
+    use Where::{Both, Markdown, Page};
+    let lakos1 = machine.of_suite("lakos1");
+    let of_the_talk = |section: Section| Section { measured: machine.has_the_talk(), ..section };
+    let malloc = mallocs::table(machine, "What each malloc takes, where glibc takes 1");
+    let mut sections = vec![
+        // Markdown has those of all machines before everything else.
+        Section::new("malloc", "Malloc against malloc")
+            .tables(Page, malloc.map(|t| t.note(mallocs::NOTE))),
+        Section::new("which", "Which one, and when not")
+            .table(Both, situations::table(machine))
+            .table(Both, situations::tuned(machine)),
+        of_the_talk(
+            Section::new("decision", "The talk's decision tables, measured")
+                .table(Both, decision::table(machine, published)),
+        ),
+        of_the_talk(
+            Section::new("headlines", "The talk's five benchmarks")
+                .table(Both, headline::table(machine, published)),
+        ),
+        Section::new("peers", "Against the peers")
+            .table(Both, standing::by_peer(machine))
+            .table(Both, standing::by_suite(machine)),
+        Section::new("losses", "Where Mallard loses")
+            .text(losses::sentence(machine))
+            .table(Page, losses::table(machine))
+            .table(Markdown, losses::summary(machine)),
+        structures(&lakos1, published),
+        locality(machine, published),
+        shares(machine, published, "lakos3", "Benchmark III: blocks freed and taken again"),
+        shares(machine, published, "lakos4", "Benchmark IV: threads"),
+        Section::new("lakos5", "Benchmark V: a fragmented heap")
+            .tables(Both, summaries::fragmented(&machine.of_suite("lakos5")))
+            .or_nothing(),
+        Section::new("seeds", "The reports before the talk's")
+            .tables(
+                Both,
+                summaries::seeds("The reports before", &machine.of_suite("seeds"), published),
+            )
+            .or_nothing(),
+        crates(machine, published),
+        Section {
+            blocks: vec![Block::Chart("scaling")],
+            ..Section::new("scaling", "Over threads")
+        },
+        Section {
+            blocks: vec![Block::Chart("memory")],
+            ..Section::new("memory", "Time against memory")
+        },
+    ];
+    sections.extend(machine.suites().into_iter().map(|suite| all_of(machine, published, suite)));
+    sections
+}
+
+fn structures(all: &[&Experiment], published: &Published) -> Section {
+    let mut section = Section::new("lakos1", "Benchmark I: growing")
+        .tables(Where::Both, talk::by_structure(all, published));
+    let chosen = deciding(all);
+    section = section.tables(Where::Markdown, lakos1::gain_map(&chosen, published));
+    for slice in slices(all) {
+        if ["ns_per_op", "peak_rss_kib"].contains(&slice.metric) {
+            section = section.tables(Where::Page, lakos1::gain_map(&slice.all, published));
+        }
+    }
+    section.tables(Where::Both, talk::ranking(all)).or_nothing()
+}
+
+fn locality(machine: &Machine, published: &Published) -> Section {
+    let tables = layout::tables(machine, published, "lakos2");
+    let is_of_talk = |t: &Table| {
+        let diffusion = t.title.starts_with("Diffusion") && t.title.ends_with(": AS1");
+        diffusion || ["(AS1)", "(AS7)"].iter().any(|end| t.title.ends_with(end))
+    };
+    // Of the time of an access the ratio alone: how long it takes says little by itself.
+    let is_shown = |t: &Table| {
+        let is_ratio = t.title.contains("ns_per_op: ratio");
+        is_of_talk(t) && (t.title.contains("degradation") || is_ratio)
+    };
+    let all = machine.select(|e| e.suite == "lakos2" && e.metric == "degradation");
+    let variant = deciding(&all).first().map_or("", |e| &e.variant).to_string();
+    let ratios: Vec<Table> = tables
+        .iter()
+        .filter(|t| t.variant == variant && t.title.contains("degradation: ratio") && is_of_talk(t))
+        .filter(|t| {
+            ["2^21 elements, c", "2^21 elements, f", "2^25 "].iter().any(|n| t.title.starts_with(n))
+        })
+        .cloned()
+        .collect();
+    Section::new("lakos2", "Benchmark II: locality")
+        .tables(Where::Page, tables.into_iter().filter(is_shown))
+        .tables(Where::Markdown, ratios)
+        .or_nothing()
+}
+
+fn shares(machine: &Machine, published: &Published, suite: &str, title: &str) -> Section {
+    let all = machine.of_suite(suite);
+    let maps = layout::tables(machine, published, suite);
+    let maps = maps
+        .into_iter()
+        .filter(|t| t.title.contains("per cent of AS1") && t.kind == Some(Kind::Time));
+    Section::new(suite, title)
+        .tables(Where::Both, summaries::shares(&all, published))
+        .tables(Where::Page, maps)
+        .or_nothing()
+}
+
+fn crates(machine: &Machine, published: &Published) -> Section {
+    let section = Section::new("crates", "Rust: Mallard's crate beside others");
+    let all = machine.of_suite("crates");
+    if all.is_empty() {
+        return section.or_nothing();
+    }
+    section
+        .text(
+            "What do Mallard's crate and its peers on crates.io cost, each at its own benchmarks? \
+             Here are the cases of which a peer has published a figure; \"All of crates\" on the \
+             page has every case. glibc is `Box`, over the system's malloc.",
+        )
+        .tables(Where::Both, summaries::seeds("What the crates published", &all, published))
+}
+
+/// Every table of a suite, closed at first.
+fn all_of(machine: &Machine, published: &Published, suite: &str) -> Section {
+    let section = Section::new(format!("all-{suite}"), format!("All of {suite}"));
+    Section {
+        folded: true,
+        ..section.tables(Where::Page, layout::tables(machine, published, suite))
+    }
+}

@@ -1,0 +1,5 @@
+//! How tables reach the reader: in the terminal, as Markdown and as HTML.
+
+pub mod html;
+pub mod markdown;
+pub mod terminal;

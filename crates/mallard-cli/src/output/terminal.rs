@@ -1,0 +1,93 @@
+//! Tables in the terminal.
+
+use crate::error::Failure;
+use crate::tables::{Cell, Table};
+use comfy_table::{presets, Attribute, CellAlignment, ContentArrangement};
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// Writes all of it to stdout. A reader that has seen enough, such as `head`, is no error; a full
+/// disk is.
+pub fn say(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::new(
+            format!("cannot write to stdout: {}", e.to_string().to_lowercase()),
+            "not everything was written",
+            "df -h .",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Lines of text under titles, without a frame.
+pub fn plain_table(
+    titles: &[&str],
+    lines: impl IntoIterator<Item = Vec<String>>,
+) -> comfy_table::Table {
+    let mut table = empty();
+    table.set_header(titles.to_vec());
+    for line in lines {
+        table.add_row(line);
+    }
+    align(&mut table, 1);
+    table
+}
+
+/// The title, the table with published figures in the second line, what it says of itself.
+pub fn render(table: &Table) -> String {
+    let mut out = empty();
+    // A name of many parts is high, rather than wide.
+    let columns = table.columns.iter().map(|c| match c.contender {
+        Some(_) => c.title.replace('/', "/\n"),
+        None => c.title.replace("published: ", "published:\n"),
+    });
+    let titles = table.heads.iter().cloned().chain(columns);
+    out.set_header(titles.collect::<Vec<_>>());
+    let mut any_published = false;
+    for line in &table.lines {
+        let mut cells: Vec<comfy_table::Cell> =
+            line.heads.iter().map(comfy_table::Cell::new).collect();
+        any_published |= line.cells.iter().any(|c| !c.published.is_empty());
+        cells.extend(line.cells.iter().map(cell));
+        out.add_row(cells);
+    }
+    align(&mut out, table.heads.len());
+    let mut text = format!("{}\n{out}\n", table.title);
+    if any_published {
+        text += "  (in parentheses: published)\n";
+    }
+    for note in &table.notes {
+        text += &format!("  {note}\n");
+    }
+    for made_by in &table.made_by {
+        text += &format!("  {made_by}\n");
+    }
+    text
+}
+
+fn cell(cell: &Cell) -> comfy_table::Cell {
+    let text = match (cell.text.is_empty(), cell.published.is_empty()) {
+        (_, true) => cell.text.clone(),
+        (true, false) => format!("({})", cell.published),
+        (false, false) => format!("{}\n({})", cell.text, cell.published),
+    };
+    let out = comfy_table::Cell::new(text);
+    if cell.best && std::io::stdout().is_terminal() {
+        out.add_attribute(Attribute::Bold)
+    } else {
+        out
+    }
+}
+
+/// Wider than the window is better than broken: `less -S` shows the rest.
+fn empty() -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+fn align(table: &mut comfy_table::Table, heads: usize) {
+    for column in table.column_iter_mut().skip(heads) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}

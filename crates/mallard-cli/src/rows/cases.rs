@@ -1,0 +1,47 @@
+//! What the name of a benchmark case says: its variant, and its place in the tables.
+
+use super::experiment::Experiment;
+use std::collections::HashSet;
+
+/// The variants that a selector knows, what decides first. `returning` is of lakos1 alone: over a
+/// glibc that gives memory back between repetitions.
+pub const FACETS: [&str; 3] = ["corrected", "returning", "faithful"];
+
+/// A variant that a selector knows; others are part of a line.
+pub fn facet(variant: &str) -> &str {
+    if FACETS.contains(&variant) {
+        variant
+    } else {
+        ""
+    }
+}
+
+/// Whether a case of lakos2 belongs in a heat map: `2^21/S=2^13/I=2^8`, and the same with fewer
+/// shuffles than in the talk.
+pub fn is_in_map(e: &Experiment) -> bool {
+    e.part(0) != "diffusion" && e.part(2).starts_with("I=")
+}
+
+/// Whether the talk's heat maps have this case of lakos2, with any number of elements.
+pub fn is_cell(e: &Experiment) -> bool {
+    is_in_map(e) && e.part(3).is_empty()
+}
+
+/// The case, with what no selector shows: `flow, t=2s`, `random/T4, 4 threads`.
+pub fn case_of(e: &Experiment) -> String {
+    let variant = if facet(&e.variant).is_empty() { &*e.variant } else { "" };
+    let threads = if e.threads > 1 { format!("{} threads", e.threads) } else { String::new() };
+    let parts = [&*e.case, variant, &threads];
+    parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// The experiments that count once: no other variant of one whose correction is there.
+pub fn counted<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
+    let key = |e: &Experiment| (e.suite.clone(), e.case.clone(), e.metric.clone(), e.threads);
+    let corrected: HashSet<_> =
+        all.iter().filter(|e| e.variant == "corrected").map(|e| key(e)).collect();
+    let counts = |e: &&&Experiment| {
+        facet(&e.variant).is_empty() || e.variant == FACETS[0] || !corrected.contains(&key(e))
+    };
+    all.iter().filter(counts).copied().collect()
+}

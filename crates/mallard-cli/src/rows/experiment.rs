@@ -1,0 +1,260 @@
+//! The rows of one machine, a case at a time: all contenders of an experiment side by side.
+
+use crate::rows::contender::{is_local, is_tuned, Strategy};
+use crate::rows::natural;
+use crate::rows::row::{Row, Rows};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+/// What a metric is of: a table, a selector and a score has one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    #[default]
+    Time,
+    Memory,
+    Other,
+}
+
+impl Kind {
+    pub fn of(metric: &str) -> Kind {
+        let time = ["seconds", "cpu_", "cycles", "degradation", "p50", "p9", "max_ns"];
+        if metric.ends_with("rss_kib") {
+            Kind::Memory
+        } else if metric.contains("ns_per_") || time.iter().any(|t| metric.starts_with(t)) {
+            Kind::Time
+        } else {
+            Kind::Other
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        ["time", "memory", "other"][self as usize]
+    }
+}
+
+/// Whether less of it is what one allocator has over another. Ratios and aggregates are derived;
+/// what happened in a run, and the degradation of an allocator against itself, is no cost.
+pub fn is_cost(metric: &str) -> bool {
+    let no_cost = [
+        "ratio_to_",
+        "aggregate_",
+        "remote_percent",
+        "page_faults",
+        "fragmentability",
+        "degradation",
+    ];
+    metric != "rss_kib" && !no_cost.iter().any(|m| metric.starts_with(m))
+}
+
+/// The rows that differ only in their contender.
+#[derive(Clone)]
+pub struct Experiment {
+    pub suite: String,
+    pub case: String,
+    pub variant: String,
+    pub metric: String,
+    pub threads: u32,
+    pub rows: Vec<Row>,
+}
+
+impl Experiment {
+    pub fn kind(&self) -> Kind {
+        Kind::of(&self.metric)
+    }
+
+    pub fn of(&self, contender: &str) -> Option<&Row> {
+        self.rows.iter().find(|r| r.contender == contender)
+    }
+
+    /// glibc: its AS1 where there are strategies.
+    pub fn baseline(&self) -> Option<&Row> {
+        self.rows.iter().find(|r| {
+            r.contender.starts_with("glibc")
+                && Strategy::of(&r.contender).is_none_or(|s| s.number == 1)
+        })
+    }
+
+    /// The row of a strategy of the talk: glibc's AS1 and AS2, else Mallard's.
+    pub fn of_talk(&self, number: u32) -> Option<&Row> {
+        self.rows.iter().find(|r| {
+            Strategy::of(&r.contender)
+                .is_some_and(|s| s.number == number && s.extra.is_empty() && s.is_of_the_talk())
+        })
+    }
+
+    pub fn best(&self, wanted: impl Fn(&Row) -> bool) -> Option<&Row> {
+        let rows = self.rows.iter().filter(|r| r.median.is_some() && wanted(r));
+        rows.min_by(|a, b| a.median.unwrap_or(f64::MAX).total_cmp(&b.median.unwrap_or(f64::MAX)))
+    }
+
+    pub fn best_ours(&self) -> Option<&Row> {
+        self.best(|r| r.is_ours() && !is_tuned(&r.contender))
+    }
+
+    pub fn best_peer(&self) -> Option<&Row> {
+        self.best(|r| !r.is_ours() && !r.is_limit())
+    }
+
+    pub fn best_local(&self) -> Option<&Row> {
+        self.best(|r| is_local(&r.contender))
+    }
+
+    /// How many times a contender is better than the baseline.
+    pub fn gain(&self, row: &Row) -> Option<f64> {
+        ratio(self.baseline()?.median?, row.median?)
+    }
+
+    /// `DS1` of `DS1/2^6`: part 0.
+    pub fn part(&self, index: usize) -> &str {
+        self.case.split('/').nth(index).unwrap_or("")
+    }
+
+    /// The exponent or number after a name: 13 of `2^21/S=2^13/I=2^8` for `S`.
+    pub fn parameter(&self, name: &str) -> Option<u32> {
+        let value = self.case.split('/').find_map(|p| p.strip_prefix(name)?.strip_prefix('='))?;
+        value.rsplit('^').next()?.parse().ok()
+    }
+}
+
+/// None where it says nothing: of zero, or by zero.
+pub fn ratio(a: f64, b: f64) -> Option<f64> {
+    Some(a / b).filter(|r| r.is_finite() && *r > 0.0)
+}
+
+/// The same machine, or the same but for the compiler where one of the two is Rust's: a machine has
+/// a compiler for each language, and the rows of both stand on one page.
+fn is_one(a: &str, b: &str) -> bool {
+    a == b || (is_of_rust(a) || is_of_rust(b)) && without_compiler(a) == without_compiler(b)
+}
+
+fn is_of_rust(machine: &str) -> bool {
+    machine.rsplit(", ").next().is_some_and(|compiler| compiler.starts_with("rustc "))
+}
+
+fn without_compiler(machine: &str) -> &str {
+    machine.rsplit_once(", ").map_or(machine, |(hardware, _)| hardware)
+}
+
+/// The shortest part that none of the others has as well, if there is one.
+fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
+    let until = |name: &'a str, end: &str| name.split(end).next().unwrap_or(name);
+    let is_own = |part: &&str| all.iter().filter(|n| n.starts_with(*part)).count() == 1;
+    let parts = [until(name, ", L1d"), until(name, ", Linux")];
+    match name {
+        "" => "unknown machine",
+        name => parts.into_iter().find(is_own).unwrap_or(name),
+    }
+}
+
+/// Everything that one machine measured.
+#[derive(Default)]
+pub struct Machine {
+    pub name: String,
+    /// As much of the name as tells it from the others: the processor, its caches too, or all.
+    pub title: String,
+    pub experiments: Vec<Experiment>,
+    /// Commits that rows name and the repository does not have.
+    pub lost_commits: BTreeSet<String>,
+}
+
+/// The suites of the talk's five benchmarks.
+const TALK: [&str; 5] = ["lakos1", "lakos2", "lakos3", "lakos4", "lakos5"];
+
+impl Machine {
+    /// One for each machine: the one with most of the talk's figures first, then in the order of
+    /// their first rows.
+    pub fn all(rows: &Rows) -> Vec<Machine> {
+        let mut machines: Vec<Machine> = Vec::new();
+        let mut places: HashMap<(usize, [&str; 4], u32), usize> = HashMap::new();
+        for row in &rows.all {
+            let m = machines.iter().position(|m| is_one(&m.name, &row.machine));
+            let m = m.unwrap_or_else(|| {
+                let name = row.machine.clone();
+                machines.push(Machine { name, ..Machine::default() });
+                machines.len() - 1
+            });
+            if is_of_rust(&machines[m].name) {
+                machines[m].name.clone_from(&row.machine); // C++'s, where there is one
+            }
+            let all = &mut machines[m].experiments;
+            let key = (m, [&*row.suite, &*row.case, &*row.variant, &*row.metric], row.threads);
+            let place = *places.entry(key).or_insert_with(|| {
+                all.push(Experiment {
+                    suite: row.suite.clone(),
+                    case: row.case.clone(),
+                    variant: row.variant.clone(),
+                    metric: row.metric.clone(),
+                    threads: row.threads,
+                    rows: Vec::new(),
+                });
+                all.len() - 1
+            });
+            all[place].rows.push(row.clone());
+        }
+        let of_the_talk = |e: &&Experiment| TALK.contains(&&*e.suite);
+        machines.sort_by_key(|m| Reverse(m.experiments.iter().filter(of_the_talk).count()));
+        let names: Vec<String> = machines.iter().map(|m| m.name.clone()).collect();
+        for machine in &mut machines {
+            machine.title = title(&machine.name, &names).to_string();
+        }
+        machines
+    }
+
+    pub fn select(&self, wanted: impl Fn(&Experiment) -> bool) -> Vec<&Experiment> {
+        self.experiments.iter().filter(|e| wanted(e)).collect()
+    }
+
+    pub fn of_suite(&self, suite: &str) -> Vec<&Experiment> {
+        self.select(|e| e.suite == suite)
+    }
+
+    /// The suites in the order in which the documents go, then the others as they came.
+    pub fn suites(&self) -> Vec<&str> {
+        let mut seen: Vec<&str> = Vec::new();
+        for e in &self.experiments {
+            if !seen.contains(&&*e.suite) {
+                seen.push(&e.suite);
+            }
+        }
+        let after = |s: &str| if s == "seeds" { TALK.len() } else { TALK.len() + 1 };
+        seen.sort_by_key(|s| TALK.iter().position(|f| f == s).unwrap_or(after(s)));
+        seen
+    }
+
+    /// Any of it.
+    pub fn has_the_talk(&self) -> bool {
+        TALK.iter().any(|suite| self.has(suite))
+    }
+
+    pub fn has(&self, suite: &str) -> bool {
+        self.experiments.iter().any(|e| e.suite == suite)
+    }
+}
+
+/// The experiments that decide: of a suite's variants the corrected one, of its figures the cost.
+pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
+    let variants: BTreeSet<&str> = experiments.iter().map(|e| &*e.variant).collect();
+    let variant = ["corrected", "faithful"].into_iter().find(|v| variants.contains(v));
+    let chosen = experiments
+        .iter()
+        .filter(|e| variant.is_none_or(|v| e.variant == v || e.variant.is_empty()));
+    let chosen: Vec<&Experiment> = chosen.copied().collect();
+    let costs = ["ns_per_op", "seconds", "ns_per_life", "degradation"];
+    let metric = costs.into_iter().find(|m| chosen.iter().any(|e| e.metric == *m));
+    chosen.into_iter().filter(|e| metric.is_some_and(|m| e.metric == m)).collect()
+}
+
+/// Contenders in the order of a table: glibc, ours, peers, bounds; by name as people order.
+pub fn contenders(experiments: &[&Experiment]) -> Vec<String> {
+    let names: BTreeSet<&str> =
+        experiments.iter().flat_map(|e| e.rows.iter().map(|r| &*r.contender)).collect();
+    let mut names: Vec<String> = names.into_iter().map(str::to_string).collect();
+    let rank = |n: &str| match n {
+        n if n.starts_with("glibc") => 0,
+        n if n.starts_with("mallard/") => 1,
+        n if n.starts_with("limit/") => 3,
+        _ => 2,
+    };
+    names.sort_by_key(|n| (rank(n), natural::key(n)));
+    names
+}

@@ -1,0 +1,251 @@
+//! Decides which contenders are compared with each other, and which rows count.
+//!
+//! A malloc is compared with a malloc, a strategy of the talk with the same strategy, and a local
+//! allocator with a local allocator. If Mallard has several of a kind, one of them stands for Mallard
+//! in all cells of a situation: the best of many in each cell would compare our luck with a peer's
+//! allocator. Tuned variants are not compared.
+
+use super::{cases::counted, situations};
+use crate::rows::contender::{is_tuned, Strategy};
+use crate::rows::experiment::{contenders, is_cost, ratio, Experiment, Kind, Machine};
+use crate::rows::row::Row;
+use crate::statistics::geometric_mean;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Like {
+    /// Of a whole process, whatever it asks for.
+    Malloc,
+    /// The number of the talk, and whether several threads may call it.
+    Strategy(u32, bool),
+    /// Of a part of a program.
+    Local,
+}
+
+/// Names of general allocators begin so; a heap of one of them is a local allocator.
+const MALLOCS: [&str; 10] = [
+    "glibc-",
+    "mallard/malloc",
+    "mimalloc-",
+    "jemalloc-",
+    "gperftools-",
+    "google-tcmalloc-",
+    "snmalloc-",
+    "rpmalloc-",
+    "tikv-jemallocator-",
+    "tcmalloc-",
+];
+const FOR_THREADS: [&str; 4] = ["+mutex", "+lock_free", "+thread_cached", "+synchronized"];
+
+/// None of a bound, and of a variant that someone tuned.
+pub fn like(contender: &str) -> Option<Like> {
+    if contender.starts_with("limit/") || is_tuned(contender) {
+        return None;
+    }
+    if let Some(s) = Strategy::of(contender) {
+        return Some(Like::Strategy(s.number, FOR_THREADS.contains(&&*s.extra)));
+    }
+    let is_malloc = MALLOCS.iter().any(|m| contender.starts_with(m));
+    Some(if is_malloc && !contender.ends_with("/heap") { Like::Malloc } else { Like::Local })
+}
+
+/// Each case once: cycles are ns in another unit, the percentiles are of the same operations, and of
+/// a threaded case's wall and CPU time the latter counts, which other programs disturb less.
+pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
+    let key = |e: &Experiment, metric: &str| {
+        (e.suite.clone(), e.case.clone(), e.variant.clone(), e.threads, metric.to_string())
+    };
+    let known: HashSet<_> = all.iter().map(|e| key(e, &e.metric)).collect();
+    let is_again = |e: &Experiment| match e.metric.as_str() {
+        "ns_per_op" | "seconds" => known.contains(&key(e, &format!("cpu_{}", e.metric))),
+        "cycles_per_op" | "p50_ns" | "p90_ns" | "p99_ns" | "p999_ns" | "max_ns" => true,
+        _ => false,
+    };
+    all.iter().filter(|e| !is_again(e)).copied().collect()
+}
+
+/// Families weigh equally: the geometric mean of the families' geometric means. None of nothing.
+pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Option<f64> {
+    let mut families: BTreeMap<F, Vec<f64>> = BTreeMap::new();
+    for (family, value) in all {
+        families.entry(family).or_default().push(value);
+    }
+    geometric_mean(families.into_values().filter_map(geometric_mean))
+}
+
+/// What is done, of many cases: the suite, and of `malloc` what happens to the blocks, else the
+/// first part of the case's name. `bench/standings.cpp` has the same families.
+pub fn family(e: &Experiment) -> String {
+    let part = match (e.suite.as_str(), e.part(0)) {
+        ("malloc", "pair" | "fifo" | "list") => "pairs",
+        ("malloc", "replace" | "realloc" | "large") => "mixes",
+        ("malloc", "hakmem") if e.threads > 1 => "threads",
+        ("malloc", "hakmem") => "bulk", // bursts
+        (_, part) => part,
+    };
+    format!("{}/{part}", e.suite)
+}
+
+/// Whether a block is given back as soon as it was taken, and nothing else happens.
+pub fn is_pair(e: &Experiment) -> bool {
+    family(e) == "malloc/pairs" || e.case.split('/').any(|p| p == "pair")
+}
+
+/// One of Mallard's in one case, and all that are like it.
+pub struct Match<'a> {
+    pub e: &'a Experiment,
+    pub ours: &'a Row,
+    pub peers: Vec<&'a Row>,
+}
+
+impl<'a> Match<'a> {
+    pub fn best_peer(&self) -> &'a Row {
+        let least = |a: &&&Row, b: &&&Row| {
+            a.median.unwrap_or(f64::MAX).total_cmp(&b.median.unwrap_or(f64::MAX))
+        };
+        self.peers.iter().min_by(least).expect("a match has a peer")
+    }
+}
+
+/// Every case in which something of ours meets its like, a recipe and its correction once.
+pub fn matches(machine: &Machine) -> Vec<Match<'_>> {
+    matches_of(&counted(&costs(machine)))
+}
+
+/// The same, each variant of a recipe for itself.
+pub fn all_matches(machine: &Machine) -> Vec<Match<'_>> {
+    matches_of(&costs(machine))
+}
+
+fn costs(machine: &Machine) -> Vec<&Experiment> {
+    machine.select(|e| is_cost(&e.metric) && e.kind() != Kind::Other)
+}
+
+fn matches_of<'a>(costs: &[&'a Experiment]) -> Vec<Match<'a>> {
+    let costs = once(costs);
+    let standing = standing_for(&costs);
+    let mut all = Vec::new();
+    for e in costs {
+        let mut kinds: Vec<Like> = ours(e).filter_map(|r| like(&r.contender)).collect();
+        kinds.sort();
+        kinds.dedup();
+        for kind in kinds {
+            let chosen = standing.get(&(situations::title_of(e), kind));
+            let Some(ours) = chosen.and_then(|c| e.of(c)).filter(|r| r.median.is_some()) else {
+                continue;
+            };
+            let peers: Vec<&Row> = peers(e, kind).collect();
+            if !peers.is_empty() {
+                all.push(Match { e, ours, peers });
+            }
+        }
+    }
+    all
+}
+
+fn ours(e: &Experiment) -> impl Iterator<Item = &Row> {
+    e.rows.iter().filter(|r| r.is_ours() && r.median.is_some())
+}
+
+fn peers(e: &Experiment, kind: Like) -> impl Iterator<Item = &Row> {
+    e.rows
+        .iter()
+        .filter(move |r| !r.is_ours() && r.median.is_some() && like(&r.contender) == Some(kind))
+}
+
+/// Which of ours stands for each kind, in each situation.
+fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
+    let mut groups: HashMap<(String, Like), Vec<&Experiment>> = HashMap::new();
+    for e in costs.iter().filter(|e| e.kind() == Kind::Time) {
+        for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
+            groups.entry((situations::title_of(e), kind)).or_default().push(e);
+        }
+    }
+    // Where only memory was measured.
+    for e in costs.iter().filter(|e| e.kind() == Kind::Memory) {
+        for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
+            let of_time = groups.entry((situations::title_of(e), kind)).or_default();
+            if of_time.iter().all(|e| e.kind() == Kind::Memory) {
+                of_time.push(e);
+            }
+        }
+    }
+    let chosen = |(key, all): ((String, Like), Vec<&Experiment>)| {
+        Some((key.clone(), choice(&all, |c| like(c) == Some(key.1))?))
+    };
+    groups.into_iter().filter_map(chosen).collect()
+}
+
+/// The one of ours that takes least over all of these cases, of those that play in most of them:
+/// by what each takes where the best of all contenders takes 1.
+pub fn choice(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Option<String> {
+    let names = contenders(all);
+    let names: Vec<&String> =
+        names.iter().filter(|c| c.starts_with("mallard/") && wanted(c)).collect();
+    let figure = |e: &Experiment, c: &str| e.of(c)?.median;
+    let covering = |c: &str| all.iter().filter(|e| figure(e, c).is_some()).count();
+    let most = names.iter().map(|c| covering(c)).max()?;
+    let share = |c: &str| {
+        let best = |e: &Experiment| e.best(|r| !r.is_limit())?.median;
+        geometric_mean(all.iter().filter_map(|e| ratio(figure(e, c)?, best(e)?)))
+    };
+    let many = names.into_iter().filter(|c| covering(c) * 5 >= most * 4);
+    let best = many.filter_map(|c| Some((share(c)?, c))).min_by(|a, b| a.0.total_cmp(&b.0));
+    best.map(|(_, c)| c.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(case: &str, metric: &str, threads: u32) -> Experiment {
+        let (suite, case, metric) = ("malloc".to_string(), case.to_string(), metric.to_string());
+        Experiment { suite, case, variant: String::new(), metric, threads, rows: Vec::new() }
+    }
+
+    #[test]
+    fn a_malloc_is_like_a_malloc_and_a_strategy_like_itself() {
+        assert_eq!(like("mallard/malloc"), like("google-tcmalloc-2025.06"));
+        assert_eq!(like("gperftools-2.10+new"), Some(Like::Malloc));
+        assert_eq!(like("mallard/AS7"), like("libstdc++-pmr-12/AS7"));
+        assert_ne!(like("mallard/AS7"), like("gperftools-2.10/AS1"));
+        assert_eq!(like("mallard/AS9+mutex"), like("boost-container-1.74/AS9+synchronized"));
+        assert_eq!(like("mallard/none/lifo"), like("boost-pool-1.74"));
+        assert_eq!(like("mimalloc-3.6.0/heap"), Some(Like::Local));
+    }
+
+    #[test]
+    fn tuned_variants_and_bounds_are_like_nothing() {
+        for c in ["mallard/AS7+fifo", "mallard/AS7+largest=32", "mallard/AS3+reset", "limit/bump"] {
+            assert_eq!(like(c), None, "{c}");
+        }
+    }
+
+    #[test]
+    fn families_weigh_equally_however_many_cases_they_have() {
+        let all = [("pairs", 4.0), ("pairs", 4.0), ("pairs", 4.0), ("bulk", 1.0)];
+        assert_eq!(mean_of_families(all), Some(2.0));
+        assert_eq!(mean_of_families(Vec::<(&str, f64)>::new()), None);
+    }
+
+    #[test]
+    fn a_threaded_case_counts_once_and_cycles_are_no_second_time() {
+        let all = [
+            experiment("threads/pair/64B/T4", "ns_per_op", 4),
+            experiment("threads/pair/64B/T4", "cpu_ns_per_op", 4),
+            experiment("pair/64B", "ns_per_op", 1),
+            experiment("pair/64B", "cycles_per_op", 1),
+        ];
+        let kept = once(&all.iter().collect::<Vec<_>>());
+        let kept: Vec<&str> = kept.iter().map(|e| e.metric.as_str()).collect();
+        assert_eq!(kept, ["cpu_ns_per_op", "ns_per_op"]);
+    }
+
+    #[test]
+    fn pairs_are_pairs_in_every_family() {
+        let is = |case: &str| is_pair(&experiment(case, "ns_per_op", 1));
+        assert!(is("pair/64B") && is("fifo/100x64B") && is("threads/pair/64B/T1"));
+        assert!(!is("bulk/10kx64B/malloc") && !is("threads/larson/8-1000B/T1"));
+        assert_eq!(family(&experiment("realloc/16B-64KiB", "ns_per_op", 1)), "malloc/mixes");
+    }
+}

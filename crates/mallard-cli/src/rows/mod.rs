@@ -1,0 +1,13 @@
+//! Rows of benchmarks: how they are read, grouped into experiments, and matched with each other.
+
+pub mod cases;
+pub mod contender;
+pub mod experiment;
+pub mod history;
+pub mod locate;
+pub mod matching;
+pub mod natural;
+pub mod noise;
+pub mod published;
+pub mod row;
+pub mod situations;

@@ -1,0 +1,95 @@
+//! Whether one figure differs from another, or only seems to.
+
+use crate::rows::row::Row;
+use serde::Serialize;
+
+/// What a second row is to a first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Faster,
+    Slower,
+    #[serde(rename = "no difference detected")]
+    Same,
+}
+
+/// How far medians must be apart before they are called different.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Where both rows have a spread, and the spreads do not overlap.
+    pub percent: f64,
+    /// Where a row is of one run: nothing is known of its noise.
+    pub single_run_percent: f64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { percent: 3.0, single_run_percent: 10.0 }
+    }
+}
+
+/// None where a row has no figure. Lower is faster, or smaller.
+pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Option<Verdict> {
+    let (a, b) = (from.median?, to.median?);
+    let single = of_one_run(from) || of_one_run(to);
+    let bound = if single { bounds.single_run_percent.max(bounds.percent) } else { bounds.percent };
+    let apart = if a == 0.0 && b == 0.0 { 0.0 } else { a.max(b) / a.min(b) - 1.0 };
+    let overlap = from.low() <= to.high() && to.low() <= from.high();
+    // 1e-9: figures have four digits, and 103 is not more than 3 % above 100.
+    Some(if (overlap && !single) || apart <= bound / 100.0 + 1e-9 {
+        Verdict::Same
+    } else if b < a {
+        Verdict::Faster
+    } else {
+        Verdict::Slower
+    })
+}
+
+/// A ratio of sums has no spread either, though it is of many rows.
+fn of_one_run(row: &Row) -> bool {
+    row.runs <= 1 || row.metric.starts_with("ratio_to_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(median: f64, low: f64, high: f64, runs: u64) -> Row {
+        serde_json::from_value(serde_json::json!({"suite": "s", "case": "c", "contender": "x",
+            "metric": "ns_per_op", "median": median, "low": low, "high": high, "runs": runs}))
+        .unwrap()
+    }
+
+    fn of(a: Row, b: Row) -> Verdict {
+        verdict(&a, &b, Bounds::default()).unwrap()
+    }
+
+    #[test]
+    fn apart_and_beyond_the_threshold_differs() {
+        assert_eq!(of(row(10.0, 9.8, 10.2, 9), row(11.0, 10.8, 11.2, 9)), Verdict::Slower);
+        assert_eq!(of(row(11.0, 10.8, 11.2, 9), row(10.0, 9.8, 10.2, 9)), Verdict::Faster);
+    }
+
+    #[test]
+    fn ranges_that_overlap_do_not_differ() {
+        assert_eq!(of(row(10.0, 9.0, 14.0, 9), row(13.0, 12.0, 15.0, 9)), Verdict::Same);
+    }
+
+    #[test]
+    fn medians_within_the_threshold_do_not_differ() {
+        assert_eq!(of(row(100.0, 99.9, 100.1, 9), row(103.0, 102.9, 103.1, 9)), Verdict::Same);
+        assert_eq!(of(row(100.0, 99.9, 100.1, 9), row(103.1, 103.0, 103.2, 9)), Verdict::Slower);
+    }
+
+    #[test]
+    fn one_run_needs_the_larger_bound() {
+        assert_eq!(of(row(100.0, 100.0, 100.0, 1), row(109.0, 109.0, 109.0, 1)), Verdict::Same);
+        assert_eq!(of(row(100.0, 100.0, 100.0, 1), row(111.0, 111.0, 111.0, 1)), Verdict::Slower);
+    }
+
+    #[test]
+    fn zero_is_a_figure() {
+        assert_eq!(of(row(0.0, 0.0, 0.0, 9), row(0.0, 0.0, 0.0, 9)), Verdict::Same);
+        assert_eq!(of(row(0.0, 0.0, 0.0, 9), row(1.0, 1.0, 1.0, 9)), Verdict::Slower);
+    }
+}

@@ -1,0 +1,122 @@
+//! Situations: the groups of benchmark cases in which a program has to choose an allocator.
+
+use super::cases::is_cell;
+use super::experiment::Experiment;
+use super::natural;
+
+/// Cases in which a program faces the same question, such as "all is freed at once".
+pub struct Situation {
+    /// The question, as the first column of a table shows it.
+    pub title: &'static str,
+    suite: &'static str,
+    wanted: fn(&Experiment) -> bool,
+}
+
+impl Situation {
+    /// Whether a case belongs to this situation.
+    pub fn has(&self, e: &Experiment) -> bool {
+        self.suite == e.suite && (self.wanted)(e)
+    }
+}
+
+const fn situation(
+    title: &'static str,
+    suite: &'static str,
+    wanted: fn(&Experiment) -> bool,
+) -> Situation {
+    Situation { title, suite, wanted }
+}
+
+fn of_parts(e: &Experiment, parts: &[&str]) -> bool {
+    parts.contains(&e.part(0))
+}
+
+/// Of lakos2: fewer elements than the talk has.
+fn is_small(e: &Experiment) -> bool {
+    natural::key(e.part(0)) < natural::key("2^21")
+}
+
+/// Where a part of a program can have an allocator of its own.
+pub const LOCAL: &[Situation] = &[
+    situation("Built once, freed whole: flat, of numbers (DS1, DS3)", "lakos1", |e| {
+        of_parts(e, &["DS1", "DS3"])
+    }),
+    situation("Built once, freed whole: flat, of strings (DS2, DS4)", "lakos1", |e| {
+        of_parts(e, &["DS2", "DS4"])
+    }),
+    situation("Built once, freed whole: vectors of structures (DS5-DS8)", "lakos1", |e| {
+        of_parts(e, &["DS5", "DS6", "DS7", "DS8"])
+    }),
+    situation("Built once, freed whole: sets of structures (DS9-DS12)", "lakos1", |e| {
+        of_parts(e, &["DS9", "DS10", "DS11", "DS12"])
+    }),
+    situation(
+        "Parts used again and again, their elements shuffled; 2^21 elements and more (II)",
+        "lakos2",
+        |e| is_cell(e) && !is_small(e),
+    ),
+    situation(
+        "Parts used again and again, fewer elements: the cache holds most (II)",
+        "lakos2",
+        |e| is_cell(e) && is_small(e),
+    ),
+    situation("Long-running, blocks freed and taken again (III)", "lakos3", |_| true),
+    situation("Threads, each with an allocator of its own (IV)", "lakos4", |e| {
+        e.threads > 1 && e.part(0).contains('=')
+    }),
+    situation("Threads that share one allocator (IV)", "lakos4", |e| e.part(0) == "shared"),
+    situation("Another thread frees (IV)", "lakos4", |e| e.part(0) == "remote"),
+    situation("Threads that write to neighbouring blocks (IV)", "lakos4", |e| {
+        e.part(0) == "sharing"
+    }),
+    situation("In a heap that others have fragmented (V)", "lakos5", |e| {
+        !e.case.ends_with("clean")
+    }),
+    situation("A word index over text (demo)", "demo", |e| e.part(0) == "word-index"),
+    situation("A parser's trees (demo)", "demo", |e| e.part(0) == "parse-tree"),
+    situation("An ordered map of a window of text (demo)", "demo", |e| {
+        e.part(0) == "phrase-window"
+    }),
+];
+
+/// Where it is one allocator in place of another.
+pub const OTHERS: &[Situation] = &[
+    situation("A program that nobody recompiles: whole programs", "programs", |_| true),
+    situation("A program that nobody recompiles: calls of malloc and free", "malloc", |_| true),
+    situation("A program that nobody recompiles: memory", "rss", |e| e.metric == "peak_rss_kib"),
+    situation("Blocks of one size, freed one by one", "pool", |_| true),
+    situation("All dies together", "arena", |_| true),
+    situation("Many sizes, freed one by one", "multipool", |_| true),
+    situation("A pool that threads share", "threads", |e| e.metric != "rss_kib"),
+    situation("Objects made and destroyed", "typed", |e| {
+        !of_parts(e, &["handle", "threads", "slot_map", "shared_slot_map"])
+    }),
+    situation("Objects with owners", "typed", |e| of_parts(e, &["handle", "threads"])),
+    situation("Objects by keys", "typed", |e| e.part(0) == "slot_map"),
+    situation("Objects by keys, shared by threads", "typed", |e| e.part(0) == "shared_slot_map"),
+    situation("A part of a program, all sizes, freed at once", "heap", |_| true),
+    situation("Rust: the global allocator of a program", "crates", |e| {
+        e.part(0) == "global-allocator" && e.metric != "cpu_seconds"
+    }),
+    situation("Rust: objects made and dropped", "crates", |e| {
+        e.part(0) == "fastalloc" && !is_of_threads(e)
+    }),
+    situation("Rust: objects of a pool that threads share", "crates", |e| {
+        e.part(0) == "fastalloc" && is_of_threads(e)
+    }),
+    situation("Rust: all dies together", "crates", |e| of_parts(e, &["bumpalo", "blink-alloc"])),
+    situation("Rust: values by keys", "crates", |e| e.part(0) == "slotmap"),
+    situation("Rust: values by keys, shared by threads", "crates", |e| e.part(0) == "sharded-slab"),
+];
+
+/// Of the crates: one thread with a pool for many is one of them, too.
+fn is_of_threads(e: &Experiment) -> bool {
+    ["threads", "contention"].contains(&e.part(1))
+}
+
+/// The situation of a case; the first part of its name where none is described.
+pub fn title_of(e: &Experiment) -> String {
+    let found = LOCAL.iter().chain(OTHERS).find(|s| s.has(e));
+    let title = found.map(|s| s.title.to_string());
+    title.unwrap_or_else(|| format!("{}/{}", e.suite, e.part(0)))
+}

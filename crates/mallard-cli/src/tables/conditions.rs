@@ -1,0 +1,72 @@
+//! Under what conditions figures were measured, in the words that stand beside them.
+
+use crate::rows::row::Row;
+use std::collections::BTreeSet;
+
+/// `work divided by 2^5 to 2^9, 12 of 66 figures of one run`; nothing where the work was whole and
+/// every figure is a median of several runs.
+pub fn words<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
+    let rows: Vec<&Row> = rows.into_iter().filter(|r| !r.metric.ends_with("rss_kib")).collect();
+    let divided: BTreeSet<u32> = rows.iter().map(|r| r.divided_by()).collect();
+    let mut parts = Vec::new();
+    match (divided.first(), divided.last()) {
+        (Some(&least), Some(&most)) if least == most && most > 0 => {
+            parts.push(format!("work divided by 2^{most}"));
+        }
+        (Some(0), Some(&most)) if most > 0 => parts.push(format!("work divided by up to 2^{most}")),
+        (Some(&least), Some(&most)) if most > 0 => {
+            parts.push(format!("work divided by 2^{least} to 2^{most}"));
+        }
+        _ => {}
+    }
+    let figures = rows.iter().filter(|r| r.median.is_some()).count();
+    match rows.iter().filter(|r| r.is_of_one_run()).count() {
+        0 => {}
+        single if single == figures => parts.push("of one run".to_string()),
+        single => parts.push(format!("{single} of {figures} figures of one run")),
+    }
+    parts.join(", ")
+}
+
+/// As a sentence, or nothing.
+pub fn sentence<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
+    let words = words(rows);
+    let first = words.chars().next()?.to_uppercase();
+    Some(format!("{first}{}.", &words[1..]))
+}
+
+/// `text; conditions`, or the text as it is.
+pub fn after<'a>(text: String, rows: impl IntoIterator<Item = &'a Row>) -> String {
+    match words(rows) {
+        words if words.is_empty() => text,
+        words => format!("{text}; {words}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(command: &str, runs: u64, metric: &str) -> Row {
+        serde_json::from_value(serde_json::json!({"suite": "s", "case": "c", "contender": "x",
+            "metric": metric, "median": 1, "runs": runs, "command": command}))
+        .unwrap()
+    }
+
+    #[test]
+    fn divided_work_and_single_runs_are_said() {
+        let all = [row("x --less 7", 1, "ns_per_op"), row("x --less 9", 3, "ns_per_op")];
+        assert_eq!(words(&all), "work divided by 2^7 to 2^9, 1 of 2 figures of one run");
+        assert_eq!(words(&all[..1]), "work divided by 2^7, of one run");
+        let whole = [row("x", 9, "ns_per_op"), row("x --less 4", 9, "ns_per_op")];
+        assert_eq!(words(&whole), "work divided by up to 2^4");
+        assert_eq!(sentence(&all[..1]).unwrap(), "Work divided by 2^7, of one run.");
+    }
+
+    #[test]
+    fn whole_work_of_many_runs_needs_no_words() {
+        let whole = [row("x", 9, "ns_per_op"), row("x", 1, "peak_rss_kib")];
+        assert_eq!((words(&whole).as_str(), sentence(&whole)), ("", None));
+        assert_eq!(after("2.0".into(), &whole), "2.0");
+    }
+}

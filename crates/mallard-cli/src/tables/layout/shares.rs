@@ -1,0 +1,35 @@
+//! Benchmarks III and IV: AS1 as measured, the others in per cent of it, FAIL where memory ran
+//! out, as in the files of the talk.
+
+use super::strategies::{peers, talk, Named, Unit};
+use super::{by_case, general, slices};
+use crate::rows::experiment::Experiment;
+use crate::rows::published::Published;
+use crate::tables::Table;
+
+pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for slice in slices(experiments) {
+        // What the talk left out has one name before the slash, and no strategies to compare.
+        let (of_talk, others): (Vec<&Experiment>, Vec<&Experiment>) =
+            slice.all.iter().partition(|e| e.part(0).contains('='));
+        let lines: Vec<Named> = by_case(&of_talk).into_iter().map(|e| (heads(e), e)).collect();
+        if let Some((_, first)) = lines.first() {
+            let heads: Vec<&str> = first.case.split('/').map(name_of).collect();
+            let strategies = Table::new(format!("{}, per cent of AS1", slice.title()), &heads);
+            tables.push(talk(strategies, &lines, Unit::ShareOfFirst, published));
+            tables.push(peers(Table::new(format!("{}, peers", slice.title()), &heads), &lines));
+        }
+        tables.extend(general::tables(&others));
+    }
+    tables
+}
+
+/// 2^30, 2^15, 2^10 of `T=2^30/M=2^15/S=2^10`.
+fn heads(e: &Experiment) -> Vec<String> {
+    e.case.split('/').map(|p| p.rsplit('=').next().unwrap_or(p).to_string()).collect()
+}
+
+fn name_of(part: &str) -> &str {
+    part.split('=').next().unwrap_or(part)
+}

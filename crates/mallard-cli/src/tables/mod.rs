@@ -1,0 +1,226 @@
+//! A table as it is meant, before it is text: one layout for terminal, Markdown and HTML.
+
+pub mod conditions;
+pub mod layout;
+
+use crate::rows::cases::facet;
+use crate::rows::contender;
+use crate::rows::experiment::{Experiment, Kind};
+use crate::rows::row::Row;
+use std::collections::BTreeSet;
+
+/// What stands in one place.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    pub text: String,
+    /// The published figure beside it.
+    pub published: String,
+    /// p10 to p90.
+    pub spread: String,
+    /// Against the baseline of its line.
+    pub ratio: String,
+    /// How much better (to 7) or worse (to -7) than the baseline: the shade of a heat map.
+    pub shade: i8,
+    pub best: bool,
+}
+
+impl Cell {
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell { text: text.into(), ..Cell::default() }
+    }
+
+    pub fn figure(value: Option<f64>) -> Cell {
+        Cell::text(value.map_or(String::new(), number))
+    }
+
+    /// A share of the baseline in per cent, shaded.
+    pub fn shaded(mut self, gain: Option<f64>) -> Cell {
+        self.shade = gain.map_or(0, shade);
+        self
+    }
+
+    /// The figure of a row: why there is none, where there is none.
+    pub fn of(row: Option<&Row>) -> Cell {
+        let Some(row) = row else { return Cell::default() };
+        match row.median {
+            Some(median) => {
+                let (low, high) = (number(row.low()), number(row.high()));
+                // Nothing is told by the spread of what was the same in every run.
+                let spread = if low == high { String::new() } else { format!("{low}-{high}") };
+                Cell { text: number(median), spread, ..Cell::default() }
+            }
+            None if row.failed() => Cell {
+                text: if row.failed_on_paper() { "FAIL, computed" } else { "FAIL" }.into(),
+                spread: row.why.clone(),
+                shade: -SHADES,
+                ..Cell::default()
+            },
+            None => Cell { text: "-".into(), spread: row.why.clone(), ..Cell::default() },
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.published.is_empty()
+    }
+
+    pub fn published(mut self, text: impl Into<String>) -> Cell {
+        self.published = text.into();
+        self
+    }
+}
+
+/// The page has so many colours each way.
+const SHADES: i8 = 7;
+
+/// Wide apart near 1, where most figures are, and not used up before 40 times.
+fn shade(gain: f64) -> i8 {
+    let most = f64::from(SHADES);
+    let steps = (gain.log2().abs().powf(0.7) * 2.2).min(most);
+    (steps * gain.log2().signum()).round() as i8
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Column {
+    pub title: String,
+    /// Whose figures stand in it: what a filter hides.
+    pub contender: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    pub heads: Vec<String>,
+    pub cells: Vec<Cell>,
+    pub contender: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    pub title: String,
+    pub notes: Vec<String>,
+    /// Titles of the first columns, which name a line.
+    pub heads: Vec<String>,
+    pub columns: Vec<Column>,
+    pub lines: Vec<Line>,
+    /// What the selectors of the page choose by; empty is in every choice.
+    pub variant: String,
+    pub kind: Option<Kind>,
+    /// How to make the figures again, and of which commits they are.
+    pub made_by: BTreeSet<String>,
+    /// Cells are words and wrap.
+    pub is_prose: bool,
+}
+
+impl Table {
+    pub fn new(title: impl Into<String>, heads: &[&str]) -> Table {
+        let heads = heads.iter().map(|h| h.to_string()).collect();
+        Table { title: title.into(), heads, ..Table::default() }
+    }
+
+    pub fn prose(title: impl Into<String>, heads: &[&str], columns: &[&str]) -> Table {
+        let mut table = Table::new(title, heads).columns(columns.iter().map(|c| c.to_string()));
+        table.is_prose = true;
+        table
+    }
+
+    pub fn columns(mut self, titles: impl IntoIterator<Item = String>) -> Table {
+        self.columns.extend(titles.into_iter().map(|title| Column { title, contender: None }));
+        self
+    }
+
+    /// A column of one contender.
+    pub fn contender(&mut self, contender: &str) {
+        self.columns.push(Column {
+            title: contender::short(contender),
+            contender: Some(contender.to_string()),
+        });
+    }
+
+    pub fn line(&mut self, heads: Vec<String>, cells: Vec<Cell>) {
+        self.lines.push(Line { heads, cells, contender: None });
+    }
+
+    pub fn note(mut self, note: impl Into<String>) -> Table {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Of which variant and kind its figures are, and what made them.
+    pub fn of(mut self, experiments: &[&Experiment]) -> Table {
+        if let Some(first) = experiments.first() {
+            self.variant = facet(&first.variant).to_string();
+            self.kind = Some(first.kind());
+        }
+        for row in experiments.iter().flat_map(|e| &e.rows) {
+            self.made_by.insert(made_by(row));
+        }
+        self.notes.extend(conditions::sentence(experiments.iter().flat_map(|e| &e.rows)));
+        self
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Removes columns in which nothing stands.
+    pub fn without_empty_columns(mut self) -> Table {
+        let kept: Vec<bool> = (0..self.columns.len())
+            .map(|i| self.lines.iter().any(|l| l.cells.get(i).is_some_and(|c| !c.is_empty())))
+            .collect();
+        let keep = |i: usize| kept.get(i).copied().unwrap_or(true);
+        self.columns = enumerated(self.columns, keep);
+        for line in &mut self.lines {
+            line.cells = enumerated(std::mem::take(&mut line.cells), keep);
+        }
+        self
+    }
+}
+
+fn enumerated<T>(all: Vec<T>, keep: impl Fn(usize) -> bool) -> Vec<T> {
+    all.into_iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, t)| t).collect()
+}
+
+/// `./x bench pool --json, commit 1b96d48`
+pub fn made_by(row: &Row) -> String {
+    format!("{}, commit {}", row.command, row.commit)
+}
+
+/// Three or four digits: more would be noise.
+pub fn number(value: f64) -> String {
+    match value {
+        0.0 => "0".to_string(),
+        v if v < 0.0995 => format!("{v:.3}"),
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 999.5 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// `3.42x`
+pub fn times(value: f64) -> String {
+    format!("{}×", number(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_or_four_digits() {
+        let all = [0.0, 0.0123, 0.5, 1.0, 12.34, 123.4, 1234.5].map(number);
+        assert_eq!(all, ["0", "0.012", "0.50", "1.00", "12.3", "123.4", "1234"]);
+    }
+
+    #[test]
+    fn shades_follow_the_gain_and_end() {
+        assert_eq!([1.0, 2.0, 0.5, 100.0, 0.001].map(shade), [0, 2, -2, 7, -7]);
+    }
+
+    #[test]
+    fn empty_columns_go() {
+        let mut table = Table::new("t", &["h"]).columns(["a".into(), "b".into()]);
+        table.line(vec!["1".into()], vec![Cell::default(), Cell::text("x")]);
+        let table = table.without_empty_columns();
+        assert_eq!(table.columns.len(), 1);
+        assert_eq!(table.lines[0].cells[0].text, "x");
+    }
+}
