@@ -1,7 +1,7 @@
 // The same workload with every allocation on record: D, V and U come from it.
 #pragma once
 
-#include <mallard/size_class.hpp>
+#include <mallard/detail/base/size_class.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,13 +2,13 @@
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 
-#include <mallard/checked.hpp>
-#include <mallard/counted.hpp>
-#include <mallard/failing.hpp>
-#include <mallard/guarded.hpp>
-#include <mallard/limited.hpp>
-#include <mallard/synchronized.hpp>
-#include <mallard/traced.hpp>
+#include <mallard/adapt/counted.hpp>
+#include <mallard/adapt/failing.hpp>
+#include <mallard/adapt/limited.hpp>
+#include <mallard/adapt/synchronized.hpp>
+#include <mallard/adapt/traced.hpp>
+#include <mallard/debug/checked.hpp>
+#include <mallard/debug/guarded.hpp>
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 #include <bench/clock.hpp>
 #include <bench/typed/contenders.hpp>
 
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include <boost/interprocess/managed_mapped_file.hpp>
 

@@ -1,14 +1,14 @@
 // Adaptors: one thing added to any allocator, or to any source.
+#include <mallard/adapt/by_size.hpp>
+#include <mallard/adapt/failing.hpp>
+#include <mallard/adapt/fallback.hpp>
+#include <mallard/adapt/limited.hpp>
+#include <mallard/adapt/synchronized.hpp>
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/by_size.hpp>
-#include <mallard/failing.hpp>
-#include <mallard/fallback.hpp>
-#include <mallard/limited.hpp>
+#include <mallard/debug/snapshot.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pmr.hpp>
-#include <mallard/snapshot.hpp>
-#include <mallard/synchronized.hpp>
 
 #include <cassert>
 #include <memory_resource>

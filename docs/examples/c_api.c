@@ -1,5 +1,5 @@
 /* The C library. */
-#include <mallard/mallard.h>
+#include <mallard/c/mallard.h>
 
 #include <assert.h>
 #include <errno.h>

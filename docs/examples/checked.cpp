@@ -1,5 +1,5 @@
 // What do the callers of this allocator do wrong?
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 #include <cassert>

@@ -1,6 +1,6 @@
 // A long computation that is killed, and goes on from its last checkpoint.
-#include <mallard/file_arena.hpp>
-#include <mallard/offset_ptr.hpp>
+#include <mallard/persist/file_arena.hpp>
+#include <mallard/persist/offset_ptr.hpp>
 
 #include <cassert>
 #include <csignal>

@@ -1,5 +1,5 @@
 // A test that fails every allocation of a function once.
-#include <mallard/exception_test.hpp>
+#include <mallard/debug/exception_test.hpp>
 
 #include <cassert>
 #include <memory_resource>

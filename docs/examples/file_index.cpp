@@ -1,6 +1,6 @@
 // A word index that is a file: made by one process, used and extended by the next.
 #include <mallard/allocator.hpp>
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include <cassert>
 #include <cstdio>

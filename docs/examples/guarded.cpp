@@ -1,5 +1,5 @@
 // Stops whoever leaves a block, at the instruction that does.
-#include <mallard/guarded.hpp>
+#include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
 
 #include <cassert>

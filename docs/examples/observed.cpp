@@ -1,10 +1,10 @@
 // What happens on slow paths, as it happens; and reports without allocating.
+#include <mallard/adapt/counted.hpp>
+#include <mallard/adapt/observed.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/counted.hpp>
+#include <mallard/debug/report.hpp>
 #include <mallard/multipool.hpp>
-#include <mallard/observed.hpp>
 #include <mallard/pool.hpp>
-#include <mallard/report.hpp>
 
 #include <array>
 #include <cassert>

@@ -1,5 +1,5 @@
 // A heap profile: which part of a program has how much memory, from a few samples.
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
 
 #include <cassert>
 #include <map>

@@ -1,6 +1,6 @@
 // A configuration that is built, and from then on is read-only to the whole process.
 #include <mallard/arena.hpp>
-#include <mallard/protected_pages.hpp>
+#include <mallard/persist/protected_pages.hpp>
 
 #include <cassert>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Two processes exchange messages: each is a block of a pool in shared memory.
-#include <mallard/segment_pool.hpp>
+#include <mallard/persist/segment_pool.hpp>
 
 #include <cassert>
 #include <cstdio>

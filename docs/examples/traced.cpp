@@ -1,8 +1,8 @@
 // What happened, in a file.
+#include <mallard/adapt/traced.hpp>
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
-#include <mallard/trace_reader.hpp>
-#include <mallard/traced.hpp>
+#include <mallard/trace/trace_reader.hpp>
 
 #include <cassert>
 #include <cstdio>

@@ -1,11 +1,11 @@
 // An arena: blocks by moving a pointer, all given back at once.
 #pragma once
 
-#include <mallard/annotate.hpp>
-#include <mallard/arena_chunks.hpp>
-#include <mallard/arena_objects.hpp>
+#include <mallard/detail/arena/arena_chunks.hpp>
+#include <mallard/detail/arena/arena_objects.hpp>
+#include <mallard/detail/base/annotate.hpp>
+#include <mallard/detail/base/scope.hpp>
 #include <mallard/options.hpp>
-#include <mallard/scope.hpp>
 #include <mallard/source.hpp>
 
 #include <memory>

@@ -1,7 +1,7 @@
 // How much an allocator takes from its source at a time. Read on slow paths only.
 #pragma once
 
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 #include <algorithm>
 #include <type_traits>

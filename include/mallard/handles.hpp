@@ -1,7 +1,7 @@
 // Who gives an object of an object_pool back: box, rc, arc, weak. A pointer each.
 #pragma once
 
-#include <mallard/object_slot.hpp>
+#include <mallard/detail/objects/object_slot.hpp>
 
 #include <compare>
 #include <functional>

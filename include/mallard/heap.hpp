@@ -1,9 +1,9 @@
 // Heaps: parts of malloc that can be freed all at once.
 #pragma once
 
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
+#include <mallard/detail/base/size_class.hpp>
 #include <mallard/options.hpp>
-#include <mallard/size_class.hpp>
 #include <mallard/source.hpp>
 
 #include <array>

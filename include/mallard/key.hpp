@@ -1,7 +1,7 @@
 // Names for the elements of keyed pools: integers that are never given twice.
 #pragma once
 
-#include <mallard/cxx20.hpp>
+#include <mallard/detail/base/cxx20.hpp>
 
 #include <compare>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // A multipool: one pool per size class, over one source.
 #pragma once
 
-#include <mallard/large.hpp>
-#include <mallard/pool_cores.hpp>
-#include <mallard/size_class.hpp>
+#include <mallard/detail/base/size_class.hpp>
+#include <mallard/detail/pool/large.hpp>
+#include <mallard/detail/pool/pool_cores.hpp>
 
 namespace mallard {
 

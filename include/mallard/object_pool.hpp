@@ -1,10 +1,10 @@
 // A pool that makes and destroys objects of one type, and gives handles to them.
 #pragma once
 
+#include <mallard/detail/base/undo.hpp>
+#include <mallard/detail/objects/hooks.hpp>
+#include <mallard/detail/objects/slot_pool.hpp>
 #include <mallard/handles.hpp>
-#include <mallard/hooks.hpp>
-#include <mallard/slot_pool.hpp>
-#include <mallard/undo.hpp>
 
 namespace mallard {
 

@@ -1,8 +1,8 @@
 // A pool: blocks of one size, given and taken back in constant time.
 #pragma once
 
-#include <mallard/large.hpp>
-#include <mallard/pool_cores.hpp>
+#include <mallard/detail/pool/large.hpp>
+#include <mallard/detail/pool/pool_cores.hpp>
 
 namespace mallard {
 

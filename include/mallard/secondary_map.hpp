@@ -1,7 +1,7 @@
 // More values for the keys of a slot map, beside it.
 #pragma once
 
-#include <mallard/slot_table.hpp>
+#include <mallard/detail/slots/slot_table.hpp>
 
 #include <unordered_map>
 

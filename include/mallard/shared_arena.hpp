@@ -2,7 +2,7 @@
 #pragma once
 
 #include <mallard/arena.hpp>
-#include <mallard/fronts_of.hpp>
+#include <mallard/detail/threads/fronts_of.hpp>
 
 namespace mallard {
 

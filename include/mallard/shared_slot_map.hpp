@@ -1,8 +1,8 @@
 // A slot map for several threads.
 #pragma once
 
+#include <mallard/detail/slots/shared_slots.hpp>
 #include <mallard/pool.hpp>
-#include <mallard/shared_slots.hpp>
 
 #include <array>
 #include <cstring>

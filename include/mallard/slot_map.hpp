@@ -1,7 +1,7 @@
 // A slot map: a pool addressed by keys that are never given twice.
 #pragma once
 
-#include <mallard/slot_table.hpp>
+#include <mallard/detail/slots/slot_table.hpp>
 
 namespace mallard {
 

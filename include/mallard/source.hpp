@@ -3,7 +3,7 @@
 // system are in pages.hpp.
 #pragma once
 
-#include <mallard/annotate.hpp>
+#include <mallard/detail/base/annotate.hpp>
 #include <mallard/growth.hpp>
 
 #include <concepts>

@@ -3,5 +3,5 @@
 #pragma once
 
 #pragma GCC visibility push(default)
-#include <mallard/mallard.h>
+#include <mallard/c/mallard.h>
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 // Errors of the C API: codes, words, and the last failure of each thread.
 #include "error.hpp"
 
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 #include <cerrno>
 #include <cstring>

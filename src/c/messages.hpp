@@ -32,7 +32,7 @@ inline constexpr message struct_newer{
 inline constexpr message unknown_value{MALLARD_ERROR_OPTION,
                                        "%s: %s is %i, which means nothing\n"
                                        "  nothing was made\n"
-                                       "  help: see enum mallard_%s in mallard/mallard.h\n"};
+                                       "  help: see enum mallard_%s in mallard/c/mallard.h\n"};
 
 inline constexpr message reserved{MALLARD_ERROR_OPTION,
                                   "%s: reserved is %i, not 0\n"

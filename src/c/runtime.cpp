@@ -1,6 +1,6 @@
 // What the headers and src/os want of a C++ runtime, so that a C program needs
 // none. None of these names leaves the library: see CMakeLists.txt.
-#include <mallard/fatal.hpp>
+#include <mallard/detail/base/fatal.hpp>
 
 #include <functional>
 

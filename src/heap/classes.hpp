@@ -1,7 +1,7 @@
 // The sizes that the engine has lists for, and how a slab of each is cut.
 #pragma once
 
-#include <mallard/size_class.hpp>
+#include <mallard/detail/base/size_class.hpp>
 
 #include <array>
 

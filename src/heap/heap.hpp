@@ -13,7 +13,7 @@
 #include "requests.hpp"
 #include "slice_heap.hpp"
 
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
 
 namespace mallard::engine {
 

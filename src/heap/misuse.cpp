@@ -2,7 +2,7 @@
 
 #include "../os/system.hpp"
 
-#include <mallard/text.hpp>
+#include <mallard/detail/base/text.hpp>
 
 #include <cstdlib>
 

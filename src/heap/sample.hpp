@@ -15,7 +15,7 @@
 
 #include "requests.hpp"
 
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
 
 namespace mallard::engine {
 

@@ -3,7 +3,7 @@
 
 #include "slab_map.hpp"
 
-#include <mallard/text.hpp>
+#include <mallard/detail/base/text.hpp>
 
 namespace mallard::engine {
 

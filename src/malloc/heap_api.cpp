@@ -1,4 +1,4 @@
-// What include/mallard/malloc.h declares, but for what own_names.cpp has. Arguments are looked at
+// What include/mallard/c/malloc.h declares, but for what own_names.cpp has. Arguments are looked at
 // here, and errno is set.
 #include "arguments.hpp"
 
@@ -7,7 +7,7 @@
 #include "../heap/sample.hpp"
 #include "../heap/threads.hpp"
 
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
 
 #include <algorithm>
 #include <cerrno>

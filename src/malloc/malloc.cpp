@@ -5,7 +5,7 @@
 
 #include <served_by.hpp>
 
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 #include <cerrno>
 #include <cstdlib>

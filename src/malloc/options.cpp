@@ -16,7 +16,7 @@
 
 #include "../os/system.hpp"
 
-#include <mallard/text.hpp>
+#include <mallard/detail/base/text.hpp>
 
 #include <served_by.hpp>
 

@@ -1,11 +1,11 @@
-// malloc under names of its own, of include/mallard/malloc.h: `free` takes what these give, and
+// malloc under names of its own, of include/mallard/c/malloc.h: `free` takes what these give, and
 // the reverse.
 #include "arguments.hpp"
 
 #include <served_by.hpp>
 
-#include <mallard/bits.hpp>
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
+#include <mallard/detail/base/bits.hpp>
 
 #include <cerrno>
 

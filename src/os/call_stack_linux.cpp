@@ -1,8 +1,8 @@
 // Call stacks: return addresses from the exception unwinder, module names from the dynamic linker.
 // glibc's backtrace() is not used, since its first call loads a library and so allocates, perhaps
 // from the very allocator that reports an error.
-#include <mallard/call_stack.hpp>
-#include <mallard/fatal.hpp>
+#include <mallard/detail/base/call_stack.hpp>
+#include <mallard/detail/base/fatal.hpp>
 
 #include <atomic>
 

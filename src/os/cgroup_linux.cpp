@@ -1,7 +1,7 @@
 // Reads a control group's limit and usage from the files of cgroup v2.
 #include "cgroup.hpp"
 
-#include <mallard/text.hpp>
+#include <mallard/detail/base/text.hpp>
 
 #include <cerrno>
 #include <cstring>

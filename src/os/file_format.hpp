@@ -1,7 +1,7 @@
 // The file format of spec/file_arena.md: offsets and checksums. Offsets and lengths are in pages.
 #pragma once
 
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include <array>
 #include <bit>

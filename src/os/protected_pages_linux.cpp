@@ -1,5 +1,5 @@
 // Seals pages on Linux with one mprotect for each chunk.
-#include <mallard/protected_pages.hpp>
+#include <mallard/persist/protected_pages.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // Shared memory on Linux: files in /dev/shm, as with `shm_open`, and nameless files from
 // memfd_create. A file is complete before another process can open it: O_TMPFILE creates it without
 // a name, and linkat adds the name in one atomic step.
-#include <mallard/shared_memory.hpp>
+#include <mallard/persist/shared_memory.hpp>
 
 #include <algorithm>
 #include <cerrno>

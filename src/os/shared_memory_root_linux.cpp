@@ -2,7 +2,7 @@
 // is killed while it constructs.
 #include "process_linux.hpp"
 
-#include <mallard/shared_memory.hpp>
+#include <mallard/persist/shared_memory.hpp>
 
 #include <algorithm>
 #include <cerrno>

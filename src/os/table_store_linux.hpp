@@ -1,7 +1,7 @@
 // Where the tables of threads come from.
 #pragma once
 
-#include <mallard/thread_fronts.hpp>
+#include <mallard/detail/threads/thread_fronts.hpp>
 
 #include <cstddef>
 #include <new>

@@ -2,7 +2,7 @@
 // all threads at once.
 #include "table_store_linux.hpp"
 
-#include <mallard/thread_fronts.hpp>
+#include <mallard/detail/threads/thread_fronts.hpp>
 
 #include <memory>
 #include <thread>

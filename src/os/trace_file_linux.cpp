@@ -1,6 +1,6 @@
 // Writes traces. pwrite puts whole records at known offsets, so that a short write can be repeated
 // from the right record.
-#include <mallard/trace_file.hpp>
+#include <mallard/trace/trace_file.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 /* Calls every function of mallard.h. C89, so compiled as each later C too. */
-#include <mallard/mallard.h>
+#include <mallard/c/mallard.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // What the tests of the C API share.
 #pragma once
 
-#include <mallard/mallard.h>
+#include <mallard/c/mallard.h>
 
 #include <cerrno>
 #include <cstddef>

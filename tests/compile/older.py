@@ -14,16 +14,16 @@ lines = (r"mallard: these headers need C\+\+20, .*",
 
 
 def main(folder, compiler):
-    headers = sorted(Path(folder).glob("mallard/*.hpp"))
+    headers = sorted(path.relative_to(folder) for path in Path(folder).rglob("*.hpp"))
     faults = [] if headers else [f"{folder}: has no headers"]
     for header in headers:
-        source = f"#include <mallard/{header.name}>\nint main() {{}}\n"
+        source = f"#include <{header}>\nint main() {{}}\n"
         run = subprocess.run([compiler, "-std=c++17", "-fsyntax-only", f"-I{folder}", "-xc++", "-"],
                              input=source, capture_output=True, text=True)
         errors = re.findall(r" error: (?:#error )?(.*)", run.stderr)
         said = [error.strip('"') for error in errors[:-1]] # the last one is what stops the compiler
         if len(said) != len(lines) or not all(map(re.fullmatch, lines, said)):
-            faults.append(f"{header.name}: {run.stderr}")
+            faults.append(f"{header}: {run.stderr}")
     print("\n".join(faults), end="\n" if faults else "")
     return bool(faults)
 

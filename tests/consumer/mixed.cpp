@@ -1,5 +1,5 @@
 // The headers and the static C library in one program: neither changes the other.
-#include <mallard/mallard.h>
+#include <mallard/c/mallard.h>
 #include <mallard/mallard.hpp>
 
 #include <mutex>

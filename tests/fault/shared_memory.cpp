@@ -1,5 +1,5 @@
 // Segments that somebody damaged, truncated or forbids, and a /dev/shm that is full or away.
-#include <mallard/shared_memory.hpp>
+#include <mallard/persist/shared_memory.hpp>
 
 #include "../support/child.hpp"
 #include "../support/segments.hpp"

@@ -1,5 +1,5 @@
 // Processes that share a segment, race for it, and are killed at any moment.
-#include <mallard/segment_pool.hpp>
+#include <mallard/persist/segment_pool.hpp>
 
 #include "../support/child.hpp"
 #include "../support/choices.hpp"

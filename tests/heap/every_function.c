@@ -1,5 +1,5 @@
 /* Every function of malloc.h, in C99, in a program whose malloc is Mallard's. */
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "../support/refused_call.hpp"
 #include "../support/threads.hpp"
 
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 
-#include <mallard/malloc.h>
+#include <mallard/c/malloc.h>
 
 #include <gtest/gtest.h>
 

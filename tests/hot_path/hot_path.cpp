@@ -1,11 +1,11 @@
 // The hot paths whose length is a promise. `tools/check-hot-path` compiles this
 // file and counts the shortest way from each entry to its `ret`.
+#include <mallard/adapt/by_size.hpp>
+#include <mallard/adapt/limited.hpp>
+#include <mallard/adapt/observed.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/by_size.hpp>
-#include <mallard/limited.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/object_pool.hpp>
-#include <mallard/observed.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/slot_map.hpp>
 

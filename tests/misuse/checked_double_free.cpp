@@ -1,5 +1,5 @@
 // dies: mallard: double free of ADDRESS in "orders"
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 int main()

@@ -1,5 +1,5 @@
 // dies: mallard: free of ADDRESS, which is inside a block of "orders"
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 int main()

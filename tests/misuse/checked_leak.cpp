@@ -1,5 +1,5 @@
 // dies: mallard: leak of 42 bytes in "orders"
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 int main()

@@ -1,5 +1,5 @@
 // asan: use-after-poison
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 int main()

@@ -1,5 +1,5 @@
 // valgrind: Invalid write of size 1
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 int main()

@@ -1,5 +1,5 @@
 // dies: mallard: write to ADDRESS, in front of a block of "orders"
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 // AddressSanitizer would stop the write itself.

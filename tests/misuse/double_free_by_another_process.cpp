@@ -1,5 +1,5 @@
 // dies: mallard: double free of ADDRESS in a pool
-#include <mallard/segment_pool.hpp>
+#include <mallard/persist/segment_pool.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>

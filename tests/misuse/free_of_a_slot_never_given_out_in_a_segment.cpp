@@ -1,5 +1,5 @@
 // dies: mallard: free of ADDRESS, which is not a block of this pool
-#include <mallard/segment_pool.hpp>
+#include <mallard/persist/segment_pool.hpp>
 
 int main()
 {

@@ -1,6 +1,6 @@
 // dies: mallard: 1 block too many freed when no allocation failed
 #include <mallard/arena.hpp>
-#include <mallard/exception_test.hpp>
+#include <mallard/debug/exception_test.hpp>
 
 int main()
 {

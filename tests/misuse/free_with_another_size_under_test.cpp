@@ -1,5 +1,5 @@
 // dies: mallard: blocks were freed with wrong sizes when no allocation failed
-#include <mallard/exception_test.hpp>
+#include <mallard/debug/exception_test.hpp>
 
 int main()
 {

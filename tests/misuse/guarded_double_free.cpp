@@ -1,5 +1,5 @@
 // dies: mallard: double free of ADDRESS in "orders"
-#include <mallard/guarded.hpp>
+#include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
 
 int main()

@@ -1,5 +1,5 @@
 // segfaults: so far, so good
-#include <mallard/guarded.hpp>
+#include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // dies: mallard: use of ADDRESS, which is in a freed block of "orders"
-#include <mallard/guarded.hpp>
+#include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
 
 #include <csignal>

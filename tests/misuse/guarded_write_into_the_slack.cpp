@@ -1,5 +1,5 @@
 // dies: mallard: write to ADDRESS, behind a block of "orders"
-#include <mallard/guarded.hpp>
+#include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
 
 // AddressSanitizer would stop the write itself.

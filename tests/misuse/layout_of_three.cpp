@@ -1,5 +1,5 @@
 // dies: mallard: alignment 3 is not a power of two
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // dies: mallard: 1 block leaked when allocation 1 failed
-#include <mallard/exception_test.hpp>
+#include <mallard/debug/exception_test.hpp>
 
 int main()
 {

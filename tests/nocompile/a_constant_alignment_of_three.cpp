@@ -1,4 +1,4 @@
 // error: fatal_alignment
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 constexpr mallard::layout bad(8, 3);

@@ -1,5 +1,5 @@
 // error: deleted|implicitly
-#include <mallard/counted.hpp>
+#include <mallard/adapt/counted.hpp>
 
 void copy(const mallard::counted<mallard::default_heap>& from)
 {

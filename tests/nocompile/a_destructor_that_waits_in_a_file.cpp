@@ -1,5 +1,5 @@
 // error: own.*(inaccessible|private)
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include <string>
 

@@ -1,4 +1,4 @@
 // error: constraint
-#include <mallard/fallback.hpp>
+#include <mallard/adapt/fallback.hpp>
 
 mallard::fallback<mallard::default_heap, mallard::default_heap> memory;

@@ -1,5 +1,5 @@
 // error: a pointer leads elsewhere in each process
-#include <mallard/shared_memory.hpp>
+#include <mallard/persist/shared_memory.hpp>
 
 int** find(mallard::shared_memory& segment)
 {

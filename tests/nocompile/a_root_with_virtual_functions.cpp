@@ -1,5 +1,5 @@
 // error: the next process has its vtable elsewhere
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 struct shape {
     virtual ~shape() = default;

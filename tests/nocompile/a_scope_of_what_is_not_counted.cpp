@@ -1,6 +1,6 @@
 // error: tally_|no matching|no viable|deduc
+#include <mallard/adapt/counted.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/counted.hpp>
 
 void count(mallard::arena<>& scratch)
 {

@@ -1,5 +1,5 @@
 // error: virtual functions have another address in each process
-#include <mallard/shared_memory.hpp>
+#include <mallard/persist/shared_memory.hpp>
 
 struct shape {
     virtual ~shape() = default;

@@ -1,4 +1,4 @@
 // error: constraint
-#include <mallard/counted.hpp>
+#include <mallard/adapt/counted.hpp>
 
 mallard::counted<int> memory;

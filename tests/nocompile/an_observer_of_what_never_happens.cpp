@@ -1,5 +1,5 @@
 // error: observer_of
-#include <mallard/observed.hpp>
+#include <mallard/adapt/observed.hpp>
 
 struct observer {
     void exhausted(mallard::layout) noexcept; // a source is not an allocator

@@ -1,5 +1,5 @@
 // error: an observer does not throw
-#include <mallard/observed.hpp>
+#include <mallard/adapt/observed.hpp>
 
 struct loud {
     void refused(mallard::layout) { throw 1; }

@@ -3,15 +3,15 @@
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
+#include <mallard/adapt/by_size.hpp>
+#include <mallard/adapt/failing.hpp>
+#include <mallard/adapt/fallback.hpp>
+#include <mallard/adapt/limited.hpp>
+#include <mallard/adapt/synchronized.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/by_size.hpp>
-#include <mallard/failing.hpp>
-#include <mallard/fallback.hpp>
-#include <mallard/limited.hpp>
+#include <mallard/debug/snapshot.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
-#include <mallard/snapshot.hpp>
-#include <mallard/synchronized.hpp>
 
 #include <gtest/gtest.h>
 

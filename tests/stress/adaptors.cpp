@@ -3,10 +3,10 @@
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
+#include <mallard/adapt/limited.hpp>
+#include <mallard/adapt/synchronized.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/limited.hpp>
 #include <mallard/pool.hpp>
-#include <mallard/synchronized.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Faults, collected instead of stopping the process.
 #pragma once
 
-#include <mallard/fault.hpp>
+#include <mallard/detail/base/fault.hpp>
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Files of file arenas: a folder for them, their bytes, and arenas in them.
 #pragma once
 
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include <cstdlib>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include "files.hpp"
 
-#include <mallard/offset_ptr.hpp>
+#include <mallard/persist/offset_ptr.hpp>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include "require.hpp"
 
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Segments for tests, which leave none behind, and the memory that processes count in.
 #pragma once
 
-#include <mallard/shared_memory.hpp>
+#include <mallard/persist/shared_memory.hpp>
 
 #include "require.hpp"
 

@@ -1,7 +1,7 @@
 // Traces, read as a whole.
 #pragma once
 
-#include <mallard/trace_reader.hpp>
+#include <mallard/trace/trace_reader.hpp>
 
 #include <fstream>
 #include <iterator>

@@ -43,15 +43,15 @@ class CheckStyle(TreeTest):
         self.finds(tool, f"{pool}:1: macro")
 
     def test_accepts_the_guard_of_a_c_header(self):
-        self.write("include/mallard/mallard.h", "#ifndef MALLARD_H\n#define MALLARD_H\n"
+        self.write("include/mallard/c/mallard.h", "#ifndef MALLARD_H\n#define MALLARD_H\n"
                                                 "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
                                                 "#endif\n")
         self.accepts(tool)
 
     def test_finds_macros_and_conditionals_in_a_c_header_beside_its_guard(self):
-        self.write("include/mallard/mallard.h", "#ifdef NDEBUG\n#define MALLARD_API\n#endif\n")
-        self.finds(tool, "include/mallard/mallard.h:1: conditional")
-        self.finds(tool, "include/mallard/mallard.h:2: macro")
+        self.write("include/mallard/c/mallard.h", "#ifdef NDEBUG\n#define MALLARD_API\n#endif\n")
+        self.finds(tool, "include/mallard/c/mallard.h:1: conditional")
+        self.finds(tool, "include/mallard/c/mallard.h:2: macro")
 
     def test_finds_a_conditional_in_a_c_program(self):
         self.write("tests/c/pool.c", "#ifdef NDEBUG\n#endif\n")

@@ -1,8 +1,8 @@
 #include "../support/sources.hpp"
 
+#include <mallard/adapt/failing.hpp>
+#include <mallard/adapt/limited.hpp>
 #include <mallard/allocator.hpp>
-#include <mallard/failing.hpp>
-#include <mallard/limited.hpp>
 #include <mallard/pmr.hpp>
 
 #include <gtest/gtest.h>

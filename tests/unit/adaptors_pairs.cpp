@@ -1,13 +1,13 @@
 #include "../support/sources.hpp"
 
+#include <mallard/adapt/by_size.hpp>
+#include <mallard/adapt/counted.hpp>
+#include <mallard/adapt/fallback.hpp>
+#include <mallard/adapt/observed.hpp>
+#include <mallard/adapt/synchronized.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/by_size.hpp>
-#include <mallard/counted.hpp>
-#include <mallard/fallback.hpp>
 #include <mallard/multipool.hpp>
-#include <mallard/observed.hpp>
 #include <mallard/pool.hpp>
-#include <mallard/synchronized.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 #include "../support/sources.hpp"
 
+#include <mallard/adapt/observed.hpp>
 #include <mallard/allocator.hpp>
-#include <mallard/exception_test.hpp>
-#include <mallard/observed.hpp>
-#include <mallard/report.hpp>
+#include <mallard/debug/exception_test.hpp>
+#include <mallard/debug/report.hpp>
 
 #include <gtest/gtest.h>
 

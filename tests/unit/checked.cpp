@@ -1,6 +1,6 @@
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pmr.hpp>
 

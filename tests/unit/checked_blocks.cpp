@@ -1,4 +1,4 @@
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
 #include "../support/faults.hpp"

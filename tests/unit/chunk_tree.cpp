@@ -1,4 +1,4 @@
-#include <mallard/chunk_tree.hpp>
+#include <mallard/detail/pool/chunk_tree.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 #include <gtest/gtest.h>
 

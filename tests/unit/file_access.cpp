@@ -1,5 +1,5 @@
 // Who may open a file arena, where, and what is refused.
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include "../support/child.hpp"
 #include "../support/list_file.hpp"

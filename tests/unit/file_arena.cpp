@@ -1,4 +1,4 @@
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include "../support/child.hpp"
 #include "../support/list_file.hpp"

@@ -1,6 +1,6 @@
 #include <mallard/allocator.hpp>
-#include <mallard/file_arena.hpp>
 #include <mallard/multipool.hpp>
+#include <mallard/persist/file_arena.hpp>
 #include <mallard/pmr.hpp>
 
 #include "../support/files.hpp"

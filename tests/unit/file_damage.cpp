@@ -1,5 +1,5 @@
 // Files that are not what was committed.
-#include <mallard/file_arena.hpp>
+#include <mallard/persist/file_arena.hpp>
 
 #include "../support/files.hpp"
 

@@ -1,7 +1,7 @@
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/checked.hpp>
-#include <mallard/guarded.hpp>
+#include <mallard/debug/checked.hpp>
+#include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
 
 #include "../support/asan.hpp"

@@ -1,6 +1,6 @@
 // Every iterator of the library: the concept that it names, and what the standard's
 // algorithms and ranges do with it.
-#include <mallard/offset_ptr.hpp>
+#include <mallard/persist/offset_ptr.hpp>
 #include <mallard/secondary_map.hpp>
 #include <mallard/shared_slot_map.hpp>
 #include <mallard/slot_map.hpp>

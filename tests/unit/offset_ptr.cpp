@@ -1,4 +1,4 @@
-#include <mallard/offset_ptr.hpp>
+#include <mallard/persist/offset_ptr.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Where the blocks of a chunk are, for every size of block and chunk.
-#include <mallard/pool_chunk.hpp>
+#include <mallard/detail/pool/pool_chunk.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #include <mallard/arena.hpp>
-#include <mallard/protected_pages.hpp>
+#include <mallard/persist/protected_pages.hpp>
 
 #include "../support/child.hpp"
 #include "../support/refused_call.hpp"

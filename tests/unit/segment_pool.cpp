@@ -1,4 +1,4 @@
-#include <mallard/segment_pool.hpp>
+#include <mallard/persist/segment_pool.hpp>
 
 #include "../support/choices.hpp"
 #include "../support/segments.hpp"

@@ -1,5 +1,5 @@
 #include <mallard/arena.hpp>
-#include <mallard/shared_memory.hpp>
+#include <mallard/persist/shared_memory.hpp>
 
 #include "../support/child.hpp"
 #include "../support/segments.hpp"

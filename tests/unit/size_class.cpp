@@ -1,4 +1,4 @@
-#include <mallard/size_class.hpp>
+#include <mallard/detail/base/size_class.hpp>
 
 #include <gtest/gtest.h>
 

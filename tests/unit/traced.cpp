@@ -1,8 +1,8 @@
+#include <mallard/adapt/traced.hpp>
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
-#include <mallard/traced.hpp>
 
 #include "../support/child.hpp"
 #include "../support/sources.hpp"

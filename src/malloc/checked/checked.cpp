@@ -13,7 +13,7 @@
 #include "../../heap/misuse.hpp"
 #include "../../heap/requests.hpp"
 
-#include <mallard/checked.hpp>
+#include <mallard/debug/checked.hpp>
 
 #include <algorithm>
 #include <cerrno>

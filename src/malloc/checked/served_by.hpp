@@ -2,7 +2,7 @@
 // src/heap/requests.hpp, of the engine behind `checked`.
 #pragma once
 
-#include <mallard/bits.hpp>
+#include <mallard/detail/base/bits.hpp>
 
 #include <cstdint>
 

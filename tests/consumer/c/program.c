@@ -1,5 +1,5 @@
 /* What a C program does with the C library. */
-#include <mallard/mallard.h>
+#include <mallard/c/mallard.h>
 
 #include <stdio.h>
 

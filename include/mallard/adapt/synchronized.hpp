@@ -1,0 +1,105 @@
+// An adaptor with a lock.
+#pragma once
+
+#include <mallard/adapt/adaptor.hpp>
+
+#include <mutex>
+
+namespace mallard {
+
+/// Any allocator, or source, for any number of threads: each call holds a lock, and so
+/// does the growth inside it. `Mutex` is anything with `lock` and `unlock`.
+///
+///     mallard::synchronized<mallard::arena<>> request;
+///
+/// For a pool or multipool `sync::mutex` is better, which lets others go on while
+/// one grows, and `sync::thread_cached` better still. This is for what has no such
+/// mode: arenas, and whatever is wrapped in something.
+///
+/// There is no way around the lock: `with` lends what is wrapped, and holds it. What
+/// is wrapped does not call back. Neither copied nor moved.
+template <source Inner, class Mutex = std::mutex>
+class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allocator<Inner>,
+                                          chunk_source<Inner>> {
+    friend adaptor_calls<synchronized, block_allocator<Inner>, chunk_source<Inner>>;
+
+public:
+    using upstream_type = Inner;
+    static constexpr bool any_thread = true;
+
+    constexpr synchronized() noexcept
+        requires std::default_initializable<Inner>
+    = default;
+    template <class... Args>
+        requires std::constructible_from<Inner, Args...>
+    constexpr explicit synchronized(std::in_place_t, Args&&... args)
+        : inner_(std::forward<Args>(args)...)
+    {
+    }
+    synchronized(const synchronized&) = delete;
+    synchronized& operator=(const synchronized&) = delete;
+
+    /// `f(what is wrapped)`, for several calls in one go.
+    ///
+    ///     memory.with([](auto& arena) { arena.trim(); });
+    template <class F>
+    decltype(auto) with(F f) noexcept(noexcept(f(std::declval<Inner&>())))
+    {
+        std::lock_guard const alone(lock_);
+        return f(inner_);
+    }
+    template <class F>
+    decltype(auto) with(F f) const noexcept(noexcept(f(std::declval<const Inner&>())))
+    {
+        std::lock_guard const alone(lock_);
+        return f(inner_);
+    }
+
+    void reset() noexcept
+        requires resettable<Inner>
+    {
+        with([](Inner& in) { in.reset(); });
+    }
+    void release() noexcept
+        requires resettable<Inner>
+    {
+        with([](Inner& in) { in.release(); });
+    }
+    void trim(std::size_t keep = 0) noexcept
+        requires resettable<Inner>
+    {
+        with([keep](Inner& in) { in.trim(keep); });
+    }
+
+    bool owns(const void* p) const noexcept
+        requires owning<Inner>
+    {
+        return with([p](const Inner& in) { return in.owns(p); });
+    }
+    auto counts() const noexcept
+        requires counting<Inner>
+    {
+        return with([](const Inner& in) { return in.counts(); });
+    }
+    auto stats() const noexcept
+        requires measured<Inner>
+    {
+        return with([](const Inner& in) { return in.stats(); });
+    }
+
+private:
+    template <bool Throws>
+    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
+    {
+        return with([l](Inner& in) { return take_or_null<Throws>(in, l); });
+    }
+    [[gnu::always_inline]] void give_any(chunk c) noexcept
+    {
+        with([c](Inner& in) { mallard::give(in, c); });
+    }
+
+    mutable Mutex lock_;
+    [[no_unique_address]] Inner inner_{};
+};
+
+} // namespace mallard

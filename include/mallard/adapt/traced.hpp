@@ -1,0 +1,98 @@
+// An allocator that tells of each call.
+#pragma once
+
+#include <mallard/adapt/adaptor.hpp>
+#include <mallard/trace/trace_file.hpp>
+
+namespace mallard {
+
+/// Is told of each event; must not throw, nor call the allocator that tells it.
+template <class S>
+concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
+
+/// Any allocator or source, and an event for each call:
+///
+///     mallard::trace_file file("app.trace");
+///     mallard::traced<mallard::multipool<>> orders(file.channel("orders"));
+///
+///     auto print = [](const mallard_trace_record& r) { std::printf("%zx\n", r.addr); };
+///     mallard::traced<mallard::arena<>, decltype(print)> scratch(print);
+///
+/// Allocations come after their call, with how long it took, refused ones too; frees
+/// before theirs: so the same address is never allocated twice without a free
+/// between. A `reset` or `release` is one event. Times are those of
+/// std::chrono::steady_clock, in nanoseconds: some 20 ns for each look, two looks for an
+/// allocation and one for a free, no calibration, and alike on all processors.
+///
+/// Who may call what is wrapped may call this, if they may call the sink; any thread
+/// may call a channel of a `trace_file`.
+template <source Inner = default_heap, trace_sink Sink = trace_channel>
+class traced : public adaptor<traced<Inner, Sink>, Inner> {
+    using base = adaptor<traced, Inner>;
+    friend base;
+
+public:
+    static constexpr bool any_thread = shareable<Inner> && std::same_as<Sink, trace_channel>;
+
+    explicit traced(Sink sink) noexcept
+        requires std::default_initializable<Inner>
+        : sink_(std::move(sink))
+    {
+    }
+    template <class... Args>
+        requires std::constructible_from<Inner, Args...>
+    traced(Sink sink, std::in_place_t, Args&&... args)
+        : base(std::in_place, std::forward<Args>(args)...), sink_(std::move(sink))
+    {
+    }
+
+    Sink& sink() noexcept { return sink_; }
+
+private:
+    /// Told at its end, by an exception too.
+    struct allocation {
+        traced& by;
+        layout asked;
+        chunk given{};
+        std::uint64_t begin = trace_now();
+
+        ~allocation()
+        {
+            std::uint64_t const end = trace_now();
+            std::uint64_t const dur = std::min<std::uint64_t>(end - begin, UINT32_MAX);
+            by.tell(end, given.data, given.data != nullptr ? given.bytes : asked.bytes, asked.align,
+                    mallard_trace_allocate, static_cast<std::uint32_t>(dur));
+        }
+    };
+
+    template <bool Throws>
+    chunk take_one(layout l) noexcept(!Throws)
+    {
+        allocation event{*this, l};
+        return event.given = this->template take_below<Throws>(l);
+    }
+
+    void give_one(chunk c) noexcept
+    {
+        tell(trace_now(), c.data, c.bytes, c.align, mallard_trace_deallocate, 0);
+        this->give_below(c);
+    }
+
+    void forget_all() noexcept { tell(trace_now(), nullptr, 0, 1, mallard_trace_reset, 0); }
+
+    void tell(std::uint64_t t, const void* block, std::size_t bytes, std::size_t align,
+              mallard_trace_op op, std::uint32_t dur) noexcept
+    {
+        unsigned const flags = dur == UINT32_MAX ? mallard_trace_dur_cut : 0;
+        auto const align_log2 = static_cast<unsigned>(std::countr_zero(align));
+        sink_(mallard_trace_record{.t = t,
+                                   .addr = reinterpret_cast<std::uintptr_t>(block),
+                                   .what = mallard_trace_pack(bytes, align_log2, op, flags),
+                                   .stack = 0,
+                                   .dur = dur});
+    }
+
+    [[no_unique_address]] Sink sink_;
+};
+
+} // namespace mallard

@@ -1,0 +1,142 @@
+// A snapshot in words: for people, or as JSON.
+#pragma once
+
+#include <mallard/debug/snapshot.hpp>
+
+#include <span>
+#include <string_view>
+
+namespace mallard {
+
+/// What was written into the caller's bytes.
+struct written {
+    std::string_view text;    ///< all of it, or as much as fits, the end being "..."
+    std::size_t bytes_needed; ///< for all of it
+
+    constexpr bool is_cut() const noexcept { return bytes_needed > text.size(); }
+    constexpr operator std::string_view() const noexcept { return text; }
+};
+
+/// One number of a snapshot; negative where a stretch has freed more than it allocated.
+struct figure {
+    const char* name;
+    std::ptrdiff_t number;
+
+    constexpr figure(const char* what, std::ptrdiff_t how_many) noexcept
+        : name(what), number(how_many)
+    {
+    }
+    constexpr figure(const char* what, std::size_t how_many) noexcept
+        : name(what), number(static_cast<std::ptrdiff_t>(how_many))
+    {
+    }
+};
+
+/// `f(group, figures)` for what a snapshot has: "calls" and "memory".
+template <class F>
+constexpr void for_each_group(const snapshot& s, F f)
+{
+    if (s.calls) {
+        call_counts const& c = *s.calls;
+        figure const figures[] = {
+            {"allocations", c.allocations}, {"frees", c.frees},
+            {"failures", c.failures},       {"blocks_live", c.blocks_live()},
+            {"blocks_peak", c.blocks_peak}, {"bytes_live", c.bytes_live()},
+            {"bytes_peak", c.bytes_peak},   {"bytes_allocated", c.bytes_allocated},
+            {"bytes_freed", c.bytes_freed}};
+        f("calls", std::span<const figure>(figures));
+    }
+    if (s.memory) {
+        statistics const& m = *s.memory;
+        figure const figures[] = {{"blocks_live", m.blocks_live}, {"bytes_live", m.bytes_live},
+                                  {"bytes_idle", m.bytes_idle},   {"bytes_taken", m.bytes_taken},
+                                  {"chunks", m.chunks},           {"growths", m.growths},
+                                  {"refills", m.refills},         {"flushes", m.flushes}};
+        f("memory", std::span<const figure>(figures));
+    }
+}
+
+/// Says in the text itself that it was cut.
+constexpr written finish(std::span<char> room, const text_writer& out) noexcept
+{
+    if (out.needed() > room.size())
+        for (char& c : room.last(std::min(room.size(), std::size_t{3})))
+            c = '.';
+    return {{room.data(), out.written()}, out.needed()};
+}
+
+constexpr void write_number(text_writer& out, std::ptrdiff_t number) noexcept
+{
+    if (number < 0)
+        out << '-';
+    out << (number < 0 ? -static_cast<std::size_t>(number) : static_cast<std::size_t>(number));
+}
+
+/// A line for each figure below the name and the group, with the numbers in a column.
+/// Allocates nothing, and touches nothing but `room`; 1 KiB is enough for a short name.
+///
+///     std::array<char, 1024> room;
+///     std::cerr << mallard::report_text(room, "orders", mallard::snapshot_of(orders)).text;
+///
+/// `what` may be the `stats()` or the `counts()` of an allocator alone.
+inline written report_text(std::span<char> room, std::string_view name,
+                           const snapshot& what) noexcept
+{
+    constexpr std::size_t name_width = 16, number_width = 20;
+    text_writer out(room.data(), room.size());
+    auto const spaces_until = [&out](std::size_t column) {
+        while (out.needed() < column)
+            out << ' ';
+    };
+    for (char const c : name)
+        out << c;
+    out << '\n';
+    for_each_group(what, [&](const char* group, std::span<const figure> figures) {
+        out << "  " << group << '\n';
+        for (figure const& f : figures) {
+            text_writer digits(nullptr, 0); // counts them
+            write_number(digits, f.number);
+            std::size_t const line = out.needed();
+            out << "    " << f.name;
+            spaces_until(line + 4 + name_width + number_width - digits.needed());
+            write_number(out, f.number);
+            out << '\n';
+        }
+    });
+    return finish(room, out);
+}
+
+/// One object on one line, without an end of line; what is cut is no JSON.
+///
+///     {"name":"orders","calls":{"allocations":3,...},"memory":{"blocks_live":1,...}}
+///
+/// The name is escaped, and is UTF-8 if the caller's is.
+inline written report_json(std::span<char> room, std::string_view name,
+                           const snapshot& what) noexcept
+{
+    text_writer out(room.data(), room.size());
+    out << "{\"name\":\"";
+    for (char const c : name) {
+        auto const code = static_cast<unsigned char>(c);
+        if (code < 0x20)
+            out << "\\u00" << "01"[code >> 4] << "0123456789abcdef"[code & 15];
+        else if (c == '"' || c == '\\')
+            out << '\\' << c;
+        else
+            out << c;
+    }
+    out << '"';
+    for_each_group(what, [&out](const char* group, std::span<const figure> figures) {
+        out << ",\"" << group << "\":";
+        char before = '{';
+        for (figure const& f : figures) {
+            out << std::exchange(before, ',') << '"' << f.name << "\":";
+            write_number(out, f.number);
+        }
+        out << '}';
+    });
+    out << '}';
+    return finish(room, out);
+}
+
+} // namespace mallard

@@ -1,0 +1,119 @@
+// Tells AddressSanitizer and Valgrind which bytes are free.
+//
+// AddressSanitizer is told whenever a program is built with it, Valgrind under
+// `check::on` only: a client request costs about a dozen instructions even when
+// no Valgrind runs, more than a pool's whole hot path. Neither ever changes a
+// type's layout.
+#pragma once
+
+#include <mallard/detail/base/cxx20.hpp>
+
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MALLARD_HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MALLARD_HAS_ASAN 1
+#endif
+#endif
+
+#ifdef MALLARD_HAS_ASAN
+#undef MALLARD_HAS_ASAN
+extern "C" void __asan_poison_memory_region(void const volatile*, std::size_t);
+extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t);
+
+namespace mallard::asan {
+// GCC takes a pointer to const for a read, and would warn of a caller's buffer
+// that nobody has written yet: so it does not learn which buffer that is.
+inline const void* of_unknown_bytes(const void* p) noexcept
+{
+    asm("" : "+r"(p));
+    return p;
+}
+inline void poison(const void* p, std::size_t bytes) noexcept
+{
+    __asan_poison_memory_region(of_unknown_bytes(p), bytes);
+}
+inline void unpoison(const void* p, std::size_t bytes) noexcept
+{
+    __asan_unpoison_memory_region(of_unknown_bytes(p), bytes);
+}
+} // namespace mallard::asan
+#else
+namespace mallard::asan {
+inline void poison(const void*, std::size_t) noexcept {}
+inline void unpoison(const void*, std::size_t) noexcept {}
+} // namespace mallard::asan
+#endif
+
+#if __has_include(<valgrind/memcheck.h>)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <valgrind/memcheck.h>
+namespace mallard::valgrind {
+inline void poison(const void* p, std::size_t bytes) noexcept
+{
+    static_cast<void>(VALGRIND_MAKE_MEM_NOACCESS(p, bytes));
+}
+inline void unpoison(const void* p, std::size_t bytes) noexcept
+{
+    static_cast<void>(VALGRIND_MAKE_MEM_UNDEFINED(p, bytes));
+}
+inline void watch(bool on) noexcept
+{
+    if (on)
+        VALGRIND_ENABLE_ERROR_REPORTING;
+    else
+        VALGRIND_DISABLE_ERROR_REPORTING;
+}
+} // namespace mallard::valgrind
+#pragma GCC diagnostic pop
+#else
+namespace mallard::valgrind {
+inline void poison(const void*, std::size_t) noexcept {}
+inline void unpoison(const void*, std::size_t) noexcept {}
+inline void watch(bool) noexcept {}
+} // namespace mallard::valgrind
+#endif
+
+namespace mallard {
+
+/// `bytes` from `p` on are free. `Watched` is true under `check::on`.
+template <bool Watched>
+inline void poison(const void* p, std::size_t bytes) noexcept
+{
+    asan::poison(p, bytes);
+    if constexpr (Watched)
+        valgrind::poison(p, bytes);
+}
+
+/// `bytes` from `p` on are a caller's, or the source's, again.
+template <bool Watched>
+inline void unpoison(const void* p, std::size_t bytes) noexcept
+{
+    asan::unpoison(p, bytes);
+    if constexpr (Watched)
+        valgrind::unpoison(p, bytes);
+}
+
+/// While one lives, Valgrind overlooks that an allocator reads free memory: its
+/// own list links.
+template <bool Watched>
+class unwatched {
+public:
+    unwatched() noexcept
+    {
+        if constexpr (Watched)
+            valgrind::watch(false);
+    }
+    ~unwatched()
+    {
+        if constexpr (Watched)
+            valgrind::watch(true);
+    }
+    unwatched(const unwatched&) = delete;
+    unwatched& operator=(const unwatched&) = delete;
+};
+
+} // namespace mallard

@@ -1,0 +1,38 @@
+// How often something happened, where counting it costs nobody anything.
+#pragma once
+
+#include <mallard/detail/base/cxx20.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace mallard {
+
+/// Of slow paths alone. Goes along with a move, and leaves 0 behind.
+class event_count {
+public:
+    constexpr event_count() noexcept = default;
+    constexpr event_count(event_count&& other) noexcept : count_(std::exchange(other.count_, 0)) {}
+    constexpr event_count& operator=(event_count&& other) noexcept
+    {
+        count_ = std::exchange(other.count_, 0);
+        return *this;
+    }
+
+    constexpr event_count& operator++() noexcept
+    {
+        count_ += 1;
+        return *this;
+    }
+    constexpr operator std::size_t() const noexcept { return count_; }
+
+private:
+    std::size_t count_ = 0;
+};
+
+/// Of what never happens.
+struct no_events {
+    constexpr operator std::size_t() const noexcept { return 0; }
+};
+
+} // namespace mallard

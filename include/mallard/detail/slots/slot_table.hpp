@@ -1,0 +1,315 @@
+// What keyed slots can do whoever fills them: look up by key, and walk those in use.
+#pragma once
+
+#include <mallard/detail/slots/chunked_slots.hpp>
+#include <mallard/detail/slots/fixed_slots.hpp>
+#include <mallard/detail/slots/reserved_slots.hpp>
+
+#include <array>
+#include <concepts>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+namespace mallard {
+
+template <class Storage, class T, class Key>
+struct slots_in {
+    using type = typename Storage::template slots<T, Key>;
+};
+template <source Source, class T, class Key>
+struct slots_in<Source, T, Key> {
+    using type = chunked_slots<T, Key, Source>;
+};
+
+/// A base of `slot_map` and `secondary_map`, which are `Self`.
+template <class Self, class T, class Key, class Storage, check Checks>
+class slot_table {
+    static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
+                  "the values of a keyed pool are objects that can be written to");
+
+protected:
+    using slots_type = typename slots_in<Storage, T, Key>::type;
+    using words_of = slot_words<Key>;
+    using word = typename words_of::word;
+    static constexpr bool watched = Checks == check::on;
+
+    template <bool Const>
+    class iterator_of;
+
+public:
+    using key_type = Key;
+    using value_type = T;
+    using iterator = iterator_of<false>;
+    using const_iterator = iterator_of<true>;
+
+    /// Null when the key names nothing: it is null, stale or of nobody. Any key is safe.
+    [[nodiscard]] T* get(Key k) noexcept { return find(k); }
+    [[nodiscard]] const T* get(Key k) const noexcept { return find(k); }
+    [[nodiscard]] bool contains(Key k) const noexcept { return find(k) != nullptr; }
+
+    /// The elements of several keys at once, each of another: all null if one key names
+    /// nothing or is given twice.
+    template <std::same_as<Key>... Keys>
+    [[nodiscard]] std::array<T*, sizeof...(Keys)> get_disjoint(Keys... keys) noexcept
+    {
+        std::array<T*, sizeof...(Keys)> found{get(keys)...};
+        bool good = true;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            good = good && found[i] != nullptr;
+            for (std::size_t j = 0; j < i; ++j)
+                good = good && found[i] != found[j];
+        }
+        return good ? found : std::array<T*, sizeof...(Keys)>{};
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+    /// In the order of slots, over `{key, value}`:
+    ///
+    ///     for (auto [key, enemy] : enemies) ...
+    ///
+    /// During an iteration, by iterators, `for_each` or `retain`, you may insert and erase
+    /// elements, even the current one. An element that stays is visited once; an element erased
+    /// before its turn is not visited; an element inserted during the iteration is visited once or
+    /// not at all. An iterator whose element is erased may be advanced, but not read.
+    iterator begin() noexcept { return iterator(*this); }
+    iterator end() noexcept { return {}; }
+    const_iterator begin() const noexcept { return const_iterator(*this); }
+    const_iterator end() const noexcept { return {}; }
+
+    /// Calls `f(key, value)` for each, a little faster than the iterators, and promises the
+    /// same to an `f` that inserts and erases. With secondary maps behind it: `f(key, value,
+    /// theirs...)` for those elements that each of these has something for.
+    ///
+    ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s; }, speeds);
+    template <class F, class... Others>
+    void for_each(F f, Others&... others)
+    {
+        for_each_in(*this, f, others...);
+    }
+    template <class F, class... Others>
+    void for_each(F f, Others&... others) const
+    {
+        for_each_in(*this, f, others...);
+    }
+
+    /// Erases those for which `keep(key, value)` is false, and says how many.
+    template <class F>
+    std::size_t retain(F keep)
+    {
+        std::size_t const before = size_;
+        for_each([&](Key k, T& value) {
+            if (!keep(k, value))
+                static_cast<Self&>(*this).erase(k);
+        });
+        return before - size_;
+    }
+    template <class F>
+    friend std::size_t erase_if(Self& from, F drop)
+    {
+        return from.retain([&](Key k, T& value) { return !drop(k, value); });
+    }
+
+    /// Where the slots are: `storage().last_refusal()` says why `reserved<>` was refused memory.
+    const slots_type& storage() const noexcept { return slots_; }
+
+    /// Of 64 slots, those in which there may be something.
+    slot_bits candidates(std::size_t w) const noexcept
+    {
+        return w * slots_per_bits < end_ ? slots_.bits_at(w) : 0;
+    }
+
+protected:
+    slot_table() = default;
+    constexpr explicit slot_table(slots_type slots) noexcept : slots_(std::move(slots)) {}
+    slot_table(slot_table&& other) noexcept
+        : free_(std::exchange(other.free_, 0)), size_(std::exchange(other.size_, 0)),
+          end_(std::exchange(other.end_, 0)), slots_(std::move(other.slots_))
+    {
+    }
+    ~slot_table() = default;
+
+    [[gnu::always_inline]] T* find(Key k) const noexcept
+    {
+        std::size_t const i = slots_.bounded(k.value());
+        if (slots_.word_of(i) == k.value()) [[likely]] // a branch: the value need not wait
+            return slots_.value_of(i);
+        return nullptr;
+    }
+
+    Key key_at(std::size_t i) const noexcept { return Key(slots_.word_of(i)); }
+    bool is_live(std::size_t i) const noexcept { return words_of::index(slots_.word_of(i)) == i; }
+
+    /// Makes the value of slot `i`, which is not one yet if that throws.
+    template <class Make>
+    T* make_value(std::size_t i, Make&& make)
+    {
+        T* const at = slots_.value_of(i);
+        unpoison<watched>(at, sizeof(T));
+        struct undo {
+            T* at;
+            ~undo()
+            {
+                if (at != nullptr)
+                    poison<watched>(at, sizeof(T));
+            }
+        } unless_made{at};
+        make(at);
+        unless_made.at = nullptr;
+        return at;
+    }
+    void begin_life(std::size_t i, word w) noexcept
+    {
+        slots_.word_of(i) = w;
+        slots_.bits_at(i / slots_per_bits) |= slot_bit(i);
+        size_ += 1;
+    }
+    /// The caller writes the word, which by now says that nothing is alive if a destructor
+    /// could look.
+    void end_life(std::size_t i) noexcept
+    {
+        if constexpr (!std::is_trivially_destructible_v<T>)
+            slots_.word_of(i) = 0;
+        slots_.bits_at(i / slots_per_bits) &= ~slot_bit(i);
+        size_ -= 1;
+        std::destroy_at(slots_.value_of(i));
+        poison<watched>(slots_.value_of(i), sizeof(T));
+    }
+
+    /// Moves the value out, and ends its life likewise.
+    std::optional<T> take(Key k)
+    {
+        T* const at = find(k);
+        if (at == nullptr)
+            return {};
+        std::optional<T> value(std::in_place, std::move(*at));
+        end_life(k.index());
+        return value;
+    }
+    void destroy_all() noexcept
+    {
+        if constexpr (!std::is_trivially_destructible_v<T>)
+            for_each([this](Key k, T&) { end_life(k.index()); });
+    }
+
+    // With the first fields of `slots_`, all that a call looks at is on one cache line.
+    word free_ = 0; // the key that the next element of a slot map gets; 0: no slot is free
+    std::size_t size_ = 0;
+    std::size_t end_ = 0; // no slot from here on has ever been used
+    slots_type slots_{};
+
+private:
+    template <class F, class... Others>
+    static void for_each_in(auto& self, F& f, Others&... others)
+    {
+        for (std::size_t w = 0; w * slots_per_bits < self.end_; ++w) {
+            slot_bits live = (self.slots_.bits_at(w) & ... & others.candidates(w));
+            while (live != 0) {
+                std::size_t const i = first_of(w, live);
+                Key const k = self.key_at(i);
+                call_if_all(f, k, *self.get_at(i), others.get(k)...);
+                live &= live - 1;
+                live &= self.slots_.bits_at(w); // what f has erased is not met
+            }
+        }
+    }
+    template <class F, class Value, class... Found>
+    static void call_if_all(F& f, Key k, Value& value, Found*... found)
+    {
+        if ((true && ... && (found != nullptr)))
+            f(k, value, *found...);
+    }
+    static std::size_t first_of(std::size_t w, slot_bits live) noexcept
+    {
+        return w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
+    }
+    T* get_at(std::size_t i) noexcept { return slots_.value_of(i); }
+    const T* get_at(std::size_t i) const noexcept { return slots_.value_of(i); }
+};
+
+template <class Self, class T, class Key, class Storage, check Checks>
+template <bool Const>
+class slot_table<Self, T, Key, Storage, Checks>::iterator_of {
+    using table = std::conditional_t<Const, const slot_table, slot_table>;
+    using element = std::conditional_t<Const, const T, T>;
+
+public:
+    struct entry {
+        Key key;
+        element& value;
+    };
+    using value_type = entry;
+    using reference = entry;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag; // it gives no true reference
+    using iterator_concept = std::forward_iterator_tag;
+    struct pointer {
+        entry here;
+        entry* operator->() noexcept { return std::addressof(here); }
+    };
+
+    iterator_of() noexcept = default;
+    explicit iterator_of(table& of) noexcept
+        : of_(std::addressof(of)), w_(0), live_(of.candidates(0))
+    {
+        find_word();
+    }
+    /// Converts an `iterator` to a `const_iterator`. A template is never the copy constructor.
+    template <bool Other>
+        requires(Const && !Other)
+    iterator_of(const iterator_of<Other>& other) noexcept
+        : of_(other.of_), w_(other.w_), live_(other.live_)
+    {
+    }
+
+    entry operator*() const noexcept
+    {
+        if (watched && (w_ == none || !of_->is_live(first_of(w_, live_)))) [[unlikely]]
+            fatal_dead_iterator();
+        std::size_t const i = first_of(w_, live_);
+        return {of_->key_at(i), *of_->get_at(i)};
+    }
+    pointer operator->() const noexcept { return {**this}; }
+    iterator_of& operator++() noexcept
+    {
+        live_ &= live_ - 1;
+        live_ &= of_->slots_.bits_at(w_); // what was erased meanwhile is not met
+        find_word();
+        return *this;
+    }
+    iterator_of operator++(int) noexcept
+    {
+        iterator_of const before = *this;
+        ++*this;
+        return before;
+    }
+    friend bool operator==(const iterator_of& a, const iterator_of& b) noexcept
+    {
+        return a.w_ == b.w_ && std::countr_zero(a.live_) == std::countr_zero(b.live_);
+    }
+
+private:
+    friend class iterator_of<true>;
+    static constexpr std::size_t none = ~std::size_t{0};
+
+    void find_word() noexcept
+    {
+        while (live_ == 0) {
+            w_ += 1;
+            if (w_ * slots_per_bits >= of_->end_) {
+                w_ = none;
+                return;
+            }
+            live_ = of_->slots_.bits_at(w_);
+        }
+    }
+
+    // At the first slot of `live_`, which are those of word `w_` that are still to be met.
+    table* of_ = nullptr;
+    std::size_t w_ = none;
+    slot_bits live_ = 0;
+};
+
+} // namespace mallard

@@ -1,0 +1,163 @@
+// What a pool of `sync::mutex` is: a plain one behind a lock.
+#pragma once
+
+#include <mallard/detail/pool/pool_core.hpp>
+#include <mallard/detail/threads/locks.hpp>
+
+namespace mallard {
+
+/// The lock is not held while the source is called for more: a thread that
+/// frees, or finds a free block, never waits for one that grows. Those who grow
+/// do it one by one, and look again before, so that one step serves them all.
+template <pool_options Options>
+class alignas(cache_line_bytes) locked_core {
+public:
+    using geometry = typename pool_core<Options>::geometry;
+
+    constexpr explicit locked_core(slot_shape shape,
+                                   growth_argument<Options.grow> rule = {}) noexcept
+        : core_(shape, rule)
+    {
+    }
+
+    constexpr void lead_to(void* owner) noexcept { core_.lead_to(owner); }
+
+    constexpr slot_shape shape() const noexcept { return core_.shape(); }
+
+    static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
+    {
+        return pool_core<Options>::bytes_for(shape, count);
+    }
+
+    template <bool Throws, class Source>
+    void* allocate(Source& source) noexcept(!Throws)
+    {
+        {
+            null no_growth;
+            std::lock_guard const one_at_a_time(lock_);
+            if (void* const block = core_.template allocate<false>(no_growth)) [[likely]]
+                return block;
+        }
+        return with_growth(source,
+                           [&](auto& grown) { return core_.template allocate<Throws>(grown); });
+    }
+
+    template <class Source>
+    void deallocate(Source& source, void* block) noexcept
+    {
+        {
+            null no_growth;
+            std::lock_guard const one_at_a_time(lock_);
+            if (core_.has_room()) [[likely]]
+                return core_.deallocate(no_growth, block);
+        }
+        deallocate_batch(source, {&block, 1});
+    }
+
+    template <bool Throws, class Source>
+    bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
+    {
+        {
+            null no_growth;
+            std::lock_guard const one_at_a_time(lock_);
+            if (core_.template allocate_batch<false>(no_growth, out))
+                return true;
+        }
+        return with_growth(
+            source, [&](auto& grown) { return core_.template allocate_batch<Throws>(grown, out); });
+    }
+    template <class Source>
+    [[gnu::noinline]] void deallocate_batch(Source& source, std::span<void* const> blocks) noexcept
+    {
+        std::unique_lock one_at_a_time(lock_);
+        growth_by_the_way<Source> now_or_never(source, one_at_a_time, growing_);
+        core_.deallocate_batch(now_or_never, blocks);
+    }
+
+    bool owns(const void* p) const noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        return core_.owns(p);
+    }
+    validity classify(const void* p) const noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        return core_.classify(p);
+    }
+
+    /// Not locked, so that `f` may free.
+    template <class F>
+    void for_each(F& f)
+    {
+        core_.for_each(f);
+    }
+
+    void reset() noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        core_.reset();
+    }
+    template <class Source>
+    void release(Source& source) noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        core_.release(source);
+    }
+    void forget() noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        core_.forget();
+    }
+    template <class Source>
+    void trim(Source& source, std::size_t keep) noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        core_.trim(source, keep);
+    }
+
+    void add_to(statistics& s) const noexcept
+    {
+        std::lock_guard const one_at_a_time(lock_);
+        core_.add_to(s);
+    }
+
+private:
+    /// The array of recently freed blocks grows when a free finds it full: if
+    /// another thread is growing now, some later free will.
+    template <class Source>
+    class growth_by_the_way {
+    public:
+        growth_by_the_way(Source& from, std::unique_lock<std::mutex>& held,
+                          std::mutex& growing) noexcept
+            : from_(from, held), growing_(growing)
+        {
+        }
+
+        chunk try_take(layout l) noexcept
+        {
+            std::unique_lock const alone(growing_, std::try_to_lock);
+            return alone ? from_.try_take(l) : chunk{};
+        }
+        void give(chunk c) noexcept { from_.give(c); }
+
+    private:
+        unlocked_source<Source> from_;
+        std::mutex& growing_;
+    };
+
+    template <class Source, class F>
+    [[gnu::noinline]] auto with_growth(Source& source, F f)
+    {
+        std::lock_guard const alone(growing_);
+        std::unique_lock one_at_a_time(lock_);
+        unlocked_source<Source> others_go_on(source, one_at_a_time);
+        return f(others_go_on);
+    }
+
+    // The lock, and what most calls write, on one line.
+    mutable std::mutex lock_;
+    pool_core<Options> core_;
+    std::mutex growing_; // for the source; taken before lock_
+};
+
+} // namespace mallard
