@@ -5,7 +5,7 @@
 #include <bench/demo/cell.hpp>
 #include <bench/support/memory_use.hpp>
 
-#include <mallard/strategy.hpp>
+#include <bench/demo/strategy.hpp>
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // The fourteen, as values: what tables and advice need to know of them.
 #pragma once
 
-#include <mallard/strategy.hpp>
+#include <bench/demo/strategy.hpp>
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@ struct strategy_entry {
     int number = 0;
     std::string_view name, words;
     family from = family::heap;
-    mallard::binding binding = mallard::binding::type_parameter;
+    demo::binding binding = demo::binding::type_parameter;
     bool winks_out = false;
 };
 

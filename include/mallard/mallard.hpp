@@ -30,6 +30,5 @@
 #include <mallard/shared_arena.hpp>
 #include <mallard/shared_slot_map.hpp>
 #include <mallard/slot_map.hpp>
-#include <mallard/strategy.hpp>
 #include <mallard/trace/trace_reader.hpp>
 #include <mallard/winked.hpp>

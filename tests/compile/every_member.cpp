@@ -78,7 +78,5 @@ template int* file_arena::root_or_make<int>();
 template class pmr_resource<arena<>>;
 template class pmr_resource<multipool<>>;
 template class winked<std::pmr::vector<int>>;
-template struct strategy<1>;
-template struct strategy<14>;
 
 } // namespace mallard

@@ -3,7 +3,7 @@
 #include <bench/demo/json_reader.hpp>
 #include <bench/demo/words.hpp>
 
-#include <mallard/strategy.hpp>
+#include <bench/demo/strategy.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace {
 
 using namespace mallard::demo;
-using heap = mallard::strategy<1>;
+using heap = strategy<1>;
 
 /// A tree on one line: kind, text, parts in angle brackets.
 std::string line_of(const node<heap>& at)

@@ -1,4 +1,4 @@
-// The fourteen allocation strategies of Lakos's talk, by number.
+// The fourteen allocation strategies of Lakos's talk, by number, for templates.
 #pragma once
 
 #include <mallard/pmr.hpp>
@@ -6,33 +6,32 @@
 
 #include <string_view>
 
-namespace mallard {
+namespace mallard::demo {
 
-/// How a container meets its allocator.
+/// How a container is given its allocator: as a template argument, or as a pointer to
+/// `std::pmr::memory_resource`.
 enum class binding { type_parameter, abstract_base };
 
-/// AS1 ... AS14: which allocator, which binding, and whether the structure is
-/// destroyed or winked out. (J. Lakos, "Local ('arena') memory allocators",
-/// ACCU 2017.)
+/// One of the strategies AS1 to AS14: an allocator, a binding, and how the structure ends
+/// (destroyed, or winked out). (J. Lakos, "Local ('arena') memory allocators", ACCU 2017.)
 ///
 ///     template <class S> std::size_t count_words(std::string_view text) {
 ///         using word = std::basic_string<char, std::char_traits<char>,
 ///                                        typename S::template allocator_type<char>>;
+///         using words = std::set<word, std::less<>, typename S::template allocator_type<word>>;
 ///         typename S::resource_type memory;
-///         return S::template run<std::set<word, std::less<>,
-///                                typename S::template allocator_type<word>>>(
-///             memory, [&](auto& words) { ...; return words.size(); });
+///         return S::template run<words>(memory, [&](words& w) { ...; return w.size(); });
 ///     }
-///     mallard::for_each_strategy([&](auto s) { count_words<decltype(s)>(text); });
+///     for_each_strategy([&](auto s) { count_words<decltype(s)>(text); });
 template <int Number>
     requires(Number >= 1 && Number <= 14)
 struct strategy {
     static constexpr int number = Number;
     static constexpr bool is_global = Number <= 2;
     static constexpr bool wink_out = !is_global && Number % 2 == 0;
-    static constexpr mallard::binding binding = Number == 2 || (!is_global && (Number - 3) % 4 >= 2)
-                                                    ? mallard::binding::abstract_base
-                                                    : mallard::binding::type_parameter;
+    static constexpr demo::binding binding = Number == 2 || (!is_global && (Number - 3) % 4 >= 2)
+                                                 ? demo::binding::abstract_base
+                                                 : demo::binding::type_parameter;
 
     static constexpr std::string_view name = std::array<std::string_view, 14>{
         "AS1", "AS2", "AS3",  "AS4",  "AS5",  "AS6",  "AS7",
@@ -53,7 +52,7 @@ struct strategy {
                                          "multipool<arena>, abstract base",
                                          "multipool<arena>, abstract base, wink-out"}[Number - 1];
 
-    /// Nothing of one's own: the heap.
+    /// The resource of AS1 and AS2, which use the heap: an object without members.
     struct global {
         void release() noexcept {}
     };
@@ -61,14 +60,14 @@ struct strategy {
         std::conditional_t<Number <= 6, arena<>,
                            std::conditional_t<Number <= 10, multipool<>, multipool<arena<>>>>;
 
-    /// Makes and owns the memory; default constructible.
+    /// The allocator that owns the memory of the structure. Default constructible.
     using resource_type = std::conditional_t<
         is_global, global,
-        std::conditional_t<binding == mallard::binding::abstract_base, pmr_resource<local>, local>>;
+        std::conditional_t<binding == demo::binding::abstract_base, pmr_resource<local>, local>>;
 
     template <class T>
     using allocator_type = std::conditional_t<
-        binding == mallard::binding::abstract_base, std::pmr::polymorphic_allocator<T>,
+        binding == demo::binding::abstract_base, std::pmr::polymorphic_allocator<T>,
         std::conditional_t<is_global, std::allocator<T>, mallard::allocator<T, local>>>;
 
     template <class T>
@@ -78,14 +77,14 @@ struct strategy {
             return {};
         else if constexpr (Number == 2)
             return std::pmr::new_delete_resource();
-        else if constexpr (binding == mallard::binding::abstract_base)
+        else if constexpr (binding == demo::binding::abstract_base)
             return &memory;
         else
             return memory;
     }
 
-    /// Builds a `T` in `memory` and gives what `f(T&)` returns. Then the `T` is
-    /// destroyed; or, winking out, forgotten, and `memory` released.
+    /// Builds a `T` in `memory` and returns what `f(T&)` returns. At the end the `T` is
+    /// destroyed; or, with wink-out, it is not destroyed and `memory` is released.
     template <class T, class F>
     static auto run(resource_type& memory, F f)
     {
@@ -112,4 +111,4 @@ void for_each_strategy(F f)
     }(std::make_integer_sequence<int, 14>());
 }
 
-} // namespace mallard
+} // namespace mallard::demo

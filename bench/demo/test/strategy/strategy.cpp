@@ -1,6 +1,6 @@
-#include "../support/counted_new.hpp"
+#include "../../../../tests/support/counted_new.hpp"
 
-#include <mallard/strategy.hpp>
+#include <bench/demo/strategy.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,13 @@
 
 namespace {
 
+using namespace mallard::demo;
 using namespace mallard::testing;
 using mallard::arena;
-using mallard::binding;
 using mallard::multipool;
 using mallard::pmr_resource;
-using mallard::strategy;
 
-// --- the table ----------------------------------------------------------------
+// --- the table of strategies ----------------------------------------------------------------
 
 template <int Number, binding Binding, bool WinkOut, class Resource>
 constexpr bool is_strategy =
@@ -53,10 +52,15 @@ static_assert(std::same_as<strategy<6>::allocator_type<int>, std::pmr::polymorph
 static_assert(
     std::same_as<strategy<12>::allocator_type<int>, mallard::allocator<int, multipool<arena<>>>>);
 
-TEST(strategy, comes_in_fourteen_kinds_in_order_and_says_what_each_is)
+template <int Number>
+concept names_a_strategy = requires { typename strategy<Number>; };
+static_assert(names_a_strategy<1> && names_a_strategy<14>);
+static_assert(!names_a_strategy<0> && !names_a_strategy<15>);
+
+TEST(strategy, lists_fourteen_kinds_in_order_and_describes_each)
 {
     int count = 0;
-    mallard::for_each_strategy([&](auto s) {
+    for_each_strategy([&](auto s) {
         using S = decltype(s);
         EXPECT_EQ(S::number, ++count);
         EXPECT_EQ(S::name, "AS" + std::to_string(count));
@@ -72,7 +76,7 @@ TEST(strategy, comes_in_fourteen_kinds_in_order_and_says_what_each_is)
     EXPECT_EQ(count, 14);
 }
 
-TEST(strategy, two_is_over_the_new_delete_resource_whatever_the_default_is)
+TEST(strategy, as2_uses_the_new_delete_resource_whatever_the_default_resource_is)
 {
     auto* const before = std::pmr::set_default_resource(std::pmr::null_memory_resource());
     strategy<2>::resource_type memory;
@@ -101,7 +105,7 @@ struct types {
     using ordered = std::map<string, V, std::less<>, allocator<std::pair<const string, V>>>;
 };
 
-/// An index with churn, in containers of containers.
+/// Builds an index in containers of containers, and erases parts of it on the way.
 template <class S>
 std::size_t answer(typename S::resource_type& memory)
 {
@@ -134,12 +138,12 @@ std::size_t answer(typename S::resource_type& memory)
     });
 }
 
-TEST(strategy, gives_the_same_answer_with_all_fourteen_and_leaks_nothing)
+TEST(strategy, computes_the_same_answer_under_all_fourteen_and_leaks_nothing)
 {
     strategy<1>::resource_type plain;
     std::size_t const expected = answer<strategy<1>>(plain);
     EXPECT_NE(expected, 0u);
-    mallard::for_each_strategy([&](auto s) {
+    for_each_strategy([&](auto s) {
         using S = decltype(s);
         std::size_t const before = heap.live();
         {
@@ -151,9 +155,9 @@ TEST(strategy, gives_the_same_answer_with_all_fourteen_and_leaks_nothing)
     });
 }
 
-TEST(strategy, keeps_every_part_of_a_structure_off_the_heap_but_for_its_chunks)
+TEST(strategy, takes_only_chunks_from_the_heap_for_a_local_structure)
 {
-    mallard::for_each_strategy([](auto s) {
+    for_each_strategy([](auto s) {
         using S = decltype(s);
         typename S::resource_type memory;
         std::size_t const before = heap.taken;
@@ -178,9 +182,9 @@ inline constexpr bool mallard::enable_wink_out<witness> = true;
 
 namespace {
 
-TEST(strategy, destroys_or_winks_out_as_it_says)
+TEST(strategy, destroys_elements_unless_it_winks_out)
 {
-    mallard::for_each_strategy([](auto s) {
+    for_each_strategy([](auto s) {
         using S = decltype(s);
         using list = std::list<witness, typename S::template allocator_type<witness>>;
         typename S::resource_type memory;
@@ -193,9 +197,9 @@ TEST(strategy, destroys_or_winks_out_as_it_says)
     });
 }
 
-TEST(strategy, gives_the_memory_back_when_the_work_throws)
+TEST(strategy, releases_the_memory_when_the_work_throws)
 {
-    mallard::for_each_strategy([](auto s) {
+    for_each_strategy([](auto s) {
         using S = decltype(s);
         using vector = std::vector<int, typename S::template allocator_type<int>>;
         typename S::resource_type memory;

@@ -1,4 +1,0 @@
-// error: constraint
-#include <mallard/strategy.hpp>
-
-mallard::strategy<15> none;
