@@ -30,11 +30,11 @@ int main()
             for (int i = 0; i < 1000; ++i)
                 sent.push_back(::new (messages.allocate()) message{i, "hello"});
         });
-        producer.join(); // what it had at hand waits for another thread
+        producer.join(); // its thread cache waits for another thread
 
         for (message* const m : sent)
             messages.deallocate(m); // any thread frees any block
-        messages.trim();            // also what other threads have at hand
+        messages.trim();            // also the caches of other threads
         assert(messages.stats().blocks_live == 0);
     }
     {
