@@ -15,7 +15,7 @@ const SHORT: [&str; 14] = [
     "cgroup_linux",
     "misuse",
     "options",
-    "pressure",
+    "decay",
     "report",
     "sample",
     "statistics",

@@ -1,4 +1,4 @@
-// The sizes that the engine has lists for, and how a slab of each is cut.
+// Size classes of the engine, and the shape of the slabs of each class.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>
@@ -7,52 +7,52 @@
 
 namespace mallard::engine {
 
-/// What the slab map has an entry for.
+/// The engine's unit of address space. The map has one entry for each slice.
 inline constexpr std::size_t slice_bytes = std::size_t{1} << 14;
 
-/// 16, 32, ..., 128, 160, 192, 224, 256, 320, ...: at most a quarter larger than the
-/// request, a tenth on average.
+/// Block sizes: 16, 32, ..., 128, 160, 192, 224, 256, 320, ... A block is at most a quarter larger
+/// than the request, and a tenth on average.
 using block_class = size_classes<16, 2>;
 
 /// The largest block size that has a list.
 inline constexpr std::size_t block_bytes_max = std::size_t{32} << 20;
 inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
 
-/// Larger blocks have as many slices as they need, not as many as their class says. Each of their
-/// lists has at most one block.
+/// Up to this size, every block of a class has the same size. A larger block has as many slices as
+/// it needs, and the list of its class holds at most one block.
 inline constexpr std::size_t classed_bytes_max = std::size_t{1} << 20;
 inline constexpr std::size_t classed_count = block_class::of(classed_bytes_max) + 1;
 
-/// Blocks of these are whole slices, a span each; below, several are cut from a slab.
+/// From this class on a block is a span of whole slices. Smaller blocks share a slab.
 inline constexpr std::size_t span_class_first = block_class::of(slice_bytes);
 
 struct alignas(32) class_shape {
-    std::uint64_t reciprocal = 0; ///< 2^64 / bytes, and a little more
+    std::uint64_t reciprocal = 0; ///< 2^64 / bytes, rounded up
     std::uint32_t bytes = 0;
-    std::uint32_t slices = 0;   ///< of a slab
-    std::uint32_t capacity = 0; ///< blocks of a slab
-    std::uint16_t limit = 0;    ///< blocks that a list may keep at first
-    std::uint16_t limit_max = 0;
+    std::uint32_t slices = 0;    ///< of a slab
+    std::uint32_t capacity = 0;  ///< blocks of a slab
+    std::uint16_t limit = 0;     ///< most blocks in a list of a new thread cache
+    std::uint16_t limit_max = 0; ///< most blocks in any list
 
     /// Whether each block has the size of its class; larger blocks have the slices they need.
     constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }
 
-    /// Bytes a caller may use of a block (if `is_classed`): a span offers all of its slices.
+    /// Bytes of a block that a caller may use, if `is_classed`. A span offers all of its slices.
     constexpr std::size_t usable_bytes() const noexcept
     {
         return capacity == 1 ? slices * slice_bytes : bytes;
     }
 
-    /// Address bits that are 0 in every block of this class: blocks lie one after the other,
-    /// starting at a multiple of `slice_bytes`.
+    /// Address bits that are 0 in every block of this class, as a mask. Blocks follow one another
+    /// from a multiple of `slice_bytes`.
     constexpr std::uint16_t unaligned_bits() const noexcept
     {
         std::size_t const align = std::size_t{bytes} & -std::size_t{bytes};
         return static_cast<std::uint16_t>((align < slice_bytes ? align : slice_bytes) - 1);
     }
 
-    /// Whether a block begins so far from the begin of its slab: without a division.
-    /// (Lemire, Kaser, Kurz: Faster remainder by direct computation.)
+    /// Whether a block begins at this offset in a slab. Divisibility without a division, after
+    /// Lemire, Kaser, Kurz: Faster remainder by direct computation.
     constexpr bool begins(std::size_t offset) const noexcept
     {
         return offset * reciprocal < reciprocal;
@@ -61,7 +61,7 @@ struct alignas(32) class_shape {
 
 namespace detail {
 
-/// The fewest slices with eight blocks and no more than 2.5 % left over.
+/// Slices of a slab: the fewest that hold eight blocks and waste at most 2.5 %.
 constexpr std::uint32_t slab_slices(std::size_t bytes) noexcept
 {
     if (bytes >= slice_bytes)
@@ -89,7 +89,7 @@ constexpr class_shape shape(std::size_t index) noexcept
         static_cast<std::uint32_t>(bytes >= slice_bytes ? 1 : slices * slice_bytes / bytes);
     std::size_t const first = at_most(16, 4096, bytes);
     s.limit = static_cast<std::uint16_t>(bytes >= slice_bytes ? 0 : first == 0 ? 1 : first);
-    // A list of small blocks may have all that a thread cache may keep, a list of spans 64 KiB.
+    // A list of small blocks may hold 1 MiB, a list of spans 64 KiB or one span.
     std::size_t const most =
         bytes < slice_bytes ? at_most(32768, std::size_t{1} << 20, bytes) : 65536 / bytes;
     s.limit_max = static_cast<std::uint16_t>(most == 0 ? 1 : most);
@@ -115,9 +115,8 @@ static_assert(shapes[span_class_first].bytes == slice_bytes);
 
 // --- class offsets -------------------------------------------------------------------
 
-/// Sixteen times a number: where, in a thread cache, a list of blocks lies. The first four are
-/// the thread cache's own line. Class offsets are as wide as an address, which saves `free` an
-/// instruction.
+/// The byte offset of a class's list in `thread_cache`, in units of 16 bytes. The first 64 bytes
+/// are other members. A class offset is as wide as an address, which saves `free` an instruction.
 using class_offset = std::size_t;
 inline constexpr class_offset class_offset_unit = 16;
 inline constexpr class_offset offsets_before_lists = 4;
@@ -132,7 +131,7 @@ constexpr std::size_t class_of_offset(class_offset offset) noexcept
     return offset / class_offset_unit - offsets_before_lists;
 }
 
-/// Sizes to this one are looked up; entry i is for at most 16 i bytes.
+/// Up to this size, the class offset comes from a table. Element i is for at most 16 i bytes.
 inline constexpr std::size_t looked_up_max = 1024;
 inline constexpr auto offsets_by_16 = [] {
     std::array<std::uint16_t, looked_up_max / 16 + 1> all{};

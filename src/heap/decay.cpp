@@ -1,7 +1,5 @@
-// What becomes of memory that nobody has wanted for a decay interval.
 #include "decay.hpp"
 
-#include "pressure.hpp"
 #include "remote.hpp"
 #include "slice_heap.hpp"
 #include "threads.hpp"
@@ -9,7 +7,17 @@
 namespace mallard::engine {
 namespace {
 
+constexpr std::uint64_t look_milliseconds = 1000;
+
 constinit std::atomic<std::uint64_t> aged_last{0};
+
+constinit std::atomic<std::uint64_t> looked_last{0};
+constinit std::atomic<bool> looking{false}; ///< other threads use the last result meanwhile
+constinit std::atomic<bool> is_short{false};
+
+// Only the thread that has set `looking` uses these:
+constinit os::cgroup group;
+constinit bool group_is_known = false;
 
 } // namespace
 
@@ -27,11 +35,42 @@ void decay_if_due(thread_cache& cache) noexcept
         !aged_last.compare_exchange_strong(last, now, std::memory_order_relaxed))
         return;
     empty_abandoned();
-    bool const is_short = memory_is_short(now);
-    the_slice_heap.expect_shortage(is_short);
+    bool const short_now = memory_is_short(now);
+    the_slice_heap.expect_shortage(short_now);
     the_slice_heap.age();
-    if (is_short) // what is idle does not wait for its second decay interval
+    if (short_now) // return idle memory now, instead of after another decay interval
         the_slice_heap.trim(0);
+}
+
+bool memory_is_short(std::uint64_t now) noexcept
+{
+    std::uint64_t last = looked_last.load(std::memory_order_relaxed);
+    if (last == 0)
+        looked_last.compare_exchange_strong(last, now, std::memory_order_relaxed);
+    else if (now - last >= look_milliseconds &&
+             !looking.exchange(true, std::memory_order_acquire)) {
+        if (!group_is_known)
+            group.find();
+        group_is_known = true;
+        is_short.store(group.is_short(), std::memory_order_relaxed);
+        looked_last.store(now, std::memory_order_relaxed);
+        looking.store(false, std::memory_order_release);
+    }
+    return is_short.load(std::memory_order_relaxed);
+}
+
+void watch_memory(os::cgroup const& other) noexcept
+{
+    forget_memory();
+    group = other;
+    group_is_known = true;
+}
+
+void forget_memory() noexcept
+{
+    group_is_known = false;
+    is_short.store(false, std::memory_order_relaxed);
+    looking.store(false, std::memory_order_relaxed);
 }
 
 } // namespace mallard::engine

@@ -1,10 +1,10 @@
 // The handlers of fork.
 #include "fork.hpp"
 
+#include "decay.hpp"
 #include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
-#include "pressure.hpp"
 #include "sample.hpp"
 #include "slice_heap.hpp"
 #include "threads.hpp"
@@ -105,7 +105,7 @@ void after_fork_in_child() noexcept
     the_slice_heap.its_lock().reset();
     reset_caches();
     reset_heaps();
-    the_limits.forget_teller();
+    the_limits.forget_calling_thread();
     reset_samples();
 }
 

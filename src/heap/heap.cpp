@@ -3,8 +3,8 @@
 
 #include "large.hpp"
 #include "misuse.hpp"
+#include "permanent_store.hpp"
 #include "remote.hpp"
-#include "store.hpp"
 #include "threads.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 // Before all other locks.
 constinit os::lock heaps_lock;
-constinit stable_store store;
+constinit permanent_store store;
 constinit heap* idle = nullptr;
 constinit std::atomic<heap*> newest{nullptr}; // changed under the lock
 constinit entry numbers = 0;
@@ -26,7 +26,7 @@ heap* make_new() noexcept
 {
     if (numbers == thread_owner_max - 1) // the last is nobody's
         return nullptr;
-    void* const room = store.cut(sizeof(heap));
+    void* const room = store.allocate(sizeof(heap));
     if (room == nullptr)
         return nullptr;
     heap* const h = ::new (room) heap;
@@ -321,7 +321,7 @@ void reset_heaps() noexcept
     for (heap* h = all_heaps(); h != nullptr; h = h->next_of_all) {
         h->large_lock.reset();
         h->lock.reset();
-        h->bounds.forget_teller();
+        h->bounds.forget_calling_thread();
     }
     heaps_lock.reset();
 }

@@ -1,4 +1,5 @@
-// Where the slices of heaps come from, and what they cost.
+// The memory of heaps: chunks from the slice heap, free spans inside the chunks, large blocks, and
+// the heap's limit.
 #include "heap.hpp"
 #include "large.hpp"
 
@@ -9,10 +10,10 @@
 namespace mallard::engine {
 namespace {
 
-/// False: beyond the limit, and nothing has changed.
+/// Counts bytes against the heap's limit. False: beyond the limit, and nothing has changed.
 bool charge(heap& h, std::size_t bytes) noexcept
 {
-    if (!h.bounds.admit(bytes))
+    if (!h.bounds.try_charge(bytes))
         return false;
     std::size_t const now = h.bounds.held();
     std::size_t most = h.held_max.load(std::memory_order_relaxed);
@@ -20,21 +21,23 @@ bool charge(heap& h, std::size_t bytes) noexcept
     return true;
 }
 
-// --- free spans ---------------------------------------------------------------
+// --- free spans of a heap -----------------------------------------------------
 
+/// The bin of free spans of this length: one per length below 8, then one per power of two.
 std::size_t bin_of(std::size_t slices) noexcept
 {
     return slices < 8 ? slices : static_cast<std::size_t>(std::bit_width(slices)) + 4;
 }
 static_assert(chunk_slices_max == 256); // whose bin is 13
 
-void put(heap& h, reservation& w, std::size_t slice, std::size_t slices) noexcept
+/// Adds a free span to its bin. The record of its last slice points back to the first.
+void put(heap& h, reservation& r, std::size_t slice, std::size_t slices) noexcept
 {
-    slab& s = w.slabs[slice];
-    s.start = w.address_of(slice);
+    slab& s = r.slabs[slice];
+    s.start = r.address_of(slice);
     s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
-    w.slabs[slice + slices - 1].back = s.slices - 1;
+    r.slabs[slice + slices - 1].back = s.slices - 1;
     slab*& bin = h.bins[bin_of(slices)];
     h.bins_used |= 1u << bin_of(slices);
     s.previous = nullptr;
@@ -53,7 +56,7 @@ void take_out(heap& h, slab& s) noexcept
         h.bins_used &= ~(1u << bin);
 }
 
-/// The shortest bins that may have one, first fit there; null: there is none.
+/// The first free span that is long enough, from the bins of the shortest lengths; null if none.
 slab* find_free(const heap& h, std::size_t slices) noexcept
 {
     std::size_t const least = bin_of(slices);
@@ -75,10 +78,10 @@ void forget_free(heap& h) noexcept
 constexpr unsigned slice_bits = 26;
 static_assert(reservation_slices_max <= std::size_t{1} << slice_bits);
 
-/// Its reservation and its first slice in one word.
-std::uint32_t name_of(const reservation& w, std::size_t slice) noexcept
+/// The number of a chunk: its reservation and its first slice in one word.
+std::uint32_t name_of(const reservation& r, std::size_t slice) noexcept
 {
-    return static_cast<std::uint32_t>(static_cast<std::size_t>(&w - reservations) << slice_bits |
+    return static_cast<std::uint32_t>(static_cast<std::size_t>(&r - reservations) << slice_bits |
                                       slice);
 }
 
@@ -99,10 +102,10 @@ void give(heap& h, chunk c) noexcept
 {
     std::size_t const slices = std::exchange(c.record().chunk_slices, std::uint16_t{0});
     the_slice_heap.give(*c.in, c.slice, slices);
-    h.bounds.discharge(slices * slice_bytes);
+    h.bounds.uncharge(slices * slice_bytes);
 }
 
-/// Calls `f(chunk)` for each, which may give it back.
+/// Calls `f(chunk)` for each chunk; `f` may free the chunk.
 template <class F>
 void for_each_chunk(const heap& h, F f) noexcept
 {
@@ -113,7 +116,8 @@ void for_each_chunk(const heap& h, F f) noexcept
     }
 }
 
-/// One more chunk, with at least so many slices; less than the step where that is refused.
+/// Takes one more chunk with at least `least` slices. Tries the heap's step first, and less if that
+/// is refused.
 bool grow(heap& h, std::size_t least) noexcept
 {
     std::size_t const room = std::max(h.bounds.left() / slice_bytes, least);
@@ -121,15 +125,15 @@ bool grow(heap& h, std::size_t least) noexcept
          want = std::max(want / 2, least)) {
         if (!charge(h, want * slice_bytes))
             return false;
-        if (span const r = the_slice_heap.take(want); r.in != nullptr) {
-            r.record().chunk_slices = static_cast<std::uint16_t>(want);
-            r.record().chunk_next = std::exchange(h.chunks, name_of(*r.in, r.slice));
-            r.in->mark(r.slice, want, h.tag | entry_unused);
-            put(h, *r.in, r.slice, want);
+        if (span const found = the_slice_heap.take(want); found.in != nullptr) {
+            found.record().chunk_slices = static_cast<std::uint16_t>(want);
+            found.record().chunk_next = std::exchange(h.chunks, name_of(*found.in, found.slice));
+            found.in->mark(found.slice, want, h.tag | entry_unused);
+            put(h, *found.in, found.slice, want);
             h.step = std::min(2 * h.step, chunk_slices_max);
             return true;
         }
-        h.bounds.discharge(want * slice_bytes);
+        h.bounds.uncharge(want * slice_bytes);
         if (want == least)
             return false;
     }
@@ -144,39 +148,39 @@ span take_of(heap& h, std::size_t slices) noexcept
         s = find_free(h, slices);
     if (s == nullptr)
         return {};
-    reservation& w = *reservation_of(s->start);
-    std::size_t const first = w.slice_of(s->start);
+    reservation& r = *reservation_of(s->start);
+    std::size_t const first = r.slice_of(s->start);
     std::size_t const left = s->slices - slices;
-    // From its end, so that what is left is where it was, and in its bin as a rule.
+    // Cut from the end of the free span: the rest keeps its record, and usually its bin.
     if (left != 0 && bin_of(left) == bin_of(s->slices)) {
         s->slices = static_cast<std::uint32_t>(left);
-        w.slabs[first + left - 1].back = s->slices - 1;
+        r.slabs[first + left - 1].back = s->slices - 1;
     } else {
         take_out(h, *s);
         if (left != 0)
-            put(h, w, first, left);
+            put(h, r, first, left);
     }
-    return {&w, first + left, false};
+    return {&r, first + left, false};
 }
 
 void give_to(heap& h, slab& s) noexcept
 {
-    reservation& w = *reservation_of(s.start);
+    reservation& r = *reservation_of(s.start);
     entry const unused = h.tag | entry_unused;
-    std::size_t first = w.slice_of(s.start);
+    std::size_t first = r.slice_of(s.start);
     std::size_t end = first + s.slices;
-    w.mark(first, s.slices, unused);
-    if (w.has(end) && w.entry_at(end) == unused && w.slabs[end].chunk_slices == 0) {
-        slab& after = w.slabs[end];
+    r.mark(first, s.slices, unused);
+    if (r.has(end) && r.entry_at(end) == unused && r.slabs[end].chunk_slices == 0) {
+        slab& after = r.slabs[end];
         take_out(h, after);
         end += after.slices;
     }
-    if (s.chunk_slices == 0 && w.entry_at(first - 1) == unused) {
-        slab& before = w.slab_at(first - 1);
+    if (s.chunk_slices == 0 && r.entry_at(first - 1) == unused) {
+        slab& before = r.slab_at(first - 1);
         take_out(h, before);
         first -= before.slices;
     }
-    put(h, w, first, end - first);
+    put(h, r, first, end - first);
 }
 
 void free_chunks(heap& h) noexcept
@@ -220,7 +224,7 @@ heap_numbers count_chunks(const heap& h) noexcept
     for_each_chunk(h, [&](chunk c) {
         n.chunks += 1;
         for (std::size_t g = c.slice; g < c.slice + c.slices();) {
-            slab const& s = c.in->slabs[g]; // of a free span too
+            slab const& s = c.in->slabs[g]; // a slab, a span, or a free span
             g += s.slices;
             if (is_class(c.in->entry_at(g - s.slices))) {
                 n.blocks_live += s.used;
@@ -231,7 +235,7 @@ heap_numbers count_chunks(const heap& h) noexcept
     return n;
 }
 
-// --- blocks of their own --------------------------------------------------------
+// --- large blocks of a heap -----------------------------------------------------
 
 void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
@@ -240,21 +244,21 @@ void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero) 
     if (bytes > bytes_max || slices > reservation_slices_max ||
         align_slices > reservation_slices_max || !charge(h, slices * slice_bytes))
         return os::out_of_memory();
-    span const r = the_slice_heap.take(slices, align_slices);
-    if (r.in == nullptr) {
-        h.bounds.discharge(slices * slice_bytes);
+    span const found = the_slice_heap.take(slices, align_slices);
+    if (found.in == nullptr) {
+        h.bounds.uncharge(slices * slice_bytes);
         return os::out_of_memory();
     }
-    slab& s = r.record();
+    slab& s = found.record();
     s.owner.store(&h, std::memory_order_relaxed);
-    s.start = r.start();
+    s.start = found.start();
     s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
     s.previous = nullptr;
-    r.in->mark(r.slice, 1, h.tag | entry_large);
-    r.in->mark(r.slice + 1, slices - 1, inside_of(h.tag));
+    found.in->mark(found.slice, 1, h.tag | entry_large);
+    found.in->mark(found.slice + 1, slices - 1, inside_of(h.tag));
     if (zero != nullptr)
-        *zero = r.zero;
+        *zero = found.zero;
     os::hold const alone(h.large_lock);
     s.next = std::exchange(h.large, &s);
     if (s.next != nullptr)
@@ -271,7 +275,7 @@ void free_large(heap& h, reservation& in, std::size_t slice) noexcept
         if (s.next != nullptr)
             s.next->previous = s.previous;
     }
-    h.bounds.discharge(s.slices * slice_bytes);
+    h.bounds.uncharge(s.slices * slice_bytes);
     the_slice_heap.give(in, slice, s.slices);
 }
 
@@ -281,18 +285,18 @@ bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept
     std::size_t const more = bytes > before ? align_up(bytes - before, slice_bytes) : 0;
     if (more != 0 && (more < bytes - before || !charge(h, more)))
         return false;
-    os::hold const alone(h.large_lock); // somebody may be counting
+    os::hold const alone(h.large_lock); // another thread may be counting
     bool const done = engine::resize_large(s.start, bytes) != nullptr;
     std::size_t const now = s.slices * slice_bytes;
-    h.bounds.discharge(before + more - now);
+    h.bounds.uncharge(before + more - now);
     return done;
 }
 
 void free_all_large(heap& h) noexcept
 {
     while (h.large != nullptr) {
-        reservation& w = *reservation_of(h.large->start);
-        free_large(h, w, w.slice_of(h.large->start));
+        reservation& r = *reservation_of(h.large->start);
+        free_large(h, r, r.slice_of(h.large->start));
     }
 }
 

@@ -1,4 +1,4 @@
-// Spans of their own, and mappings of their own.
+// Large blocks: spans, and mappings of their own.
 #include "large.hpp"
 
 #include "fork.hpp"
@@ -16,9 +16,8 @@ namespace mallard::engine {
 namespace {
 
 constexpr std::size_t span_bytes_max = std::size_t{32} << 20;
-/// The most blocks with a mapping of their own. The system limits the mappings of a process,
-/// usually to 65,530. Further blocks are spans, whatever their size, because a reservation is one
-/// mapping.
+/// Most blocks with a mapping of their own. The system limits the mappings of a process, usually to
+/// 65,530. Further blocks are spans of any size, since a reservation is one mapping.
 constexpr std::size_t mappings_max = 1024;
 
 // --- mappings ----------------------------------------------------------------
@@ -26,16 +25,15 @@ constexpr std::size_t mappings_max = 1024;
 struct mapping {
     std::byte* start = nullptr; ///< null: no mapping
     std::size_t bytes = 0;
-    bool dead = false; ///< freed, but the system would not take it back
+    bool dead = false; ///< freed, but the system refused to unmap it
 };
 
-/// By address, in a table of its own that doubles: open addressing, a backward shift when
-/// one is taken out.
+/// Hash table of mappings by address: linear probing, backward shift on erase, doubles when full.
 class mapping_table {
 public:
     os::lock lock;
 
-    /// Room for one more. False: no memory for a larger table.
+    /// Grows the table if one more mapping needs it. False: no memory for a larger table.
     bool make_room() noexcept
     {
         if (4 * (count_ + 1) <= 3 * size_)
@@ -54,14 +52,14 @@ public:
         return true;
     }
 
-    /// There is room.
+    /// Inserts a mapping. Requires `make_room`.
     void insert(mapping m) noexcept
     {
         *place_of(m.start) = m;
         count_ += 1;
     }
 
-    /// Null: there is none.
+    /// The mapping that begins at `start`, unless it is dead; null if there is none.
     mapping* find(const void* start) noexcept
     {
         if (count_ == 0)
@@ -84,7 +82,7 @@ public:
         count_ -= 1;
     }
 
-    /// Retries some of the unmaps that the system refused, so that no free retries all of them.
+    /// Unmaps two dead mappings, if the system allows it by now. Only two, so that no free is slow.
     void bury_some_dead() noexcept
     {
         std::size_t tries = std::min<std::size_t>(dead, 2);
@@ -128,12 +126,12 @@ private:
     mapping* table_ = nullptr;
     std::size_t size_ = 0; // a power of two
     std::size_t count_ = 0;
-    std::size_t looked_last_ = 0; // by `bury_some_dead`
+    std::size_t looked_last_ = 0; // where `bury_some_dead` continues
 };
 
 constinit mapping_table mappings;
 
-/// Pages of which the first is aligned.
+/// Maps pages at a multiple of `align`.
 std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     if (align <= page_bytes)
@@ -142,7 +140,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
     if (at == nullptr)
         return nullptr;
     std::byte* const start = align_up(at, align);
-    // What cannot be cut off stays, untouched.
+    // If the system refuses to unmap an end, the end stays mapped and untouched.
     if (start != at)
         os::unmap(at, static_cast<std::size_t>(start - at));
     os::unmap(start + bytes, align - static_cast<std::size_t>(start - at));
@@ -152,7 +150,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
 void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexcept
 {
     std::size_t const whole = align_up(bytes + (bytes == 0), page_bytes);
-    if (whole < bytes || !the_limits.admit(whole))
+    if (whole < bytes || !the_limits.try_charge(whole))
         return nullptr;
     std::byte* const start = map_aligned(whole, align);
     access const alone(mappings.lock);
@@ -160,7 +158,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexce
     if (start == nullptr || is_guest || !mappings.make_room()) {
         if (start != nullptr)
             os::unmap(start, whole);
-        the_limits.discharge(whole);
+        the_limits.uncharge(whole);
         return nullptr;
     }
     if (huge_pages.load(std::memory_order_relaxed))
@@ -184,7 +182,7 @@ bool free_huge(void* p) noexcept
     mapping* const m = mappings.find(p);
     if (m == nullptr)
         return false;
-    the_limits.discharge(m->bytes);
+    the_limits.uncharge(m->bytes);
     mappings.usage.blocks -= 1;
     mappings.usage.bytes -= m->bytes;
     mappings.usage.bytes_returned += m->bytes;
@@ -210,14 +208,14 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     if (whole == m->bytes)
         return p;
     mapping const before = *m;
-    if (!the_limits.admit(whole)) // both, for a moment
+    if (!the_limits.try_charge(whole)) // the old and the new size count during the call
         return nullptr;
     std::byte* const moved = os::remap(before.start, before.bytes, whole);
-    the_limits.discharge(moved == nullptr ? whole : before.bytes);
+    the_limits.uncharge(moved == nullptr ? whole : before.bytes);
     if (moved == nullptr)
         return nullptr;
     mappings.erase(*m);
-    mappings.insert({moved, whole}); // as many as there were
+    mappings.insert({moved, whole}); // there is room, since one was erased
     mappings.usage.bytes += whole - before.bytes;
     mappings.usage.bytes_max = std::max(mappings.usage.bytes_max, mappings.usage.bytes);
     return moved;
@@ -225,14 +223,14 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
 
 // --- spans --------------------------------------------------------------------
 
-/// The record of the large block at `p`; null: there is none.
+/// The record of the span that is a large block at `p`; null if none begins there.
 slab* large_at(const void* p) noexcept
 {
-    reservation* const w = reservation_of(p);
-    if (w == nullptr)
+    reservation* const r = reservation_of(p);
+    if (r == nullptr)
         return nullptr;
-    std::size_t const g = w->slice_of(p);
-    return offset_in(w->entry_at(g)) == entry_large && w->address_of(g) == p ? w->slabs + g
+    std::size_t const g = r->slice_of(p);
+    return offset_in(r->entry_at(g)) == entry_large && r->address_of(g) == p ? r->slabs + g
                                                                              : nullptr;
 }
 
@@ -241,23 +239,23 @@ void* resize_span(slab& s, std::size_t bytes_new) noexcept
     std::size_t const slices = slices_for(bytes_new);
     if (slices < slices_for(classed_bytes_max) || bytes_new > span_bytes_max)
         return nullptr;
-    reservation& w = *reservation_of(s.start);
-    std::size_t const g = w.slice_of(s.start);
-    // Of those who free or resize it at once, one finds it.
-    entry const e = w.entry_at(g);
-    if (offset_in(e) != entry_large || !w.change(g, e, inside_of(e)))
+    reservation& r = *reservation_of(s.start);
+    std::size_t const g = r.slice_of(s.start);
+    // If several threads free or resize the block at once, one of them succeeds here.
+    entry const e = r.entry_at(g);
+    if (offset_in(e) != entry_large || !r.change(g, e, inside_of(e)))
         return nullptr;
     bool zero = false;
     bool good = true;
     if (slices < s.slices)
-        the_slice_heap.give(w, g + slices, s.slices - slices);
+        the_slice_heap.give(r, g + slices, s.slices - slices);
     else if (slices > s.slices)
-        good = the_slice_heap.extend(w, g, s.slices, slices - s.slices, zero);
+        good = the_slice_heap.extend(r, g, s.slices, slices - s.slices, zero);
     if (good && slices > s.slices)
-        w.mark(g + s.slices, slices - s.slices, inside_of(e));
+        r.mark(g + s.slices, slices - s.slices, inside_of(e));
     if (good)
         s.slices = static_cast<std::uint32_t>(slices);
-    w.mark(g, 1, e);
+    r.mark(g, 1, e);
     return good ? s.start : nullptr;
 }
 
@@ -266,18 +264,18 @@ void* resize_span(slab& s, std::size_t bytes_new) noexcept
 slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept
 {
     std::size_t const slices = slices_for(bytes + (bytes == 0));
-    span const r = the_slice_heap.take(slices, std::max<std::size_t>(align / slice_bytes, 1));
-    if (r.in == nullptr)
+    span const found = the_slice_heap.take(slices, std::max<std::size_t>(align / slice_bytes, 1));
+    if (found.in == nullptr)
         return nullptr;
-    slab& s = r.record();
-    s.start = r.start();
+    slab& s = found.record();
+    s.start = found.start();
     s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
-    r.in->mark(r.slice, 1, what);
-    if (bytes <= span_bytes_max) // the map of larger ones, which may never be touched, stays so
-        r.in->mark(r.slice + 1, slices - 1, entry_inside);
+    found.in->mark(found.slice, 1, what);
+    if (bytes <= span_bytes_max) // for larger spans, leave untouched pages of the map untouched
+        found.in->mark(found.slice + 1, slices - 1, entry_inside);
     if (zero != nullptr)
-        *zero = r.zero;
+        *zero = found.zero;
     return &s;
 }
 
@@ -287,20 +285,20 @@ void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         return os::out_of_memory();
     if (void* const chosen = sample(shown_cache(), bytes, align, zero))
         return chosen;
-    return insist([=]() -> void* {
+    return retry_after_flush([=]() -> void* {
         if (align <= span_bytes_max && (bytes <= span_bytes_max || mappings_are_many()))
             if (slab* const s = take_span_for_block(bytes, align, entry_large, zero))
                 return s->start;
-        // There may be room between the reservations for a block that no reservation has room for.
+        // A mapping may fit between the reservations when no reservation has room.
         bool is_guest = false;
         if (void* const block = allocate_huge(bytes, align, is_guest)) {
             if (zero != nullptr)
                 *zero = true;
             return block;
         }
-        // A guest must not change the table of mappings, so its block is a span of any size. A
-        // block that is refused a mapping is a span as well, where free slices may be enough:
-        // the reservations may hold all that a limit of addresses allows.
+        // Use a span of any size in two cases. A guest must not change the mapping table. And if
+        // the system refuses a mapping, committed free slices may be enough: the reservations may
+        // hold all the address space that a limit allows.
         usage const now = the_slice_heap.now();
         std::size_t const wide = slices_for(bytes) + align / slice_bytes;
         slab* const s = is_guest || wide <= now.committed - now.used
@@ -324,14 +322,14 @@ bool free_large(void* p) noexcept
     slab* const s = large_at(p);
     if (s == nullptr)
         return free_huge(p);
-    reservation& w = *reservation_of(p);
-    std::size_t const g = w.slice_of(p);
-    // Of two who free it at once, one finds it.
-    if (!w.change(g, entry_large, 0))
+    reservation& r = *reservation_of(p);
+    std::size_t const g = r.slice_of(p);
+    // If two threads free the block at once, one of them succeeds here.
+    if (!r.change(g, entry_large, 0))
         return false;
-    // What would be above what may lie idle is not looked for there.
+    // Purge a span above 32 MiB at once: such a size would exceed the idle memory anyway.
     std::size_t const bytes = s->slices * slice_bytes;
-    the_slice_heap.give(w, g, s->slices, bytes > span_bytes_max && os::purge(s->start, bytes));
+    the_slice_heap.give(r, g, s->slices, bytes > span_bytes_max && os::purge(s->start, bytes));
     return true;
 }
 

@@ -15,44 +15,44 @@ void limits::set(std::size_t soft, std::size_t hard, limit_call call, void* cont
     hard = hard == 0 ? none : hard;
     soft_.store(soft, std::memory_order_relaxed);
     hard_.store(hard, std::memory_order_relaxed);
-    told_.store(false, std::memory_order_relaxed);
-    news_.store(0, std::memory_order_relaxed);
+    soft_reported_.store(false, std::memory_order_relaxed);
+    pending_.store(0, std::memory_order_relaxed);
     low_.store(std::min(soft, hard), std::memory_order_relaxed);
 }
 
-bool limits::admit_above(std::size_t bytes, std::size_t held) noexcept
+bool limits::charge_above(std::size_t bytes, std::size_t held) noexcept
 {
     if (held > hard_.load(std::memory_order_relaxed)) {
-        discharge(bytes);
-        news_.fetch_or(hard_met, std::memory_order_relaxed);
+        uncharge(bytes);
+        pending_.fetch_or(hard_met, std::memory_order_relaxed);
         return false;
     }
-    // Held may have been less meanwhile: that is noticed by the next who comes here.
+    // If less was held in the meantime, the next call here notices it.
     if (held - bytes < soft_.load(std::memory_order_relaxed) / 4 * 3)
-        told_.store(false, std::memory_order_relaxed);
-    if (!told_.exchange(true, std::memory_order_relaxed))
-        news_.fetch_or(soft_met, std::memory_order_relaxed);
+        soft_reported_.store(false, std::memory_order_relaxed);
+    if (!soft_reported_.exchange(true, std::memory_order_relaxed))
+        pending_.fetch_or(soft_met, std::memory_order_relaxed);
     return true;
 }
 
-bool limits::tell() noexcept
+bool limits::call_back() noexcept
 {
     const void* nobody = nullptr;
-    if (!teller_.compare_exchange_strong(nobody, __builtin_thread_pointer(),
-                                         std::memory_order_acquire))
+    if (!calling_thread_.compare_exchange_strong(nobody, __builtin_thread_pointer(),
+                                                 std::memory_order_acquire))
         return false;
-    unsigned const what = news_.exchange(0, std::memory_order_relaxed);
+    unsigned const what = pending_.exchange(0, std::memory_order_relaxed);
     limit_call const call = call_.load();
     if (call != nullptr && what != 0)
         call(context_.load(), held(), (what & hard_met) != 0 ? hard_.load() : soft_.load());
-    teller_.store(nullptr, std::memory_order_release);
+    calling_thread_.store(nullptr, std::memory_order_release);
     return call != nullptr && (what & hard_met) != 0;
 }
 
-void limits::forget_teller() noexcept
+void limits::forget_calling_thread() noexcept
 {
-    if (teller_.load(std::memory_order_relaxed) != __builtin_thread_pointer())
-        teller_.store(nullptr, std::memory_order_relaxed);
+    if (calling_thread_.load(std::memory_order_relaxed) != __builtin_thread_pointer())
+        calling_thread_.store(nullptr, std::memory_order_relaxed);
 }
 
 } // namespace mallard::engine

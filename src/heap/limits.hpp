@@ -1,4 +1,4 @@
-// How much the program may have of the system's memory through malloc, or through a heap.
+// Limits on the memory that malloc, or one heap, may hold.
 #pragma once
 
 #include "../os/system.hpp"
@@ -8,35 +8,37 @@
 
 namespace mallard::engine {
 
-/// Called when a limit is met, by the thread that meets it, with no lock held: it may
-/// allocate and free. `held` is what the engine has, in bytes.
+/// A user's function that is called when a limit is reached, by the thread that reaches it. No lock
+/// is held, so the function may allocate and free. `held` is the charged bytes.
 using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 
-/// Counted are slices in use, whole spans and slabs that is, and mappings; not what is free
-/// and idle. Above the soft limit the call is made once, until a quarter less is held; what
-/// would exceed the hard one is refused, after a call that may free something.
+/// A soft and a hard limit. Whole spans, slabs and mappings in use are charged; idle memory is not.
+/// Above the soft limit the function is called once, and again only after less than three quarters
+/// of the limit was held. An allocation above the hard limit calls the function, which may free
+/// something, and then fails.
 class limits {
 public:
-    /// 0: no limit. `call` may be null.
+    /// Sets both limits; 0 means no limit. `call` may be null.
     void set(std::size_t soft, std::size_t hard, limit_call call, void* context) noexcept;
 
-    /// So many bytes more are held from now on. False: refused.
-    bool admit(std::size_t bytes) noexcept
+    /// Charges bytes. False: the hard limit would be exceeded, and nothing is charged.
+    bool try_charge(std::size_t bytes) noexcept
     {
         std::size_t const held = os::add(held_, bytes);
         if (held <= low_.load(std::memory_order_relaxed)) [[likely]]
             return true;
-        return admit_above(bytes, held);
+        return charge_above(bytes, held);
     }
-    void discharge(std::size_t bytes) noexcept { os::add(held_, ~bytes + 1); }
+    void uncharge(std::size_t bytes) noexcept { os::add(held_, ~bytes + 1); }
 
-    /// Whether a call is due: then `tell`, and, after a refusal, try again if it says so.
-    bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
-    [[gnu::cold]] bool tell() noexcept;
-    /// In the child of a fork: a thread that is not there is in no call.
-    void forget_teller() noexcept;
+    /// Whether a call of the user's function is due. `call_back` makes the call. True: the hard
+    /// limit was met, and a second attempt to allocate may succeed.
+    bool has_pending_call() const noexcept { return pending_.load(std::memory_order_relaxed) != 0; }
+    [[gnu::cold]] bool call_back() noexcept;
+    /// In the child of a fork: forgets a call by a thread that does not exist in the child.
+    void forget_calling_thread() noexcept;
 
-    /// Under the hard limit.
+    /// Bytes below the hard limit.
     std::size_t left() const noexcept
     {
         std::size_t const hard = hard_.load(std::memory_order_relaxed);
@@ -46,32 +48,33 @@ public:
     std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
 private:
-    [[gnu::cold]] bool admit_above(std::size_t bytes, std::size_t held) noexcept;
+    [[gnu::cold]] bool charge_above(std::size_t bytes, std::size_t held) noexcept;
 
     enum : unsigned { soft_met = 1, hard_met = 2 };
 
     std::atomic<std::size_t> held_{0};
-    std::atomic<std::size_t> low_{~std::size_t{0}}; // no limit is met up to here
-    std::atomic<unsigned> news_{0};
+    std::atomic<std::size_t> low_{~std::size_t{0}}; // the smaller of the two limits
+    std::atomic<unsigned> pending_{0};
     std::atomic<std::size_t> soft_{~std::size_t{0}};
     std::atomic<std::size_t> hard_{~std::size_t{0}};
     std::atomic<limit_call> call_{nullptr};
     std::atomic<void*> context_{nullptr};
-    std::atomic<bool> told_{false};            // of the soft one
-    std::atomic<const void*> teller_{nullptr}; // the thread in a call, which is not told again
+    std::atomic<bool> soft_reported_{false};
+    std::atomic<const void*> calling_thread_{nullptr}; // in the user's function: no second call
 };
 
 extern constinit limits the_limits;
 
-/// What `allocate()` returns, after the calls that are due, and once more if one of them may
-/// have helped. No lock is held, and no thread cache is at work.
+/// Calls `allocate()`, then the user's function if that is due, and then `allocate()` once more if
+/// the first attempt failed at the hard limit. Requires that no lock is held and that no thread
+/// cache is busy.
 template <class F>
 [[gnu::always_inline]] inline void* within_limits(limits& which, F allocate) noexcept
 {
     void* const block = allocate();
-    if (!which.has_news()) [[likely]]
+    if (!which.has_pending_call()) [[likely]]
         return block;
-    return which.tell() && block == nullptr ? allocate() : block;
+    return which.call_back() && block == nullptr ? allocate() : block;
 }
 template <class F>
 [[gnu::always_inline]] inline void* within_limits(F allocate) noexcept

@@ -180,7 +180,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept
             thread_cache* const own = shown_cache()->real;
             block = own == nullptr || own->list_at(offset).head != nullptr
                         ? pop(own == nullptr ? cache : own, offset)
-                        : insist([&] { return span_for(*own, bytes, zero); });
+                        : retry_after_flush([&] { return span_for(*own, bytes, zero); });
         }
     }
     if (block != nullptr && !zero)

@@ -1,19 +1,132 @@
-// How reservations come to be and grow. Under the lock of the slice heap.
+// Reservations: the address space that slabs, spans and their records live in. A reservation is
+// four arrays, each mapped from its start and grown in place:
+//
+//   | slab records ... | map entries ... | slice bits ... | slice 0 | slice 1 | ... room |
+//
+// Each slice has an entry in the map, which says what the slice is part of, and a slab record. A
+// reservation has room for 2^39 bytes, but maps only the address space that it needs. So a limit on
+// address space counts what is in use, whenever the program sets that limit. If another mapping is
+// in the way of growth, the engine opens another reservation.
 #pragma once
 
-#include "slab_map.hpp"
+#include "slab.hpp"
+
+#include "../os/system.hpp"
 
 namespace mallard::engine {
 
-/// Commits at least `at_least` more slices, and adds their number to `committed`. Blocked:
-/// another mapping is in the way, so the reservation has less room than was thought.
-os::growth raise_commit_limit(reservation& w, std::size_t at_least,
+/// The state of 64 slices, one bit each. A free slice is dirty if it was used since it was last
+/// zero, and aged if it was dirty at the last decay tick too.
+struct slice_group {
+    std::uint64_t used = 0;
+    std::uint64_t dirty = 0;
+    std::uint64_t aged = 0;
+    std::uint64_t spare = 0; ///< pads the group to 32 bytes
+};
+
+/// One reservation. `base` and the array pointers are written once, before any thread has a block
+/// of the reservation. A thread that has a block got its address after that write, so it reads a
+/// `slices` large enough for the block.
+struct reservation {
+    std::uintptr_t base = 0;
+    std::atomic<std::size_t> slices{0}; ///< the commit limit: slices that are mapped
+    std::atomic<entry>* map = nullptr;
+    slab* slabs = nullptr;
+    // The lock of the slice heap protects the members below, and changes of `slices`:
+    slice_group* groups = nullptr;
+    std::size_t room = 0;        ///< the most slices it can have; 0: unused element of the table
+    std::size_t step = 0;        ///< slices by which the commit limit rises next
+    std::size_t mapped[3] = {};  ///< mapped bytes of records, map and bits
+    std::size_t kept = 0;        ///< the commit limit when a fork began: see fork.hpp
+    bool is_reserved = false;    ///< all address space is reserved already: see reservation.cpp
+    std::size_t first_free = 0;  ///< no group before this one has a free slice
+    std::size_t first_dirty = 0; ///< no group before this one has a dirty slice
+
+    std::size_t commit_limit() const noexcept { return slices.load(std::memory_order_relaxed); }
+
+    /// The slice of an address; at least `slices` if the address is not in this reservation.
+    std::size_t slice_of(const void* p) const noexcept
+    {
+        return (reinterpret_cast<std::uintptr_t>(p) - base) / slice_bytes;
+    }
+    bool has(std::size_t slice) const noexcept { return os::is_below(slice, slices); }
+    std::byte* address_of(std::size_t slice) const noexcept
+    {
+        return reinterpret_cast<std::byte*>(base + slice * slice_bytes);
+    }
+    entry entry_at(std::size_t slice) const noexcept
+    {
+        return map[slice].load(std::memory_order_relaxed);
+    }
+    void mark(std::size_t slice, std::size_t count, entry e) noexcept
+    {
+        for (std::size_t i = 0; i < count; ++i)
+            map[slice + i].store(e, std::memory_order_relaxed);
+    }
+    /// Sets entries to 0. Does not write entries that are 0 already, so that untouched pages of the
+    /// map stay untouched.
+    void unmark(std::size_t slice, std::size_t count) noexcept
+    {
+        for (std::size_t i = 0; i < count; ++i)
+            if (entry_at(slice + i) != 0)
+                map[slice + i].store(0, std::memory_order_relaxed);
+    }
+    /// Replaces one entry. If several threads try at once, one of them succeeds.
+    bool change(std::size_t slice, entry from, entry to) noexcept
+    {
+        return map[slice].compare_exchange_strong(from, to, std::memory_order_relaxed);
+    }
+    /// The record of the slab that the slice is part of, or of the span that begins there.
+    slab& slab_at(std::size_t slice) const noexcept
+    {
+        slab* const s = slabs + slice;
+        return *(s - s->back);
+    }
+};
+
+inline constexpr std::size_t reservations_max = 64;
+inline constexpr std::size_t reservation_slices_max = (std::size_t{1} << 39) / slice_bytes;
+
+/// All reservations. Almost all blocks are in the first one. Before it has memory, no address is
+/// inside it. Hidden visibility lets `free` read its fields without a load from the GOT.
+[[gnu::visibility("hidden")]] extern constinit reservation reservations[reservations_max];
+extern constinit std::atomic<std::size_t> reservations_used;
+
+/// The reservation of an address; null if it is in none.
+inline reservation* reservation_of(const void* p) noexcept
+{
+    if (reservations[0].has(reservations[0].slice_of(p))) [[likely]]
+        return reservations;
+    reservation* const end = reservations + reservations_used.load(std::memory_order_acquire);
+    for (reservation* r = reservations; r != end; ++r)
+        if (r->has(r->slice_of(p)))
+            return r;
+    return nullptr;
+}
+
+/// The slab record of a block. `block` must be a block of the engine, and not a mapping.
+inline slab& slab_of(const void* block) noexcept
+{
+    std::size_t const slice = reservations[0].slice_of(block);
+    if (reservations[0].has(slice)) [[likely]]
+        return reservations[0].slab_at(slice);
+    reservation const& r = *reservation_of(block);
+    return r.slab_at(r.slice_of(block));
+}
+
+// The two functions below require the lock of the slice heap.
+
+/// Raises the commit limit by at least `at_least` slices and adds their number to `committed`.
+/// Blocked: another mapping is in the way, and `room` is smaller now.
+os::growth raise_commit_limit(reservation& r, std::size_t at_least,
                               std::size_t& committed) noexcept;
 
-/// Does the same in a new reservation. Refused: there is no memory, or no place for a reservation.
+/// Opens a reservation and commits at least `at_least` slices. Refused: there is no memory, or no
+/// address space for a reservation.
 os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcept;
 
-/// Whether large pages are asked for, of memory that is used from now on.
+/// Whether to ask the system for huge pages (MALLARD_HUGEPAGES), for memory that is committed from
+/// now on.
 extern constinit std::atomic<bool> huge_pages;
 
 } // namespace mallard::engine

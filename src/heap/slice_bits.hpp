@@ -1,7 +1,7 @@
-// Spans in the bits that a reservation has for its slices.
+// Finds runs of slices in the bits of a reservation.
 #pragma once
 
-#include "slab_map.hpp"
+#include "reservation.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -16,20 +16,20 @@ constexpr std::uint64_t bits(std::size_t first, std::size_t count) noexcept
     return (count == bits_per_group ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first;
 }
 
-/// Calls `f(group, bits)` for the bits of a span, group by group.
+/// Calls `f(group, bits)` for each group that a span touches; `bits` are the span's slices there.
 template <class F>
-void for_each_group(reservation& w, std::size_t slice, std::size_t count, F f) noexcept
+void for_each_group(reservation& r, std::size_t slice, std::size_t count, F f) noexcept
 {
     while (count != 0) {
         std::size_t const first = slice % bits_per_group;
         std::size_t const in_group = std::min(count, bits_per_group - first);
-        f(w.groups[slice / bits_per_group], bits(first, in_group));
+        f(r.groups[slice / bits_per_group], bits(first, in_group));
         slice += in_group;
         count -= in_group;
     }
 }
 
-/// Where so many bits in a row begin.
+/// Keeps the bits at which `count` set bits in a row begin.
 inline std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
 {
     for (std::size_t covered = 1; covered < count;) {
@@ -40,43 +40,43 @@ inline std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
     return bits;
 }
 
-/// The first multiple of `align` from there on.
-inline std::size_t aligned_from(const reservation& w, std::size_t slice, std::size_t align) noexcept
+/// The first slice from `slice` on whose address is a multiple of `align` slices.
+inline std::size_t aligned_from(const reservation& r, std::size_t slice, std::size_t align) noexcept
 {
-    std::size_t const base = w.base / slice_bytes;
+    std::size_t const base = r.base / slice_bytes;
     return align_up(base + slice, align) - base;
 }
 
-/// Which slices of a group have such an address.
-inline std::uint64_t aligned_ones(const reservation& w, std::size_t group,
+/// The slices of a group whose address is a multiple of `align` slices, as bits.
+inline std::uint64_t aligned_ones(const reservation& r, std::size_t group,
                                   std::size_t align) noexcept
 {
     std::size_t const first = group * bits_per_group;
-    std::size_t const skipped = aligned_from(w, first, align) - first;
+    std::size_t const skipped = aligned_from(r, first, align) - first;
     if (skipped >= bits_per_group)
         return 0;
     return (align < bits_per_group ? ~std::uint64_t{0} / bits(0, align) : 1) << skipped;
 }
 
-/// The lowest run of `count` among those that `candidates(group)` says; `no_slice` if there
-/// is none. Its address is a multiple of `align` slices. `first` is where to begin, and moves
-/// on over groups that have nothing.
+/// Finds the lowest run of `count` slices whose bits are set in `candidates(group)` and whose
+/// address is a multiple of `align` slices; `no_slice` if there is none. Starts at the group
+/// `first`, and advances `first` over groups without candidates.
 template <class F>
-std::size_t find_run(const reservation& w, std::size_t& first, std::size_t count, std::size_t align,
+std::size_t find_run(const reservation& r, std::size_t& first, std::size_t count, std::size_t align,
                      F candidates) noexcept
 {
-    std::size_t const groups = w.commit_limit() / bits_per_group;
-    while (first < groups && candidates(w.groups[first]) == 0)
+    std::size_t const groups = r.commit_limit() / bits_per_group;
+    while (first < groups && candidates(r.groups[first]) == 0)
         first += 1;
-    std::size_t length = 0; // of the span that ends where the group begins
+    std::size_t length = 0; // of the run of candidates that ends where the group begins
     for (std::size_t g = first; g < groups; ++g) {
-        std::uint64_t const those = candidates(w.groups[g]);
+        std::uint64_t const those = candidates(r.groups[g]);
         std::size_t const group_begin = g * bits_per_group;
-        std::size_t const begin = aligned_from(w, group_begin - length, align);
+        std::size_t const begin = aligned_from(r, group_begin - length, align);
         if (begin + count <= group_begin + static_cast<std::size_t>(std::countr_one(those)))
             return begin;
         if (count < bits_per_group) {
-            std::uint64_t const begins = begins_of(those, count) & aligned_ones(w, g, align);
+            std::uint64_t const begins = begins_of(those, count) & aligned_ones(r, g, align);
             if (begins != 0)
                 return group_begin + static_cast<std::size_t>(std::countr_zero(begins));
         }

@@ -1,4 +1,4 @@
-// Spans of slices: found, kept, given back to the system.
+// The slice heap: finds and frees spans, caches spans of a class, and purges idle memory.
 #include "slice_heap.hpp"
 
 #include "limits.hpp"
@@ -16,27 +16,29 @@ constinit slice_heap the_slice_heap;
 
 namespace {
 
-/// Dirty slices that may lie idle whatever is in use.
+/// So many slices may always be dirty.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
-/// Slices on the span cache of a class of small slabs. What came before them is as far away as any
-/// other, and memory is read faster upwards than here and there: it is found by its address.
+/// Most slices in the span cache of a class of small slabs. Older spans are no longer in the
+/// processor's cache. They are allocated by address instead, since ascending addresses are faster.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
-/// In one go, with the lock given up meanwhile.
+/// Most slices that one decay tick purges.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / slice_bytes;
 
-constexpr auto free_ones = [](group const& g) noexcept { return ~g.used; };
-constexpr auto dirty_ones = [](group const& g) noexcept { return g.dirty; };
+// Which slices of a group `find_run` may use:
+constexpr auto free_ones = [](slice_group const& g) noexcept { return ~g.used; };
+constexpr auto dirty_ones = [](slice_group const& g) noexcept { return g.dirty; };
 
 } // namespace
 
-span slice_heap::claim(reservation& w, std::size_t slice, std::size_t slices) noexcept
+/// Marks a free span as used.
+span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) noexcept
 {
-    std::size_t count = 0; // of dirty ones
-    for_each_group(w, slice, slices, [&](group& g, std::uint64_t those) {
+    std::size_t count = 0; // of dirty slices
+    for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        if (there == those) // in a row: no need to count
+        if (there == those) // neighbouring bits: popcount is a function call, this is not
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)
@@ -50,16 +52,16 @@ span slice_heap::claim(reservation& w, std::size_t slice, std::size_t slices) no
     usage_.used_max = std::max(usage_.used_max, usage_.used);
     if (usage_.used > expected_ + growth_least) [[unlikely]]
         has_grown_.store(true, std::memory_order_relaxed);
-    // Clean pages that were given back a moment ago: there should have been room for them.
+    // Clean slices are needed soon after a purge: the purge should have kept them.
     if (count < slices && purged_lately_ != 0) {
         std::size_t const again = std::min(slices - count, purged_lately_);
         purged_lately_ -= again;
         bonus_ = std::min(bonus_ + again, std::max(bonus_least, usage_.used_max / 2));
     }
-    return {&w, slice, count == 0};
+    return {&r, slice, count == 0};
 }
 
-/// The newest of them.
+/// Frees all spans of a span cache except the newest `count`.
 void slice_heap::trim_span_cache(span_cache& at, std::uint32_t count) noexcept
 {
     slab** end = &at.first;
@@ -67,12 +69,12 @@ void slice_heap::trim_span_cache(span_cache& at, std::uint32_t count) noexcept
         end = &(*end)->next;
     at.least = std::min(at.least, count);
     for (slab* s = std::exchange(*end, nullptr); s != nullptr; s = s->next) {
-        reservation& w = *reservation_of(s->start);
-        std::size_t const slice = w.slice_of(s->start);
-        w.mark(slice, s->slices, 0);
+        reservation& r = *reservation_of(s->start);
+        std::size_t const slice = r.slice_of(s->start);
+        r.mark(slice, s->slices, 0);
         usage_.dirty -= s->slices;
         usage_.used += s->slices;
-        release(w, slice, s->slices, true);
+        release(r, slice, s->slices, true);
     }
 }
 
@@ -84,54 +86,58 @@ void slice_heap::flush_span_caches() noexcept
 
 namespace {
 
-os::growth make_memory(reservation& w, std::size_t slices, std::size_t& committed) noexcept
+/// Raises the commit limit of `r`, or opens `r` as the next reservation.
+os::growth make_memory(reservation& r, std::size_t slices, std::size_t& committed) noexcept
 {
-    bool const is_new = &w == reservations + reservations_used.load(std::memory_order_relaxed);
-    return is_new ? add_reservation(slices, committed) : raise_commit_limit(w, slices, committed);
+    bool const is_new = &r == reservations + reservations_used.load(std::memory_order_relaxed);
+    return is_new ? add_reservation(slices, committed) : raise_commit_limit(r, slices, committed);
 }
 
 } // namespace
 
+/// Allocates the lowest span among the candidates; `first` is the member with the search start.
 template <class F>
 span slice_heap::take_lowest(std::size_t reservation::* first, std::size_t slices,
                              std::size_t align, F candidates) noexcept
 {
     reservation* const end = reservations + reservations_used.load(std::memory_order_relaxed);
-    for (reservation* w = reservations; w != end; ++w) {
-        std::size_t const at = find_run(*w, w->*first, slices, align, candidates);
+    for (reservation* r = reservations; r != end; ++r) {
+        std::size_t const at = find_run(*r, r->*first, slices, align, candidates);
         if (at != no_slice)
-            return claim(*w, at, slices);
+            return claim(*r, at, slices);
     }
     return {};
 }
 
-span slice_heap::take_below_commit_limits(std::size_t slices, std::size_t align) noexcept
+/// Allocates below the commit limits: dirty slices, then cached spans, then any free slices.
+span slice_heap::take_committed(std::size_t slices, std::size_t align) noexcept
 {
     if (usage_.dirty >= slices) {
-        span const r = take_lowest(&reservation::first_dirty, slices, align, dirty_ones);
-        if (r.in != nullptr)
-            return r;
+        span const found = take_lowest(&reservation::first_dirty, slices, align, dirty_ones);
+        if (found.in != nullptr)
+            return found;
     }
     if (classes_with_spans_ != 0) {
         flush_span_caches();
-        return take_below_commit_limits(slices, align);
+        return take_committed(slices, align);
     }
     return take_lowest(&reservation::first_free, slices, align, free_ones);
 }
 
+/// Allocates memory that is committed now.
 span slice_heap::take_fresh(std::size_t slices, std::size_t align) noexcept
 {
     if (reservations_used.load(std::memory_order_relaxed) == 0)
         tag_decoy_caches();
-    for (reservation& w : reservations) {
-        // What is free before the commit limit counts, but not more than that.
-        os::growth const moved = make_memory(w, slices + align - 1, usage_.committed);
+    for (reservation& r : reservations) {
+        // The span may begin with free slices below the old commit limit.
+        os::growth const moved = make_memory(r, slices + align - 1, usage_.committed);
         if (moved == os::growth::blocked)
             continue;
-        // What is refused here is refused anywhere: another reservation would be no help.
+        // The system has no memory: another reservation would not help.
         if (moved == os::growth::refused)
             return {};
-        return claim(w, find_run(w, w.first_free, slices, align, free_ones), slices);
+        return claim(r, find_run(r, r.first_free, slices, align, free_ones), slices);
     }
     return {};
 }
@@ -146,23 +152,23 @@ span slice_heap::find(span_cache& at, std::size_t slices, std::size_t align) noe
         reservation* const in = reservation_of(s.start);
         return {in, in->slice_of(s.start), false, true};
     }
-    span r;
+    span found;
     if (slices <= usage_.committed - usage_.used)
-        r = take_below_commit_limits(slices, align);
-    return r.in != nullptr ? r : take_fresh(slices, align);
+        found = take_committed(slices, align);
+    return found.in != nullptr ? found : take_fresh(slices, align);
 }
 
 span slice_heap::take_from(span_cache& at, std::size_t slices, std::size_t align) noexcept
 {
-    if (!the_limits.admit(slices * slice_bytes))
+    if (!the_limits.try_charge(slices * slice_bytes))
         return {};
     access alone(lock_);
-    span const r = alone.is_guest() ? take_as_guest(slices, align) : find(at, slices, align);
-    if (r.in == nullptr)
-        the_limits.discharge(slices * slice_bytes);
-    else if (!r.again)
+    span const found = alone.is_guest() ? take_as_guest(slices, align) : find(at, slices, align);
+    if (found.in == nullptr)
+        the_limits.uncharge(slices * slice_bytes);
+    else if (!found.from_cache)
         purge_if_due(alone);
-    return r;
+    return found;
 }
 
 span slice_heap::take(std::size_t slices, std::size_t align) noexcept
@@ -176,17 +182,17 @@ span slice_heap::take_of_class(std::size_t index) noexcept
     return take_from(span_caches_[index], shapes[index].slices, 1);
 }
 
-void slice_heap::release(reservation& w, std::size_t slice, std::size_t slices, bool dirty) noexcept
+void slice_heap::release(reservation& r, std::size_t slice, std::size_t slices, bool dirty) noexcept
 {
-    for_each_group(w, slice, slices, [&](group& g, std::uint64_t those) {
+    for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         g.used &= ~those;
         if (dirty)
             g.dirty |= those;
     });
-    w.first_free = std::min(w.first_free, slice / bits_per_group);
+    r.first_free = std::min(r.first_free, slice / bits_per_group);
     usage_.used -= slices;
     if (dirty) {
-        w.first_dirty = std::min(w.first_dirty, slice / bits_per_group);
+        r.first_dirty = std::min(r.first_dirty, slice / bits_per_group);
         usage_.dirty += slices;
     }
 }
@@ -202,7 +208,7 @@ void slice_heap::purge_if_due(access& alone) noexcept
 void slice_heap::give(reservation& in, std::size_t slice, std::size_t slices, bool purged) noexcept
 {
     in.unmark(slice, slices);
-    the_limits.discharge(slices * slice_bytes);
+    the_limits.uncharge(slices * slice_bytes);
     access alone(lock_);
     if (alone.is_guest())
         return give_as_guest(in, slice, slices);
@@ -217,7 +223,7 @@ void slice_heap::give_of_class(reservation& in, std::size_t slice) noexcept
     if (s.index >= classed_count)
         return give(in, slice, s.slices);
     in.mark(slice, s.index < span_class_first ? s.slices : 1, 0);
-    the_limits.discharge(s.slices * slice_bytes);
+    the_limits.uncharge(s.slices * slice_bytes);
     access alone(lock_);
     if (alone.is_guest())
         return give_as_guest(in, slice, s.slices);
@@ -235,13 +241,13 @@ void slice_heap::give_of_class(reservation& in, std::size_t slice) noexcept
 bool slice_heap::extend(reservation& in, std::size_t slice, std::size_t slices, std::size_t more,
                         bool& zero) noexcept
 {
-    if (!the_limits.admit(more * slice_bytes))
+    if (!the_limits.try_charge(more * slice_bytes))
         return false;
     access alone(lock_);
     std::size_t const end = slice + slices;
     if (alone.is_guest() ||
         (!is_free(in, end, more) && (flush_span_caches(), !is_free(in, end, more)))) {
-        the_limits.discharge(more * slice_bytes);
+        the_limits.uncharge(more * slice_bytes);
         return false;
     }
     zero = claim(in, end, more).zero;
@@ -249,7 +255,7 @@ bool slice_heap::extend(reservation& in, std::size_t slice, std::size_t slices, 
     return true;
 }
 
-/// Moves the commit limit if the span lies beyond it.
+/// Whether the slices are free. Raises the commit limit if they lie beyond it.
 bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices) noexcept
 {
     if (slices > in.room - slice)
@@ -257,15 +263,15 @@ bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices)
     std::uint64_t used = 0;
     std::size_t const there = std::min(slices, in.commit_limit() - slice);
     for_each_group(in, slice, there,
-                   [&](group& g, std::uint64_t those) { used |= g.used & those; });
+                   [&](slice_group& g, std::uint64_t those) { used |= g.used & those; });
     if (used != 0)
         return false;
     return there == slices ||
            raise_commit_limit(in, slices - there, usage_.committed) == os::growth::made;
 }
 
-/// What may lie idle, in slices: no more than is in use at other times, so that both
-/// together never are more than the program has ever had in use.
+/// The most slices that may be dirty: a quarter of the used slices, at least 4 MiB, plus the bonus.
+/// Used and dirty slices together stay below the most that the program has ever used.
 std::size_t slice_heap::dirty_max() const noexcept
 {
     if (short_)
@@ -274,20 +280,21 @@ std::size_t slice_heap::dirty_max() const noexcept
     return std::min(wished, std::max(dirty_least, usage_.used_max - usage_.used));
 }
 
-/// The span is claimed meanwhile, and nobody waits for the system.
-void slice_heap::purge_span(access& alone, reservation& w, std::size_t slice,
+/// Returns a dirty span to the system. Claims the span and unlocks during the system call, so that
+/// no thread waits for the system.
+void slice_heap::purge_span(access& alone, reservation& r, std::size_t slice,
                             std::size_t slices) noexcept
 {
     std::size_t const used_max = usage_.used_max;
     std::size_t const lately = std::exchange(purged_lately_, 0);
-    claim(w, slice, slices);
+    claim(r, slice, slices);
     usage_.used_max = used_max;
     alone.give();
-    bool const gone = os::purge(w.address_of(slice), slices * slice_bytes);
+    bool const gone = os::purge(r.address_of(slice), slices * slice_bytes);
     alone.take();
     if (alone.is_guest()) // a fork has begun meanwhile
-        return give_as_guest(w, slice, slices);
-    release(w, slice, slices, !gone);
+        return give_as_guest(r, slice, slices);
+    release(r, slice, slices, !gone);
     refused_ |= !gone;
     purged_lately_ += lately;
     if (gone) {
@@ -296,23 +303,24 @@ void slice_heap::purge_span(access& alone, reservation& w, std::size_t slice,
     }
 }
 
-/// From the highest down: the lowest are wanted first. Spans end where groups do.
+/// Purges up to `slices_max` slices, dirty or aged, and returns their number. Starts at the highest
+/// address, since allocation starts at the lowest. A purged span does not cross a group boundary.
 std::size_t slice_heap::purge_some(access& alone, bool only_aged, std::size_t slices_max) noexcept
 {
     std::size_t done = 0;
-    for (reservation& w : reservations)
-        for (std::size_t g = w.commit_limit() / bits_per_group; g-- != 0 && done < slices_max;)
-            for (std::uint64_t left = only_aged ? w.groups[g].aged : w.groups[g].dirty;
+    for (reservation& r : reservations)
+        for (std::size_t g = r.commit_limit() / bits_per_group; g-- != 0 && done < slices_max;)
+            for (std::uint64_t left = only_aged ? r.groups[g].aged : r.groups[g].dirty;
                  left != 0 && done < slices_max;) {
                 auto const zeros = static_cast<std::size_t>(std::countl_zero(left));
                 auto const ones = static_cast<std::size_t>(std::countl_one(left << zeros));
                 std::size_t const first = bits_per_group - zeros - ones;
-                purge_span(alone, w, g * bits_per_group + first, ones);
+                purge_span(alone, r, g * bits_per_group + first, ones);
                 if (alone.is_guest())
                     return done;
                 done += ones;
-                // Others may have come and gone meanwhile.
-                left = (only_aged ? w.groups[g].aged : w.groups[g].dirty) &
+                // The lock was released: read the bits again.
+                left = (only_aged ? r.groups[g].aged : r.groups[g].dirty) &
                        (first == 0 ? 0 : bits(0, first));
             }
     return done;
@@ -323,20 +331,20 @@ void slice_heap::age() noexcept
     access alone(lock_);
     if (alone.is_guest())
         return;
-    // What lay idle for a decay interval needed no room.
+    // Slices that stayed idle for a whole decay interval did not need the bonus.
     std::size_t const purged = purge_some(alone, true, purge_step);
     if (alone.is_guest())
         return;
     bonus_ -= std::min(bonus_, purged);
     purged_lately_ -= purged_lately_ / 8;
-    refused_ = false; // one try of all a decay interval
+    refused_ = false; // after a refusal, purging is tried once in a decay interval
     for (span_cache& at : span_caches_) {
         trim_span_cache(at, at.count - at.least);
         at.least = at.count;
     }
-    for (reservation& w : reservations)
-        for (std::size_t g = 0; g < w.commit_limit() / bits_per_group; ++g)
-            w.groups[g].aged = w.groups[g].dirty;
+    for (reservation& r : reservations)
+        for (std::size_t g = 0; g < r.commit_limit() / bits_per_group; ++g)
+            r.groups[g].aged = r.groups[g].dirty;
 }
 
 void slice_heap::expect_shortage(bool is_short) noexcept
@@ -371,29 +379,31 @@ usage slice_heap::now() noexcept
     return usage_;
 }
 
-// --- while another thread forks ------------------------------------------------
+// --- guests: calls while another thread forks (see fork.hpp) ----------------------
 
-/// Takes slices beyond the commit limits that held when the fork began; none are freed there yet.
+/// Allocates slices beyond the commit limits of the time when the fork began. No slice there is
+/// freed before the fork ends.
 span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
 {
-    std::size_t committed = 0; // counted when the fork is over
-    for (reservation& w : reservations) {
-        std::size_t first = w.kept / bits_per_group;
-        std::size_t at = find_run(w, first, slices, align, free_ones);
+    std::size_t committed = 0; // `count_guests` counts them after the fork
+    for (reservation& r : reservations) {
+        std::size_t first = r.kept / bits_per_group;
+        std::size_t at = find_run(r, first, slices, align, free_ones);
         if (at == no_slice) {
-            os::growth const moved = make_memory(w, slices + align - 1, committed);
+            os::growth const moved = make_memory(r, slices + align - 1, committed);
             if (moved == os::growth::blocked)
                 continue;
             if (moved == os::growth::refused)
                 return {};
-            at = find_run(w, first, slices, align, free_ones);
+            at = find_run(r, first, slices, align, free_ones);
         }
-        for_each_group(w, at, slices, [](group& g, std::uint64_t those) { g.used |= those; });
-        return {&w, at, true};
+        for_each_group(r, at, slices, [](slice_group& g, std::uint64_t those) { g.used |= those; });
+        return {&r, at, true};
     }
     return {};
 }
 
+/// Records a span that is freed after the fork.
 void slice_heap::give_as_guest(reservation& in, std::size_t slice, std::size_t slices) noexcept
 {
     slab& s = in.slabs[slice];
@@ -404,17 +414,18 @@ void slice_heap::give_as_guest(reservation& in, std::size_t slice, std::size_t s
 
 void slice_heap::keep() noexcept
 {
-    for (reservation& w : reservations)
-        w.kept = w.commit_limit();
+    for (reservation& r : reservations)
+        r.kept = r.commit_limit();
     lock_.keep();
 }
 
+/// Adds the slices that guests allocated to `usage_`.
 void slice_heap::count_guests() noexcept
 {
-    for (reservation& w : reservations) {
-        usage_.committed += w.commit_limit() - w.kept;
-        for (std::size_t g = w.kept / bits_per_group; g < w.commit_limit() / bits_per_group; ++g)
-            usage_.used += static_cast<std::size_t>(std::popcount(w.groups[g].used));
+    for (reservation& r : reservations) {
+        usage_.committed += r.commit_limit() - r.kept;
+        for (std::size_t g = r.kept / bits_per_group; g < r.commit_limit() / bits_per_group; ++g)
+            usage_.used += static_cast<std::size_t>(std::popcount(r.groups[g].used));
     }
     usage_.used_max = std::max(usage_.used_max, usage_.used);
 }
@@ -423,8 +434,8 @@ void slice_heap::open() noexcept
 {
     count_guests();
     for (slab* s = std::exchange(given_by_guests_, nullptr); s != nullptr; s = s->next) {
-        reservation& w = *reservation_of(s->start);
-        release(w, w.slice_of(s->start), s->slices, true);
+        reservation& r = *reservation_of(s->start);
+        release(r, r.slice_of(s->start), s->slices, true);
     }
     lock_.open();
 }

@@ -12,43 +12,36 @@
 namespace mallard::engine {
 namespace {
 
-/// Others write these meanwhile; a number that is a moment old is as good.
-template <class T>
-[[gnu::no_sanitize_thread, gnu::noinline]] T glance(const T& value) noexcept
+void count(reservation& r, std::size_t slice, heap_statistics& s) noexcept
 {
-    return *const_cast<const volatile T*>(&value);
-}
-
-void count(reservation& w, std::size_t slice, heap_statistics& s) noexcept
-{
-    entry const e = w.entry_at(slice);
-    slab const& of = w.slabs[slice];
+    entry const e = r.entry_at(slice);
+    slab const& of = r.slabs[slice];
     bool const is_above = is_class(e) && class_of_offset(offset_in(e)) >= classed_count;
     if (offset_in(e) == entry_large || e == entry_sampled || is_above) {
         s.large_blocks += 1;
-        s.large_bytes += glance(of.slices) * slice_bytes;
-    } else if (is_class(e) && glance(of.back) == 0) {
+        s.large_bytes += racy_read(of.slices) * slice_bytes;
+    } else if (is_class(e) && racy_read(of.back) == 0) {
         class_statistics& c = s.classes[class_of_offset(offset_in(e))];
         c.slabs += 1;
-        c.live += glance(of.used);
+        c.live += racy_read(of.used);
     }
 }
 
 void count_lists(const thread_cache& cache, heap_statistics& s) noexcept
 {
-    if (cache.wanted.load(std::memory_order_relaxed) != 0) // a visitor has emptied them
+    if (cache.wanted.load(std::memory_order_relaxed) != 0) // a visitor has emptied the lists
         return;
     for (std::size_t i = classed_count; i < class_count; ++i)
-        if (void* const block = glance(cache.lists[i].head)) {
-            std::size_t const bytes = glance(slab_of(block).slices) * slice_bytes;
+        if (void* const block = racy_read(cache.lists[i].head)) {
+            std::size_t const bytes = racy_read(slab_of(block).slices) * slice_bytes;
             s.large_blocks -= 1;
             s.large_bytes -= bytes;
             s.bytes_cached += bytes;
         }
     for (std::size_t i = 0; i < classed_count; ++i) {
-        std::int32_t const room = glance(cache.lists[i].room);
+        std::int32_t const room = racy_read(cache.lists[i].room);
         std::int32_t const cached =
-            glance(cache.lists[i].limit) -
+            racy_read(cache.lists[i].limit) -
             (free_list::is_hidden(room) ? room + free_list::hidden_by : room);
         s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
     }
@@ -56,8 +49,9 @@ void count_lists(const thread_cache& cache, heap_statistics& s) noexcept
 
 std::size_t count_fresh(const bump_range& these, const class_shape& shape) noexcept
 {
-    auto const bytes = static_cast<std::size_t>(glance(these.end) - glance(these.next));
-    return std::min<std::size_t>(bytes / shape.bytes, shape.capacity); // one may be newer
+    auto const bytes = static_cast<std::size_t>(racy_read(these.end) - racy_read(these.next));
+    return std::min<std::size_t>(bytes / shape.bytes,
+                                 shape.capacity); // a racy read may be too large
 }
 
 } // namespace
@@ -66,11 +60,11 @@ void collect_statistics(heap_statistics& s) noexcept
 {
     for (std::size_t i = 0; i < classed_count; ++i)
         s.classes[i].bytes = shapes[i].usable_bytes();
-    for (reservation& w : reservations)
-        for (std::size_t g = 0; g < w.commit_limit(); ++g)
-            count(w, g, s);
+    for (reservation& r : reservations)
+        for (std::size_t g = 0; g < r.commit_limit(); ++g)
+            count(r, g, s);
     for (thread_cache const* cache = all_caches(); cache != nullptr; cache = cache->next_of_all) {
-        s.threads += cache != &fallback_cache(); // which is no thread's
+        s.threads += cache != &fallback_cache(); // the fallback cache belongs to no thread
         count_lists(*cache, s);
     }
     for (heap const* h = all_heaps(); h != nullptr; h = h->next_of_all) {

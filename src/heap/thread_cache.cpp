@@ -147,7 +147,7 @@ slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, spa
     s.free = nullptr;
     s.used = s.carved = 0;
     s.listed = false;
-    if (!r.again) {
+    if (!r.from_cache) {
         s.start = r.start();
         s.slices = static_cast<std::uint32_t>(slices);
         s.index = static_cast<std::uint8_t>(index);
@@ -189,7 +189,7 @@ void* span_for(thread_cache& cache, std::size_t bytes, bool& zero) noexcept
     slab& s = begin_slab(cache, index, slices, r);
     s.used = s.carved = 1;
     r.in->mark(r.slice, 1, entry_of(cache.tag, offset_of_class(index)));
-    if (!r.again)
+    if (!r.from_cache)
         r.in->mark(r.slice + 1, s.slices - 1, inside_of(cache.tag));
     zero = r.zero;
     if (!zero)
@@ -241,7 +241,7 @@ namespace {
         void* const chosen = sample(shown_cache(), bytes, 1, nullptr);
         return chosen != nullptr ? chosen : pop(own, offset);
     }
-    return insist([=] {
+    return retry_after_flush([=] {
         return with_cache(cache, [offset](thread_cache& late) { return pop(&late, offset); });
     });
 }
@@ -253,7 +253,7 @@ void* refill(std::size_t bytes, class_offset offset, thread_cache* cache) noexce
     cache->list_at(offset).room -= 1; // nothing was taken
     if (cache->is_decoy()) [[unlikely]]
         return refill_decoy(bytes, offset, cache);
-    return insist([=] {
+    return retry_after_flush([=] {
         busy_scope const busy(*cache);
         return refill_in(*cache, offset);
     });
@@ -300,7 +300,7 @@ namespace {
             return chosen != nullptr ? chosen : allocate_span(bytes, own, zero);
         }
     bool is_zero = false;
-    void* const block = insist([&] {
+    void* const block = retry_after_flush([&] {
         return with_cache(cache, [&](thread_cache& own) {
             busy_scope const busy(own);
             tick(own);

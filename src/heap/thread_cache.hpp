@@ -10,7 +10,7 @@
 // thread cache another (see sample.hpp), whose lists are empty and full.
 #pragma once
 
-#include "slab_map.hpp"
+#include "reservation.hpp"
 
 #include <cstring>
 

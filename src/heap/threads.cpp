@@ -1,11 +1,11 @@
-// The thread caches of all threads: made, abandoned, reclaimed, and kept whole over fork.
+// Makes, abandons and reclaims thread caches, and keeps them consistent over a fork.
 #include "threads.hpp"
 
 #include "fork.hpp"
+#include "permanent_store.hpp"
 #include "remote.hpp"
 #include "sample.hpp"
 #include "slice_heap.hpp"
-#include "store.hpp"
 
 #include <new>
 #include <utility>
@@ -21,26 +21,28 @@ namespace {
 
 constinit os::lock fallback_lock;
 
-// Under the lock of abandoned caches.
+// `abandoned_lock` protects these:
 constinit thread_cache* abandoned = nullptr;
 constinit thread_cache* newest = nullptr;
 constinit entry numbers = 0;
-constinit stable_store store;
+constinit permanent_store store;
 constinit pthread_key_t exit_key{};
 constinit bool has_exit_key = false;
 constinit bool sampling = false;
 
-/// So that nobody locks to learn that there is nothing: bit i for class i.
+/// Bit i: an abandoned thread cache may have free blocks of class i. Read without the lock.
 constinit std::atomic<std::uint64_t> abandoned_classes{0};
 
-/// The thread cache that this thread owns, whichever thread cache it is shown.
+/// The thread cache that this thread owns, even while `my_cache` is a decoy.
 constinit thread_local thread_cache* owned_cache = nullptr;
 
-thread_cache the_fallback_cache; // of those who get none; with a number, so that `free` finds it
+/// The thread cache of threads that cannot have their own. It has an owner number like any other.
+thread_cache the_fallback_cache;
 
-/// The system calls the destructors of keys again while there are values, four times at
-/// most. In the second round most of what other keys' destructors free has been freed, and
-/// a thread whose first call is in one of the first two rounds still gets here in time.
+/// The round of key destructors in which a thread abandons its thread cache. The system calls the
+/// destructors again while keys have values, in at most four rounds. By the second round the
+/// destructors of other keys have freed most of their memory. A thread that first allocates in one
+/// of the first two rounds still abandons its thread cache in time.
 constexpr std::uintptr_t exit_rounds = 2;
 
 void abandon_at_exit(thread_cache& cache) noexcept;
@@ -58,20 +60,20 @@ extern "C" void mallard_at_thread_exit(void* value)
 void register_cache(thread_cache& cache) noexcept
 {
     cache.real = &cache;
-    cache.tag = ++numbers << owner_shift; // before anybody has the number
+    cache.tag = ++numbers << owner_shift;
     cache.key = the_key;
     empty_lists(cache);
     cache.next_of_all = newest;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may find it half made
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen here
     newest = &cache;
 }
 
-/// Once, by the first thread that gets a thread cache.
-void begin() noexcept
+/// Initialises the key and the fallback cache, once.
+void initialize() noexcept
 {
     if (the_key != 0)
         return;
-    // With the highest bit, so that no small number or address of a program is a mark.
+    // The highest bit is set, so that no small number or address in a block looks like a mark.
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
     register_cache(the_fallback_cache);
@@ -81,7 +83,7 @@ thread_cache* make() noexcept
 {
     if (numbers == thread_owner_max)
         return nullptr;
-    void* const room = store.cut(sizeof(thread_cache));
+    void* const room = store.allocate(sizeof(thread_cache));
     if (room == nullptr)
         return nullptr;
     thread_cache* const cache = ::new (room) thread_cache;
@@ -102,7 +104,7 @@ bool make_sampling_decoy(thread_cache& cache) noexcept
 {
     if (cache.sampled != nullptr)
         return true;
-    void* const room = store.cut(align_up(sizeof(sampling_decoy), alignof(sampling_decoy)));
+    void* const room = store.allocate(align_up(sizeof(sampling_decoy), alignof(sampling_decoy)));
     if (room == nullptr)
         return false;
     cache.sampled = ::new (room) sampling_decoy;
@@ -110,8 +112,8 @@ bool make_sampling_decoy(thread_cache& cache) noexcept
     return true;
 }
 
-/// From here to its end others may change what this thread takes for its thread cache.
-void begin_to_show(thread_cache& cache) noexcept
+/// From now on other threads may change this thread's `my_cache`.
+void publish_cache(thread_cache& cache) noexcept
 {
     access const alone(abandoned_lock);
     cache.shown_at = &my_cache;
@@ -120,28 +122,29 @@ void begin_to_show(thread_cache& cache) noexcept
     my_cache = cache_to_show(cache);
 }
 
-void end_to_show(thread_cache& cache) noexcept
+void unpublish_cache(thread_cache& cache) noexcept
 {
     access const alone(abandoned_lock);
     cache.shown_at = nullptr;
     my_cache = &exited_thread_cache;
 }
 
-/// Guests may call this too, but take no abandoned thread cache.
+/// Adds a thread cache to the abandoned ones. A guest may do so too.
 void abandon(thread_cache& cache) noexcept
 {
     access const alone(abandoned_lock);
     cache.next_abandoned = abandoned;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may find it half done
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen here
     abandoned = &cache;
     abandoned_classes.fetch_or(classes_of(cache), std::memory_order_relaxed);
 }
 
-/// Returns an abandoned thread cache, or a new one; null: there is no memory.
+/// Reclaims an abandoned thread cache, or makes a new one; null if there is no memory. A guest does
+/// not reclaim.
 thread_cache* reclaim_or_make() noexcept
 {
     access const alone(abandoned_lock);
-    begin();
+    initialize();
     if (abandoned == nullptr || alone.is_guest())
         return make();
     return std::exchange(abandoned, abandoned->next_abandoned);
@@ -149,7 +152,7 @@ thread_cache* reclaim_or_make() noexcept
 
 void abandon_at_exit(thread_cache& cache) noexcept
 {
-    end_to_show(cache);
+    unpublish_cache(cache);
     {
         busy_scope const busy(cache);
         empty(cache);
@@ -179,7 +182,7 @@ void empty(thread_cache& cache) noexcept
 std::uint64_t key_of_process() noexcept
 {
     access const alone(abandoned_lock);
-    begin();
+    initialize();
     return the_key;
 }
 
@@ -198,17 +201,16 @@ thread_cache* own_cache() noexcept
     if (cache == nullptr)
         return nullptr;
     owned_cache = cache;
-    my_cache = cache; // by now, as what follows may allocate
+    my_cache = cache; // before pthread_setspecific, which may allocate
     if (has_exit_key &&
         ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1})) == 0)
-        begin_to_show(*cache);
+        publish_cache(*cache);
     return cache;
 }
 
 thread_cache* take_fallback_cache() noexcept
 {
-    // Its number it has since this thread looked for its own thread cache. While a fork keeps it
-    // the thread has one for this call.
+    // While a fork keeps the lock, use another thread cache for this call.
     return fallback_lock.take_unless_kept() ? &the_fallback_cache : reclaim_or_make();
 }
 
@@ -225,7 +227,7 @@ void give_fallback_cache(thread_cache& cache) noexcept
         abandon(cache);
 }
 
-/// Who comes after him finds this thread at work.
+/// Waits for the visitor, who holds the lock. A later visitor sees `busy`.
 void busy_scope::wait_for_visitor() noexcept
 {
     access const until_he_is_gone(abandoned_lock);
@@ -239,7 +241,8 @@ void visit_if_idle(thread_cache& cache) noexcept
     std::uint32_t const passed = cache.slow_paths.load(std::memory_order_relaxed);
     if (std::exchange(cache.slow_paths_seen, passed) == passed) {
         std::uint32_t const before = cache.wanted.exchange(1, std::memory_order_relaxed);
-        bool const is_visited = before != 0; // its thread will wait, as for the visitor before
+        bool const is_visited =
+            before != 0; // an earlier visit has not ended: the thread still waits
         if (is_visited ||
             (os::barrier_in_all_threads() && cache.busy.load(std::memory_order_acquire) == 0))
             read_messages(cache, ~std::size_t{0});
@@ -263,7 +266,7 @@ slab* reclaim_slab(thread_cache& cache, class_offset offset, slab_queue& q) noex
             continue;
         unlink_slab(each->queues[index], *s);
         if (each->queues[index].fresh == s)
-            each->queues[index].fresh = nullptr; // carved no further; so be it
+            each->queues[index].fresh = nullptr; // the rest of the slab stays uncarved
         s->owner.store(&cache, std::memory_order_release);
         reservation& w = *reservation_of(s->start);
         w.mark(w.slice_of(s->start), s->slices, entry_of(cache.tag, offset));
@@ -276,7 +279,7 @@ slab* reclaim_slab(thread_cache& cache, class_offset offset, slab_queue& q) noex
 
 void empty_abandoned() noexcept
 {
-    // Nobody may ever look there again.
+    // No thread may ever use the fallback cache again.
     if (fallback_lock.try_take()) {
         {
             busy_scope const busy(the_fallback_cache);
@@ -342,7 +345,7 @@ void take_caches() noexcept
 {
     fallback_lock.take();
     abandoned_lock.take();
-    begin(); // so that a guest never has to
+    initialize(); // so that a guest never has to
 }
 
 void keep_caches() noexcept
@@ -361,7 +364,7 @@ void reset_caches() noexcept
 {
     abandoned_lock.reset();
     fallback_lock.reset();
-    // Recount: another thread may have been changing the sum during the fork.
+    // Compute the sum anew: another thread may have been changing it during the fork.
     std::size_t allowed = 0;
     for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all) {
         if (cache->shown_at != &my_cache) {

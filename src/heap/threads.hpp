@@ -1,5 +1,6 @@
-// Threads come and go; thread caches stay. One whose thread has ended is abandoned with its slabs,
-// and the next thread reclaims it as it is. Until then what is free in it is there for all.
+// The thread caches of all threads. A thread cache outlives its thread: when the thread ends, the
+// thread cache is abandoned with its slabs, and a new thread reclaims it unchanged. In the meantime
+// every thread may take slabs with free blocks from it.
 #pragma once
 
 #include "limits.hpp"
@@ -7,28 +8,28 @@
 
 namespace mallard::engine {
 
-/// For the marks of all thread caches; drawn once.
+/// The random key of the marks of free blocks; 0 until the first thread cache is made.
 extern std::uint64_t the_key;
-/// For who may be the first to need it.
+/// Returns the key, after choosing it if no thread has yet.
 std::uint64_t key_of_process() noexcept;
 
-/// This thread's thread cache, made or reclaimed if it has none yet; null: its end has begun, or
-/// there is no memory for one.
+/// This thread's thread cache, made or reclaimed if the thread has none yet. Null: the thread is
+/// exiting, or there is no memory.
 [[gnu::cold]] thread_cache* own_cache() noexcept;
 
-/// The thread cache shared by threads that can have none of their own, behind a lock. Null: there
-/// is no memory.
+/// Locks and returns the thread cache that all threads without their own share. Null: there is no
+/// memory.
 thread_cache* take_fallback_cache() noexcept;
 void give_fallback_cache(thread_cache& cache) noexcept;
 const thread_cache& fallback_cache() noexcept;
 
-/// Around all that a thread does with the slab side of its thread cache.
+/// Scope in which a thread uses the slab side of its thread cache. Waits for a visitor first.
 ///
-/// A visitor, who holds the lock of abandoned caches, says that the thread cache is wanted, makes
-/// all threads pass a barrier, and goes on only if its thread is not at work. The thread says that
-/// it is, and waits if the thread cache is wanted. So one of them sees the other, and the thread,
-/// which comes here often, pays two stores and a load and no barrier. (The idea is that of biased
-/// locks; see sync::thread_cached, which has the same.)
+/// This is a biased lock, as in sync::thread_cached. The thread stores `busy`, then reads `wanted`,
+/// and waits if `wanted` is set. A visitor holds the lock of abandoned caches, stores `wanted`,
+/// executes a barrier in all threads, then reads `busy`, and gives up if `busy` is set. So at least
+/// one of the two sees the other. The thread, which comes here often, pays two stores and a load,
+/// and no barrier.
 class busy_scope {
 public:
     explicit busy_scope(thread_cache& cache) noexcept : front_(cache)
@@ -48,32 +49,33 @@ private:
     thread_cache& front_;
 };
 
-/// After much was sent to a thread cache: if its thread does nothing, what was sent is spliced
-/// for it, and goes back whole where slabs are free.
+/// Reads the inbox of a thread cache in place of its thread, if the thread has taken no slow path
+/// since the last call. Slabs that become free return to the slice heap. Call this after sending
+/// many blocks.
 void visit_if_idle(thread_cache& cache) noexcept;
 
 enum class visits {
-    of_idle, ///< threads without a slow path since the last visit
+    of_idle, ///< threads that took no slow path since the last visit
     of_all,  ///< all threads that are not in a slow path right now
 };
-/// Returns the free blocks of other threads, including their lists: see visit.cpp. The caller may
-/// be at work with its own thread cache.
+/// Returns the free blocks of other threads to their slabs: see visit.cpp. The caller's own thread
+/// cache may be busy.
 void visit_threads(visits which) noexcept;
-/// Visits idle threads, unless some thread has just done so.
+/// Visits idle threads, unless a thread did so in the last 250 ms.
 void visit_threads_soon() noexcept;
 
-/// The thread of a visited thread cache takes the thread cache into use again. The caller holds
-/// `abandoned_lock`.
+/// Ends a visit, called by the visited thread itself before it uses its thread cache again. The
+/// caller holds `abandoned_lock`.
 void resume_after_visit(thread_cache& cache) noexcept;
 
-/// Protects abandoned thread caches, and the thread cache that each thread is shown. Lock order:
-/// see fork.hpp.
+/// Protects the list of abandoned thread caches, and each thread's `my_cache`. Lock order: see
+/// fork.hpp.
 extern constinit os::lock abandoned_lock;
-/// The thread cache that the thread of `cache` is to use: `cache` or its decoy. The caller holds
-/// `abandoned_lock`.
+/// The thread cache that the thread of `cache` shall use: `cache` itself, or its decoy while
+/// sampling is on. The caller holds `abandoned_lock`.
 thread_cache* cache_to_show(thread_cache& cache) noexcept;
 
-/// Calls `use(thread_cache)` with this thread's thread cache or the one of the late.
+/// Calls `use(thread_cache)` with this thread's thread cache, or with the fallback cache.
 template <class F>
 [[gnu::noinline]] auto with_cache(thread_cache* cache, F use) noexcept
 {
@@ -89,23 +91,23 @@ template <class F>
     return result;
 }
 
-/// What is cached goes to the slabs, slabs without a block in use to where they came from.
+/// Returns cached blocks to their slabs, and slabs without a used block to the slice heap.
 void empty(thread_cache& cache) noexcept;
 
-/// A slab with free blocks, of a thread cache that is abandoned; null: there is none.
+/// Takes a slab with free blocks from an abandoned thread cache; null if there is none.
 slab* reclaim_slab(thread_cache& cache, class_offset offset, slab_queue& q) noexcept;
 
-/// What other threads have sent there, and to the fallback cache, is spliced; what is free goes
-/// to the slice heap.
+/// Empties the abandoned thread caches and the fallback cache, and reads their inboxes.
 void empty_abandoned() noexcept;
 
-/// Before a request is refused: returns to the slice heap the free blocks of this thread, of idle
-/// threads and of threads that have ended.
+/// Returns to the slice heap what is free in this thread, in idle threads and in ended threads.
+/// Called before an allocation fails.
 void flush_idle_threads() noexcept;
 
-/// What `try_it` gives, if necessary after others have given back what they can.
+/// Calls `try_it()`, and once more after `flush_idle_threads` if it returns null. Sets errno to
+/// ENOMEM if that fails too.
 template <class F>
-[[gnu::always_inline]] inline void* insist(F try_it) noexcept
+[[gnu::always_inline]] inline void* retry_after_flush(F try_it) noexcept
 {
     void* block = within_limits(try_it);
     if (block == nullptr) [[unlikely]] {
@@ -115,17 +117,25 @@ template <class F>
     return block != nullptr ? block : os::out_of_memory();
 }
 
-/// Returns to the slice heap the free blocks of all threads that are not in a slow path right now.
+/// Returns to the slice heap what is free in all threads that are not in a slow path right now.
 void flush_all_threads() noexcept;
 
-/// Of all thread caches there are, each linked by `next_of_all`.
+/// The newest of all thread caches; `next_of_all` links the others.
 thread_cache* all_caches() noexcept;
 
-/// Each thread that has a thread cache sees from now on what stands before it (see sample.hpp), or
-/// does no longer; so do those to come. False: no memory, and nothing has changed.
+/// Reads a variable that another thread may be writing. The value may be out of date.
+template <class T>
+[[gnu::no_sanitize_thread, gnu::noinline]] T racy_read(const T& value) noexcept
+{
+    return *const_cast<const volatile T*>(&value);
+}
+
+/// Puts a sampling decoy before the thread cache of every thread, present and future, or removes
+/// the decoys (see sample.hpp). False: no memory, and nothing has changed.
 bool show_sampling_decoys(bool shown) noexcept;
 
-// Around a fork: see fork.hpp. In the child the thread caches of missing threads have no owner.
+// Called around a fork: see fork.hpp. In the child, the thread caches of other threads have no
+// owner.
 void take_caches() noexcept;
 void keep_caches() noexcept;
 void open_caches() noexcept;

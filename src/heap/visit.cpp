@@ -30,13 +30,6 @@ namespace {
 
 constexpr std::size_t caches_at_once = 64; // then the lock is released for a moment
 
-/// Reads a value that its thread may be changing.
-template <class T>
-[[gnu::no_sanitize_thread, gnu::noinline]] T glance(const T& value) noexcept
-{
-    return *const_cast<const volatile T*>(&value);
-}
-
 /// Counts the blocks of a list that the caller owns.
 std::size_t length(const void* block, std::uint64_t key) noexcept
 {
@@ -52,8 +45,9 @@ std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t ke
     std::size_t count = 0;
     while (block != nullptr && count <= most) {
         auto const& now = *static_cast<const free_block*>(block);
-        void* const next = glance(now.next);
-        if ((glance(now.guarded) ^ mark_for(block, key)) != reinterpret_cast<std::uintptr_t>(next))
+        void* const next = racy_read(now.next);
+        if ((racy_read(now.guarded) ^ mark_for(block, key)) !=
+            reinterpret_cast<std::uintptr_t>(next))
             return count;
         block = next;
         count += 1;
@@ -73,7 +67,7 @@ bool take_heads(thread_cache& cache, void** heads) noexcept
     bool any = false;
     for (std::size_t i = 0; i < class_count; ++i) {
         free_list& l = cache.lists[i];
-        heads[i] = free_list::is_hidden(glance(l.room)) ||
+        heads[i] = free_list::is_hidden(racy_read(l.room)) ||
                            head_of(l).load(std::memory_order_relaxed) == nullptr
                        ? nullptr
                        : head_of(l).exchange(nullptr, std::memory_order_acq_rel);
@@ -87,7 +81,7 @@ bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
     return count != 0 && head_of(l).load(std::memory_order_relaxed) == nullptr &&
-           glance(l.room) + static_cast<std::int32_t>(count) == l.limit;
+           racy_read(l.room) + static_cast<std::int32_t>(count) == l.limit;
 }
 
 void empty_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
@@ -107,10 +101,11 @@ void empty_lists_of_visited(thread_cache& cache) noexcept
         for (std::size_t i = 0; i < class_count; ++i)
             if (heads[i] != nullptr)
                 empty_taken(cache, i, heads[i]);
-    if (glance(cache.deferred.count) != 0) // one of the deferred blocks may have been freed twice
+    if (racy_read(cache.deferred.count) !=
+        0) // one of the deferred blocks may have been freed twice
         return;
     for (std::size_t i = 0; i < deferred_class_count; ++i)
-        if (free_list::is_hidden(glance(cache.lists[i].room)))
+        if (free_list::is_hidden(racy_read(cache.lists[i].room)))
             return_blocks(cache, std::exchange(cache.deferred.hidden[i], nullptr));
 }
 

@@ -1,6 +1,6 @@
 // Memory limits of control groups. The tests write the files of the groups themselves, since few
 // machines let a test create real control groups.
-#include "../../src/heap/pressure.hpp"
+#include "../../src/heap/decay.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../support/child.hpp"
 #include "../support/refused_call.hpp"

@@ -1,0 +1,39 @@
+// Memory for objects that live as long as the process.
+#pragma once
+
+#include "../os/system.hpp"
+
+namespace mallard::engine {
+
+/// Allocates from mappings that are never unmapped. One thread at a time.
+class permanent_store {
+public:
+    /// Zeroed memory; null if the system refuses. If all sizes are multiples of 128, so are the
+    /// addresses.
+    void* allocate(std::size_t bytes) noexcept
+    {
+        if (left_ < bytes) {
+            std::byte* const more = os::map(mapping_bytes);
+            if (more == nullptr)
+                return nullptr;
+            next_ = more;
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            left_ = mapping_bytes;
+        }
+        // The order of the writes matters: a fork may happen between them, and the child goes on
+        // with what it finds.
+        left_ -= bytes;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        void* const at = next_;
+        next_ += bytes;
+        return at;
+    }
+
+private:
+    static constexpr std::size_t mapping_bytes = 64 * 1024;
+
+    std::byte* next_ = nullptr;
+    std::size_t left_ = 0; ///< bytes from `next_` to the end of the mapping
+};
+
+} // namespace mallard::engine

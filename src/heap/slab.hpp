@@ -1,0 +1,101 @@
+// Map entries and slab records: what a slice is part of, and who owns it.
+#pragma once
+
+#include "classes.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+namespace mallard::engine {
+
+struct thread_cache;
+
+/// The map entry of a slice: { number of the owner : 21 | class offset : 11 }.
+///
+///     0                     free, or never used
+///     owner, class offset   a slab, or the first slice of a span, of that thread cache
+///     0, large              the first slice of a large block
+///     0, sampled            the first slice of a sampled block (see sample.hpp)
+///     0, inside             any later slice of a span, a large block or a sampled block
+///
+/// A heap (see heap.hpp) is also an owner in `large` and `inside` entries, and in `unused` entries
+/// for slices that it holds and does not use.
+///
+/// One comparison tells whether a block belongs to a thread cache: `entry ^ tag` is a class offset
+/// if the owner is the same, and a larger number otherwise. A thread writes entries only of memory
+/// that it holds. Entries do not change while a thread holds a block there. A thread that looks up
+/// any other address must expect that its answer is out of date.
+using entry = std::uint32_t;
+
+inline constexpr unsigned owner_shift = 11;
+inline constexpr entry owner_max = (entry{1} << (32 - owner_shift)) - 1;
+/// The tag of decoy caches: no entry has this owner.
+inline constexpr entry decoy_tag = owner_max << owner_shift;
+/// Set in the numbers of heaps, clear in the numbers of thread caches.
+inline constexpr entry heap_bit = entry{1} << 31;
+inline constexpr entry thread_owner_max = owner_max / 2;
+inline constexpr entry entry_sampled = 0x7c0;
+inline constexpr entry entry_unused = 0x7d0;
+inline constexpr entry entry_inside = 0x7e0;
+inline constexpr entry entry_large = 0x7f0;
+
+constexpr entry owner_of(entry e) noexcept
+{
+    return e >> owner_shift;
+}
+constexpr class_offset offset_in(entry e) noexcept
+{
+    return e & (class_offset_end - 1);
+}
+/// The entry of a slab or span of the owner with this tag.
+constexpr entry entry_of(entry tag, class_offset offset) noexcept
+{
+    return tag | static_cast<entry>(offset);
+}
+constexpr bool is_heaps(entry e) noexcept
+{
+    return (e & heap_bit) != 0;
+}
+/// The entry of the later slices of a block. `e` is its first entry, or the tag of its owner.
+constexpr entry inside_of(entry e) noexcept
+{
+    return (is_heaps(e) ? e & ~entry{class_offset_end - 1} : 0) | entry_inside;
+}
+constexpr bool is_class(entry e) noexcept
+{
+    return offset_in(e) - offset_of_class(0) < class_count * class_offset_unit;
+}
+
+/// The record of a slab, a span or a large block; each slice has room for one. The record of a free
+/// slice has no meaning.
+///
+/// In a slab, carved == used + length of `free`. Used blocks are with callers, in lists of thread
+/// caches, or in a remote batch.
+struct alignas(64) slab {
+    std::atomic<thread_cache*> owner{nullptr};
+    std::byte* start = nullptr;
+    void* free = nullptr; ///< list of free blocks, linked like the lists of a thread cache
+    std::uint32_t used = 0;
+    std::uint32_t carved = 0; ///< the blocks after these were never used
+    std::uint32_t slices = 0;
+    std::uint32_t back = 0; ///< in the record of a later slice: distance to the first slice
+    slab* next = nullptr;   ///< in the owner's list of slabs of this class with free blocks
+    slab* previous = nullptr;
+    std::uint8_t index = 0;         ///< size class index
+    bool listed = false;            ///< in the list of `next`
+    std::uint16_t chunk_slices = 0; ///< if a chunk of a heap begins here: its length
+    std::uint32_t chunk_next = 0;   ///< and the heap's next chunk
+
+    std::size_t usable_bytes() const noexcept
+    {
+        return index >= span_class_first ? slices * slice_bytes : shape().bytes;
+    }
+    const class_shape& shape() const noexcept { return shapes[index]; }
+    std::size_t offset_of(const void* p) const noexcept
+    {
+        return static_cast<std::size_t>(static_cast<const std::byte*>(p) - start);
+    }
+};
+static_assert(sizeof(slab) == 64);
+
+} // namespace mallard::engine
