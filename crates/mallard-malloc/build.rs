@@ -1,28 +1,13 @@
 //! Compiles the engine, which is C++20 and needs no C++ runtime.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{exit, Command};
 use std::{env, fs};
 
 const ENGINE: &str = "engine/src";
 
-/// Nobody waits for these: short rather than fast, as in src/malloc/CMakeLists.txt.
-const SHORT: [&str; 14] = [
-    "fork",
-    "info",
-    "large",
-    "limits",
-    "cgroup_linux",
-    "misuse",
-    "options",
-    "decay",
-    "report",
-    "sample",
-    "statistics",
-    "system_linux",
-    "threads",
-    "visit",
-];
+/// Says which files are compiled, and which of those for size. CMake reads the same list.
+const SOURCE_LIST: &str = "engine/src/engine_sources.txt";
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(mallard_engine)");
@@ -33,16 +18,19 @@ fn main() {
         return;
     }
     println!("cargo:rustc-cfg=mallard_engine");
-    let (short, fast): (Vec<_>, Vec<_>) =
-        sources().into_iter().partition(|s| SHORT.contains(&stem(s).as_ref()));
     let mut all = compiler(2);
+    let prefers_size = |source: &Source| match source.optimise.as_str() {
+        "Os-clang" => all.try_get_compiler().is_ok_and(|c| c.is_like_clang()),
+        optimise => optimise == "Os",
+    };
+    let (short, fast): (Vec<_>, Vec<_>) = sources().into_iter().partition(prefers_size);
     for object in compile(&short, "s").into_iter().chain(compile(&fast, "2")) {
         all.object(object);
     }
     // Whole: a linker takes from an archive what somebody names, and nobody names the object that
     // reads MALLARD_LIMIT, or malloc where that is overridden.
     all.link_lib_modifier("+whole-archive").compile("mallard_malloc");
-    for place in ["src/heap", "src/malloc", "src/os", "include/mallard"] {
+    for place in ["src/engine_sources.txt", "src/heap", "src/malloc", "src/os", "include/mallard"] {
         println!("cargo:rerun-if-changed=engine/{place}");
     }
 }
@@ -53,30 +41,32 @@ fn has_engine() -> bool {
     (of("OS").as_str(), of("ARCH").as_str(), of("ENV").as_str()) == ("linux", "x86_64", "gnu")
 }
 
-fn sources() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(format!("{ENGINE}/heap"))
-        .map(|files| files.flatten().map(|f| f.path()).collect())
-        .unwrap_or_default();
-    found.retain(|f| f.extension().is_some_and(|e| e == "cpp"));
-    if found.is_empty() {
+/// A file to compile, and for what: "O2", "Os" or "Os-clang".
+struct Source {
+    path: PathBuf,
+    optimise: String,
+}
+
+/// The sources that the list names for this crate, in the order of the list.
+fn sources() -> Vec<Source> {
+    let list = fs::read_to_string(SOURCE_LIST).unwrap_or_else(|_| {
         fail(
             "the engine's sources are not in engine/",
             "the package is incomplete, or links were not checked out; nothing was built",
             "git config core.symlinks true && git checkout crates/mallard-malloc/engine",
-        );
-    }
-    found.sort(); // objects lie in the same order everywhere
-    let mut own = vec!["heap_api", "options", "own_names", "report", "rust_names"];
-    if env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
-        own.extend(["info", "malloc", "new"]);
-    }
-    found.extend(own.iter().map(|name| format!("{ENGINE}/malloc/{name}.cpp").into()));
-    found.extend(["cgroup", "system"].map(|name| format!("{ENGINE}/os/{name}_linux.cpp").into()));
-    found
-}
-
-fn stem(file: &Path) -> std::borrow::Cow<'_, str> {
-    file.file_stem().unwrap_or_default().to_string_lossy()
+        )
+    });
+    let overrides = env::var_os("CARGO_FEATURE_OVERRIDE").is_some();
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (part, optimise, path) = (words.next()?, words.next()?, words.next()?);
+        let is_wanted = part != "malloc" || overrides;
+        is_wanted.then(|| Source {
+            path: format!("{ENGINE}/{}", path.replace("{platform}", "linux")).into(),
+            optimise: optimise.to_owned(),
+        })
+    };
+    list.lines().filter(|l| !l.starts_with('#')).filter_map(line).collect()
 }
 
 /// Optimised in every profile: it stands under a program that is being debugged.
@@ -104,9 +94,9 @@ fn compiler(level: u32) -> cc::Build {
     build
 }
 
-fn compile(files: &[PathBuf], level: &str) -> Vec<PathBuf> {
+fn compile(sources: &[Source], level: &str) -> Vec<PathBuf> {
     let mut build = compiler(2);
-    build.opt_level_str(level).files(files);
+    build.opt_level_str(level).files(sources.iter().map(|s| &s.path));
     match build.try_compile_intermediates() {
         Ok(objects) => objects,
         Err(error) => explain(&build, &error.to_string()),

@@ -19,6 +19,7 @@ class CheckStyle(TreeTest):
 
     def test_accepts_macros_and_conditionals_in_files_that_know_the_platform(self):
         self.write("include/mallard/detail/base/bits.hpp", "#define MALLARD_COLD\n#if 1\n#endif\n")
+        self.write("CMakeLists.txt", "src/os/pages_${platform}.cpp")
         self.write("src/os/pages_linux.cpp", "#if 1\n#endif\n")
         self.accepts(tool)
 
@@ -60,3 +61,19 @@ class CheckStyle(TreeTest):
     def test_finds_a_todo_without_an_issue(self):
         self.write(pool, "// TO" + "DO: soon\n")
         self.finds(tool, f"{pool}:1: todo")
+
+    def test_accepts_sources_that_a_list_names(self):
+        self.write("src/engine_sources.txt", "# lists\nengine  O2  heap/fork.cpp\nengine  Os  os/system_{platform}.cpp\n")
+        self.write("src/c/CMakeLists.txt", "add_library(c pool.cpp)\n")
+        for file in ("heap/fork.cpp", "os/system_linux.cpp", "c/pool.cpp"):
+            self.write(f"src/{file}", "")
+        self.accepts(tool)
+
+    def test_finds_a_source_that_no_list_names(self):
+        self.write("src/c/CMakeLists.txt", "add_library(c spool.cpp)\n")
+        self.write("src/c/pool.cpp", "")
+        self.finds(tool, "src/c/pool.cpp:1: sources: no list names it")
+
+    def test_finds_a_listed_source_that_does_not_exist(self):
+        self.write("src/engine_sources.txt", "\nengine  O2  heap/fork.cpp\n")
+        self.finds(tool, "src/engine_sources.txt:2: sources: src/heap/fork.cpp does not exist")
