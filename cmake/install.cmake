@@ -1,50 +1,90 @@
-# What `cmake --install` leaves: headers, the libraries where there are any, and two ways to find
-# them, find_package(mallard) and pkg-config (mallard, mallard-c and mallard-malloc). The tree can
-# be moved afterwards: both find the rest from where they lie.
+# Says what `cmake --install` leaves: headers, libraries, and two ways to find them,
+# find_package(mallard) and pkg-config. Both find the files relative to where they lie themselves, so
+# that the installed tree can be moved.
 #
-# What is preloaded is in a folder of its own, where `-lmallard` does not find it: that is the C++
-# library (docs/decisions/0032-lmallard-is-not-malloc.md).
+# Each component can be installed alone: `cmake --install BUILD --component NAME`.
+#
+#   core      libmallard.a and its headers
+#   persist   libmallard-persist.a: file arenas and shared memory; needs core
+#   trace     libmallard-trace.a: traces in a file; needs core
+#   all       mallard/mallard.hpp, which includes the three; needs them
+#   c         libmallard-c.so, libmallard-c.a and mallard/c/mallard.h
+#   malloc    libmallard-malloc.so and .a, and what LD_PRELOAD takes
+#
+# The files that LD_PRELOAD takes lie in a folder of their own, where `-lmallard` does not find them:
+# `-lmallard` is the C++ library (docs/decisions/0032-lmallard-is-not-malloc.md).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallard)
 set(preload_dir ${CMAKE_INSTALL_LIBDIR}/mallard)
-install(TARGETS mallard EXPORT mallard FILE_SET HEADERS)
+set(pkg_config_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pkg_config_up /${pkg_config_dir} /)
+
+# Installs targets with their headers as a component, and what find_package reads for them.
+function(install_component component)
+    install(TARGETS ${ARGN} EXPORT mallard-${component} COMPONENT ${component}
+        FILE_SET HEADERS COMPONENT ${component}
+        LIBRARY COMPONENT ${component} NAMELINK_COMPONENT ${component}
+        ARCHIVE COMPONENT ${component})
+    install(EXPORT mallard-${component} NAMESPACE mallard::
+        DESTINATION ${package_dir} COMPONENT ${component})
+endfunction()
+
+# Installs NAME.pc, made of cmake/TEMPLATE.pc.in.
+function(install_pkg_config component template name)
+    configure_file(cmake/${template}.pc.in ${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config_dir}
+        COMPONENT ${component})
+endfunction()
+
+# Installs the .pc file of one of the C++ libraries: what it is, the packages that it needs, and the
+# library that it links in a tree that has one.
+function(install_library_pkg_config component name description requires library)
+    set(libs)
+    if(library AND mallard_has_sources)
+        set(libs "-L\${libdir} -l${library}")
+    endif()
+    install_pkg_config(${component} library ${name})
+endfunction()
+
+install_component(core mallard-core)
+install_component(persist mallard-persist)
+install_component(trace mallard-trace)
+install_component(all mallard)
+install_library_pkg_config(core mallard-core
+    "Arenas, pools, objects, slot maps and adaptors for C++20" "" mallard)
+install_library_pkg_config(persist mallard-persist
+    "Arenas in a file, and pools in shared memory" mallard-core mallard-persist)
+install_library_pkg_config(trace mallard-trace
+    "Traces of allocations in a file" mallard-core mallard-trace)
+install_library_pkg_config(all mallard
+    "${PROJECT_DESCRIPTION}" "mallard-persist mallard-trace" "")
+
 if(TARGET mallard-c)
-    install(TARGETS mallard-c mallard-c-static EXPORT mallard FILE_SET HEADERS)
+    install_component(c mallard-c mallard-c-static)
+    install_pkg_config(c mallard-c mallard-c)
 endif()
 if(TARGET mallard-malloc)
-    install(TARGETS mallard-malloc mallard-malloc-static EXPORT mallard FILE_SET HEADERS)
-    install(TARGETS mallard-malloc-checked LIBRARY DESTINATION ${preload_dir})
+    install_component(malloc mallard-malloc mallard-malloc-static)
+    install_pkg_config(malloc mallard-malloc mallard-malloc)
+    install(TARGETS mallard-malloc-checked
+        LIBRARY DESTINATION ${preload_dir} COMPONENT malloc)
     set(link ${PROJECT_BINARY_DIR}/preload/libmallard.so)
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/preload)
     file(CREATE_LINK ../libmallard-malloc.so.${PROJECT_VERSION_MAJOR} ${link} SYMBOLIC)
-    install(FILES ${link} DESTINATION ${preload_dir})
+    install(FILES ${link} DESTINATION ${preload_dir} COMPONENT malloc)
 endif()
-install(EXPORT mallard NAMESPACE mallard:: FILE mallard-config.cmake DESTINATION ${package_dir})
 
+# find_package reads mallard-config.cmake, which reads the components that are installed. Every
+# component brings the two files.
 set(any_architecture)
-if(NOT mallard_sources AND NOT TARGET mallard-c)
+if(NOT mallard_has_sources AND NOT TARGET mallard-c)
     set(any_architecture ARCH_INDEPENDENT)
 endif()
 write_basic_package_version_file(mallard-config-version.cmake
     COMPATIBILITY SameMinorVersion ${any_architecture})
-install(FILES ${PROJECT_BINARY_DIR}/mallard-config-version.cmake DESTINATION ${package_dir})
-
-set(pkg_config_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-file(RELATIVE_PATH pkg_config_up /${pkg_config_dir} /)
-set(pkg_config_libs)
-if(mallard_sources)
-    set(pkg_config_libs "-L\${libdir} -lmallard")
-endif()
-set(pkg_configs mallard)
-if(TARGET mallard-c)
-    list(APPEND pkg_configs mallard-c)
-endif()
-if(TARGET mallard-malloc)
-    list(APPEND pkg_configs mallard-malloc)
-endif()
-foreach(name IN LISTS pkg_configs)
-    configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config_dir})
+foreach(component core persist trace all c malloc)
+    install(FILES cmake/mallard-config.cmake ${PROJECT_BINARY_DIR}/mallard-config-version.cmake
+        DESTINATION ${package_dir} COMPONENT ${component})
 endforeach()
