@@ -178,16 +178,16 @@ macro_rules! bridges {
                 }
             }
 
-            bridge!([A: BlockAllocator] By<A>);
+            bridge!([A: BlockAllocator] AsSource<A>);
             bridge!([S: Source, const M: usize] Arena<S, M>);
             bridge!([S: Source] Multipool<S>);
             bridge!([M: Mode, S: Source] Pool<M, S>);
             bridge!([] DefaultHeap);
             bridge!([A: BlockAllocator] Counted<A>);
             bridge!([A: BlockAllocator] Limited<A>);
-            bridge!([A: BlockAllocator, R: RefusalRule] Failing<A, R>);
-            bridge!([A: BlockAllocator, F: Tell] Traced<A, F>);
-            bridge!([A: BlockAllocator + Owning, B: BlockAllocator] Fallback<A, B>);
+            bridge!([A: BlockAllocator, R: FailureRule] Failing<A, R>);
+            bridge!([A: BlockAllocator, F: Observer] Traced<A, F>);
+            bridge!([A: BlockAllocator + Owns, B: BlockAllocator] Fallback<A, B>);
             bridge!([const N: usize, A: BlockAllocator, B: BlockAllocator] BySize<N, A, B>);
             bridge!([A: BlockAllocator, L: Lock] Synchronized<A, L>);
             #[cfg(feature = "alloc")]

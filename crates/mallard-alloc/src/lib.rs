@@ -84,10 +84,10 @@ mod tagged_stack;
 mod threads;
 pub mod typed_arena;
 
-pub use adapt::by::By;
+pub use adapt::as_source::AsSource;
 pub use adapt::by_size::BySize;
-pub use adapt::counted::{CallCounts, Counted, Stretch};
-pub use adapt::failing::{for_each_failure, Failing, RefusalRule, Refusals};
+pub use adapt::counted::{CallCounts, Counted, CountingScope};
+pub use adapt::failing::{for_each_failure, Failing, FailureRule, Failures};
 pub use adapt::fallback::Fallback;
 pub use adapt::limited::{Budget, Limited};
 #[cfg(feature = "std")]
@@ -95,8 +95,7 @@ pub use adapt::synchronized::StdLock;
 pub use adapt::synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
 #[cfg(feature = "tracing")]
 pub use adapt::traced::TracingEvents;
-pub use adapt::traced::{Event, Tell, Traced};
-pub use adapt::{Measured, Resettable};
+pub use adapt::traced::{Event, Observer, Traced};
 #[cfg(feature = "allocator-api2-02")]
 pub use allocator_api::allocator_api2_02;
 #[cfg(feature = "allocator-api2-03")]
@@ -107,10 +106,11 @@ pub use allocator_api::allocator_api2_04;
 pub use allocator_api::nightly;
 #[doc(inline)]
 pub use arena::Arena;
-pub use base::allocator::{BlockAllocator, Owning};
+pub use base::allocator::{BlockAllocator, Owns};
 pub use base::full::{Cause, Full};
 pub use base::growth::Growth;
-pub use base::source::{Buffer, Chunk, DefaultHeap, Null, Source};
+pub use base::resettable::{Measured, Resettable};
+pub use base::source::{Buffer, Chunk, DefaultHeap, Null, PinSource, Source};
 pub use base::statistics::{Statistics, Validity};
 use base::{bits, growth, source, statistics};
 #[cfg(target_has_atomic = "64")]
@@ -130,7 +130,7 @@ pub use object_pool::ObjectPool;
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"),
 ))]
-pub use os::{Huge, Pages, PagesOptions, Refusal};
+pub use os::{Huge, Pages, PagesOptions, SystemError};
 #[cfg(all(
     feature = "std",
     target_os = "linux",

@@ -6,7 +6,7 @@ mod list;
 mod starter;
 
 use crate::bits::{align_up, dangling, layout};
-use crate::{size_class, BlockAllocator, Chunk, DefaultHeap, Growth, Owning, Source};
+use crate::{size_class, BlockAllocator, Chunk, DefaultHeap, Growth, Owns, Source};
 use crate::{Statistics, Validity};
 use class_core::{ClassCore, Shape};
 use core::alloc::Layout;
@@ -356,7 +356,7 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
 }
 
 // SAFETY: its blocks lie in its chunks, which are nobody else's.
-unsafe impl<S: Source> Owning for Multipool<S> {
+unsafe impl<S: Source> Owns for Multipool<S> {
     /// O(chunks).
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss
@@ -380,3 +380,5 @@ impl<S: Source> Drop for Multipool<S> {
         self.release();
     }
 }
+
+crate::base::resettable::resettable!([S: Source] Multipool<S>, reset);

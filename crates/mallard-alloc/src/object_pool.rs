@@ -2,9 +2,13 @@
 
 mod batch;
 mod iter;
+#[cfg(feature = "alloc")]
+mod owned_box;
 
 use iter::Sweep;
 pub use iter::{Iter, IterMut};
+#[cfg(feature = "alloc")]
+pub use owned_box::OwnedBox;
 
 use crate::bits::out_of_memory;
 use crate::handles::{Box, DropsObject, FreesSlot};
@@ -254,19 +258,16 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
 
     /// A box that keeps the pool, and so may outlive every other reference to it.
     #[cfg(feature = "alloc")]
-    pub fn make_owned(
-        self: &alloc::sync::Arc<Self>,
-        value: T,
-    ) -> crate::handles::OwnedBox<T, M, S, H> {
-        crate::handles::OwnedBox::new(self.make(value), self)
+    pub fn make_owned(self: &alloc::sync::Arc<Self>, value: T) -> OwnedBox<T, M, S, H> {
+        OwnedBox::new(self.make(value), self)
     }
     /// The same, or the value back.
     #[cfg(feature = "alloc")]
     pub fn try_make_owned(
         self: &alloc::sync::Arc<Self>,
         value: T,
-    ) -> Result<crate::handles::OwnedBox<T, M, S, H>, Full<T>> {
-        Ok(crate::handles::OwnedBox::new(self.try_make(value)?, self))
+    ) -> Result<OwnedBox<T, M, S, H>, Full<T>> {
+        Ok(OwnedBox::new(self.try_make(value)?, self))
     }
 
     /// Whatever panics, the slot is free again.

@@ -24,7 +24,7 @@ use crate::pool::methods::pool_methods;
 use crate::pool::slots::{Sizing, Slots};
 use crate::source::{DefaultHeap, Source};
 use crate::sync::{self, Mode, Shared};
-use crate::{BlockAllocator, Growth, Owning, Validity};
+use crate::{BlockAllocator, Growth, Owns, Validity};
 use core::alloc::Layout;
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -175,7 +175,7 @@ unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
 }
 
 // SAFETY: its blocks lie in its chunks, which are nobody else's.
-unsafe impl<M: Mode, S: Source> Owning for Pool<M, S> {
+unsafe impl<M: Mode, S: Source> Owns for Pool<M, S> {
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss
     }
@@ -187,3 +187,5 @@ impl<M: Mode, S: Source> fmt::Debug for Pool<M, S> {
         f.debug_struct("Pool").field("block", &block).field("len", &len).finish_non_exhaustive()
     }
 }
+
+crate::base::resettable::resettable!([M: Mode, S: Source] Pool<M, S>, clear);

@@ -5,8 +5,8 @@ mod common;
 use common::{Flaky, Random};
 use mallard::{
     for_each_failure, BlockAllocator, Budget, Buffer, BySize, Chunk, Counted, DefaultHeap, Event,
-    Failing, Fallback, Limited, Measured, Multipool, Null, Owning, RefusalRule, Refusals,
-    Resettable, Source, Spin, Synchronized, Traced,
+    Failing, FailureRule, Failures, Fallback, Limited, Measured, Multipool, Null, Owns, Resettable,
+    Source, Spin, Synchronized, Traced,
 };
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -49,10 +49,10 @@ fn counted_counts_a_stretch_by_itself() {
     let memory = Counted::new(DefaultHeap);
     let old = memory.allocate(layout(100));
     {
-        let outer = memory.stretch();
+        let outer = memory.scope();
         let a = memory.allocate(layout(50));
         {
-            let inner = memory.stretch();
+            let inner = memory.scope();
             free(&memory, old, 100);
             let b = memory.allocate(layout(20));
             assert_eq!(inner.counts().bytes_peak, 0);
@@ -95,10 +95,10 @@ fn limited_gives_the_last_byte_and_not_one_more() {
     let memory = Limited::new(Budget { bytes: 100, blocks: 2 }, Multipool::new());
     let a = memory.allocate(layout(60));
     assert!(memory.try_allocate(layout(41)).is_none());
-    assert!(memory.last_refusal().contains("fewer bytes"));
+    assert!(memory.last_failure().contains("fewer bytes"));
     let b = memory.allocate(layout(40));
     assert!(memory.try_allocate(layout(0)).is_none());
-    assert!(memory.last_refusal().contains("budget of blocks"));
+    assert!(memory.last_failure().contains("budget of blocks"));
     // SAFETY: blocks in use.
     unsafe {
         assert!(!memory.try_expand(a, layout(60), layout(61)));
@@ -117,7 +117,7 @@ fn limited_takes_back_its_word_when_what_it_wraps_refuses() {
     let memory = Limited::new(Budget::bytes(100), Null);
     assert!(BlockAllocator::try_allocate(&memory, layout(60)).is_none());
     assert_eq!(memory.left(), memory.most());
-    assert!(memory.last_refusal().contains("what is wrapped"));
+    assert!(memory.last_failure().contains("the wrapped allocator"));
 }
 
 /// Gives a page more than asked.
@@ -157,13 +157,13 @@ fn an_allocator_over_a_limited_source_uses_all_but_little_of_it() {
 
 #[test]
 fn refusals_are_by_number() {
-    let refused = |rule: Refusals| -> Vec<usize> {
-        (0..30).filter(|&number| rule.refuses(layout(1), number)).collect()
+    let failing = |rule: Failures| -> Vec<usize> {
+        (0..30).filter(|&number| rule.fails(layout(1), number)).collect()
     };
-    assert_eq!(refused(Refusals::at(3)), [3]);
-    assert_eq!(refused(Refusals { count: 3, ..Refusals::at(3) }), [3, 4, 5]);
-    assert_eq!(refused(Refusals { every: 10, ..Refusals::at(9) }), [9, 19, 29]);
-    assert_eq!(refused(Refusals::NEVER), [0; 0]);
+    assert_eq!(failing(Failures::at(3)), [3]);
+    assert_eq!(failing(Failures { count: 3, ..Failures::at(3) }), [3, 4, 5]);
+    assert_eq!(failing(Failures { every: 10, ..Failures::at(9) }), [9, 19, 29]);
+    assert_eq!(failing(Failures::NEVER), [0; 0]);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn failing_refuses_by_any_rule_and_says_how_often() {
     let memory = Failing::new(|of: Layout, _| of.size() > 100, Multipool::new());
     assert!(memory.try_allocate(layout(100)).is_some());
     assert!(memory.try_allocate(layout(101)).is_none());
-    assert_eq!((memory.calls(), memory.refused()), (2, 1));
+    assert_eq!((memory.calls(), memory.failed()), (2, 1));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn traced_tells_of_each_call_in_order() {
         Event::Allocate { block: at, layout: layout(33) },
         Event::Expand { block: at, from: layout(33), to: layout(40) },
         Event::Deallocate { block: at, layout: layout(40) },
-        Event::Refuse { layout: absurd },
+        Event::Fail { layout: absurd },
         Event::Reset,
     ];
     assert_eq!(*seen.borrow(), expected);

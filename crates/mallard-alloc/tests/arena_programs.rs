@@ -4,7 +4,7 @@ mod common;
 
 use common::{Flaky, Random};
 use mallard::arena::Mark;
-use mallard::{Arena, BlockAllocator, Growth, Owning};
+use mallard::{Arena, BlockAllocator, Growth, Owns};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 

@@ -8,7 +8,7 @@ use mallard::{
     arena, handles, object_pool, secondary_map, shared_slot_map, slot_map, sync, typed_arena,
 };
 use mallard::{
-    ArcPool, Arena, Buffer, By, BySize, Checked, Counted, CountedPool, DefaultHeap, Failing,
+    ArcPool, Arena, AsSource, Buffer, BySize, Checked, Counted, CountedPool, DefaultHeap, Failing,
     Fallback, Key64, Limited, Multipool, NoHooks, ObjectPool, Pool, RcPool, SecondaryMap,
     SharedArena, SharedSlotMap, SlotMap, SparseSecondaryMap, Synchronized, Traced, TypedArena,
 };
@@ -123,14 +123,14 @@ fn an_allocator_for_several_threads_is_shared_as_far_as_its_values_allow() {
 #[test]
 fn an_adaptor_is_what_it_is_around() {
     check! {
-        By<Arena> => send, no;
-        By<SharedArena> => send, sync;
+        AsSource<Arena> => send, no;
+        AsSource<SharedArena> => send, sync;
         BySize<8, SharedArena, SharedArena> => send, sync;
         BySize<8, SharedArena, Arena> => send, no;
         Fallback<SharedArena, SharedArena> => send, sync;
         Fallback<Arena, SharedArena> => send, no;
         Counted<SharedArena> => send, no;
-        mallard::Stretch<'static> => no, no;
+        mallard::CountingScope<'static> => no, no;
         Limited<SharedArena> => send, no;
         Failing<SharedArena> => send, no;
         Traced<SharedArena, fn(&mallard::Event)> => send, sync;
@@ -259,7 +259,7 @@ fn values_are_for_all_threads() {
         mallard::CallCounts => send, sync;
         mallard::Budget => send, sync;
         mallard::Growth => send, sync;
-        mallard::Refusals => send, sync;
+        mallard::Failures => send, sync;
         mallard::Statistics => send, sync;
         mallard::Validity => send, sync;
         mallard::DefaultHeap => send, sync;
@@ -285,7 +285,7 @@ fn values_are_for_all_threads() {
     }
     #[cfg(target_os = "linux")]
     check! {
-        mallard::Refusal => send, sync;
+        mallard::SystemError => send, sync;
         mallard::FileAccess => send, sync;
         mallard::FileOptions => send, sync;
         mallard::FileStatistics => send, sync;

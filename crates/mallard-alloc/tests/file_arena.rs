@@ -4,7 +4,7 @@
 mod common;
 
 use common::Random;
-use mallard::{layout_hash, BlockAllocator, FileAccess, FileArena, FileOptions, Owning, Refusal};
+use mallard::{layout_hash, BlockAllocator, FileAccess, FileArena, FileOptions, Owns, SystemError};
 use std::alloc::Layout;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Temporary {
     fn open(&self) -> FileArena {
         self.open_with(&small()).unwrap()
     }
-    fn open_with(&self, options: &FileOptions) -> Result<FileArena, Refusal> {
+    fn open_with(&self, options: &FileOptions) -> Result<FileArena, SystemError> {
         open(&self.0, options)
     }
     fn help(&self, options: &FileOptions) -> String {
@@ -44,7 +44,7 @@ impl Drop for Temporary {
     }
 }
 
-fn open(path: &Path, options: &FileOptions) -> Result<FileArena, Refusal> {
+fn open(path: &Path, options: &FileOptions) -> Result<FileArena, SystemError> {
     // SAFETY: nobody else has the files of these tests while they are open.
     unsafe { FileArena::open(path, options) }
 }

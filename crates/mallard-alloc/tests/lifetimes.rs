@@ -39,13 +39,13 @@ const TYPES: &str = "
     Full<@>; +; of T
     Fault<'%>; +; free
 
-    By<Arena<Buffer<'%>>>; +; strict
+    AsSource<Arena<Buffer<'%>>>; +; strict
     BySize<8, Arena<Buffer<'%>>, Arena>; +; strict
     BySize<8, Arena, Arena<Buffer<'%>>>; +; strict
     Fallback<Arena<Buffer<'%>>, Arena>; +; strict
     Fallback<Arena, Arena<Buffer<'%>>>; +; strict
     Counted<Arena<Buffer<'%>>>; +; strict
-    Stretch<'%>; +; strict
+    CountingScope<'%>; +; strict
     Limited<Arena<Buffer<'%>>>; +; strict
     Failing<Arena<Buffer<'%>>>; +; strict
     Failing<u8, @>; +; of T

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Flaky, Random};
-use mallard::{BlockAllocator, By, Growth, Multipool, Owning, Source, Validity};
+use mallard::{AsSource, BlockAllocator, Growth, Multipool, Owns, Source, Validity};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
@@ -134,7 +134,7 @@ fn so_it_does_over_another_one() {
     let below = Multipool::new_in(books.clone());
     random_program(&mut Multipool::new_in(&below), 7);
     assert_eq!(below.statistics().blocks_live, 0);
-    random_program(&mut Multipool::new_in(By(below)), 7);
+    random_program(&mut Multipool::new_in(AsSource(below)), 7);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use common::Flaky;
 use mallard::handles::Box;
-use mallard::{sync, BlockAllocator, Chunk, DefaultHeap, Growth, ObjectPool, Owning, Pool, Source};
+use mallard::{sync, BlockAllocator, Chunk, DefaultHeap, Growth, ObjectPool, Owns, Pool, Source};
 use std::alloc::Layout;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,7 +4,7 @@
 mod common;
 
 use mallard::{
-    BlockAllocator, Huge, Measured, Multipool, Owning, Pages, PagesOptions, SharedMemory, Source,
+    BlockAllocator, Huge, Measured, Multipool, Owns, Pages, PagesOptions, SharedMemory, Source,
 };
 use std::alloc::Layout;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Mallard's arenas.
 
 use super::arenas::{by_allocator, Arena, ArenaOf};
-use mallard::{By, DefaultHeap};
+use mallard::{AsSource, DefaultHeap};
 use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
@@ -58,7 +58,7 @@ impl<const M: usize> Arena for MallardArena<M> {
     fn format(&self, text: fmt::Arguments<'_>) -> &str {
         self.0.alloc_fmt(text)
     }
-    by_allocator!(allocator_api2::alloc, |a| By(&a.0));
+    by_allocator!(allocator_api2::alloc, |a| AsSource(&a.0));
 }
 
 pub struct MallardTypedArena<T>(mallard::TypedArena<T>);

@@ -1,10 +1,11 @@
-//! An adaptor that has one allocator for small blocks and another for large ones.
+//! The adaptor that has one allocator for small blocks and another for large ones.
 
 use crate::adapt::prelude::*;
 
-/// Blocks of at most `N` bytes are from `small`, others from `large`. The size said at
-/// `deallocate` decides too, so nothing is looked up: one comparison, and none where the size
-/// is a constant.
+/// Allocates blocks of at most `N` bytes from `small`, and larger ones from `large`.
+///
+/// The size passed to `deallocate` selects the same allocator again, so nothing is looked up: the
+/// cost is one comparison, and none if the size is a constant.
 ///
 /// ```
 /// use mallard::{BySize, DefaultHeap, Multipool};
@@ -12,8 +13,9 @@ use crate::adapt::prelude::*;
 /// # let _ = memory;
 /// ```
 ///
-/// For allocators alone: a source may give more than was asked for, and then its size no
-/// longer tells where it is from. A refusal of either is one of both. Threads: as both allow.
+/// `BySize` wraps allocators, not sources: a source may return more than was asked for, and then
+/// the size no longer tells where a chunk is from. If the selected allocator has no memory, the
+/// other one is not tried. `BySize` is `Send` and `Sync` if both allocators are.
 #[derive(Debug, Default)]
 pub struct BySize<const N: usize, Small, Large> {
     small: Small,
@@ -21,21 +23,21 @@ pub struct BySize<const N: usize, Small, Large> {
 }
 
 impl<const N: usize, Small, Large> BySize<N, Small, Large> {
-    /// Blocks of at most `N` bytes from `small`.
+    /// Blocks of at most `N` bytes come from `small`, larger ones from `large`.
     pub const fn new(small: Small, large: Large) -> Self {
         Self { small, large }
     }
-    /// Of at most `N` bytes.
+    /// The allocator of blocks of at most `N` bytes.
     pub const fn small(&self) -> &Small {
         &self.small
     }
-    /// Of more than `N` bytes.
+    /// The allocator of larger blocks.
     pub const fn large(&self) -> &Large {
         &self.large
     }
 }
 
-// SAFETY: each block is one of either's, and goes back there.
+// SAFETY: each block goes back to the allocator it came from.
 unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     for BySize<N, A, B>
 {
@@ -49,7 +51,7 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: as the caller says; the size led to the same one then.
+        // SAFETY: the size selected the same allocator when the block was allocated.
         unsafe {
             if layout.size() <= N {
                 self.small.deallocate(block, layout);
@@ -60,7 +62,7 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: as for `deallocate`; it stays with the same one.
+        // SAFETY: as for `deallocate`; a block never changes its allocator.
         unsafe {
             match (from.size() <= N, to.size() <= N) {
                 (true, true) => self.small.try_expand(block, from, to),
@@ -71,8 +73,8 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
 }
 
-// SAFETY: each block is of one of the two.
-unsafe impl<const N: usize, A: Owning, B: Owning> Owning for BySize<N, A, B> {
+// SAFETY: each block belongs to one of the two.
+unsafe impl<const N: usize, A: Owns, B: Owns> Owns for BySize<N, A, B> {
     fn owns(&self, p: *const u8) -> bool {
         self.small.owns(p) || self.large.owns(p)
     }

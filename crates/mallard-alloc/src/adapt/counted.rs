@@ -1,45 +1,50 @@
-//! An adaptor that counts calls, blocks and bytes.
+//! The adaptor that counts calls, blocks and bytes.
 
 use crate::adapt::prelude::*;
+use crate::base::statistics::write_json;
 use core::cell::Cell;
 use core::fmt;
 
-/// Calls, and bytes as the callers said them. A block that goes with a `reset` or a `release`
-/// is freed then.
+/// Numbers of calls, blocks and bytes. A block that a `reset` or `release` frees counts as freed.
+///
+/// ```
+/// let counts = mallard::CallCounts { allocations: 3, frees: 1, ..Default::default() };
+/// assert_eq!(counts.blocks_live(), 2);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CallCounts {
-    /// Calls that gave a block.
+    /// Calls that returned a block.
     pub allocations: usize,
-    /// Of blocks.
+    /// Calls that freed a block.
     pub frees: usize,
-    /// Calls that gave none.
+    /// Calls that found no memory.
     pub failures: usize,
-    /// Ever.
+    /// Bytes allocated since the start.
     pub bytes_allocated: usize,
-    /// Ever.
+    /// Bytes freed since the start.
     pub bytes_freed: usize,
-    /// The most blocks in use at once.
+    /// The most blocks in use at any time.
     pub blocks_peak: usize,
-    /// The most bytes in use at once, perhaps not at that moment.
+    /// The most bytes in use at any time, perhaps at another time than `blocks_peak`.
     pub bytes_peak: usize,
 }
 
 impl CallCounts {
-    /// In use. Negative for a stretch of a program that freed what was older.
+    /// Blocks in use. Negative if the counted scope freed blocks that are older than itself.
     pub const fn blocks_live(&self) -> isize {
         self.allocations.wrapping_sub(self.frees) as isize
     }
-    /// In use. Negative for a stretch of a program that freed what was older.
+    /// Bytes in use. Negative if the counted scope freed blocks that are older than itself.
     pub const fn bytes_live(&self) -> isize {
         self.bytes_allocated.wrapping_sub(self.bytes_freed) as isize
     }
-    /// Whether all that was allocated was freed, each with the size that was asked for.
+    /// Whether everything allocated was freed, each block with the size it was allocated with.
     pub const fn is_balanced(&self) -> bool {
         self.blocks_live() == 0 && self.bytes_live() == 0
     }
 
-    /// Of what came after `before`; peaks are above what was live then.
+    /// The counts of what came after `before`. Peaks are relative to what was live then.
     fn since(&self, before: &Self) -> Self {
         Self {
             allocations: self.allocations - before.allocations,
@@ -52,7 +57,7 @@ impl CallCounts {
         }
     }
 
-    /// The figures by name, in the order of the C++ report.
+    /// Each figure with its name, in the order of the C++ report.
     pub fn fields(&self) -> [(&'static str, isize); 9] {
         [
             ("allocations", self.allocations as isize),
@@ -67,28 +72,21 @@ impl CallCounts {
         ]
     }
 
-    /// One JSON object on one line.
+    /// Writes one JSON object on one line.
     pub fn write_json(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        for (i, (name, value)) in self.fields().into_iter().enumerate() {
-            write!(to, "{}\"{name}\":{value}", if i == 0 { "{" } else { "," })?;
-        }
-        to.write_str("}")
+        write_json(&self.fields(), to)
     }
 }
 
-/// A line a field.
+/// Prints one figure a line.
 impl fmt::Display for CallCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, value) in self.fields() {
-            writeln!(f, "{name:<16} {value}")?;
-        }
-        Ok(())
+        self.fields().iter().try_for_each(|(name, value)| writeln!(f, "{name:<16} {value}"))
     }
 }
 
-/// Counts what goes through it, exactly: allocations, frees, failures, bytes, and the most that
-/// was in use at once. An allocator's own `statistics` cost nothing and know neither totals nor
-/// peaks.
+/// Counts exactly what goes through it: allocations, frees, failures, bytes, and peaks. The
+/// `statistics` of an allocator cost nothing, but have neither totals nor peaks.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Counted, Multipool};
@@ -101,9 +99,9 @@ impl fmt::Display for CallCounts {
 /// assert_eq!(memory.counts().bytes_peak, 8);
 /// ```
 ///
-/// Bytes are those asked for; of a source, those it gave. A block that grows in place counts
-/// its new bytes, and is no call. Fails when what it wraps does. One thread at a time, or a
-/// [`Synchronized`](crate::Synchronized) around it. Costs some ten instructions a call.
+/// Bytes are those asked for; around a source, those it returned. Growing a block in place counts
+/// bytes and no call. One thread at a time: several threads need a
+/// [`Synchronized`](crate::Synchronized) around it. A call costs about ten instructions more.
 #[derive(Debug, Default)]
 pub struct Counted<A> {
     inner: A,
@@ -113,7 +111,7 @@ pub struct Counted<A> {
 adaptor!(Counted []);
 
 impl<A> Counted<A> {
-    /// Counts what goes through to `inner`.
+    /// Counts the calls that go through to `inner`.
     pub const fn new(inner: A) -> Self {
         let none = CallCounts {
             allocations: 0,
@@ -127,30 +125,32 @@ impl<A> Counted<A> {
         Self { inner, now: Cell::new(none) }
     }
 
-    /// Until now.
+    /// The counts since the start.
     pub fn counts(&self) -> CallCounts {
         self.now.get()
     }
 
-    /// What was wrapped.
+    /// The wrapped allocator.
     pub fn into_inner(self) -> A {
         self.inner
     }
 
-    /// Counts a stretch of a program by itself, with a peak of its own. Stretches nest,
-    /// strictly; each counts what those inside it count. Costs nothing while it lasts.
+    /// Counts a part of the program by itself, with peaks of its own, until the result is dropped.
+    ///
+    /// Scopes nest strictly: drop the newest first. An outer scope includes what its inner scopes
+    /// count. A scope costs nothing while it is open.
     ///
     /// ```
     /// # use mallard::{BlockAllocator, Counted, Multipool};
     /// # let memory = Counted::new(Multipool::new());
-    /// let parsing = memory.stretch();
+    /// let parsing = memory.scope();
     /// // ...
-    /// println!("{}", parsing.counts()); // peaks are above what was in use before
+    /// println!("{}", parsing.counts()); // peaks are relative to what was in use before
     /// ```
-    pub fn stretch(&self) -> Stretch<'_> {
+    pub fn scope(&self) -> CountingScope<'_> {
         let before = self.counts();
         self.change(|now| (now.blocks_peak, now.bytes_peak) = (0, 0));
-        Stretch { of: &self.now, before }
+        CountingScope { of: &self.now, before }
     }
 
     #[inline]
@@ -179,7 +179,7 @@ impl<A> Counted<A> {
             now.frees += 1;
             now.bytes_freed += chunk.layout.size();
         });
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { below.give(chunk) }
     }
 
@@ -200,7 +200,7 @@ impl<A> Counted<A> {
     }
 }
 
-/// And whoever changes what is live has a new peak, perhaps.
+/// Changes the counts, and then the peaks if more is live than before.
 #[inline]
 fn change(counts: &Cell<CallCounts>, f: impl FnOnce(&mut CallCounts)) {
     let mut now = counts.get();
@@ -210,21 +210,21 @@ fn change(counts: &Cell<CallCounts>, f: impl FnOnce(&mut CallCounts)) {
     counts.set(now);
 }
 
-/// Counts a stretch of a program: [`Counted::stretch`].
+/// The counts of a part of a program, from [`Counted::scope`].
 #[derive(Debug)]
-pub struct Stretch<'a> {
+pub struct CountingScope<'a> {
     of: &'a Cell<CallCounts>,
     before: CallCounts,
 }
 
-impl Stretch<'_> {
-    /// Since its beginning.
+impl CountingScope<'_> {
+    /// The counts since the scope was opened.
     pub fn counts(&self) -> CallCounts {
         self.of.get().since(&self.before)
     }
 }
 
-impl Drop for Stretch<'_> {
+impl Drop for CountingScope<'_> {
     fn drop(&mut self) {
         change(self.of, |now| {
             now.blocks_peak = now.blocks_peak.max(self.before.blocks_peak);

@@ -1,63 +1,63 @@
-//! An adaptor that refuses on purpose.
+//! The adaptor that fails on purpose, for tests.
 
 use crate::adapt::prelude::*;
 use crate::{CallCounts, Counted};
 use core::cell::Cell;
 
-/// Whether to refuse a call. `Refusals`, or any `Fn(Layout, usize) -> bool`.
-pub trait RefusalRule {
-    /// From what is asked, and the number of the call; the first is 0.
-    fn refuses(&self, layout: Layout, number: usize) -> bool;
+/// Decides which calls fail. [`Failures`], or any `Fn(Layout, usize) -> bool`.
+pub trait FailureRule {
+    /// Whether the call for `layout` with this number fails. The first call has number 0.
+    fn fails(&self, layout: Layout, number: usize) -> bool;
 }
 
-impl<F: Fn(Layout, usize) -> bool> RefusalRule for F {
-    fn refuses(&self, layout: Layout, number: usize) -> bool {
+impl<F: Fn(Layout, usize) -> bool> FailureRule for F {
+    fn fails(&self, layout: Layout, number: usize) -> bool {
         self(layout, number)
     }
 }
 
-/// Which calls are refused, by number; the first is 0.
+/// Selects by number the calls that fail. The first call has number 0.
 ///
 /// ```
-/// use mallard::Refusals;
-/// let one = Refusals::at(3); // number 3 alone
-/// let few = Refusals { count: 10, ..Refusals::at(3) }; // 3 to 12
-/// let some = Refusals { every: 10, ..Refusals::at(9) }; // 9, 19, 29, ...
+/// use mallard::Failures;
+/// let one = Failures::at(3); // number 3 alone
+/// let few = Failures { count: 10, ..Failures::at(3) }; // 3 to 12
+/// let some = Failures { every: 10, ..Failures::at(9) }; // 9, 19, 29, ...
 /// # let _ = (one, few, some);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusals {
-    /// The number of the first.
+pub struct Failures {
+    /// The number of the first call that fails.
     pub first: usize,
-    /// How many together.
+    /// How many calls fail in a row.
     pub count: usize,
-    /// And again, so many calls later; 0: not again.
+    /// The pattern repeats after so many calls. 0: it does not repeat.
     pub every: usize,
 }
 
-impl Refusals {
-    /// None.
+impl Failures {
+    /// No call fails.
     pub const NEVER: Self = Self::at(usize::MAX);
-    /// One, by its number.
+    /// One call fails, by its number.
     pub const fn at(first: usize) -> Self {
         Self { first, count: 1, every: 0 }
     }
 }
 
-impl RefusalRule for Refusals {
-    fn refuses(&self, _: Layout, number: usize) -> bool {
+impl FailureRule for Failures {
+    fn fails(&self, _: Layout, number: usize) -> bool {
         let Some(after) = number.checked_sub(self.first) else { return false };
         after.checked_rem(self.every).unwrap_or(after) < self.count
     }
 }
 
-/// Refuses what its rule says, as if memory had run out there; what it wraps is not called
-/// then. For tests: to see a program fail where it never does.
+/// Fails the calls that its rule selects, as if memory had run out, without calling what it wraps.
+/// For tests of code paths that otherwise never run. Also known as fault injection.
 ///
 /// ```
-/// use mallard::{BlockAllocator, Failing, Multipool, Refusals};
+/// use mallard::{BlockAllocator, Failing, Multipool, Failures};
 /// use std::alloc::Layout;
-/// let memory = Failing::new(Refusals::at(1), Multipool::new());
+/// let memory = Failing::new(Failures::at(1), Multipool::new());
 /// assert!(memory.try_allocate(Layout::new::<u64>()).is_some());
 /// assert!(memory.try_allocate(Layout::new::<u64>()).is_none());
 ///
@@ -65,45 +65,46 @@ impl RefusalRule for Refusals {
 /// # let _ = no_large;
 /// ```
 ///
-/// A block that cannot grow in place is no refusal, so that call has no number. One thread at
+/// A block that cannot grow in place is not a failure, so that call has no number. One thread at
 /// a time. [`for_each_failure`] tries every number in turn.
 #[derive(Debug)]
-pub struct Failing<A, R = Refusals> {
+#[doc(alias = "fault injection")]
+pub struct Failing<A, R = Failures> {
     inner: A,
     rule: R,
     calls: Cell<usize>,
-    refused: Cell<usize>,
+    failed: Cell<usize>,
 }
 
-adaptor!(Failing [R: RefusalRule]);
+adaptor!(Failing [R: FailureRule]);
 
 impl<A, R> Failing<A, R> {
-    /// Refuses by `rule` what is asked of `inner`.
+    /// Fails calls for `inner` by `rule`.
     pub const fn new(rule: R, inner: A) -> Self {
-        Self { inner, rule, calls: Cell::new(0), refused: Cell::new(0) }
+        Self { inner, rule, calls: Cell::new(0), failed: Cell::new(0) }
     }
 
-    /// Goes on with another rule: the next call has number 0, and none was refused.
+    /// Continues with another rule. The next call has number 0, and no call counts as failed.
     pub fn restart(&mut self, rule: R) {
         self.rule = rule;
         self.calls.set(0);
-        self.refused.set(0);
+        self.failed.set(0);
     }
 
-    /// Calls so far.
+    /// How many calls there were.
     pub fn calls(&self) -> usize {
         self.calls.get()
     }
-    /// Calls that its rule refused, and not what it wraps.
-    pub fn refused(&self) -> usize {
-        self.refused.get()
+    /// How many calls failed by the rule. Failures of `inner` do not count.
+    pub fn failed(&self) -> usize {
+        self.failed.get()
     }
 
     /// # Safety
     /// As for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { below.give(chunk) }
     }
     #[inline]
@@ -113,26 +114,26 @@ impl<A, R> Failing<A, R> {
     fn forget_all(&self) {}
 }
 
-impl<A, R: RefusalRule> Failing<A, R> {
+impl<A, R: FailureRule> Failing<A, R> {
     #[inline]
     fn take_from<S: Source>(&self, below: &S, layout: Layout) -> Option<Chunk> {
         let number = self.calls.replace(self.calls.get() + 1);
-        if self.rule.refuses(layout, number) {
-            self.refused.set(self.refused.get() + 1);
+        if self.rule.fails(layout, number) {
+            self.failed.set(self.failed.get() + 1);
             return None;
         }
         below.try_take(layout)
     }
 }
 
-/// Runs `f` again and again, with allocation 0 refused, then 1, then 2, ..., until it asks for
-/// no more than it was given. So each way out of it that an allocation can take was taken once.
-/// Gives how many were refused.
+/// Runs `f` repeatedly, first with allocation 0 failing, then 1, then 2, and so on, until `f` makes
+/// no allocation that fails. Every path that a failed allocation can take is then run once. Returns
+/// the number of failures.
 ///
 /// ```
 /// use mallard::{for_each_failure, BlockAllocator, Multipool};
 /// use std::alloc::Layout;
-/// let refused = for_each_failure(Multipool::new(), |memory| {
+/// let failures = for_each_failure(Multipool::new(), |memory| {
 ///     let Some(a) = memory.try_allocate(Layout::new::<u64>()) else { return };
 ///     if let Some(b) = memory.try_allocate(Layout::new::<[u64; 9]>()) {
 ///         // SAFETY: it is from there, with this layout.
@@ -141,26 +142,26 @@ impl<A, R: RefusalRule> Failing<A, R> {
 ///     // SAFETY: the same.
 ///     unsafe { memory.deallocate(a, Layout::new::<u64>()) };
 /// });
-/// assert_eq!(refused, 2);
+/// assert_eq!(failures, 2);
 /// ```
 ///
 /// # Panics
-/// When `f` does, or frees not all that it was given, or with other sizes.
+/// If `f` panics, leaks a block, or frees one with another size.
 pub fn for_each_failure<A: BlockAllocator>(
     memory: A,
     mut f: impl FnMut(&Failing<Counted<A>>),
 ) -> usize {
-    let mut memory = Failing::new(Refusals::NEVER, Counted::new(memory));
+    let mut memory = Failing::new(Failures::NEVER, Counted::new(memory));
     for number in 0.. {
-        memory.restart(Refusals::at(number));
+        memory.restart(Failures::at(number));
         f(&memory);
         let counts = memory.inner().counts();
         assert!(counts.is_balanced(), "{}", Unbalanced { number, counts });
-        if memory.refused() == 0 {
+        if memory.failed() == 0 {
             return number;
         }
     }
-    unreachable!("a program that makes no end of allocations")
+    unreachable!("f never stops allocating")
 }
 
 struct Unbalanced {
@@ -180,9 +181,9 @@ impl core::fmt::Display for Unbalanced {
         }
         write!(
             f,
-            " when allocation {number} was refused, or none any more\n  \
+            " when allocation {number} failed, or when none failed any more\n  \
              in a function under for_each_failure: bytes allocated and freed differ by {}\n  \
-             help: run it alone on a `Failing` with `Refusals::at({number})`",
+             help: run it alone on a `Failing` with `Failures::at({number})`",
             bytes.unsigned_abs()
         )
     }

@@ -1,9 +1,9 @@
-//! An adaptor that asks a second allocator when the first refuses.
+//! The adaptor that asks a second allocator when the first one has no memory.
 
 use crate::adapt::prelude::*;
 
-/// Takes from `first` while that has something, and then from `second`. What is given back goes
-/// to the one it is from, which `first` knows by the address.
+/// Allocates from `first` while it has memory, and then from `second`. A block is freed in the
+/// allocator it came from: `first` knows its own blocks by address.
 ///
 /// ```
 /// use mallard::{Buffer, DefaultHeap, Fallback, Multipool};
@@ -14,12 +14,12 @@ use crate::adapt::prelude::*;
 /// # let _ = pool;
 /// ```
 ///
-/// An allocator where both are, a source where both are. Fails when both do. One thread at a
-/// time, like both. A free costs what `first.owns` does: O(1) for a buffer, O(chunks) for
-/// what has chunks.
+/// `Fallback` is an allocator if both are allocators, and a source if both are sources. One thread at
+/// a time, unless both allow more. A free costs one call of `first.owns`: O(1) for a buffer, and
+/// O(chunks) for an allocator with chunks.
 ///
-/// `first` is owned by value, so that `second` cannot take its memory from `first`. Otherwise blocks of
-/// one side could be freed in the other:
+/// `first` is owned by value, so that `second` cannot take its memory from `first`. Otherwise a block
+/// of one side could be freed in the other:
 /// ```compile_fail,E0277
 /// use mallard::{Arena, BlockAllocator, Fallback, Multipool};
 /// let arena = Arena::new();
@@ -33,22 +33,22 @@ pub struct Fallback<First, Second> {
 }
 
 impl<First, Second> Fallback<First, Second> {
-    /// `second` where `first` refuses.
+    /// Uses `second` when `first` has no memory.
     pub const fn new(first: First, second: Second) -> Self {
         Self { first, second }
     }
-    /// Asked first.
+    /// The allocator that is asked first.
     pub const fn first(&self) -> &First {
         &self.first
     }
-    /// Asked when that refuses.
+    /// The allocator that is asked when `first` has no memory.
     pub const fn second(&self) -> &Second {
         &self.second
     }
 }
 
-// SAFETY: each block is one of either's, and goes back there.
-unsafe impl<A: BlockAllocator + Owning, B: BlockAllocator> BlockAllocator for Fallback<A, B> {
+// SAFETY: each block goes back to the allocator it came from.
+unsafe impl<A: BlockAllocator + Owns, B: BlockAllocator> BlockAllocator for Fallback<A, B> {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         self.first.try_allocate(layout).or_else(|| self.second.try_allocate(layout))
@@ -56,9 +56,9 @@ unsafe impl<A: BlockAllocator + Owning, B: BlockAllocator> BlockAllocator for Fa
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() == 0 {
-            return; // it is in no memory, hence nobody's
+            return; // no allocator owns a block of size 0
         }
-        // SAFETY: as the caller says; and only who owns an address gives it.
+        // SAFETY: the block belongs to `first` exactly if `first` owns its address.
         unsafe {
             if self.first.owns(block.as_ptr()) {
                 self.first.deallocate(block, layout);
@@ -72,7 +72,7 @@ unsafe impl<A: BlockAllocator + Owning, B: BlockAllocator> BlockAllocator for Fa
         if from.size() == 0 || to.size() == 0 {
             return false;
         }
-        // SAFETY: as for `deallocate`.
+        // SAFETY: the block belongs to `first` exactly if `first` owns its address.
         unsafe {
             if self.first.owns(block.as_ptr()) {
                 self.first.try_expand(block, from, to)
@@ -83,13 +83,13 @@ unsafe impl<A: BlockAllocator + Owning, B: BlockAllocator> BlockAllocator for Fa
     }
 }
 
-// SAFETY: each chunk is one of either's, and goes back there.
-unsafe impl<A: Source + Owning, B: Source> Source for Fallback<A, B> {
+// SAFETY: each chunk goes back to the source it came from.
+unsafe impl<A: Source + Owns, B: Source> Source for Fallback<A, B> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.first.try_take(layout).or_else(|| self.second.try_take(layout))
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: as the caller says; and only who owns an address gives it.
+        // SAFETY: the chunk belongs to `first` exactly if `first` owns its address.
         unsafe {
             if self.first.owns(chunk.data.as_ptr()) {
                 self.first.give(chunk);
@@ -100,8 +100,8 @@ unsafe impl<A: Source + Owning, B: Source> Source for Fallback<A, B> {
     }
 }
 
-// SAFETY: each block is of one of the two.
-unsafe impl<A: Owning, B: Owning> Owning for Fallback<A, B> {
+// SAFETY: each block belongs to one of the two.
+unsafe impl<A: Owns, B: Owns> Owns for Fallback<A, B> {
     fn owns(&self, p: *const u8) -> bool {
         self.first.owns(p) || self.second.owns(p)
     }

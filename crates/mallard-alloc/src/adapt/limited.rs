@@ -1,30 +1,36 @@
-//! An adaptor with a budget.
+//! The adaptor that limits how much is in use.
 
 use crate::adapt::prelude::*;
 use core::cell::Cell;
 
-/// The most that may be in use at once.
+/// Upper bounds of what may be in use at the same time.
+///
+/// ```
+/// use mallard::Budget;
+/// let both = Budget { bytes: 1 << 20, blocks: 100 };
+/// # let _ = both;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes asked for; around a source, those it gave.
+    /// Bytes asked for; around a source, bytes it returned.
     pub bytes: usize,
-    /// How many at once.
+    /// Number of blocks.
     pub blocks: usize,
 }
 
 impl Budget {
-    /// So many bytes, in as many blocks as may be.
+    /// At most `bytes` bytes, in any number of blocks.
     pub const fn bytes(bytes: usize) -> Self {
         Self { bytes, blocks: usize::MAX }
     }
-    /// So many blocks, of any size.
+    /// At most `blocks` blocks, of any size.
     pub const fn blocks(blocks: usize) -> Self {
         Self { bytes: usize::MAX, blocks }
     }
 }
 
-/// Refuses what would exceed a budget of bytes, of blocks, or of both. Exact: the last byte of
-/// it can be had, and what is freed can be had again.
+/// Fails allocations that would exceed a [`Budget`]. The budget is exact: its last byte can be used,
+/// and freed bytes can be used again.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Budget, Limited, Multipool};
@@ -34,35 +40,35 @@ impl Budget {
 /// assert!(memory.try_allocate(Layout::new::<u8>()).is_none());
 /// ```
 ///
-/// Fails also when what it wraps does; `last_refusal` says why in a line. One thread at a time,
-/// or a [`Synchronized`](crate::Synchronized) around it.
+/// If what it wraps has no memory, the call fails too; `last_failure` says why in one line. One
+/// thread at a time: several threads need a [`Synchronized`](crate::Synchronized) around it.
 #[derive(Debug)]
 pub struct Limited<A> {
     inner: A,
     most: Budget,
     left: Cell<Budget>, // left + what is in use == most
-    refusal: Cell<&'static str>,
+    failure: Cell<&'static str>,
 }
 
 adaptor!(Limited []);
 
 impl<A> Limited<A> {
-    /// At most `most` of `inner` at once.
+    /// Allows at most `most` of `inner` to be in use at the same time.
     pub const fn new(most: Budget, inner: A) -> Self {
-        Self { inner, most, left: Cell::new(most), refusal: Cell::new("") }
+        Self { inner, most, left: Cell::new(most), failure: Cell::new("") }
     }
 
-    /// The whole budget.
+    /// The whole budget, used or not.
     pub const fn most(&self) -> Budget {
         self.most
     }
-    /// What can be had at this moment.
+    /// The part of the budget that is not in use.
     pub fn left(&self) -> Budget {
         self.left.get()
     }
-    /// Why the last call that failed did, in a line; empty when none has.
-    pub fn last_refusal(&self) -> &'static str {
-        self.refusal.get()
+    /// The reason of the last failure in one line, or an empty string if no call has failed.
+    pub fn last_failure(&self) -> &'static str {
+        self.failure.get()
     }
 
     #[inline]
@@ -70,15 +76,15 @@ impl<A> Limited<A> {
         self.spend(layout.size(), 1)?;
         let Some(taken) = below.try_take(layout) else {
             self.earn(layout.size(), 1);
-            return self.refuse("what is wrapped has refused, within the budget");
+            return self.fail("the wrapped allocator has no memory, though the budget has");
         };
-        // A source may give more, as pages do.
+        // A source may return more than was asked for, for example whole pages.
         let more = taken.layout.size() - layout.size();
         if more != 0 && self.spend(more, 0).is_none() {
             self.earn(layout.size(), 1);
-            // SAFETY: it was just taken from there.
+            // SAFETY: the chunk was just taken from there.
             unsafe { below.give(taken) };
-            return self.refuse("the source gave more than was asked for, and is left");
+            return self.fail("the source returned more bytes than the budget has left");
         }
         Some(taken)
     }
@@ -87,7 +93,7 @@ impl<A> Limited<A> {
     /// As for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { below.give(chunk) };
         self.earn(chunk.layout.size(), 1);
     }
@@ -111,10 +117,10 @@ impl<A> Limited<A> {
     fn spend(&self, bytes: usize, blocks: usize) -> Option<()> {
         let left = self.left.get();
         if blocks > left.blocks {
-            return self.refuse("the budget of blocks is used up: free some, or allow more");
+            return self.fail("the budget of blocks is used up: free some, or allow more");
         }
         if bytes > left.bytes {
-            return self.refuse("the budget has fewer bytes left: free some, or allow more");
+            return self.fail("the budget has fewer bytes left: free some, or allow more");
         }
         self.left.set(Budget { bytes: left.bytes - bytes, blocks: left.blocks - blocks });
         Some(())
@@ -127,8 +133,8 @@ impl<A> Limited<A> {
     }
 
     #[cold]
-    fn refuse<T>(&self, why: &'static str) -> Option<T> {
-        self.refusal.set(why);
+    fn fail<T>(&self, why: &'static str) -> Option<T> {
+        self.failure.set(why);
         None
     }
 }

@@ -1,6 +1,6 @@
-//! What an allocator may offer beside blocks, so that what is around it can pass it on.
+//! Adaptors: each wraps any allocator or source and adds one thing.
 
-pub(crate) mod by;
+pub(crate) mod as_source;
 pub(crate) mod by_size;
 pub(crate) mod counted;
 pub(crate) mod failing;
@@ -9,72 +9,22 @@ pub(crate) mod limited;
 pub(crate) mod synchronized;
 pub(crate) mod traced;
 
-use crate::sync::Mode;
-use crate::{Arena, Multipool, Pool, Source, Statistics};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Can free all blocks at once. Callable only by who has the allocator to himself: a block that
-/// is in use borrows it, or was made by `unsafe` calls.
-pub trait Resettable {
-    /// Frees every block and keeps the memory.
-    fn reset(&mut self);
-    /// Frees every block and gives the memory back.
-    fn release(&mut self);
-    /// Gives back what is idle, beyond `keep` bytes in each of its parts.
-    fn trim(&mut self, keep: usize);
-}
-
-/// Can say what it holds: arenas, pools and multipools, and whatever is around them.
-pub trait Measured {
-    /// What is held.
-    fn statistics(&self) -> Statistics;
-}
-
-/// For what has functions of the same names.
-macro_rules! resettable {
-    ([$($params:tt)*] $type:ty, $reset:ident) => {
-        impl<$($params)*> Resettable for $type {
-            fn reset(&mut self) {
-                self.$reset();
-            }
-            fn release(&mut self) {
-                self.release();
-            }
-            fn trim(&mut self, keep: usize) {
-                self.trim(keep);
-            }
-        }
-        impl<$($params)*> Measured for $type {
-            fn statistics(&self) -> Statistics {
-                self.statistics()
-            }
-        }
-    };
-}
-resettable!([S: Source, const M: usize] Arena<S, M>, reset);
-resettable!([S: Source] Multipool<S>, reset);
-resettable!([M: Mode, S: Source] Pool<M, S>, clear);
-
-impl<A: Measured + ?Sized> Measured for &A {
-    fn statistics(&self) -> Statistics {
-        (**self).statistics()
-    }
-}
-
-/// All that an adaptor around `inner` is, made of four functions of its own:
+/// Implements the traits of an adaptor with a field `inner` by four functions of the adaptor:
 ///
 /// ```text
 ///     fn take_from<S: Source>(&self, below: &S, layout: Layout) -> Option<Chunk>;
 ///     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk);
 ///     unsafe fn expand(&self, change: Change, below: impl FnOnce() -> bool) -> bool;
-///     fn forget_all(&self); // all blocks go at once: reset, release
+///     fn forget_all(&self); // called before a reset or release frees all blocks
 /// ```
 ///
-/// An adaptor of an allocator is an allocator, an adaptor of a source is a source.
+/// An adaptor around an allocator is an allocator, and an adaptor around a source is a source.
 macro_rules! adaptor {
     ($type:ident [$($name:ident: $bound:path),*]) => {
-        // SAFETY: blocks are those of the allocator below.
+        // SAFETY: the blocks are those of `inner`.
         unsafe impl<A: BlockAllocator $(, $name: $bound)*> BlockAllocator for $type<A $(, $name)*> {
             #[inline]
             fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -82,19 +32,19 @@ macro_rules! adaptor {
             }
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: as the caller says, and blocks are those of `inner`.
+                // SAFETY: the caller's promise holds for `inner`, whose block this is.
                 unsafe { self.give_to(&&self.inner, Chunk { data: block, layout }) }
             }
             #[inline]
             unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-                // SAFETY: as the caller says, and blocks are those of `inner`.
+                // SAFETY: the caller's promise holds for `inner`, whose block this is.
                 self.expand(Change { block, from, to }, || unsafe {
                     self.inner.try_expand(block, from, to)
                 })
             }
         }
 
-        // SAFETY: chunks are those of the source below.
+        // SAFETY: the chunks are those of `inner`.
         unsafe impl<A: Source $(, $name: $bound)*> Source for $type<A $(, $name)*> {
             #[inline]
             fn try_take(&self, layout: Layout) -> Option<Chunk> {
@@ -102,13 +52,13 @@ macro_rules! adaptor {
             }
             #[inline]
             unsafe fn give(&self, chunk: Chunk) {
-                // SAFETY: as the caller says, and chunks are those of `inner`.
+                // SAFETY: the caller's promise holds for `inner`, whose chunk this is.
                 unsafe { self.give_to(&self.inner, chunk) }
             }
         }
 
-        // SAFETY: blocks are those of `inner`.
-        unsafe impl<A: Owning $(, $name)*> Owning for $type<A $(, $name)*> {
+        // SAFETY: the blocks are those of `inner`.
+        unsafe impl<A: Owns $(, $name)*> Owns for $type<A $(, $name)*> {
             #[inline]
             fn owns(&self, p: *const u8) -> bool {
                 self.inner.owns(p)
@@ -136,7 +86,7 @@ macro_rules! adaptor {
         }
 
         impl<A $(, $name)*> $type<A $(, $name)*> {
-            /// What is wrapped.
+            /// The wrapped allocator or source.
             pub const fn inner(&self) -> &A {
                 &self.inner
             }
@@ -145,19 +95,20 @@ macro_rules! adaptor {
 }
 pub(crate) use adaptor;
 
-/// A block that grows or shrinks where it is.
+/// A block that is to grow or shrink in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Change {
-    #[allow(dead_code)] // most adaptors need the sizes only
+    #[allow(dead_code)] // most adaptors need only the sizes
     pub(crate) block: NonNull<u8>,
     pub(crate) from: Layout,
     pub(crate) to: Layout,
 }
 
-/// What an adaptor's file needs for the above.
+/// What the file of an adaptor imports.
 pub(crate) mod prelude {
-    pub(crate) use super::{adaptor, Change, Measured, Resettable};
-    pub(crate) use crate::{BlockAllocator, Chunk, Owning, Source, Statistics};
+    pub(crate) use super::{adaptor, Change};
+    pub(crate) use crate::base::resettable::{Measured, Resettable};
+    pub(crate) use crate::{BlockAllocator, Chunk, Owns, Source, Statistics};
     pub(crate) use core::alloc::Layout;
     pub(crate) use core::ptr::NonNull;
 }

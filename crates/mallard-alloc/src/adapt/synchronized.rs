@@ -155,7 +155,7 @@ unsafe impl<A: Source, L: Lock> Source for Synchronized<A, L> {
 }
 
 // SAFETY: blocks are those of the allocator inside.
-unsafe impl<A: Owning, L: Lock> Owning for Synchronized<A, L> {
+unsafe impl<A: Owns, L: Lock> Owns for Synchronized<A, L> {
     fn owns(&self, p: *const u8) -> bool {
         self.with(|inner| inner.owns(p))
     }

@@ -1,44 +1,44 @@
-//! An allocator that tells of each call.
+//! The adaptor that reports each call to an observer.
 
 use crate::adapt::prelude::*;
 
-/// What was asked of an allocator, and what it did.
+/// One call of an allocator or source, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A block, or a chunk, was given: told after the call.
+    /// A block or chunk was allocated. Reported after the call.
     Allocate {
-        /// Its address.
+        /// The address.
         block: *const u8,
-        /// What was asked, of a source what it gave.
+        /// What was asked for; from a source, what it returned.
         layout: Layout,
     },
-    /// Nothing was given: told after the call.
-    Refuse {
-        /// What was asked.
+    /// There was no memory. Reported after the call.
+    Fail {
+        /// What was asked for.
         layout: Layout,
     },
-    /// Told before the call, so that the same address is never given twice without this
-    /// between.
+    /// A block is about to be freed. Reported before the call, so that another thread's `Allocate` of
+    /// the same address never comes first.
     Deallocate {
-        /// Its address.
+        /// The address.
         block: *const u8,
-        /// As it was given.
+        /// As it was allocated.
         layout: Layout,
     },
-    /// A block has grown or shrunk where it is.
+    /// A block has grown or shrunk in place.
     Expand {
-        /// Its address.
+        /// The address.
         block: *const u8,
-        /// What it had.
+        /// The layout before.
         from: Layout,
-        /// What it has.
+        /// The layout after.
         to: Layout,
     },
-    /// All blocks go: told before a `reset` or `release`.
+    /// All blocks are about to be freed by a `reset` or `release`.
     Reset,
 }
 
-/// Any allocator or source, and an event for each call.
+/// Reports each call of an allocator or source to an [`Observer`].
 ///
 /// ```
 /// use mallard::{BlockAllocator, Event, Multipool, Traced};
@@ -52,42 +52,56 @@ pub enum Event {
 /// );
 /// ```
 ///
-/// The callable does not call the allocator that it hears about. Around a source it hears of
-/// growth, around an allocator of every block. Threads: as both allow.
+/// The observer must not call the allocator it observes. Around a source it sees growth, and around
+/// an allocator it sees every block. `Traced` is `Send` and `Sync` if allocator and observer are.
 #[derive(Debug)]
 pub struct Traced<A, F> {
     inner: A,
-    tell: F,
+    observer: F,
 }
 
-adaptor!(Traced [F: Tell]);
+adaptor!(Traced [F: Observer]);
 
-/// Is told of each [`Event`]. Any `Fn(&Event)`.
-pub trait Tell {
-    /// Must not call the allocator that it is told about.
-    fn tell(&self, event: &Event);
+/// Receives the events of a [`Traced`]. Every `Fn(&Event)` is an observer.
+///
+/// ```
+/// use mallard::{Event, Observer};
+/// struct Failures(std::cell::Cell<usize>);
+/// impl Observer for Failures {
+///     fn observe(&self, event: &Event) {
+///         if let Event::Fail { .. } = event {
+///             self.0.set(self.0.get() + 1);
+///         }
+///     }
+/// }
+/// ```
+#[doc(alias = "listener")]
+#[doc(alias = "callback")]
+pub trait Observer {
+    /// Receives one event. Must not call the allocator that it observes.
+    fn observe(&self, event: &Event);
 }
 
-impl<F: Fn(&Event)> Tell for F {
-    fn tell(&self, event: &Event) {
+impl<F: Fn(&Event)> Observer for F {
+    fn observe(&self, event: &Event) {
         self(event);
     }
 }
 
 impl<A, F> Traced<A, F> {
-    /// Tells `tell` of what goes through to `inner`.
-    pub const fn new(inner: A, tell: F) -> Self {
-        Self { inner, tell }
+    /// Reports to `observer` what goes through to `inner`.
+    pub const fn new(inner: A, observer: F) -> Self {
+        Self { inner, observer }
     }
 }
 
-impl<A, F: Tell> Traced<A, F> {
+impl<A, F: Observer> Traced<A, F> {
     #[inline]
     fn take_from<S: Source>(&self, below: &S, layout: Layout) -> Option<Chunk> {
         let taken = below.try_take(layout);
-        self.tell.tell(&match &taken {
+        self.observer.observe(&match &taken {
             Some(c) => Event::Allocate { block: c.data.as_ptr(), layout: c.layout },
-            None => Event::Refuse { layout },
+            None => Event::Fail { layout },
         });
         taken
     }
@@ -96,8 +110,9 @@ impl<A, F: Tell> Traced<A, F> {
     /// As for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
-        self.tell.tell(&Event::Deallocate { block: chunk.data.as_ptr(), layout: chunk.layout });
-        // SAFETY: passed on as it was given.
+        self.observer
+            .observe(&Event::Deallocate { block: chunk.data.as_ptr(), layout: chunk.layout });
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { below.give(chunk) }
     }
 
@@ -105,18 +120,19 @@ impl<A, F: Tell> Traced<A, F> {
     fn expand(&self, Change { block, from, to }: Change, below: impl FnOnce() -> bool) -> bool {
         let done = below();
         if done {
-            self.tell.tell(&Event::Expand { block: block.as_ptr(), from, to });
+            self.observer.observe(&Event::Expand { block: block.as_ptr(), from, to });
         }
         done
     }
 
     fn forget_all(&self) {
-        self.tell.tell(&Event::Reset);
+        self.observer.observe(&Event::Reset);
     }
 }
 
-/// Events of the crate `tracing`, target `mallard`: a refusal is a warning, all else a trace.
-/// Around a source, so that growth and exhaustion are told and the hot path stays as it is:
+/// An observer that emits events of the crate `tracing`, with target `mallard`: failures as
+/// warnings, everything else as traces. Around a source it reports growth and exhaustion, and the
+/// hot path stays as it is:
 ///
 /// ```
 /// use mallard::{DefaultHeap, Multipool, Traced, TracingEvents};
@@ -126,20 +142,20 @@ impl<A, F: Tell> Traced<A, F> {
 #[cfg(feature = "tracing")]
 #[derive(Clone, Copy, Debug)]
 pub struct TracingEvents(
-    /// The name of the allocator, in each event.
+    /// The name of the allocator, which each event has.
     pub &'static str,
 );
 
 #[cfg(feature = "tracing")]
-impl Tell for TracingEvents {
-    fn tell(&self, event: &Event) {
+impl Observer for TracingEvents {
+    fn observe(&self, event: &Event) {
         let allocator = self.0;
         match *event {
             Event::Allocate { block, layout } => {
                 tracing::trace!(target: "mallard", allocator, ?block, bytes = layout.size(), align = layout.align(), "allocate");
             }
-            Event::Refuse { layout } => {
-                tracing::warn!(target: "mallard", allocator, bytes = layout.size(), align = layout.align(), "refused");
+            Event::Fail { layout } => {
+                tracing::warn!(target: "mallard", allocator, bytes = layout.size(), align = layout.align(), "allocation failed");
             }
             Event::Deallocate { block, layout } => {
                 tracing::trace!(target: "mallard", allocator, ?block, bytes = layout.size(), "deallocate");

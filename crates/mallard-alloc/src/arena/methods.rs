@@ -292,7 +292,7 @@ macro_rules! owning_methods {
         /// Owns a value, and pins it: unlike a box, which can itself be forgotten, what is owned is
         /// always dropped before its memory is used again.
         /// If the arena itself is forgotten, its memory has to stay: its source is
-        /// [`Lasting`](crate::handles::Lasting). A scope, which nobody can forget, pins in the
+        /// [`PinSource`](crate::PinSource). A scope, which nobody can forget, pins in the
         /// memory of any source.
         #[inline(always)]
         pub fn own_pin<T: $($bound)+>(self: $this, value: T) -> core::pin::Pin<&$s mut T>

@@ -16,9 +16,10 @@ pub use boxed::InArena;
 pub use boxed_traits::IntoIter;
 pub use scope::{Guard, Scope};
 
-use crate::base::allocator::{BlockAllocator, Owning};
+use crate::base::allocator::{BlockAllocator, Owns};
 use crate::base::bits::{dangling, out_of_memory};
-use crate::handles::Lasting;
+use crate::base::resettable::resettable;
+use crate::base::source::PinSource;
 use crate::{Cause, Chunk, DefaultHeap, Full, Growth, Source, Statistics};
 use blocks::{Blocks, Position};
 use core::alloc::Layout;
@@ -304,7 +305,7 @@ impl<S: Source, const M: usize> Arena<S, M> {
 impl<'s, S: Source, const M: usize> Arena<S, M> {
     object_methods!('s, &'s Self, Self);
     // Until the arena forgets them, which no borrow says when, and may be in another thread.
-    owning_methods!('s, &'s Self, Lasting, Send + 'static);
+    owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
 /// Gives all memory back when what may panic is done.
@@ -382,7 +383,7 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
 }
 
 // SAFETY: its blocks lie in its chunks, which are nobody else's.
-unsafe impl<S: Source, const M: usize> Owning for Arena<S, M> {
+unsafe impl<S: Source, const M: usize> Owns for Arena<S, M> {
     fn owns(&self, p: *const u8) -> bool {
         self.blocks.owns(p)
     }
@@ -411,3 +412,5 @@ impl<S: Source, const M: usize> fmt::Debug for Arena<S, M> {
         f.debug_tuple("Arena").field(&self.statistics()).finish()
     }
 }
+
+resettable!([S: Source, const M: usize] Arena<S, M>, reset);

@@ -1,28 +1,36 @@
-//! What every allocator of blocks offers.
+//! The trait that every allocator of blocks implements.
 
 use crate::base::bits::out_of_memory;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Gives blocks and takes them back; C++ calls it `block_allocator`.
+/// Allocates and frees blocks of memory. The C++ library calls this concept `block_allocator`.
 ///
-/// A block of size 0 is dangling and aligned, and costs nothing.
+/// A block of size 0 has a dangling, aligned address and takes no memory.
+///
+/// ```
+/// use mallard::{Arena, BlockAllocator};
+/// use std::alloc::Layout;
+/// fn largest_power<A: BlockAllocator>(allocator: &A) -> usize {
+///     (0..20).take_while(|n| allocator.try_allocate(Layout::array::<u8>(1 << n).unwrap()).is_some()).count()
+/// }
+/// assert_eq!(largest_power(&Arena::new()), 20);
+/// ```
 ///
 /// # Safety
-/// A block lies in memory that nobody else uses, is aligned, and stays where it is, whatever
-/// happens to other blocks and wherever the allocator is moved, until it is given back or
-/// the allocator ends.
+/// A block is aligned memory that nothing else uses. It keeps its address until it is deallocated
+/// or the allocator is dropped, even if the allocator is moved or other blocks are freed.
 pub unsafe trait BlockAllocator {
-    /// A block, or `None` when memory is refused.
+    /// Allocates a block. Returns `None` if there is no memory for it.
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>>;
 
-    /// Takes a block back.
+    /// Frees a block.
     ///
     /// # Safety
-    /// `block` came from this allocator with this `layout`, and was not given back since.
+    /// `block` was allocated here with this `layout` and has not been freed since.
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout);
 
-    /// Grows or shrinks a block where it is; `false`: nothing has changed.
+    /// Grows or shrinks a block in place. If the result is `false`, nothing has changed.
     ///
     /// # Safety
     /// As for `deallocate`, with the layout `from`.
@@ -32,7 +40,7 @@ pub unsafe trait BlockAllocator {
         false
     }
 
-    /// A block; where memory is refused, `alloc::alloc::handle_alloc_error` ends the program.
+    /// Allocates a block. Without memory, `alloc::alloc::handle_alloc_error` ends the program.
     #[inline]
     fn allocate(&self, layout: Layout) -> NonNull<u8> {
         match self.try_allocate(layout) {
@@ -42,20 +50,28 @@ pub unsafe trait BlockAllocator {
     }
 }
 
-/// Knows its own blocks, or chunks, by their address.
+/// Tells by its address whether a block, or a chunk, belongs to this allocator.
+///
+/// ```
+/// use mallard::{Arena, Owns};
+/// let arena = Arena::new();
+/// let number = arena.alloc(7);
+/// assert!(arena.owns((&raw const *number).cast()));
+/// assert!(!arena.owns((&raw const arena).cast()));
+/// ```
 ///
 /// # Safety
-/// `owns` is true for every block of a byte or more that this allocator has given and not got
-/// back, and false for every such block of another allocator: adaptors like
-/// [`Fallback`](crate::Fallback) free a block where `owns` says it is from. So a reference to an
-/// allocator is not `Owning`: another allocator may take its chunks from the same allocator, which
-/// then owns the blocks of both.
-pub unsafe trait Owning {
-    /// Whether `p` points into memory of this allocator, in use or not.
+/// `owns` returns true for each block of at least one byte that is in use here, and false for each
+/// such block of another allocator, because adaptors such as [`Fallback`](crate::Fallback) free a
+/// block in the allocator that `owns` it. So a reference to an allocator does not implement `Owns`:
+/// a second allocator may take its chunks from the same one, which then owns the blocks of both.
+#[doc(alias = "contains")]
+pub unsafe trait Owns {
+    /// Whether `p` points into memory of this allocator, used or unused.
     fn owns(&self, p: *const u8) -> bool;
 }
 
-// SAFETY: the allocator behind the reference keeps the promises.
+// SAFETY: every call is passed to the allocator behind the reference.
 unsafe impl<A: BlockAllocator + ?Sized> BlockAllocator for &A {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -63,12 +79,12 @@ unsafe impl<A: BlockAllocator + ?Sized> BlockAllocator for &A {
     }
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { (**self).deallocate(block, layout) }
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { (**self).try_expand(block, from, to) }
     }
 }

@@ -3,18 +3,18 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Pages of this size are what a fresh chunk is cut by.
-#[allow(dead_code)] // not every feature uses it
+/// The page size that chunk layouts assume: a fresh chunk is handed out one page at a time.
+#[allow(dead_code)] // some feature sets do not use it
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// `bytes` rounded up to a multiple of `align`, a power of two. Wraps past the end.
+/// Rounds `bytes` up to a multiple of `align`, a power of two. Wraps on overflow.
 #[inline(always)]
 pub(crate) const fn align_up(bytes: usize, align: usize) -> usize {
     bytes.wrapping_add(align - 1) & !(align - 1)
 }
 
-/// A layout from parts that are known to be valid: `align` a power of two, and no size that
-/// overflows `isize`. None otherwise, never a panic.
+/// The layout of `bytes` at `align`, or `None` if the size overflows `isize` or `align` is not a
+/// power of two.
 #[inline]
 pub(crate) const fn layout(bytes: usize, align: usize) -> Option<Layout> {
     match Layout::from_size_align(bytes, align) {
@@ -23,15 +23,14 @@ pub(crate) const fn layout(bytes: usize, align: usize) -> Option<Layout> {
     }
 }
 
-/// What a zero-sized block is: no memory, and an address that is aligned.
+/// The address of a zero-sized block: aligned, and not backed by memory.
 #[inline(always)]
-#[allow(dead_code)] // until the arena is here
 pub(crate) const fn dangling(layout: Layout) -> NonNull<u8> {
-    // SAFETY: an alignment is never zero.
+    // SAFETY: an alignment is at least 1.
     unsafe { NonNull::new_unchecked(core::ptr::without_provenance_mut(layout.align())) }
 }
 
-/// Ends the program as the standard library does when memory is refused.
+/// Ends the program as the standard library does when it is out of memory.
 #[cold]
 #[inline(never)]
 pub(crate) fn out_of_memory(layout: Layout) -> ! {

@@ -2,14 +2,15 @@
 
 use core::fmt;
 
-/// A value that could not be stored comes back in this error, which says why. Nothing has changed.
+/// The error of a `try_` function: holds the value that could not be stored, and the reason.
+/// Nothing else has changed.
 ///
 /// ```
 /// use mallard::{Cause, ObjectPool};
 /// let pool = ObjectPool::<u32>::fixed(0);
 /// let full = pool.try_make(7).unwrap_err();
 /// assert_eq!(full.cause(), Cause::NoMemory);
-/// assert_eq!(full.to_string(), "no memory: the source refused, or the limit of the growth is reached");
+/// assert_eq!(full.to_string(), "no memory: the source is exhausted, or the limit of the growth is reached");
 /// assert_eq!(full.into_inner(), 7);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,20 +19,20 @@ pub struct Full<T = ()> {
     cause: Cause,
 }
 
-/// Why a value could not be stored.
+/// The reason why a value could not be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The limit of a [`Growth`](crate::Growth) is reached, or the source refused.
+    /// The source is exhausted, or the limit of the [`Growth`](crate::Growth) is reached.
     NoMemory,
-    /// Every slot that a key of the map can name is in use or retired: take a key type with more
-    /// bits for the index.
+    /// Every slot that a key of the map can name is in use or retired. A key type with more index
+    /// bits has more slots.
     NoSlot,
-    /// The key is null, or a newer key has its slot.
+    /// The key is null, or its slot has a newer key.
     StaleKey,
-    /// The key is not one that waits for its element.
+    /// The key is not detached: it does not wait for its element to come back.
     NotDetached,
-    /// Printing a value returned an error.
+    /// A formatting trait returned an error.
     Format,
 }
 
@@ -45,11 +46,11 @@ impl<T> Full<T> {
         Self { value, cause }
     }
 
-    /// The value that was to be stored.
+    /// The value that could not be stored.
     pub fn into_inner(self) -> T {
         self.value
     }
-    /// Why the value was not stored.
+    /// The reason why the value was not stored.
     pub const fn cause(&self) -> Cause {
         self.cause
     }
@@ -65,9 +66,9 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoMemory => {
-                "no memory: the source refused, or the limit of the growth is reached"
+                "no memory: the source is exhausted, or the limit of the growth is reached"
             }
-            Self::NoSlot => "no slot: every one that a key can name is in use or retired",
+            Self::NoSlot => "no slot: every slot that a key can name is in use or retired",
             Self::StaleKey => "stale key: it is null, or a newer key has its slot",
             Self::NotDetached => "not detached: the key does not wait for its element",
             Self::Format => "not printed: formatting a value returned an error",

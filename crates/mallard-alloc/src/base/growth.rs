@@ -1,11 +1,11 @@
-//! How much an allocator takes from its source at a time. Read on slow paths only.
+//! How many bytes an allocator takes from its source at a time. Only slow paths read this.
 
 use crate::base::bits::layout;
 use crate::base::source::{Chunk, Source};
 use core::alloc::Layout;
 use core::cell::Cell;
 
-/// Bytes of each step: next = last * num / den + add, never above `max`.
+/// The size of each chunk that an allocator takes: next = last * num / den + add, at most `max`.
 ///
 /// ```
 /// use mallard::Growth;
@@ -17,60 +17,60 @@ use core::cell::Cell;
 /// # assert!(single.is_single() && !linear.is_single());
 /// ```
 ///
-/// A single request above the step is served by a step of its own size, which does not
-/// inflate those after it. `limit` bounds the sum of all that is held: the last step is
-/// clamped to what is left of it. At least nine tenths of a limit of 8 KiB or more can be used, in
-/// whole blocks of any size. If threads share a pool, the limit has to be 16 KiB or more, and one block less fits.
+/// A request larger than the step gets a chunk of its own size, and later steps do not grow because
+/// of it. `limit` bounds all bytes that the allocator holds: the last step is cut to what is left
+/// of the limit. Of a limit of 8 KiB or more, at least nine tenths can be used in blocks of one
+/// size. If threads share a pool, its limit must be 16 KiB or more, and one block fewer fits.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
-    /// The first step.
+    /// Bytes of the first step.
     pub first: usize,
-    /// The most of any step.
+    /// Upper bound of every step, in bytes.
     pub max: usize,
     /// The factor from one step to the next is `num / den`.
     pub num: usize,
-    /// See `num`; 0 counts as 1.
+    /// The divisor of that factor. 0 counts as 1.
     pub den: usize,
-    /// What is added to each step.
+    /// Bytes added to each step.
     pub add: usize,
-    /// The most that is held at any time.
+    /// Upper bound of all bytes held at any time.
     pub limit: usize,
-    /// A rule of one's own: from the last step (0 at first) and what is asked, the next. One
-    /// that panics ends the program where the source never panics.
+    /// A function that computes the next step from the last one (0 at first) and the bytes that are
+    /// asked for. If the function panics and the source never panics, the program ends.
     pub rule: Option<fn(last: usize, asked: usize) -> usize>,
 }
 
 impl Growth {
-    /// 4 KiB, doubling to 1 MiB.
+    /// 4 KiB, doubling up to 1 MiB.
     pub const fn new() -> Self {
         Self { first: 4096, max: 1 << 20, num: 2, den: 1, add: 0, limit: usize::MAX, rule: None }
     }
-    /// One step, and never another.
+    /// One step of `bytes`, and no second one.
     pub const fn none(bytes: usize) -> Self {
         Self { first: bytes, max: bytes, num: 1, limit: bytes, ..Self::new() }
     }
-    /// Steps of one size.
+    /// Every step has `bytes`.
     pub const fn fixed(bytes: usize) -> Self {
         Self { first: bytes, max: bytes, num: 1, ..Self::new() }
     }
-    /// Each step `add` bytes more than the last.
+    /// Each step is `add` bytes larger than the last.
     pub const fn linear(first: usize, add: usize) -> Self {
         Self { first, num: 1, add, ..Self::new() }
     }
-    /// Each step `num / den` of the last.
+    /// Each step is `num / den` times the last.
     pub const fn exponential(first: usize, num: usize, den: usize) -> Self {
         Self { first, num, den, ..Self::new() }
     }
-    /// A rule of one's own: from the last step (0 at first) and what is asked, the next.
+    /// `rule` computes the next step from the last one (0 at first) and the bytes asked for.
     pub const fn custom(rule: fn(last: usize, asked: usize) -> usize) -> Self {
         Self { rule: Some(rule), max: usize::MAX, ..Self::new() }
     }
-    /// The same, and never more than `bytes` held.
+    /// The same growth, with at most `bytes` held at any time.
     pub const fn limit(self, bytes: usize) -> Self {
         Self { limit: bytes, ..self }
     }
 
-    /// Whether there is one step and never another.
+    /// Whether there is exactly one step.
     pub const fn is_single(&self) -> bool {
         self.limit <= self.first
     }
@@ -91,8 +91,10 @@ impl Default for Growth {
     }
 }
 
-/// Where one allocator stands in its growth. A source may call the allocator back that it is
-/// working for: nothing is kept across such a call.
+/// The growth of one allocator so far.
+///
+/// A source may call the allocator that is waiting for it. So no state is cached across a call of
+/// the source.
 #[derive(Debug)]
 pub(crate) struct GrowthState {
     growth: Growth,
@@ -124,9 +126,10 @@ impl GrowthState {
         self.growth.limit != usize::MAX
     }
 
-    /// Takes the next step: at least `wish` bytes if the limit admits them, cut to their `useful`
-    /// part. A step that the source refuses is halved, down to `least`. `None`: the limit or the
-    /// source refuses `least` too, and nothing has changed.
+    /// Takes the next chunk: at least `wish` bytes if the limit allows, of which `useful` says how
+    /// many bytes the allocator can use. If the source has no memory for a step, half the step is
+    /// tried, down to `least`. `None` means that not even `least` fits the limit or the source, and
+    /// that nothing has changed.
     pub(crate) fn take<S: Source>(
         &self,
         source: &S,
@@ -154,17 +157,17 @@ impl GrowthState {
         }
     }
 
-    /// A chunk of the allocator goes back.
+    /// Records that a chunk was given back to the source.
     pub(crate) fn gave(&self, bytes: usize) {
         self.taken.set(self.taken() - bytes);
     }
 
-    /// Bookkeeping beside the steps counts towards the limit too.
+    /// Records bytes taken beside the steps, such as bookkeeping: they count towards the limit.
     pub(crate) fn took_aside(&self, bytes: usize) {
         self.taken.set(self.taken() + bytes);
     }
 
-    /// All is given back: growth begins anew.
+    /// Restarts at the first step, after all memory was given back.
     pub(crate) fn restart(&self) {
         self.last.set(0);
     }

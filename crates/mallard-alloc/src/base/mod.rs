@@ -1,10 +1,11 @@
-//! What every allocator is built on: sizes and layouts, sources of memory, growth, and the traits
-//! and errors that all allocators share. Nothing here knows an allocator.
+//! What every allocator is built on: layouts, sources of chunks, growth, and the traits, errors and
+//! figures that all allocators share. Nothing here knows an allocator.
 
 pub(crate) mod allocator;
 pub(crate) mod bits;
+pub(crate) mod box_traits;
 pub(crate) mod full;
 pub(crate) mod growth;
+pub(crate) mod resettable;
 pub(crate) mod source;
 pub(crate) mod statistics;
-mod unsize;

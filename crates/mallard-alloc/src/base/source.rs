@@ -1,58 +1,93 @@
-//! Where chunks come from: the heap, a caller's bytes, nothing, another allocator.
+//! Sources of chunks: the heap, a caller's buffer, nothing, or another allocator.
 
-use crate::base::allocator::{BlockAllocator, Owning};
+use crate::base::allocator::{BlockAllocator, Owns};
+use crate::base::bits::dangling;
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// What a source gives. `give` gets exactly what `try_take` gave.
+/// A piece of memory from a source. A chunk is given back exactly as it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its first byte, aligned as `layout` says.
+    /// The first byte, aligned as `layout` says.
     pub data: NonNull<u8>,
-    /// Its size, at least what was asked for, and the alignment that was asked for.
+    /// The real size, at least the size asked for, and the alignment asked for.
     pub layout: Layout,
 }
 
-/// Gives chunks, which allocators cut into blocks.
+/// Provides chunks, which allocators divide into blocks. Also known as an upstream or backing
+/// allocator.
+///
+/// ```
+/// use mallard::{Arena, Chunk, DefaultHeap, Source};
+/// use std::{alloc::Layout, cell::Cell};
+///
+/// /// The heap, and how many chunks were taken from it.
+/// #[derive(Default)]
+/// struct CountedHeap(Cell<usize>);
+/// // SAFETY: chunks are those of the heap.
+/// unsafe impl Source for CountedHeap {
+///     fn try_take(&self, layout: Layout) -> Option<Chunk> {
+///         self.0.set(self.0.get() + 1);
+///         DefaultHeap.try_take(layout)
+///     }
+///     unsafe fn give(&self, chunk: Chunk) {
+///         // SAFETY: the chunk is from the heap.
+///         unsafe { DefaultHeap.give(chunk) }
+///     }
+/// }
+/// let arena = Arena::new_in(CountedHeap::default());
+/// arena.alloc(1);
+/// assert_eq!(arena.source().0.get(), 1);
+/// ```
 ///
 /// # Safety
-/// A chunk is memory that nobody else uses, aligned, at least as large as was asked, and stays
-/// where it is, wherever the source is moved, until it is given back or the source ends.
+/// A chunk is aligned memory that nothing else uses, at least as large as asked for. It keeps its
+/// address until it is given back or the source is dropped, even if the source is moved.
+#[doc(alias = "upstream")]
 pub unsafe trait Source {
-    /// A chunk, or `None` when there is none. Allocators ask for a byte or more.
+    /// Takes a chunk. Returns `None` if the source is exhausted. Allocators ask for at least 1 byte.
     fn try_take(&self, layout: Layout) -> Option<Chunk>;
 
-    /// Takes a chunk back.
+    /// Gives a chunk back.
     ///
     /// # Safety
-    /// `chunk` is what this source gave, and was not given back since.
+    /// `chunk` is exactly a chunk that this source returned, and was not given back since.
     unsafe fn give(&self, chunk: Chunk);
 
-    /// Whether `try_take` may panic. Where it never does, a caller's loop keeps in registers what
-    /// else it would write back for whoever unwinds: a push to a `Vec` in an arena, compiled with
-    /// `codegen-units = 1`, takes 0.35 ns instead of 0.96. Should it do so nevertheless, the program
-    /// may end.
+    /// Whether `try_take` may panic. If the answer is `false` and it panics all the same, the
+    /// program may end.
+    ///
+    /// With `false` the compiler may keep the caller's variables in registers, since nothing unwinds
+    /// through the call: a push to a `Vec` in an arena then takes 0.35 ns instead of 0.96 ns (with
+    /// `codegen-units = 1`).
     #[inline(always)]
     fn may_panic(&self) -> bool {
         true
     }
 }
 
-/// The global allocator of the program. Needs the feature `alloc`; without it this is [`Null`].
+/// The program's global allocator, as a source. Needs the feature `alloc`; without it, `DefaultHeap`
+/// is another name of [`Null`].
+///
+/// ```
+/// use mallard::{DefaultHeap, Multipool};
+/// let pool = Multipool::new_in(DefaultHeap); // the same as Multipool::new()
+/// # let _ = pool;
+/// ```
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefaultHeap;
 
 #[cfg(feature = "alloc")]
-// SAFETY: what the global allocator gives is the caller's until it is given back.
+// SAFETY: a block of the global allocator is the caller's until it is deallocated.
 unsafe impl Source for DefaultHeap {
     #[inline]
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         if layout.size() == 0 {
-            return None; // of which the global allocator has no blocks
+            return None; // the global allocator has no blocks of size 0
         }
         // SAFETY: the size is not 0.
         let data = NonNull::new(unsafe { alloc::alloc::alloc(layout) })?;
@@ -60,7 +95,7 @@ unsafe impl Source for DefaultHeap {
     }
     #[inline]
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: it is from `try_take`, with this layout.
+        // SAFETY: the chunk is from `try_take`, with this layout.
         unsafe { alloc::alloc::dealloc(chunk.data.as_ptr(), chunk.layout) }
     }
     #[inline(always)]
@@ -69,15 +104,21 @@ unsafe impl Source for DefaultHeap {
     }
 }
 
-/// The global allocator of the program. Needs the feature `alloc`; without it this is [`Null`].
+/// Another name of [`Null`], because the feature `alloc` is off.
 #[cfg(not(feature = "alloc"))]
 pub use Null as DefaultHeap;
 
-/// Gives nothing: turns any allocator into one that is full.
+/// A source without memory: an allocator over it is always full.
+///
+/// ```
+/// use mallard::{BlockAllocator, Multipool, Null};
+/// let full = Multipool::new_in(Null);
+/// assert!(full.try_allocate(std::alloc::Layout::new::<u64>()).is_none());
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 
-// SAFETY: it gives nothing.
+// SAFETY: it returns no chunks.
 unsafe impl Source for Null {
     fn try_take(&self, _: Layout) -> Option<Chunk> {
         None
@@ -89,14 +130,15 @@ unsafe impl Source for Null {
     }
 }
 
-/// The caller's bytes, from first to last. What is given back comes again only if it was
-/// the last that was taken.
+/// A source that hands out the caller's bytes from first to last. A chunk that is given back can be
+/// reused only if it was the last one taken.
 ///
 /// ```
 /// use core::mem::MaybeUninit;
+/// use mallard::{Arena, Buffer};
 /// let mut bytes = [MaybeUninit::<u8>::uninit(); 1024];
-/// let buffer = mallard::Buffer::new(&mut bytes);
-/// # let _ = buffer;
+/// let arena = Arena::new_in(Buffer::new(&mut bytes)); // an arena on the stack
+/// assert_eq!(*arena.alloc(7), 7);
 /// ```
 #[derive(Debug)]
 pub struct Buffer<'b> {
@@ -106,24 +148,24 @@ pub struct Buffer<'b> {
     bytes: PhantomData<&'b mut [MaybeUninit<u8>]>,
 }
 
-// SAFETY: it has the bytes to itself, as the `&mut` that it was made of did.
+// SAFETY: it has exclusive use of the bytes, like the `&mut` that it was made from.
 unsafe impl Send for Buffer<'_> {}
 
 impl<'b> Buffer<'b> {
-    /// Gives `bytes`, which are its own as long as it lives.
+    /// A source that hands out `bytes`.
     pub fn new(bytes: &'b mut [MaybeUninit<u8>]) -> Self {
         let range = bytes.as_mut_ptr_range();
         let begin = range.start.cast::<u8>();
         Self { begin, cursor: Cell::new(begin), end: range.end.cast(), bytes: PhantomData }
     }
 
-    /// Bytes that are left, alignment aside.
+    /// Bytes that are left. Alignment may make some of them unusable.
     pub fn left(&self) -> usize {
         self.end.addr() - self.cursor.get().addr()
     }
 }
 
-// SAFETY: a chunk lies between two positions of the cursor, in bytes that outlive this.
+// SAFETY: a chunk lies between two positions of the cursor, in bytes that outlive the buffer.
 unsafe impl Source for Buffer<'_> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let cursor = self.cursor.get();
@@ -131,9 +173,9 @@ unsafe impl Source for Buffer<'_> {
         if skipped > self.left() || layout.size() > self.left() - skipped {
             return None;
         }
-        // SAFETY: within the bytes, as was just tested.
+        // SAFETY: the test above keeps this within the bytes.
         let data = unsafe { cursor.add(skipped) };
-        // SAFETY: the same.
+        // SAFETY: the test above keeps this within the bytes.
         self.cursor.set(unsafe { data.add(layout.size()) });
         Some(Chunk { data: NonNull::new(data)?, layout })
     }
@@ -149,14 +191,14 @@ unsafe impl Source for Buffer<'_> {
     }
 }
 
-// SAFETY: its chunks lie in its bytes, which are borrowed for it alone.
-unsafe impl Owning for Buffer<'_> {
+// SAFETY: all chunks lie in the bytes, which are borrowed exclusively.
+unsafe impl Owns for Buffer<'_> {
     fn owns(&self, p: *const u8) -> bool {
         p >= self.begin && p < self.end
     }
 }
 
-// SAFETY: an allocator's block is a chunk that keeps its promises.
+// SAFETY: a block of an allocator fulfils what is promised of a chunk.
 unsafe impl<A: BlockAllocator + ?Sized> Source for &A {
     #[inline]
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
@@ -164,7 +206,48 @@ unsafe impl<A: BlockAllocator + ?Sized> Source for &A {
     }
     #[inline]
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: it is a block that was given with this layout.
+        // SAFETY: the chunk is a block that was allocated with this layout.
         unsafe { self.deallocate(chunk.data, chunk.layout) }
     }
 }
+
+// SAFETY: it has no blocks but those of size 0.
+unsafe impl BlockAllocator for Null {
+    fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        (layout.size() == 0).then(|| dangling(layout))
+    }
+    unsafe fn deallocate(&self, _: NonNull<u8>, _: Layout) {}
+}
+
+#[cfg(feature = "alloc")]
+// SAFETY: a chunk of the heap is exactly as large as asked for, so its layout need not be kept.
+unsafe impl BlockAllocator for DefaultHeap {
+    #[inline]
+    fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.size() == 0 {
+            return Some(dangling(layout));
+        }
+        Some(self.try_take(layout)?.data)
+    }
+    #[inline]
+    unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
+        if layout.size() != 0 {
+            // SAFETY: `try_take` returned this chunk for this layout.
+            unsafe { self.give(Chunk { data: block, layout }) }
+        }
+    }
+}
+
+/// A source whose chunks stay valid until they are given back, even if the source and the allocator
+/// over it are leaked. Pinned objects need such a source: a pinned object that is leaked with its
+/// pool keeps its memory for ever.
+///
+/// # Safety
+/// No chunk is reused or unmapped unless it was given back.
+#[doc(alias = "pin")]
+pub unsafe trait PinSource: Source {}
+
+// SAFETY: the heap reuses a block only after it was deallocated.
+unsafe impl PinSource for DefaultHeap {}
+// SAFETY: a `'static` borrow never ends, so nothing else uses the bytes.
+unsafe impl PinSource for Buffer<'static> {}

@@ -1,37 +1,53 @@
-//! What an allocator holds, derived from its cursors and lists when asked.
+//! What an allocator holds. The figures are computed when they are asked for.
 
 use core::fmt;
 
-/// What an allocator knows of an address.
+/// What an allocator knows about an address.
+///
+/// ```
+/// use mallard::{ObjectPool, Validity};
+/// let pool: ObjectPool<u64> = ObjectPool::new();
+/// let number = pool.make(7);
+/// assert_eq!(pool.classify((&raw const *number).cast()), Validity::Valid);
+/// assert_eq!(pool.classify((&raw const pool).cast()), Validity::Miss);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// Not in any of its chunks.
+    /// The address is in none of the allocator's chunks.
     Miss,
-    /// The first byte of a block in use.
+    /// The address is the first byte of a block in use.
     Valid,
-    /// In its chunks, but inside a block, free, or never given out.
+    /// The address is in a chunk, but is not the first byte of a block in use.
     Invalid,
 }
 
-/// What an allocator holds. Nothing is counted on the hot path for it.
+/// What an allocator holds. Nothing is counted for it on the hot path.
+///
+/// ```
+/// let arena = mallard::Arena::new();
+/// arena.alloc([0; 100]);
+/// let s = arena.statistics();
+/// assert_eq!((s.chunks, s.bytes_live), (1, 400));
+/// assert!(s.to_string().starts_with("blocks_live"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Statistics {
-    /// Blocks in use; an arena does not count them: 0.
+    /// Blocks in use. 0 for an arena, which does not count them.
     pub blocks_live: usize,
     /// Bytes in use.
     pub bytes_live: usize,
-    /// Bytes in chunks, not in use.
+    /// Bytes of chunks that are not in use.
     pub bytes_idle: usize,
-    /// Bytes from the source: live, idle and bookkeeping.
+    /// Bytes taken from the source: live, idle, and bookkeeping.
     pub bytes_taken: usize,
     /// Chunks held.
     pub chunks: usize,
-    /// Growth steps, ever.
+    /// Growth steps since the allocator was made.
     pub growths: usize,
-    /// How often, ever, what is at hand was empty and got something to give.
+    /// How often an empty free list was filled, since the allocator was made.
     pub refills: usize,
-    /// How often, ever, what is at hand was full and let go of a part.
+    /// How often a part of a full free list was given away, since the allocator was made.
     pub flushes: usize,
 }
 
@@ -47,7 +63,7 @@ impl Statistics {
         flushes: 0,
     };
 
-    /// The fields by name, in the order of the C++ report.
+    /// Each field with its name, in the order of the C++ report.
     pub fn fields(&self) -> [(&'static str, usize); 8] {
         [
             ("blocks_live", self.blocks_live),
@@ -61,13 +77,27 @@ impl Statistics {
         ]
     }
 
-    /// One JSON object on one line.
+    /// Writes one JSON object on one line.
+    ///
+    /// ```
+    /// let mut json = String::new();
+    /// mallard::Statistics::default().write_json(&mut json).unwrap();
+    /// assert!(json.starts_with(r#"{"blocks_live":0,"#));
+    /// ```
     pub fn write_json(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        for (i, (name, value)) in self.fields().into_iter().enumerate() {
-            write!(to, "{}\"{name}\":{value}", if i == 0 { "{" } else { "," })?;
-        }
-        to.write_str("}")
+        write_json(&self.fields(), to)
     }
+}
+
+/// Writes named figures as one JSON object on one line.
+pub(crate) fn write_json<N: fmt::Display>(
+    fields: &[(&str, N)],
+    to: &mut dyn fmt::Write,
+) -> fmt::Result {
+    for (i, (name, value)) in fields.iter().enumerate() {
+        write!(to, "{}\"{name}\":{value}", if i == 0 { "{" } else { "," })?;
+    }
+    to.write_str("}")
 }
 
 impl core::ops::Add for Statistics {
@@ -86,12 +116,9 @@ impl core::ops::Add for Statistics {
     }
 }
 
-/// A line a field.
+/// Prints one field a line.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, value) in self.fields() {
-            writeln!(f, "{name:<12} {value}")?;
-        }
-        Ok(())
+        self.fields().iter().try_for_each(|(name, value)| writeln!(f, "{name:<12} {value}"))
     }
 }

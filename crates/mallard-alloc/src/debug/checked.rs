@@ -1,4 +1,4 @@
-//! An allocator that finds the bugs of its callers.
+//! The adaptor that finds memory errors of an allocator's callers.
 
 use crate::adapt::prelude::*;
 use crate::base::bits::{align_up, dangling, layout as layout_of};
@@ -6,56 +6,63 @@ use crate::debug::fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
 use alloc::collections::{BTreeMap, VecDeque};
 use core::cell::RefCell;
 
-/// Any allocator, and what its callers do wrong.
+/// Reports memory errors of the callers of any allocator.
 ///
 /// ```should_panic
 /// use mallard::{BlockAllocator, Checked, Multipool};
 /// use std::alloc::Layout;
 /// let orders = Checked::new("orders", Multipool::new());
 /// let block = orders.allocate(Layout::new::<u64>());
-/// // SAFETY: not at all.
+/// // SAFETY: broken on purpose: the second free is the error.
 /// unsafe {
 ///     orders.deallocate(block, Layout::new::<u64>());
 ///     orders.deallocate(block, Layout::new::<u64>()); // mallard: double free of ... in "orders"
 /// }
 /// ```
 ///
-/// A double free, a free of what is no block, one with another layout than the block was
-/// allocated with, a write behind or in front of a block, or into a freed one, and what is
-/// never freed. Frees are judged at once; writes when the block is freed, when it leaves the
-/// quarantine, at `verify`, at `reset` and at the end. Who hears of it, the handler says; by
-/// default that panics. If it returns, a bad free has changed nothing, a wrong layout is put
-/// right, and what was overwritten is mended.
+/// `Checked` reports these errors:
 ///
-/// A freed block stays in quarantine, filled, until 64 KiB are there or what is wrapped has no
-/// memory left; a double free of it is told exactly, a later one as that of a stranger.
+/// - a double free, a free of a foreign address, and a free with another layout than the block was
+///   allocated with: at the free;
+/// - a write in front of a block, behind it, or into a freed block: when the block is freed, when it
+///   leaves the quarantine, at `verify`, at `reset`, and when the allocator is dropped;
+/// - a leaked block: when the allocator is dropped.
 ///
-/// Each block is asked for with 16 bytes or more on either side, so a pool that is wrapped wants
-/// larger blocks, and no block grows in place. The books are on the global heap, apart from the
-/// blocks, hence safe from those who overwrite; where that refuses, the program ends. So it is
-/// for tests. Blocks without bytes are not looked at. One thread at a time, or a
-/// [`Synchronized`](crate::Synchronized) around it. A pair of calls costs about 100 ns, and the
-/// bytes of the block written twice.
+/// The handler receives each fault; the default handler panics. If the handler returns, a bad free
+/// has changed nothing, a block freed with a wrong layout is free, and overwritten bytes are repaired.
+///
+/// A freed block is filled with a pattern and stays in quarantine until the quarantine holds 64 KiB
+/// or the wrapped allocator has no memory left. A double free of a block in quarantine is reported as
+/// such, and a later one as a foreign free.
+///
+/// `Checked` is for tests. Each block is allocated with a redzone of at least 16 bytes on either side:
+/// a wrapped pool needs larger blocks for it, and no block grows in place. The records of blocks are
+/// on the global heap, where no overrun of a block reaches them; if that heap has no memory, the
+/// program ends. Blocks of size 0 are not checked. One thread at a time: several threads need a
+/// [`Synchronized`](crate::Synchronized) around it. An allocation and its free cost about 100 ns, and
+/// two writes of all bytes of the block.
 pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     inner: A,
     name: &'static str,
     handler: H,
     leaks: bool,
     quarantine_max: usize,
-    books: RefCell<Books>,
+    records: RefCell<Records>,
 }
 
-/// Kept blocks are in `blocks` and in `kept`, those in use in `blocks` alone.
+/// All blocks that are in use or in quarantine. Those in quarantine are in `quarantine` as well.
 #[derive(Default)]
-struct Books {
+struct Records {
     blocks: BTreeMap<usize, Record>, // by address
-    kept: VecDeque<usize>,           // the oldest first
-    kept_bytes: usize,
-    opened: u64,
+    quarantine: VecDeque<usize>,     // the oldest first
+    quarantine_bytes: usize,
+    allocations: u64,
 }
 
+/// One block and the memory around it:
+///
 /// ```text
-///     room | fence | block | fence |
+///     room | redzone | block | redzone |
 /// ```
 #[derive(Clone, Copy)]
 struct Record {
@@ -67,17 +74,17 @@ struct Record {
     is_free: bool,
 }
 
-// SAFETY: the books are only addresses of memory that moves with the allocator.
+// SAFETY: the records hold addresses of memory that moves to the other thread with the allocator.
 unsafe impl<A: BlockAllocator + Send, H: Fn(&Fault<'_>) + Send> Send for Checked<A, H> {}
 
-const FENCE: usize = 16;
-const GRANULE: usize = 8;
+const REDZONE_BYTES: usize = 16;
+const ROOM_ALIGN: usize = 8;
 const LEAKS_SHOWN: usize = 8;
 
-// Odd, so no pointer; large, so no count; not a character of ASCII.
+// Odd, so not a pointer; large, so not a count; and not an ASCII character.
 const FILL_FRESH: u8 = 0xc9;
 const FILL_FREED: u8 = 0xdb;
-const FILL_FENCE: u8 = 0xf5;
+const FILL_REDZONE: u8 = 0xf5;
 
 impl Record {
     fn block(&self) -> NonNull<u8> {
@@ -89,72 +96,81 @@ impl Record {
         FaultyBlock { data, layout: self.layout, number: self.number }
     }
     fn fill(&self, value: u8) {
-        // SAFETY: the block has that many bytes, and its caller does not have it yet, or any
-        // more.
+        // SAFETY: the block has that many bytes, and its caller does not have it: not yet, or not
+        // any more.
         unsafe { self.block().write_bytes(value, self.layout.size()) }
     }
-    /// From the room's first byte.
-    fn fences(&self) -> [(usize, usize); 2] {
+    /// Offset and bytes of the two redzones, from the first byte of the room.
+    fn redzones(&self) -> [(usize, usize); 2] {
         let end = self.front + self.layout.size();
         [(0, self.front), (end, self.room_layout.size() - end)]
     }
-    fn build_fences(&self) {
-        for (offset, bytes) in self.fences() {
-            // SAFETY: bytes of the room that are not the block's.
-            unsafe { self.room.add(offset).write_bytes(FILL_FENCE, bytes) }
+    fn fill_redzones(&self) {
+        for (offset, bytes) in self.redzones() {
+            // SAFETY: these bytes are in the room and not in the block.
+            unsafe { self.room.add(offset).write_bytes(FILL_REDZONE, bytes) }
         }
     }
-    /// The first byte that is not `value`.
+    /// The first byte in a range of the room that is not `value`.
     fn first_wrong(&self, (offset, bytes): (usize, usize), value: u8) -> Option<*const u8> {
-        // By pointers, not as a slice: the caller of a block may hold it as he likes.
+        // Raw pointers and no slice, because the caller may hold a reference into the block.
         (offset..offset + bytes)
-            // SAFETY: bytes of the room that were filled.
+            // SAFETY: the range is in the room.
             .map(|at| unsafe { self.room.add(at) })
-            // SAFETY: the same.
+            // SAFETY: the bytes were filled before.
             .find(|at| unsafe { at.read() } != value)
             .map(|at| at.as_ptr().cast_const())
     }
 }
 
 impl<A: BlockAllocator> Checked<A> {
-    /// Watches `inner`, which is called `name` in messages. Panics at faults.
+    /// Checks the callers of `inner`, and calls it `name` in messages. Panics at a fault.
     pub const fn new(name: &'static str, inner: A) -> Self {
         Self::with_handler(name, inner, panic_at_faults)
     }
 }
 
 impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
-    /// The same, and `handler` hears of faults. It must not call this allocator.
+    /// The same, with a handler of faults. The handler must not call this allocator.
+    ///
+    /// ```
+    /// use mallard::{print_faults, Checked, Multipool};
+    /// let orders = Checked::with_handler("orders", Multipool::new(), print_faults);
+    /// orders.verify();
+    /// ```
     pub const fn with_handler(name: &'static str, inner: A, handler: H) -> Self {
-        let books =
-            Books { blocks: BTreeMap::new(), kept: VecDeque::new(), kept_bytes: 0, opened: 0 };
-        let books = RefCell::new(books);
-        Self { inner, name, handler, leaks: true, quarantine_max: 1 << 16, books }
+        let records = RefCell::new(Records {
+            blocks: BTreeMap::new(),
+            quarantine: VecDeque::new(),
+            quarantine_bytes: 0,
+            allocations: 0,
+        });
+        Self { inner, name, handler, leaks: true, quarantine_max: 1 << 16, records }
     }
 
-    /// The most bytes of freed blocks that are kept.
+    /// Sets the most bytes of freed blocks that stay in quarantine.
     pub const fn quarantine(mut self, bytes: usize) -> Self {
         self.quarantine_max = bytes;
         self
     }
 
-    /// Does not report what is in use at the end: for what an arena lets die.
+    /// Turns the report of leaks off: for blocks that an arena frees all at once.
     pub const fn without_leaks(mut self) -> Self {
         self.leaks = false;
         self
     }
 
-    /// What is wrapped.
+    /// The wrapped allocator.
     pub const fn inner(&self) -> &A {
         &self.inner
     }
 
-    /// Looks for overwritten bytes around all blocks and in the quarantine.
+    /// Looks for overwritten bytes in all redzones and in the quarantine.
     pub fn verify(&self) {
         let next = |after: Option<usize>| {
-            let books = self.books.borrow();
+            let records = self.records.borrow();
             let from = after.map_or(0, |address| address + 1);
-            books.blocks.range(from..).next().map(|(&address, &record)| (address, record))
+            records.blocks.range(from..).next().map(|(&address, &record)| (address, record))
         };
         let mut at = next(None);
         while let Some((address, record)) = at {
@@ -176,10 +192,11 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         });
     }
 
-    /// What is reported is mended, so it is not reported again.
+    /// Reports overwritten bytes of a block, and repairs them so that they are reported once.
     fn inspect(&self, record: &Record) {
-        let [front, back] = record.fences().map(|fence| record.first_wrong(fence, FILL_FENCE));
-        record.build_fences();
+        let [front, back] =
+            record.redzones().map(|redzone| record.first_wrong(redzone, FILL_REDZONE));
+        record.fill_redzones();
         let block = (record.front, record.layout.size());
         let freed = if record.is_free { record.first_wrong(block, FILL_FREED) } else { None };
         if freed.is_some() {
@@ -197,7 +214,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Before it is refused, the quarantine goes.
+    /// Allocates a room. If there is no memory, the quarantine is emptied first.
     fn take_room(&self, room: Layout) -> Option<NonNull<u8>> {
         self.inner.try_allocate(room).or_else(|| {
             self.shrink_quarantine(0);
@@ -205,20 +222,22 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         })
     }
 
-    /// The last look at a block, and at what is around it.
+    /// Frees the oldest blocks until at most `most` bytes are in quarantine. Each is inspected once
+    /// more.
     fn shrink_quarantine(&self, most: usize) {
         loop {
-            let oldest = self.books.borrow_mut().forget_oldest(most);
+            let oldest = self.records.borrow_mut().forget_oldest(most);
             let Some(record) = oldest else { return };
-            let back = Back { to: &self.inner, record };
+            let back = FreeRoom { to: &self.inner, record };
             self.inspect(&back.record);
         }
     }
 
-    /// The block that a free is of; `None` when that changes nothing.
-    fn dismiss(&self, block: NonNull<u8>, said: Layout) -> Option<Record> {
+    /// Reports what is wrong with a free, and moves the block into the quarantine. `None` if the free
+    /// must change nothing.
+    fn validate_free(&self, block: NonNull<u8>, said: Layout) -> Option<Record> {
         let address = block.addr().get();
-        let found = self.books.borrow().around(address);
+        let found = self.records.borrow().around(address);
         let at = block.as_ptr().cast_const();
         let kind = match &found {
             None => FaultKind::ForeignFree,
@@ -226,7 +245,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
             Some(r) if r.block() != block => FaultKind::InteriorFree,
             Some(r) if r.is_free => FaultKind::DoubleFree,
             Some(_) => {
-                let record = self.books.borrow_mut().retire(address)?;
+                let record = self.records.borrow_mut().quarantine(address)?;
                 if record.layout != said {
                     self.report(FaultKind::WrongLayout, at, Some(&record), Some(said));
                 }
@@ -240,8 +259,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
 
     fn report_leaks(&self) {
         let mut live: alloc::vec::Vec<FaultyBlock> = {
-            let books = self.books.borrow();
-            books.blocks.values().filter(|r| !r.is_free).map(Record::describe).collect()
+            let records = self.records.borrow();
+            records.blocks.values().filter(|r| !r.is_free).map(Record::describe).collect()
         };
         live.sort_by_key(|block| block.number);
         if let Some(first) = live.first() {
@@ -257,80 +276,81 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// What is wrapped frees all blocks itself.
+    /// Forgets all blocks: the wrapped allocator is about to free them.
     fn forget_all(&self) {
         self.verify();
-        let opened = self.books.borrow().opened;
-        *self.books.borrow_mut() = Books { opened, ..Books::default() };
+        let allocations = self.records.borrow().allocations;
+        *self.records.borrow_mut() = Records { allocations, ..Records::default() };
     }
 }
 
-/// Goes back to where it is from, when the handler panics, too.
-struct Back<'a, A: BlockAllocator> {
+/// Frees a room when dropped, also if the handler panics.
+struct FreeRoom<'a, A: BlockAllocator> {
     to: &'a A,
     record: Record,
 }
 
-impl<A: BlockAllocator> Drop for Back<'_, A> {
+impl<A: BlockAllocator> Drop for FreeRoom<'_, A> {
     fn drop(&mut self) {
-        // SAFETY: it is from there, and the books have forgotten it.
+        // SAFETY: the room is from this allocator, and no record of it is left.
         unsafe { self.to.deallocate(self.record.room, self.record.room_layout) }
     }
 }
 
-impl Books {
-    fn open(
+impl Records {
+    fn add(
         &mut self,
         room: NonNull<u8>,
         room_layout: Layout,
         front: usize,
         layout: Layout,
     ) -> Record {
-        self.opened += 1;
-        let number = self.opened;
+        self.allocations += 1;
+        let number = self.allocations;
         let record = Record { room, room_layout, front, layout, number, is_free: false };
         self.blocks.insert(record.block().addr().get(), record);
         record
     }
 
-    /// The block that begins at or before an address, if it reaches there.
+    /// The block that contains an address.
     fn around(&self, address: usize) -> Option<Record> {
         let (&begin, record) = self.blocks.range(..=address).next_back()?;
         (address - begin < record.layout.size()).then_some(*record)
     }
 
-    /// From those in use to those that are kept.
-    fn retire(&mut self, address: usize) -> Option<Record> {
+    /// Moves a block in use into the quarantine.
+    fn quarantine(&mut self, address: usize) -> Option<Record> {
         let record = self.blocks.get_mut(&address)?;
         record.is_free = true;
-        self.kept.push_back(address);
-        self.kept_bytes += record.room_layout.size();
+        self.quarantine.push_back(address);
+        self.quarantine_bytes += record.room_layout.size();
         Some(*record)
     }
 
     fn forget_oldest(&mut self, most: usize) -> Option<Record> {
-        if self.kept_bytes <= most {
+        if self.quarantine_bytes <= most {
             return None;
         }
-        let record = self.blocks.remove(&self.kept.pop_front()?)?;
-        self.kept_bytes -= record.room_layout.size();
+        let record = self.blocks.remove(&self.quarantine.pop_front()?)?;
+        self.quarantine_bytes -= record.room_layout.size();
         Some(record)
     }
 }
 
-// SAFETY: blocks are inside of those of the allocator below.
+// SAFETY: each block lies inside a block of `inner`.
 unsafe impl<A: BlockAllocator, H: Fn(&Fault<'_>)> BlockAllocator for Checked<A, H> {
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {
             return Some(dangling(layout));
         }
-        let align = layout.align().max(GRANULE);
-        let front = align_up(FENCE, align);
-        let bytes = front.checked_add(layout.size())?.checked_add(FENCE + GRANULE - 1)?;
-        let room_layout = layout_of(bytes & !(GRANULE - 1), align)?;
+        let align = layout.align().max(ROOM_ALIGN);
+        let front = align_up(REDZONE_BYTES, align);
+        let bytes = front.checked_add(layout.size())?;
+        let bytes = bytes.checked_add(REDZONE_BYTES + ROOM_ALIGN - 1)? & !(ROOM_ALIGN - 1);
+        let room_layout = layout_of(bytes, align)?;
         let room = self.take_room(room_layout)?;
-        let record = self.books.borrow_mut().open(room, room_layout, front, layout);
-        record.build_fences();
+        let record = self.records.borrow_mut().add(room, room_layout, front, layout);
+        record.fill_redzones();
         record.fill(FILL_FRESH);
         Some(record.block())
     }
@@ -339,15 +359,15 @@ unsafe impl<A: BlockAllocator, H: Fn(&Fault<'_>)> BlockAllocator for Checked<A, 
         if layout.size() == 0 {
             return;
         }
-        let Some(record) = self.dismiss(block, layout) else { return };
+        let Some(record) = self.validate_free(block, layout) else { return };
         record.fill(FILL_FREED);
         self.inspect(&record);
         self.shrink_quarantine(self.quarantine_max);
     }
 }
 
-// SAFETY: blocks lie in blocks of `inner`.
-unsafe impl<A: BlockAllocator + Owning, H: Fn(&Fault<'_>)> Owning for Checked<A, H> {
+// SAFETY: each block lies inside a block of `inner`.
+unsafe impl<A: BlockAllocator + Owns, H: Fn(&Fault<'_>)> Owns for Checked<A, H> {
     fn owns(&self, p: *const u8) -> bool {
         self.inner.owns(p)
     }
@@ -380,7 +400,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> core::fmt::Debug for Checked<A, H> {
     }
 }
 
-/// What leaks stays where it is: somebody may still use it.
+/// Reports leaks, and leaves leaked blocks allocated: something may still use them.
 impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Drop for Checked<A, H> {
     fn drop(&mut self) {
         #[cfg(feature = "std")]

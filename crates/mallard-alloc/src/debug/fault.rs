@@ -1,57 +1,66 @@
-//! What `Checked` finds, and how it is told.
+//! The faults that `Checked` reports, and their messages.
 
 use core::alloc::Layout;
 use core::fmt;
 
-/// What a caller did wrong.
+/// The kind of a memory error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// The block was free already.
     DoubleFree,
-    /// No block of this allocator, or one that went back long ago.
+    /// The address is no block of this allocator, or a block freed long ago.
     ForeignFree,
-    /// An address inside a block.
+    /// The address is inside a block.
     InteriorFree,
-    /// Freed with another size or alignment than it was allocated with.
+    /// The size or alignment of the free is not that of the allocation.
     WrongLayout,
-    /// Somebody wrote behind the block.
+    /// Bytes behind the block were overwritten.
     Overrun,
-    /// Somebody wrote in front of it.
+    /// Bytes in front of the block were overwritten.
     Underrun,
-    /// Somebody wrote into a freed block.
+    /// Bytes of a freed block were overwritten.
     WriteAfterFree,
-    /// Blocks in use when the allocator ended.
+    /// Blocks were in use when the allocator was dropped.
     Leak,
 }
 
-/// A block that a fault is about, as the books have it.
+/// A block that a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultyBlock {
-    /// Its first byte.
+    /// The first byte of the block.
     pub data: *const u8,
-    /// As it was asked for.
+    /// The layout that the block was allocated with.
     pub layout: Layout,
-    /// Counts the allocations of this allocator, from 1.
+    /// The number of the allocation in this allocator. The first is 1.
     pub number: u64,
 }
 
-/// One fault, as long as the call that tells of it lasts. As text it has three lines: what
-/// happened, what state things are in, what to type next; of a leak there are some lines more.
+/// One memory error, passed to the handler of a [`Checked`](crate::Checked).
+///
+/// As text a fault has three lines: what happened, the state, and what to type next. A leak has a line
+/// more for each block shown.
+///
+/// ```
+/// use mallard::{Checked, Fault, FaultKind, Multipool};
+/// let ignore_leaks = |fault: &Fault<'_>| assert_eq!(fault.kind, FaultKind::Leak, "{fault}");
+/// let orders = Checked::with_handler("orders", Multipool::new(), ignore_leaks);
+/// # let _ = orders;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Fault<'a> {
-    /// What it is.
+    /// The kind of the error.
     pub kind: FaultKind,
     /// The name of the allocator.
     pub allocator: &'a str,
-    /// What was freed, or the first byte that is wrong.
+    /// The address that was freed, or the first overwritten byte.
     pub at: *const u8,
-    /// What the free said, where that was wrong.
+    /// The layout passed to the free, if it was wrong.
     pub said: Option<Layout>,
-    /// How many blocks leaked, else 0.
+    /// The number of leaked blocks. 0 for other faults.
     pub count: usize,
-    /// And their bytes.
+    /// The bytes of all leaked blocks. 0 for other faults.
     pub bytes: usize,
-    /// The block; none if foreign; of leaks the first few, in the order they were allocated.
+    /// The block. Empty for a foreign free. For a leak, the first few blocks in allocation order.
     pub blocks: &'a [FaultyBlock],
 }
 
@@ -65,7 +74,7 @@ impl Fault<'_> {
             FaultKind::Overrun | FaultKind::Underrun | FaultKind::WriteAfterFree => {
                 "`cargo +nightly miri test`, -Zsanitizer=address or valgrind stop at the write"
             }
-            FaultKind::Leak => "`Traced` around it tells of each allocation, by its number",
+            FaultKind::Leak => "wrap it in `Traced` to see each allocation; the number of a block counts them from 1",
         }
     }
 
@@ -121,7 +130,7 @@ impl fmt::Display for Fault<'_> {
         self.title(f)?;
         if self.kind == FaultKind::ForeignFree {
             f.write_str(
-                "  it was not given out here, or went back long ago; this call changed nothing\n",
+                "  the block was not allocated here, or was freed long ago; this call changed nothing\n",
             )?;
         }
         if self.kind == FaultKind::Leak {
@@ -134,12 +143,13 @@ impl fmt::Display for Fault<'_> {
     }
 }
 
-/// What a [`Checked`](crate::Checked) does by default: panics with the fault as its message.
+/// The default handler of a [`Checked`](crate::Checked): panics with the fault as its message.
 pub fn panic_at_faults(fault: &Fault<'_>) {
     panic!("{fault}");
 }
 
-/// Writes the fault to stderr, and the program goes on.
+/// A handler for [`Checked::with_handler`](crate::Checked::with_handler) that prints the fault to
+/// stderr. The program continues.
 #[cfg(feature = "std")]
 pub fn print_faults(fault: &Fault<'_>) {
     std::eprintln!("{fault}");

@@ -1,9 +1,10 @@
 //! Handles that share an object, and those that only see it.
 
+use super::boxed::{core_of, Borrows, DropsObject, FreesSlot};
 use super::counts::{Counts, HandleCounts, Local};
 #[cfg(target_has_atomic = "64")]
 use super::Atomic;
-use super::{core_of, Borrows, DropsObject, FreesSlot};
+use crate::base::box_traits::deref_traits;
 use crate::base::source::{DefaultHeap, Source};
 use crate::hooks::NoHooks;
 #[cfg(target_has_atomic = "64")]
@@ -218,6 +219,8 @@ impl<T, C: Counts, M: Mode, S: Source> Deref for Handle<'_, T, C, M, S> {
         unsafe { self.object().as_ref() }
     }
 }
+
+deref_traits!([T, C: Counts, M: Mode, S: Source] Handle<'_, T, C, M, S>, [] Self);
 
 impl<'p, T, C: Counts, M: Mode, S: Source> Weak<'p, T, C, M, S> {
     /// An owner, if the object still lives.

@@ -52,13 +52,13 @@ pub(crate) const HUGE_PAGE_BYTES: usize = 1 << 21;
 /// Why the system, or Mallard, refused a request. `{}` prints one line; `{:#}` prints three:
 /// what happened, the state afterwards, and what to do.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct SystemError {
     what: &'static str,
     help: &'static str,
     error: Option<io::Error>,
 }
 
-impl Refusal {
+impl SystemError {
     pub(crate) const fn new(what: &'static str, help: &'static str) -> Self {
         Self { what, help, error: None }
     }
@@ -71,7 +71,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SystemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !f.alternate() {
             return write!(f, "{}: {}", self.what, self.help);
@@ -84,7 +84,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {
+impl std::error::Error for SystemError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.error.as_ref().map(|error| error as _)
     }

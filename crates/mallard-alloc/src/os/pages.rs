@@ -3,7 +3,7 @@
 use super::{Mapping, HUGE_PAGE_BYTES, PAGE_BYTES};
 use super::{MADV_HUGEPAGE, MAP_HUGETLB, MAP_POPULATE, PROT_BOTH, PROT_NONE};
 use crate::base::bits::align_up;
-use crate::handles::Lasting;
+use crate::base::source::PinSource;
 use crate::{Chunk, Source};
 use core::alloc::Layout;
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -121,7 +121,7 @@ impl Pages {
 }
 
 // SAFETY: a chunk stays mapped until it is given back.
-unsafe impl Lasting for Pages {}
+unsafe impl PinSource for Pages {}
 // SAFETY: chunks are mappings of their own.
 unsafe impl Source for Pages {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {

@@ -3,8 +3,8 @@
 use super::file_format::{hash_number, hash_text, State, Words, PAGE_WORDS};
 use super::file_store::find_damaged;
 use crate::base::bits::dangling;
-use crate::os::{Mapping, Refusal, PAGE_BYTES};
-use crate::{BlockAllocator, Owning};
+use crate::os::{Mapping, SystemError, PAGE_BYTES};
+use crate::{BlockAllocator, Owns};
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -66,7 +66,7 @@ pub struct FileStatistics {
 /// ```no_run
 /// use mallard::{layout_hash, BlockAllocator, FileArena};
 /// use std::alloc::Layout;
-/// # fn main() -> Result<(), mallard::Refusal> {
+/// # fn main() -> Result<(), mallard::SystemError> {
 /// // SAFETY: nobody else writes to this file.
 /// let mut file = unsafe { FileArena::open("count.idx".as_ref(), &Default::default()) }?;
 /// let (of, mark) = (Layout::new::<u64>(), layout_hash("count", Layout::new::<u64>()));
@@ -140,7 +140,7 @@ impl FileArena {
     /// # Safety
     /// As long as it is open, nobody writes to the file, or cuts it off, but through a file
     /// arena.
-    pub unsafe fn open(path: &Path, options: &FileOptions) -> Result<Self, Refusal> {
+    pub unsafe fn open(path: &Path, options: &FileOptions) -> Result<Self, SystemError> {
         let mut arena = Self::found_at(path, options)?;
         if options.verify {
             arena.verify()?;
@@ -155,16 +155,16 @@ impl FileArena {
 
     /// The object that all others are found from, and that was marked so. `Ok(None)`: there is
     /// none. Refused: it has another mark.
-    pub fn root(&self, mark: u64) -> Result<Option<NonNull<u8>>, Refusal> {
+    pub fn root(&self, mark: u64) -> Result<Option<NonNull<u8>>, SystemError> {
         let blocks = self.blocks();
         match blocks.root.get() {
             0 => Ok(None),
-            _ if blocks.root_mark.get() != mark => Err(Refusal::new(
+            _ if blocks.root_mark.get() != mark => Err(SystemError::new(
                 "the root of a file arena is of another type",
                 "open it with the program that made it, or reset() it",
             )),
             offset if offset >= blocks.used.get().min(self.memory.bytes as u64) => {
-                Err(Refusal::new(
+                Err(SystemError::new(
                     "the root of a file arena is not in it",
                     "a stray write has changed it: open the file again, or restore it from a copy",
                 ))
@@ -175,14 +175,14 @@ impl FileArena {
     }
 
     /// Makes a block the root. Refused: there is one of another mark, or it is not in the file.
-    pub fn set_root(&mut self, block: NonNull<u8>, mark: u64) -> Result<(), Refusal> {
+    pub fn set_root(&mut self, block: NonNull<u8>, mark: u64) -> Result<(), SystemError> {
         self.root(mark)?;
         if !self.writes() {
-            return Err(Refusal::new("a file arena is open for reading", "open it otherwise"));
+            return Err(SystemError::new("a file arena is open for reading", "open it otherwise"));
         }
         let offset = self.offset_of(block) as u64;
         if offset < FIRST_OFFSET || offset >= self.blocks().used.get() {
-            return Err(Refusal::new("the root is not in the file", "allocate it there"));
+            return Err(SystemError::new("the root is not in the file", "allocate it there"));
         }
         self.blocks().root.set(offset);
         self.blocks().root_mark.set(mark);
@@ -190,13 +190,17 @@ impl FileArena {
     }
 
     /// The root, or a block that becomes it: then its bytes are zero.
-    pub fn root_or_allocate(&mut self, layout: Layout, mark: u64) -> Result<NonNull<u8>, Refusal> {
+    pub fn root_or_allocate(
+        &mut self,
+        layout: Layout,
+        mark: u64,
+    ) -> Result<NonNull<u8>, SystemError> {
         if let Some(found) = self.root(mark)? {
             return Ok(found);
         }
         let room = Layout::from_size_align(layout.size().max(1), layout.align());
         let made = room.ok().and_then(|room| self.try_allocate(room)).ok_or_else(|| {
-            Refusal::new("no room for a root", "open a file for writing, or raise max_bytes")
+            SystemError::new("no room for a root", "open a file for writing, or raise max_bytes")
         })?;
         // SAFETY: a fresh block.
         unsafe { made.write_bytes(0, layout.size()) };
@@ -218,11 +222,11 @@ impl FileArena {
     }
 
     /// Reads all of the file and compares its checksums with those committed.
-    pub fn verify(&mut self) -> Result<(), Refusal> {
+    pub fn verify(&mut self) -> Result<(), SystemError> {
         self.settle()?;
         match find_damaged(&self.file, 0, self.state.pages) {
             None => Ok(()),
-            Some(_) => Err(Refusal::new(
+            Some(_) => Err(SystemError::new(
                 "a page of a file arena is damaged, or cannot be read",
                 "restore the file from a copy",
             )),
@@ -307,7 +311,7 @@ unsafe impl BlockAllocator for FileArena {
 }
 
 // SAFETY: its blocks lie in its mapping, where nothing else is.
-unsafe impl Owning for FileArena {
+unsafe impl Owns for FileArena {
     fn owns(&self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.memory.data.addr().get()) < self.memory.bytes
     }

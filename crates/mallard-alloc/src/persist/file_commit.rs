@@ -14,7 +14,7 @@
 use super::file_arena::{FileArena, Stage};
 use super::file_format::*;
 use super::file_store::*;
-use crate::os::{Refusal, MADV_DONTNEED, MAP_NORESERVE, MAP_PRIVATE, PAGE_BYTES};
+use crate::os::{SystemError, MADV_DONTNEED, MAP_NORESERVE, MAP_PRIVATE, PAGE_BYTES};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -24,12 +24,18 @@ const NOT_COMMITTED: &str = "a file arena was not committed";
 impl FileArena {
     /// Makes the file what memory is. Refused: the file keeps the last commit, memory is as it
     /// was, and a later commit may succeed: after a disk was full, say. O(pages used).
-    pub fn commit(&mut self) -> Result<(), Refusal> {
+    pub fn commit(&mut self) -> Result<(), SystemError> {
         if !self.writes() {
-            return Err(Refusal::new(NOT_COMMITTED, "it is open for reading: open it otherwise"));
+            return Err(SystemError::new(
+                NOT_COMMITTED,
+                "it is open for reading: open it otherwise",
+            ));
         }
         if self.owner != std::process::id() {
-            return Err(Refusal::new(NOT_COMMITTED, "it was opened before a fork: commit there"));
+            return Err(SystemError::new(
+                NOT_COMMITTED,
+                "it was opened before a fork: commit there",
+            ));
         }
         self.settle()?;
         let next = match self.prepare() {
@@ -155,7 +161,7 @@ impl FileArena {
 
     /// Ends a commit whose pages are all in the file. Where an error stops it, it can be called
     /// again, for the next commit.
-    pub(super) fn settle(&mut self) -> Result<(), Refusal> {
+    pub(super) fn settle(&mut self) -> Result<(), SystemError> {
         let header = self.state.to_header();
         if self.step == Stage::Decided {
             write_pages(&self.file, &[header], 0).map_err(not_written)?;
@@ -208,12 +214,12 @@ impl FileArena {
     }
 }
 
-fn not_written(error: io::Error) -> Refusal {
+fn not_written(error: io::Error) -> SystemError {
     let help = match error.kind() {
         io::ErrorKind::StorageFull => "make room on the disk and commit again",
         io::ErrorKind::QuotaExceeded => "make room in the quota and commit again",
         io::ErrorKind::FileTooLarge => "see `ulimit -f`, and commit again",
         _ => "see `dmesg`, and commit again",
     };
-    Refusal::because(error, NOT_COMMITTED, help)
+    SystemError::because(error, NOT_COMMITTED, help)
 }

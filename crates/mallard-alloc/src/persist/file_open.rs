@@ -4,7 +4,7 @@ use super::file_arena::{Blocks, FileAccess, FileArena, FileOptions, Stage, FIRST
 use super::file_format::{data_place, extent_end, file_end, State, NO_ARENA};
 use super::file_store::*;
 use crate::base::bits::align_up;
-use crate::os::{flock, Mapping, Refusal, HUGE_PAGE_BYTES, MAP_FIXED_NOREPLACE, MAP_NORESERVE};
+use crate::os::{flock, Mapping, SystemError, HUGE_PAGE_BYTES, MAP_FIXED_NOREPLACE, MAP_NORESERVE};
 use crate::os::{MAP_PRIVATE, PAGE_BYTES, PROT_BOTH, PROT_READ};
 use core::cell::Cell;
 use core::ptr::without_provenance_mut;
@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 1 << 47; // more than there is, less than overflows
 const REFUSED: &str = "a file arena was refused";
 
 impl FileArena {
-    pub(super) fn found_at(path: &Path, options: &FileOptions) -> Result<Self, Refusal> {
+    pub(super) fn found_at(path: &Path, options: &FileOptions) -> Result<Self, SystemError> {
         let file = open_file(path, options.access)?;
         let (state, is_new) = load(&file, options)?;
         let mut arena = Self::place(file, state, is_new, options)?;
@@ -35,7 +35,7 @@ impl FileArena {
         mut state: State,
         is_new: bool,
         options: &FileOptions,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, SystemError> {
         let writes = options.access != FileAccess::Read;
         let asked = if writes { options.max_bytes.min(BYTES_MAX) } else { 0 };
         let least = (state.pages.max(1) as usize).saturating_mul(PAGE_BYTES);
@@ -47,13 +47,14 @@ impl FileArena {
             Err(error) if !is_new && !options.relocate => {
                 let help = "open it before others, lower max_bytes, or set relocate if it has \
                             no pointers";
-                return Err(Refusal::because(error, "no room at the address of a file", help));
+                return Err(SystemError::because(error, "no room at the address of a file", help));
             }
             Err(_) => {
                 relocated = !is_new;
                 let mapped = Mapping::aligned(limit, HUGE_PAGE_BYTES, PROT_BOTH, MAP_NORESERVE);
-                mapped
-                    .map_err(|e| Refusal::because(e, REFUSED, "lower max_bytes, see `ulimit -v`"))?
+                mapped.map_err(|e| {
+                    SystemError::because(e, REFUSED, "lower max_bytes, see `ulimit -v`")
+                })?
             }
         };
         if is_new {
@@ -80,7 +81,7 @@ impl FileArena {
     }
 
     /// Page 0 begins with the cursor. Readers have no room, and then no way to write.
-    fn enter_blocks(&mut self) -> Result<(), Refusal> {
+    fn enter_blocks(&mut self) -> Result<(), SystemError> {
         if self.state.pages == 0 {
             let [limit, root, root_mark] = [const { Cell::new(0) }; 3];
             let blocks = Blocks { used: Cell::new(FIRST_OFFSET), limit, root, root_mark };
@@ -98,7 +99,7 @@ impl FileArena {
     }
 
     /// Of a new file both, else what a crash or a bad sector left us without.
-    fn write_missing_headers(&mut self, path: &Path) -> Result<(), Refusal> {
+    fn write_missing_headers(&mut self, path: &Path) -> Result<(), SystemError> {
         if !self.writes() {
             return Ok(());
         }
@@ -106,13 +107,13 @@ impl FileArena {
         for copy in 0..2 {
             if read_header(&self.file, copy) != header {
                 let written = write_pages(&self.file, &[header], copy);
-                written.map_err(|e| Refusal::because(e, REFUSED, "make room on the disk"))?;
+                written.map_err(|e| SystemError::because(e, REFUSED, "make room on the disk"))?;
             }
         }
         self.cut_off();
         if self.state.sequence == 0 && self.options.sync {
             let synced = self.file.sync_all();
-            synced.map_err(|e| Refusal::because(e, REFUSED, "see `dmesg`"))?;
+            synced.map_err(|e| SystemError::because(e, REFUSED, "see `dmesg`"))?;
             // A new name is on the disk when its folder is. Where that cannot be said, it is
             // left to the system.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -130,11 +131,11 @@ impl FileArena {
     }
 }
 
-fn unmappable(error: io::Error) -> Refusal {
-    Refusal::because(error, "a file cannot be mapped", "see /proc/sys/vm/max_map_count")
+fn unmappable(error: io::Error) -> SystemError {
+    SystemError::because(error, "a file cannot be mapped", "see /proc/sys/vm/max_map_count")
 }
 
-fn open_file(path: &Path, access: FileAccess) -> Result<File, Refusal> {
+fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
     const O_NONBLOCK: i32 = 0o4000; // else a named pipe would wait for its other end
     let writes = access != FileAccess::Read;
     let file = OpenOptions::new()
@@ -144,9 +145,12 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, Refusal> {
         .truncate(false)
         .custom_flags(O_NONBLOCK)
         .open(path)
-        .map_err(|e| Refusal::because(e, REFUSED, "check the path and `ls -l`"))?;
+        .map_err(|e| SystemError::because(e, REFUSED, "check the path and `ls -l`"))?;
     if !file.metadata().is_ok_and(|m| m.is_file()) {
-        return Err(Refusal::new(REFUSED, "the path is not that of a regular file: name another"));
+        return Err(SystemError::new(
+            REFUSED,
+            "the path is not that of a regular file: name another",
+        ));
     }
     let (shared, exclusive, at_once) = (1, 2, 4);
     let operation = at_once | if writes { exclusive } else { shared };
@@ -161,16 +165,16 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, Refusal> {
             }
             _ => "this file system cannot lock files: put the file on another",
         };
-        Refusal::because(e, REFUSED, help)
+        SystemError::because(e, REFUSED, help)
     })?;
     Ok(file)
 }
 
 /// Makes sure that the file is what its header says, and whether it is new. What a crash left
 /// undone is done first.
-fn load(file: &File, options: &FileOptions) -> Result<(State, bool), Refusal> {
-    let unreadable = |e| Refusal::because(e, REFUSED, "it cannot be read: see `dmesg`");
-    let refuse = |help| Err(Refusal::new(REFUSED, help));
+fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError> {
+    let unreadable = |e| SystemError::because(e, REFUSED, "it cannot be read: see `dmesg`");
+    let refuse = |help| Err(SystemError::new(REFUSED, help));
     let bytes = file.metadata().map_err(unreadable)?.len();
     if bytes == 0 && options.access == FileAccess::Create {
         return Ok((State::default(), true));
@@ -206,18 +210,18 @@ fn choose_header(file: &File) -> Result<State, &'static str> {
 
 /// Both headers say the same when a commit has ended. Until then its journal is there. When it
 /// is not there, or another's, all of it was copied, or the digest will tell.
-fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), Refusal> {
+fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), SystemError> {
     let same = read_header(file, 0) == read_header(file, 1);
     if state.journal_pages == 0 || same || !journal_is_whole(file, state) {
         return Ok(());
     }
     const WHAT: &str = "the last commit of a file arena was interrupted";
     if options.access == FileAccess::Read {
-        return Err(Refusal::new(WHAT, "open the file once for writing"));
+        return Err(SystemError::new(WHAT, "open the file once for writing"));
     }
     let applied = apply_journal(file, state);
     let synced = applied.and_then(|()| if options.sync { file.sync_data() } else { Ok(()) });
-    synced.map_err(|e| Refusal::because(e, WHAT, "make room on the disk"))
+    synced.map_err(|e| SystemError::because(e, WHAT, "make room on the disk"))
 }
 
 /// Fails when something is there. Kernels before 4.17 map elsewhere then.

@@ -4,9 +4,9 @@ use super::file_format::{hash_number, hash_text};
 use crate::base::bits::{align_up, dangling};
 use crate::os::{fcntl, memfd_create, posix_fallocate};
 use crate::os::{
-    Mapping, Refusal, HUGE_PAGE_BYTES, MAP_NORESERVE, MAP_SHARED, PAGE_BYTES, PROT_NONE,
+    Mapping, SystemError, HUGE_PAGE_BYTES, MAP_NORESERVE, MAP_SHARED, PAGE_BYTES, PROT_NONE,
 };
-use crate::{BlockAllocator, Measured, Owning, Statistics};
+use crate::{BlockAllocator, Measured, Owns, Statistics};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// let block = segment.allocate(Layout::new::<u64>());
 /// let number = segment.offset_of(block); // the same in each process
 /// # assert_eq!(segment.at(number), block);
-/// # Ok::<(), mallard::Refusal>(())
+/// # Ok::<(), mallard::SystemError>(())
 /// ```
 ///
 /// Each process has it at another address, aligned to 2 MiB. So what lies in it holds no
@@ -89,12 +89,12 @@ const NOT_MADE: &str = "a segment of shared memory cannot be made";
 impl SharedMemory {
     /// A new one without a name, of whole pages, for children of a fork and for those who get
     /// its descriptor. Nobody can truncate it.
-    pub fn anonymous(bytes: usize) -> Result<Self, Refusal> {
+    pub fn anonymous(bytes: usize) -> Result<Self, SystemError> {
         if bytes == 0 || bytes > BYTES_MAX {
-            return Err(Refusal::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
+            return Err(SystemError::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
         }
         let bytes = align_up(bytes, PAGE_BYTES);
-        let refused = |error| Refusal::because(error, NOT_MADE, NO_MEMORY);
+        let refused = |error| SystemError::because(error, NOT_MADE, NO_MEMORY);
         // What is certainly too much is refused before the first of it is set aside.
         drop(Mapping::anonymous(bytes, crate::os::PROT_BOTH, MAP_SHARED).map_err(refused)?);
         let file = new_file(bytes).map_err(refused)?;
@@ -120,26 +120,26 @@ impl SharedMemory {
     /// # Safety
     /// As long as any process has the segment, nobody truncates it, or writes to what is not
     /// his own there.
-    pub unsafe fn attach(descriptor: BorrowedFd<'_>) -> Result<Self, Refusal> {
+    pub unsafe fn attach(descriptor: BorrowedFd<'_>) -> Result<Self, SystemError> {
         let file = descriptor.try_clone_to_owned();
         let file =
-            File::from(file.map_err(|e| Refusal::because(e, NO_SEGMENT, "see `ulimit -n`"))?);
+            File::from(file.map_err(|e| SystemError::because(e, NO_SEGMENT, "see `ulimit -n`"))?);
         let found = file.metadata();
         let found =
-            found.map_err(|e| Refusal::because(e, NO_SEGMENT, "pass another descriptor"))?;
+            found.map_err(|e| SystemError::because(e, NO_SEGMENT, "pass another descriptor"))?;
         let bytes = found.len() as usize;
         if !found.is_file() || bytes > BYTES_MAX {
-            return Err(Refusal::new(NO_SEGMENT, "pass the descriptor of a segment"));
+            return Err(SystemError::new(NO_SEGMENT, "pass the descriptor of a segment"));
         }
         if bytes == 0 || bytes % PAGE_BYTES != 0 {
-            return Err(Refusal::new(NO_SEGMENT, "somebody truncated it: make another"));
+            return Err(SystemError::new(NO_SEGMENT, "somebody truncated it: make another"));
         }
         let segment = Self::map(file.into(), bytes)?;
         segment.look_at_header()?;
         Ok(segment)
     }
 
-    fn look_at_header(&self) -> Result<(), Refusal> {
+    fn look_at_header(&self) -> Result<(), SystemError> {
         let h = self.header();
         let help = if h.magic != MAGIC {
             "pass the descriptor of a segment"
@@ -157,13 +157,13 @@ impl SharedMemory {
             }
             "a stray write damaged its header: make another"
         };
-        Err(Refusal::new(NO_SEGMENT, help))
+        Err(SystemError::new(NO_SEGMENT, help))
     }
 
     /// At a multiple of 2 MiB, so that alignments in the segment hold in each process.
-    fn map(file: OwnedFd, bytes: usize) -> Result<Self, Refusal> {
+    fn map(file: OwnedFd, bytes: usize) -> Result<Self, SystemError> {
         let help = "see `ulimit -v` and /proc/sys/vm/max_map_count, and open it for writing";
-        let refused = |error| Refusal::because(error, NO_MAPPING, help);
+        let refused = |error| SystemError::because(error, NO_MAPPING, help);
         let memory = Mapping::aligned(bytes, HUGE_PAGE_BYTES, PROT_NONE, MAP_NORESERVE);
         let memory = memory.map_err(refused)?;
         // SAFETY: nobody uses address space that was just reserved.
@@ -270,7 +270,7 @@ unsafe impl BlockAllocator for SharedMemory {
 }
 
 // SAFETY: its blocks lie in its mapping, where nothing else is.
-unsafe impl Owning for SharedMemory {
+unsafe impl Owns for SharedMemory {
     fn owns(&self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.memory.data.addr().get()) < self.memory.bytes
     }

@@ -9,7 +9,7 @@ use crate::arena::objects::{self, Home};
 use crate::arena::{Box, GROWTH};
 use crate::base::allocator::BlockAllocator;
 use crate::base::bits::dangling;
-use crate::handles::Lasting;
+use crate::base::source::PinSource;
 use crate::{Cause, Chunk, DefaultHeap, Full, Growth, Source, Statistics};
 use alloc::sync::Arc;
 use core::alloc::Layout;
@@ -307,7 +307,7 @@ impl<S: Source, const M: usize> Shared<S, M> {
 impl<'s, S: Source, const M: usize> SharedArena<S, M> {
     object_methods!('s, &'s Self, Self);
     // Until the arena forgets them, which may be in another thread.
-    owning_methods!('s, &'s Self, Lasting, Send + 'static);
+    owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
 /// Gives all memory back when what may panic is done.

@@ -2,7 +2,7 @@
 
 use crate::common::Flaky;
 use crate::layout;
-use mallard::{Arena, BlockAllocator, Buffer, Growth, Owning, Source};
+use mallard::{Arena, BlockAllocator, Buffer, Growth, Owns, Source};
 use std::mem::MaybeUninit;
 
 #[test]

@@ -133,8 +133,10 @@ pub fn public_types() -> Vec<PublicType> {
         "Width",
     ];
     /// Re-exported by the crate itself.
-    const AT_THE_ROOT: [&str; 7] = [
+    const AT_THE_ROOT: [&str; 9] = [
         "Arena",
+        "Key32",
+        "Key64",
         "ObjectPool",
         "SecondaryMap",
         "SharedSlotMap",
@@ -165,6 +167,8 @@ pub fn public_types() -> Vec<PublicType> {
                 if HIDDEN.contains(&&*name) {
                     continue;
                 }
+                // Documented with the other handles; in the folder of the pool that it keeps alive.
+                let top = if name == "OwnedBox" { "handles" } else { top };
                 let module = MODULES.into_iter().find(|m| *m == top);
                 let module = module.filter(|_| !AT_THE_ROOT.contains(&&*name));
                 let after = &rest[name.len()..];

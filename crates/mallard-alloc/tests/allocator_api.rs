@@ -7,7 +7,7 @@ use allocator_api2_02::alloc::{Allocator, Global};
 use allocator_api2_02::{boxed::Box, vec::Vec};
 use common::Flaky;
 use mallard::allocator_api2_02::FromAllocator;
-use mallard::{BlockAllocator, By, Multipool};
+use mallard::{AsSource, BlockAllocator, Multipool};
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -57,7 +57,7 @@ unsafe impl BlockAllocator for Bump {
 
 #[test]
 fn a_vec_that_is_last_grows_in_place() {
-    let bump = By(Bump::new());
+    let bump = AsSource(Bump::new());
     let mut numbers = Vec::new_in(&bump);
     numbers.push(0_u32);
     let at = numbers.as_ptr();

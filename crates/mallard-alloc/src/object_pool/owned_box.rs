@@ -1,17 +1,13 @@
 //! A box that keeps its pool.
 #![cfg(feature = "alloc")]
 
-use super::traits::as_what_it_leads_to;
-use super::Box;
+use crate::base::box_traits::deref_traits;
 use crate::base::source::{DefaultHeap, Source};
+use crate::handles::Box;
 use crate::hooks::{Hooks, NoHooks};
 use crate::object_pool::ObjectPool;
 use crate::sync::{self, Mode};
 use alloc::sync::Arc;
-use core::borrow::Borrow;
-use core::cmp::Ordering;
-use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -92,4 +88,4 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> DerefMut for OwnedBox<T, M, S, H> {
     }
 }
 
-as_what_it_leads_to!((T, M: Mode, S: Source, H: Hooks<T>) OwnedBox<T, M, S, H>);
+deref_traits!([T, M: Mode, S: Source, H: Hooks<T>] OwnedBox<T, M, S, H>, [] Self);

@@ -1,0 +1,64 @@
+//! What an allocator may offer beside blocks, so that adaptors around it can pass it on.
+
+use crate::base::statistics::Statistics;
+
+/// Frees all blocks at once. The caller needs exclusive access: every block in use borrows the
+/// allocator, or was made by an `unsafe` call.
+///
+/// ```
+/// use mallard::{Arena, Counted, Resettable};
+/// let mut arena = Counted::new(Arena::new()); // the adaptor passes the calls on
+/// arena.reset();
+/// ```
+pub trait Resettable {
+    /// Frees every block and keeps the memory.
+    fn reset(&mut self);
+    /// Frees every block and gives all memory back to the source.
+    fn release(&mut self);
+    /// Gives idle memory back, but for `keep` bytes in each part of the allocator.
+    fn trim(&mut self, keep: usize);
+}
+
+/// Reports what the allocator holds: arenas, pools, multipools, and the adaptors around them.
+///
+/// ```
+/// use mallard::{Arena, Measured, Multipool};
+/// fn total(parts: &[&dyn Measured]) -> usize {
+///     parts.iter().map(|part| part.statistics().bytes_taken).sum()
+/// }
+/// assert_eq!(total(&[&Arena::new(), &Multipool::new()]), 0); // nothing is taken yet
+/// ```
+pub trait Measured {
+    /// What the allocator holds now.
+    fn statistics(&self) -> Statistics;
+}
+
+impl<A: Measured + ?Sized> Measured for &A {
+    fn statistics(&self) -> Statistics {
+        (**self).statistics()
+    }
+}
+
+/// Implements both traits for a type that has functions of the same names. `$reset` is the function
+/// that frees every block and keeps the memory.
+macro_rules! resettable {
+    ([$($params:tt)*] $type:ty, $reset:ident) => {
+        impl<$($params)*> $crate::Resettable for $type {
+            fn reset(&mut self) {
+                self.$reset();
+            }
+            fn release(&mut self) {
+                self.release();
+            }
+            fn trim(&mut self, keep: usize) {
+                self.trim(keep);
+            }
+        }
+        impl<$($params)*> $crate::Measured for $type {
+            fn statistics(&self) -> $crate::Statistics {
+                self.statistics()
+            }
+        }
+    };
+}
+pub(crate) use resettable;
