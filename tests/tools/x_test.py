@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tree import root
 
+stages = "dev rust asan tsan clang bench lint".split()
 commands = "setup build test bench demo lint fuzz soak mutate miri semver".split()
 three_lines = re.compile(r"x: [^\n]+\n  [^\n]+\n  help: [^\n]+\n")
 nobody = 65534
@@ -49,6 +50,19 @@ class X(unittest.TestCase):
         self.assertEqual(run.stderr, "x: no command 'biuld'\n"
                                      f"  there are: {' '.join(commands)}\n  help: ./x --help\n")
 
+    def test_names_every_stage_of_test_in_its_help(self):
+        said = x("test", "--help").stdout
+        for stage in stages:
+            self.assertRegex(said, rf"\n +{stage} +[^ ]")
+
+    def test_refuses_a_stage_that_does_not_exist(self):
+        for arguments in (["--stage", "prod"], ["--stage"], ["--stage", "dev", "--stage", ""]):
+            self.refuses(x("test", *arguments), 2, "there is no stage", " ".join(stages), "nothing was built")
+
+    def test_runs_the_stages_that_continuous_integration_names(self):
+        run = subprocess.run([root / ".ci/run", "prod"], capture_output=True, text=True)
+        self.refuses(run, 2, "there is no stage 'prod'", "help: ./x test --help")
+
     def test_refuses_what_a_command_does_not_take(self):
         for arguments in (["build", "dev", "asan"], ["test", "--fast"], ["lint", "all"],
                           ["fuzz", "--seconds", "x"], ["fuzz", "nothing"], ["setup", "all"],
@@ -64,7 +78,7 @@ class Bare(X):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.tree, self.path = Path(folder.name) / "tree", Path(folder.name) / "bin"
-        for file in ("x", "tools/packages", "tools/rust", "bench/main.cpp", "Cargo.toml",
+        for file in ("x", ".ci/run", "tools/packages", "tools/rust", "tools/stages", "bench/main.cpp", "Cargo.toml",
                      "bench/pool/new.cpp", "results/m/pool.jsonl",
                      "results/m/crates.jsonl"):
             copy = self.tree / file
@@ -188,6 +202,15 @@ class Bare(X):
         self.x("demo")
         self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build", "libcli11-dev",
                                                      "nlohmann-json3-dev"})
+
+    def test_installs_for_a_stage_only_what_the_stage_needs(self):
+        self.has_apt("exit 0")
+        for stage, wanted, unwanted in (("asan", "libgtest-dev", "clang-16"), ("clang", "clang-16", "chromium"),
+                                        ("lint", "clang-tidy-16", "libgtest-dev"), ("rust", "chromium", "clang-16")):
+            self.asked.write_text("")
+            self.x("test", "--stage", stage)
+            self.assertIn(wanted, self.packages_asked_for())
+            self.assertNotIn(unwanted, self.packages_asked_for())
 
     def test_installs_nothing_that_starts_a_service(self):
         self.has_apt("exit 0")
