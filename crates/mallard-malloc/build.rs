@@ -78,7 +78,7 @@ fn compiler(level: u32) -> cc::Build {
         .std("c++20")
         .include("engine/include")
         .include(format!("{ENGINE}/malloc/unchecked"))
-        .include(format!("{ENGINE}/malloc/looked_up")) // a program in Rust may have no C++ runtime
+        .include(format!("{ENGINE}/malloc/dlsym")) // a program in Rust may have no C++ runtime
         .opt_level(level)
         .force_frame_pointer(false)
         .warnings(false)

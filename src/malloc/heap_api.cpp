@@ -1,5 +1,5 @@
-// What include/mallard/c/malloc.h declares, but for what own_names.cpp has. Arguments are looked at
-// here, and errno is set.
+// The functions of include/mallard/c/malloc.h that control malloc, and those of heaps. Checks
+// arguments and sets errno. (mallard_malloc and its family are in prefixed.cpp.)
 #include "arguments.hpp"
 
 #include "../heap/heap.hpp"
@@ -32,7 +32,8 @@ const engine::heap& of(const mallard_heap* h) noexcept
     return nullptr;
 }
 
-/// What the caller's struct has of ours, and 0 for the rest; false: it is none.
+/// Copies the caller's options. Members that an older caller's struct lacks are 0. False: the
+/// struct is not valid.
 bool read(const mallard_heap_options* from, mallard_heap_options& to) noexcept
 {
     to = {};

@@ -1,4 +1,4 @@
-// What a program asks about its memory, by glibc's functions.
+// glibc's functions that report or release memory: malloc_trim, mallinfo, malloc_info and others.
 #include "report.hpp"
 
 #include "../heap/slice_heap.hpp"
@@ -25,7 +25,7 @@ int clamped(std::size_t value) noexcept
 #pragma GCC visibility push(default)
 extern "C" {
 
-/// As glibc's: 1 if memory went back to the system.
+/// Returns 1 if memory was returned to the system, as glibc does.
 int malloc_trim(std::size_t keep) noexcept
 {
     engine::flush_all_threads();
@@ -59,7 +59,7 @@ struct mallinfo mallinfo() noexcept
     return info;
 }
 
-/// Options of another malloc have nothing to set here: those that exist are accepted.
+/// Accepts the options that glibc has, and ignores them.
 int mallopt(int option, int) noexcept
 {
     return option == M_ARENA_TEST || option == M_ARENA_MAX || (option <= M_MXFAST && option > -9);

@@ -1,9 +1,9 @@
-// The C family of malloc, as a program calls it: arguments are looked at here, and errno is
-// set. Sizes above PTRDIFF_MAX are refused by all of them.
+// malloc, free and the other C functions. Checks arguments and sets errno. Every function refuses
+// sizes above PTRDIFF_MAX.
 #include "arguments.hpp"
-#include "reads_options.hpp"
+#include "options.hpp"
 
-#include <served_by.hpp>
+#include <backend.hpp>
 
 #include <mallard/detail/base/bits.hpp>
 
@@ -109,8 +109,8 @@ void cfree(void* block) noexcept
     malloc_family::deallocate(block);
 }
 
-/// The size is not judged, as that of a sized delete is: where memory was short, or a heap is
-/// another thread's, realloc to a few bytes leaves or gives a block of many.
+/// Does not check the size, as a sized delete does. After realloc to a smaller size a block may be
+/// larger than its class says, if memory was short or the block's heap belongs to another thread.
 void free_sized(void* block, std::size_t) noexcept
 {
     malloc_family::deallocate(block);
@@ -121,7 +121,7 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexc
     malloc_family::deallocate_sized(block, bytes, align);
 }
 
-// What glibc calls its own by: some programs link to these.
+// glibc's internal names, which some programs link to.
 void* __libc_malloc(std::size_t bytes) noexcept
 {
     return malloc(bytes);

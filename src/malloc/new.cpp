@@ -1,21 +1,21 @@
-// operator new and delete, all of them.
+// operator new and delete, in all their forms.
 //
-// When memory is short, operator new calls the new_handler of the C++ runtime and throws its
-// std::bad_alloc through cxx_runtime.hpp. The shared library looks the runtime up, because it needs
-// none itself; the archive links the runtime.
-#include "reads_options.hpp"
+// When an allocation fails, operator new calls the new_handler of the C++ runtime, and then throws
+// std::bad_alloc. Both go through cxx_runtime.hpp. The shared library must not need a C++ runtime,
+// so it finds the runtime by dlsym; the archive links it.
+#include "options.hpp"
 
+#include <backend.hpp>
 #include <cxx_runtime.hpp>
-#include <served_by.hpp>
 
 #include <cstdlib>
 #include <new>
 
 namespace {
 
-/// Handlers are asked until there is memory, or none is left.
+/// Calls the new_handler and tries again, until there is memory or no handler is set.
 template <class Allocate>
-[[gnu::noinline, gnu::cold]] void* insist(Allocate allocate, bool throws)
+[[gnu::noinline, gnu::cold]] void* ask_handlers(Allocate allocate, bool throws)
 {
     for (;;) {
         std::new_handler const ask = mallard::cxx_runtime::new_handler();
@@ -33,7 +33,8 @@ template <class Allocate>
 inline void* make(std::size_t bytes)
 {
     void* const block = new_family::allocate(bytes);
-    return block != nullptr ? block : insist([bytes] { return new_family::allocate(bytes); }, true);
+    return block != nullptr ? block
+                            : ask_handlers([bytes] { return new_family::allocate(bytes); }, true);
 }
 
 inline void* make(std::size_t bytes, std::align_val_t align)
@@ -42,7 +43,7 @@ inline void* make(std::size_t bytes, std::align_val_t align)
         return new_family::allocate_aligned(bytes, static_cast<std::size_t>(align));
     };
     void* const block = allocate();
-    return block != nullptr ? block : insist(allocate, true);
+    return block != nullptr ? block : ask_handlers(allocate, true);
 }
 
 } // namespace
@@ -66,7 +67,7 @@ void* operator new[](std::size_t bytes, std::align_val_t align)
     return make(bytes, align);
 }
 
-// If a handler throws, the result is null.
+// The nothrow forms return null if a handler throws.
 void* operator new(std::size_t bytes, const std::nothrow_t& quietly) noexcept
 {
     void* const block = new_family::allocate(bytes);
@@ -75,7 +76,7 @@ void* operator new(std::size_t bytes, const std::nothrow_t& quietly) noexcept
     using form = void* (*)(std::size_t, const std::nothrow_t&);
     return mallard::cxx_runtime::catching<form>(
         [bytes](bool throws) {
-            return insist([bytes] { return new_family::allocate(bytes); }, throws);
+            return ask_handlers([bytes] { return new_family::allocate(bytes); }, throws);
         },
         "_ZnwmRKSt9nothrow_t", bytes, quietly);
 }
@@ -94,8 +95,8 @@ void* operator new(std::size_t bytes, std::align_val_t align,
         return block;
     using form = void* (*)(std::size_t, std::align_val_t, const std::nothrow_t&);
     return mallard::cxx_runtime::catching<form>(
-        [=](bool throws) { return insist(allocate, throws); }, "_ZnwmSt11align_val_tRKSt9nothrow_t",
-        bytes, align, quietly);
+        [=](bool throws) { return ask_handlers(allocate, throws); },
+        "_ZnwmSt11align_val_tRKSt9nothrow_t", bytes, align, quietly);
 }
 void* operator new[](std::size_t bytes, std::align_val_t align,
                      const std::nothrow_t& quietly) noexcept

@@ -1,12 +1,12 @@
 // Options that the environment gives to a program without recompiling it:
 //
-//   MALLARD_LIMIT=N[K|M|G]     malloc refuses what would exceed N bytes
-//   MALLARD_HUGEPAGES=0|1      large pages are asked for, but for the first MiBs
-//   MALLARD_STATS=0|text|json  a report on descriptor 2 when the program ends (report.cpp)
-//   MALLARD_CALLS=0|1          who allocates and frees is recorded (checked/checked.cpp)
-//   MALLARD_MIXED=0|1          free takes what new made, and the reverse (the same)
+//   MALLARD_LIMIT=N[K|M|G]     malloc fails when more than N bytes would be in use
+//   MALLARD_HUGEPAGES=0|1      asks for huge pages, except for the first 4 MiB
+//   MALLARD_STATS=0|text|json  prints a report to standard error when the program ends
+//   MALLARD_CALLS=0|1          records the call stacks of allocations (checked/checked.cpp)
+//   MALLARD_MIXED=0|1          lets `free` take blocks of `new`, and `delete` those of malloc
 //
-// Any other value is reported in one line, and changes nothing. An empty value counts as unset.
+// Any other value is reported in one line and changes nothing. An empty value counts as unset.
 #include "options.hpp"
 
 #include "report.hpp"
@@ -18,7 +18,7 @@
 
 #include <mallard/detail/base/text.hpp>
 
-#include <served_by.hpp>
+#include <backend.hpp>
 
 #include <sys/auxv.h>
 
@@ -34,7 +34,7 @@ const char* value_of(const char* name, char** environment) noexcept
     return "";
 }
 
-/// One line, whatever the value is.
+/// Prints one line about a wrong value. Shortens the value, and replaces unprintable characters.
 void warn(const option& o, const char* value) noexcept
 {
     char line[320];
@@ -48,7 +48,7 @@ void warn(const option& o, const char* value) noexcept
     os::write_error(line, out.written() + 1);
 }
 
-/// The number of bytes in the text; 0: it has none, or is no number.
+/// Parses a number of bytes with an optional suffix K, M or G. 0 if the text is not such a number.
 std::size_t bytes_in(const char* text) noexcept
 {
     std::size_t number = 0;
@@ -107,8 +107,8 @@ constexpr option of_every_build[] = {
      "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
 };
 
-// Without the checked build these accept only what holds there anyway: nothing is recorded, and
-// free takes what new made.
+// Options of libmallard-checked.so. This library accepts only the values that describe what it does
+// anyway: no call stacks, and `free` takes blocks of `new`.
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
      "is for the checked malloc; nothing is recorded; help: LD_PRELOAD=libmallard-checked.so"},

@@ -1,4 +1,5 @@
-// Reads options from the environment when the library is loaded, before the C library has read it.
+// Options from the environment, read when the library is loaded. At that time the C library's
+// `environ` may not be set yet, so the loader's array is passed in.
 #pragma once
 
 #include <cstring>
@@ -6,24 +7,33 @@
 
 namespace mallard {
 
-/// A variable of the environment.
+/// An option is one environment variable.
 struct option {
     const char* name;
-    /// Does what the value says; false if this option has no such value.
+    /// Applies a value. False: the value is not valid.
     bool (*take)(const char* value) noexcept;
-    /// The text after NAME=VALUE in the line that reports a wrong value.
+    /// The message about a wrong value, which follows NAME=VALUE in the line.
     const char* otherwise;
 };
 
-/// Applies each option that is set and not empty, and reports a wrong value in one line on
-/// descriptor 2. In a set-uid program nothing is read.
+/// Applies each option that is set and not empty. Reports a wrong value in one line on standard
+/// error. Does nothing in a set-uid program.
 void read_options(std::span<const option> options, char** environment) noexcept;
 
-/// Whether the value is 0 or 1; sets `on` accordingly.
+/// Whether the value is 0 or 1. Sets `on` accordingly.
 inline bool is_switch(const char* value, bool& on) noexcept
 {
     on = std::strcmp(value, "1") == 0;
     return on || std::strcmp(value, "0") == 0;
 }
+
+extern const bool options_are_read;
+
+namespace {
+/// Refers to options.cpp, so that a linker takes options.o from the archive together with any
+/// object that includes this header. The engine does not include it, since tests link the engine
+/// alone.
+[[gnu::used]] constinit const bool* const reads_options = &options_are_read;
+} // namespace
 
 } // namespace mallard

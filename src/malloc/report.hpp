@@ -1,11 +1,11 @@
-// What the engine says about itself, as text or JSON: written without allocating.
+// The statistics report of malloc, as text or JSON. Writing it does not allocate.
 #pragma once
 
 #include "../heap/statistics.hpp"
 
 namespace mallard {
 
-/// A line for each class and those above them.
+/// The text of a report: sums, and a line for each size class in use.
 struct malloc_report {
     char text[8192];
     text_writer out{text, sizeof text};
@@ -19,10 +19,10 @@ struct malloc_report {
     }
 };
 
-/// Of what there is now, on descriptor 2.
+/// Prints the current statistics to standard error.
 void print_malloc_report(bool json) noexcept;
 
-/// What is printed when the program ends.
+/// The report that is printed when the program ends.
 enum class report_form : unsigned char { none, text, json };
 extern constinit report_form report_at_end;
 

@@ -1,4 +1,4 @@
-//! The engine's functions: src/malloc/rust_names.cpp, and include/mallard/malloc.h.
+//! The engine's functions: src/malloc/rust_api.cpp, and include/mallard/malloc.h.
 
 use crate::statistics::Statistics;
 use core::ffi::{c_int, c_void};

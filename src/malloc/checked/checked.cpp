@@ -1,10 +1,11 @@
-// Finds what programs do wrong with their blocks: `checked` around the engine, behind a lock.
+// The checked malloc: finds double frees, overruns, leaks and mismatched calls. The adaptor
+// `checked` stands before the engine, behind one lock.
 //
 //     malloc -> malloc.cpp -> checked_requests -> checked -> engine
-//                                                    \-> books, in mappings of their own
+//                                                    \-> records, in mappings of their own
 //
-// Heaps (mallard/heap.hpp) go past all this.
-#include "served_by.hpp"
+// Heaps (mallard/heap.hpp) are not checked.
+#include "backend.hpp"
 
 #include "../options.hpp"
 
@@ -28,7 +29,7 @@
 namespace mallard {
 namespace {
 
-/// Where blocks lie, with their fences.
+/// Source of blocks, including their redzones: the engine.
 struct engine_blocks {
     static chunk try_take(layout l) noexcept
     {
@@ -37,8 +38,8 @@ struct engine_blocks {
     static void give(chunk c) noexcept { engine::deallocate(c.data); }
 };
 
-/// Allocates the records: in mappings far from any block, or in a block of the engine if the system
-/// refuses mappings, because of an address-space limit or a filter.
+/// Source of the records: mappings far from any block. If the system refuses a mapping (limited
+/// address space, seccomp), a block of the engine serves.
 struct own_mappings {
     static chunk try_take(layout l) noexcept
     {
@@ -60,7 +61,7 @@ constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames =
 using checked_engine = checked<engine_blocks, options, own_mappings>;
 
 constinit os::lock one_at_a_time;
-constinit os::lock guests; ///< for guests while a fork keeps the other: see src/heap/fork.hpp
+constinit os::lock guests; ///< for guests, while a fork keeps the lock: see src/heap/fork.hpp
 
 const void* module_of(const void* address) noexcept
 {
@@ -68,7 +69,7 @@ const void* module_of(const void* address) noexcept
     return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-/// Without the calls inside of this library, which come first. None if none was recorded.
+/// A call stack without its first frames, which are in this library. Empty if none was recorded.
 call_stack calls_of_program(call_stack s) noexcept
 {
     while (!s.calls.empty() && module_of(s.calls.front()) == module_of(&one_at_a_time))
@@ -76,23 +77,23 @@ call_stack calls_of_program(call_stack s) noexcept
     return s.calls.empty() ? call_stack{} : s;
 }
 
-/// This thread has the lock or is about to take it. A signal may come at any moment.
+/// Whether this thread holds the lock or is about to take it. Volatile: a signal handler reads it.
 constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
 
 [[noreturn, gnu::cold]] void stop_at_signal() noexcept
 {
-    one_at_a_time.give(); // held by the interrupted call, which will not go on
+    one_at_a_time.give(); // the interrupted call holds the lock, and will not continue
     is_in_call = 0;
     (fatal_message() << "mallard: a signal handler calls malloc or free\n"
-                     << "  it has interrupted such a call of its thread; nothing was allocated "
-                        "or freed\n"
+                     << "  it interrupted malloc or free in the same thread; nothing was "
+                        "allocated or freed\n"
                      << "  help: let the handler set a flag or write to a pipe; `man 7 "
                         "signal-safety` lists what it may call\n")
         .stop();
 }
 
-/// Marks that a call of the program uses the lock. A second call in the same thread comes from a
-/// signal handler, and would deadlock.
+/// Scope of a call by the program. A nested call in the same thread comes from a signal handler and
+/// would deadlock, so it stops the process.
 class call_of_program {
 public:
     call_of_program() noexcept
@@ -106,7 +107,8 @@ public:
     ~call_of_program() { is_in_call = 0; }
 };
 
-/// Others go on meanwhile: a handler of SIGABRT may allocate, or wait for a thread that does.
+/// Reports a fault and stops. Unlocks first: a handler of SIGABRT may allocate, or may wait for a
+/// thread that allocates.
 void stop(const fault& found, void*) noexcept
 {
     one_at_a_time.give();
@@ -124,38 +126,39 @@ constexpr family other_than(family f) noexcept
     return f == family::of_malloc ? family::of_new : family::of_malloc;
 }
 
-/// MALLARD_MIXED=1: what one family gave the other takes, as it does in libmallard.so.
-constinit bool is_one_family = false;
+/// MALLARD_MIXED=1: either family takes blocks of the other, as in libmallard.so.
+constinit bool families_mixed = false;
 
-/// Made by the first who asks, who may come before all constructors; never unmade, since others
-/// come after all destructors. Under the lock.
+/// The records of a family. Constructed by the first call, which may come before all static
+/// constructors; never destroyed, since calls come after all destructors. The caller holds the
+/// lock.
 template <family By>
-checked_engine& books_of() noexcept
+checked_engine& records_of() noexcept
 {
-    if (By == family::of_new && is_one_family)
-        return books_of<family::of_malloc>();
+    if (By == family::of_new && families_mixed)
+        return records_of<family::of_malloc>();
     alignas(checked_engine) static std::byte room[sizeof(checked_engine)];
     static checked_engine& made =
         *::new (room) checked_engine({By == family::of_malloc ? "malloc" : "operator new", stop});
     return made;
 }
 
-// --- while another thread forks: the records do not change -----------------------
+// --- guests: while another thread forks, the records do not change -----------------
 
-/// A note that a guest leaves about a block.
+/// A note that a guest leaves about a block that it allocated or freed.
 struct note {
     note* next = nullptr;
     void* block = nullptr;
     layout asked{0};
     family by = family::of_malloc;
-    bool is_said = false; ///< the layout, by who frees it
+    bool is_stated = false; ///< the caller of free passed the layout
 };
 
-/// In one store, whatever the moment at which a child is made.
+/// Adds a note to a list with one store, so that the list is valid whenever a fork happens.
 void leave(note*& first, const note& what) noexcept
 {
     void* const room = engine::allocate(sizeof(note));
-    if (room == nullptr) // this block is not freed, or not checked
+    if (room == nullptr) // no memory: the block leaks, or its allocation fails
         return;
     note* const n = ::new (room) note(what);
     n->next = first;
@@ -164,34 +167,34 @@ void leave(note*& first, const note& what) noexcept
 }
 
 // Protected by the lock, or by the lock of guests while a fork keeps the lock:
-constinit note* unwatched =
+constinit note* untracked =
     nullptr; ///< blocks that guests allocated: without a record until they are freed
 constinit note* deferred = nullptr; ///< blocks with a record that guests have freed
 
-note** find_unwatched(const void* block) noexcept
+note** find_untracked(const void* block) noexcept
 {
-    note** at = &unwatched;
+    note** at = &untracked;
     while (*at != nullptr && (*at)->block != block)
         at = &(*at)->next;
     return at;
 }
 
-void* allocate_unwatched(std::size_t bytes, std::size_t align) noexcept
+void* allocate_untracked(std::size_t bytes, std::size_t align) noexcept
 {
     void* const block = engine::allocate_aligned(bytes, align);
     if (block == nullptr)
         return nullptr;
-    leave(unwatched, {.block = block, .asked = {bytes, align}});
-    if (unwatched != nullptr && unwatched->block == block)
+    leave(untracked, {.block = block, .asked = {bytes, align}});
+    if (untracked != nullptr && untracked->block == block)
         return block;
     engine::deallocate(block);
     return nullptr;
 }
 
-/// Frees a block that a guest allocated; false: the block is not one of these.
-bool free_unwatched(void* block) noexcept
+/// Frees a block that a guest allocated. False: the block is no such block.
+bool free_untracked(void* block) noexcept
 {
-    note** const at = find_unwatched(block);
+    note** const at = find_untracked(block);
     note* const found = *at;
     if (found == nullptr)
         return false;
@@ -201,7 +204,7 @@ bool free_unwatched(void* block) noexcept
     return true;
 }
 
-/// A block of a heap, which `free` takes too.
+/// Whether `p` is in a heap: `free` takes such blocks as well.
 bool is_of_heap(const void* p) noexcept
 {
     engine::reservation* const w = engine::reservation_of(p);
@@ -216,41 +219,41 @@ bool is_of_heap(const void* p) noexcept
                      << block << ", which is from "
                      << (by == family::of_malloc ? "operator new" : "malloc")
                      << "\n  the block is in use; this call changed nothing\n"
-                     << "  help: delete what new made, free what malloc or strdup gave; or set "
+                     << "  help: pair new with delete, and malloc or strdup with free; or set "
                         "MALLARD_MIXED=1\n")
         .stop();
 }
 
 template <family By>
-std::optional<layout> asked_for(const void* block) noexcept
+std::optional<layout> requested_layout(const void* block) noexcept
 {
     engine::access const alone(one_at_a_time, guests);
-    if (note const* const n = *find_unwatched(block))
+    if (note const* const n = *find_untracked(block))
         return n->asked;
-    return books_of<By>().asked_for(block);
+    return records_of<By>().asked_for(block);
 }
 
-/// `said`: what the caller says that the block was asked for with; null: he says nothing.
+/// Frees a block as one of the family `By`. `stated`: the layout that the caller passed, or null.
 template <family By>
-void free_as(void* block, const layout* said) noexcept
+void free_as(void* block, const layout* stated) noexcept
 {
     if (block == nullptr)
         return;
     if (is_of_heap(block))
         return engine::deallocate(block);
     engine::access const alone(one_at_a_time, guests);
-    if (free_unwatched(block))
+    if (free_untracked(block))
         return;
     if (alone.is_guest())
         return leave(deferred, {.block = block,
-                                .asked = said != nullptr ? *said : layout{0},
+                                .asked = stated != nullptr ? *stated : layout{0},
                                 .by = By,
-                                .is_said = said != nullptr});
-    std::optional const asked = books_of<By>().asked_for(block);
-    if (!asked && books_of<other_than(By)>().asked_for(block))
+                                .is_stated = stated != nullptr});
+    std::optional const asked = records_of<By>().asked_for(block);
+    if (!asked && records_of<other_than(By)>().asked_for(block))
         stop_at_mismatch(block, By);
-    layout const l = said != nullptr ? *said : asked.value_or(layout{0});
-    books_of<By>().give({block, l.bytes, l.align}); // which stops at what is no block
+    layout const l = stated != nullptr ? *stated : asked.value_or(layout{0});
+    records_of<By>().give({block, l.bytes, l.align}); // stops the process if there is no such block
 }
 
 } // namespace
@@ -259,11 +262,11 @@ template <family By>
 void* checked_requests<By>::allocate_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     call_of_program const only;
-    int const before = errno; // which the engine may change before the quarantine goes
+    int const before = errno; // the engine sets errno if it fails before the quarantine is freed
     engine::access const alone(one_at_a_time, guests);
     layout const l{bytes, std::max(align, align_min)};
     void* const block =
-        alone.is_guest() ? allocate_unwatched(l.bytes, l.align) : books_of<By>().try_take(l).data;
+        alone.is_guest() ? allocate_untracked(l.bytes, l.align) : records_of<By>().try_take(l).data;
     if (block == nullptr)
         return os::out_of_memory();
     errno = before;
@@ -285,10 +288,10 @@ void* checked_requests<By>::reallocate(void* block, std::size_t bytes) noexcept
     std::optional<layout> asked;
     {
         call_of_program const only;
-        asked = asked_for<By>(block);
+        asked = requested_layout<By>(block);
     }
     if (!asked)
-        return deallocate(block), nullptr; // which says what is wrong, and stops
+        return deallocate(block), nullptr; // reports the fault and stops
     void* const fresh = allocate(bytes);
     if (fresh == nullptr)
         return nullptr;
@@ -305,9 +308,9 @@ std::size_t checked_requests<By>::usable_bytes(const void* block, const char* ca
     std::optional<layout> asked;
     {
         call_of_program const only;
-        asked = asked_for<By>(block);
+        asked = requested_layout<By>(block);
         if (!asked)
-            asked = asked_for<other_than(By)>(block);
+            asked = requested_layout<other_than(By)>(block);
     }
     if (!asked)
         engine::stop_at_foreign(block, call);
@@ -326,8 +329,8 @@ void checked_requests<By>::deallocate_sized(void* block, std::size_t bytes,
                                             std::size_t align) noexcept
 {
     call_of_program const only;
-    layout const said{bytes, std::max(align, align_min)};
-    free_as<By>(block, &said);
+    layout const stated{bytes, std::max(align, align_min)};
+    free_as<By>(block, &stated);
 }
 
 template struct checked_requests<family::of_malloc>;
@@ -335,30 +338,31 @@ template struct checked_requests<family::of_new>;
 
 namespace {
 
-// Fork handlers, as in src/heap/fork.cpp: its locks are taken after this lock, and opened before.
+// Fork handlers, as in src/heap/fork.cpp. The engine's locks are taken after this lock, and opened
+// before it.
 constinit thread_local unsigned forks_without_lock = 0;
-constinit thread_local bool keeps_books = false;
+constinit thread_local bool fork_holds_lock = false;
 
 void before_fork() noexcept
 {
-    if (keeps_books || !engine::can_take_locks()) {
+    if (fork_holds_lock || !engine::can_take_locks()) {
         forks_without_lock += 1;
         return;
     }
-    keeps_books = true;
+    fork_holds_lock = true;
     one_at_a_time.take();
-    books_of<family::of_malloc>(); // no guest makes them
-    books_of<family::of_new>();
+    records_of<family::of_malloc>(); // construct them, since a guest must not
+    records_of<family::of_new>();
     one_at_a_time.keep();
 }
 
 void free_now(note const& n) noexcept
 {
-    const layout* const said = n.is_said ? &n.asked : nullptr;
+    const layout* const stated = n.is_stated ? &n.asked : nullptr;
     if (n.by == family::of_malloc)
-        free_as<family::of_malloc>(n.block, said);
+        free_as<family::of_malloc>(n.block, stated);
     else
-        free_as<family::of_new>(n.block, said);
+        free_as<family::of_new>(n.block, stated);
 }
 
 void after_fork_in_parent() noexcept
@@ -373,7 +377,7 @@ void after_fork_in_parent() noexcept
         left = std::exchange(deferred, nullptr);
         one_at_a_time.open();
     }
-    keeps_books = false;
+    fork_holds_lock = false;
     while (left != nullptr) {
         note* const n = std::exchange(left, left->next);
         free_now(*n);
@@ -385,8 +389,8 @@ void after_fork_in_child() noexcept
 {
     if (forks_without_lock != 0)
         forks_without_lock -= 1;
-    keeps_books = false;
-    deferred = nullptr; // as it was when the fork began
+    fork_holds_lock = false;
+    deferred = nullptr; // the child did not make these frees
     guests.reset();
     one_at_a_time.reset();
 }
@@ -403,11 +407,11 @@ bool take_calls(const char* value) noexcept
 constexpr option of_this_build[] = {
     {"MALLARD_CALLS", take_calls,
      "is neither 0 nor 1; who allocates is not recorded; help: MALLARD_CALLS=1"},
-    {"MALLARD_MIXED", [](const char* value) noexcept { return is_switch(value, is_one_family); },
+    {"MALLARD_MIXED", [](const char* value) noexcept { return is_switch(value, families_mixed); },
      "is neither 0 nor 1; free of what new made stops the program; help: MALLARD_MIXED=1"},
 };
 
-/// After the engine's, whose locks are taken under this one.
+/// Registers the fork handlers after those of the engine, so that this lock is taken first.
 [[gnu::constructor(102)]] void begin(int, char**, char** environment) noexcept
 {
     os::want_calls(false);
@@ -415,12 +419,13 @@ constexpr option of_this_build[] = {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/// The last look at all blocks. This library was the first to begin, so it is the last to end.
+/// Verifies all blocks at the end of the program. This library was initialised first, so its
+/// destructor runs last.
 [[gnu::destructor]] void verify_at_end() noexcept
 {
     os::hold const alone(one_at_a_time);
-    books_of<family::of_malloc>().verify();
-    books_of<family::of_new>().verify();
+    records_of<family::of_malloc>().verify();
+    records_of<family::of_new>().verify();
 }
 
 } // namespace

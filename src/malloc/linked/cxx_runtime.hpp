@@ -1,13 +1,13 @@
-// Access to the C++ runtime for libmallard-malloc.a. Only a program that calls operator new pulls
-// new.cpp out of the archive, and such a program has a runtime. The functions of the runtime are
-// called by name, so that the linker pulls them out of a static runtime.
+// Access to the C++ runtime for libmallard-malloc.a, by ordinary calls. A linker takes new.o from
+// the archive only for a program that calls operator new, and such a program has a C++ runtime.
+// Ordinary calls make the linker take the functions from a static runtime, too.
 #pragma once
 
 #include <new>
 
 namespace mallard::cxx_runtime {
 
-/// Null: no handler is set.
+/// The current new_handler; null if none is set.
 inline std::new_handler new_handler() noexcept
 {
     return std::get_new_handler();
@@ -18,12 +18,12 @@ inline std::new_handler new_handler() noexcept
     throw std::bad_alloc();
 }
 
-/// What the throwing form gives, or null if it throws.
-template <class Form, class Insist, class... Arguments>
-void* catching(Insist insist, const char*, const Arguments&...) noexcept
+/// Calls the throwing form of operator new, and returns null if it throws.
+template <class Form, class Retry, class... Arguments>
+void* catching(Retry retry, const char*, const Arguments&...) noexcept
 {
     try {
-        return insist(true);
+        return retry(true);
     } catch (...) {
         return nullptr;
     }

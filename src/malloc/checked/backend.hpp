@@ -1,5 +1,5 @@
-// Who serves the family of malloc in libmallard-checked.so: the same requests as those of
-// src/heap/requests.hpp, of the engine behind `checked`.
+// The backend of malloc in libmallard-checked.so: the functions of src/heap/requests.hpp, with the
+// adaptor `checked` before the engine.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -8,10 +8,12 @@
 
 namespace mallard {
 
-/// What `new` gave is not for `free`, nor the reverse: each family has books of its own.
+/// The two families of functions. `free` must not get a block of `new`, nor `delete` one of malloc:
+/// each family has its own records.
 enum class family { of_malloc, of_new };
 
-/// Blocks are exactly as large as they were asked for. What is wrong stops the process.
+/// Allocates and frees with checks. The usable size of a block is exactly the requested size. Any
+/// misuse stops the process.
 template <family By>
 struct checked_requests {
     static constexpr std::size_t align_min = 16;
@@ -19,7 +21,7 @@ struct checked_requests {
     static void* allocate(std::size_t bytes) noexcept { return allocate_aligned(bytes, align_min); }
     static void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept;
     static void* allocate_zeroed(std::size_t bytes) noexcept;
-    /// Always elsewhere.
+    /// Always moves the block, so that pointers to the old block are found.
     static void* reallocate(void* block, std::size_t bytes) noexcept;
     static std::size_t usable_bytes(const void* block, const char* call) noexcept;
 

@@ -1,6 +1,6 @@
-// What the crate mallard-malloc calls: the engine in the terms of Rust's Layout. The caller has
-// a size, an alignment that is a power of two, and, freeing, the ones that it allocated with. Its
-// build script compiles this file; the C and C++ libraries have nothing of it.
+// The functions that the crate mallard-malloc calls. They take the size and alignment of Rust's
+// Layout; a free passes those of the allocation. The crate's build script compiles this file, and
+// the C and C++ libraries do not contain it.
 #include "report.hpp"
 
 #include "../heap/heap.hpp"
@@ -23,14 +23,14 @@ using engine::heap;
 using engine::slice_bytes;
 using mallard::page_bytes;
 
-// The crate has these structures as well, member for member.
+// The crate declares the same structures.
 static_assert(engine::class_count == 80 && sizeof(engine::class_statistics) == 32);
 static_assert(offsetof(engine::heap_statistics, threads) == 72);
 static_assert(offsetof(engine::heap_statistics, classes) == 80);
 
 namespace {
 
-/// Copies what a small block has, in steps of 16: both blocks are multiples of it.
+/// Copies the contents of a small block in steps of 16 bytes, which divide both block sizes.
 void copy_small(void* to, const void* from, std::size_t bytes) noexcept
 {
     if (bytes > 256) {
@@ -61,8 +61,8 @@ struct from_heap {
     void deallocate(void* block) const noexcept { engine::deallocate(h, block); }
 };
 
-/// Elsewhere, or where it is if that is as good: of blocks that `reallocate` of the engine would
-/// not align.
+/// Reallocates with an alignment that the engine's `reallocate` does not keep. Leaves the block in
+/// place if at least half of it stays in use.
 template <class From>
 void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t align,
                          std::size_t bytes_new) noexcept
@@ -78,13 +78,13 @@ void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t 
     return fresh;
 }
 
-/// What grows and is small is known by its size: nobody looks for it. (What shrinks may be in a
-/// block that is larger already, and stays so over many steps if nobody looks.)
+/// Reallocates. A small block that grows needs no lookup, since its size tells its class. A block
+/// that shrinks is looked up: it may be larger than its class, and would stay so over many steps.
 template <class From>
 [[gnu::always_inline]] inline void* reallocate(From from, void* block, std::size_t bytes,
                                                std::size_t align, std::size_t bytes_new) noexcept
 {
-    // Runs are aligned to granules, and what is a mapping to pages.
+    // Spans are aligned to slices, and mappings to pages.
     if (align > 16 && (align > page_bytes || std::min(bytes, bytes_new) < slice_bytes))
         return reallocate_aligned(from, block, bytes, align, bytes_new);
     if (bytes_new < bytes || bytes_new >= slice_bytes)
@@ -99,8 +99,8 @@ template <class From>
     return fresh;
 }
 
-/// A confined heap is with whoever has it: in Rust that is one thread at a time, and the one
-/// that had it before has passed it on.
+/// Makes the calling thread the owner of a confined heap. Rust's borrow rules ensure that only one
+/// thread at a time uses the heap.
 void adopt(heap& h) noexcept
 {
     auto const holder = engine::holder_of(h);
@@ -116,8 +116,8 @@ void* cleared(void* block, std::size_t bytes, bool zero) noexcept
     return block;
 }
 
-/// Threads that have blocks have this code in their end: so a shared object that it is in, such
-/// as a plugin, is never unloaded.
+/// Keeps the shared object that contains this code loaded, such as a plugin. Threads that allocated
+/// call this code when they exit.
 [[gnu::constructor(103)]] void stay_loaded() noexcept
 {
     extern const char begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
@@ -137,7 +137,7 @@ void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align);
 
 // --- malloc ------------------------------------------------------------------
 
-/// `c` is the code of `bytes`, which the compiler knows where it knows the size.
+/// Allocates from the list at the class offset `c`. The compiler computes `c` if it knows `bytes`.
 void* mallard_rust_pop(std::size_t bytes, std::size_t c)
 {
     if (c >= engine::class_offset_end)
@@ -145,7 +145,7 @@ void* mallard_rust_pop(std::size_t bytes, std::size_t c)
     return engine::pop(engine::shown_cache(), static_cast<engine::class_offset>(c), bytes);
 }
 
-/// Which the crate computes, too.
+/// The class offset of a size. A test compares it with the crate's own computation.
 std::uint32_t mallard_rust_code_of(std::size_t bytes)
 {
     return engine::offset_of_class(engine::block_class::of(bytes));
@@ -166,14 +166,14 @@ void* mallard_rust_allocate_zeroed(std::size_t bytes, std::size_t align)
     return cleared(block, bytes, zero);
 }
 
-/// Of malloc or of a heap. The size would save nothing: whose it is has to be looked up, and the
-/// same word says of which class.
+/// Frees a block of malloc or of a heap. The size would save nothing: the map entry that tells the
+/// owner also tells the class.
 void mallard_rust_deallocate(void* block)
 {
     engine::deallocate(block);
 }
 
-/// Of malloc.
+/// Reallocates a block of malloc.
 void* mallard_rust_reallocate(void* block, std::size_t bytes, std::size_t align,
                               std::size_t bytes_new)
 {
@@ -228,7 +228,7 @@ void mallard_rust_statistics(engine::heap_statistics* out)
     engine::collect_statistics(*out);
 }
 
-/// Bytes of `to` that were written.
+/// Writes a report to `to` and returns its length.
 std::size_t mallard_rust_report(const engine::heap_statistics* s, bool json, char* to,
                                 std::size_t room)
 {

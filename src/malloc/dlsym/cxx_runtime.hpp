@@ -1,6 +1,7 @@
-// Access to the C++ runtime for libmallard.so. The library needs no runtime, and a program may have
-// none. A runtime may be linked into the program, or be loaded after this library, with a
-// plugin. libmallard-malloc.a uses ../linked/cxx_runtime.hpp instead; CMakeLists.txt chooses.
+// Access to the C++ runtime for libmallard.so, by weak symbols and dlsym. The library needs no C++
+// runtime, and a program may have none. A runtime may be linked into the program, or a plugin may
+// load one later. libmallard-malloc.a uses ../linked/cxx_runtime.hpp instead; CMakeLists.txt
+// chooses between the folders.
 #pragma once
 
 #include "../../os/system.hpp"
@@ -10,8 +11,8 @@
 
 #include <dlfcn.h>
 
-// Weak, so that no runtime is needed. If a program has these functions inside itself
-// (-static-libstdc++), the linker exports them because this library refers to them.
+// Weak: null in a program without a runtime. If a program contains the runtime
+// (-static-libstdc++), the linker exports these functions since this library refers to them.
 extern "C" {
 [[gnu::weak]] void mallard_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv");
 [[gnu::weak]] std::new_handler mallard_get_new_handler() noexcept __asm__("_ZSt15get_new_handlerv");
@@ -19,19 +20,20 @@ extern "C" {
 
 namespace mallard::cxx_runtime {
 
-/// Looks a function up; null: there is none. `loading`: RTLD_NOLOAD, or 0 to load a runtime.
+/// Looks up a function of the runtime; null if there is none. `loading` is RTLD_NOLOAD, or 0 to
+/// load a runtime.
 template <class F>
 F symbol(const char* name, int loading = RTLD_NOLOAD) noexcept
 {
     void* found = ::dlsym(RTLD_DEFAULT, name);
-    // A runtime that a plugin brought along is not among the default ones.
+    // RTLD_DEFAULT does not find a runtime that a plugin has loaded.
     if (found == nullptr)
         if (void* const runtime = ::dlopen("libstdc++.so.6", RTLD_LAZY | loading))
             found = ::dlsym(runtime, name);
     return reinterpret_cast<F>(found);
 }
 
-/// Null: no handler is set.
+/// The current new_handler; null if none is set.
 inline std::new_handler new_handler() noexcept
 {
     if (mallard_get_new_handler != nullptr)
@@ -40,8 +42,8 @@ inline std::new_handler new_handler() noexcept
     return get == nullptr ? nullptr : get();
 }
 
-/// Throws std::bad_alloc. A program whose own runtime lacks the function can catch the exception
-/// of another runtime, which is loaded here.
+/// Throws std::bad_alloc. If no loaded runtime has the function, loads libstdc++: the program's own
+/// runtime can catch its exception.
 [[noreturn]] inline void throw_bad_alloc()
 {
     if (mallard_throw_bad_alloc != nullptr)
@@ -56,16 +58,16 @@ inline std::new_handler new_handler() noexcept
     std::abort();
 }
 
-/// Returns what the throwing form of new returns, or null if that form throws. Only a runtime can
-/// catch: its own nothrow form, `name`, calls our throwing form and catches. A runtime inside the
-/// program has no such form, because the linker takes ours instead; then an exception of a handler
-/// passes through.
-template <class Form, class Insist, class... Arguments>
-void* catching(Insist insist, const char* name, const Arguments&... arguments)
+/// Calls the throwing form of operator new, and returns null if it throws. Only a C++ runtime can
+/// catch, so this calls the runtime's own nothrow form, `name`, which calls our throwing form in a
+/// try block. A runtime inside the program lacks that form, since the linker takes ours. Then an
+/// exception of a handler propagates.
+template <class Form, class Retry, class... Arguments>
+void* catching(Retry retry, const char* name, const Arguments&... arguments)
 {
     if (auto const of_runtime = reinterpret_cast<Form>(::dlsym(RTLD_NEXT, name)))
         return of_runtime(arguments...);
-    return insist(false);
+    return retry(false);
 }
 
 } // namespace mallard::cxx_runtime

@@ -1,8 +1,8 @@
-// malloc under names of its own, of include/mallard/c/malloc.h: `free` takes what these give, and
-// the reverse.
+// mallard_malloc and its family (include/mallard/c/malloc.h): malloc under prefixed names. `free`
+// takes their blocks, and `mallard_free` takes those of malloc.
 #include "arguments.hpp"
 
-#include <served_by.hpp>
+#include <backend.hpp>
 
 #include <mallard/c/malloc.h>
 #include <mallard/detail/base/bits.hpp>

@@ -1,0 +1,11 @@
+// The backend of malloc.cpp, new.cpp and prefixed.cpp: the engine itself. libmallard-checked.so
+// uses
+// ../checked/backend.hpp instead; CMakeLists.txt chooses between the folders.
+#pragma once
+
+#include "../../heap/requests.hpp"
+
+inline constexpr bool malloc_is_checked = false;
+
+namespace malloc_family = mallard::engine;
+namespace new_family = mallard::engine;
