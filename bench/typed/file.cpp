@@ -57,13 +57,13 @@ public:
     void open()
     {
         if (!file_.open(at_.path()))
-            throw cannot_run(file_.last_refusal());
+            throw cannot_run(file_.last_failure());
     }
     word* find() { return *file_.root<word*>(); }
     void commit()
     {
         if (!file_.commit())
-            throw cannot_run(file_.last_refusal());
+            throw cannot_run(file_.last_failure());
     }
     void close() { file_.close(); }
 

@@ -1,12 +1,12 @@
 // Adaptors: one thing added to any allocator, or to any source.
 #include <mallard/adapt/by_size.hpp>
+#include <mallard/adapt/counted.hpp>
 #include <mallard/adapt/failing.hpp>
 #include <mallard/adapt/fallback.hpp>
 #include <mallard/adapt/limited.hpp>
 #include <mallard/adapt/synchronized.hpp>
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/debug/snapshot.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pmr.hpp>
 
@@ -36,7 +36,7 @@ void limit()
     void* const most = memory.allocate({1'000'000});
     assert(memory.try_allocate({100'000}) == nullptr); // and allocate would throw
     assert(memory.bytes_left() == 48'576);
-    // memory.last_refusal(): "the budget has fewer bytes left: free some, or allow more"
+    // memory.last_failure(): "the budget has fewer bytes left: free some, or allow more"
     memory.deallocate(most, {1'000'000});
 }
 

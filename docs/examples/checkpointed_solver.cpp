@@ -51,7 +51,7 @@ bool solve(const std::string& path, int killed_at)
 {
     mallard::file_arena file;
     if (!file.open(path.c_str(), anywhere)) {
-        std::puts(file.last_refusal());
+        std::puts(file.last_failure());
         return false;
     }
     auto* const p = file.root_or_make<plate>(file);

@@ -38,12 +38,12 @@ bool build(const char* path)
 {
     mallard::file_arena file;
     if (!file.open(path)) {
-        std::puts(file.last_refusal());
+        std::puts(file.last_failure());
         return false;
     }
     auto* const words = file.root_or_make<word_index>(file.blocks());
     if (words == nullptr)
-        return false; // the file is another program's: last_refusal() says so
+        return false; // the file is another program's: last_failure() says so
     add(file, *words, "the duck and the mallard");
     return file.commit();
 }
@@ -81,7 +81,7 @@ int main()
     // Any number of processes may read at the same time, and share the memory.
     mallard::file_arena file;
     if (!file.open(path.c_str(), {.access = mallard::file_access::read, .verify = true}))
-        std::puts(file.last_refusal());
+        std::puts(file.last_failure());
     assert(count(*file.root<word_index>(), "the") == 3);
     assert(count(*file.root<word_index>(), "drake") == 1);
     std::filesystem::remove(path);

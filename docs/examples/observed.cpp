@@ -15,7 +15,7 @@ namespace {
 struct growth_log {
     std::size_t* bytes;
     void grew(mallard::chunk c) noexcept { *bytes += c.bytes; }
-    void refused(mallard::layout l) noexcept { std::printf("no %zu bytes\n", l.bytes); }
+    void failed(mallard::layout l) noexcept { std::printf("no %zu bytes\n", l.bytes); }
 };
 
 struct last_words {

@@ -25,7 +25,7 @@ int main()
     mallard::pages<mallard::pages_options{.populate = true, .locked = true}> secrets;
     mallard::chunk const keys = secrets.try_take({4096});
     if (keys.data == nullptr)
-        std::puts(secrets.last_refusal()); // this process may lock no memory: see `ulimit -l`
+        std::puts(secrets.last_failure()); // this process may lock no memory: see `ulimit -l`
 
     assert(table.size() == 1'000'000 && table[999'999] == 0);
     assert(tables.upstream().last_error() == 0);

@@ -19,7 +19,7 @@ int main()
     for (std::string_view const host : {"db", "cache", "queue"})
         routes = &settings.make<route>(settings.copy(host), 5000, routes);
     if (!settings.upstream().seal()) // a stray write stops the process from here on
-        std::puts(settings.upstream().last_refusal());
+        std::puts(settings.upstream().last_failure());
 
     assert(routes->host == "queue" && routes->next->host == "cache");
     assert(settings.upstream().is_sealed());

@@ -44,7 +44,7 @@ mailbox& open_mailbox(mallard::shared_memory& segment)
     if (segment)
         if (auto* const box = segment.root<mailbox>(segment)) // constructed once, by the first
             return *box;
-    std::fprintf(stderr, "%s\n", segment.last_refusal());
+    std::fprintf(stderr, "%s\n", segment.last_failure());
     std::exit(1);
 }
 

@@ -22,7 +22,7 @@ int main()
             orders.deallocate(orders.allocate({bytes}), {bytes});
         static_cast<void>(scratch.allocate({100}));
         if (!file.close())
-            std::puts(file.last_refusal()); // the disk is full: ...
+            std::puts(file.last_failure()); // the disk is full: ...
     }
 
     std::ifstream file(path, std::ios::binary);

@@ -1,4 +1,4 @@
-// Names for the elements of keyed pools: integers that are never given twice.
+// Keys of slot maps: integers that name an element and are never given twice.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -12,20 +12,20 @@
 
 namespace mallard {
 
-/// Names one element of a `slot_map`, for ever: the number of its slot, and which
-/// of those that have lived there it is, its generation.
+/// Names one element of a `slot_map` for ever: the index of its slot, and a generation that
+/// counts the elements of that slot.
 ///
 ///     using enemy_key = mallard::key<20, 12, struct enemy>; // 4 bytes
-///     enemy_key target;                                     // names nothing
+///     enemy_key target;                                     // the null key: names nothing
 ///     std::uint32_t const sent = target.value();
 ///
-/// A default key is null. Index 0 and generation 0 are its own, so an integer map
-/// of `IndexBits` has 2^IndexBits - 1 slots, each for 2^GenerationBits - 1 elements.
-/// `Tag` makes keys of different maps different types. Any integer may become a key:
-/// one that was never given names nothing.
+/// A default key is null. Index 0 and generation 0 are reserved for it, so a map with `IndexBits`
+/// has 2^IndexBits - 1 slots, each for 2^GenerationBits - 1 elements. `Tag` makes the keys of
+/// different maps different types. Any integer may become a key: an integer that no map gave names
+/// nothing.
 ///
-/// Layout: the index is in the low bits, the generation above it. The order is that
-/// of the integers: by generation first.
+/// Layout: the index is in the low bits, the generation above it. Keys are ordered as integers: by
+/// generation first.
 template <unsigned IndexBits, unsigned GenerationBits, class Tag = void>
 class key {
     static_assert(IndexBits >= 1 && GenerationBits >= 1, "a key has an index and a generation");
@@ -44,13 +44,15 @@ public:
                                           (8 * sizeof(raw_type) - IndexBits - GenerationBits);
 
     constexpr key() noexcept = default;
+    /// The key with this integer, as `value` returned it.
     constexpr explicit key(raw_type value) noexcept : value_(value) {}
 
+    /// The key as an integer, to store or send.
     constexpr raw_type value() const noexcept { return value_; }
     constexpr std::size_t index() const noexcept { return value_ & index_mask; }
     constexpr std::size_t generation() const noexcept { return value_ >> IndexBits; }
 
-    /// False for the null key; true says nothing about an element.
+    /// False for the null key. True does not mean that the key names an element.
     constexpr explicit operator bool() const noexcept { return value_ != 0; }
 
     friend constexpr auto operator<=>(key, key) noexcept = default;
@@ -59,10 +61,10 @@ private:
     raw_type value_ = 0;
 };
 
-/// A million slots, each for 4,095 elements.
+/// 4 bytes: a million slots, each for 4,095 elements.
 using key32 = key<20, 12>;
 
-/// Four billion slots, each for as many elements.
+/// 8 bytes: four billion slots, each for as many elements.
 using key64 = key<32, 32>;
 
 } // namespace mallard

@@ -58,7 +58,7 @@ public:
     bool quarantine(chunk c) noexcept;
 
     int last_error() const noexcept { return error_; }
-    const char* last_refusal() const noexcept { return refusal_; }
+    const char* last_failure() const noexcept { return refusal_; }
 
 protected:
     bool refuse(int error, const char* why) noexcept; // false
@@ -95,6 +95,51 @@ private:
     const char* refusal_ = "";
 };
 
+/// A range of address space whose first part is committed memory. The part grows in place.
+class growing_range {
+public:
+    growing_range() noexcept = default;
+    explicit growing_range(std::size_t bytes) noexcept : pages_({.reserve_bytes = bytes}) {}
+    growing_range(growing_range&& other) noexcept
+        : pages_(std::move(other.pages_)), begin_(std::exchange(other.begin_, nullptr)),
+          bytes_(std::exchange(other.bytes_, 0))
+    {
+    }
+    growing_range& operator=(growing_range&& other) noexcept
+    {
+        pages_ = std::move(other.pages_);
+        begin_ = std::exchange(other.begin_, nullptr);
+        bytes_ = std::exchange(other.bytes_, 0);
+        return *this;
+    }
+
+    /// Commits at least the first `bytes`, zeroed. The first call fixes the alignment. Returns
+    /// false when the system refuses; nothing has changed then.
+    bool commit(std::size_t bytes, std::size_t align) noexcept
+    {
+        if (bytes <= bytes_)
+            return true;
+        // No chunk is ever given back, so each chunk begins at the end of the one before.
+        chunk const more = pages_.try_take({bytes - bytes_, bytes_ == 0 ? align : 1});
+        if (more.data == nullptr)
+            return false;
+        if (bytes_ == 0)
+            begin_ = static_cast<std::byte*>(more.data);
+        bytes_ += more.bytes;
+        return true;
+    }
+
+    std::byte* begin() const noexcept { return begin_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+    int last_error() const noexcept { return pages_.last_error(); }
+    const char* last_failure() const noexcept { return pages_.last_failure(); }
+
+private:
+    page_source pages_{{}};
+    std::byte* begin_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
 } // namespace os
 
 /// Whole pages from the operating system, zeroed.
@@ -103,7 +148,7 @@ private:
 ///
 ///     mallard::pages<mallard::pages_options{.huge = mallard::huge::hugetlb}> source;
 ///     if (source.try_take({1 << 24}).data == nullptr)
-///         std::puts(source.last_refusal()); // no huge pages are configured: ...
+///         std::puts(source.last_failure()); // no huge pages are configured: ...
 ///
 /// A chunk is as large as its pages, which `chunk::bytes` tells: 100 bytes become
 /// 4 KiB, or 2 MiB with either kind of huge pages, so ask for much there. Any
@@ -135,7 +180,7 @@ public:
     /// What the system refused last and what to do about it, in one line that
     /// lives for ever. Refused advice is told too, though the chunk was given:
     /// `huge::madvise` on a kernel that has none, `numa::prefer` of a node that is not.
-    const char* last_refusal() const noexcept { return source_.last_refusal(); }
+    const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:
     os::page_source source_{O};

@@ -1,4 +1,4 @@
-// More values for the keys of a slot map, beside it.
+// Secondary maps: more values for the keys of a slot map.
 #pragma once
 
 #include <mallard/detail/slots/slot_table.hpp>
@@ -7,20 +7,21 @@
 
 namespace mallard {
 
-/// Values for keys that a `slot_map` gave, in slots of its own by the same numbers.
+/// Values for the keys of a `slot_map`, in slots of its own with the same indices.
 ///
 ///     mallard::secondary_map<mallard::key32, speed> speeds;
 ///     speeds.set(key, {3, 4});
 ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s.x; }, speeds);
 ///
-/// It does not know the map. What was set for a key that is stale in the map by now is
-/// found by that key until its slot is set again, for a newer key; walk the map and not
-/// this to meet only what is alive, or `erase_if` what the map does not contain. An older
-/// key never replaces a newer one, while generations do not wrap.
+/// The secondary map does not know the slot map. A value that was set for a key stays, and is
+/// found by that key, even when the key has become stale in the slot map, until a value for a
+/// newer key of the same slot is set. To meet live elements only, walk the slot map (as above), or
+/// call `erase_if` for the keys that the slot map does not contain. An older key never replaces a
+/// newer key, as long as generations do not wrap.
 ///
-/// A lookup costs what one in the map does. There is memory for all slots up to the
-/// largest that was ever set; for a few of many see `sparse_secondary_map`. `Storage`,
-/// iterators, growth, exceptions and threads are as with `slot_map`.
+/// A lookup costs as much as in the slot map. There is memory for all slots up to the largest
+/// index that was ever set; for a few values among many keys see `sparse_secondary_map`.
+/// `Storage`, iterators, growth, exceptions and threads are as for `slot_map`.
 template <class Key, class V, class Storage = reserved<>, check Checks = check::off>
 class secondary_map
     : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key, Storage, Checks> {
@@ -42,30 +43,30 @@ public:
     secondary_map& operator=(secondary_map&& other) noexcept
         requires std::movable<slots_type>
     {
-        if (this != &other) {
-            std::destroy_at(this);
-            std::construct_at(this, std::move(other));
-        }
-        return *this;
+        return replace_by_move(*this, std::move(other));
     }
     ~secondary_map() { this->destroy_all(); }
 
-    /// The value of `k` from now on. Null, and nothing is made of the arguments: the key is
-    /// null, or there is a value for a newer key of the same slot. Throws if memory is
-    /// refused. If the constructor throws, the value before is gone.
+    /// Sets the value of `k`, constructed from `args`. Returns null, and constructs nothing, when
+    /// the key is null, or when there is a value for a newer key of the same slot. Throws
+    /// `std::bad_alloc` when memory is refused. If the constructor throws, the old value is gone.
+    ///
+    ///     speeds.emplace(key, 3, 4);
     template <class... Args>
     V* emplace(Key k, Args&&... args)
     {
         return place<true>(k, std::forward<Args>(args)...);
     }
+    /// The same, with a value that exists already.
     V* set(Key k, V value) { return place<true>(k, std::move(value)); }
-    /// Null also when memory is refused.
+    /// Like `emplace`, but returns null when memory is refused.
     template <class... Args>
     [[nodiscard]] V* try_emplace(Key k, Args&&... args)
     {
         return place<false>(k, std::forward<Args>(args)...);
     }
 
+    /// Erases the value of `k`. Returns false when there is none.
     bool erase(Key k) noexcept
     {
         std::size_t const i = slots_.bounded(k.value());
@@ -119,8 +120,11 @@ private:
     }
 };
 
-/// The same for a few of many keys, in a hash table: memory for what is set alone.
-/// `Allocator` as of `std::unordered_map`.
+/// Values for a few of many keys, in a hash table: takes memory only for values that are set.
+/// `Allocator` is an allocator as for `std::unordered_map`. Otherwise as `secondary_map`.
+///
+///     mallard::sparse_secondary_map<mallard::key32, std::string> nicknames;
+///     nicknames.set(key, "duck");
 template <class Key, class V, class Allocator = std::allocator<std::pair<const std::size_t, V>>>
 class sparse_secondary_map {
     struct entry {
@@ -150,7 +154,7 @@ public:
     }
     [[nodiscard]] bool contains(Key k) const noexcept { return get(k) != nullptr; }
 
-    /// As `secondary_map::set`; if it throws, the value before is there or gone.
+    /// As `secondary_map::set`. If it throws, the old value is there or gone.
     V* set(Key k, V value)
     {
         if (!k)
@@ -179,14 +183,14 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
-    /// In no order; `f` may not set or erase.
+    /// Calls `f(key, value)` for each value, in no order. `f` must not set or erase values.
     template <class F>
     void for_each(F f)
     {
         for (auto& [index, e] : entries_)
             f(e.key, e.value);
     }
-    /// Erases those for which `keep(key, value)` is false, and says how many.
+    /// Erases the values for which `keep(key, value)` is false. Returns how many were erased.
     template <class F>
     std::size_t retain(F keep)
     {
@@ -201,7 +205,7 @@ public:
         return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
-    /// Any slot may have something here: `slot_map::for_each` asks by key.
+    /// All slots: `slot_map::for_each` then asks by key.
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:

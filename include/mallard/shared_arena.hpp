@@ -6,59 +6,60 @@
 
 namespace mallard {
 
-/// Gives blocks to any thread, each from a part of its own: without a lock or an
-/// atomic operation while that has room. All die together.
+/// An arena for any number of threads. Each thread allocates from an arena of its own, without a
+/// lock or an atomic operation. All blocks are freed together.
 ///
 ///     mallard::shared_arena<> request;
 ///     ... in any thread: auto& node = request.make<tree_node>(7);
 ///     request.reset(); // when all threads are done with it
 ///
-/// A part is an arena, and grows as one: 1 KiB, by four to 16 MiB, with a limit
-/// in the growth that is each part's own. The part of a thread that has ended goes
-/// on being filled by the next new thread. `deallocate` takes back the last block
-/// of the calling thread and otherwise does nothing.
+/// The arena of a thread grows as an `arena` does: 1 KiB first, then four times as much each, up to
+/// 16 MiB. A limit in the growth applies to each thread's arena. When a thread ends, the next new
+/// thread goes on with its arena. `deallocate` takes back the last block of the calling thread and
+/// otherwise does nothing.
 ///
-/// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate`
-/// gives null. A failed call has changed nothing. Any thread may call anything at
-/// any time, but for `reset`, `release` and the end of the arena: no other thread
-/// is inside a call then, and all blocks die. Threads may end before or after. The
-/// source does not call back. Neither copied nor moved. Needs the library.
+/// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
+/// failed call changes nothing. Any thread may call any function at any time, with an exception:
+/// during `reset`, `release` and the destructor, no other thread is inside a call, and all blocks
+/// are freed. Threads may end before or after the arena. The source must not call back. Neither
+/// copied nor moved. Needs the library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
     using holder = source_holder<Source, sync::thread_cached>;
     using shared_source = std::remove_reference_t<decltype(std::declval<holder&>().shared())>;
 
-    struct alignas(cache_line_bytes) part : thread_front {
-        constexpr part(shared_source& from, growth_argument<Options.grow>& rule) noexcept
+    struct alignas(cache_line_bytes) thread_arena : thread_front {
+        constexpr thread_arena(shared_source& from, growth_argument<Options.grow>& rule) noexcept
             : blocks(rule, ref<shared_source>(from))
         {
         }
 
         arena<ref<shared_source>, Options> blocks;
-        chunk taken; // null: it is part of the shared arena
+        chunk taken; // its memory; null for the arena inside the shared_arena
     };
 
 public:
     constexpr shared_arena() noexcept
         requires std::default_initializable<Source>
-        : parts_(source_.shared(), rule_)
+        : arenas_(source_.shared(), rule_)
     {
-        parts_.hold_at_fork(source_.mutex(), nullptr);
+        arenas_.hold_at_fork(source_.mutex(), nullptr);
     }
     constexpr explicit shared_arena(Source from, growth_argument<Options.grow> rule = {}) noexcept
-        : source_(std::move(from)), rule_(rule), parts_(source_.shared(), rule_)
+        : source_(std::move(from)), rule_(rule), arenas_(source_.shared(), rule_)
     {
-        parts_.hold_at_fork(source_.mutex(), nullptr);
+        arenas_.hold_at_fork(source_.mutex(), nullptr);
     }
     ~shared_arena() { release(); }
 
     [[nodiscard]] void* allocate(layout l) { return bump<true>(l); }
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
+    /// Takes the block back if it is the last one of the calling thread; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
-        auto* const p = static_cast<part*>(parts_.here());
+        auto* const p = static_cast<thread_arena*>(arenas_.here());
         if (p == nullptr)
             return;
         if (p->enter())
@@ -66,41 +67,43 @@ public:
         p->leave();
     }
 
-    /// Frees everything and keeps the memory; O(threads) but for owned objects.
+    /// Frees all blocks and keeps the memory. O(threads), apart from the destructors of owned
+    /// objects.
     void reset() noexcept
     {
         owned_.run_until(nullptr);
-        for (part* p = parts_.first(); p != nullptr; p = parts_.next(p))
+        for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
             p->blocks.reset();
     }
 
-    /// Frees everything and gives all memory back to the source.
+    /// Frees all blocks and gives all memory back to the source.
     void release() noexcept
     {
         owned_.run_until(nullptr);
-        parts_.part();
-        for (part* p = parts_.first(); p != nullptr; p = parts_.next(p))
+        arenas_.part();
+        for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
             p->blocks.release();
-        parts_.give_all(source_.shared());
+        arenas_.give_all(source_.shared());
     }
 
-    /// Gives the idle chunks of each part back, beyond `keep` bytes.
+    /// Gives idle chunks back to the source, until each thread's arena has at most `keep` idle
+    /// bytes.
     void trim(std::size_t keep = 0) noexcept
     {
-        std::lock_guard const alone(parts_.lock);
-        frozen const still(parts_);
-        for (part* p = parts_.first(); p != nullptr; p = parts_.next(p))
+        std::lock_guard const alone(arenas_.lock);
+        frozen const still(arenas_);
+        for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
             p->blocks.trim(keep);
     }
 
-    /// Of all parts together, at one moment.
+    /// The sum over the arenas of all threads, at one moment.
     [[nodiscard]] statistics stats() const noexcept
     {
-        std::lock_guard const alone(parts_.lock);
-        frozen const still(parts_);
+        std::lock_guard const alone(arenas_.lock);
+        frozen const still(arenas_);
         statistics all;
-        all.bytes_taken = parts_.bytes();
-        for (part* p = parts_.first(); p != nullptr; p = parts_.next(p))
+        all.bytes_taken = arenas_.bytes();
+        for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
             all += p->blocks.stats();
         return all;
     }
@@ -109,7 +112,7 @@ public:
     const Source& upstream() const noexcept { return source_.bare(); }
 
 private:
-    /// Leaves, by an exception too.
+    /// Leaves the arena of the thread at the end of the scope, after an exception too.
     struct visit {
         thread_front& front;
         ~visit() { front.leave(); }
@@ -118,7 +121,7 @@ private:
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
-        if (auto* const p = static_cast<part*>(parts_.here()); p != nullptr) [[likely]] {
+        if (auto* const p = static_cast<thread_arena*>(arenas_.here()); p != nullptr) [[likely]] {
             visit const here{*p};
             if (p->enter()) [[likely]]
                 return bump_in<Throws>(*p, l);
@@ -127,7 +130,7 @@ private:
     }
 
     template <bool Throws>
-    [[gnu::always_inline]] static void* bump_in(part& p, layout l) noexcept(!Throws)
+    [[gnu::always_inline]] static void* bump_in(thread_arena& p, layout l) noexcept(!Throws)
     {
         if constexpr (Throws)
             return p.blocks.allocate(l);
@@ -135,37 +138,37 @@ private:
             return p.blocks.try_allocate(l);
     }
 
-    /// There is no part yet, or it is frozen.
+    /// Slow path: the thread has no arena yet, or another thread has frozen it.
     template <bool Throws>
     MALLARD_COLD void* begin(layout l) noexcept(!Throws)
     {
         for (;;) {
-            part* const p = parts_.own(source_.shared(), source_.shared(), rule_);
-            if (p == nullptr) { // no memory for one: the house's, under the lock
-                std::lock_guard const alone(parts_.lock);
-                frozen const still(parts_);
-                return bump_in<Throws>(parts_.house(), l);
+            thread_arena* const p = arenas_.own(source_.shared(), source_.shared(), rule_);
+            if (p == nullptr) { // no memory for one: use the shared one, under the lock
+                std::lock_guard const alone(arenas_.lock);
+                frozen const still(arenas_);
+                return bump_in<Throws>(arenas_.house(), l);
             }
             {
                 visit const here{*p};
                 if (p->enter())
                     return bump_in<Throws>(*p, l);
             }
-            parts_.wait_for_thaw();
+            arenas_.wait_for_thaw();
         }
     }
 
     template <class F>
-    void with_owned(F f) noexcept
+    void with_finalizers(F f) noexcept
     {
-        std::lock_guard const alone(parts_.lock);
+        std::lock_guard const alone(arenas_.lock);
         f(owned_);
     }
 
     holder source_;
     growth_argument<Options.grow> rule_{};
-    fronts_of<part> parts_;
-    finalizers owned_; // of all threads; under the parts' lock
+    fronts_of<thread_arena> arenas_;
+    finalizers owned_; // of all threads; guarded by arenas_.lock
 };
 
 } // namespace mallard

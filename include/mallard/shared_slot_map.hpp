@@ -1,17 +1,176 @@
 // A slot map for several threads.
 #pragma once
 
-#include <mallard/detail/slots/shared_slots.hpp>
+#include <mallard/detail/base/undo.hpp>
+#include <mallard/key.hpp>
+#include <mallard/pages.hpp>
 #include <mallard/pool.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
 namespace mallard {
 
+/// The state of a slot in a `shared_slot_map`, which all threads agree on. States lie apart from
+/// the elements and stay until the end of the map, so any key can be looked up.
+///
+///     state   { generation 32 | live 1 | guards 31 }
+///
+///     { 0, 0, 0 }   never used
+///     { g, 0, 0 }   owned by one thread, which constructs or destroys the element, or gives the
+///                   slot back to the pool; or retired
+///     { g, 1, n }   the element of generation g is alive and has n guards
+///     { g, 0, n }   the element was removed; n guards still use it
+///
+///     insert   { g, 0, 0 } -> { g, 1, 0 }   a store by the owning thread
+///     get      { g, 1, n } -> { g, 1, n+1 } a compare-exchange of the whole word, so that
+///                                           generation and "live" hold when the guard is counted
+///     remove   { g, 1, n } -> { g, 0, n }   a compare-exchange
+///     a guard's end     n  -> n-1           a subtraction
+///     finish   { g, 0, 0 } -> { g+1, 0, 0 } a store by the thread that reached { g, 0, 0 }
+///
+/// Each operation takes effect at the change named here, or at the load that makes it fail, so
+/// the operations are linearisable. Only remove clears "live". After it no get succeeds, the
+/// number of guards only falls, and exactly one change reaches { g, 0, 0 }; the thread that makes
+/// this change owns the slot. tests/models/shared_slot.pml has the proof.
+///
+/// `read` copies the element between two loads of the state. insert stores the words of an
+/// element with release, and read loads them with acquire. So a read that sees a word of a later
+/// element sees, in its second load of the state, that its own element was removed before.
+class shared_slot {
+public:
+    using word = std::uint64_t;
+
+    static constexpr word live = word{1} << 31;
+    static constexpr word guards = live - 1;
+
+    static constexpr word of(std::size_t generation) noexcept { return word{generation} << 32; }
+    static constexpr std::size_t generation(word s) noexcept { return s >> 32; }
+    static constexpr bool is_live(word s, std::size_t generation) noexcept
+    {
+        return (s & ~guards) == (of(generation) | live);
+    }
+
+    /// Adds a guard. Returns false when the element is not alive.
+    bool try_hold(std::size_t generation) noexcept
+    {
+        word s = state.load(std::memory_order_relaxed);
+        while (is_live(s, generation))
+            if (state.compare_exchange_weak(s, s + 1, std::memory_order_acquire,
+                                            std::memory_order_relaxed))
+                return true;
+        return false;
+    }
+    /// Ends a guard. Returns true when the caller owns the slot now: the guard was the last one of
+    /// a removed element.
+    bool let_go() noexcept
+    {
+        return (state.fetch_sub(1, std::memory_order_acq_rel) & (live | guards)) == 1;
+    }
+
+    enum class removal {
+        not_found,      ///< the key names nothing
+        left_to_guards, ///< the last guard will destroy the element
+        owned           ///< the caller owns the slot
+    };
+    removal try_remove(std::size_t generation) noexcept
+    {
+        word s = state.load(std::memory_order_relaxed);
+        while (is_live(s, generation))
+            if (state.compare_exchange_weak(s, s & ~live, std::memory_order_acq_rel,
+                                            std::memory_order_relaxed))
+                return (s & guards) == 0 ? removal::owned : removal::left_to_guards;
+        return removal::not_found;
+    }
+
+    std::atomic<word> state;
+    void* value; // written once, before the first element is live: a slot never moves
+};
+
+/// The source of the pool in a `shared_slot_map`. Chunks of blocks of `Stride` bytes come from one
+/// range of address space, so the address of a block gives its number. A second range has a
+/// `shared_slot` for each block. Other memory of the pool comes from ordinary pages and gets no
+/// numbers. Only `at` and `end` are for any thread.
+template <std::size_t Stride, std::size_t SlotsMax, std::size_t BytesMax>
+class shared_slots {
+public:
+    shared_slots() = default;
+    shared_slots(const shared_slots&) = delete;
+    shared_slots& operator=(const shared_slots&) = delete;
+
+    chunk try_take(layout l) noexcept
+    {
+        if (!is_numbered(l.align))
+            return beside_.try_take(l);
+        if (base_ != nullptr)
+            return take_with_slots(l);
+        for (std::size_t bytes = bytes_max;; bytes /= 4) { // a quarter when the range is refused
+            values_ = os::page_source({.reserve_bytes = bytes});
+            slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
+            chunk const taken = take_with_slots(l);
+            if (taken.data != nullptr || bytes <= bytes_first)
+                return taken;
+        }
+    }
+    void give(chunk c) noexcept { (is_numbered(c.align) ? values_ : beside_).give(c); }
+
+    /// The number of a block, from 1 on.
+    std::size_t number_of(const void* block) const noexcept
+    {
+        return static_cast<std::size_t>(static_cast<const std::byte*>(block) - base_) / Stride + 1;
+    }
+    /// The slot of a number, or null when there is none.
+    shared_slot* at(std::size_t number) const noexcept
+    {
+        return number < end_.load(std::memory_order_acquire) ? slots() + number : nullptr;
+    }
+    std::size_t end() const noexcept { return end_.load(std::memory_order_acquire); }
+    std::size_t bytes() const noexcept { return slots_.bytes(); }
+
+private:
+    static constexpr std::size_t bytes_first = std::size_t{1} << 21;
+    // Rounded down to pages, because a range is rounded up: no number is above SlotsMax.
+    static constexpr std::size_t bytes_max =
+        std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
+
+    /// Only chunks of blocks are aligned to more than a page.
+    static constexpr bool is_numbered(std::size_t align) noexcept { return align > page_bytes; }
+
+    /// Takes a chunk, and commits a slot for each block that it may hold.
+    chunk take_with_slots(layout l) noexcept
+    {
+        chunk const taken = values_.try_take(l);
+        if (taken.data == nullptr)
+            return {};
+        auto* const begin = static_cast<std::byte*>(taken.data);
+        std::byte* const base =
+            base_ == nullptr ? begin : base_; // the range starts at its first chunk
+        std::size_t const end = static_cast<std::size_t>(begin + taken.bytes - base) / Stride + 2;
+        if (!slots_.commit(end * sizeof(shared_slot), 1)) {
+            values_.give(taken);
+            return {};
+        }
+        if (base_ == nullptr) // later, other threads may be reading it
+            base_ = base;
+        if (end > end_.load(std::memory_order_relaxed))
+            end_.store(end, std::memory_order_release);
+        return taken;
+    }
+
+    /// New pages are zero, which is the state of a slot that was never used.
+    shared_slot* slots() const noexcept { return reinterpret_cast<shared_slot*>(slots_.begin()); }
+
+    os::page_source values_{{}};
+    os::page_source beside_{{}};
+    os::growing_range slots_;
+    std::byte* base_ = nullptr;
+    std::atomic<std::size_t> end_ = 0;
+};
+
 struct shared_slot_map_options {
-    std::size_t bytes_max = std::size_t{1} << 36; ///< of address space for the elements
+    std::size_t bytes_max = std::size_t{1} << 36; ///< address space for the elements
     check checks = check::off;                    ///< verify that no guard outlives the map
 };
 
@@ -19,30 +178,29 @@ struct shared_slot_map_options {
 ///
 ///     mallard::shared_slot_map<session> sessions;
 ///     mallard::key64 const id = sessions.insert({"Ada"});
-///     if (auto const s = sessions.get(id)) // a guard: the session stays while it lives
+///     if (auto const s = sessions.get(id)) // a guard: the session stays while the guard lives
 ///         s->touch();
-///     sessions.remove(id); // stale at once; it ends with its last guard
+///     sessions.remove(id); // the key is stale at once; the last guard destroys the session
 ///
-/// Three ways to an element, none of which waits for another thread:
-///   get(key)      a guard: two locked operations
-///   with(key, f)  calls f(element) under one
-///   read(key)     a copy, if T is trivially copyable: no locked operation. An element is
-///                 then what its insert made: changing it through a guard tears the copy
+/// Three ways to read an element, none of which waits for another thread:
+///   get(key)      returns a guard: two locked operations
+///   with(key, f)  calls f(element) under a guard
+///   read(key)     returns a copy, if T is trivially copyable: no locked operation. Elements must
+///                 not be changed through guards then, or a copy may be torn
 ///
-/// Elements stay where they are. Guards keep an element, not others from using it too:
-/// what several threads write is synchronised by the element itself. A removed element is
-/// destroyed by the thread that ends its last guard; constructors, destructors and `f` may
-/// use the map, and no lock is held meanwhile.
+/// Elements do not move. A guard keeps an element alive, but does not keep other threads from
+/// using it: the element synchronises its own data. A removed element is destroyed by the thread
+/// that ends its last guard. Constructors, destructors and `f` may use the map, and no lock is
+/// held meanwhile.
 ///
-/// Slots come from a pool with a front for each thread (`sync::thread_cached`), so inserts
-/// and removes touch what other threads write only when a front has run empty or full.
-/// Each element costs 16 bytes beside its own, which are rounded up to 8. Memory is kept
-/// until the end of the map. A slot retires when its generations are used up.
+/// Slots come from a pool with a cache for each thread (`sync::thread_cached`), so inserts and
+/// removes touch memory that other threads write only when a cache is empty or full. Each element
+/// costs 16 bytes beside its own size, which is rounded up to 8. Memory is kept until the end of
+/// the map. A slot retires when its generations are used up.
 ///
-/// `insert` and `emplace` throw `std::bad_alloc`, `try_emplace` gives the null key, when
-/// memory or a slot is refused. A call that fails or throws has changed nothing. The end of
-/// the map is for one thread alone, and no guard outlives it. Neither copied nor moved.
-/// Needs the library.
+/// When memory or a slot is refused, `insert` and `emplace` throw `std::bad_alloc`, and
+/// `try_emplace` returns the null key. A call that fails or throws changes nothing. The map must be
+/// destroyed by one thread alone, after all guards. Neither copied nor moved. Needs the library.
 template <class T, class Key = key64, shared_slot_map_options Options = shared_slot_map_options{}>
 class shared_slot_map {
     static_assert(Key::generation_bits <= 32 && Key::index_bits <= 32,
@@ -71,12 +229,15 @@ public:
             pool_.for_each([this](void* block) { end_element(at(number_of(block)), block); });
     }
 
+    /// Inserts an element and returns its key.
     Key insert(T value) { return emplace(std::move(value)); }
+    /// Constructs an element from `args` and returns its key.
     template <class... Args>
     Key emplace(Args&&... args)
     {
         return place(pool_.allocate(), std::forward<Args>(args)...);
     }
+    /// Like `emplace`, but returns the null key when memory or a slot is refused.
     template <class... Args>
     [[nodiscard]] Key try_emplace(Args&&... args)
     {
@@ -84,14 +245,16 @@ public:
         return block == nullptr ? Key() : place(block, std::forward<Args>(args)...);
     }
 
-    /// False when the key names nothing.
+    /// A guard of the element. The guard is false when the key names nothing.
     [[nodiscard]] guard get(Key k) noexcept
     {
         shared_slot* const slot = slot_of(k);
         return slot != nullptr && slot->try_hold(k.generation()) ? guard(*this, *slot) : guard();
     }
 
-    /// A copy, or nothing.
+    /// A copy of the element, or nothing when the key names nothing.
+    ///
+    ///     if (std::optional<price> const p = prices.read(id)) ...
     [[nodiscard]] std::optional<T> read(Key k) const noexcept
         requires copyable
     {
@@ -104,7 +267,9 @@ public:
         return std::bit_cast<T>(copy);
     }
 
-    /// False when the key names nothing; else `f(element)` was called.
+    /// Calls `f(element)` and returns true; or returns false when the key names nothing.
+    ///
+    ///     sessions.with(id, [](session& s) { s.touch(); });
     template <std::invocable<T&> F>
     bool with(Key k, F f)
     {
@@ -114,23 +279,23 @@ public:
         return bool(held);
     }
 
-    /// At this moment.
+    /// Whether the key names an element at this moment.
     [[nodiscard]] bool contains(Key k) const noexcept
     {
         shared_slot* const slot = slot_of(k);
         return slot != nullptr && is_live(*slot, k, std::memory_order_relaxed);
     }
 
-    /// True for one caller alone: the key is stale from now on.
+    /// Removes the element: the key is stale from now on. Returns true for exactly one caller.
     bool remove(Key k) noexcept
     {
         shared_slot* const slot = slot_of(k);
         if (slot == nullptr)
             return false;
         auto const removed = slot->try_remove(k.generation());
-        if (removed == shared_slot::removal::alone)
+        if (removed == shared_slot::removal::owned)
             finish(*slot);
-        return removed != shared_slot::removal::refused;
+        return removed != shared_slot::removal::not_found;
     }
 
     /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert
@@ -147,21 +312,23 @@ public:
         }
     }
 
-    /// Removes all that are there when it is called.
+    /// Removes all elements that are present at the call.
     void clear() noexcept
     {
         for_each([this](Key k, T&) { remove(k); });
     }
 
-    /// Those that were removed and still have guards are counted. Walks all threads' fronts.
+    /// The number of elements, removed elements that still have guards included. Walks the caches
+    /// of all threads.
     [[nodiscard]] std::size_t size() const noexcept { return stats().blocks_live; }
+    /// How many slots have used up their generations.
     [[nodiscard]] std::size_t retired() const noexcept
     {
         return retired_.load(std::memory_order_relaxed);
     }
     [[nodiscard]] statistics stats() const noexcept
     {
-        std::size_t const gone = retired(); // first: to the pool they are in use
+        std::size_t const gone = retired(); // read first: the pool counts retired slots as live
         statistics s = pool_.stats();
         s.blocks_live -= gone;
         s.bytes_live -= gone * shape.bytes;
@@ -171,14 +338,15 @@ public:
 
 private:
     using bytes = std::array<std::byte, sizeof(T)>;
-    using memory_word = std::uint64_t; // of which a block is a multiple
+    using memory_word = std::uint64_t; // the size of a block is a multiple of it
 
     shared_slot* at(std::size_t number) const noexcept { return pool_.upstream().at(number); }
     std::size_t number_of(const void* block) const noexcept
     {
         return pool_.upstream().number_of(block);
     }
-    /// Null: the key is of no slot. For keys of 32 or 64 bits the first test is none.
+    /// The slot that the key addresses, or null. The range test folds away for keys of 32 or 64
+    /// bits.
     shared_slot* slot_of(Key k) const noexcept
     {
         return k.value() > Key::value_max ? nullptr : at(k.index());
@@ -195,20 +363,12 @@ private:
     template <class... Args>
     Key place(void* block, Args&&... args)
     {
-        struct give_back {
-            block_pool& to;
-            void* block;
-            ~give_back()
-            {
-                if (block != nullptr)
-                    to.deallocate(block);
-            }
-        } unless_made{pool_, block};
+        undo unless_made([this, block] { pool_.deallocate(block); });
         if constexpr (copyable)
             store(block, std::bit_cast<bytes>(T(std::forward<Args>(args)...)));
         else
             ::new (block) T(std::forward<Args>(args)...);
-        unless_made.block = nullptr;
+        unless_made.keep();
 
         std::size_t const number = number_of(block);
         shared_slot& slot = *at(number);
@@ -223,7 +383,7 @@ private:
         return key_of(number, generation);
     }
 
-    /// By the thread that alone has the slot.
+    /// Destroys the element and frees its slot. The caller owns the slot.
     void finish(shared_slot& slot) noexcept
     {
         constexpr std::size_t generation_max = Key::value_max >> Key::index_bits;
@@ -234,17 +394,19 @@ private:
             return;
         }
         slot.state.store(s + shared_slot::of(1), std::memory_order_relaxed);
-        pool_.deallocate(slot.value); // who allocates it next sees all of the above
+        pool_.deallocate(
+            slot.value); // the next thread that allocates the block sees all stores above
     }
 
+    /// At the end of the map: destroys an element that is still alive.
     void end_element(shared_slot* slot, void* block) noexcept
     {
         auto const s = slot->state.load(std::memory_order_relaxed);
         if (Options.checks == check::on && (s & shared_slot::guards) != 0)
             fatal_guarded_element(block);
-        if ((s & shared_slot::live) != 0) { // else retired
+        if ((s & shared_slot::live) != 0) { // otherwise the slot is retired
             slot->state.store(s & ~shared_slot::live, std::memory_order_relaxed);
-            std::destroy_at(static_cast<T*>(block)); // which may remove others
+            std::destroy_at(static_cast<T*>(block)); // the destructor may remove other elements
         }
     }
 
@@ -257,7 +419,8 @@ private:
                 .store(w, std::memory_order_release);
         }
     }
-    /// Perhaps of a block that is free by now, which AddressSanitizer must not mind.
+    /// Loads the words of an element. The block may be free by now, so AddressSanitizer must not
+    /// check the loads.
     [[gnu::no_sanitize_address]] static bytes load(const void* from) noexcept
     {
         bytes to;
@@ -273,8 +436,11 @@ private:
     std::atomic<std::size_t> retired_ = 0;
 };
 
-/// Keeps one element, whoever removes it meanwhile. For one thread at a time; it may end
-/// in another thread than it began.
+/// Keeps one element of a `shared_slot_map` alive, even when another thread removes it. A guard is
+/// for one thread at a time, and may end in another thread than it began.
+///
+///     if (auto const s = sessions.get(id))
+///         s->touch();
 template <class T, class Key, shared_slot_map_options Options>
 class shared_slot_map<T, Key, Options>::guard {
 public:
@@ -296,7 +462,7 @@ public:
     T& operator*() const noexcept { return *static_cast<T*>(slot_->value); }
     T* operator->() const noexcept { return static_cast<T*>(slot_->value); }
 
-    /// Lets the element go.
+    /// Ends the guard early. The guard is false from now on.
     void reset() noexcept
     {
         shared_slot* const slot = std::exchange(slot_, nullptr);

@@ -1,4 +1,4 @@
-// A slot map: a pool addressed by keys that are never given twice.
+// A slot map: a pool whose elements are addressed by generational keys.
 #pragma once
 
 #include <mallard/detail/slots/slot_table.hpp>
@@ -6,12 +6,13 @@
 namespace mallard {
 
 struct slot_map_options {
-    bool wrapping = false;     ///< a slot whose generations are used up begins again, and an old
-                               ///< key may name a new element
+    bool wrapping = false; ///< reuse a slot whose generations are used up, from generation 1 on;
+                           ///< an old key may then name a new element
     check checks = check::off; ///< verify `key_of` and iterators; tell Valgrind about values
 };
 
-/// Elements by key: one that is erased makes its key stale for ever, and no element moves.
+/// Elements addressed by keys. The key of an erased element stays stale for ever. Elements never
+/// move.
 ///
 ///     mallard::slot_map<enemy> enemies;
 ///     mallard::key32 const target = enemies.insert({"duck", 7});
@@ -19,37 +20,38 @@ struct slot_map_options {
 ///         e->health -= 1;
 ///     enemies.erase(target); // get(target) is null from now on
 ///
-/// A lookup is one load and one comparison (see `slot_words`), safe for any key, of
-/// another map or made up. Pointers stay good until their element is erased.
+/// A lookup is one load and one comparison (see `slot_words`), and is safe for any key: of
+/// another map, or made up. Pointers stay valid until their element is erased.
 ///
-/// `Storage` is where the slots are:
+/// `Storage` says where the slots are:
 ///   reserved<>   ranges of address space that grow in place; needs the library
-///   any source   `slot_map<T, key32, default_heap>`: chunks of 16 KiB, a lookup has one
-///                load more
-///   fixed<N>     N slots inside the object; then it does not move
-/// Nothing is taken before the first element. Each costs a word (4 bytes for `key32`) and a
-/// bit beside its own. Memory is kept until the end of the map, because it says which keys
-/// are stale.
+///   any source   `slot_map<T, key32, default_heap>`: chunks of 16 KiB; a lookup has one more
+///                load
+///   fixed<N>     N slots inside the object, which is then neither copied nor moved
+/// The first element takes the first memory. Each element costs a word (4 bytes for `key32`) and
+/// a bit beside its own size. Memory is kept until the end of the map, because it records which
+/// keys are stale.
 ///
-/// A slot that was erased is the next to be used. When all generations of a slot have
-/// been given it retires: `retired()` counts those. A `key32` lasts for 4,095 elements a
-/// slot, so a map of n slots for 4,095 n at least.
+/// The slot that was erased last is used next. When all generations of a slot are used up, the
+/// slot retires; `retired()` counts those. A slot with `key32` lasts for 4,095 elements, so a map
+/// of n slots for at least 4,095 n.
 ///
 /// `insert` and `emplace` throw `std::bad_alloc`, or what the source throws, when memory is
-/// refused or every slot that a key can name is in use or retired; the `try_` forms give the
-/// null key. A call that throws, or whose constructor throws, has changed nothing. Not
-/// copied; moved and swapped in constant time. One thread at a time: for several see
-/// `shared_slot_map`. Constructors, destructors and whatever `for_each` calls may use the map.
+/// refused, or when every slot that a key can name is used or retired; the `try_` functions
+/// return the null key. A failed call, or one whose constructor throws, changes nothing. Not
+/// copyable; moved and swapped in constant time. One thread at a time: for several threads see
+/// `shared_slot_map`. Constructors, destructors and the function given to `for_each` may use the
+/// map.
 template <class T, class Key = key32, class Storage = reserved<>,
           slot_map_options Options = slot_map_options{}>
 class slot_map
     : public slot_table<slot_map<T, Key, Storage, Options>, T, Key, Storage, Options.checks> {
     using table = slot_table<slot_map, T, Key, Storage, Options.checks>;
+    using table::checks_on;
     using table::end_;
     using table::free_;
     using table::size_;
     using table::slots_;
-    using table::watched;
     using typename table::slots_type;
     using typename table::word;
     using typename table::words_of;
@@ -63,7 +65,7 @@ public:
         : table(slots_type(std::move(from)))
     {
     }
-    /// The moved-from map is empty, and as if new.
+    /// The moved-from map is empty, and as new.
     slot_map(slot_map&& other) noexcept
         requires std::move_constructible<slots_type>
         : table(std::move(other)), retired_(std::exchange(other.retired_, 0)),
@@ -73,17 +75,13 @@ public:
     slot_map& operator=(slot_map&& other) noexcept
         requires std::movable<slots_type>
     {
-        if (this != &other) {
-            std::destroy_at(this);
-            std::construct_at(this, std::move(other));
-        }
-        return *this;
+        return replace_by_move(*this, std::move(other));
     }
     ~slot_map() { this->destroy_all(); }
 
     Key insert(const T& value)
     {
-        if constexpr (fits_registers) // caught by value, it needs no stack for the cold path
+        if constexpr (fits_registers) // captured by value, so the cold path needs no stack for it
             return place<true>([value](Key, T* at) { std::construct_at(at, value); });
         else
             return emplace(value);
@@ -94,31 +92,36 @@ public:
         return emplace(std::move(value));
     }
 
+    /// Constructs an element from `args` in its slot.
     template <class... Args>
     Key emplace(Args&&... args)
     {
         return place<true>([&](Key, T* at) { std::construct_at(at, std::forward<Args>(args)...); });
     }
-    /// Null: no memory, or no slot is left. What the constructor throws passes.
+    /// Like `emplace`, but returns the null key when no memory or no slot is left. An exception
+    /// of the constructor passes.
     template <class... Args>
     [[nodiscard]] Key try_emplace(Args&&... args)
     {
         return place<false>(
             [&](Key, T* at) { std::construct_at(at, std::forward<Args>(args)...); });
     }
-    /// What `make(key)` returns, for elements that know their key.
+    /// Inserts what `make(key)` returns, for elements that store their own key.
+    ///
+    ///     nodes.insert_with([](mallard::key32 self) { return node{.id = self}; });
     template <std::invocable<Key> F>
     Key insert_with(F make)
     {
         return place<true>([&](Key k, T* at) { ::new (static_cast<void*>(at)) T(make(k)); });
     }
 
-    /// False: the key names nothing. A detached key is given up.
+    /// Erases the element. Returns false when the key names nothing. The slot of a detached key
+    /// becomes free.
     bool erase(Key k) noexcept
     {
         std::size_t const i = slots_.bounded(k.value());
         if (slots_.word_of(i) != k.value()) [[unlikely]]
-            return give_up(k);
+            return free_detached(k);
         this->end_life(i);
         return recycle(i, k.value());
     }
@@ -132,8 +135,11 @@ public:
         return value;
     }
 
-    /// Moves the element out and keeps the key: it names nothing until `reattach`, and no
-    /// other element gets it. `erase` and `clear` give it up.
+    /// Moves the element out and reserves its key: the key names nothing until `reattach`, and no
+    /// other element gets it. `erase` and `clear` end the reservation.
+    ///
+    ///     std::optional<enemy> away = enemies.detach(target);
+    ///     ... enemies.reattach(target, std::move(*away));
     std::optional<T> detach(Key k)
     {
         std::optional<T> value = this->take(k);
@@ -143,7 +149,8 @@ public:
         }
         return value;
     }
-    /// Null: the key is not detached, and `value` is as it was.
+    /// Puts an element back under its detached key. Returns null, and leaves `value` alone, when
+    /// the key is not detached.
     T* reattach(Key k, T&& value)
     {
         std::size_t const i = slots_.bounded(k.value());
@@ -155,31 +162,32 @@ public:
         return at;
     }
 
-    /// Erases all; keys become stale, detached ones too. O(slots ever used).
+    /// Erases all elements and frees detached keys. All keys become stale. O(slots ever used).
     void clear() noexcept
     {
         this->for_each([this](Key k, T&) { erase(k); });
         for (std::size_t i = 1; i < end_ && detached_ != 0; ++i)
             if (words_of::is_detached(slots_.word_of(i)))
-                give_up(Key(static_cast<word>(slots_.word_of(i) | i)));
+                free_detached(Key(static_cast<word>(slots_.word_of(i) | i)));
     }
 
-    /// The key of an element of this map, from where it lies. `check::on` stops at
-    /// anything else. O(1), over a source O(chunks).
+    /// The key of an element of this map, found by its address. With `check::on`, the address of
+    /// anything else stops the process. O(1); with a source as storage O(chunks).
     [[nodiscard]] Key key_of(const T& element) const noexcept
     {
         std::size_t const i = slots_.find(std::addressof(element));
-        if (watched && !(i != 0 && i < end_ && this->is_live(i))) [[unlikely]]
+        if (checks_on && !(i != 0 && i < end_ && this->is_live(i))) [[unlikely]]
             fatal_foreign_element(std::addressof(element));
         return this->key_at(i);
     }
 
-    /// Makes memory for `count` elements in all, or throws.
+    /// Takes memory for `count` elements in all, or throws `std::bad_alloc`.
     void reserve(std::size_t count)
     {
         while (capacity() < count)
             slots_.template grow<true>();
     }
+    /// Like `reserve`, but returns false when memory is refused.
     [[nodiscard]] bool try_reserve(std::size_t count) noexcept
     {
         while (capacity() < count)
@@ -188,15 +196,15 @@ public:
         return true;
     }
 
-    /// Elements for which there is memory, those there are included.
+    /// How many elements fit in the memory taken, present elements included.
     [[nodiscard]] std::size_t capacity() const noexcept
     {
         std::size_t const slots = slots_.capacity();
         return slots == 0 ? 0 : slots - 1 - retired_ - detached_;
     }
-    /// Slots that no key can name any more.
+    /// How many slots have used up their generations.
     [[nodiscard]] std::size_t retired() const noexcept { return retired_; }
-    /// Keys that wait for `reattach`.
+    /// How many keys wait for `reattach`.
     [[nodiscard]] std::size_t detached() const noexcept { return detached_; }
 
     [[nodiscard]] statistics stats() const noexcept
@@ -216,7 +224,7 @@ public:
     }
 
 private:
-    /// The one place where an element begins.
+    /// Allocates a slot and calls `make(key, T*)` there. All elements begin here.
     template <bool Throws, class Make>
     [[gnu::always_inline]] Key place(Make make)
     {
@@ -224,10 +232,10 @@ private:
             return refill_and_place<Throws>(make);
         word const k = free_;
         std::size_t const i = words_of::index(k);
-        free_ = slots_.word_of(i); // first: a constructor may insert
-        put_back unless_made{this, k};
+        free_ = slots_.word_of(i); // before the constructor, which may insert
+        undo unless_made([this, k, i] { slots_.word_of(i) = std::exchange(free_, k); });
         this->make_value(i, [&](T* at) { make(Key(k), at); });
-        unless_made.map = nullptr;
+        unless_made.keep();
         this->begin_life(i, k);
         return Key(k);
     }
@@ -238,26 +246,15 @@ private:
         return refill<Throws>() ? place<Throws>(make) : Key();
     }
 
-    /// What a constructor that throws leaves behind: a slot that gives the same key again.
-    struct put_back {
-        slot_map* map;
-        word key;
-        ~put_back()
-        {
-            if (map != nullptr)
-                map->slots_.word_of(words_of::index(key)) = std::exchange(map->free_, key);
-        }
-    };
-
-    /// Makes a list of the next slots that were never used: at most those of one word of
-    /// bits, so that a map grows through its memory as it is used.
+    /// Makes a free list of the next slots that were never used, at most one group of 64. So a map
+    /// touches its memory as it grows.
     template <bool Throws>
     [[gnu::noinline]] bool refill() noexcept(!Throws)
     {
         if (end_ == slots_.capacity() || slots_.capacity() == 0)
             if (!slots_.template grow<Throws>())
                 return false;
-        std::size_t i = end_ + (end_ == 0); // not slot 0
+        std::size_t i = end_ + (end_ == 0); // slot 0 has no value
         std::size_t const end = std::min(slots_.capacity(), align_up(i + 1, slots_per_bits));
         free_ = words_of::first(i);
         for (; i + 1 < end; ++i)
@@ -266,8 +263,8 @@ private:
         return true;
     }
 
-    /// The slot's next key becomes the first of the list. True, as `retire` says, so that
-    /// the way there is a jump.
+    /// Pushes the slot, with its next key, onto the free list. Returns true, as `retire` does, so
+    /// that the call of `retire` is a jump.
     bool recycle(std::size_t i, word k) noexcept
     {
         word next = words_of::after(k);
@@ -292,7 +289,7 @@ private:
         return i == k.index() && k.generation() != 0 &&
                slots_.word_of(i) == words_of::detached(k.value());
     }
-    MALLARD_COLD bool give_up(Key k) noexcept
+    MALLARD_COLD bool free_detached(Key k) noexcept
     {
         if (!is_detached(k))
             return false;

@@ -359,7 +359,7 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, set_aside ? why_no_huge_pages(error) : why_no_memory);
     }
-    // madvise is advice: if the system refuses, ordinary pages serve, and last_refusal() tells.
+    // madvise is advice: if the system refuses, ordinary pages serve, and last_failure() tells.
     if (options_.huge == huge::madvise && ::madvise(data, bytes, MADV_HUGEPAGE) != 0)
         refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
     if (!place_on_node(data, bytes))

@@ -66,7 +66,7 @@ bool protected_source::has_room_in_list() noexcept
     page_source plain(pages_options{});
     chunk const larger = plain.try_take({2 * list_.memory.bytes + 1});
     if (larger.data == nullptr)
-        return refuse(plain.last_error(), plain.last_refusal());
+        return refuse(plain.last_error(), plain.last_failure());
     std::copy(list_.begin(), list_.end(), static_cast<chunk*>(larger.data));
     if (list_.memory.data != nullptr)
         plain.give(list_.memory);

@@ -44,23 +44,23 @@ constexpr std::size_t segment_align = std::size_t{1} << 21;
 constexpr char folder[] = "/dev/shm";
 constexpr std::size_t name_max = 255;
 
-constexpr system_refusal bad_name{EINVAL,
-                                  "a name has 1 to 255 characters and no slash but one in front"};
-constexpr system_refusal no_bytes{EINVAL, "a segment has at least one byte: say how many"};
-constexpr system_refusal too_many_bytes{ENOMEM, "the request is larger than any address space"};
-constexpr system_refusal file_limit{
+constexpr system_error bad_name{EINVAL,
+                                "a name has 1 to 255 characters and no slash but one in front"};
+constexpr system_error no_bytes{EINVAL, "a segment has at least one byte: say how many"};
+constexpr system_error too_many_bytes{ENOMEM, "the request is larger than any address space"};
+constexpr system_error file_limit{
     EFBIG, "the limit of this process on the size of files is reached: see `ulimit -f`"};
-constexpr system_refusal no_memory{
+constexpr system_error no_memory{
     ENOMEM, "the system has not that much memory for this process: see `free -m` and `ulimit -v`"};
-constexpr system_refusal is_another_file{
+constexpr system_error is_another_file{
     EBADMSG, "this is no segment of Mallard's, or a stray write damaged its header: remove it"};
-constexpr system_refusal is_another_version{
+constexpr system_error is_another_version{
     EBADMSG, "another version of Mallard made this segment, or a stray write damaged it: let all "
              "processes use one version, and remove it"};
-constexpr system_refusal is_truncated{
+constexpr system_error is_truncated{
     EBADMSG, "the segment has not the size that its header says, somebody truncated it: remove it"};
 
-constexpr system_refusal is_no_descriptor{
+constexpr system_error is_no_descriptor{
     EBADF, "this is no descriptor of a file, or too many files are open: see `ulimit -n`"};
 
 /// The path of a segment in /dev/shm; empty if the name is not valid.
@@ -81,7 +81,7 @@ struct path {
 };
 
 /// Explains an errno from a file in /dev/shm. Callers act upon EEXIST and ENOENT.
-system_refusal refusal_of_file(int error) noexcept
+system_error refusal_of_file(int error) noexcept
 {
     switch (error) {
     case EEXIST:
@@ -103,7 +103,7 @@ system_refusal refusal_of_file(int error) noexcept
     }
 }
 
-system_refusal refusal_of_new_file(int error) noexcept
+system_error refusal_of_new_file(int error) noexcept
 {
     if (error == ENOENT || error == EOPNOTSUPP || error == EROFS)
         return {error, "there is no /dev/shm of type tmpfs, or no /proc: mount them"};
@@ -113,7 +113,7 @@ system_refusal refusal_of_new_file(int error) noexcept
 }
 
 /// Allocates the memory of the file now, so that no later access is a SIGBUS for lack of memory.
-system_refusal set_aside(int descriptor, std::size_t bytes) noexcept
+system_error set_aside(int descriptor, std::size_t bytes) noexcept
 {
     rlimit limit{};
     ::getrlimit(RLIMIT_FSIZE, &limit);
@@ -124,7 +124,7 @@ system_refusal set_aside(int descriptor, std::size_t bytes) noexcept
         error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
     if (error == ENOSPC)
         return {error, "/dev/shm is full: see `df /dev/shm`, and remove what nobody uses there"};
-    return error == 0 ? system_refusal{} : system_refusal{error, no_memory.why};
+    return error == 0 ? system_error{} : system_error{error, no_memory.why};
 }
 
 /// Whether the system would grant this much memory. posix_fallocate on a tmpfs without a size limit
@@ -159,7 +159,7 @@ void* map(int descriptor, std::size_t bytes) noexcept
     return nullptr;
 }
 
-system_refusal refusal_of_map(int error) noexcept
+system_error refusal_of_map(int error) noexcept
 {
     if (error == EACCES)
         return {error, "the descriptor is for reading only: open it with O_RDWR"};
@@ -172,7 +172,7 @@ std::uint64_t checksum_of(const segment_header& h) noexcept
     return hash_of(h.bytes, hash_of(h.version, hash_of(h.magic, hash_of("segment"))));
 }
 
-system_refusal fault_of(const segment_header& h, std::size_t bytes) noexcept
+system_error fault_of(const segment_header& h, std::size_t bytes) noexcept
 {
     if (h.magic != segment_header::magic_of_all)
         return is_another_file;
@@ -230,12 +230,12 @@ shared_memory shared_memory::open_or_create(std::string_view name, std::size_t b
     }
 }
 
-system_refusal shared_memory::remove(std::string_view name) noexcept
+system_error shared_memory::remove(std::string_view name) noexcept
 {
     path const gone(name);
     if (!gone.is_valid())
         return bad_name;
-    return ::unlink(gone.text) == 0 ? system_refusal{} : refusal_of_file(errno);
+    return ::unlink(gone.text) == 0 ? system_error{} : refusal_of_file(errno);
 }
 
 shared_memory shared_memory::anonymous(std::size_t bytes) noexcept
@@ -265,7 +265,7 @@ shared_memory shared_memory::make(file& from, std::size_t bytes) noexcept
     bytes = align_up(bytes, page_bytes);
     if (!may_have(bytes))
         return shared_memory(no_memory);
-    if (system_refusal const why = set_aside(from.number(), bytes))
+    if (system_error const why = set_aside(from.number(), bytes))
         return shared_memory(why);
     void* const data = map(from.number(), bytes);
     if (data == nullptr)
@@ -292,7 +292,7 @@ shared_memory shared_memory::find(file& in) noexcept
     if (data == nullptr)
         return shared_memory(refusal_of_map(errno));
     auto* const h = static_cast<segment_header*>(data);
-    if (system_refusal const why = fault_of(*h, bytes)) {
+    if (system_error const why = fault_of(*h, bytes)) {
         ::munmap(data, bytes);
         return shared_memory(why);
     }
@@ -335,7 +335,7 @@ statistics shared_memory::stats() const noexcept
             .growths = 1};
 }
 
-std::nullptr_t shared_memory::refuse(system_refusal why) noexcept
+std::nullptr_t shared_memory::refuse(system_error why) noexcept
 {
     error_ = why.error;
     why_ = why.why;

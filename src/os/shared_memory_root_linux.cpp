@@ -12,13 +12,13 @@
 namespace mallard {
 namespace {
 
-constexpr system_refusal is_another_type{
+constexpr system_error is_another_type{
     EINVAL, "the root of this segment is of another type, or of another version of it: remove the "
             "segment, or see mallard::layout_hash"};
-constexpr system_refusal root_is_damaged{
+constexpr system_error root_is_damaged{
     EBADMSG, "a stray write damaged what leads to the root: remove the segment"};
-constexpr system_refusal no_room_for_root{ENOMEM,
-                                          "the segment has no room for the root: make it larger"};
+constexpr system_error no_room_for_root{ENOMEM,
+                                        "the segment has no room for the root: make it larger"};
 
 void wait_a_moment() noexcept
 {

@@ -219,7 +219,7 @@ int trace_file::last_error() const noexcept
     return error_;
 }
 
-const char* trace_file::last_refusal() const noexcept
+const char* trace_file::last_failure() const noexcept
 {
     std::lock_guard const alone(lock_);
     return refusal_;

@@ -61,7 +61,7 @@ template class ref<limited<pool<>>>;
 
 struct every_event {
     void grew(chunk) noexcept {}
-    void refused(layout) noexcept {}
+    void failed(layout) noexcept {}
     void gave(chunk) noexcept {}
     void exhausted(layout) noexcept {}
     void destroyed(const snapshot&) noexcept {}

@@ -50,11 +50,11 @@ std::vector<std::string> history_of(std::uint64_t seed)
 {
     temporary_folder const folder;
     file_arena file;
-    EXPECT_TRUE(file.open((folder / "model").c_str(), small)) << file.last_refusal();
+    EXPECT_TRUE(file.open((folder / "model").c_str(), small)) << file.last_failure();
     std::vector<std::string> history{contents_of(file)};
     for (seeded choose(seed); history.size() <= commits; history.push_back(contents_of(file))) {
         change(file, choose);
-        EXPECT_TRUE(file.commit()) << file.last_refusal();
+        EXPECT_TRUE(file.commit()) << file.last_failure();
     }
     return history;
 }
@@ -76,17 +76,17 @@ void expect_state(const std::string& path, const std::vector<std::string>& histo
     if (file.open(path.c_str(), options))
         EXPECT_TRUE(is_right(file)) << "to a reader";
     else
-        EXPECT_TRUE(says(file, "open the file once for writing")) << file.last_refusal();
+        EXPECT_TRUE(says(file, "open the file once for writing")) << file.last_failure();
     options.access = mallard::file_access::create;
-    ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_refusal();
+    ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_failure();
     EXPECT_TRUE(is_right(file)) << "after " << done << " commits";
 
     // And it can be gone on with.
     static_cast<void>(file.make<int>(1));
-    ASSERT_TRUE(file.commit()) << file.last_refusal();
+    ASSERT_TRUE(file.commit()) << file.last_failure();
     std::string const more = contents_of(file);
     file.close();
-    ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_refusal();
+    ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_failure();
     EXPECT_TRUE(contents_of(file) == more);
 }
 
@@ -162,7 +162,7 @@ void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size
             change(file, choose);
             while (!file.commit()) {
                 refused = true;
-                EXPECT_STRNE(file.last_refusal(), "");
+                EXPECT_STRNE(file.last_failure(), "");
                 EXPECT_EQ(file.last_error(), error);
                 EXPECT_TRUE(contents_of(file) == history[done + 1]) << "memory stays as it was";
                 disk = {};
@@ -175,7 +175,7 @@ void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size
         refused = refused || disk.failures != 0;
         disk = {};
         file.close();
-        ASSERT_TRUE(file.open(path.c_str(), small)) << file.last_refusal();
+        ASSERT_TRUE(file.open(path.c_str(), small)) << file.last_failure();
         ASSERT_TRUE(contents_of(file) == history[commits]);
         if (!refused || ::testing::Test::HasFailure())
             break;
@@ -201,7 +201,7 @@ TEST(an_interrupted_call, is_made_again)
     ASSERT_TRUE(file.open((folder / "file").c_str(), small));
     disk.fail_at(1, EINTR);
     static_cast<void>(file.make<int>(1));
-    EXPECT_TRUE(file.commit()) << file.last_refusal();
+    EXPECT_TRUE(file.commit()) << file.last_failure();
     disk = {};
 }
 
@@ -289,10 +289,10 @@ TEST(a_file_arena, finds_what_changed_where_the_system_does_not_say)
     seeded choose(20);
     file_arena file;
     for (std::size_t done = 0; done < commits; ++done) {
-        ASSERT_TRUE(file.open(path.c_str(), small)) << file.last_refusal();
+        ASSERT_TRUE(file.open(path.c_str(), small)) << file.last_failure();
         ASSERT_TRUE(contents_of(file) == history[done]);
         change(file, choose);
-        ASSERT_TRUE(file.commit()) << file.last_refusal();
+        ASSERT_TRUE(file.commit()) << file.last_failure();
         std::size_t const calls = disk.calls;
         ASSERT_TRUE(file.commit());
         EXPECT_EQ(disk.calls, calls) << "nothing has changed";
@@ -336,7 +336,7 @@ TEST(a_file_arena, agrees_with_a_model_over_random_lives)
                 if (taken)
                     ::mmap(home, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
                            -1, 0);
-                ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_refusal();
+                ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_failure();
                 if (taken)
                     ::munmap(home, 4096);
                 ASSERT_TRUE(contents_of(file) == committed);

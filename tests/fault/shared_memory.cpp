@@ -27,9 +27,9 @@ struct configuration {
 
 void require_refused(const shared_memory& s, int error, std::string_view words)
 {
-    doing = s.last_refusal();
+    doing = s.last_failure();
     require(!s && s.last_error() == error, "it is refused with its number");
-    require(says(s.last_refusal(), words), "and in words");
+    require(says(s.last_failure(), words), "and in words");
 }
 
 /// A segment with a root, which its bytes can be changed behind.
@@ -85,7 +85,7 @@ TEST(a_damaged_header, is_refused_whatever_bits_of_a_byte_changed)
             if (is_in_a_field(byte)) {
                 EXPECT_EQ(root, nullptr) << byte << ": " << bits;
                 EXPECT_NE(opened.last_error(), 0) << byte << ": " << bits;
-                EXPECT_STRNE(opened.last_refusal(), "") << byte << ": " << bits;
+                EXPECT_STRNE(opened.last_failure(), "") << byte << ": " << bits;
             } else {
                 EXPECT_TRUE(root != nullptr && root->answer == 42) << "nothing is in byte " << byte;
             }
@@ -135,7 +135,7 @@ TEST(a_segment, that_was_truncated_is_refused_at_each_length)
         file.truncate(bytes);
         auto const opened = shared_memory::open(file.name);
         EXPECT_FALSE(opened) << bytes;
-        EXPECT_EQ(opened.last_error(), EBADMSG) << bytes << ": " << opened.last_refusal();
+        EXPECT_EQ(opened.last_error(), EBADMSG) << bytes << ": " << opened.last_failure();
     }
 }
 

@@ -108,7 +108,7 @@ TEST(a_root, whose_constructor_is_killed_is_constructed_by_the_next)
     while (*lives > 0)
         ::sched_yield();
     auto* const root = segment.root<fragile>(segment, *lives);
-    ASSERT_NE(root, nullptr) << segment.last_refusal();
+    ASSERT_NE(root, nullptr) << segment.last_failure();
     EXPECT_EQ(*root->part, 7);
     for (auto& child : dying)
         EXPECT_EQ(child->end(), "signal 9");

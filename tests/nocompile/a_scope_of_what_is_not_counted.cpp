@@ -1,4 +1,4 @@
-// error: tally_|no matching|no viable|deduc
+// error: counter_|no matching|no viable|deduc
 #include <mallard/adapt/counted.hpp>
 #include <mallard/arena.hpp>
 

@@ -2,7 +2,7 @@
 #include <mallard/adapt/observed.hpp>
 
 struct loud {
-    void refused(mallard::layout) { throw 1; }
+    void failed(mallard::layout) { throw 1; }
 };
 
 mallard::chunk take(mallard::observed<mallard::default_heap, loud>& heap)

@@ -4,12 +4,12 @@
 #include "../support/sources.hpp"
 
 #include <mallard/adapt/by_size.hpp>
+#include <mallard/adapt/counted.hpp>
 #include <mallard/adapt/failing.hpp>
 #include <mallard/adapt/fallback.hpp>
 #include <mallard/adapt/limited.hpp>
 #include <mallard/adapt/synchronized.hpp>
 #include <mallard/arena.hpp>
-#include <mallard/debug/snapshot.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
 
@@ -19,7 +19,7 @@ namespace mallard::testing {
 namespace {
 
 constexpr budget most{.bytes = 60'000, .blocks = 300};
-constexpr refusals rule{.first = 5, .count = 2, .every = 31};
+constexpr failures rule{.first = 5, .count = 2, .every = 31};
 
 /// Any stack behind one interface.
 class stack {

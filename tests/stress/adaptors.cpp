@@ -138,7 +138,7 @@ TEST(shared_limited, never_lets_all_threads_together_exceed_the_budget)
     EXPECT_GT(expected.failures, 0u) << "else nothing was tested";
     EXPECT_EQ(memory.bytes_left(), strict::bytes_max);
     EXPECT_EQ(memory.blocks_left(), strict::blocks_max);
-    EXPECT_STRNE(memory.last_refusal(), "");
+    EXPECT_STRNE(memory.last_failure(), "");
 }
 
 TEST(shared_synchronized, makes_anything_safe_to_share)

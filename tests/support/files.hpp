@@ -59,7 +59,7 @@ inline std::string contents_of(const file_arena& file)
 
 inline bool says(const file_arena& file, std::string_view words)
 {
-    return std::string_view(file.last_refusal()).find(words) != std::string_view::npos;
+    return std::string_view(file.last_failure()).find(words) != std::string_view::npos;
 }
 
 } // namespace mallard::testing

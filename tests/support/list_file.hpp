@@ -35,16 +35,16 @@ struct with_list {
     with_list()
     {
         file_arena file;
-        EXPECT_TRUE(file.open(path.c_str())) << file.last_refusal();
+        EXPECT_TRUE(file.open(path.c_str())) << file.last_failure();
         list* const keys = file.root_or_make<list>();
         for (int key : {1, 2, 3})
             keys->push(file, key);
-        EXPECT_TRUE(file.commit()) << file.last_refusal();
+        EXPECT_TRUE(file.commit()) << file.last_failure();
     }
     int sum() const
     {
         file_arena file;
-        EXPECT_TRUE(file.open(path.c_str(), {.access = file_access::read})) << file.last_refusal();
+        EXPECT_TRUE(file.open(path.c_str(), {.access = file_access::read})) << file.last_failure();
         list const* const keys = file.root<list>();
         return keys == nullptr ? -1 : keys->sum();
     }

@@ -33,7 +33,7 @@ private:
 /// Refusals are read with the test that fails.
 inline shared_memory required(shared_memory segment)
 {
-    require(bool(segment), segment.last_refusal());
+    require(bool(segment), segment.last_failure());
     return segment;
 }
 

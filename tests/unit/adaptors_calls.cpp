@@ -25,6 +25,7 @@ using mallard::counted;
 using mallard::counting_scope;
 using mallard::default_heap;
 using mallard::failing;
+using mallard::failures;
 using mallard::layout;
 using mallard::limited;
 using mallard::multipool;
@@ -32,7 +33,6 @@ using mallard::pmr_resource;
 using mallard::pool;
 using mallard::pool_options;
 using mallard::ref;
-using mallard::refusals;
 using mallard::resettable;
 using mallard::sync;
 
@@ -210,10 +210,10 @@ TYPED_TEST_SUITE(any_limited, all_limited);
 TYPED_TEST(any_limited, gives_its_last_byte_and_not_one_more)
 {
     TypeParam memory({.bytes = 100});
-    EXPECT_STREQ(memory.last_refusal(), "");
+    EXPECT_STREQ(memory.last_failure(), "");
     void* const most = memory.allocate({99, 1});
     EXPECT_EQ(memory.try_allocate({2, 1}), nullptr);
-    EXPECT_EQ(std::string(memory.last_refusal()).find("the budget has fewer bytes left"), 0u);
+    EXPECT_EQ(std::string(memory.last_failure()).find("the budget has fewer bytes left"), 0u);
     EXPECT_THROW(static_cast<void>(memory.allocate({SIZE_MAX, 1})), std::bad_alloc);
     void* const last = memory.allocate({1, 1});
     EXPECT_EQ(memory.bytes_left(), 0u);
@@ -229,7 +229,7 @@ TYPED_TEST(any_limited, gives_its_last_block_and_not_one_more)
     static_cast<void>(memory.allocate({8, 1}));
     void* const last = memory.allocate({8, 1});
     EXPECT_EQ(memory.try_allocate({0, 1}), nullptr);
-    EXPECT_EQ(std::string(memory.last_refusal()).find("the budget of blocks"), 0u);
+    EXPECT_EQ(std::string(memory.last_failure()).find("the budget of blocks"), 0u);
     memory.deallocate(last, {8, 1});
     EXPECT_EQ(memory.blocks_left(), 1u);
     memory.reset();
@@ -240,7 +240,7 @@ TYPED_TEST(any_limited, spends_nothing_on_what_is_refused_below)
 {
     TypeParam memory({.bytes = SIZE_MAX, .blocks = 3});
     EXPECT_EQ(memory.try_allocate({mallard::bytes_max, 1}), nullptr);
-    EXPECT_EQ(std::string(memory.last_refusal()).find("what is wrapped has refused"), 0u);
+    EXPECT_EQ(std::string(memory.last_failure()).find("the wrapped allocator is exhausted"), 0u);
     EXPECT_THROW(static_cast<void>(memory.allocate({mallard::bytes_max, 1})), std::bad_alloc);
     EXPECT_EQ(memory.bytes_left(), SIZE_MAX);
     EXPECT_EQ(memory.blocks_left(), 3u);
@@ -250,7 +250,7 @@ TEST(limited, counts_what_a_source_gives_beyond_the_request)
 {
     limited<generous_source> source({.bytes = 1500});
     EXPECT_EQ(source.try_take({501, 1}).data, nullptr);
-    EXPECT_EQ(std::string(source.last_refusal()).find("the source gave more"), 0u);
+    EXPECT_EQ(std::string(source.last_failure()).find("the source gave more"), 0u);
     EXPECT_EQ(source.bytes_left(), 1500u);
     chunk const c = source.try_take({500, 1});
     EXPECT_EQ(source.bytes_left(), 0u);
@@ -286,9 +286,9 @@ TEST(limited, has_its_whole_budget_again_after_a_move)
 
 // --- failing
 
-TEST(refusals, are_a_number_or_several_or_recur)
+TEST(failures, are_a_number_or_several_or_recur)
 {
-    auto const of = [](refusals rule) {
+    auto const of = [](failures rule) {
         std::vector<std::size_t> all;
         for (std::size_t n = 0; n < 12; ++n)
             if (rule({1, 1}, n))
@@ -300,7 +300,7 @@ TEST(refusals, are_a_number_or_several_or_recur)
     EXPECT_EQ(of({.first = 3}), numbers{3});
     EXPECT_EQ(of({.first = 3, .count = 2}), (numbers{3, 4}));
     EXPECT_EQ(of({.first = 2, .count = 2, .every = 5}), (numbers{2, 3, 7, 8}));
-    EXPECT_EQ(of({.first = 10, .count = refusals::never}), (numbers{10, 11}));
+    EXPECT_EQ(of({.first = 10, .count = failures::never}), (numbers{10, 11}));
 }
 
 TEST(failing, refuses_by_number_and_does_not_call_what_it_wraps)
@@ -311,7 +311,7 @@ TEST(failing, refuses_by_number_and_does_not_call_what_it_wraps)
     EXPECT_THROW(static_cast<void>(memory.allocate({8, 1})), std::bad_alloc);
     EXPECT_NE(memory.try_allocate({8, 1}), nullptr);
     EXPECT_EQ(memory.calls(), 4u);
-    EXPECT_EQ(memory.refused(), 2u);
+    EXPECT_EQ(memory.failed(), 2u);
     EXPECT_EQ(
         memory.counts(),
         (call_counts{.allocations = 2, .bytes_allocated = 16, .blocks_peak = 2, .bytes_peak = 16}));

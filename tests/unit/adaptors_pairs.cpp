@@ -210,7 +210,7 @@ struct diary {
 struct writer {
     diary* to;
     void grew(chunk c) noexcept { to->write("grew ", c.bytes); }
-    void refused(layout l) noexcept { to->write("refused ", l.bytes); }
+    void failed(layout l) noexcept { to->write("failed ", l.bytes); }
     void gave(chunk c) noexcept { to->write("gave ", c.bytes); }
     void exhausted(layout l) noexcept { to->write("exhausted ", l.bytes); }
     void destroyed(const snapshot& s) noexcept
@@ -235,9 +235,9 @@ TEST(observed, tells_what_a_source_does)
         EXPECT_EQ(blocks.try_allocate(layout{100'000}), nullptr);
         EXPECT_THROW(static_cast<void>(blocks.allocate(layout{100'000})), std::bad_alloc);
     }
-    EXPECT_EQ(d.lines, (std::vector<std::string>{"grew 512", "grew 65536", "refused 100040",
-                                                 "refused 100040", "gave 65536", "gave 512",
-                                                 "destroyed 0"}));
+    EXPECT_EQ(d.lines,
+              (std::vector<std::string>{"grew 512", "grew 65536", "failed 100040", "failed 100040",
+                                        "gave 65536", "gave 512", "destroyed 0"}));
 }
 
 TEST(observed, tells_when_an_allocator_is_exhausted_and_what_was_left_at_its_end)

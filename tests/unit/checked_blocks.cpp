@@ -24,11 +24,11 @@ TEST(checked_blocks, knows_what_a_block_in_use_was_asked_for_with)
     collected_faults faults;
     checked_multipool blocks({"blocks", faults});
     std::byte* const block = some(blocks, {40, 32});
-    std::optional const asked = blocks.asked_for(block);
+    std::optional const asked = blocks.requested_layout(block);
     ASSERT_TRUE(asked && asked->bytes == 40 && asked->align == 32);
-    EXPECT_FALSE(blocks.asked_for(block + 1));
+    EXPECT_FALSE(blocks.requested_layout(block + 1));
     blocks.deallocate(block, *asked);
-    EXPECT_FALSE(blocks.asked_for(block));
+    EXPECT_FALSE(blocks.requested_layout(block));
 }
 
 TEST(checked_blocks, watches_64_kibibytes_of_what_a_large_alignment_leaves_in_front)

@@ -36,7 +36,7 @@ TEST(a_relocated_file_arena, is_refused_unless_the_options_permit_it)
         ::mmap(home, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     ASSERT_EQ(taken, home);
     EXPECT_FALSE(other.open(given.path.c_str()));
-    ASSERT_TRUE(other.open(given.path.c_str(), moving)) << other.last_refusal();
+    ASSERT_TRUE(other.open(given.path.c_str(), moving)) << other.last_failure();
     EXPECT_TRUE(other.relocated());
     EXPECT_NE(static_cast<void*>(&other.blocks()), home);
     list* const keys = other.root<list>();
@@ -45,7 +45,7 @@ TEST(a_relocated_file_arena, is_refused_unless_the_options_permit_it)
     ASSERT_TRUE(other.commit());
     other.close();
     ::munmap(taken, 4096);
-    ASSERT_TRUE(file.open(given.path.c_str(), moving)) << file.last_refusal();
+    ASSERT_TRUE(file.open(given.path.c_str(), moving)) << file.last_failure();
     EXPECT_FALSE(file.relocated());
     EXPECT_EQ(file.root<list>()->sum(), 10);
 }
@@ -70,7 +70,7 @@ TEST(readers_of_a_file_arena, are_many_and_have_no_room)
     file_arena writer;
     EXPECT_FALSE(writer.open(given.path.c_str()));
     EXPECT_EQ(writer.last_error(), EWOULDBLOCK);
-    EXPECT_TRUE(says(writer, "a writer must be alone")) << writer.last_refusal();
+    EXPECT_TRUE(says(writer, "a writer must be alone")) << writer.last_failure();
 }
 
 TEST(a_writer_of_a_file_arena, is_alone)
@@ -121,7 +121,7 @@ TEST(a_file_arena_refuses, paths_that_lead_to_no_file)
         EXPECT_FALSE(file.open(path.c_str(), options)) << path;
         EXPECT_FALSE(file.is_open());
         EXPECT_EQ(file.last_error(), error) << path;
-        EXPECT_TRUE(says(file, words)) << path << ": " << file.last_refusal();
+        EXPECT_TRUE(says(file, words)) << path << ": " << file.last_failure();
     };
     refuses(folder / "none", reading, ENOENT, "does not exist");
     refuses(folder / "none", {.access = file_access::existing}, ENOENT, "file_access::create");

@@ -67,12 +67,12 @@ TEST(file_arena, loses_what_was_not_committed)
 void extend(const char* path)
 {
     file_arena file;
-    ASSERT_TRUE(file.open(path)) << file.last_refusal();
+    ASSERT_TRUE(file.open(path)) << file.last_failure();
     ASSERT_FALSE(file.relocated());
     list* const keys = file.root<list>();
     ASSERT_EQ(keys->sum(), 6);
     keys->push(file, 10);
-    ASSERT_TRUE(file.commit()) << file.last_refusal();
+    ASSERT_TRUE(file.commit()) << file.last_failure();
 }
 
 TEST(file_arena, is_opened_and_extended_by_another_program)

@@ -29,14 +29,14 @@ TEST(file_arena, keeps_containers_of_the_standard_library_with_all_they_need_to_
     std::string const path = folder / "table";
     for (int round = 0; round < 4; ++round) {
         file_arena file;
-        ASSERT_TRUE(file.open(path.c_str())) << file.last_refusal();
+        ASSERT_TRUE(file.open(path.c_str())) << file.last_failure();
         auto* const rows = file.root_or_make<table>(file.blocks());
-        ASSERT_NE(rows, nullptr) << file.last_refusal();
+        ASSERT_NE(rows, nullptr) << file.last_failure();
         ASSERT_EQ(rows->size(), static_cast<std::size_t>(100 * round));
         for (int i = 0; i < 100; ++i)
             for (int row = 0; row <= 100 * round + i; row += 50)
                 (*rows)[100 * round + i].push_back(row);
-        ASSERT_TRUE(file.commit()) << file.last_refusal();
+        ASSERT_TRUE(file.commit()) << file.last_failure();
     }
     file_arena file;
     ASSERT_TRUE(file.open(path.c_str(), {.access = mallard::file_access::read}));

@@ -28,7 +28,7 @@ struct written_file {
     {
         file_arena file;
         for (int commit = 0; commit < 3; ++commit) {
-            EXPECT_TRUE(file.open(path.c_str())) << file.last_refusal();
+            EXPECT_TRUE(file.open(path.c_str())) << file.last_failure();
             auto* const block = static_cast<char*>(file.allocate({9000, 1}));
             for (int i = 0; i < 9000; ++i)
                 block[i] = static_cast<char>(i * (commit + 3));
@@ -60,7 +60,7 @@ TEST(a_damaged_file, is_as_it_was_when_a_bit_of_a_header_flips)
     file_arena file;
     for (std::size_t at = 0; at < 2 * page; ++at) {
         ASSERT_TRUE(given.open(file, given.with(at, static_cast<unsigned char>(1U << at % 8))))
-            << at << ": " << file.last_refusal();
+            << at << ": " << file.last_failure();
         ASSERT_TRUE(contents_of(file) == given.contents) << at;
         ASSERT_TRUE(bytes_of(given.path) == given.bytes) << "the header is mended, " << at;
     }
@@ -78,7 +78,7 @@ TEST(a_damaged_file, is_refused_when_both_headers_are_damaged)
                                   : at < 12 ? "another version"
                                   : at < 16 ? "pages of another size"
                                             : "both headers";
-        EXPECT_TRUE(says(file, words)) << at << ": " << file.last_refusal();
+        EXPECT_TRUE(says(file, words)) << at << ": " << file.last_failure();
         EXPECT_TRUE(bytes_of(given.path) == changed) << "a refused file stays as it is";
     }
     EXPECT_FALSE(given.open(file, std::string(100'000, 'x')));
@@ -96,7 +96,7 @@ TEST(a_damaged_file, is_refused_when_its_headers_are_those_of_another_machine)
                      turned.begin() + static_cast<long>(copy) + 8);
     file_arena file;
     EXPECT_FALSE(given.open(file, turned));
-    EXPECT_TRUE(says(file, "other order of bytes")) << file.last_refusal();
+    EXPECT_TRUE(says(file, "other order of bytes")) << file.last_failure();
 }
 
 TEST(a_damaged_file, is_refused_wherever_it_is_cut_off)
@@ -109,7 +109,7 @@ TEST(a_damaged_file, is_refused_wherever_it_is_cut_off)
         ASSERT_FALSE(given.open(file, given.bytes.substr(0, length))) << length;
         EXPECT_TRUE(says(file, length < page ? "both headers" : "cut off") ||
                     says(file, "not a Mallard arena"))
-            << length << ": " << file.last_refusal();
+            << length << ": " << file.last_failure();
     }
     write_bytes(given.path, "");
     EXPECT_FALSE(file.open(given.path.c_str(), {.access = file_access::existing}));
@@ -133,7 +133,7 @@ TEST(a_damaged_file, is_found_by_verify_when_a_bit_of_its_data_flips)
     file_arena file;
     for (std::size_t at = 4 * page; at < given.bytes.size(); at += 61) {
         std::string const changed = given.with(at, static_cast<unsigned char>(1U << at % 8));
-        ASSERT_TRUE(given.open(file, changed)) << at << ": " << file.last_refusal();
+        ASSERT_TRUE(given.open(file, changed)) << at << ": " << file.last_failure();
         EXPECT_FALSE(file.verify());
         EXPECT_TRUE(says(file, "damaged_at()"));
         EXPECT_EQ(file.damaged_at(), at / page * page);
@@ -257,9 +257,9 @@ TEST(the_format, is_read_from_the_golden_file)
     std::string const path = folder / "file";
     write_bytes(path, golden_bytes());
     file_arena file;
-    ASSERT_TRUE(file.open(path.c_str(), {.relocate = true, .verify = true})) << file.last_refusal();
+    ASSERT_TRUE(file.open(path.c_str(), {.relocate = true, .verify = true})) << file.last_failure();
     golden const* const root = file.root<golden>();
-    ASSERT_NE(root, nullptr) << file.last_refusal();
+    ASSERT_NE(root, nullptr) << file.last_failure();
     EXPECT_EQ(root->number, golden_root.number);
     EXPECT_EQ(root->text, golden_root.text);
 }

@@ -175,7 +175,7 @@ TEST(guarded, lets_pass_what_would_be_one_block_too_many_and_says_so)
     EXPECT_EQ(chunks.blocks(), 4);
     EXPECT_EQ(chunks.unguarded(), 2);
     EXPECT_EQ(heap.live().size(), 2);
-    EXPECT_TRUE(says(chunks.last_refusal(), "blocks_max"));
+    EXPECT_TRUE(says(chunks.last_failure(), "blocks_max"));
     for (chunk const c : taken)
         chunks.give(c);
     EXPECT_EQ(chunks.blocks(), 0);
@@ -197,7 +197,7 @@ TEST(guarded, lets_pass_what_the_system_has_no_memory_for_and_says_so)
             chunks.give(c);
             chunks.give(guarded_one);
             report(passed && chunks.blocks() == 0 && chunks.unguarded() == 1 &&
-                   chunks.last_error() == ENOMEM && says(chunks.last_refusal(), "ulimit -d"));
+                   chunks.last_error() == ENOMEM && says(chunks.last_failure(), "ulimit -d"));
         },
         ::testing::ExitedWithCode(0), "");
 }
@@ -215,7 +215,7 @@ TEST(guarded, lets_everything_pass_without_address_space)
             void* const block = blocks.allocate({100});
             limit(RLIMIT_AS, RLIM_INFINITY);
             report(blocks.unguarded() == 1 && blocks.upstream().owns(block) &&
-                   says(blocks.last_refusal(), "ulimit -v"));
+                   says(blocks.last_failure(), "ulimit -v"));
         },
         ::testing::ExitedWithCode(0), "");
 }

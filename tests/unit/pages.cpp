@@ -54,7 +54,7 @@ TEST(pages, honours_every_alignment_up_to_a_gibibyte)
     pages<> source;
     for (std::size_t align = 1; align <= gib; align *= 2) {
         chunk const c = source.try_take({3 * page_bytes, align});
-        ASSERT_NE(c.data, nullptr) << align << ": " << source.last_refusal();
+        ASSERT_NE(c.data, nullptr) << align << ": " << source.last_failure();
         EXPECT_TRUE(is_aligned(c, align)) << align;
         EXPECT_GE(c.align, align);
         *begin(c) = *(end(c) - 1) = std::byte{1};
@@ -91,12 +91,12 @@ TEST(pages, refuses_sizes_that_no_address_space_holds)
 {
     pages<> source;
     EXPECT_EQ(source.last_error(), 0);
-    EXPECT_STREQ(source.last_refusal(), "");
+    EXPECT_STREQ(source.last_failure(), "");
     std::size_t const before = mapped_pages();
     for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX - page_bytes, SIZE_MAX / 2, SIZE_MAX / 16}) {
         EXPECT_EQ(source.try_take({bytes}).data, nullptr) << bytes;
         EXPECT_EQ(source.last_error(), ENOMEM);
-        EXPECT_TRUE(says(source.last_refusal(), "address space")) << source.last_refusal();
+        EXPECT_TRUE(says(source.last_failure(), "address space")) << source.last_failure();
     }
     EXPECT_EQ(source.try_take({1, std::size_t{1} << 63}).data, nullptr);
     EXPECT_EQ(source.try_take({SIZE_MAX, std::size_t{1} << 63}).data, nullptr);
@@ -112,7 +112,7 @@ TEST(pages, says_when_the_limit_on_address_space_refuses)
             std::size_t const before = mapped_pages();
             chunk const c = source.try_take({mib});
             report(c.data == nullptr && mapped_pages() == before && source.last_error() == ENOMEM &&
-                   says(source.last_refusal(), "ulimit -v"));
+                   says(source.last_failure(), "ulimit -v"));
         },
         testing::ExitedWithCode(0), "");
 }
@@ -134,7 +134,7 @@ TEST(pages, refuses_more_memory_than_the_machine_can_ever_hold)
     std::size_t const before = mapped_pages();
     EXPECT_EQ(source.try_take({std::size_t{1} << 46}).data, nullptr);
     EXPECT_EQ(mapped_pages(), before);
-    EXPECT_STRNE(source.last_refusal(), "");
+    EXPECT_STRNE(source.last_failure(), "");
 }
 
 TEST(pages, stops_a_touch_just_outside_a_guarded_chunk)
@@ -176,7 +176,7 @@ TEST(pages, with_madvise_are_whole_huge_pages)
 {
     pages<pages_options{.huge = huge::madvise}> source;
     chunk const c = source.try_take({1});
-    ASSERT_NE(c.data, nullptr) << source.last_refusal();
+    ASSERT_NE(c.data, nullptr) << source.last_failure();
     EXPECT_EQ(c.bytes, huge_page_bytes);
     EXPECT_TRUE(is_aligned(c, huge_page_bytes));
     std::memset(c.data, 1, c.bytes);
@@ -192,7 +192,7 @@ TEST(pages, without_huge_pages_set_aside_are_refused_and_leave_nothing_mapped)
     EXPECT_EQ(source.try_take({1}).data, nullptr);
     EXPECT_EQ(mapped_pages(), before);
     EXPECT_NE(source.last_error(), 0);
-    EXPECT_TRUE(says(source.last_refusal(), "huge pages")) << source.last_refusal();
+    EXPECT_TRUE(says(source.last_failure(), "huge pages")) << source.last_failure();
 }
 
 TEST(pages, come_from_those_set_aside_with_hugetlb)
@@ -202,7 +202,7 @@ TEST(pages, come_from_those_set_aside_with_hugetlb)
     pages<pages_options{.huge = huge::hugetlb, .guard = true}> source;
     std::size_t const before = mapped_pages();
     chunk const c = source.try_take({1});
-    ASSERT_NE(c.data, nullptr) << source.last_refusal();
+    ASSERT_NE(c.data, nullptr) << source.last_failure();
     EXPECT_EQ(c.bytes, huge_page_bytes);
     std::memset(c.data, 1, c.bytes);
     source.give(c);
@@ -270,7 +270,7 @@ void take_and_give_at_random()
                 live.pop_back();
             }
         }
-        EXPECT_EQ(refused > 0, O.reserve_bytes != 0) << source.last_refusal();
+        EXPECT_EQ(refused > 0, O.reserve_bytes != 0) << source.last_failure();
         for (chunk const c : live)
             source.give(c);
         if (O.reserve_bytes != 0) {

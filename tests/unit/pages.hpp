@@ -116,7 +116,7 @@ void take_without_memory()
     std::size_t const before = mapped_pages();
     chunk const refused = source.try_take({mib, huge_page_bytes});
     bool const clean = refused.data == nullptr && mapped_pages() == before &&
-                       source.last_error() == ENOMEM && says(source.last_refusal(), "ulimit -d");
+                       source.last_error() == ENOMEM && says(source.last_failure(), "ulimit -d");
     limit(RLIMIT_DATA, RLIM_INFINITY);
     report(clean && source.try_take({mib, huge_page_bytes}).data != nullptr);
 }

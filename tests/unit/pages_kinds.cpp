@@ -65,11 +65,11 @@ TEST(pages_of_a_node, are_preferred_or_bound_there)
     pages<on_node_0> preferring;
     chunk const c = preferring.try_take({mib});
     if (preferring.last_error() == ENOSYS || preferring.last_error() == EPERM)
-        GTEST_SKIP() << preferring.last_refusal();
+        GTEST_SKIP() << preferring.last_failure();
     pages<only_node_0> bound;
     chunk const d = bound.try_take({mib});
-    ASSERT_NE(d.data, nullptr) << bound.last_refusal();
-    EXPECT_EQ(preferring.last_error(), 0) << preferring.last_refusal();
+    ASSERT_NE(d.data, nullptr) << bound.last_failure();
+    EXPECT_EQ(preferring.last_error(), 0) << preferring.last_failure();
     EXPECT_EQ(policy(c.data).mode, MPOL_PREFERRED);
     EXPECT_EQ(policy(d.data).mode, MPOL_BIND);
     EXPECT_EQ(policy(d.data).nodes[0], 1U);
@@ -84,7 +84,7 @@ TEST(pages_of_a_node, in_a_range_lose_the_node_with_the_chunk)
     pages<pages_options{.numa = numa::bind(0), .guard = true, .reserve_bytes = mib}> source;
     chunk const c = source.try_take({page_bytes});
     if (c.data == nullptr)
-        GTEST_SKIP() << source.last_refusal();
+        GTEST_SKIP() << source.last_failure();
     EXPECT_EQ(policy(c.data).mode, MPOL_BIND);
     EXPECT_EQ(policy(end(c)).mode, MPOL_DEFAULT) << "the guard is of no node";
     source.give(c);
@@ -98,9 +98,9 @@ TEST(pages_of_a_node, that_is_not_there_are_given_when_preferred_and_refused_whe
     chunk const c = preferring.try_take({mib});
     ASSERT_NE(c.data, nullptr);
     EXPECT_NE(preferring.last_error(), 0) << "refused advice is told";
-    EXPECT_TRUE(says(preferring.last_refusal(), "NUMA node") ||
-                says(preferring.last_refusal(), "mbind"))
-        << preferring.last_refusal();
+    EXPECT_TRUE(says(preferring.last_failure(), "NUMA node") ||
+                says(preferring.last_failure(), "mbind"))
+        << preferring.last_failure();
     std::memset(c.data, 1, c.bytes);
     preferring.give(c);
 
@@ -131,8 +131,8 @@ bool tells_refused_mbind(int error, const char* words)
     pages<Bound> bound;
     chunk const c = preferring.try_take({mib});
     return c.data != nullptr && preferring.last_error() == error &&
-           says(preferring.last_refusal(), words) && bound.try_take({mib}).data == nullptr &&
-           bound.last_error() == error && says(bound.last_refusal(), words);
+           says(preferring.last_failure(), words) && bound.try_take({mib}).data == nullptr &&
+           bound.last_error() == error && says(bound.last_failure(), words);
 }
 
 TEST(pages_of_a_node, say_when_the_kernel_or_a_sandbox_has_no_nodes)
@@ -154,7 +154,7 @@ TEST(pages_that_are_locked, are_locked_as_they_are_touched_or_all_at_once)
     pages<locked> source;
     chunk const c = source.try_take({16 * page_bytes});
     if (c.data == nullptr)
-        GTEST_SKIP() << source.last_refusal();
+        GTEST_SKIP() << source.last_failure();
     EXPECT_EQ(resident_pages(begin(c), c.bytes), 0U) << "nothing is touched ahead of its use";
     *begin(c) = std::byte{1};
     EXPECT_TRUE(is_locked(c));
@@ -164,7 +164,7 @@ TEST(pages_that_are_locked, are_locked_as_they_are_touched_or_all_at_once)
 
     pages<pages_options{.populate = true, .locked = true}> at_once;
     chunk const d = at_once.try_take({16 * page_bytes});
-    ASSERT_NE(d.data, nullptr) << at_once.last_refusal();
+    ASSERT_NE(d.data, nullptr) << at_once.last_failure();
     EXPECT_EQ(resident_pages(begin(d), d.bytes), 16U);
     EXPECT_TRUE(is_locked(d));
     at_once.give(d);
@@ -175,7 +175,7 @@ TEST(pages_that_are_locked, have_guards_that_are_not)
     pages<pages_options{.guard = true, .locked = true}> source;
     chunk const c = source.try_take({page_bytes});
     if (c.data == nullptr)
-        GTEST_SKIP() << source.last_refusal();
+        GTEST_SKIP() << source.last_failure();
     *begin(c) = *(end(c) - 1) = std::byte{1};
     EXPECT_TRUE(is_locked(c));
     EXPECT_LE(kib_of_mapping(end(c), "Locked:"), 0);
@@ -189,7 +189,7 @@ TEST(pages_that_are_locked, in_a_range_are_unlocked_when_given_and_come_back_zer
     pages<pages_options{.locked = true, .reserve_bytes = mib}> source;
     chunk const c = source.try_take({page_bytes});
     if (c.data == nullptr)
-        GTEST_SKIP() << source.last_refusal();
+        GTEST_SKIP() << source.last_failure();
     *begin(c) = std::byte{1};
     source.give(c);
     EXPECT_FALSE(is_locked(c));
@@ -213,9 +213,9 @@ void take_locked_under_a_limit(std::size_t bytes, int error)
     require(source.try_take({mib}).data == nullptr, "more than the limit is refused");
     require(mapped_pages() == before, "and nothing stays mapped");
     require(source.last_error() == error, "the error is the system's");
-    require(says(source.last_refusal(), "ulimit -l"), "and the line says which limit it is");
+    require(says(source.last_failure(), "ulimit -l"), "and the line says which limit it is");
     require(in_range.try_take({mib}).data == nullptr, "in a range too");
-    require(says(in_range.last_refusal(), "ulimit -l"), "with the same words");
+    require(says(in_range.last_failure(), "ulimit -l"), "with the same words");
 }
 
 TEST(pages_that_are_locked, are_refused_beyond_the_limit_which_is_named)
@@ -231,7 +231,7 @@ TEST(pages_that_are_locked, say_when_the_kernel_is_too_old)
                       return;
                   pages<locked> source;
                   require(source.try_take({1}).data == nullptr, "no lock, no chunk");
-                  require(says(source.last_refusal(), "Linux 4.4"), "the line says since when");
+                  require(says(source.last_failure(), "Linux 4.4"), "the line says since when");
               }),
               "fine");
 }
@@ -242,9 +242,9 @@ TEST(pages_with_hugetlb, name_the_file_to_write_to_when_none_are_set_aside)
         GTEST_SKIP() << "huge pages are set aside on this machine";
     pages<pages_options{.huge = huge::hugetlb, .numa = numa::bind(0), .locked = true}> source;
     EXPECT_EQ(source.try_take({1}).data, nullptr);
-    EXPECT_TRUE(says(source.last_refusal(), "nr_hugepages") ||
-                says(source.last_refusal(), "huge::madvise"))
-        << source.last_refusal();
+    EXPECT_TRUE(says(source.last_failure(), "nr_hugepages") ||
+                says(source.last_failure(), "huge::madvise"))
+        << source.last_failure();
 }
 
 } // namespace

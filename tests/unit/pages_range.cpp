@@ -77,7 +77,7 @@ TEST(pages_in_a_range, leave_the_range_as_it_was_when_no_huge_pages_are_set_asid
     std::size_t const reserved = mapped_pages();
     for (int i = 0; i < 5; ++i) {
         EXPECT_EQ(source.try_take({1}).data, nullptr);
-        EXPECT_TRUE(says(source.last_refusal(), "huge pages")) << "the range is not used up";
+        EXPECT_TRUE(says(source.last_failure(), "huge pages")) << "the range is not used up";
     }
     EXPECT_EQ(mapped_pages(), reserved);
 }
@@ -103,7 +103,7 @@ TEST(pages_in_a_range, are_null_when_the_range_is_used_up_until_a_place_is_given
     ASSERT_NE(c.data, nullptr);
     EXPECT_EQ(source.try_take({1}).data, nullptr);
     EXPECT_EQ(source.last_error(), ENOMEM);
-    EXPECT_TRUE(says(source.last_refusal(), "reserve_bytes")) << source.last_refusal();
+    EXPECT_TRUE(says(source.last_failure(), "reserve_bytes")) << source.last_failure();
     source.give(c);
     EXPECT_EQ(source.try_take({4 * page_bytes}).data, c.data);
 }
@@ -166,10 +166,10 @@ TEST(pages_in_a_range, refuse_a_range_that_no_address_space_holds)
 {
     pages<pages_options{.reserve_bytes = SIZE_MAX}> absurd;
     EXPECT_EQ(absurd.try_take({1}).data, nullptr);
-    EXPECT_TRUE(says(absurd.last_refusal(), "reserve_bytes")) << absurd.last_refusal();
+    EXPECT_TRUE(says(absurd.last_failure(), "reserve_bytes")) << absurd.last_failure();
     pages<pages_options{.reserve_bytes = std::size_t{1} << 56}> large;
     EXPECT_EQ(large.try_take({1}).data, nullptr);
-    EXPECT_TRUE(says(large.last_refusal(), "address space")) << large.last_refusal();
+    EXPECT_TRUE(says(large.last_failure(), "address space")) << large.last_failure();
 }
 
 TEST(pages_in_a_range, move_with_the_range_and_leave_an_empty_source_behind)
@@ -186,8 +186,8 @@ TEST(pages_in_a_range, move_with_the_range_and_leave_an_empty_source_behind)
     EXPECT_EQ(source.try_take({1}).data, nullptr);
     moved = std::move(source);
     EXPECT_FALSE(is_mapped(c.data)) << "the range that was assigned to is given back";
-    EXPECT_STRNE(moved.last_refusal(), "");
-    EXPECT_STREQ(source.last_refusal(), "");
+    EXPECT_STRNE(moved.last_failure(), "");
+    EXPECT_STREQ(source.last_failure(), "");
     moved.give(other);
     EXPECT_EQ(moved.try_take({4 * page_bytes}).data, other.data);
 }

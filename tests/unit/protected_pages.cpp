@@ -47,7 +47,7 @@ void seals_and_unseals_every_chunk_from_first_byte_to_last()
     for (chunk const c : chunks)
         *begin(c) = *(end(c) - 1) = std::byte{1};
     for (int round = 0; round < 2; ++round) {
-        ASSERT_TRUE(source.seal()) << source.last_refusal();
+        ASSERT_TRUE(source.seal()) << source.last_failure();
         EXPECT_TRUE(source.is_sealed());
         for (std::size_t i = 0; i < chunks.size(); i += 33) {
             EXPECT_EQ(write_to(begin(chunks[i])), faults) << i;
@@ -55,7 +55,7 @@ void seals_and_unseals_every_chunk_from_first_byte_to_last()
         }
         for (chunk const c : chunks)
             ASSERT_EQ(*begin(c), std::byte{1});
-        ASSERT_TRUE(source.unseal()) << source.last_refusal();
+        ASSERT_TRUE(source.unseal()) << source.last_failure();
         EXPECT_FALSE(source.is_sealed());
         for (chunk const c : chunks)
             *begin(c) = *(end(c) - 1) = std::byte{1};
@@ -77,7 +77,7 @@ TEST(protected_pages, give_nothing_while_sealed_and_say_so)
     ASSERT_TRUE(source.seal());
     EXPECT_EQ(source.try_take({1}).data, nullptr);
     EXPECT_EQ(source.last_error(), EPERM);
-    EXPECT_TRUE(says(source.last_refusal(), "unseal()"));
+    EXPECT_TRUE(says(source.last_failure(), "unseal()"));
     ASSERT_TRUE(source.unseal());
     chunk const d = source.try_take({1});
     EXPECT_NE(d.data, nullptr);
@@ -187,7 +187,7 @@ TEST(protected_pages, tell_when_the_system_refuses_and_change_nothing)
                       return;
                   require(!source.seal(), "the refusal is told");
                   require(!source.is_sealed() && source.last_error() == EACCES, "with its number");
-                  require(says(source.last_refusal(), "forbids"), "and in words");
+                  require(says(source.last_failure(), "forbids"), "and in words");
                   *begin(c) = std::byte{1};
               }),
               "fine");
@@ -204,7 +204,7 @@ TEST(protected_pages, tell_when_the_system_refuses_and_change_nothing)
                       thrown = true;
                   }
                   require(thrown && source.is_sealed(), "a scope that cannot open throws");
-                  require(says(source.last_refusal(), "max_map_count"), "the limit is named");
+                  require(says(source.last_failure(), "max_map_count"), "the limit is named");
               }),
               "fine");
 }

@@ -37,10 +37,10 @@ struct another_pair {
 
 testing::AssertionResult is_refused(const shared_memory& s, int error, std::string_view words)
 {
-    if (!s && s.last_error() == error && says(s.last_refusal(), words))
+    if (!s && s.last_error() == error && says(s.last_failure(), words))
         return testing::AssertionSuccess();
     return testing::AssertionFailure()
-           << bool(s) << ", errno " << s.last_error() << ": " << s.last_refusal();
+           << bool(s) << ", errno " << s.last_error() << ": " << s.last_failure();
 }
 
 TEST(shared_memory, is_created_once_and_opened_by_its_name)
@@ -224,7 +224,7 @@ TEST(a_root, of_another_type_is_refused)
     ASSERT_NE(segment.root<pair>(), nullptr);
     EXPECT_EQ(segment.root<another_pair>(), nullptr) << "as large and aligned alike";
     EXPECT_EQ(segment.last_error(), EINVAL);
-    EXPECT_TRUE(says(segment.last_refusal(), "another type")) << segment.last_refusal();
+    EXPECT_TRUE(says(segment.last_failure(), "another type")) << segment.last_failure();
     EXPECT_EQ((segment.root<std::array<char, sizeof(pair)>>()), nullptr);
 }
 
@@ -233,7 +233,7 @@ TEST(a_root, without_room_is_refused_and_can_be_another)
     auto segment = required(shared_memory::anonymous(page_bytes));
     EXPECT_EQ((segment.root<std::array<char, page_bytes>>()), nullptr);
     EXPECT_EQ(segment.last_error(), ENOMEM);
-    EXPECT_TRUE(says(segment.last_refusal(), "larger"));
+    EXPECT_TRUE(says(segment.last_failure(), "larger"));
     EXPECT_NE(segment.root<pair>(), nullptr);
 }
 

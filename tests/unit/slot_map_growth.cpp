@@ -160,7 +160,7 @@ bool survives_refusal(int resource, rlim_t bytes, std::string_view words)
         keys.push_back(k);
     }
     bool good = keys.size() < 100'000 && map.storage().last_error() == ENOMEM &&
-                says(map.storage().last_refusal(), words);
+                says(map.storage().last_failure(), words);
     limit(resource, RLIM_INFINITY);
     good = good && bool(map.try_emplace());
     for (key32 const k : keys)

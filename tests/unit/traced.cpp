@@ -104,13 +104,13 @@ TEST(traced, writes_a_file_for_several_allocators)
     temporary const file;
     {
         trace_file trace(file.c_str());
-        ASSERT_EQ(trace.last_error(), 0) << trace.last_refusal();
+        ASSERT_EQ(trace.last_error(), 0) << trace.last_failure();
         traced<multipool<>> orders(trace.channel("orders"));
         traced<arena<>> scratch(trace.channel(std::string(300, 'x')));
         orders.deallocate(orders.allocate({40}), {40});
         static_cast<void>(scratch.allocate({7, 1}));
         scratch.release();
-        EXPECT_TRUE(trace.close()) << trace.last_refusal();
+        EXPECT_TRUE(trace.close()) << trace.last_failure();
         EXPECT_EQ(trace.events_lost(), 0);
     }
     auto const bytes = file.bytes();
@@ -197,7 +197,7 @@ TEST(traced, says_why_a_file_cannot_be_opened_and_the_program_goes_on)
 {
     trace_file trace("/no/such/folder/app.trace");
     EXPECT_EQ(trace.last_error(), ENOENT);
-    EXPECT_NE(std::string(trace.last_refusal()).find("mkdir"), std::string::npos);
+    EXPECT_NE(std::string(trace.last_failure()).find("mkdir"), std::string::npos);
     traced<multipool<>> blocks(trace.channel("orders"));
     for (int i = 0; i < 1000; ++i)
         blocks.deallocate(blocks.allocate({40}), {40});
@@ -210,7 +210,7 @@ TEST(traced, says_when_the_disk_is_full)
 {
     trace_file trace("/dev/full"); // not even the header can be written
     EXPECT_EQ(trace.last_error(), ENOSPC);
-    EXPECT_NE(std::string(trace.last_refusal()).find("df"), std::string::npos);
+    EXPECT_NE(std::string(trace.last_failure()).find("df"), std::string::npos);
     EXPECT_FALSE(trace.close());
 }
 

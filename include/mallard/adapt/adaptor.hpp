@@ -1,6 +1,7 @@
-// What all adaptors share: what they wrap, and how they look like it.
+// The base classes of all adaptors: around one allocator or source, or in front of two.
 #pragma once
 
+#include <mallard/options.hpp>
 #include <mallard/source.hpp>
 
 #include <type_traits>
@@ -8,18 +9,18 @@
 namespace mallard {
 
 // clang-format off
-/// Can say what it was asked for: `counted`, and whatever is around it.
+/// An allocator that counts its calls: `counted`, and adaptors around it.
 template <class A>
 concept counting = requires(const A& a) { { a.counts() } noexcept; };
 
-/// Can say what it holds: arenas, pools and multipools, and whatever is around them.
+/// An allocator with `stats`: arenas, pools and multipools, and adaptors around them.
 template <class A>
 concept measured = requires(const A& a) { { a.stats() } noexcept; };
 // clang-format on
 
-/// The calls of an allocator where `Blocks`, of a chunk source where `Chunks`, made
-/// of two functions of `Face`, `take_any` and `give_any`. All of this is inlined by
-/// order: a chunk is three words, and between two calls they would pass through memory.
+/// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
+/// `take_any` and `give_any` of the derived class `Face`. All of it is `always_inline`, because a
+/// chunk is three words, and a call that is not inlined passes them through memory.
 template <class Face, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
@@ -65,18 +66,21 @@ private:
     Face& face() noexcept { return static_cast<Face&>(*this); }
 };
 
-/// An allocator or a source with one thing added, which `Self` does:
+/// Base class of an adaptor `Self`: an allocator or a source with one behaviour added. `Self`
+/// defines
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
-///     void give_one(chunk c) noexcept; // what take_one gave, or for an allocator {block, layout}
-///     void forget_all() noexcept;      // all blocks went at once: reset, release
+///     void give_one(chunk c) noexcept; // the chunk of take_one; for an allocator {block, layout}
+///     void forget_all() noexcept;      // called before all blocks are freed: reset, release
 ///
-/// An adaptor of an allocator is an allocator, an adaptor of a source is a source;
-/// so adaptors stack, and stand wherever what they wrap could stand. What they wrap
-/// is owned, and made in place from the arguments behind `std::in_place`; `ref`
-/// borrows. What it knows of addresses, bytes and calls can be asked of the adaptor.
+/// An adaptor of an allocator is an allocator, and an adaptor of a source is a source. So
+/// adaptors stack, and can be used wherever the wrapped allocator can. The adaptor owns the
+/// wrapped object and constructs it from the arguments after `std::in_place`; wrap a `ref` to
+/// borrow it instead. `owns`, `stats` and `counts` of the wrapped object are passed on.
 ///
-/// Never copied. Moved as what it wraps is, unless `Self` knows better.
+///     mallard::counted<mallard::arena<>> memory(std::in_place, buffer); // an arena(buffer)
+///
+/// Not copyable. Movable if the wrapped object is, unless `Self` says otherwise.
 template <class Self, source Inner>
 class adaptor
     : public adaptor_calls<adaptor<Self, Inner>, block_allocator<Inner>, chunk_source<Inner>> {
@@ -138,13 +142,14 @@ public:
         return inner_.stats();
     }
 
+    /// The wrapped allocator or source.
     Inner& upstream() noexcept { return inner_; }
     const Inner& upstream() const noexcept { return inner_; }
 
 protected:
     ~adaptor() = default;
 
-    /// From what is wrapped; null, or it throws, when that is dry.
+    /// Takes from the wrapped object. Returns null or throws when it is exhausted.
     template <bool Throws>
     [[gnu::always_inline]] chunk take_below(layout l) noexcept(!Throws)
     {
@@ -152,22 +157,22 @@ protected:
     }
     [[gnu::always_inline]] void give_below(chunk c) noexcept { mallard::give(inner_, c); }
 
-    /// The same; a refusal of either kind calls `refused()` first. Nothing is left
-    /// of that in the way that throws but the exception's own.
+    /// The same, and calls `failed()` first when the wrapped object returns null or throws. The
+    /// throwing version adds code to the unwind path only.
     template <bool Throws, class F>
-    [[gnu::always_inline]] chunk take_below_or(layout l, F refused) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_below_or(layout l, F failed) noexcept(!Throws)
     {
-        struct told {
-            F refused;
-            bool given = false;
-            [[gnu::always_inline]] ~told() // else it is kept in memory for the way out
+        struct on_failure {
+            F failed;
+            bool succeeded = false;
+            [[gnu::always_inline]] ~on_failure() // otherwise the object is kept in memory
             {
-                if (!given)
-                    refused();
+                if (!succeeded)
+                    failed();
             }
-        } end{refused};
+        } guard{failed};
         chunk const taken = take_below<Throws>(l);
-        end.given = Throws || taken.data != nullptr;
+        guard.succeeded = Throws || taken.data != nullptr;
         return taken;
     }
 
@@ -184,17 +189,18 @@ private:
     [[no_unique_address]] Inner inner_{};
 };
 
-/// `Adaptor`, or when it is off what that would have wrapped, and nothing of it:
-/// not a branch, not a byte. `counted` and its kind can be switched by a constant.
+/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. A constant switches an adaptor
+/// without a branch or a byte in the program that does not use the adaptor.
 ///
 ///     using memory = mallard::adapt_if<is_test, mallard::counted<mallard::multipool<>>>;
 ///
-/// Both are made alike by `adapted<memory>(arguments of the multipool)`.
+/// `adapted<memory>(arguments of the multipool)` constructs either of the two types.
 template <bool On, class Adaptor>
 using adapt_if =
     typename std::conditional_t<On, std::type_identity<Adaptor>,
                                 std::type_identity<typename Adaptor::upstream_type>>::type;
 
+/// Constructs an `A` that may be an adaptor or not, from the arguments of the wrapped object.
 template <class A, class... Args>
 A adapted(Args&&... args)
 {
@@ -204,13 +210,96 @@ A adapted(Args&&... args)
         return A(std::forward<Args>(args)...);
 }
 
-/// As if what is wrapped had run out.
+/// Fails as an exhausted source does: throws `std::bad_alloc`, or returns null.
 template <bool Throws>
-chunk refuse() noexcept(!Throws)
+chunk fail_allocation() noexcept(!Throws)
 {
     if constexpr (Throws)
         throw_bad_alloc();
     return {};
 }
+
+/// Base class of an adaptor `Self` in front of two allocators or sources. `Self` chooses one of
+/// the two in
+///
+///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
+///     void give_one(chunk c) noexcept; // gives to the one that the chunk came from
+///
+/// The adaptor is an allocator if both are allocators, otherwise a source. It owns both; wrap a
+/// `ref` to borrow one.
+template <class Self, source First, source Second>
+class adaptor_of_two : public adaptor_calls<adaptor_of_two<Self, First, Second>,
+                                            block_allocator<First> && block_allocator<Second>,
+                                            chunk_source<First> || chunk_source<Second>> {
+    friend adaptor_calls<adaptor_of_two, block_allocator<First> && block_allocator<Second>,
+                         chunk_source<First> || chunk_source<Second>>;
+    static constexpr bool is_nothrow_movable =
+        std::is_nothrow_move_constructible_v<First> && std::is_nothrow_move_assignable_v<First> &&
+        std::is_nothrow_move_constructible_v<Second> && std::is_nothrow_move_assignable_v<Second>;
+
+public:
+    constexpr adaptor_of_two() noexcept
+        requires std::default_initializable<First> && std::default_initializable<Second>
+    = default;
+    constexpr adaptor_of_two(First first, Second second) noexcept
+        : first_(std::move(first)), second_(std::move(second))
+    {
+    }
+    constexpr adaptor_of_two(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
+    constexpr adaptor_of_two& operator=(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
+
+    void reset() noexcept
+        requires resettable<First> && resettable<Second>
+    {
+        first_.reset();
+        second_.reset();
+    }
+    void release() noexcept
+        requires resettable<First> && resettable<Second>
+    {
+        first_.release();
+        second_.release();
+    }
+    /// Keeps up to `keep` idle bytes in each of the two.
+    void trim(std::size_t keep = 0) noexcept
+        requires resettable<First> && resettable<Second>
+    {
+        first_.trim(keep);
+        second_.trim(keep);
+    }
+
+    bool owns(const void* p) const noexcept
+        requires owning<First> && owning<Second>
+    {
+        return first_.owns(p) || second_.owns(p);
+    }
+    auto stats() const noexcept
+        requires measured<First> && measured<Second>
+    {
+        auto sum = first_.stats();
+        return sum += second_.stats();
+    }
+
+    First& first() noexcept { return first_; }
+    const First& first() const noexcept { return first_; }
+    Second& second() noexcept { return second_; }
+    const Second& second() const noexcept { return second_; }
+
+protected:
+    ~adaptor_of_two() = default;
+
+private:
+    Self& self() noexcept { return static_cast<Self&>(*this); }
+
+    template <bool Throws>
+    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
+    {
+        return self().template take_one<Throws>(l);
+    }
+    [[gnu::always_inline]] void give_any(chunk c) noexcept { self().give_one(c); }
+
+    [[no_unique_address]] First first_{};
+    [[no_unique_address]] Second second_{};
+};
 
 } // namespace mallard

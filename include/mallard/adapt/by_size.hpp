@@ -1,18 +1,18 @@
-// An adaptor that has one allocator for small blocks and another for large ones.
+// An adaptor with one allocator for small blocks and another for large blocks.
 #pragma once
 
-#include <mallard/detail/adapt/adaptor_of_two.hpp>
+#include <mallard/adapt/adaptor.hpp>
 
 namespace mallard {
 
-/// Blocks of at most `N` bytes are from `Small`, others from `Large`. The size said at
-/// `deallocate` decides too, so nothing is looked up: one comparison, and none where
-/// the size is a constant.
+/// Allocates blocks of at most `N` bytes from `Small`, and larger blocks from `Large`. The size
+/// given to `deallocate` decides in the same way, so nothing is looked up: one comparison, or none
+/// if the size is a constant.
 ///
 ///     mallard::by_size<256, mallard::multipool<>, mallard::multipool<mallard::pages<>>> memory;
 ///
-/// For allocators alone: a chunk source may give more than was asked for, and then
-/// its size no longer tells where it is from. A refusal of either is one of both.
+/// For allocators only: a chunk source may give more bytes than requested, and then the size does
+/// not say which source gave the chunk. When one of the two fails, the other one is not tried.
 template <std::size_t N, block_allocator Small, block_allocator Large>
 class by_size : public adaptor_of_two<by_size<N, Small, Large>, Small, Large> {
     using base = adaptor_of_two<by_size, Small, Large>;

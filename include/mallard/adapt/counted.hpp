@@ -1,97 +1,319 @@
-// An adaptor that counts calls, blocks and bytes.
+// An adaptor that counts calls, blocks and bytes; and snapshots of any allocator.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
-#include <mallard/detail/base/tally.hpp>
-#include <mallard/options.hpp>
+
+#include <atomic>
+#include <optional>
 
 namespace mallard {
+
+/// Counts of the calls of an allocator, with bytes as the callers requested them. `reset` and
+/// `release` count as frees of all blocks.
+struct call_counts {
+    std::size_t allocations = 0;     ///< calls that returned a block
+    std::size_t frees = 0;           ///< blocks that were freed
+    std::size_t failures = 0;        ///< allocations that failed
+    std::size_t bytes_allocated = 0; ///< in all allocations
+    std::size_t bytes_freed = 0;     ///< in all frees
+    std::size_t blocks_peak = 0;     ///< most blocks in use at once
+    std::size_t bytes_peak = 0;      ///< most bytes in use at once; not always at the same moment
+
+    /// Blocks in use. Negative for a `counting_scope` in which older blocks were freed.
+    constexpr std::ptrdiff_t blocks_live() const noexcept
+    {
+        return static_cast<std::ptrdiff_t>(allocations - frees);
+    }
+    /// Bytes in use; see `blocks_live`.
+    constexpr std::ptrdiff_t bytes_live() const noexcept
+    {
+        return static_cast<std::ptrdiff_t>(bytes_allocated - bytes_freed);
+    }
+
+    /// Whether all blocks were freed, with the sizes that were requested.
+    constexpr bool is_balanced() const noexcept { return blocks_live() == 0 && bytes_live() == 0; }
+
+    /// The counts of the calls since `before`. Peaks count from the blocks and bytes in use then.
+    constexpr call_counts since(const call_counts& before) const noexcept
+    {
+        call_counts c = *this;
+        c.allocations -= before.allocations;
+        c.frees -= before.frees;
+        c.failures -= before.failures;
+        c.bytes_allocated -= before.bytes_allocated;
+        c.bytes_freed -= before.bytes_freed;
+        c.blocks_peak -= static_cast<std::size_t>(before.blocks_live());
+        c.bytes_peak -= static_cast<std::size_t>(before.bytes_live());
+        return c;
+    }
+
+    friend constexpr bool operator==(const call_counts&, const call_counts&) = default;
+};
+
+/// Maintains `call_counts`, for one thread at a time.
+template <bool Shared>
+class call_counter {
+public:
+    constexpr call_counter() noexcept = default;
+    constexpr call_counter(call_counter&& other) noexcept : now_(std::exchange(other.now_, {})) {}
+    constexpr call_counter& operator=(call_counter&& other) noexcept
+    {
+        now_ = std::exchange(other.now_, {});
+        return *this;
+    }
+
+    void count_allocation(std::size_t bytes) noexcept
+    {
+        now_.allocations += 1;
+        now_.bytes_allocated += bytes;
+        raise_peaks();
+    }
+    void count_free(std::size_t bytes) noexcept
+    {
+        now_.frees += 1;
+        now_.bytes_freed += bytes;
+    }
+    void count_free_all() noexcept
+    {
+        now_.frees = now_.allocations;
+        now_.bytes_freed = now_.bytes_allocated;
+    }
+    void count_failure() noexcept { now_.failures += 1; }
+
+    call_counts read() const noexcept { return now_; }
+
+    /// Starts new peaks, for a scope. Returns the counts before the scope, for `end_scope`.
+    call_counts begin_scope() noexcept
+    {
+        call_counts const before = now_;
+        now_.blocks_peak = now_.bytes_peak = 0;
+        raise_peaks();
+        return before;
+    }
+    void end_scope(const call_counts& before) noexcept
+    {
+        raise(now_.blocks_peak, before.blocks_peak);
+        raise(now_.bytes_peak, before.bytes_peak);
+    }
+
+private:
+    /// The branch is rarely taken; a conditional move would store each time.
+    static void raise(std::size_t& peak, std::size_t to) noexcept
+    {
+        if (peak < to) [[unlikely]]
+            peak = to;
+    }
+    void raise_peaks() noexcept
+    {
+        raise(now_.blocks_peak, now_.allocations - now_.frees);
+        raise(now_.bytes_peak, now_.bytes_allocated - now_.bytes_freed);
+    }
+
+    call_counts now_;
+};
+
+/// Maintains `call_counts` for any number of threads. The life of a block costs six atomic
+/// additions. They are relaxed, because no thread acts on a count. `read` is exact when no thread
+/// is inside a call.
+///
+/// A block counts from after it is allocated until before it is freed. So the live counts never
+/// exceed what the threads hold, and each peak was really reached.
+template <>
+class alignas(cache_line_bytes) call_counter<true> {
+    using number = std::atomic<std::size_t>;
+    static constexpr std::memory_order relaxed = std::memory_order_relaxed;
+
+public:
+    void count_allocation(std::size_t bytes) noexcept
+    {
+        allocations_.fetch_add(1, relaxed);
+        bytes_allocated_.fetch_add(bytes, relaxed);
+        raise(blocks_peak_, blocks_live_.fetch_add(1, relaxed) + 1);
+        raise(bytes_peak_, bytes_live_.fetch_add(bytes, relaxed) + bytes);
+    }
+    void count_free(std::size_t bytes) noexcept
+    {
+        blocks_live_.fetch_sub(1, relaxed);
+        bytes_live_.fetch_sub(bytes, relaxed);
+    }
+    void count_failure() noexcept { failures_.fetch_add(1, relaxed); }
+
+    /// No other thread may be inside a call.
+    void count_free_all() noexcept
+    {
+        blocks_live_.store(0, relaxed);
+        bytes_live_.store(0, relaxed);
+    }
+
+    call_counts read() const noexcept
+    {
+        call_counts now;
+        now.allocations = allocations_.load(relaxed);
+        now.frees = now.allocations - blocks_live_.load(relaxed);
+        now.failures = failures_.load(relaxed);
+        now.bytes_allocated = bytes_allocated_.load(relaxed);
+        now.bytes_freed = now.bytes_allocated - bytes_live_.load(relaxed);
+        now.blocks_peak = blocks_peak_.load(relaxed);
+        now.bytes_peak = bytes_peak_.load(relaxed);
+        return now;
+    }
+
+    /// Reads the live counts once, after the old peaks were taken away. A thread that raises a peak
+    /// in between raises the new one, so no peak of the scope is below the count at its start.
+    call_counts begin_scope() noexcept
+    {
+        call_counts before = read();
+        before.blocks_peak = blocks_peak_.exchange(0, relaxed);
+        before.bytes_peak = bytes_peak_.exchange(0, relaxed);
+        std::size_t const blocks = blocks_live_.load(relaxed);
+        std::size_t const bytes = bytes_live_.load(relaxed);
+        before.frees = before.allocations - blocks;
+        before.bytes_freed = before.bytes_allocated - bytes;
+        raise(blocks_peak_, blocks);
+        raise(bytes_peak_, bytes);
+        return before;
+    }
+    void end_scope(const call_counts& before) noexcept
+    {
+        raise(blocks_peak_, before.blocks_peak);
+        raise(bytes_peak_, before.bytes_peak);
+    }
+
+private:
+    static void raise(number& peak, std::size_t to) noexcept
+    {
+        std::size_t known = peak.load(relaxed);
+        while (known < to && !peak.compare_exchange_weak(known, to, relaxed)) {}
+    }
+
+    number allocations_{0};
+    number bytes_allocated_{0};
+    number blocks_live_{0};
+    number bytes_live_{0};
+    number blocks_peak_{0};
+    number bytes_peak_{0};
+    number failures_{0};
+};
 
 template <class Counted>
 class counting_scope;
 
-/// Whether an adaptor is for several threads: `sync::none`, or `sync::lock_free`
-/// for atomic numbers. What it wraps has a rule of its own.
-constexpr bool has_atomic_numbers(sync threads) noexcept
+/// Whether the counters of an adaptor are atomic: not for `sync::none`, but for
+/// `sync::lock_free`. The wrapped allocator has a thread rule of its own.
+constexpr bool has_atomic_counters(sync threads) noexcept
 {
     return threads == sync::lock_free;
 }
 template <sync Threads>
-concept sync_of_numbers = Threads == sync::none || Threads == sync::lock_free;
+concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 
-/// Counts what goes through it, exactly: allocations, frees, failures, bytes, and the
-/// most that was in use at once. An allocator's own `stats` cost nothing and know
-/// neither totals nor peaks; this adds 15 instructions to an allocation and 2 to a free
+/// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and
+/// the most blocks and bytes in use at once. (The `stats` of an allocator cost nothing, and have
+/// neither totals nor peaks.) Adds 15 instructions to an allocation and 2 to a free
 /// (`tests/hot_path/hot_path.cpp`).
 ///
 ///     mallard::counted<mallard::multipool<>> memory;
 ///     ...
 ///     memory.counts().bytes_peak
 ///
-/// Bytes are those asked for; of a chunk source, those it gave. Around a source it
-/// says what an allocator takes, around an allocator what its callers take.
+/// Around an allocator, bytes are as requested by the callers. Around a chunk source, bytes are as
+/// given by the source.
 ///
-/// Allocates nothing; fails when what it wraps does. One thread at a time, or as
-/// many as that allows with `counted<A, sync::lock_free>`, which is not moved.
+/// Allocates nothing, and fails only when the wrapped object fails. One thread at a time, or with
+/// `counted<A, sync::lock_free>` as many as the wrapped object allows; then it cannot be moved.
 template <source Inner, sync Threads = sync::none>
-    requires sync_of_numbers<Threads>
+    requires sync_of_counters<Threads>
 class counted : public adaptor<counted<Inner, Threads>, Inner> {
     using base = adaptor<counted, Inner>;
     friend base;
     friend class counting_scope<counted>;
-    static constexpr bool shared = has_atomic_numbers(Threads);
+    static constexpr bool shared = has_atomic_counters(Threads);
 
 public:
     static constexpr bool any_thread = shared && shareable<Inner>;
     using base::base;
 
-    call_counts counts() const noexcept { return tally_.read(); }
+    /// The counts since construction.
+    call_counts counts() const noexcept { return counter_.read(); }
 
 private:
     template <bool Throws>
     [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
-        chunk const taken =
-            base::template take_below_or<Throws>(l, [this]() noexcept { tally_.failed(); });
+        chunk const taken = base::template take_below_or<Throws>(
+            l, [this]() noexcept { counter_.count_failure(); });
         if (Throws || taken.data != nullptr)
-            tally_.took(taken.bytes);
+            counter_.count_allocation(taken.bytes);
         return taken;
     }
     [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
-        tally_.gave(c.bytes);
+        counter_.count_free(c.bytes);
         base::give_below(c);
     }
-    void forget_all() noexcept { tally_.gave_all(); }
+    void forget_all() noexcept { counter_.count_free_all(); }
 
-    tally<shared> tally_;
+    call_counter<shared> counter_;
 };
 
-/// Counts a stretch of a program by itself, from here to the brace, with a peak of
-/// its own. Scopes nest, strictly; each counts what those inside it count. The idea
-/// is rmm's `push_counters` and `pop_counters`.
+/// Counts the calls in one C++ scope, with peaks of its own. Scopes nest strictly, and an outer
+/// scope counts the calls of its inner scopes too. The idea is from rmm's `push_counters` and
+/// `pop_counters`.
 ///
 ///     mallard::counting_scope parsing(memory);
 ///     parse(text, memory);
-///     parsing.counts().bytes_peak // above what was in use before
+///     parsing.counts().bytes_peak // above the bytes in use before the scope
 ///
-/// Costs nothing while it lasts. Of a shared `counted` it counts all threads.
+/// Costs nothing while it lasts. With a shared `counted`, it counts the calls of all threads.
 template <class Counted>
 class [[nodiscard]] counting_scope {
 public:
     explicit counting_scope(Counted& of) noexcept
-        : tally_(of.tally_), before_(tally_.begin_stretch())
+        : counter_(of.counter_), before_(counter_.begin_scope())
     {
     }
-    ~counting_scope() { tally_.end_stretch(before_); }
+    ~counting_scope() { counter_.end_scope(before_); }
     counting_scope(const counting_scope&) = delete;
     counting_scope& operator=(const counting_scope&) = delete;
 
-    call_counts counts() const noexcept { return tally_.read().since(before_); }
+    call_counts counts() const noexcept { return counter_.read().since(before_); }
 
 private:
-    decltype(Counted::tally_)& tally_;
+    decltype(Counted::counter_)& counter_;
     call_counts before_;
 };
+
+/// The call counts of an allocator, if it is `counted`, and its statistics, if it has any, read at
+/// one moment. See `snapshot_of`.
+///
+/// The two parts may differ: a 40-byte request to a pool of 48-byte blocks is 40 bytes in `calls`
+/// and 48 bytes in `memory`.
+struct snapshot {
+    std::optional<call_counts> calls;
+    std::optional<statistics> memory;
+
+    constexpr snapshot() noexcept = default;
+    constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}
+    constexpr snapshot(const statistics& held) noexcept : memory(held) {}
+    constexpr snapshot(const call_counts& asked, const statistics& held) noexcept
+        : calls(asked), memory(held)
+    {
+    }
+};
+
+/// A snapshot of any allocator or source, `counted` or not. Costs as much as `stats`, and calls no
+/// source.
+///
+///     mallard::snapshot const s = mallard::snapshot_of(orders);
+template <class A>
+snapshot snapshot_of(const A& a) noexcept
+{
+    snapshot s;
+    if constexpr (counting<A>)
+        s.calls = a.counts();
+    if constexpr (measured<A>)
+        s.memory = a.stats();
+    return s;
+}
 
 } // namespace mallard

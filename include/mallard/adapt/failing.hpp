@@ -1,21 +1,21 @@
-// An adaptor that refuses on purpose.
+// An adaptor that fails on purpose.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
 
 namespace mallard {
 
-/// Which calls are refused, by number; the first is 0.
+/// Which calls fail, by number; the first call has number 0.
 ///
-///     mallard::refusals{.first = 3}                   // number 3 alone
-///     mallard::refusals{.first = 3, .count = 10}      // 3 to 12
-///     mallard::refusals{.first = 9, .every = 10}      // 9, 19, 29, ...
-struct refusals {
+///     mallard::failures{.first = 3}                   // only call 3
+///     mallard::failures{.first = 3, .count = 10}      // calls 3 to 12
+///     mallard::failures{.first = 9, .every = 10}      // calls 9, 19, 29, ...
+struct failures {
     static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
     std::size_t first = never;
-    std::size_t count = 1; ///< together
-    std::size_t every = 0; ///< and again, `every` calls later; 0: not again
+    std::size_t count = 1; ///< calls in a row
+    std::size_t every = 0; ///< calls until the failures repeat; 0: they do not repeat
 
     constexpr bool operator()(layout, std::size_t number) const noexcept
     {
@@ -23,23 +23,23 @@ struct refusals {
     }
 };
 
-/// Whether to refuse a call, from what is asked and its number. Any callable.
+/// A callable that says whether a call fails, from its layout and its number.
 template <class R>
-concept refusal_rule = requires(R& rule, layout l, std::size_t number) {
+concept failure_rule = requires(R& rule, layout l, std::size_t number) {
     { rule(l, number) } noexcept -> std::convertible_to<bool>;
 };
 
-/// Refuses what its rule says, as if memory had run out there; what it wraps is not
-/// called then. For tests: to see a program fail where it never does.
+/// Fails the calls that its rule names, as if memory were exhausted; the wrapped object is not
+/// called then. Tests use it to see what a program does when an allocation fails.
 ///
 ///     mallard::failing<mallard::multipool<>> memory({.first = 3});
 ///
 ///     auto large = [](mallard::layout l, std::size_t) noexcept { return l.bytes > 4096; };
 ///     mallard::failing<mallard::multipool<>, decltype(large)> memory(large);
 ///
-/// Made without a rule it refuses nothing, until `rule()` is assigned one. One thread
-/// at a time. `for_each_failure` tries every number in turn.
-template <source Inner, refusal_rule Rule = refusals>
+/// Without a rule, no call fails until `rule()` is assigned. One thread at a time. See
+/// `for_each_failure`, which tries every number in turn.
+template <source Inner, failure_rule Rule = failures>
 class failing : public adaptor<failing<Inner, Rule>, Inner> {
     using base = adaptor<failing, Inner>;
     friend base;
@@ -57,22 +57,26 @@ public:
     {
     }
 
+    /// The rule, to be changed between calls.
+    ///
+    ///     memory.rule().first = memory.calls(); // the next call fails
     Rule& rule() noexcept { return rule_; }
 
+    /// How many calls there were.
     std::size_t calls() const noexcept { return calls_; }
-    /// That its rule refused, and not what it wraps.
-    std::size_t refused() const noexcept { return refused_; }
+    /// How many calls the rule made fail. Failures of the wrapped object do not count.
+    std::size_t failed() const noexcept { return failed_; }
 
-    /// The next call has number 0, and none was refused.
-    void restart() noexcept { calls_ = refused_ = 0; }
+    /// Sets the counts to 0: the next call has number 0.
+    void restart() noexcept { calls_ = failed_ = 0; }
 
 private:
     template <bool Throws>
     [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         if (rule_(l, calls_++)) {
-            refused_ += 1;
-            return refuse<Throws>();
+            failed_ += 1;
+            return fail_allocation<Throws>();
         }
         return base::template take_below<Throws>(l);
     }
@@ -81,7 +85,7 @@ private:
 
     [[no_unique_address]] Rule rule_{};
     std::size_t calls_ = 0;
-    std::size_t refused_ = 0;
+    std::size_t failed_ = 0;
 };
 
 } // namespace mallard

@@ -1,21 +1,20 @@
-// An adaptor that asks a second one when the first refuses.
+// An adaptor that uses a second allocator when the first one is exhausted.
 #pragma once
 
-#include <mallard/detail/adapt/adaptor_of_two.hpp>
+#include <mallard/adapt/adaptor.hpp>
 
 namespace mallard {
 
-/// Takes from `First` while that has something, and then from `Second`. What is
-/// given back goes to the one it is from, which `First` knows by the address: in
-/// constant time a `buffer` or `borrowed`, in O(log chunks) a pool or multipool, in
-/// O(chunks) an arena.
+/// Allocates from `First`, and from `Second` when `First` is exhausted. A block goes back to the
+/// allocator it came from. `First::owns` decides by the address: in constant time for `buffer` and
+/// `borrowed`, in O(log chunks) for a pool or multipool, in O(chunks) for an arena.
 ///
 ///     using stack_first = mallard::fallback<mallard::buffer<4096>, mallard::default_heap>;
-///     mallard::multipool<stack_first> memory; // the heap when 4 KiB are used up
+///     mallard::multipool<stack_first> memory; // uses the heap after 4 KiB
 ///
 ///     mallard::fallback<mallard::fixed_pool<64, 100>, mallard::multipool<>> nodes;
 ///
-/// Throws what `Second` throws. One thread at a time, like both.
+/// Throws what `Second` throws. One thread at a time.
 template <source First, source Second>
     requires owning<First>
 class fallback : public adaptor_of_two<fallback<First, Second>, First, Second> {

@@ -1,42 +1,42 @@
-// An adaptor with a budget.
+// An adaptor that limits the memory in use.
 #pragma once
 
 #include <mallard/adapt/counted.hpp>
 
 namespace mallard {
 
-/// The most that may be in use at once.
+/// The most bytes and blocks that may be in use at once. Without a value there is no limit.
 struct budget {
     std::size_t bytes = std::numeric_limits<std::size_t>::max();
     std::size_t blocks = std::numeric_limits<std::size_t>::max();
 };
 
-/// What is left of something: for one thread, or for several.
+/// What is left of one of the two limits. `Shared`: for several threads.
 template <bool Shared>
-class allowance {
+class quota {
 public:
-    constexpr explicit allowance(std::size_t most) noexcept : most_(most), left_(most) {}
-    /// Its blocks go with a move, so what was moved from has spent nothing.
-    constexpr allowance(allowance&& other) noexcept
+    constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
+    /// A move takes the blocks along, so the moved-from quota has nothing charged.
+    constexpr quota(quota&& other) noexcept
         : most_(other.most_), left_(std::exchange(other.left_, other.most_))
     {
     }
-    constexpr allowance& operator=(allowance&& other) noexcept
+    constexpr quota& operator=(quota&& other) noexcept
     {
         most_ = other.most_;
         left_ = std::exchange(other.left_, other.most_);
         return *this;
     }
 
-    bool spend(std::size_t amount) noexcept
+    bool try_charge(std::size_t amount) noexcept
     {
         if (amount > left_) [[unlikely]]
             return false;
         left_ -= amount;
         return true;
     }
-    void earn(std::size_t amount) noexcept { left_ += amount; }
-    void refill() noexcept { left_ = most_; }
+    void refund(std::size_t amount) noexcept { left_ += amount; }
+    void refund_all() noexcept { left_ = most_; }
     std::size_t left() const noexcept { return left_; }
     std::size_t most() const noexcept { return most_; }
 
@@ -46,13 +46,13 @@ private:
 };
 
 template <>
-class allowance<true> {
+class quota<true> {
 public:
-    constexpr explicit allowance(std::size_t most) noexcept : most_(most), left_(most) {}
+    constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
 
-    /// By comparison and exchange: to subtract first and look afterwards would refuse
-    /// others what is there. What is spent again was given back before.
-    bool spend(std::size_t amount) noexcept
+    /// A compare-exchange loop. Subtracting first and testing afterwards would make other threads
+    /// fail although the quota suffices. The acquire pairs with the release of `refund`.
+    bool try_charge(std::size_t amount) noexcept
     {
         std::size_t left = left_.load(std::memory_order_relaxed);
         while (amount <= left)
@@ -61,8 +61,8 @@ public:
                 return true;
         return false;
     }
-    void earn(std::size_t amount) noexcept { left_.fetch_add(amount, std::memory_order_release); }
-    void refill() noexcept { left_.store(most_, std::memory_order_relaxed); }
+    void refund(std::size_t amount) noexcept { left_.fetch_add(amount, std::memory_order_release); }
+    void refund_all() noexcept { left_.store(most_, std::memory_order_relaxed); }
     std::size_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
     std::size_t most() const noexcept { return most_; }
 
@@ -71,28 +71,28 @@ private:
     std::atomic<std::size_t> left_;
 };
 
-/// Refuses what would exceed a budget of bytes, of blocks, or of both. Exact: the
-/// last byte of it can be had.
+/// Fails allocations that would exceed a budget of bytes, of blocks, or of both. The limit is
+/// exact: the last byte can be allocated.
 ///
 ///     mallard::limited<mallard::multipool<>> memory({.bytes = 1 << 20});
 ///
 ///     mallard::limited<mallard::default_heap> half({.bytes = 1 << 29});
 ///     mallard::pool<mallard::ref<decltype(half)>> messages(64, 0, half);
 ///
-/// Around an allocator, bytes are those its callers ask for. Around a source, those
-/// it gives; the allocator above is told how much is left, and its last step of
-/// growth is cut to that. What is freed can be had again.
+/// Around an allocator, bytes are as requested by the callers. Around a source, bytes are as given
+/// by the source; the allocator above asks `most_to_take`, and cuts its last growth step to that.
+/// Freed bytes can be allocated again.
 ///
-/// `allocate` throws `std::bad_alloc`, `try_allocate` gives null, and `last_refusal`
-/// says why in a line. One thread at a time, or as many as what it wraps allows with
-/// `limited<A, sync::lock_free>`, which is not moved: at no moment do they together
-/// hold more than the budget.
+/// `allocate` throws `std::bad_alloc`, `try_allocate` returns null, and `last_failure` says why in
+/// a line. One thread at a time, or with `limited<A, sync::lock_free>` as many as the wrapped
+/// object allows; then it cannot be moved, and all threads together never hold more than the
+/// budget.
 template <source Inner, sync Threads = sync::none>
-    requires sync_of_numbers<Threads>
+    requires sync_of_counters<Threads>
 class limited : public adaptor<limited<Inner, Threads>, Inner> {
     using base = adaptor<limited, Inner>;
     friend base;
-    static constexpr bool shared = has_atomic_numbers(Threads);
+    static constexpr bool shared = has_atomic_counters(Threads);
 
 public:
     static constexpr bool any_thread = shared && shareable<Inner>;
@@ -109,71 +109,74 @@ public:
     {
     }
 
+    /// The bytes that can still be allocated.
     std::size_t bytes_left() const noexcept { return bytes_.left(); }
     std::size_t blocks_left() const noexcept { return blocks_.left(); }
+    /// The largest request that can succeed; see the concept `bounded`.
     std::size_t most_to_take() const noexcept
     {
         if constexpr (bounded<Inner>)
             return std::min(bytes_left(), base::upstream().most_to_take());
         return bytes_left();
     }
+    /// The whole budget, as given to the constructor.
     constexpr budget most() const noexcept { return {bytes_.most(), blocks_.most()}; }
 
-    /// Why the last call that failed did, in a line that lives for ever; "" when
-    /// none has. Of several threads' calls, one of the last.
-    const char* last_refusal() const noexcept { return refusal_; }
+    /// Why the last failed call failed: one line, which is never freed; "" if no call failed. With
+    /// several threads, the line of one of the last failures.
+    const char* last_failure() const noexcept { return failure_; }
 
 private:
     template <bool Throws>
     [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
-        if (!blocks_.spend(1)) [[unlikely]]
-            return refused<Throws>("the budget of blocks is used up: free some, or allow more");
-        if (!bytes_.spend(l.bytes)) [[unlikely]] {
-            blocks_.earn(1);
-            return refused<Throws>("the budget has fewer bytes left: free some, or allow more");
+        if (!blocks_.try_charge(1)) [[unlikely]]
+            return fail_with<Throws>("the budget of blocks is used up: free some, or allow more");
+        if (!bytes_.try_charge(l.bytes)) [[unlikely]] {
+            blocks_.refund(1);
+            return fail_with<Throws>("the budget has fewer bytes left: free some, or allow more");
         }
         chunk const taken = base::template take_below_or<Throws>(l, [this, l]() noexcept {
-            earn(l.bytes);
-            refusal_ = "what is wrapped has refused, within the budget";
+            refund(l.bytes);
+            failure_ = "the wrapped allocator is exhausted, within the budget";
         });
-        if constexpr (chunk_source<Inner>) // which may give more, as pages do
-            if (taken.bytes > l.bytes && !bytes_.spend(taken.bytes - l.bytes)) [[unlikely]] {
+        if constexpr (chunk_source<Inner>) // a source such as `pages` may give more than requested
+            if (taken.bytes > l.bytes && !bytes_.try_charge(taken.bytes - l.bytes)) [[unlikely]] {
                 base::give_below(taken);
-                earn(l.bytes);
-                return refused<Throws>("the source gave more than was asked for, and is left");
+                refund(l.bytes);
+                return fail_with<Throws>("the source gave more bytes than the budget has left");
             }
         return taken;
     }
     [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
-        std::size_t const bytes = c.bytes; // before another thread can have the chunk
+        std::size_t const bytes = c.bytes; // read before another thread can take the chunk
         base::give_below(c);
-        earn(bytes);
+        refund(bytes);
     }
     void forget_all() noexcept
     {
-        bytes_.refill();
-        blocks_.refill();
+        bytes_.refund_all();
+        blocks_.refund_all();
     }
 
-    void earn(std::size_t bytes) noexcept
+    void refund(std::size_t bytes) noexcept
     {
-        blocks_.earn(1);
-        bytes_.earn(bytes);
+        blocks_.refund(1);
+        bytes_.refund(bytes);
     }
 
     template <bool Throws>
-    chunk refused(const char* why) noexcept(!Throws)
+    chunk fail_with(const char* why) noexcept(!Throws)
     {
-        refusal_ = why;
-        return refuse<Throws>();
+        failure_ = why;
+        return fail_allocation<Throws>();
     }
 
-    // left + what is in use  ==  most
-    allowance<shared> bytes_;
-    allowance<shared> blocks_;
-    std::conditional_t<shared, std::atomic<const char*>, const char*> refusal_ = "";
+    // left + in use  ==  most
+    quota<shared> bytes_;
+    quota<shared> blocks_;
+    std::conditional_t<shared, std::atomic<const char*>, const char*> failure_ = "";
 };
 
 } // namespace mallard

@@ -1,50 +1,50 @@
-// An adaptor that tells an observer what happens rarely.
+// An adaptor that tells an observer about growth, failures and the end of an allocator.
 #pragma once
 
-#include <mallard/debug/snapshot.hpp>
+#include <mallard/adapt/counted.hpp>
 
 namespace mallard {
 
-/// What an observer may be told; it has one at least. Around a chunk source:
+/// An observer of a chunk source: has one of these members, at least.
 template <class O>
 concept source_observer = requires(O& o, chunk c) { o.grew(c); } || requires(O& o, layout l) {
-    o.refused(l);
+    o.failed(l);
 } || requires(O& o, chunk c) { o.gave(c); };
-/// Around an allocator:
+/// An observer of an allocator.
 template <class O>
 concept allocator_observer = requires(O& o, layout l) { o.exhausted(l); };
-/// And around either, at its end:
+/// An observer of the end of either.
 template <class O>
 concept end_observer = requires(O& o, const snapshot& s) { o.destroyed(s); };
 
+/// An observer with a member that applies to `Inner`.
 template <class O, class Inner>
 concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
                       (block_allocator<Inner> && allocator_observer<O>) || end_observer<O>;
 
-/// Tells `Observer` what happens on slow paths, in those of its members that it has:
+/// Calls members of `Observer` on slow paths. The observer may have any of these members:
 ///
 ///     struct log {
-///         void grew(mallard::chunk) noexcept;               // a source gave it
-///         void refused(mallard::layout) noexcept;           // a source had nothing
-///         void gave(mallard::chunk) noexcept;               // back to a source, just before
-///         void exhausted(mallard::layout) noexcept;         // an allocator had nothing
-///         void destroyed(const mallard::snapshot&) noexcept; // at the end, before it is
+///         void grew(mallard::chunk) noexcept;                // after a source gave the chunk
+///         void failed(mallard::layout) noexcept;             // a source had no memory
+///         void gave(mallard::chunk) noexcept;                // before the source gets it back
+///         void exhausted(mallard::layout) noexcept;          // an allocator had no memory
+///         void destroyed(const mallard::snapshot&) noexcept; // before the end of the allocator
 ///     };
 ///     mallard::pool<mallard::observed<mallard::default_heap, log>> nodes(64);
 ///
-/// So put it around the source to see growth, and around the allocator to see refusals
-/// and what was left at the end. An allocator around which it stands keeps its hot
-/// path: `allocate` gains nothing, `try_allocate` a test.
+/// Put it around the source to see growth, and around the allocator to see failures and what was
+/// left at the end. An observed allocator keeps its hot path: `allocate` gains no instruction,
+/// `try_allocate` gains one test.
 ///
-/// An observer does not throw, and does not call the allocator that it hears about.
-/// It may use others, lock, and write; it is called by the thread that caused it, and
-/// no lock of this layer is held. Under a pool for several threads the growing thread
-/// is told while the growth lock is held, one at a time unless the source is
-/// `shareable`; frees and hits of others go on meanwhile. Where `observed` is called by
-/// several threads, so is its observer.
+/// An observer must not throw, and must not call the observed allocator. It may use other
+/// allocators, lock and write. The thread that caused the event calls the observer, and `observed`
+/// holds no lock meanwhile. A pool for several threads holds its growth lock around the events
+/// of its source, unless the source is `shareable`; frees and hits of other threads go on. If
+/// several threads call `observed`, they call the observer too.
 ///
-/// Neither copied nor moved: `destroyed` comes once. A pool that is to be moved
-/// borrows it, by `ref`.
+/// Neither copied nor moved, so `destroyed` is called once. A pool that moves can borrow an
+/// `observed` source by `ref`.
 template <source Inner, observer_of<Inner> Observer>
 class observed : public adaptor<observed<Inner, Observer>, Inner> {
     using base = adaptor<observed, Inner>;
@@ -85,7 +85,7 @@ private:
     [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         chunk const taken =
-            base::template take_below_or<Throws>(l, [this, l]() noexcept { failed(l); });
+            base::template take_below_or<Throws>(l, [this, l]() noexcept { report_failure(l); });
         if constexpr (chunk_source<Inner> && requires { observer_.grew(taken); }) {
             static_assert(noexcept(observer_.grew(taken)), "an observer does not throw");
             if (Throws || taken.data != nullptr)
@@ -103,11 +103,11 @@ private:
     }
     static void forget_all() noexcept {}
 
-    MALLARD_COLD void failed(layout l) noexcept
+    MALLARD_COLD void report_failure(layout l) noexcept
     {
-        if constexpr (chunk_source<Inner> && requires { observer_.refused(l); }) {
-            static_assert(noexcept(observer_.refused(l)), "an observer does not throw");
-            observer_.refused(l);
+        if constexpr (chunk_source<Inner> && requires { observer_.failed(l); }) {
+            static_assert(noexcept(observer_.failed(l)), "an observer does not throw");
+            observer_.failed(l);
         }
         if constexpr (block_allocator<Inner> && requires { observer_.exhausted(l); }) {
             static_assert(noexcept(observer_.exhausted(l)), "an observer does not throw");

@@ -1,4 +1,4 @@
-// An adaptor with a lock.
+// An adaptor that holds a lock around each call.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
@@ -7,17 +7,17 @@
 
 namespace mallard {
 
-/// Any allocator, or source, for any number of threads: each call holds a lock, and so
-/// does the growth inside it. `Mutex` is anything with `lock` and `unlock`.
+/// An allocator or source for any number of threads. Each call holds a lock, also while the wrapped
+/// object grows. `Mutex` is any type with `lock` and `unlock`.
 ///
 ///     mallard::synchronized<mallard::arena<>> request;
 ///
-/// For a pool or multipool `sync::mutex` is better, which lets others go on while
-/// one grows, and `sync::thread_cached` better still. This is for what has no such
-/// mode: arenas, and whatever is wrapped in something.
+/// For a pool or multipool, `sync::mutex` is better, because other threads go on while one thread
+/// grows the pool; `sync::thread_cached` is better still. Use `synchronized` for allocators without
+/// such a mode: arenas, and adaptors.
 ///
-/// There is no way around the lock: `with` lends what is wrapped, and holds it. What
-/// is wrapped does not call back. Neither copied nor moved.
+/// All access holds the lock; `with` gives access to the wrapped object for several calls. The
+/// wrapped object must not call back. Neither copied nor moved.
 template <source Inner, class Mutex = std::mutex>
 class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allocator<Inner>,
                                           chunk_source<Inner>> {
@@ -39,7 +39,7 @@ public:
     synchronized(const synchronized&) = delete;
     synchronized& operator=(const synchronized&) = delete;
 
-    /// `f(what is wrapped)`, for several calls in one go.
+    /// Calls `f(wrapped object)` and holds the lock meanwhile.
     ///
     ///     memory.with([](auto& arena) { arena.trim(); });
     template <class F>

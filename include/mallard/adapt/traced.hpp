@@ -1,4 +1,4 @@
-// An allocator that tells of each call.
+// An adaptor that reports each call as a trace event.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
@@ -6,11 +6,11 @@
 
 namespace mallard {
 
-/// Is told of each event; must not throw, nor call the allocator that tells it.
+/// A callable that gets each event. It must not throw, and must not call the traced allocator.
 template <class S>
 concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 
-/// Any allocator or source, and an event for each call:
+/// Reports each call of an allocator or source to a sink, such as a channel of a `trace_file`.
 ///
 ///     mallard::trace_file file("app.trace");
 ///     mallard::traced<mallard::multipool<>> orders(file.channel("orders"));
@@ -18,14 +18,13 @@ concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 ///     auto print = [](const mallard_trace_record& r) { std::printf("%zx\n", r.addr); };
 ///     mallard::traced<mallard::arena<>, decltype(print)> scratch(print);
 ///
-/// Allocations come after their call, with how long it took, refused ones too; frees
-/// before theirs: so the same address is never allocated twice without a free
-/// between. A `reset` or `release` is one event. Times are those of
-/// std::chrono::steady_clock, in nanoseconds: some 20 ns for each look, two looks for an
-/// allocation and one for a free, no calibration, and alike on all processors.
+/// An allocation is reported after the call, with its duration; failed ones too. A free is
+/// reported before the call. So an address is never allocated twice without a free between. A
+/// `reset` or `release` is one event. Times are nanoseconds of std::chrono::steady_clock. Reading
+/// the clock costs about 20 ns: twice for an allocation, once for a free.
 ///
-/// Who may call what is wrapped may call this, if they may call the sink; any thread
-/// may call a channel of a `trace_file`.
+/// Any thread may call that may call both the wrapped object and the sink. Any thread may call a
+/// channel of a `trace_file`.
 template <source Inner = default_heap, trace_sink Sink = trace_channel>
 class traced : public adaptor<traced<Inner, Sink>, Inner> {
     using base = adaptor<traced, Inner>;
@@ -49,10 +48,10 @@ public:
     Sink& sink() noexcept { return sink_; }
 
 private:
-    /// Told at its end, by an exception too.
+    /// Reports the allocation at the end of its scope, after an exception too.
     struct allocation {
         traced& by;
-        layout asked;
+        layout requested;
         chunk given{};
         std::uint64_t begin = trace_now();
 
@@ -60,8 +59,8 @@ private:
         {
             std::uint64_t const end = trace_now();
             std::uint64_t const dur = std::min<std::uint64_t>(end - begin, UINT32_MAX);
-            by.tell(end, given.data, given.data != nullptr ? given.bytes : asked.bytes, asked.align,
-                    mallard_trace_allocate, static_cast<std::uint32_t>(dur));
+            by.tell(end, given.data, given.data != nullptr ? given.bytes : requested.bytes,
+                    requested.align, mallard_trace_allocate, static_cast<std::uint32_t>(dur));
         }
     };
 

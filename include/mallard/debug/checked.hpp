@@ -1,8 +1,8 @@
-// An allocator that finds the bugs of its callers.
+// An adaptor that finds double frees, overruns, leaks and other bugs of its callers.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
-#include <mallard/detail/debug/block_watch.hpp>
+#include <mallard/detail/debug/block_records.hpp>
 #include <mallard/detail/threads/locks.hpp>
 
 #include <optional>
@@ -10,107 +10,110 @@
 namespace mallard {
 
 struct checked_options {
-    std::size_t fence = 16; ///< bytes on either side of a block, or its alignment if that is more
+    std::size_t redzone = 16; ///< bytes before and after a block; before it at least its alignment
     std::size_t quarantine = std::size_t{1} << 16; ///< most bytes of freed blocks that are kept
     std::size_t frames = 0; ///< calls recorded at each allocation and free; needs the library
-    bool leaks = true;      ///< report what is in use at the end; not for what an arena lets die
-    bool shared = false;    ///< any thread may call, one after the other
+    bool leaks = true;      ///< report blocks in use at the end; turn off over an arena
+    bool shared = false;    ///< any thread may call; each call holds a lock
 };
 
-/// Any allocator or source, and what its callers do wrong:
+/// Finds bugs in the use of any allocator or source:
 ///
 ///     mallard::checked<mallard::multipool<>> orders("orders");
 ///     void* block = orders.allocate({40});
 ///     orders.deallocate(block, {40});
 ///     orders.deallocate(block, {40}); // mallard: double free of ... in "orders"
 ///
-/// A double free, a free of what is no block, one with another layout than the block
-/// was allocated with, a write behind or in front of a block, or into a freed one,
-/// and what is never freed. Frees are judged at once; writes when the block is
-/// freed, when it leaves the quarantine, at `verify()`, at `reset` and at the end; under
-/// AddressSanitizer and Valgrind at the write itself. Who hears of it, `fault_handler`
-/// says; by default the process stops. If it goes on, a bad free has changed
-/// nothing, a wrong layout is put right, and what was overwritten is mended.
+/// It finds a double free, a free of an address that is no block, a free with another layout than
+/// the allocation, a write before or after a block, a write into a freed block, and a leak. Bad
+/// frees are found at the free. Bad writes are found when the block is freed, when it leaves the
+/// quarantine, at `verify()`, at `reset`, and at the end; under AddressSanitizer and Valgrind at
+/// the write itself. A `fault_handler` gets each fault; the default one stops the process. If the
+/// program goes on, a bad free has changed nothing, a free with a wrong layout is done with the
+/// right one, and overwritten bytes are filled again.
 ///
-/// A freed block stays in quarantine, filled, until `Options.quarantine` bytes are
-/// there, or what is wrapped has no memory left; a double free of it is told exactly,
-/// a later one as that of a stranger.
+/// A freed block is filled with a pattern, and stays in quarantine until `Options.quarantine` bytes
+/// of newer blocks are there, or the wrapped allocator is exhausted. A double free is recognised
+/// while the block is in quarantine; later it is reported as a free of a foreign address.
 ///
-/// Each block is asked for with its fences (`room_for`), so a pool that is wrapped
-/// wants larger blocks. The books are on `Heap`, about 100 bytes a block, apart from
-/// the blocks, hence safe from those who overwrite. When the heap refuses, so does
-/// this. A pair of calls costs about 90 ns, and the bytes of the block written twice.
+/// Each request is enlarged by its redzones (`room_for`), so a wrapped pool needs larger blocks.
+/// The records are on `Heap`, about 100 bytes a block, apart from the blocks. When that heap is
+/// exhausted, the allocation fails. A pair of calls costs about 90 ns, and writes the bytes of the
+/// block twice.
 ///
-/// What is wrapped is called by one thread at a time, if `shared` under the lock.
-/// Neither copied nor moved.
+/// One thread at a time calls the wrapped allocator; if `shared`, under the lock. Neither copied
+/// nor moved.
 template <source Inner = default_heap, checked_options Options = checked_options{},
           source Heap = default_heap>
 class checked : public adaptor<checked<Inner, Options, Heap>, Inner> {
     using base = adaptor<checked, Inner>;
     friend base;
 
-    using watch_type = block_watch<Options.frames, Heap>;
-    using record = typename watch_type::record;
+    using inspector_type = block_inspector<Options.frames, Heap>;
+    using record = typename inspector_type::record;
 
 public:
     static constexpr bool any_thread = Options.shared;
 
+    /// `reporter` is the name of the allocator in messages, and optionally a fault handler.
     explicit checked(fault_reporter reporter = {}) noexcept
         requires std::default_initializable<Inner>
-        : watch_(reporter)
+        : inspector_(reporter)
     {
     }
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     checked(fault_reporter reporter, std::in_place_t, Args&&... args)
-        : base(std::in_place, std::forward<Args>(args)...), watch_(reporter)
+        : base(std::in_place, std::forward<Args>(args)...), inspector_(reporter)
     {
     }
     ~checked()
     {
         verify();
         if (Options.leaks)
-            watch_.report_leaks();
+            inspector_.report_leaks();
         empty_quarantine();
-        watch_.close_all(); // what leaks stays where it is: somebody may still use it
+        inspector_.remove_all(); // leaked blocks are not freed: the program may still use them
     }
 
-    /// Looks for overwritten bytes around all blocks and in the quarantine.
+    /// Looks for overwritten bytes around all blocks, and in the quarantine.
+    ///
+    ///     orders.verify(); // the overrun happened before this line
     void verify() noexcept
     {
         std::lock_guard const alone(lock_);
         inspect_all();
     }
 
-    /// What the block in use that begins there was asked for with. For a caller who frees and
-    /// does not know; `deallocate` judges it all the same.
-    std::optional<layout> asked_for(const void* block) noexcept
+    /// The layout with which a live block was requested, or nothing if `block` is no live block.
+    /// For a caller that frees without knowing the size.
+    std::optional<layout> requested_layout(const void* block) noexcept
     {
         std::lock_guard const alone(lock_);
-        const record* const r = watch_.books().find(block);
+        const record* const r = inspector_.records().find(block);
         if (r == nullptr || r->is_free)
             return std::nullopt;
         return layout{r->bytes, r->align};
     }
 
-    /// What is asked for a block of `l`: fences, and the block between them, so that
-    /// both ends of it are multiples of what they must be.
+    /// The layout that the wrapped allocator gets for a block of `l`: the block between its
+    /// redzones.
     static constexpr layout room_for(layout l) noexcept
     {
-        return {align_up(front_bytes(l.align) + l.bytes + Options.fence, granule),
-                std::max(l.align, granule)};
+        return {align_up(front_bytes(l.align) + l.bytes + Options.redzone, asan_unit),
+                std::max(l.align, asan_unit)};
     }
 
 private:
-    // Blocks do not share a granule, for which AddressSanitizer has one byte.
-    static constexpr std::size_t granule = 8;
+    // AddressSanitizer has one shadow byte for 8 bytes, so no two blocks may share 8 bytes.
+    static constexpr std::size_t asan_unit = 8;
 
     static constexpr std::size_t front_bytes(std::size_t align) noexcept
     {
-        return align_up(Options.fence, std::max(align, granule));
+        return align_up(Options.redzone, std::max(align, asan_unit));
     }
 
-    // Not inlined: the calls that are recorded begin behind it, as behind give_one.
+    // Not inlined, as `give_one`: a recorded call stack starts above this function.
     template <bool Throws>
     [[gnu::noinline]] chunk take_one(layout l) noexcept(!Throws)
     {
@@ -122,9 +125,10 @@ private:
         if (taken.data == nullptr)
             return {};
         std::byte* const data = static_cast<std::byte*>(taken.data) + front_bytes(l.align);
-        std::size_t const bytes = l.bytes + (taken.bytes - room.bytes); // a source may give more
-        if (record* const r = watch_.admit(taken, data, bytes, l.align)) [[likely]] {
-            watch_.fill_fresh(*r);
+        std::size_t const bytes =
+            l.bytes + (taken.bytes - room.bytes); // a source may give more than requested
+        if (record* const r = inspector_.register_block(taken, data, bytes, l.align)) [[likely]] {
+            inspector_.fill_fresh(*r);
             return {data, bytes, l.align};
         }
         this->give_below(taken);
@@ -133,7 +137,7 @@ private:
         return {};
     }
 
-    /// Before it is refused, the quarantine goes.
+    /// Empties the quarantine before the allocation fails.
     template <bool Throws>
     chunk take_room(layout room) noexcept(!Throws)
     {
@@ -149,51 +153,51 @@ private:
     [[gnu::noinline]] void give_one(chunk c) noexcept
     {
         std::lock_guard const alone(lock_);
-        record* const r = watch_.dismiss(c.data, {c.bytes, c.align});
+        record* const r = inspector_.validate_free(c.data, {c.bytes, c.align});
         if (r == nullptr)
             return;
-        watch_.fill_freed(*r);
-        watch_.books().retire(*r);
+        inspector_.fill_freed(*r);
+        inspector_.records().move_to_quarantine(*r);
         quarantined_ += r->taken.bytes;
         while (quarantined_ > Options.quarantine)
-            let_go(*watch_.books().kept().oldest());
+            end_quarantine(*inspector_.records().quarantine().oldest());
     }
 
-    /// Out of the quarantine. The last look at the block, and at what is around it.
-    void let_go(record& r) noexcept
+    /// Ends the quarantine of a block, after a last inspection of the block and its redzones.
+    void end_quarantine(record& r) noexcept
     {
-        watch_.inspect_fences(r);
-        watch_.inspect_freed(r);
+        inspector_.inspect_redzones(r);
+        inspector_.inspect_freed(r);
         quarantined_ -= r.taken.bytes;
-        this->give_below(watch_.close(r));
+        this->give_below(inspector_.remove(r));
     }
 
     void empty_quarantine() noexcept
     {
-        watch_.books().kept().for_each([this](record& r) { let_go(r); });
+        inspector_.records().quarantine().for_each([this](record& r) { end_quarantine(r); });
     }
 
-    /// What is wrapped frees all blocks itself.
+    /// The wrapped allocator is about to free all blocks.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);
         inspect_all();
-        watch_.close_all();
+        inspector_.remove_all();
         quarantined_ = 0;
     }
 
     void inspect_all() noexcept
     {
-        watch_.books().live().for_each([this](record& r) { watch_.inspect_fences(r); });
-        watch_.books().kept().for_each([this](record& r) {
-            watch_.inspect_fences(r);
-            watch_.inspect_freed(r);
+        inspector_.records().live().for_each([this](record& r) { inspector_.inspect_redzones(r); });
+        inspector_.records().quarantine().for_each([this](record& r) {
+            inspector_.inspect_redzones(r);
+            inspector_.inspect_freed(r);
         });
     }
 
     [[no_unique_address]] mutex_if<Options.shared> lock_;
-    watch_type watch_;
-    std::size_t quarantined_ = 0; // bytes taken
+    inspector_type inspector_;
+    std::size_t quarantined_ = 0; // bytes, redzones included
 };
 
 } // namespace mallard

@@ -1,4 +1,4 @@
-// Runs a piece of program once for each allocation that can fail in it.
+// Tests exception safety: runs a function once for each allocation in it that can fail.
 #pragma once
 
 #include <mallard/adapt/counted.hpp>
@@ -7,51 +7,52 @@
 
 namespace mallard {
 
-/// What a piece of program under test allocates from: an allocator, for
-/// `allocator<T, A>`, and a `std::pmr::memory_resource` too.
+/// The memory of a function under test: an allocator for `allocator<T, A>`, and a
+/// `std::pmr::memory_resource`.
 template <block_allocator A>
 using test_memory = pmr_resource<failing<counted<A>>>;
 
-/// Calls `f(memory)` with allocation 0 failing, then 1, 2, ..., until one call sees no
-/// failure. Gives the number of allocations that have failed, each once.
+/// Calls `f(memory)` repeatedly. Allocation 0 fails in the first call, allocation 1 in the second
+/// call, and so on, until no allocation fails in a call. Returns the number of failures.
 ///
 ///     std::size_t const points = mallard::for_each_failure([](auto& memory) {
 ///         std::pmr::vector<std::pmr::string> names(&memory);
 ///         names.emplace_back("longer than what fits into a string itself");
 ///     });
 ///
-/// `f` may let `std::bad_alloc` out, or handle it; other exceptions pass through. Each
-/// call has to free all that it allocated, with the sizes it asked for, whether or not
-/// it failed: else the process stops, and says at which allocation. The number is
-/// that of `memory.calls()`, so `f` may print or break there.
+/// `f` may throw `std::bad_alloc` or handle it; other exceptions pass through. Each call must free
+/// all blocks that it allocated, with the requested sizes, even after a failure. Otherwise the
+/// process stops, with a message that names the allocation. Its number is the value of
+/// `memory.calls()`, so `f` can print or break there.
 ///
-/// The memory of each call is what `make` returns, or by default a new multipool. The
-/// idea is the exception test of BDE's `bslma::TestAllocator`, which is a macro.
+/// Each call gets the allocator that `make()` returns; by default a new multipool. The idea is
+/// the exception test of BDE's `bslma::TestAllocator`, which is a macro.
 template <class Make, class F>
     requires block_allocator<std::invoke_result_t<Make&>>
 std::size_t for_each_failure(Make make, F f)
 {
     using memory = test_memory<std::invoke_result_t<Make&>>;
     for (std::size_t number = 0;; ++number) {
-        memory under_test(refusals{.first = number}, std::in_place, std::in_place, make());
+        memory under_test(failures{.first = number}, std::in_place, std::in_place, make());
         bool const out_of_memory = ends_in_bad_alloc([&] { f(under_test); });
-        bool const failed = under_test.refused() != 0;
+        bool const failed = under_test.failed() != 0;
         if (call_counts const c = under_test.counts(); !c.is_balanced())
             fatal_unbalanced(number, failed, c.blocks_live(), c.bytes_live());
         if (!failed && out_of_memory)
-            throw_bad_alloc(); // what lies below has run out by itself
+            throw_bad_alloc(); // the memory of `make` is really exhausted
         if (!failed)
             return number;
     }
 }
 
+/// The same, with a new multipool for each call.
 template <class F>
 std::size_t for_each_failure(F f)
 {
     return for_each_failure([] { return multipool<>(); }, f);
 }
 
-/// In an allocator of the caller's, which every call finds as the one before left it.
+/// The same, in one allocator of the caller for all calls.
 template <block_allocator A, class F>
 std::size_t for_each_failure(A& in, F f)
 {

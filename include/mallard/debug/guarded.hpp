@@ -1,9 +1,8 @@
-// An allocator whose blocks stop the program that leaves them.
+// An adaptor whose blocks end at an inaccessible page.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
-#include <mallard/detail/base/sampler.hpp>
-#include <mallard/detail/debug/block_watch.hpp>
+#include <mallard/detail/debug/block_records.hpp>
 #include <mallard/detail/threads/locks.hpp>
 #include <mallard/pages.hpp>
 
@@ -11,42 +10,72 @@
 
 namespace mallard {
 
-/// Where a block touches the page that nobody may touch.
+/// Picks one call in `one_in` at random.
+class sample_countdown {
+public:
+    /// Returns true once in `one_in` calls on average. Costs a decrement and a test, unless the
+    /// countdown ends. Distances from 1 to `2 * one_in - 1` are equally likely.
+    bool is_due(std::uint64_t one_in) noexcept
+    {
+        if (--left_ != 0) [[likely]]
+            return false;
+        bool const is_first = random_ == 0; // the first call only draws a distance
+        left_ = 1 + draw() % (2 * one_in - 1);
+        return !is_first;
+    }
+
+private:
+    [[gnu::cold, gnu::noinline]] std::uint64_t draw() noexcept
+    {
+        // The seed is the address of the countdown, which differs by run and by thread.
+        if (random_ == 0)
+            random_ = reinterpret_cast<std::uintptr_t>(this) * 0x9e3779b97f4a7c15u | 1;
+        // Marsaglia, "Xorshift RNGs", 2003.
+        random_ ^= random_ << 13;
+        random_ ^= random_ >> 7;
+        random_ ^= random_ << 17;
+        return random_ >> 11; // its lowest bits are its worst
+    }
+
+    std::uint64_t left_ = 1;
+    std::uint64_t random_ = 0;
+};
+
+/// Which end of a block lies next to the inaccessible page.
 enum class guard_at { end, begin };
 
 struct guarded_options {
     guard_at side = guard_at::end;
-    std::size_t one_in = 1; ///< guards one allocation in so many, at random; the rest passes by
-    std::size_t quarantine = std::size_t{1} << 28; ///< most bytes of addresses of freed blocks
-    std::size_t blocks_max = 16384;                ///< in use at the same time; two mappings each
-    std::size_t reserve_bytes = std::size_t{1} << 34; ///< address space for all; costs no memory
+    std::size_t one_in = 1;                        ///< guards one allocation in so many, at random
+    std::size_t quarantine = std::size_t{1} << 28; ///< most address space of freed blocks, in bytes
+    std::size_t blocks_max = 16384; ///< guarded blocks in use at once; each has two mappings
+    std::size_t reserve_bytes = std::size_t{1} << 34; ///< address space of all guarded blocks
     std::size_t frames = 0; ///< calls recorded at each guarded allocation and free
-    bool shared = false;    ///< any thread may call, if it may call what is wrapped
+    bool shared = false;    ///< any thread may call that may call the wrapped allocator
 };
 
-/// Any allocator or source, and blocks on pages of their own, with an inaccessible
-/// one behind them, or in front:
+/// Gives each block of any allocator or source pages of its own, with an inaccessible page after
+/// the block, or before it:
 ///
 ///     mallard::guarded<mallard::multipool<>> orders("orders");
 ///     auto* block = static_cast<char*>(orders.allocate({48}));
-///     block[48] = 1; // stops here, with a segmentation fault
+///     block[48] = 1; // stops here with a segmentation fault
 ///
-/// The first byte beyond faults at the culprit, read or written, and so does a freed
-/// block, while its addresses are in quarantine: its memory goes back at once.
-/// Where an alignment leaves a gap at that end (`slack`), and on the other side up to the
-/// page's end, bytes are filled and verified at the free. Bad frees are found as by
-/// `checked`, leaks are not. `explain` tells a handler of SIGSEGV whose block it was.
+/// An access to the first byte beyond the block faults at the instruction that makes it. So does
+/// an access to a freed block while its addresses are in quarantine; its memory is given back at
+/// once. The gap that an alignment leaves at the guarded end (`slack`), and the rest of the page at
+/// the other end, are redzones, and are verified at the free. Bad frees are found as by `checked`;
+/// leaks are not. `explain` tells a handler of SIGSEGV which block an address belongs to.
 ///
-/// A block costs a page at least, two mappings, and some 40 us for a pair of calls,
-/// nearly all of it the kernel's. `one_in = 1000` leaves all but a few to what is
-/// wrapped, for 8 instructions a pair: so it can run where users are (as GWP-ASan
-/// does: Serebryany and others, "GWP-ASan: Sampling-Based Detection of Memory-Safety
-/// Bugs in Production", 2024).
+/// A guarded block costs at least a page, two mappings, and about 40 us for a pair of calls, nearly
+/// all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped allocator and
+/// cost 8 instructions more a pair, so it can be used in production, as GWP-ASan is (Serebryany
+/// and others, "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", 2024).
 ///
-/// Nothing is refused for want of a guard: a block that the system has no pages or
-/// no mapping for, or that is one too many, is what is wrapped gives; `unguarded` counts
-/// those and `last_refusal` says why. Books are on `Heap`. Guarded blocks end with this.
-/// Neither copied nor moved. Needs the library.
+/// No allocation fails because it cannot be guarded. When the system refuses a page or a mapping,
+/// or `blocks_max` blocks are guarded, the wrapped allocator gives the block; `unguarded` counts
+/// those, and `last_failure` says why. The records are on `Heap`. Guarded blocks are freed at the
+/// end of this object. Neither copied nor moved. Needs the library.
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
           source Heap = default_heap>
 class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
@@ -55,37 +84,39 @@ class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
     using base = adaptor<guarded, Inner>;
     friend base;
 
-    using watch_type = block_watch<Options.frames, Heap>;
-    using record = typename watch_type::record;
+    using inspector_type = block_inspector<Options.frames, Heap>;
+    using record = typename inspector_type::record;
 
 public:
     static constexpr bool any_thread = Options.shared && shareable<Inner>;
 
+    /// `reporter` is the name of the allocator in messages, and optionally a fault handler.
     explicit guarded(fault_reporter reporter = {}) noexcept
         requires std::default_initializable<Inner>
-        : watch_(reporter)
+        : inspector_(reporter)
     {
     }
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     guarded(fault_reporter reporter, std::in_place_t, Args&&... args)
-        : base(std::in_place, std::forward<Args>(args)...), watch_(reporter)
+        : base(std::in_place, std::forward<Args>(args)...), inspector_(reporter)
     {
     }
     ~guarded()
     {
         verify();
-        watch_.close_all(); // else AddressSanitizer remembers the fences of pages that are gone
+        inspector_
+            .remove_all(); // otherwise AddressSanitizer keeps the redzones of pages that are gone
     }
 
-    /// Looks for overwritten bytes around all guarded blocks in use.
+    /// Looks for overwritten redzones of all guarded blocks in use.
     void verify() noexcept
     {
         std::lock_guard const alone(lock_);
-        watch_.books().live().for_each([this](record& r) { watch_.inspect_fences(r); });
+        inspector_.records().live().for_each([this](record& r) { inspector_.inspect_redzones(r); });
     }
 
-    /// Whether `p` is among the pages of guarded blocks, or in the gaps between them.
+    /// Whether `p` lies in the range of the guarded blocks, in a block or between blocks.
     [[nodiscard]] bool is_guarded(const void* p) const noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -93,24 +124,27 @@ public:
                at < end_.load(std::memory_order_relaxed);
     }
 
+    /// Whether `p` is guarded, or owned by the wrapped allocator.
     [[nodiscard]] bool owns(const void* p) const noexcept
         requires requires(const Inner& inner) { inner.owns(p); }
     {
         return is_guarded(p) || this->upstream().owns(p);
     }
 
-    /// For a handler of SIGSEGV: tells the `fault_handler` whose block the address belongs
-    /// to, or used to. False: nobody's. O(blocks), and takes no lock, since whoever
-    /// has it may be the one that stopped.
+    /// For a handler of SIGSEGV: reports the block that contains the address, or contained it, to
+    /// the `fault_handler`. Returns false when there is none. O(blocks). Takes no lock, because the
+    /// thread that holds the lock may be the one that faulted.
+    ///
+    ///     void on_segv(int, siginfo_t* info, void*) { orders.explain(info->si_addr); ... }
     bool explain(const void* address) const noexcept
     {
         bool const near = is_guarded(address) ||
                           is_guarded(static_cast<const std::byte*>(address) - page_bytes) ||
                           is_guarded(static_cast<const std::byte*>(address) + page_bytes);
-        return near && watch_.explain_touch(address);
+        return near && inspector_.explain_touch(address);
     }
 
-    /// Bytes between a block and its inaccessible page.
+    /// Bytes between the end of a block and its inaccessible page.
     static constexpr std::size_t slack(layout l) noexcept
     {
         std::size_t const bytes = std::max(l.bytes, std::size_t{1});
@@ -118,20 +152,21 @@ public:
                                              : 0;
     }
 
-    /// Guarded blocks in use, and those that were to be guarded and could not be.
+    /// Guarded blocks in use.
     [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+    /// How many blocks could not be guarded.
     [[nodiscard]] std::size_t unguarded() const noexcept { return unguarded_; }
 
-    /// Why a block was not guarded, the latest: `errno`, and a line that lives for ever.
+    /// Why the last unguarded block was not guarded: an `errno`, and a line that is never freed.
     int last_error() const noexcept { return error_; }
-    const char* last_refusal() const noexcept { return refusal_; }
+    const char* last_failure() const noexcept { return failure_; }
 
 private:
     static constexpr pages_options in_one_range{.guard = true,
                                                 .reserve_bytes = Options.reserve_bytes};
 
-    // Each thread counts for itself where there are several, for all objects of this
-    // type: a count that they share would be a cache line that they fight for.
+    // Several threads have a countdown each, for all objects of this type: threads would contend
+    // for the cache line of a shared countdown.
     bool is_sampled() noexcept
     {
         if constexpr (Options.one_in == 1) {
@@ -163,13 +198,13 @@ private:
             this->give_below(c);
     }
 
-    /// Null when there is no page, no mapping, or no room in the books. Those that are
-    /// kept go before that: they are there for luck, the block is wanted.
+    /// Allocates a guarded block. Empties the quarantine if that is needed. Returns null when there
+    /// is no page, no mapping, or no memory for a record.
     [[gnu::noinline]] chunk guard(layout l) noexcept
     {
         std::lock_guard const alone(lock_);
         if (blocks_ == Options.blocks_max)
-            return refuse(0, "as many blocks are guarded as there may be: raise .blocks_max");
+            return fail(0, "as many blocks are guarded as there may be: raise .blocks_max");
         layout const room(std::max(l.bytes, std::size_t{1}), l.align);
         chunk taken = pages_.try_take(room);
         if (taken.data == nullptr && quarantined_ != 0) {
@@ -177,73 +212,73 @@ private:
             taken = pages_.try_take(room);
         }
         if (taken.data == nullptr)
-            return refuse(pages_.last_error(), pages_.last_refusal());
+            return fail(pages_.last_error(), pages_.last_failure());
 
         std::byte* data = static_cast<std::byte*>(taken.data);
         if constexpr (Options.side == guard_at::end)
             data += (taken.bytes - room.bytes) & ~(l.align - 1);
-        if (watch_.admit(taken, data, l.bytes, l.align) == nullptr) {
+        if (inspector_.register_block(taken, data, l.bytes, l.align) == nullptr) {
             pages_.give(taken);
-            return refuse(0, "the heap has no memory for the books of guarded blocks");
+            return fail(0, "the heap has no memory for the records of guarded blocks");
         }
         include(taken);
         blocks_ += 1;
         return {data, l.bytes, l.align};
     }
 
-    chunk refuse(int error, const char* why) noexcept
+    chunk fail(int error, const char* why) noexcept
     {
         unguarded_ += 1;
         error_ = error;
-        refusal_ = why;
+        failure_ = why;
         return {};
     }
 
     [[gnu::noinline]] void unguard(chunk c) noexcept
     {
         std::lock_guard const alone(lock_);
-        if (record* const r = watch_.dismiss(c.data, {c.bytes, c.align}))
-            retire(*r);
+        if (record* const r = inspector_.validate_free(c.data, {c.bytes, c.align}))
+            quarantine(*r);
     }
 
-    /// Into quarantine first: its memory goes back, its addresses stay. Nothing is filled, since
-    /// nobody can write there.
-    void retire(record& r) noexcept
+    /// Puts a freed block in quarantine: gives its memory back and keeps its addresses. Nothing is
+    /// filled, because nobody can write there.
+    void quarantine(record& r) noexcept
     {
         blocks_ -= 1;
         bool const kept = pages_.quarantine(r.taken);
-        watch_.books().retire(r);
+        inspector_.records().move_to_quarantine(r);
         quarantined_ += r.taken.bytes;
         if (kept)
             shrink_quarantine(Options.quarantine);
         else
-            let_go(r); // too many mappings; then at least this one goes
+            end_quarantine(r); // the system has no mapping for it
     }
 
     void shrink_quarantine(std::size_t bytes) noexcept
     {
         while (quarantined_ > bytes)
-            let_go(*watch_.books().kept().oldest());
+            end_quarantine(*inspector_.records().quarantine().oldest());
     }
 
-    void let_go(record& r) noexcept
+    void end_quarantine(record& r) noexcept
     {
         quarantined_ -= r.taken.bytes;
-        pages_.give(watch_.close(r));
+        pages_.give(inspector_.remove(r));
     }
 
-    /// Guarded blocks are freed one by one where all others go at once.
+    /// Frees the guarded blocks one by one; the wrapped allocator is about to free all others.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);
-        watch_.books().live().for_each([this](record& r) {
-            watch_.inspect_fences(r);
-            retire(r);
+        inspector_.records().live().for_each([this](record& r) {
+            inspector_.inspect_redzones(r);
+            quarantine(r);
         });
     }
 
-    /// All places are in one range, and nobody else's are: so it is enough to know
-    /// the lowest and the highest. Whoever frees a block was given it after this.
+    /// Extends the range of guarded blocks, which is in address space that nobody else uses. A
+    /// thread that frees a block got the block after this call, so it sees the new range.
     void include(chunk taken) noexcept
     {
         auto const begin = reinterpret_cast<std::uintptr_t>(taken.data);
@@ -255,15 +290,15 @@ private:
 
     std::atomic<std::uintptr_t> begin_ = std::numeric_limits<std::uintptr_t>::max();
     std::atomic<std::uintptr_t> end_ = 0;
-    sample_countdown countdown_; // of this object, if not of each thread
+    sample_countdown countdown_; // unless each thread has one
     [[no_unique_address]] mutex_if<Options.shared> lock_;
     pages<in_one_range> pages_;
-    watch_type watch_;
+    inspector_type inspector_;
     std::size_t blocks_ = 0;
     std::size_t unguarded_ = 0;
     std::size_t quarantined_ = 0;
     int error_ = 0;
-    const char* refusal_ = "";
+    const char* failure_ = "";
 };
 
 } // namespace mallard

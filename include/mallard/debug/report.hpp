@@ -1,23 +1,24 @@
-// A snapshot in words: for people, or as JSON.
+// Prints a snapshot of an allocator as text, or as JSON.
 #pragma once
 
-#include <mallard/debug/snapshot.hpp>
+#include <mallard/adapt/counted.hpp>
 
 #include <span>
 #include <string_view>
 
 namespace mallard {
 
-/// What was written into the caller's bytes.
+/// The text of a report, in the bytes of the caller.
 struct written {
-    std::string_view text;    ///< all of it, or as much as fits, the end being "..."
-    std::size_t bytes_needed; ///< for all of it
+    std::string_view text;    ///< the whole text, or as much as fits with "..." at the end
+    std::size_t bytes_needed; ///< for the whole text
 
+    /// Whether the bytes of the caller were too few.
     constexpr bool is_cut() const noexcept { return bytes_needed > text.size(); }
     constexpr operator std::string_view() const noexcept { return text; }
 };
 
-/// One number of a snapshot; negative where a stretch has freed more than it allocated.
+/// One number of a snapshot. Negative where a scope freed more than it allocated.
 struct figure {
     const char* name;
     std::ptrdiff_t number;
@@ -32,7 +33,7 @@ struct figure {
     }
 };
 
-/// `f(group, figures)` for what a snapshot has: "calls" and "memory".
+/// Calls `f(group, figures)` for each group of a snapshot: "calls" and "memory".
 template <class F>
 constexpr void for_each_group(const snapshot& s, F f)
 {
@@ -56,7 +57,7 @@ constexpr void for_each_group(const snapshot& s, F f)
     }
 }
 
-/// Says in the text itself that it was cut.
+/// The finished text; a text that was cut ends in "...".
 constexpr written finish(std::span<char> room, const text_writer& out) noexcept
 {
     if (out.needed() > room.size())
@@ -72,13 +73,13 @@ constexpr void write_number(text_writer& out, std::ptrdiff_t number) noexcept
     out << (number < 0 ? -static_cast<std::size_t>(number) : static_cast<std::size_t>(number));
 }
 
-/// A line for each figure below the name and the group, with the numbers in a column.
-/// Allocates nothing, and touches nothing but `room`; 1 KiB is enough for a short name.
+/// Writes a snapshot as text: the name, each group, and a line for each figure. Allocates nothing,
+/// and writes to `room` only; 1 KiB is enough for a short name.
 ///
 ///     std::array<char, 1024> room;
 ///     std::cerr << mallard::report_text(room, "orders", mallard::snapshot_of(orders)).text;
 ///
-/// `what` may be the `stats()` or the `counts()` of an allocator alone.
+/// `what` may also be the `stats()` or the `counts()` of an allocator.
 inline written report_text(std::span<char> room, std::string_view name,
                            const snapshot& what) noexcept
 {
@@ -94,7 +95,7 @@ inline written report_text(std::span<char> room, std::string_view name,
     for_each_group(what, [&](const char* group, std::span<const figure> figures) {
         out << "  " << group << '\n';
         for (figure const& f : figures) {
-            text_writer digits(nullptr, 0); // counts them
+            text_writer digits(nullptr, 0); // counts the digits
             write_number(digits, f.number);
             std::size_t const line = out.needed();
             out << "    " << f.name;
@@ -106,11 +107,12 @@ inline written report_text(std::span<char> room, std::string_view name,
     return finish(room, out);
 }
 
-/// One object on one line, without an end of line; what is cut is no JSON.
+/// Writes a snapshot as one JSON object on one line, without a newline. A text that was cut is not
+/// valid JSON.
 ///
 ///     {"name":"orders","calls":{"allocations":3,...},"memory":{"blocks_live":1,...}}
 ///
-/// The name is escaped, and is UTF-8 if the caller's is.
+/// The name is escaped. It must be UTF-8 for valid JSON.
 inline written report_json(std::span<char> room, std::string_view name,
                            const snapshot& what) noexcept
 {

@@ -1,47 +1,133 @@
-// An arena in a file, which another process opens again tomorrow.
+// An arena whose contents are a file that other processes open later.
 #pragma once
 
-#include <mallard/detail/persist/file_blocks.hpp>
+#include <mallard/detail/arena/arena_objects.hpp>
+#include <mallard/detail/base/layout_hash.hpp>
 #include <mallard/source.hpp>
 
 namespace mallard {
 
+/// How a `file_arena` opens its file.
 enum class file_access {
-    create,   ///< read and write; a file that is missing or empty becomes a new arena
-    existing, ///< read and write; a file that is missing or empty is refused
-    read      ///< memory is read-only, and a write to it a SIGSEGV; any number of readers
+    create,   ///< read and write; a missing or empty file becomes a new arena
+    existing, ///< read and write; a missing or empty file is an error
+    read      ///< the memory is read-only, a write is a SIGSEGV; any number of readers
 };
 
 struct file_options {
     file_access access = file_access::create;
-    /// Address space, for this time; memory and disk are taken as they are used.
+    /// Address space to reserve. Memory and disk space are taken as they are used.
     std::size_t max_bytes = std::size_t{1} << 34;
-    /// Map the file elsewhere when its own address is taken: then pointers in it are
-    /// wrong, and only `offset_ptr` and the root are right. Else that is a refusal.
+    /// Map the file at another address when its own address is taken. Pointers in the file are
+    /// wrong then; only `offset_ptr` and the root are right. Without this option, it is an error.
     bool relocate = false;
-    bool verify = false; ///< read all of the file and compare its checksums
-    /// A commit is on the disk when it returns. Else it outlives the process alone: open
-    /// the file with `verify` after a power failure.
+    bool verify = false; ///< read the whole file and compare its checksums
+    /// A commit is on the disk when `commit` returns. Without this option, a commit survives the
+    /// process, but not a power failure: open the file with `verify` after one.
     bool sync = true;
 };
 
 struct file_statistics {
-    std::size_t bytes_used = 0;      ///< by blocks, the gaps between them and 64 of ours
-    std::size_t bytes_committed = 0; ///< whole pages that the file holds for sure
-    std::size_t bytes_max = 0;       ///< `bytes_used` never exceeds it
-    std::size_t commits = 0;         ///< ever
+    std::size_t bytes_used = 0;      ///< by blocks, gaps between them, and 64 bytes of bookkeeping
+    std::size_t bytes_committed = 0; ///< whole pages in the last commit
+    std::size_t bytes_max = 0;       ///< the limit of `bytes_used`
+    std::size_t commits = 0;         ///< since the file was created
 
     friend bool operator==(const file_statistics&, const file_statistics&) = default;
 };
 
 namespace os {
+class file_image;
+}
 
-/// What the file says of itself, in both copies of its header: spec/file_arena.md.
+/// The allocator of a `file_arena`. It is an object at the start of the file's contents, and is
+/// committed with them. A container in the file allocates from it, and still does so after the
+/// file is opened again, when the `file_arena`, an object of the program, is a new one.
+///
+///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
+///     numbers* const kept = file.root_or_make<numbers>(file.blocks());
+///
+/// Allocates by moving a cursor, up to `max_bytes` of the arena, without a system call.
+/// `deallocate` takes back the last block and otherwise does nothing. Alignments above 2 MiB are
+/// lost when the file is relocated. One thread at a time.
+class file_blocks : private arena_objects<file_blocks> {
+    friend class arena_objects<file_blocks>;
+    friend class file_arena;
+    friend class os::file_image;
+
+public:
+    constexpr file_blocks() noexcept = default;
+    file_blocks(const file_blocks&) = delete;
+    file_blocks& operator=(const file_blocks&) = delete;
+
+    [[nodiscard]] void* allocate(layout l) { return bump<true>(l); }
+    [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
+
+    void deallocate(void* block, layout l) noexcept
+    {
+        std::size_t const at = offset_of(block);
+        if (at + occupied(l.bytes) == used_)
+            used_ = at;
+    }
+
+    // Without `own` and `defer`: the program that would run a destructor may be killed.
+    using arena_objects::copy;
+    using arena_objects::make;
+    using arena_objects::make_array;
+    using arena_objects::try_make;
+
+private:
+    static constexpr std::size_t first_offset = 64; // of the first block
+
+    // A block of 0 bytes occupies 1 byte, so its address is its own.
+    static constexpr std::size_t occupied(std::size_t bytes) noexcept
+    {
+        return bytes + (bytes == 0);
+    }
+
+    std::byte* at(std::size_t offset) noexcept
+    {
+        return reinterpret_cast<std::byte*>(this) + offset;
+    }
+    std::size_t offset_of(const void* p) const noexcept
+    {
+        return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(this);
+    }
+
+    // Aligns the address, not the offset, so one test is enough.
+    template <bool Throws>
+    [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
+    {
+        std::byte* const p = align_up(at(used_), l.align);
+        std::size_t const begin = offset_of(p);
+        std::size_t const bytes = occupied(l.bytes);
+        if (begin <= limit_ && bytes <= limit_ - begin) [[likely]] {
+            used_ = begin + bytes;
+            return p;
+        }
+        if constexpr (Throws)
+            throw_bad_alloc();
+        return nullptr;
+    }
+
+    // Offsets from this object. `limit_` is the end of the mapping in this process, whatever the
+    // file says; 0 if nothing may be written.
+    std::uint64_t used_ = 0;
+    std::uint64_t limit_ = 0;
+    std::uint64_t root_ = 0; // 0: none
+    std::uint64_t root_mark_ = 0;
+};
+
+static_assert(std::is_standard_layout_v<file_blocks> && sizeof(file_blocks) == 32);
+
+namespace os {
+
+/// The contents of the file header, of which the file has two copies: see spec/file_arena.md.
 struct file_state {
     std::uint64_t home = 0; // the address of page 0
     std::uint64_t sequence = 0;
     std::uint64_t pages = 0;
-    std::uint64_t digest = 0; // of the checksums of all pages
+    std::uint64_t digest = 0; // checksum of the checksums of all pages
     std::uint64_t journal_begin = 0;
     std::uint64_t journal_pages = 0;
     std::uint64_t journal_check = 0;
@@ -51,7 +137,7 @@ struct file_state {
 
 struct file_group;
 
-/// What `file_arena` does, but for the blocks.
+/// The implementation of `file_arena`, without the allocation of blocks. In src/os.
 class file_image {
 public:
     constexpr file_image() noexcept = default;
@@ -71,37 +157,37 @@ public:
     file_statistics stats() const noexcept;
 
     int last_error() const noexcept { return error_; }
-    const char* last_refusal() const noexcept { return refusal_; }
+    const char* last_failure() const noexcept { return refusal_; }
     std::uint64_t damaged_at() const noexcept { return damaged_at_; }
-    bool refuse(int error, const char* why) noexcept;
+    bool refuse(int error, const char* why) noexcept; // returns false
 
 private:
-    // A commit that failed on its way is taken up by the next one.
+    // How far the last commit got. The next commit continues one that failed on its way.
     enum class stage {
         settled,  // the file is as `state` says
-        decided,  // the journal is whole; the first header may or may not say so
-        published // the first header is written; pages may still be in the journal alone
+        decided,  // the journal is complete; the first header may or may not say so
+        published // the first header is written; some pages may still be only in the journal
     };
 
     struct opened {
         int file = -1;
         file_options options{};
-        std::byte* range = nullptr; // the address space that is ours
+        std::byte* range = nullptr; // the reserved address space
         std::size_t range_bytes = 0;
-        std::size_t limit = 0;            // of it, for pages
+        std::size_t limit = 0;            // the part of `range` for pages
         file_blocks* blocks = &no_blocks; // page 0
         file_state state{};
-        std::uint64_t mapped = 0; // pages that are mapped from the file; anonymous beyond
+        std::uint64_t mapped = 0; // pages that are mapped from the file; later pages are anonymous
         stage step = stage::settled;
-        int owner = 0; // process
+        int owner = 0; // process id
         bool relocated = false;
     };
 
-    // Where no file is open there is no room. Nothing is ever written to it.
+    // Stands in while no file is open: has no room, and is never written.
     static constinit file_blocks no_blocks;
 
     bool writes() const noexcept { return now_.options.access != file_access::read; }
-    bool fail(const char* why) noexcept; // with errno
+    bool fail(const char* why) noexcept; // with the current errno
     std::byte* page(std::uint64_t number) const noexcept;
 
     bool open_file(const char* path) noexcept;
@@ -129,41 +215,40 @@ private:
 
 } // namespace os
 
-/// An arena whose contents are a file: closed here, opened there, nothing read or
-/// rebuilt in between.
+/// An arena whose contents are a mapped file. A later process opens the file and uses its
+/// contents at once, without parsing or rebuilding.
 ///
 ///     mallard::file_arena file;
 ///     if (!file.open("words.idx"))
-///         std::puts(file.last_refusal());
+///         std::puts(file.last_failure());
 ///     auto* const words = file.root_or_make<index>(file.blocks());
 ///     words->add("mallard");
 ///     if (!file.commit())
-///         std::puts(file.last_refusal());
+///         std::puts(file.last_failure());
 ///
-/// The file holds what was last committed. Nothing the program writes reaches it
-/// before `commit`, which is all or nothing: a process that is killed, a machine that
-/// loses power, a disk that is full leave the last commit, whatever they interrupt. A
-/// file that is damaged, cut off, of another program or another version is refused
-/// with a line that says what to do.
+/// The file holds the last commit. Changes in memory reach the file only by `commit`, which is
+/// atomic: after a kill, a power failure or a full disk the file still holds the last commit. A
+/// file that is damaged, truncated, or of another program or version is refused, with a line that
+/// says what to do.
 ///
-/// A file is mapped where it was when it was made, so pointers into itself stay right
-/// and any structure can live in it. Where another mapping is in the way it is
-/// refused, or, if the options say so, `relocated()`.
+/// The file is mapped at the address at which it was created, so pointers in the file stay valid,
+/// and any structure can be stored. When another mapping is there, `open` fails; or, with
+/// `relocate`, maps the file elsewhere, and `relocated()` is true.
 ///
-/// `open` reads the checksums, 2 MiB for each GiB, and nothing else; contents are read
-/// when they are touched. `commit` writes new pages once and changed ones twice, finds
-/// these by 8 bytes that the system has for each page of the file, and gives their
-/// memory back to it.
+/// `open` reads the checksums only, 2 MiB for each GiB; contents are read when they are touched.
+/// `commit` writes new pages once and changed pages twice. It finds changed pages by the 8 bytes
+/// that the system keeps for each page, and gives the memory of written pages back to the system.
 ///
-/// One writer at a time or several readers, by a lock on the file. One thread at a
-/// time. A child of a fork can use what it inherits, and commit nothing.
+/// A lock on the file admits one writer, or several readers. One thread at a time. The child of a
+/// fork can use the memory it inherits, but cannot commit.
 class file_arena : private arena_objects<file_arena> {
     friend class arena_objects<file_arena>;
 
 public:
     constexpr file_arena() noexcept = default;
 
-    /// False: refused, and nothing is open. What was open before is closed first.
+    /// Opens a file, after closing the one that is open. Returns false when the file is refused;
+    /// then no file is open, and `last_failure` says why.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
         bool const opened = image_.open(path, options);
@@ -171,24 +256,25 @@ public:
         return opened;
     }
 
-    /// What was not committed is lost. So is it at the end of the arena.
+    /// Closes the file. Uncommitted changes are lost. The destructor does the same.
     void close() noexcept { image_.close(); }
 
     bool is_open() const noexcept { return image_.is_open(); }
 
-    /// Whether pointers that were stored in the file are wrong, this time.
+    /// Whether the file is mapped at another address now, so that pointers stored in it are wrong.
     bool relocated() const noexcept { return image_.is_relocated(); }
 
-    /// Makes the file what memory is. False: the file keeps the last commit, memory
-    /// is as it was, and a later commit may succeed: after a disk was full, say.
+    /// Writes all changes to the file, atomically. Returns false when that fails: the file keeps
+    /// the last commit, the memory is unchanged, and a later commit may succeed, for example when a
+    /// full disk has room again.
     [[nodiscard]] bool commit() noexcept
     {
         unpoison_all();
         return image_.commit();
     }
 
-    /// Reads all of the file and compares its checksums with those committed. False:
-    /// a page is damaged, or cannot be read, first that at `damaged_at()` in the file.
+    /// Reads the whole file and compares its checksums with those of the last commit. Returns false
+    /// when a page is damaged or cannot be read; `damaged_at()` is the offset of the first one.
     [[nodiscard]] bool verify() noexcept { return image_.verify(); }
     std::uint64_t damaged_at() const noexcept { return image_.damaged_at(); }
 
@@ -201,14 +287,17 @@ public:
     using arena_objects::make_array;
     using arena_objects::try_make;
 
-    /// What containers in the file draw from.
+    /// The allocator of containers in the file.
+    ///
+    ///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
+    ///     auto* const kept = file.root_or_make<numbers>(file.blocks());
     file_blocks& blocks() const noexcept { return image_.blocks(); }
 
-    /// Frees everything, and forgets the root. The file learns of it by `commit`.
+    /// Frees all blocks and removes the root. `commit` writes this to the file.
     void reset() noexcept { image_.reset(); }
 
-    /// The object that all others are found from. Null: there is none, or it is of
-    /// another type, and `last_refusal` says which.
+    /// The root: the object from which a program finds all others. Returns null when there is no
+    /// root, or when it has another type; `last_failure` says which.
     template <class T>
     [[nodiscard]] T* root() noexcept
     {
@@ -225,7 +314,8 @@ public:
         return reinterpret_cast<T*>(blocks().at(blocks().root_));
     }
 
-    /// False: a root of another type is there, or the object is not in this file.
+    /// Makes an object in the file the root. Returns false when there is a root of another type, or
+    /// when the object is not in this file.
     template <class T>
     bool set_root(T* object) noexcept
     {
@@ -238,8 +328,10 @@ public:
         return true;
     }
 
-    /// The root, made from `args` if there is none. Null: it is of another type, or
-    /// no room is left.
+    /// The root, made from `args` if there is none. Returns null when the root has another type, or
+    /// when no room is left.
+    ///
+    ///     auto* const words = file.root_or_make<index>(file.blocks());
     template <class T, class... Args>
     [[nodiscard]] T* root_or_make(Args&&... args)
     {
@@ -255,15 +347,15 @@ public:
 
     file_statistics stats() const noexcept { return image_.stats(); }
 
-    /// The `errno` of the last refusal; 0 where no system call was to blame.
+    /// The `errno` of the last failure; 0 if no system call failed.
     int last_error() const noexcept { return image_.last_error(); }
 
-    /// What was refused last and what to do about it, in one line that lives for ever.
-    const char* last_refusal() const noexcept { return image_.last_refusal(); }
+    /// What failed last and what to do about it: one line, which is never freed.
+    const char* last_failure() const noexcept { return image_.last_failure(); }
 
 private:
-    // For AddressSanitizer: what allocators in the file have marked as free is written
-    // all the same, and what was marked where this file is now is past.
+    // For AddressSanitizer: `commit` reads bytes that allocators in the file have poisoned, and a
+    // new file may be mapped where bytes of an old one were poisoned.
     void unpoison_all() noexcept
     {
         unpoison<false>(&blocks(), align_up(stats().bytes_used, page_bytes));

@@ -47,11 +47,11 @@ private:
 ///     mallard::arena<mallard::protected_pages<>> settings;
 ///     auto& s = settings.make<configuration>(file);
 ///     if (!settings.upstream().seal())
-///         std::puts(settings.upstream().last_refusal());
+///         std::puts(settings.upstream().last_failure());
 ///
 /// `seal` and `unseal` change every chunk that was taken, each as a whole: parts would
 /// split the kernel's mapping into ever more. It is a system call for each chunk, and
-/// holds for all threads of the process. False: the system refused, `last_refusal` says
+/// holds for all threads of the process. False: the system refused, `last_failure` says
 /// why, and what was changed already is changed back.
 ///
 /// While sealed, `try_take` gives nothing: a chunk that can be written among others that
@@ -70,7 +70,7 @@ public:
     bool is_sealed() const noexcept { return source_.is_sealed(); }
 
     int last_error() const noexcept { return source_.last_error(); }
-    const char* last_refusal() const noexcept { return source_.last_refusal(); }
+    const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:
     os::protected_source source_{O};
@@ -94,7 +94,7 @@ public:
     ~unsealed()
     {
         if (was_sealed_ && !source_.seal())
-            fatal_not_sealed(source_.last_refusal());
+            fatal_not_sealed(source_.last_failure());
     }
     unsealed(const unsealed&) = delete;
     unsealed& operator=(const unsealed&) = delete;

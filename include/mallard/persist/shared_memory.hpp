@@ -12,7 +12,7 @@
 namespace mallard {
 
 /// Why the system, or Mallard, did not do what was asked; nothing when it did.
-struct system_refusal {
+struct system_error {
     int error = 0;        ///< an `errno`
     const char* why = ""; ///< what to do about it, in one line that lives for ever
 
@@ -70,7 +70,7 @@ inline constinit segment_header no_segment;
 ///
 ///     auto segment = mallard::shared_memory::open_or_create("orders", 1 << 20);
 ///     if (!segment)
-///         std::puts(segment.last_refusal());
+///         std::puts(segment.last_failure());
 ///     auto* const b = segment.root<board>(); // the same one in each process
 ///
 /// A segment is made whole or not at all: a name appears when all behind it is there, so no
@@ -104,7 +104,7 @@ public:
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
     /// Those who have the segment keep it; the name is free at once.
-    static system_refusal remove(std::string_view name) noexcept;
+    static system_error remove(std::string_view name) noexcept;
 
     /// Without a name, for children of a `fork` and for those who get `descriptor()`; nobody
     /// can truncate it.
@@ -123,7 +123,7 @@ public:
 
     /// Of the last call that was refused, in whatever thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
-    const char* last_refusal() const noexcept { return why_.load(std::memory_order_relaxed); }
+    const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
     [[nodiscard]] void* allocate(layout l)
     {
@@ -200,7 +200,7 @@ private:
         ~construction() { segment.leave_root(done); }
     };
 
-    explicit shared_memory(system_refusal why) noexcept : error_(why.error), why_(why.why) {}
+    explicit shared_memory(system_error why) noexcept : error_(why.error), why_(why.why) {}
     shared_memory(int descriptor, void* mapped, std::size_t bytes) noexcept
         : header_(static_cast<segment_header*>(mapped)), bytes_(bytes), descriptor_(descriptor)
     {
@@ -215,7 +215,7 @@ private:
     void* place_root(layout l, std::uint64_t hash) noexcept;
     std::nullptr_t give_up_root() noexcept;
     void leave_root(bool constructed) noexcept;
-    std::nullptr_t refuse(system_refusal why) noexcept;
+    std::nullptr_t refuse(system_error why) noexcept;
 
     std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(header_); }
 

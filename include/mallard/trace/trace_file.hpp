@@ -43,7 +43,7 @@ private:
 ///     mallard::traced<mallard::multipool<>> orders(file.channel("orders"));
 ///     ...
 ///     if (!file.close())
-///         std::puts(file.last_refusal()); // the disk is full: ...
+///         std::puts(file.last_failure()); // the disk is full: ...
 ///
 /// Made anew; an older one is overwritten. Events gather 500 at a time in the object,
 /// 16 KiB large, and are written when it is full, at `flush`, and at `close`. It
@@ -51,7 +51,7 @@ private:
 /// process is killed, what was not written is lost, and the rest is readable.
 ///
 /// Nothing here throws. When the file cannot be written, events are lost and counted,
-/// and writing is tried again now and then: `last_error` and `last_refusal` say what
+/// and writing is tried again now and then: `last_error` and `last_failure` say what
 /// is wrong, and the trace says where some are missing, and how many. A child of a
 /// fork writes nothing into its parent's file.
 ///
@@ -80,7 +80,7 @@ public:
     /// The `errno` of the last refusal, 0 when there was none, and what to do about
     /// it, in one line that lives for ever.
     int last_error() const noexcept;
-    const char* last_refusal() const noexcept;
+    const char* last_failure() const noexcept;
 
 private:
     static constexpr std::size_t records_max = 500;

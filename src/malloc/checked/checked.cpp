@@ -230,7 +230,7 @@ std::optional<layout> requested_layout(const void* block) noexcept
     engine::access const alone(one_at_a_time, guests);
     if (note const* const n = *find_untracked(block))
         return n->asked;
-    return records_of<By>().asked_for(block);
+    return records_of<By>().requested_layout(block);
 }
 
 /// Frees a block as one of the family `By`. `stated`: the layout that the caller passed, or null.
@@ -249,8 +249,8 @@ void free_as(void* block, const layout* stated) noexcept
                                 .asked = stated != nullptr ? *stated : layout{0},
                                 .by = By,
                                 .is_stated = stated != nullptr});
-    std::optional const asked = records_of<By>().asked_for(block);
-    if (!asked && records_of<other_than(By)>().asked_for(block))
+    std::optional const asked = records_of<By>().requested_layout(block);
+    if (!asked && records_of<other_than(By)>().requested_layout(block))
         stop_at_mismatch(block, By);
     layout const l = stated != nullptr ? *stated : asked.value_or(layout{0});
     records_of<By>().give({block, l.bytes, l.align}); // stops the process if there is no such block

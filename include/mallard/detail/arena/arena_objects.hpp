@@ -1,8 +1,8 @@
-// Objects in an arena: made, owned, copied.
+// Objects in an arena: made, destroyed on request, copied. A base of every arena.
 #pragma once
 
-#include <mallard/detail/arena/finalizers.hpp>
-#include <mallard/detail/base/draft.hpp>
+#include <mallard/detail/base/bits.hpp>
+#include <mallard/detail/base/undo.hpp>
 
 #include <concepts>
 #include <cstring>
@@ -10,66 +10,130 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace mallard {
 
-/// What `A`, an arena, derives from to make objects. No constructor runs under a
-/// lock of the arena's.
+/// A list of destructors and functions to run before an arena frees its memory, newest first.
+/// The entries are in the arena itself, beside the objects.
+class finalizers {
+    struct entry {
+        entry* next;
+        void (*run)(void*) noexcept;
+        void* object;
+    };
+
+public:
+    /// An entry of the list. Entries that were added later are newer.
+    using position = entry*;
+    static constexpr layout entry_layout = layout_of<entry>();
+
+    position newest() const noexcept { return newest_; }
+
+    /// Adds an entry that destroys `object`. `memory` has the layout `entry_layout`.
+    template <class T>
+    void destroy_later(void* memory, T& object) noexcept
+    {
+        push(memory, &object, [](void* p) noexcept { std::destroy_at(static_cast<T*>(p)); });
+    }
+
+    /// Adds an entry that calls `f` and then destroys `f`.
+    template <class F>
+    void call_later(void* memory, F& f) noexcept
+    {
+        push(memory, &f, [](void* p) noexcept {
+            (*static_cast<F*>(p))();
+            std::destroy_at(static_cast<F*>(p));
+        });
+    }
+
+    /// Runs and removes all entries newer than `last`, newest first.
+    void run_until(position last) noexcept
+    {
+        while (newest_ != last) {
+            entry const due = *std::exchange(newest_, newest_->next);
+            due.run(due.object);
+        }
+    }
+
+private:
+    void push(void* memory, void* object, void (*run)(void*) noexcept) noexcept
+    {
+        newest_ = ::new (memory) entry{newest_, run, object};
+    }
+
+    entry* newest_ = nullptr;
+};
+
+/// Makes objects in the arena `A`, which derives from this class. No constructor runs while
+/// the arena holds a lock.
 template <class A>
 class arena_objects {
 public:
-    /// Makes an object whose destructor will not run.
+    /// Makes a `T` whose destructor will not run. Throws `std::bad_alloc` when memory is
+    /// exhausted, and what the constructor throws.
+    ///
+    ///     auto& node = scratch.make<tree_node>(7);
     template <class T, class... Args>
     T& make(Args&&... args)
     {
-        return *construct<T>(draft(self(), layout_of<T>()), std::forward<Args>(args)...);
+        return *construct<T>(self().allocate(layout_of<T>()), std::forward<Args>(args)...);
     }
 
-    /// Null when the source is dry.
+    /// Like `make`, but returns null when memory is exhausted.
+    ///
+    ///     if (auto* node = scratch.try_make<tree_node>(7)) ...
     template <class T, class... Args>
     T* try_make(Args&&... args)
     {
         void* const block = self().try_allocate(layout_of<T>());
-        return block == nullptr ? nullptr
-                                : construct<T>(draft(self(), layout_of<T>(), block),
-                                               std::forward<Args>(args)...);
+        return block == nullptr ? nullptr : construct<T>(block, std::forward<Args>(args)...);
     }
 
-    /// Makes an object whose destructor runs at the next `reset`, `release` or
-    /// `rewind` beyond it, or at the arena's end, newest first. Costs 24 bytes.
+    /// Makes a `T` whose destructor runs at the next `reset`, `release` or earlier `rewind`, or
+    /// at the end of the arena, newest object first. Costs 24 bytes beside the object, unless
+    /// the destructor is trivial.
+    ///
+    ///     auto& file = scratch.own<std::ofstream>(path);
     template <class T, class... Args>
     T& own(Args&&... args)
     {
         if constexpr (std::is_trivially_destructible_v<T>) {
             return make<T>(std::forward<Args>(args)...);
         } else {
-            draft entry(self(), finalizers::entry_layout);
-            T& object = make<T>(std::forward<Args>(args)...);
-            self().with_owned(
-                [&](finalizers& owned) { owned.destroy_later(entry.keep(), object); });
-            return object;
+            return *with_entry([&] { return &make<T>(std::forward<Args>(args)...); },
+                               [](finalizers& list, void* entry, T& object) {
+                                   list.destroy_later(entry, object);
+                               });
         }
     }
 
-    /// Runs `f()` when an object owned here and now would be destroyed.
+    /// Runs `f()` at the moment when an object made by `own` here would be destroyed.
+    ///
+    ///     scratch.defer([&] { log << "request done\n"; });
     template <std::invocable F>
     void defer(F f)
     {
-        draft entry(self(), finalizers::entry_layout);
-        F& kept = make<F>(std::move(f));
-        self().with_owned([&](finalizers& owned) { owned.call_later(entry.keep(), kept); });
+        with_entry([&] { return &make<F>(std::move(f)); },
+                   [](finalizers& list, void* entry, F& kept) { list.call_later(entry, kept); });
     }
 
-    /// `count` value-initialised objects, whose destructors will not run.
+    /// Makes an array of `count` value-initialised objects, whose destructors will not run.
+    ///
+    ///     std::span<int> const zeros = scratch.make_array<int>(100);
     template <class T>
     std::span<T> make_array(std::size_t count)
     {
-        draft block(self(), layout_of<T>(count));
-        std::uninitialized_value_construct_n(static_cast<T*>(block.get()), count);
-        return {static_cast<T*>(block.keep()), count};
+        auto* const first = static_cast<T*>(self().allocate(layout_of<T>(count)));
+        undo unless_made([&] { self().deallocate(first, layout_of<T>(count)); });
+        std::uninitialized_value_construct_n(first, count);
+        unless_made.keep();
+        return {first, count};
     }
 
-    /// The same characters, here.
+    /// Copies the characters into the arena.
+    ///
+    ///     std::string_view const kept = scratch.copy(line);
     std::string_view copy(std::string_view text)
     {
         auto* const first = static_cast<char*>(self().allocate({text.size(), 1}));
@@ -82,11 +146,24 @@ private:
     A& self() noexcept { return static_cast<A&>(*this); }
 
     template <class T, class... Args>
-    static T* construct(draft<A> block, Args&&... args)
+    T* construct(void* block, Args&&... args)
     {
-        T* const object =
-            std::construct_at(static_cast<T*>(block.get()), std::forward<Args>(args)...);
-        block.keep();
+        undo unless_made([&] { self().deallocate(block, layout_of<T>()); });
+        T* const object = std::construct_at(static_cast<T*>(block), std::forward<Args>(args)...);
+        unless_made.keep();
+        return object;
+    }
+
+    /// Makes an object and its entry in the finalizers. The entry is allocated first, so a
+    /// failure leaves no object without an entry.
+    template <class Make, class Register>
+    auto with_entry(Make make_object, Register add) -> decltype(make_object())
+    {
+        void* const entry = self().allocate(finalizers::entry_layout);
+        undo unless_made([&] { self().deallocate(entry, finalizers::entry_layout); });
+        auto* const object = make_object();
+        unless_made.keep();
+        self().with_finalizers([&](finalizers& list) { add(list, entry, *object); });
         return object;
     }
 };

@@ -94,6 +94,17 @@ constexpr layout layout_of(std::size_t count = 1) noexcept
 #endif
 }
 
+/// Move assignment made of the destructor and the move constructor, which must not throw.
+template <class T>
+T& replace_by_move(T& to, T&& from) noexcept
+{
+    if (&to != &from) {
+        to.~T();
+        ::new (static_cast<void*>(&to)) T(static_cast<T&&>(from));
+    }
+    return to;
+}
+
 /// What `f` returns, or a default value if it throws.
 template <class F>
 auto value_or_nothing(F f) noexcept -> decltype(f())

@@ -1,12 +1,17 @@
-// What is done again backwards when it is not finished.
+// A scope guard: an action that runs at the end of a scope unless it was cancelled.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
 
 namespace mallard {
 
-/// Calls `f` at its end, unless `keep` was called: for what an exception, or a
-/// refusal half way, must not leave behind. `f` does not throw.
+/// Calls `f` at the end of the scope, unless `keep` was called before. Undoes the first half of
+/// an operation when the second half throws or fails. `f` must not throw.
+///
+///     void* const block = pool.allocate();
+///     undo unless_made([&] { pool.deallocate(block); });
+///     T* const object = ::new (block) T(7);
+///     unless_made.keep();
 template <class F>
 class undo {
 public:

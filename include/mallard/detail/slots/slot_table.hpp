@@ -1,9 +1,8 @@
-// What keyed slots can do whoever fills them: look up by key, and walk those in use.
+// The part that slot_map and secondary_map share: lookup by key, and walks over live slots.
 #pragma once
 
-#include <mallard/detail/slots/chunked_slots.hpp>
-#include <mallard/detail/slots/fixed_slots.hpp>
-#include <mallard/detail/slots/reserved_slots.hpp>
+#include <mallard/detail/base/undo.hpp>
+#include <mallard/detail/slots/slot_storage.hpp>
 
 #include <array>
 #include <concepts>
@@ -13,6 +12,8 @@
 
 namespace mallard {
 
+/// The storage class for a storage argument: a tag such as `reserved<>` names its own; a source
+/// has `chunked_slots`.
 template <class Storage, class T, class Key>
 struct slots_in {
     using type = typename Storage::template slots<T, Key>;
@@ -22,7 +23,7 @@ struct slots_in<Source, T, Key> {
     using type = chunked_slots<T, Key, Source>;
 };
 
-/// A base of `slot_map` and `secondary_map`, which are `Self`.
+/// Base class of `slot_map` and `secondary_map`, which are `Self`.
 template <class Self, class T, class Key, class Storage, check Checks>
 class slot_table {
     static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
@@ -32,7 +33,7 @@ protected:
     using slots_type = typename slots_in<Storage, T, Key>::type;
     using words_of = slot_words<Key>;
     using word = typename words_of::word;
-    static constexpr bool watched = Checks == check::on;
+    static constexpr bool checks_on = Checks == check::on;
 
     template <bool Const>
     class iterator_of;
@@ -43,13 +44,18 @@ public:
     using iterator = iterator_of<false>;
     using const_iterator = iterator_of<true>;
 
-    /// Null when the key names nothing: it is null, stale or of nobody. Any key is safe.
+    /// The element of a key, or null when the key is null, stale, or of another map. Any key is
+    /// safe.
+    ///
+    ///     if (enemy* const e = enemies.get(target)) e->health -= 1;
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
     [[nodiscard]] const T* get(Key k) const noexcept { return find(k); }
     [[nodiscard]] bool contains(Key k) const noexcept { return find(k) != nullptr; }
 
-    /// The elements of several keys at once, each of another: all null if one key names
-    /// nothing or is given twice.
+    /// The elements of several keys. All pointers are null if a key names nothing, or if two
+    /// keys are the same; so the elements are always distinct.
+    ///
+    ///     auto const [a, b] = enemies.get_disjoint(first, second);
     template <std::same_as<Key>... Keys>
     [[nodiscard]] std::array<T*, sizeof...(Keys)> get_disjoint(Keys... keys) noexcept
     {
@@ -66,7 +72,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-    /// In the order of slots, over `{key, value}`:
+    /// Iterates over `{key, value}` in the order of slots:
     ///
     ///     for (auto [key, enemy] : enemies) ...
     ///
@@ -79,9 +85,9 @@ public:
     const_iterator begin() const noexcept { return const_iterator(*this); }
     const_iterator end() const noexcept { return {}; }
 
-    /// Calls `f(key, value)` for each, a little faster than the iterators, and promises the
-    /// same to an `f` that inserts and erases. With secondary maps behind it: `f(key, value,
-    /// theirs...)` for those elements that each of these has something for.
+    /// Calls `f(key, value)` for each element. Slightly faster than the iterators, with the same
+    /// rules for an `f` that inserts and erases. With secondary maps as further arguments, calls
+    /// `f(key, value, theirs...)` for the elements that have a value in each of those maps.
     ///
     ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s; }, speeds);
     template <class F, class... Others>
@@ -95,7 +101,9 @@ public:
         for_each_in(*this, f, others...);
     }
 
-    /// Erases those for which `keep(key, value)` is false, and says how many.
+    /// Erases the elements for which `keep(key, value)` is false. Returns how many were erased.
+    ///
+    ///     enemies.retain([](auto, const enemy& e) { return e.health > 0; });
     template <class F>
     std::size_t retain(F keep)
     {
@@ -112,10 +120,11 @@ public:
         return from.retain([&](Key k, T& value) { return !drop(k, value); });
     }
 
-    /// Where the slots are: `storage().last_refusal()` says why `reserved<>` was refused memory.
+    /// The slots. `storage().last_failure()` says why the system refused memory to `reserved<>`.
     const slots_type& storage() const noexcept { return slots_; }
 
-    /// Of 64 slots, those in which there may be something.
+    /// Bits of the slots in group `w`, 64 slots each, that may have a value. For `for_each` of
+    /// another map.
     slot_bits candidates(std::size_t w) const noexcept
     {
         return w * slots_per_bits < end_ ? slots_.bits_at(w) : 0;
@@ -134,7 +143,8 @@ protected:
     [[gnu::always_inline]] T* find(Key k) const noexcept
     {
         std::size_t const i = slots_.bounded(k.value());
-        if (slots_.word_of(i) == k.value()) [[likely]] // a branch: the value need not wait
+        if (slots_.word_of(i) == k.value())
+            [[likely]] // a branch, so the load of the value is early
             return slots_.value_of(i);
         return nullptr;
     }
@@ -142,22 +152,15 @@ protected:
     Key key_at(std::size_t i) const noexcept { return Key(slots_.word_of(i)); }
     bool is_live(std::size_t i) const noexcept { return words_of::index(slots_.word_of(i)) == i; }
 
-    /// Makes the value of slot `i`, which is not one yet if that throws.
+    /// Calls `make(T*)` to construct the value of slot `i`. An exception leaves the slot empty.
     template <class Make>
     T* make_value(std::size_t i, Make&& make)
     {
         T* const at = slots_.value_of(i);
-        unpoison<watched>(at, sizeof(T));
-        struct undo {
-            T* at;
-            ~undo()
-            {
-                if (at != nullptr)
-                    poison<watched>(at, sizeof(T));
-            }
-        } unless_made{at};
+        unpoison<checks_on>(at, sizeof(T));
+        undo unless_made([at] { poison<checks_on>(at, sizeof(T)); });
         make(at);
-        unless_made.at = nullptr;
+        unless_made.keep();
         return at;
     }
     void begin_life(std::size_t i, word w) noexcept
@@ -166,8 +169,8 @@ protected:
         slots_.bits_at(i / slots_per_bits) |= slot_bit(i);
         size_ += 1;
     }
-    /// The caller writes the word, which by now says that nothing is alive if a destructor
-    /// could look.
+    /// Destroys the value of slot `i`. The caller writes the word afterwards. A destructor that
+    /// looks at the map finds the slot dead.
     void end_life(std::size_t i) noexcept
     {
         if constexpr (!std::is_trivially_destructible_v<T>)
@@ -175,10 +178,10 @@ protected:
         slots_.bits_at(i / slots_per_bits) &= ~slot_bit(i);
         size_ -= 1;
         std::destroy_at(slots_.value_of(i));
-        poison<watched>(slots_.value_of(i), sizeof(T));
+        poison<checks_on>(slots_.value_of(i), sizeof(T));
     }
 
-    /// Moves the value out, and ends its life likewise.
+    /// Moves the value out and ends the life of its slot, as `end_life` does.
     std::optional<T> take(Key k)
     {
         T* const at = find(k);
@@ -194,10 +197,10 @@ protected:
             for_each([this](Key k, T&) { end_life(k.index()); });
     }
 
-    // With the first fields of `slots_`, all that a call looks at is on one cache line.
+    // Together with the first fields of `slots_`, on one cache line for all hot calls.
     word free_ = 0; // the key that the next element of a slot map gets; 0: no slot is free
     std::size_t size_ = 0;
-    std::size_t end_ = 0; // no slot from here on has ever been used
+    std::size_t end_ = 0; // slots from here on were never used
     slots_type slots_{};
 
 private:
@@ -211,7 +214,7 @@ private:
                 Key const k = self.key_at(i);
                 call_if_all(f, k, *self.get_at(i), others.get(k)...);
                 live &= live - 1;
-                live &= self.slots_.bits_at(w); // what f has erased is not met
+                live &= self.slots_.bits_at(w); // skips elements that f has erased
             }
         }
     }
@@ -229,6 +232,7 @@ private:
     const T* get_at(std::size_t i) const noexcept { return slots_.value_of(i); }
 };
 
+/// Forward iterator over the live slots of a `slot_table`.
 template <class Self, class T, class Key, class Storage, check Checks>
 template <bool Const>
 class slot_table<Self, T, Key, Storage, Checks>::iterator_of {
@@ -243,7 +247,7 @@ public:
     using value_type = entry;
     using reference = entry;
     using difference_type = std::ptrdiff_t;
-    using iterator_category = std::input_iterator_tag; // it gives no true reference
+    using iterator_category = std::input_iterator_tag; // `*i` is no true reference
     using iterator_concept = std::forward_iterator_tag;
     struct pointer {
         entry here;
@@ -266,7 +270,7 @@ public:
 
     entry operator*() const noexcept
     {
-        if (watched && (w_ == none || !of_->is_live(first_of(w_, live_)))) [[unlikely]]
+        if (checks_on && (w_ == none || !of_->is_live(first_of(w_, live_)))) [[unlikely]]
             fatal_dead_iterator();
         std::size_t const i = first_of(w_, live_);
         return {of_->key_at(i), *of_->get_at(i)};
@@ -275,7 +279,7 @@ public:
     iterator_of& operator++() noexcept
     {
         live_ &= live_ - 1;
-        live_ &= of_->slots_.bits_at(w_); // what was erased meanwhile is not met
+        live_ &= of_->slots_.bits_at(w_); // skips elements that were erased meanwhile
         find_word();
         return *this;
     }
@@ -306,7 +310,7 @@ private:
         }
     }
 
-    // At the first slot of `live_`, which are those of word `w_` that are still to be met.
+    // The iterator stands at the lowest slot in `live_`: the slots of group `w_` still to visit.
     table* of_ = nullptr;
     std::size_t w_ = none;
     slot_bits live_ = 0;

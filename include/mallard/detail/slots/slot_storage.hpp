@@ -1,0 +1,494 @@
+// Where a slot map keeps its slots, and what their words say: in ranges of address space, in
+// chunks of a source, or inside the map itself.
+#pragma once
+
+#include <mallard/detail/base/annotate.hpp>
+#include <mallard/key.hpp>
+#include <mallard/options.hpp>
+#include <mallard/pages.hpp>
+#include <mallard/source.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace mallard {
+
+/// The word beside the value of each slot. Its state follows from its two fields:
+///
+///     live        { generation, own index }     the key of the element
+///     free        { generation, another index } the key that the next free slot will give
+///     last free   { 0, 0 }
+///     detached    { generation, 0 }             the key of the element, without the index
+///     retired     { 0, 0 }                      for ever
+///     fresh       { 0, 0 }                      as memory comes from the system
+///
+/// One comparison of a whole key with the word of the slot that it addresses says whether the
+/// element is alive, because only a live word holds the index of its own slot. The list of free
+/// slots is in the same words, and has each key ready before the key is given.
+///
+/// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none", and the null key,
+/// which would equal a fresh word, addresses a word that differs from it.
+///
+/// An index is cut to a power of two of slots by a mask before it is used. So any integer
+/// addresses some slot. If the slot is not the one the integer names, the integer differs from
+/// the word, because an index in a word is never above the number of slots.
+///
+/// (A word that holds list link and generation at once is known from EnTT. We have not seen
+/// elsewhere that the link is the whole key of the next slot.)
+template <class Key>
+struct slot_words {
+    using word = typename Key::raw_type;
+
+    static constexpr word of_slot_0 = 1;
+    static constexpr std::size_t slots_max = std::size_t{Key::index_mask} + 1;
+
+    /// Words of slots 0 and 1 of storage without memory: no key is alive.
+    static constexpr word none[2] = {of_slot_0, 0};
+
+    static constexpr std::size_t index(word w) noexcept { return w & Key::index_mask; }
+    /// The first key of slot `i`.
+    static constexpr word first(std::size_t i) noexcept
+    {
+        return static_cast<word>(i) | Key::one_generation;
+    }
+    static constexpr word detached(word key) noexcept
+    {
+        return key & static_cast<word>(~Key::index_mask);
+    }
+    static constexpr bool is_detached(word w) noexcept { return w != 0 && index(w) == 0; }
+
+    /// The next key of the same slot. Below `key` when the generations are used up.
+    static constexpr word after(word key) noexcept
+    {
+        return static_cast<word>(key + Key::one_generation) & Key::value_max;
+    }
+};
+
+/// 64 bits, one for each slot: 1 for a live slot.
+using slot_bits = std::uint64_t;
+inline constexpr std::size_t slots_per_bits = 64;
+
+constexpr slot_bits slot_bit(std::size_t i) noexcept
+{
+    return slot_bits{1} << i % slots_per_bits;
+}
+
+/// The index of the `T` that starts at `value` in an array of `count` from `first` on; `count` or
+/// more if there is none.
+template <class T>
+std::size_t index_in_array(const void* value, const void* first, std::size_t count) noexcept
+{
+    auto const offset =
+        reinterpret_cast<std::uintptr_t>(value) - reinterpret_cast<std::uintptr_t>(first);
+    return offset % sizeof(T) == 0 ? offset / sizeof(T) : count;
+}
+
+// Each storage class has the same members:
+//   bounded(word)   an index of a slot, for any word
+//   word_of(i), value_of(i), bits_at(w)
+//   capacity()      slots with memory for their values, slot 0 included
+//   limit()         the largest value that `capacity` may reach
+//   find(value)     the slot of the value at an address; 0 if there is none
+//   grow<Throws>()  adds slots. Returns false or throws when memory is refused; then nothing has
+//                   changed
+
+/// Slots inside the object itself: room for `Count` values. Neither copied nor moved.
+template <class T, class Key, std::size_t Count>
+class fixed_slots {
+    using words_of = slot_words<Key>;
+    using word = typename words_of::word;
+
+    static constexpr std::size_t slots = Count + 1;                  // slot 0 has no value
+    static constexpr std::size_t words_count = std::bit_ceil(slots); // for the mask
+    static_assert(Count > 0 && slots <= words_of::slots_max, "more slots than the key can name");
+
+public:
+    constexpr fixed_slots() noexcept : untouched_{}
+    {
+        if (!std::is_constant_evaluated())
+            asan::poison(values_, sizeof values_);
+    }
+    fixed_slots(const fixed_slots&) = delete;
+    fixed_slots& operator=(const fixed_slots&) = delete;
+    ~fixed_slots() { asan::unpoison(values_, sizeof values_); }
+
+    std::size_t bounded(word key) const noexcept { return key & (words_count - 1); }
+    word& word_of(std::size_t i) const noexcept { return words_[i]; }
+    T* value_of(std::size_t i) const noexcept
+    {
+        return reinterpret_cast<T*>(values_ + (i - 1) * sizeof(T));
+    }
+    slot_bits& bits_at(std::size_t w) const noexcept { return bits_[w]; }
+
+    constexpr std::size_t capacity() const noexcept { return slots; }
+    constexpr std::size_t limit() const noexcept { return slots; }
+
+    std::size_t find(const void* value) const noexcept
+    {
+        std::size_t const at = index_in_array<T>(value, values_, Count);
+        return at < Count ? at + 1 : 0;
+    }
+
+    template <bool Throws>
+    MALLARD_COLD bool grow() noexcept(!Throws)
+    {
+        if constexpr (Throws)
+            throw_bad_alloc();
+        return false;
+    }
+
+    void add_to(statistics&) const noexcept {}
+
+private:
+    // Mutable, because a const map may still hand out slots to its owner: whether a caller may
+    // write is decided by the map.
+    mutable word words_[words_count] = {words_of::of_slot_0};
+    mutable slot_bits bits_[(slots + slots_per_bits - 1) / slots_per_bits] = {};
+    union { // leaves the bytes uninitialised, so that a static map can be constinit
+        char untouched_;
+        alignas(T) mutable std::byte values_[Count * sizeof(T)];
+    };
+};
+
+/// Storage of a `slot_map` for at most `Count` elements inside the map. Uses no heap.
+///
+///     constinit mallard::slot_map<timer, mallard::key32, mallard::fixed<100>> timers;
+template <std::size_t Count>
+struct fixed {
+    template <class T, class Key>
+    using slots = fixed_slots<T, Key, Count>;
+};
+
+/// Slots in chunks of any source, found through a directory. All chunks have the same power of
+/// two of slots. The directory is an array of pointers that doubles, and the only thing that is
+/// ever copied. A lookup has one load more than a lookup in `reserved_slots`.
+///
+///     | words | bits | bytes taken | values |      one chunk
+template <class T, class Key, source Source>
+class chunked_slots {
+    using words_of = slot_words<Key>;
+    using word = typename words_of::word;
+
+    static constexpr std::size_t chunk_bytes_wanted = std::size_t{1} << 14;
+
+public:
+    /// Slots in each chunk.
+    static constexpr std::size_t slots = std::min(
+        words_of::slots_max,
+        std::max(std::bit_floor(chunk_bytes_wanted / (sizeof(T) + sizeof(word))), slots_per_bits));
+
+private:
+    static constexpr std::size_t groups = (slots + slots_per_bits - 1) / slots_per_bits;
+    static constexpr std::size_t bits_at_byte = align_up(slots * sizeof(word), sizeof(slot_bits));
+    static constexpr std::size_t bytes_at_byte = bits_at_byte + groups * sizeof(slot_bits);
+    static constexpr std::size_t values_at_byte =
+        align_up(bytes_at_byte + sizeof(std::size_t), alignof(T));
+    static constexpr std::size_t chunk_bytes = values_at_byte + slots * sizeof(T);
+    static constexpr std::size_t chunk_align = std::max(alignof(T), cache_line_bytes);
+    static constexpr std::size_t room_first = std::min<std::size_t>(8, words_of::slots_max / slots);
+
+public:
+    chunked_slots() noexcept
+        requires std::default_initializable<Source>
+    = default;
+    explicit chunked_slots(Source from) noexcept : source_(std::move(from)) {}
+    chunked_slots(chunked_slots&& other) noexcept
+        requires std::move_constructible<Source>
+        : at_(std::exchange(other.at_, {})), source_(std::move(other.source_))
+    {
+    }
+    chunked_slots& operator=(chunked_slots&& other) noexcept
+        requires std::movable<Source>
+    {
+        return replace_by_move(*this, std::move(other));
+    }
+    ~chunked_slots()
+    {
+        for (std::size_t c = at_.count; c-- > 0;) {
+            chunk const taken{at_.directory[c], bytes_taken(at_.directory[c]), chunk_align};
+            asan::unpoison(taken.data, taken.bytes);
+            give(source_, taken);
+        }
+        if (at_.entries.data != nullptr)
+            give(source_, at_.entries);
+    }
+
+    std::size_t bounded(word key) const noexcept { return key & at_.mask; }
+    word& word_of(std::size_t i) const noexcept { return at_.directory[i / slots][i % slots]; }
+    T* value_of(std::size_t i) const noexcept
+    {
+        return values_in(at_.directory[i / slots]) + i % slots;
+    }
+    slot_bits& bits_at(std::size_t w) const noexcept
+    {
+        return at_byte<slot_bits>(at_.directory[w / groups], bits_at_byte)[w % groups];
+    }
+
+    std::size_t capacity() const noexcept { return at_.count * slots; }
+    std::size_t limit() const noexcept { return words_of::slots_max; }
+
+    /// O(chunks).
+    std::size_t find(const void* value) const noexcept
+    {
+        for (std::size_t c = 0; c < at_.count; ++c) {
+            std::size_t const at = index_in_array<T>(value, values_in(at_.directory[c]), slots);
+            if (at < slots)
+                return c * slots + at;
+        }
+        return 0;
+    }
+
+    template <bool Throws>
+    MALLARD_COLD bool grow() noexcept(!Throws)
+    {
+        if (capacity() == limit()) {
+            if constexpr (Throws)
+                throw_bad_alloc();
+            return false;
+        }
+        if (at_.count == at_.room && !enlarge_directory<Throws>())
+            return false;
+        chunk const taken = take_or_null<Throws>(source_, {chunk_bytes, chunk_align});
+        if (taken.data == nullptr)
+            return false;
+        word* const words = ::new (taken.data) word[slots]{};
+        ::new (at_byte<void>(words, bits_at_byte)) slot_bits[groups]{};
+        bytes_taken(words) = taken.bytes;
+        asan::poison(values_in(words), slots * sizeof(T));
+        if (at_.count == 0) {
+            words[0] = words_of::of_slot_0;
+            std::fill_n(at_.directory, at_.room, words);
+            at_.mask = at_.room * slots - 1;
+        }
+        at_.directory[at_.count++] = words;
+        at_.bytes += taken.bytes;
+        return true;
+    }
+
+    void add_to(statistics& s) const noexcept
+    {
+        s.bytes_taken += at_.bytes + at_.entries.bytes;
+        s.chunks += at_.count;
+        s.growths += at_.count;
+    }
+
+    Source& upstream() noexcept { return source_; }
+
+private:
+    template <class P>
+    static P* at_byte(word* chunk_begin, std::size_t offset) noexcept
+    {
+        return static_cast<P*>(
+            static_cast<void*>(reinterpret_cast<std::byte*>(chunk_begin) + offset));
+    }
+    static T* values_in(word* chunk_begin) noexcept
+    {
+        return at_byte<T>(chunk_begin, values_at_byte);
+    }
+    static std::size_t& bytes_taken(word* chunk_begin) noexcept
+    {
+        return *at_byte<std::size_t>(chunk_begin, bytes_at_byte);
+    }
+
+    /// Doubles the directory. Entries without a chunk point to the first chunk. The indices in
+    /// its words are wrong for all other entries, so no key is alive there.
+    template <bool Throws>
+    bool enlarge_directory() noexcept(!Throws)
+    {
+        std::size_t const room = std::max(2 * at_.room, room_first);
+        chunk const taken = take_or_null<Throws>(source_, layout_of<word*>(room));
+        if (taken.data == nullptr)
+            return false;
+        auto** const directory = static_cast<word**>(taken.data);
+        std::copy_n(at_.directory, at_.count, directory);
+        std::fill_n(directory + at_.count, room - at_.count, at_.directory[0]);
+        if (at_.entries.data != nullptr)
+            give(source_, at_.entries);
+        at_.directory = directory;
+        at_.entries = taken;
+        at_.room = room;
+        if (at_.count != 0)
+            at_.mask = room * slots - 1;
+        return true;
+    }
+
+    // Without memory, the directory points to two constant words, so that lookups need no test.
+    struct view {
+        word** directory = const_cast<word**>(no_directory);
+        std::size_t mask = 1;
+        std::size_t count = 0; // of chunks
+        std::size_t room = 0;  // in the directory
+        std::size_t bytes = 0;
+        chunk entries{}; // the memory of the directory
+    };
+    static constexpr word* no_directory[1] = {const_cast<word*>(words_of::none)};
+
+    view at_;
+    [[no_unique_address]] Source source_{};
+};
+
+/// Slots in three arrays that grow in place: words, values, and a bit for each slot. Each array
+/// has a range of address space that is reserved for all slots that a key can name, or for as
+/// many as fit in `BytesMax`. Growth doubles the committed part of each range by a system call,
+/// without a copy; the system adds pages when they are touched. When the system refuses the
+/// address space, a quarter of it is tried, and so on down to one first step.
+///
+/// The words are apart from the values. That costs one more cache line for a value that is in no
+/// cache, and saves the padding between word and value: see docs/decisions/0015.
+template <class T, class Key, std::size_t BytesMax>
+class reserved_slots {
+    using words_of = slot_words<Key>;
+    using word = typename words_of::word;
+
+    static constexpr std::size_t slot_bytes = sizeof(word) + sizeof(T) + 1;
+    static constexpr std::size_t slots_max = std::min(
+        words_of::slots_max, std::max(std::bit_floor(BytesMax / slot_bytes), std::size_t{2}));
+    /// A page of words, or 64 KiB of values if that is fewer slots.
+    static constexpr std::size_t slots_first =
+        std::min(slots_max, std::clamp(std::bit_floor((std::size_t{1} << 16) / sizeof(T)),
+                                       std::size_t{2}, page_bytes / sizeof(word)));
+
+public:
+    reserved_slots() noexcept = default;
+    reserved_slots(reserved_slots&& other) noexcept { *this = std::move(other); }
+    reserved_slots& operator=(reserved_slots&& other) noexcept
+    {
+        at_ = std::exchange(other.at_, {});
+        words_ = std::move(other.words_);
+        values_ = std::move(other.values_);
+        bits_ = std::move(other.bits_);
+        return *this;
+    }
+    ~reserved_slots() { asan::unpoison(values_.begin(), values_.bytes()); }
+
+    std::size_t bounded(word key) const noexcept { return key & at_.mask; }
+    word& word_of(std::size_t i) const noexcept { return at_.words[i]; }
+    T* value_of(std::size_t i) const noexcept { return at_.values + i; }
+    slot_bits& bits_at(std::size_t w) const noexcept { return at_.bits[w]; }
+
+    std::size_t capacity() const noexcept { return at_.capacity; }
+    std::size_t limit() const noexcept { return at_.limit; }
+
+    std::size_t find(const void* value) const noexcept
+    {
+        std::size_t const at = index_in_array<T>(value, at_.values, at_.capacity);
+        return at < at_.capacity ? at : 0;
+    }
+
+    /// Doubles the slots, or adds fewer if the system grants only those.
+    template <bool Throws>
+    MALLARD_COLD bool grow() noexcept(!Throws)
+    {
+        bool const grown = at_.limit == 0 ? begin() : at_.capacity < at_.limit && extend();
+        if constexpr (Throws)
+            if (!grown)
+                throw_bad_alloc();
+        return grown;
+    }
+
+    void add_to(statistics& s) const noexcept
+    {
+        s.bytes_taken += words_.bytes() + values_.bytes() + bits_.bytes();
+        s.chunks += at_.limit != 0;
+        s.growths += at_.growths;
+    }
+
+    /// Why the system refused memory last; see `pages`.
+    int last_error() const noexcept { return at_.error; }
+    const char* last_failure() const noexcept { return at_.refusal; }
+
+private:
+    bool begin() noexcept
+    {
+        for (std::size_t slots = slots_max;; slots /= 4) {
+            slots = std::max(slots, slots_first);
+            words_ = os::growing_range(slots * sizeof(word));
+            values_ = os::growing_range(slots * sizeof(T));
+            bits_ = os::growing_range(bits_bytes(slots));
+            if (commit_words(slots_first) && commit_values(slots_first)) {
+                at_.limit = slots;
+                *at_.words = words_of::of_slot_0;
+                return true;
+            }
+            if (slots == slots_first) {
+                at_ = view{.error = at_.error, .refusal = at_.refusal};
+                return false;
+            }
+        }
+    }
+
+    bool extend() noexcept
+    {
+        std::size_t const slots = at_.mask + 1;
+        if (at_.capacity == slots && !commit_words(2 * slots))
+            return false;
+        for (std::size_t more = at_.mask + 1 - at_.capacity; more != 0; more /= 2)
+            if (commit_values(at_.capacity + more))
+                return true;
+        return false;
+    }
+
+    bool commit_words(std::size_t slots) noexcept
+    {
+        if (!commit(words_, slots * sizeof(word), 1) || !commit(bits_, bits_bytes(slots), 1))
+            return false;
+        at_.words = reinterpret_cast<word*>(words_.begin());
+        at_.bits = reinterpret_cast<slot_bits*>(bits_.begin());
+        at_.mask = slots - 1;
+        return true;
+    }
+
+    bool commit_values(std::size_t slots) noexcept
+    {
+        std::size_t const before = values_.bytes();
+        if (!commit(values_, slots * sizeof(T), alignof(T)))
+            return false;
+        asan::poison(values_.begin() + before, values_.bytes() - before);
+        at_.values = reinterpret_cast<T*>(values_.begin());
+        at_.capacity = slots;
+        at_.growths += 1;
+        return true;
+    }
+
+    bool commit(os::growing_range& range, std::size_t bytes, std::size_t align) noexcept
+    {
+        bool const committed = range.commit(bytes, align);
+        if (!committed) {
+            at_.error = range.last_error();
+            at_.refusal = range.last_failure();
+        }
+        return committed;
+    }
+
+    static constexpr std::size_t bits_bytes(std::size_t slots) noexcept
+    {
+        return align_up(slots, slots_per_bits) / 8;
+    }
+
+    // Without memory, `words` points to two constant words, so that lookups need no test.
+    struct view {
+        word* words = const_cast<word*>(words_of::none);
+        std::size_t mask = 1; // number of slots that have words, less one
+        T* values = nullptr;
+        slot_bits* bits = nullptr;
+        std::size_t capacity = 0;
+        std::size_t limit = 0; // 0: nothing is reserved
+        std::size_t growths = 0;
+        int error = 0;
+        const char* refusal = "";
+    };
+    view at_;
+    os::growing_range words_, values_, bits_;
+};
+
+/// Storage of a `slot_map` in reserved address space, `BytesMax` at most. The default. Needs the
+/// library.
+///
+///     mallard::slot_map<enemy, mallard::key32, mallard::reserved<1 << 30>> enemies;
+template <std::size_t BytesMax = std::size_t{1} << 36>
+struct reserved {
+    template <class T, class Key>
+    using slots = reserved_slots<T, Key, BytesMax>;
+};
+
+} // namespace mallard
