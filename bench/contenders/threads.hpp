@@ -116,13 +116,29 @@ struct pool_of_mode {
             return alone ? "one thread at a time" : nullptr;
         }
 
-        explicit of(std::size_t) {}
+        explicit of(std::size_t capacity) : of(capacity, 1) {}
+        of(std::size_t capacity, std::size_t threads) : pool_(make(capacity * threads)) {}
 
         void* allocate() { return pool_.allocate(); }
         void deallocate(void* block) { pool_.deallocate(block); }
 
     private:
-        pool<default_heap, pool_options{.block = Bytes, .threads = Threads, .order = Order}> pool_;
+        static constexpr growth grow =
+            Threads == sync::lock_free ? growth::at_run_time() : pool_options{}.grow;
+        using pool_type =
+            pool<default_heap,
+                 pool_options{.block = Bytes, .grow = grow, .threads = Threads, .order = Order}>;
+
+        /// A lock_free pool does not grow; the others need no capacity.
+        static pool_type make([[maybe_unused]] std::size_t capacity)
+        {
+            if constexpr (Threads == sync::lock_free)
+                return pool_type(default_heap(), growth::none(pool_type::bytes_for(capacity)));
+            else
+                return pool_type();
+        }
+
+        pool_type pool_;
     };
 };
 

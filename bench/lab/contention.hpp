@@ -79,10 +79,6 @@ void cast_shared(F f)
     f.template operator()<no_allocator>(part{"limit", 1});
     f.template operator()<mallard_typed<shared_multipool<sync::mutex>>>(part{"mallard/mutex", 7});
     f.template operator()<mallard_based<shared_multipool<sync::mutex>>>(part{"mallard/mutex", 9});
-    f.template operator()<mallard_typed<shared_multipool<sync::lock_free>>>(
-        part{"mallard/lock_free", 7});
-    f.template operator()<mallard_based<shared_multipool<sync::lock_free>>>(
-        part{"mallard/lock_free", 9});
     f.template operator()<mallard_typed<shared_multipool<sync::thread_cached>>>(
         part{"mallard/thread_cached", 7});
     f.template operator()<mallard_based<shared_multipool<sync::thread_cached>>>(

@@ -101,15 +101,19 @@ private:
 };
 
 /// One chunk, and never another: room for as many and what the chunk needs beside them.
-template <class T, std::size_t Capacity>
+template <class T, std::size_t Capacity, sync Threads>
 class fixed_pool {
     static constexpr std::size_t bytes = Capacity * (sizeof(T) + alignof(T) + 16) + 8192;
     using pool = object_pool<T, default_heap,
                              object_pool_options{.chunk = std::bit_ceil(bytes),
-                                                 .grow = growth::none(std::bit_ceil(bytes))}>;
+                                                 .grow = growth::none(std::bit_ceil(bytes)),
+                                                 .threads = Threads}>;
 
 public:
-    static std::string name() { return "mallard/object_pool/none/fixed"; }
+    static std::string name()
+    {
+        return std::string("mallard/object_pool/") + word_for(Threads) + "/fixed";
+    }
     using handle = typename pool::box;
 
     handle make(T const& value) { return pool_.make(value); }
@@ -130,10 +134,10 @@ using contenders =
                    boxes_in<T, typename heap_blocks<gperftools_tag>::of<block_for<T>>>,
                    boxes_in<T, boost_pool<block_for<T>>>,
                    boxes_in<T, typename foonathan_pool<fm::node_pool>::of<block_for<T>>>,
-                   boxes_in<T, blocks_of_mallard_heap<sizeof(T)>>, fixed_pool<T, Capacity>,
+                   boxes_in<T, blocks_of_mallard_heap<sizeof(T)>>,
+                   fixed_pool<T, Capacity, sync::none>, fixed_pool<T, Capacity, sync::lock_free>,
                    growing_pool<T, sync::none, reuse::lifo>, growing_pool<T, sync::none>,
-                   growing_pool<T, sync::mutex>, growing_pool<T, sync::lock_free>,
-                   growing_pool<T, sync::thread_cached>>;
+                   growing_pool<T, sync::mutex>, growing_pool<T, sync::thread_cached>>;
 
 // --- what they do
 

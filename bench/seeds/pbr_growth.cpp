@@ -35,8 +35,7 @@ private:
 using contenders =
     seed_mallocs::with<boost_doubling_pool, foonathan_doubling_pool,
                        doubling_pool<sync::none, reuse::lifo>, doubling_pool<sync::none>,
-                       doubling_pool<sync::mutex>, doubling_pool<sync::lock_free>,
-                       doubling_pool<sync::thread_cached>>;
+                       doubling_pool<sync::mutex>, doubling_pool<sync::thread_cached>>;
 
 struct by_wall_clock {
     static std::uint64_t now() noexcept { return static_cast<std::uint64_t>(wall_ns()); }

@@ -30,7 +30,7 @@ using all_contenders = shared_contenders::with<none_contender>;
 using any_size_contenders =
     contender_list<heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<gperftools_tag>,
                    std_sync_pool, multipool_of_mode<sync::mutex>,
-                   multipool_of_mode<sync::lock_free>, multipool_of_mode<sync::thread_cached>>;
+                   multipool_of_mode<sync::thread_cached>>;
 
 /// All of them, and those that `More` names. The pool for one thread runs where
 /// there is one, or where each may have its own; else it says why not.

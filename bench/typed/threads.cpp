@@ -46,8 +46,10 @@ template <sync Threads>
 struct arcs {
     static std::string name() { return std::string("mallard/arc/") + word_for(Threads); }
     auto make(std::uint64_t id) { return pool.make_arc(id, id); }
+    static constexpr growth grow = Threads == sync::lock_free ? growth::none(std::size_t{1} << 22)
+                                                              : object_pool_options{}.grow;
     object_pool<item, default_heap,
-                object_pool_options{.counts = counts::shared, .threads = Threads}>
+                object_pool_options{.counts = counts::shared, .grow = grow, .threads = Threads}>
         pool;
 };
 

@@ -14,12 +14,12 @@ namespace mallard {
 enum class sync {
     none,  ///< one thread at a time
     mutex, ///< any thread, one after the other: a pool behind a lock
-    /// Any thread; one that stands still inside a call holds up nobody else. Only
-    /// growth has a lock. `trim`, too, is for one thread alone, and `stats` and
-    /// `classify` are exact only then. The last freed comes first, whatever
-    /// `order` says; blocks are 8 bytes at least, and cost 4 bytes beside them: 6 if they
-    /// are of 16 bytes, 9 if they are of 8.
-    /// At most about 2^32 blocks.
+    /// Any thread, a signal handler included; a thread that is suspended inside a call holds up no
+    /// other thread. For pools that do not grow (`growth::none`): the first allocation takes the
+    /// only chunk under a lock, and no later call locks, waits or calls the source. Call `trim`,
+    /// too, only while no other thread is inside a call; `stats` is exact only then. The block
+    /// freed last is allocated first, whatever `order` says. A block has at least 8 bytes, and 4
+    /// more beside it. Not for a multipool.
     lock_free,
     /// Any thread, from a front of its own without a lock; blocks freed elsewhere
     /// return to their chunk. A thread holds at most `cached_bytes` worth of free

@@ -87,17 +87,4 @@ constexpr check check_at(std::size_t index) noexcept
     return static_cast<check>(index % 2);
 }
 
-/// Null, and failed, if the mode is not in this version.
-template <class Maker>
-const Maker* find_maker(const makers<Maker>& all, const char* function, const char* kind,
-                        const choice& chosen) noexcept
-{
-    std::size_t const index = index_of(chosen);
-    if (index < all.size())
-        return &all[index];
-    fail(messages::unsupported_sync, function, kind,
-         sync_names[static_cast<std::size_t>(chosen.threads)], sync_names[0]);
-    return nullptr;
-}
-
 } // namespace mallard::c

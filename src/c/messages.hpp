@@ -80,6 +80,12 @@ inline constexpr message unsupported_sync{MALLARD_ERROR_UNSUPPORTED,
                                           "  nothing was made\n"
                                           "  help: set sync to %s\n"};
 
+inline constexpr message growing_lock_free{
+    MALLARD_ERROR_CONFLICT, "%s: sync is MALLARD_SYNC_LOCK_FREE, and growth is %s\n"
+                            "  nothing was made: a lock-free pool has one chunk and never grows\n"
+                            "  help: set growth to MALLARD_GROWTH_NONE and first_bytes to the "
+                            "bytes of that chunk, or sync to MALLARD_SYNC_THREAD_CACHED\n"};
+
 inline constexpr message unsupported_call{
     MALLARD_ERROR_UNSUPPORTED, "%s: an arena of many threads does not do that\n"
                                "  nothing was done: each thread bumps a pointer of its own\n"

@@ -114,8 +114,18 @@ mallard_multipool* make(const char* function, const choice& chosen) noexcept
 
 using maker = mallard_multipool* (*)(const char*, const choice&) noexcept;
 
+/// Null for the lock-free mode: a multipool grows.
+template <std::size_t I>
+constexpr maker maker_at() noexcept
+{
+    if constexpr (sync_at(I) == sync::lock_free)
+        return nullptr;
+    else
+        return make<multipool_of<sync_at(I), reuse_at(I), check_at(I)>>;
+}
+
 constexpr makers<maker> all_makers = []<std::size_t... I>(std::index_sequence<I...>) {
-    return makers<maker>{make<multipool_of<sync_at(I), reuse_at(I), check_at(I)>>...};
+    return makers<maker>{maker_at<I>()...};
 }(std::make_index_sequence<makers<maker>().size()>());
 
 [[gnu::cold]] mallard_error fail_null(const char* function) noexcept
@@ -161,8 +171,12 @@ mallard_multipool* mallard_multipool_create(const mallard_multipool_options* opt
         !c::read_choice(function, c::common_of(o), c::growth_for(o), chosen))
         return nullptr;
     chosen.fills_buffer = false; // its pools share it
-    auto const* const make = c::find_maker(c::all_makers, function, "a multipool", chosen);
-    return make == nullptr ? nullptr : (*make)(function, chosen);
+    c::maker const make = c::all_makers[c::index_of(chosen)];
+    if (make != nullptr)
+        return make(function, chosen);
+    c::fail(c::messages::unsupported_sync, function, "a multipool",
+            c::sync_names[MALLARD_SYNC_LOCK_FREE], c::sync_names[MALLARD_SYNC_THREAD_CACHED]);
+    return nullptr;
 }
 
 void mallard_multipool_destroy(mallard_multipool* multipool)

@@ -11,10 +11,6 @@ static_assert(MALLARD_SYNC_NONE == static_cast<int>(sync::none) &&
 static_assert(MALLARD_CHECK_OFF == static_cast<int>(check::off) &&
               MALLARD_CHECK_ON == static_cast<int>(check::on));
 
-constexpr const char* growth_names[] = {"MALLARD_GROWTH_DEFAULT", "MALLARD_GROWTH_NONE",
-                                        "MALLARD_GROWTH_FIXED", "MALLARD_GROWTH_LINEAR",
-                                        "MALLARD_GROWTH_GEOMETRIC"};
-
 bool is_known(const char* function, const char* member, int number, int last) noexcept
 {
     return (number >= 0 && number <= last) ||

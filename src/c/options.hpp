@@ -10,6 +10,10 @@
 
 namespace mallard::c {
 
+inline constexpr const char* growth_names[] = {"MALLARD_GROWTH_DEFAULT", "MALLARD_GROWTH_NONE",
+                                               "MALLARD_GROWTH_FIXED", "MALLARD_GROWTH_LINEAR",
+                                               "MALLARD_GROWTH_GEOMETRIC"};
+
 /// The members that all three option structs have.
 struct common_options {
     int growth, sync, reuse, check;

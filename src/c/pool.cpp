@@ -177,6 +177,8 @@ bool read_pool(const char* function, const mallard_pool_options* options, choice
     if (chosen.rule.limit < o.block_bytes)
         return reject(messages::out_of_order, function, "limit_bytes", o.limit_bytes, "block_bytes",
                       o.block_bytes);
+    if (o.sync == MALLARD_SYNC_LOCK_FREE && o.growth != MALLARD_GROWTH_NONE && !chosen.fills_buffer)
+        return reject(messages::growing_lock_free, function, growth_names[o.growth]);
     if (o.reuse == MALLARD_REUSE_DEFAULT && o.buffer == nullptr)
         chosen.order = reuse::ordered;
     asked = {o.block_bytes, o.align};
@@ -189,7 +191,7 @@ const maker* maker_for(const char* function, const mallard_pool_options* options
 {
     if (!read_pool(function, options, chosen, asked))
         return nullptr;
-    return find_maker(all_makers, function, "a pool", chosen);
+    return &all_makers[index_of(chosen)];
 }
 
 } // namespace

@@ -11,7 +11,7 @@ namespace {
 template <class F>
 void for_each_kind(F f)
 {
-    for (int sync = MALLARD_SYNC_NONE; sync <= MALLARD_SYNC_THREAD_CACHED; ++sync)
+    for (int const sync : {MALLARD_SYNC_NONE, MALLARD_SYNC_MUTEX, MALLARD_SYNC_THREAD_CACHED})
         for (int const reuse : {MALLARD_REUSE_ORDERED, MALLARD_REUSE_LIFO})
             for (int const check : {MALLARD_CHECK_OFF, MALLARD_CHECK_ON}) {
                 SCOPED_TRACE(::testing::Message()
@@ -192,4 +192,13 @@ TEST(c_multipool_death, stops_at_a_double_free_when_it_checks)
     EXPECT_DEATH(mallard_multipool_free(multipool, block, 40, 8),
                  "mallard: double free of 0x[0-9a-f]* in a pool");
     mallard_multipool_destroy(multipool);
+}
+
+TEST(c_multipool, cannot_be_lock_free)
+{
+    auto options = sized<mallard_multipool_options>();
+    options.sync = MALLARD_SYNC_LOCK_FREE;
+    EXPECT_EQ(mallard_multipool_create(&options), nullptr);
+    expect_failure(MALLARD_ERROR_UNSUPPORTED, "mallard_multipool_create: a multipool does not come "
+                                              "with sync MALLARD_SYNC_LOCK_FREE");
 }

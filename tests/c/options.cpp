@@ -292,8 +292,23 @@ TEST(c_options, choose_among_all_combinations)
                     options.growth = growth;
                     options.first_bytes = 1 << 16;
                     options.growth_add = growth == MALLARD_GROWTH_LINEAR ? 4096 : 0;
-                    expect_accepted(options);
+                    if (sync != MALLARD_SYNC_LOCK_FREE || growth == MALLARD_GROWTH_NONE)
+                        expect_accepted(options);
                 }
+}
+
+TEST(c_options, refuse_growth_for_a_lock_free_pool)
+{
+    auto options = pool_of(48);
+    options.sync = MALLARD_SYNC_LOCK_FREE;
+    expect_refused(options, MALLARD_ERROR_CONFLICT,
+                   "sync is MALLARD_SYNC_LOCK_FREE, and growth is MALLARD_GROWTH_DEFAULT");
+    options.growth = MALLARD_GROWTH_FIXED;
+    options.first_bytes = 4096;
+    expect_refused(options, MALLARD_ERROR_CONFLICT,
+                   "sync is MALLARD_SYNC_LOCK_FREE, and growth is MALLARD_GROWTH_FIXED");
+    options.growth = MALLARD_GROWTH_NONE;
+    expect_accepted(options);
 }
 
 TEST(c_options, make_each_growth_what_it_says)

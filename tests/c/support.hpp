@@ -54,6 +54,16 @@ inline mallard_pool_options pool_of(std::size_t block_bytes)
     return options;
 }
 
+/// A lock-free pool does not grow: gives it one chunk of `bytes`.
+inline void choose_sync(mallard_pool_options& options, int sync, std::size_t bytes = 1 << 20)
+{
+    options.sync = sync;
+    if (sync != MALLARD_SYNC_LOCK_FREE)
+        return;
+    options.growth = MALLARD_GROWTH_NONE;
+    options.first_bytes = bytes;
+}
+
 inline bool is_aligned(const void* p, std::size_t align)
 {
     return reinterpret_cast<std::uintptr_t>(p) % align == 0;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int shared_modes[] = {MALLARD_SYNC_MUTEX, MALLARD_SYNC_LOCK_FREE,
                                 MALLARD_SYNC_THREAD_CACHED};
+constexpr int growing_modes[] = {MALLARD_SYNC_MUTEX, MALLARD_SYNC_THREAD_CACHED};
 constexpr unsigned threads_count = 4;
 
 /// Calls `f(number)` in so many threads at once.
@@ -32,7 +33,7 @@ TEST(c_threads, share_a_pool)
         SCOPED_TRACE(sync);
         booked_source source;
         auto options = pool_of(64);
-        options.sync = sync;
+        choose_sync(options, sync);
         options.check = MALLARD_CHECK_ON;
         source.serve(options);
         mallard_pool* const pool = mallard_pool_create(&options);
@@ -67,7 +68,7 @@ TEST(c_threads, share_a_pool)
 
 TEST(c_threads, share_a_multipool_over_a_source_that_refuses)
 {
-    for (int const sync : shared_modes) {
+    for (int const sync : growing_modes) {
         SCOPED_TRACE(sync);
         booked_source source;
         source.refuse_every = 5;

@@ -9,7 +9,8 @@ constexpr pool_options lifo_checks{.block = 64, .order = reuse::lifo, .checks = 
 constexpr pool_options ordered_checks{.checks = check::on};
 constexpr slot_map_options slot_map_checks{.checks = check::on};
 constexpr object_pool_options counts_local{.counts = counts::local, .checks = check::on};
-constexpr object_pool_options counts_shared{.counts = counts::shared, .threads = sync::lock_free};
+constexpr object_pool_options counts_shared{
+    .counts = counts::shared, .grow = growth::none(4096), .threads = sync::lock_free};
 constexpr object_pool_options single{.grow = growth::none(4096)};
 
 struct both_hooks {

@@ -5,7 +5,8 @@
 namespace mallard {
 
 constexpr pool_options behind_a_mutex{.threads = sync::mutex};
-constexpr pool_options without_a_lock{.block = 64, .threads = sync::lock_free};
+constexpr pool_options without_a_lock{
+    .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
 constexpr pool_options with_caches{.threads = sync::thread_cached};
 constexpr pool_options first_in_first_out{.block = 64, .order = reuse::fifo};
 constexpr multipool_options caches_of_all{.threads = sync::thread_cached};

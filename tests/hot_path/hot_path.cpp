@@ -16,6 +16,10 @@ using ordered = mallard::pool<mallard::default_heap,
 using cached =
     mallard::pool<mallard::default_heap,
                   mallard::pool_options{.block = 64, .threads = mallard::sync::thread_cached}>;
+using lock_free = mallard::pool<mallard::default_heap,
+                                mallard::pool_options{.block = 64,
+                                                      .grow = mallard::growth::none(4096),
+                                                      .threads = mallard::sync::lock_free}>;
 using slot_map = mallard::slot_map<std::uint64_t>;
 using slot_map_in_chunks = mallard::slot_map<std::uint64_t, mallard::key32, mallard::default_heap>;
 
@@ -72,6 +76,18 @@ void* pool_cached_allocate(cached& pool)
 
 // hot: 17 instructions, 2 tests
 void pool_cached_deallocate(cached& pool, void* block)
+{
+    pool.deallocate(block);
+}
+
+// hot: 20 instructions, 2 tests
+void* pool_lock_free_allocate(lock_free& pool)
+{
+    return pool.allocate();
+}
+
+// hot: 16 instructions, 1 test
+void pool_lock_free_deallocate(lock_free& pool, void* block)
 {
     pool.deallocate(block);
 }

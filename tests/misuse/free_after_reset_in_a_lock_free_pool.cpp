@@ -4,8 +4,10 @@
 int main()
 {
     using namespace mallard;
-    pool<default_heap,
-         pool_options{.block = 48, .threads = mallard::sync::lock_free, .checks = check::on}>
+    pool<default_heap, pool_options{.block = 48,
+                                    .grow = growth::none(1 << 16),
+                                    .threads = mallard::sync::lock_free,
+                                    .checks = check::on}>
         blocks;
     void* some[700];
     blocks.allocate_batch(some);

@@ -1,21 +1,19 @@
-/* sync::lock_free: a stack of block numbers that grows while it is in use.
+/* sync::lock_free: a stack of block indices over one chunk, which the first allocation takes.
 
-   The inlines pop, push, carve, grow, has_room_in_table, enter and open are those of
-   lock_free_core; a load, a store or a compare_exchange here is one there. Threads
-   pop and push in any order: two that begin with an empty pool, and three of which
-   two have a block each of its first chunk. There are two chunks of two blocks.
+   The inlines pop, push, carve, allocate_slowly, take_chunk and open are functions of lock_free_core. One load,
+   store or compare-exchange here is one there. Threads pop and push in any order: two threads
+   that start without a chunk, and three threads of which two hold a block of a chunk of three.
 
-   Left out: weaker memory than sequential consistency; the wrap of the tag, which
-   takes 2^32 pops between two lines of another pop; a source that has nothing, which
-   ends like the limit; all that may run only while no thread is inside a call.
+   Not modelled: memory orders weaker than sequential consistency; the wrap of the tag, which takes
+   2^32 pops between two lines of another pop; a source that fails; functions that may run only
+   while no other thread is inside a call.
 
-   Holds: a block has one holder; the directory knows each number that a thread sees;
-   a thread gets nothing only if at some moment of its call no block was free; in the
-   end each block is held, stacked or not carved, once. */
+   Checked: a block has one holder; the link of a block says "in use" while the block is held and
+   nobody pops or pushes; an allocation returns nothing only if at some moment of the call no
+   block was free; at the end each block is held, in the stack or not carved, exactly once. */
 
-#define chunk_blocks 2
-#define blocks_max   4
-#define none         7
+#define blocks_max 3
+#define none       7  /* of an index; in a link: "in use" */
 
 /* A word of two halves, changed as one. */
 #define pack(first, second) ((first) + 8 * (second))
@@ -23,20 +21,18 @@
 #define second_of(word)     ((word) / 8)
 #define bit_of(i)           (1 << (i))
 
-byte head = none;     /* {number of the top, tag} */
-byte window;          /* {next, end}, at first empty */
+byte head = none;     /* {index of the top, tag} */
+byte carved;          /* {blocks given out at least once, blocks of the chunk}; 0: no chunk */
 byte links[blocks_max];
+#define end 6         /* a link: no block is below this one in the stack */
 bool growing;         /* the lock */
-byte directory;       /* the published table; table t has room for 2^t chunks */
-bool entries[4];
-#define entry(table, chunk) entries[2 * (table) + (chunk)]
 
-/* What only the properties need. */
-byte pops_left;       /* fewer than tags, so that none comes twice */
+/* State that only the properties need. */
+byte pops_left;       /* fewer than tags, so that no tag repeats */
 byte held;            /* a bit for each block */
-byte inside;          /* a bit for each thread that is in allocate, and */
-byte saw_none_free;   /* for each of them in whose time no block was free */
-#define none_free (first_of(head) == none && window == pack(blocks_max, blocks_max))
+byte inside;          /* a bit for each thread that is inside allocate, and */
+byte saw_none_free;   /* for each of these threads during whose call no block was free */
+#define none_free (first_of(head) == none && carved == pack(blocks_max, blocks_max))
 
 inline compare_exchange(word, expected, wanted)
 {
@@ -53,45 +49,18 @@ inline compare_exchange(word, expected, wanted)
     }
 }
 
-/* Two loads in C++; one here, because a table loaded earlier can only know less. */
-inline place_of(number)
-{
-    assert(entry(directory, (number) / chunk_blocks))
-}
-
-inline carve()
-{
-    do
-    :: seen = window;
-        if
-        :: first_of(seen) < second_of(seen) ->
-#ifdef BREAK_CARVE_BY_STORE
-            compare_exchange(window, window, pack(first_of(seen) + 1, second_of(seen)));
-#else
-            compare_exchange(window, seen, pack(first_of(seen) + 1, second_of(seen)));
-#endif
-            if
-            :: done ->
-                block = first_of(seen);
-                break
-            :: else
-            fi
-        :: else -> break
-        fi
-    od
-}
-
-/* Leaves `block` as it is, none, when there is nothing. */
+/* Leaves `block` as it is, none, when the stack is empty. */
 inline pop()
 {
     do
     :: seen = head;
         if
         :: first_of(seen) != none ->
-            d_step {
-                place_of(first_of(seen));
-                next = links[first_of(seen)]   /* stale if the head is: then its tag tells */
-            };
+            next = links[first_of(seen)];   /* stale if the head is: then the tag tells */
+            next = (next == end -> none : next);
+#ifdef BREAK_MARK_BEFORE_THE_POP
+            links[first_of(seen)] = none;
+#endif
 #ifdef BREAK_TAG
             compare_exchange(head, seen, pack(next, second_of(seen)));
 #else
@@ -100,12 +69,11 @@ inline pop()
             if
             :: done ->
                 block = first_of(seen);
+                links[block] = none;        /* in use */
                 break
             :: else
             fi
-        :: else ->
-            carve();
-            break
+        :: else -> break
         fi
     od
 }
@@ -115,7 +83,7 @@ inline push()
 {
     do
     :: seen = head;
-        links[block] = first_of(seen);
+        links[block] = (first_of(seen) == none -> end : first_of(seen));
         compare_exchange(head, seen, pack(block, second_of(seen)));
         if
         :: done -> break
@@ -124,77 +92,73 @@ inline push()
     od
 }
 
-/* For the chunk whose first block is `first`, as all that follows. */
-inline has_room_in_table()
+inline carve()
 {
-    if
-    :: first / chunk_blocks < 1 << directory
-    :: else ->
-        /* Filled before it is published: others look up older chunks meanwhile. */
-#ifdef BREAK_TABLE_BEFORE_ITS_ENTRIES
-        directory = 1;
-        entry(1, 0) = entry(0, 0)
+    do
+    :: seen = carved;
+        if
+        :: first_of(seen) < second_of(seen) ->
+#ifdef BREAK_CARVE_BY_STORE
+            compare_exchange(carved, carved, pack(first_of(seen) + 1, second_of(seen)));
 #else
-        entry(1, 0) = entry(0, 0);
-        directory = 1
+            compare_exchange(carved, seen, pack(first_of(seen) + 1, second_of(seen)));
 #endif
-    fi
-}
-
-inline enter()
-{
-    entry(directory, first / chunk_blocks) = true
+            if
+            :: done ->
+                block = first_of(seen);
+                links[block] = none;        /* in use */
+                break
+            :: else
+            fi
+        :: else ->
+#ifndef BREAK_LAST_LOOK
+            pop();  /* a block may have been freed before another thread carved the last one */
+#endif
+            break
+        fi
+    od
 }
 
 inline open()
 {
-    window = pack(first, first + chunk_blocks)
+    carved = pack(0, blocks_max)
 }
 
-inline grow()
+inline take_chunk()
 {
     atomic { !growing -> growing = true };
-#ifndef BREAK_LOOK_AGAIN
-    pop();   /* the one before may have grown: a window that is not empty must not be replaced */
-#endif
-    do
-    :: block == none && second_of(window) < blocks_max ->
-        first = second_of(window);
-        has_room_in_table();
-#ifdef BREAK_WINDOW_BEFORE_ENTRY
-        open();
-        enter();
+#ifdef BREAK_TAKE_A_SECOND_CHUNK
+    open();
 #else
-        enter();
-        open();
-#endif
-        pop()
-    :: else -> break
-    od;
-#ifndef BREAK_LAST_LOOK
-    /* pop looks at the head and then at the window; while it did, a block may have
-       been freed and the window used up. Now that stays empty, so the head decides. */
     if
-    :: block == none -> pop()
+    :: carved == 0 -> open()
     :: else
     fi;
 #endif
     growing = false
 }
 
-/* Called where they are dead: values that nobody looks at again only make more states. */
+inline allocate_slowly()
+{
+    if
+    :: carved == 0 -> take_chunk()
+    :: else
+    fi;
+    carve()
+}
+
+/* Values that no later step reads only make more states. */
 inline forget_locals()
 {
     seen = 0;
     next = 0;
-    first = 0;
     block = none;
     done = false
 }
 
 proctype thread(byte me; byte mine)
 {
-    byte seen, next, first, block = none;
+    byte seen, next, block = none;
     bool done;
     do
     :: d_step {
@@ -204,15 +168,15 @@ proctype thread(byte me; byte mine)
         };
         pop();
         if
-        :: block == none -> grow()
+        :: block == none -> allocate_slowly()
         :: else
         fi;
         atomic {
             if
             :: block == none -> assert(saw_none_free & bit_of(me))
             :: else ->
-                place_of(block);
                 assert(!(held & bit_of(block)));
+                assert(links[block] == none);
                 held = held | bit_of(block);
                 mine = mine | bit_of(block)
             fi;
@@ -226,8 +190,8 @@ proctype thread(byte me; byte mine)
             :: mine & bit_of(0) -> block = 0
             :: mine & bit_of(1) -> block = 1
             :: mine & bit_of(2) -> block = 2
-            :: mine & bit_of(3) -> block = 3
             fi;
+            assert(links[block] == none);
             held = held & ~bit_of(block);
             mine = mine & ~bit_of(block)
         };
@@ -237,10 +201,10 @@ proctype thread(byte me; byte mine)
     od
 }
 
-inline count(number)
+inline count(index)
 {
-    assert(!(counted & bit_of(number)));
-    counted = counted | bit_of(number)
+    assert(!(counted & bit_of(index)));
+    counted = counted | bit_of(index)
 }
 
 init
@@ -254,8 +218,9 @@ init
         }
     :: atomic {
             pops_left = 3;
-            entry(0, 0) = true;
-            window = pack(chunk_blocks, chunk_blocks);
+            carved = pack(2, blocks_max);
+            links[0] = none;
+            links[1] = none;
             held = bit_of(0) | bit_of(1);
             run thread(0, bit_of(0));
             run thread(1, bit_of(1));
@@ -268,17 +233,18 @@ init
         i = first_of(head);
         do
         :: i != none ->
+            assert(links[i] != none);
             count(i);
-            i = links[i]
+            i = (links[i] == end -> none : links[i])
         :: else -> break
         od;
-        i = first_of(window);
+        i = first_of(carved);
         do
-        :: i < second_of(window) ->
+        :: i < second_of(carved) ->
             count(i);
             i++
         :: else -> break
         od;
-        assert(counted == bit_of(second_of(window)) - 1)
+        assert(counted == bit_of(second_of(carved)) - 1)
     }
 }

@@ -2,6 +2,6 @@
 
 namespace mallard::testing {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(of_several_threads, random_multipool, shared_kinds, kind_names);
+INSTANTIATE_TYPED_TEST_SUITE_P(of_several_threads, random_multipool, growing_kinds, kind_names);
 
 } // namespace mallard::testing

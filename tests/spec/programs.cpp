@@ -23,17 +23,19 @@ constexpr manner manners[] = {
     {"ordered", reuse::ordered, check::off, sync::none},
     {"ordered, check::on", reuse::ordered, check::on, sync::none},
     {"behind a mutex", reuse::lifo, check::off, sync::mutex},
-    {"lock_free", reuse::ordered, check::off, sync::lock_free},
     {"thread_cached", reuse::ordered, check::off, sync::thread_cached},
+    {"lock_free", reuse::ordered, check::off, sync::lock_free}, // last: it cannot grow
 };
+constexpr std::size_t growing_manners = std::size(manners) - 1;
 
-/// Calls `f` with a manner that is a constant.
-template <std::size_t I = 0, class F>
+/// Calls `f` with the index of a manner as a constant. Of the first `Count` manners: the first one
+/// stands in for the others.
+template <std::size_t Count, std::size_t I = Count - 1, class F>
 subjects in_manner(const manner& how, F f)
 {
-    if constexpr (I + 1 < std::size(manners))
+    if constexpr (I != 0)
         if (how.name != manners[I].name)
-            return in_manner<I + 1>(how, f);
+            return in_manner<Count, I - 1>(how, f);
     return f(std::integral_constant<std::size_t, I>());
 }
 
@@ -52,9 +54,12 @@ subjects make_pool(line& l, ground& on, const manner& how)
     std::size_t const bytes = l.number("bytes of a block");
     std::size_t const align = l.number("the alignment of a block");
     growth const rule = growth_from(l, pool_options{}.grow);
-    // What fronts hold comes on top of a limit.
-    bool const exact = rule.limit == growth{}.limit || how.threads != sync::thread_cached;
-    return in_manner(exact ? how : manners[0], [&](auto i) -> subjects {
+    // What thread caches hold comes on top of a limit; a lock_free pool does not grow.
+    bool const limited = rule.limit != growth{}.limit;
+    bool const possible = how.threads == sync::thread_cached ? !limited
+                          : how.threads == sync::lock_free   ? rule.is_single()
+                                                             : true;
+    return in_manner<std::size(manners)>(possible ? how : manners[0], [&](auto i) -> subjects {
         constexpr pool_options options{.grow = growth::at_run_time(),
                                        .threads = manners[i].threads,
                                        .order = manners[i].order,
@@ -66,7 +71,7 @@ subjects make_pool(line& l, ground& on, const manner& how)
 
 subjects make_multipool(ground& on, const manner& how)
 {
-    return in_manner(how, [&](auto i) -> subjects {
+    return in_manner<growing_manners>(how, [&](auto i) -> subjects {
         constexpr multipool_options options{
             .threads = manners[i].threads, .order = manners[i].order, .checks = manners[i].checks};
         return std::make_unique<block_subject<multipool<heap, options>>>(on, on.source);
@@ -76,7 +81,7 @@ subjects make_multipool(ground& on, const manner& how)
 template <class T, bool Counted = false>
 subjects make_objects(ground& on, const manner& how)
 {
-    return in_manner(how, [&](auto i) -> subjects {
+    return in_manner<growing_manners>(how, [&](auto i) -> subjects {
         constexpr counts of_threads =
             manners[i].threads == sync::none ? counts::local : counts::shared;
         constexpr object_pool_options options{.counts = Counted ? of_threads : counts::none,

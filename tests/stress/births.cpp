@@ -42,7 +42,7 @@ protected:
     failing_source heap;
     std::unique_ptr<small_pool> pool = std::make_unique<small_pool>(block_bytes, 0, heap);
 };
-TYPED_TEST_SUITE(shared_births, shared_kinds, kind_names);
+TYPED_TEST_SUITE(shared_births, growing_kinds, kind_names);
 
 TYPED_TEST(shared_births, of_threads_one_after_the_other_cost_no_memory)
 {

@@ -142,7 +142,11 @@ TYPED_TEST(shared_exhaustion, leaves_nothing_with_threads_that_are_idle)
     }
 }
 
-TYPED_TEST(shared_exhaustion, refuses_in_the_words_of_the_source_in_each_thread)
+template <class Kind>
+class exhausted_source : public ::testing::Test {};
+TYPED_TEST_SUITE(exhausted_source, growing_kinds, kind_names);
+
+TYPED_TEST(exhausted_source, throws_its_own_exception_in_each_thread)
 {
     using pool_type = typename TypeParam::template pool<small_steps, pmr_source>;
     failing_resource upstream;

@@ -39,7 +39,7 @@ protected:
     mapped_source pages;
     std::unique_ptr<pool_type> pool = std::make_unique<pool_type>(64, 0, pages);
 };
-TYPED_TEST_SUITE(shared_exits, shared_kinds, kind_names);
+TYPED_TEST_SUITE(shared_exits, growing_kinds, kind_names);
 
 TYPED_TEST(shared_exits, of_threads_may_be_where_they_use_it_first)
 {

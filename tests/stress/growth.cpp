@@ -81,7 +81,7 @@ protected:
     puppet other;
     std::jthread grower;
 };
-TYPED_TEST_SUITE(shared_growth, shared_kinds, kind_names);
+TYPED_TEST_SUITE(shared_growth, growing_kinds, kind_names);
 
 TYPED_TEST(shared_growth, lets_another_thread_free)
 {
@@ -167,7 +167,7 @@ protected:
     void* of_first = nullptr;
     void* of_second = nullptr;
 };
-TYPED_TEST_SUITE(shared_refusal, shared_kinds, kind_names);
+TYPED_TEST_SUITE(shared_refusal, growing_kinds, kind_names);
 
 TYPED_TEST(shared_refusal, sees_what_another_thread_frees_of_its_own_meanwhile)
 {

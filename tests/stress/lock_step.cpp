@@ -127,30 +127,29 @@ private:
     std::size_t live_ = 0;
 };
 
+/// Runs a random program on the allocator that `make(source, choose)` returns.
+template <class Make>
+void run_in_turns(Make make, std::size_t limit = bytes_max)
+{
+    auto const seed = static_cast<std::size_t>(GTEST_FLAG_GET(random_seed));
+    doing = "seed " + std::to_string(seed);
+    seeded choose(seed);
+    failing_source source;
+    using allocator = decltype(make(source, choose));
+    auto const of = std::make_unique<subject_of<allocator>>([&] { return make(source, choose); });
+    in_turns turns(*of, seed);
+    program<seeded>(source, choose, turns, limit).run(rounds(1500));
+    doing.clear();
+}
+
 template <class Kind>
 class lock_step : public ::testing::Test {
 protected:
-    /// `make(source, choose)` gives the allocator.
-    template <class Make>
-    static void run(Make make, std::size_t limit = bytes_max)
-    {
-        auto const seed = static_cast<std::size_t>(GTEST_FLAG_GET(random_seed));
-        doing = "seed " + std::to_string(seed);
-        seeded choose(seed);
-        failing_source source;
-        using allocator = decltype(make(source, choose));
-        auto const of =
-            std::make_unique<subject_of<allocator>>([&] { return make(source, choose); });
-        in_turns turns(*of, seed);
-        program<seeded>(source, choose, turns, limit).run(rounds(1500));
-        doing.clear();
-    }
-
     template <pool_options O>
     static void run_pools()
     {
         using pool = typename Kind::template pool<O>;
-        run(
+        run_in_turns(
             [](failing_source& source, auto& choose) {
                 std::size_t const bytes = choose(4) == 0 ? choose(5000) : choose(150);
                 std::size_t const align = choose(2) == 0 ? 0 : std::size_t{1} << choose(13);
@@ -183,17 +182,22 @@ TYPED_TEST(lock_step, of_threads_agrees_with_a_model_on_a_single_chunk)
     this->template run_pools<pool_options{.grow = growth::none(50'000)}>();
 }
 
-TYPED_TEST(lock_step, of_threads_agrees_with_a_model_of_a_multipool)
+template <class Kind>
+class multipool_in_lock_step : public ::testing::Test {};
+TYPED_TEST_SUITE(multipool_in_lock_step, growing_kinds, kind_names);
+
+TYPED_TEST(multipool_in_lock_step, agrees_with_the_model)
 {
     using multipool = typename TypeParam::template multipool<>;
-    this->run([](failing_source& source, auto&) { return multipool(ref<failing_source>(source)); });
+    run_in_turns(
+        [](failing_source& source, auto&) { return multipool(ref<failing_source>(source)); });
 }
 
-TYPED_TEST(lock_step, of_threads_agrees_with_a_model_of_a_multipool_on_an_arena)
+TYPED_TEST(multipool_in_lock_step, agrees_with_the_model_on_an_arena)
 {
     using arena = mallard::arena<ref<failing_source>>;
     using multipool = typename TypeParam::template multipool<arena, 1000>;
-    this->run([](failing_source& source, auto&) {
+    run_in_turns([](failing_source& source, auto&) {
         return multipool(arena(ref<failing_source>(source)));
     });
 }

@@ -41,10 +41,12 @@ struct shared_object {
 
 template <mallard::sync Threads, check Checks>
 struct mode {
+    static constexpr growth grow =
+        Threads == mallard::sync::lock_free ? growth::none(1 << 22) : growth::fixed(4096);
     using pool = object_pool<shared_object, default_heap,
                              object_pool_options{.counts = counts::shared,
                                                  .chunk = 4096,
-                                                 .grow = growth::fixed(4096),
+                                                 .grow = grow,
                                                  .threads = Threads,
                                                  .checks = Checks}>;
 };

@@ -53,7 +53,7 @@ protected:
 
     failing_source heap;
 };
-TYPED_TEST_SUITE(one_way, shared_kinds, kind_names);
+TYPED_TEST_SUITE(one_way, growing_kinds, kind_names);
 
 TYPED_TEST(one_way, of_blocks_takes_memory_for_those_on_the_way)
 {

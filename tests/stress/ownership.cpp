@@ -62,10 +62,18 @@ TYPED_TEST(shared_ownership, of_a_byte_is_one_threads)
 
 TYPED_TEST(shared_ownership, of_a_block_larger_than_most_is_one_threads)
 {
-    this->template trade_in_a_pool<pool_options{}>(40'000, 150);
+    constexpr pool_options roomy{.grow = {.first = 65536, .limit = std::size_t{1} << 27}};
+    this->template trade_in_a_pool<roomy>(40'000, 150);
 }
 
-TYPED_TEST(shared_ownership, of_blocks_of_mixed_sizes_is_one_threads)
+template <class Kind>
+class shared_multipool : public ::testing::Test {
+protected:
+    failing_source heap;
+};
+TYPED_TEST_SUITE(shared_multipool, growing_kinds, kind_names);
+
+TYPED_TEST(shared_multipool, gives_each_block_to_one_thread)
 {
     using multipool = typename TypeParam::template multipool<>;
     auto const of = new_subject<multipool>([&] { return multipool(this->heap); });
@@ -73,7 +81,7 @@ TYPED_TEST(shared_ownership, of_blocks_of_mixed_sizes_is_one_threads)
     EXPECT_EQ(of->stats().bytes_taken, this->heap.bytes());
 }
 
-TYPED_TEST(shared_ownership, of_blocks_of_a_multipool_on_an_arena_is_one_threads)
+TYPED_TEST(shared_multipool, gives_each_block_to_one_thread_on_an_arena)
 {
     using arena = mallard::arena<ref<failing_source>>;
     using multipool = typename TypeParam::template multipool<arena, 1000>;

@@ -53,7 +53,7 @@ void trade_until_refused(subject& of, moody_source& heap, demand const& goods)
 
 template <class Kind>
 class shared_refusals : public ::testing::Test {};
-TYPED_TEST_SUITE(shared_refusals, shared_kinds, kind_names);
+TYPED_TEST_SUITE(shared_refusals, growing_kinds, kind_names);
 
 TYPED_TEST(shared_refusals, lose_nothing_of_a_pool)
 {
@@ -187,10 +187,6 @@ TYPED_TEST(shared_refusals, of_all_but_chunks_are_suffered_slowly)
     chunks_only heap;
     auto const of = new_subject<pool>([&] { return pool(100, 0, heap); });
     void* const first = of->allocate_single(false);
-    if (TypeParam::threads == sync::lock_free) {
-        EXPECT_EQ(first, nullptr) << "it cannot do without a table of its chunks";
-        return;
-    }
     ASSERT_NE(first, nullptr);
     trade(*of, {.may_be_refused = true}, threads, rounds(30));
     of->deallocate_single(first);
@@ -205,10 +201,6 @@ TYPED_TEST(shared_refusals, of_all_but_chunks_make_no_thread_take_more_than_othe
     chunks_only heap;
     auto const of = new_subject<pool>([&] { return pool(100, 0, heap); });
     void* const first = of->allocate_single(false);
-    if (TypeParam::threads == sync::lock_free) {
-        EXPECT_EQ(first, nullptr) << "it cannot do without a table of its chunks";
-        return;
-    }
     ASSERT_NE(first, nullptr);
     std::size_t const taken = heap.bytes();
     in_a_thread([&] {
@@ -219,7 +211,11 @@ TYPED_TEST(shared_refusals, of_all_but_chunks_make_no_thread_take_more_than_othe
     of->deallocate_single(first);
 }
 
-TYPED_TEST(shared_refusals, are_the_end_of_a_buffer)
+template <class Kind>
+class shared_pool_in_a_buffer : public ::testing::Test {};
+TYPED_TEST_SUITE(shared_pool_in_a_buffer, shared_kinds, kind_names);
+
+TYPED_TEST(shared_pool_in_a_buffer, loses_no_block_when_the_buffer_is_used_up)
 {
     constexpr pool_options in_a_buffer{.block = 48, .grow = growth::none(40'000)};
     using pool_type = typename TypeParam::template pool<in_a_buffer, buffer<60'000>>;

@@ -11,7 +11,9 @@ using namespace mallard;
 
 constexpr pool_options of_nodes(mallard::sync threads, check checks)
 {
-    return {.block = 48, .grow = growth::fixed(1 << 16), .threads = threads, .checks = checks};
+    growth const rule =
+        threads == mallard::sync::lock_free ? growth::none(1 << 20) : growth::fixed(1 << 16);
+    return {.block = 48, .grow = rule, .threads = threads, .checks = checks};
 }
 template <mallard::sync Threads, check Checks>
 using nodes = pool<default_heap, of_nodes(Threads, Checks)>;

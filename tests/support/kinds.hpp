@@ -27,6 +27,10 @@ struct kind {
         o.order = Order;
         o.checks = Checks;
         o.threads = Threads;
+        // A lock_free pool does not grow: its one chunk has room for all that a test allocates.
+        if (Threads == sync::lock_free && !o.grow.is_single() && !o.grow.is_at_run_time())
+            o.grow =
+                growth::none(o.grow.limit != growth{}.limit ? o.grow.limit : std::size_t{1} << 24);
         return o;
     }
 
@@ -46,7 +50,14 @@ using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, 
 using queue_kinds = ::testing::Types<kind<reuse::fifo, check::off>, kind<reuse::fifo, check::on>,
                                      kind<reuse::fifo, check::off, sync::mutex>>;
 
-/// Of pools for several threads. Only behind a mutex is there an order to choose.
+/// Kinds of pools that several threads share and that may grow. Only `sync::mutex` has a choice of
+/// order.
+using growing_kinds = ::testing::Types<kind<reuse::lifo, check::on, sync::mutex>,
+                                       kind<reuse::ordered, check::off, sync::mutex>,
+                                       kind<reuse::ordered, check::off, sync::thread_cached>,
+                                       kind<reuse::ordered, check::on, sync::thread_cached>>;
+
+/// All kinds of pools that several threads share.
 using shared_kinds = ::testing::Types<kind<reuse::lifo, check::on, sync::mutex>,
                                       kind<reuse::ordered, check::off, sync::mutex>,
                                       kind<reuse::ordered, check::off, sync::lock_free>,

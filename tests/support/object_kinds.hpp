@@ -30,7 +30,7 @@ using single_chunk_objects = object_kind<object_pool_options{
 using locked_objects = object_kind<object_pool_options{
     .counts = counts::shared, .grow = one_step, .threads = sync::mutex, .checks = check::on}>;
 using lock_free_objects = object_kind<object_pool_options{
-    .counts = counts::shared, .threads = sync::lock_free, .checks = check::on}>;
+    .counts = counts::shared, .grow = one_step, .threads = sync::lock_free, .checks = check::on}>;
 using cached_objects =
     object_kind<object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>;
 

@@ -69,7 +69,12 @@ TEST(statistics, add_up)
 template <class Pool>
 class any_pool : public ::testing::Test {};
 template <sync Threads, reuse Order = reuse::ordered>
-using pool_of = pool<default_heap, pool_options{.block = 64, .threads = Threads, .order = Order}>;
+using pool_of = pool<default_heap, pool_options{.block = 64,
+                                                .grow = Threads == sync::lock_free
+                                                            ? mallard::growth::none(1 << 16)
+                                                            : pool_options{}.grow,
+                                                .threads = Threads,
+                                                .order = Order}>;
 using pools =
     ::testing::Types<pool_of<sync::none>, pool_of<sync::none, reuse::lifo>, pool_of<sync::mutex>,
                      pool_of<sync::lock_free>, pool_of<sync::thread_cached>>;

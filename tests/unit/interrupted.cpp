@@ -18,7 +18,8 @@ using namespace mallard;
 /// same block as before, over another one. Only the tag of the stack's head tells.
 TEST(lock_free_pool, gives_no_block_of_another_when_the_top_comes_back_during_an_allocation)
 {
-    constexpr pool_options options{.block = 64, .threads = sync::lock_free};
+    constexpr pool_options options{
+        .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
     std::size_t steps = 0;
     for (bool interrupted = true; interrupted; ++steps) {
         pool<default_heap, options> blocks;

@@ -317,13 +317,14 @@ TEST(a_walk_of_a_pool, meets_each_block_once_though_each_is_freed_as_it_is_met)
         };
         (one(pool<default_heap, O>()), ...);
     };
-    all_modes.operator()<pool_options{.block = 48}, //
-                         pool_options{.block = 48, .order = reuse::lifo},
-                         pool_options{.block = 48, .order = reuse::fifo},
-                         pool_options{.block = 48, .checks = check::on},
-                         pool_options{.block = 48, .threads = sync::mutex},
-                         pool_options{.block = 48, .threads = sync::lock_free},
-                         pool_options{.block = 48, .threads = sync::thread_cached}>();
+    all_modes.
+    operator()<pool_options{.block = 48}, //
+               pool_options{.block = 48, .order = reuse::lifo},
+               pool_options{.block = 48, .order = reuse::fifo},
+               pool_options{.block = 48, .checks = check::on},
+               pool_options{.block = 48, .threads = sync::mutex},
+               pool_options{.block = 48, .grow = growth::none(1 << 18), .threads = sync::lock_free},
+               pool_options{.block = 48, .threads = sync::thread_cached}>();
 }
 
 } // namespace

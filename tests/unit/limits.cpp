@@ -56,20 +56,18 @@ std::vector<std::size_t> limits_for(std::size_t block)
     return limits;
 }
 
-/// What a pool documents to need beside each block, in eighths of a byte: a bit in each bitmap,
-/// and for `lock_free` a link, which small blocks also have in place of the header.
-constexpr std::size_t eighths_beside(const pool_options& o, std::size_t block)
+/// What a pool documents to need beside each block, in eighths of a byte: a bit in each bitmap, or
+/// for `lock_free` a link of 4 bytes.
+constexpr std::size_t eighths_beside(const pool_options& o)
 {
     std::size_t const bits = 1 + (o.checks == check::on) + (o.threads == sync::thread_cached);
-    if (o.threads != sync::lock_free)
-        return bits;
-    return bits + 8 * (block <= 8 ? 9 : block <= 16 ? 6 : 4);
+    return o.threads == sync::lock_free ? 8 * 4 : bits;
 }
 
 /// Nine tenths of the limit, in whole blocks and what is beside them.
 constexpr std::size_t blocks_promised(const pool_options& o, std::size_t block, std::size_t limit)
 {
-    return limit / 10 * 9 * 8 / (block * 8 + eighths_beside(o, block));
+    return limit / 10 * 9 * 8 / (block * 8 + eighths_beside(o));
 }
 
 /// Takes blocks until there are none, and writes to both ends of each.
@@ -99,8 +97,10 @@ void sweep_blocks()
           33'000, 65'536, 100'000, 200'000, 1'000'000, 1'048'576, 3'000'000}) {
         for (std::size_t const limit : limits_for(block)) {
             heap_of_peak heap;
-            pool<ref<heap_of_peak>, options> blocks(block, 0, heap,
-                                                    growth{.first = 65'536, .limit = limit});
+            growth const rule = options.threads == sync::lock_free
+                                    ? growth::none(limit)
+                                    : growth{.first = 65'536, .limit = limit};
+            pool<ref<heap_of_peak>, options> blocks(block, 0, heap, rule);
             std::size_t const bytes = blocks.block_bytes();
             std::size_t const promised = blocks_promised(options, bytes, limit);
             auto const take = [&] { return fill([&] { return blocks.try_allocate(); }, block); };
@@ -222,7 +222,6 @@ TEST(nine_tenths_of_a_limit, are_objects)
     sweep_objects<object_pool_options{}>();
     sweep_objects<object_pool_options{.order = reuse::lifo}>();
     sweep_objects<object_pool_options{.counts = counts::local, .checks = check::on}>();
-    sweep_objects<object_pool_options{.threads = sync::lock_free}>();
     sweep_objects<object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>();
 }
 
@@ -256,7 +255,6 @@ TEST(nine_tenths_of_a_limit, are_blocks_of_a_class_of_a_multipool)
     sweep_classes<multipool_options{.order = reuse::ordered}>();
     sweep_classes<multipool_options{.order = reuse::fifo, .checks = check::on}>();
     sweep_classes<multipool_options{.threads = sync::mutex}>();
-    sweep_classes<multipool_options{.threads = sync::lock_free}>();
     sweep_classes<multipool_options{.threads = sync::thread_cached}>();
 }
 
@@ -311,7 +309,6 @@ TEST(the_first_block_of_a_pool, takes_little_more_than_itself_however_large_it_i
     expect_first_blocks<pool_options{.order = reuse::fifo, .owned = true}>();
     expect_first_blocks<pool_options{.checks = check::on}>();
     expect_first_blocks<pool_options{.threads = sync::mutex}>();
-    expect_first_blocks<pool_options{.threads = sync::lock_free}>();
     expect_first_blocks<pool_options{.threads = sync::thread_cached}>();
 }
 
@@ -335,9 +332,9 @@ TEST(a_pool_of_blocks_of_an_absurd_size, refuses_them_in_every_mode)
     expect_refusals<pool_options{.grow = growth::none(65536)}>();
     expect_refusals<pool_options{.grow = {.limit = 65536}}>();
     expect_refusals<pool_options{.threads = sync::mutex}>();
-    expect_refusals<pool_options{.threads = sync::lock_free}>();
     expect_refusals<pool_options{.grow = growth::none(65536), .threads = sync::lock_free}>();
-    expect_refusals<pool_options{.threads = sync::lock_free, .checks = check::on}>();
+    expect_refusals<pool_options{
+        .grow = growth::none(65536), .threads = sync::lock_free, .checks = check::on}>();
     expect_refusals<pool_options{.threads = sync::thread_cached}>();
 }
 

@@ -104,8 +104,9 @@ enum mallard_growth {
 enum mallard_sync {
     MALLARD_SYNC_NONE = 0,         /* one thread at a time */
     MALLARD_SYNC_MUTEX = 1,        /* any thread, one after the other */
-    MALLARD_SYNC_LOCK_FREE = 2,    /* any thread; none waits for a stopped one,
-                                    * but to grow */
+    MALLARD_SYNC_LOCK_FREE = 2,    /* pools with MALLARD_GROWTH_NONE, or in a buffer: any
+                                    * thread, signal handlers too. The first allocation takes
+                                    * the only chunk; later calls neither lock nor wait. */
     MALLARD_SYNC_THREAD_CACHED = 3 /* any thread, each from its own cache */
 };
 

@@ -29,6 +29,9 @@ struct cores_for<Options, N, sync::mutex> {
 };
 template <pool_options Options, std::size_t N>
 struct cores_for<Options, N, sync::lock_free> {
+    static_assert(N == 1,
+                  "a multipool grows, so it cannot be lock_free: use sync::thread_cached or "
+                  "sync::mutex");
     using type = core_array<lock_free_core<Options>, N>;
 };
 

@@ -1,56 +1,60 @@
-// What a pool of `sync::lock_free` is: a stack of slot numbers.
+// The core of a `sync::lock_free` pool: one chunk whose free blocks form a lock-free stack.
 #pragma once
 
-#include <mallard/detail/base/event_count.hpp>
-#include <mallard/detail/pool/chunk_store.hpp>
 #include <mallard/detail/pool/core_array.hpp>
-#include <mallard/detail/pool/numbered_chunks.hpp>
 #include <mallard/detail/threads/locks.hpp>
 
 #include <atomic>
 
 namespace mallard {
 
-/// The free blocks are a stack (Treiber, 1986) of numbers: chunk and slot in 32
-/// bits, and the link of each in an array in the header of its chunk. So the head
-/// and a tag that tells its states apart are one word, and the link that a thread
-/// reads while another already has the block is an atomic of its own: blocks are
-/// never read, and no compare-exchange is wider than a word.
+/// One chunk, taken from the source by the first allocation. Afterwards no call locks, waits or
+/// calls the source, so signal handlers and real-time threads may allocate and free.
 ///
-/// The tag comes round after 2^32 pops. A thread that stands still between its
-/// read of the head and its compare-exchange for exactly so many, and wakes to
-/// find the same block on top, would tear the list.
+///     chunk:   | block 0 | block 1 | ... | link 0, link 1, ... (32 bits each) |
+///     head_:   { tag, index of the top block + 1 }; 0 below the tag: the stack is empty
+///     carved_: { blocks of the chunk, blocks that were given out at least once }
 ///
-/// Growth happens while others push and pop; only those who find nothing wait
-/// for it. What was never given out is handed over a stretch at a time.
+/// Free blocks are a Treiber stack (R. K. Treiber, "Systems Programming: Coping with
+/// Parallelism", 1986). The links stand in an array beside the blocks, so blocks are never read,
+/// and a thread may read the link of a block that another thread has just popped. Each pop adds 1
+/// to the tag, so a compare-exchange fails if the top was popped and pushed again meanwhile (ABA).
+/// The tag wraps after 2^32 pops: a thread that is suspended between its read of the head and its
+/// compare-exchange for exactly so many pops, and then finds the same block on top, would corrupt
+/// the stack. The link of a block in use is `in_use`. tests/models/stack.pml checks pop and push.
 template <pool_options Options>
-class lock_free_core {
-    static constexpr pool_options options_of_chunks = Options.with(reuse::ordered);
-    using supply = chunk_supply<options_of_chunks, numbered_header>;
+class alignas(cache_line_bytes) lock_free_core {
+    static_assert(Options.grow.is_single() || Options.grow.is_at_run_time(),
+                  "a lock_free pool does not grow: say .grow = growth::none(bytes), or use "
+                  "sync::thread_cached or sync::mutex for a pool that grows");
+
+    using index = std::uint32_t;
+    static constexpr bool checks_on = Options.checks == check::on;
+    static constexpr index in_use = ~index{0};
+    static constexpr std::uint64_t one_tag = std::uint64_t{1} << 32;
 
 public:
-    using geometry = typename supply::geometry;
+    struct geometry {
+        static constexpr bool gridded = false; // a mask of a block's address finds no header
+    };
 
-private:
-    using place = typename geometry::place;
-    using number = slot_number;
-    static constexpr bool watched = geometry::watched;
-
-public:
     constexpr explicit lock_free_core(slot_shape shape,
                                       growth_argument<Options.grow> rule = {}) noexcept
-        : supply_(shape, rule), numbers_(supply_.cut())
+        : shape_(shape), divide_(shape.bytes), growth_(rule)
     {
     }
 
-    constexpr void lead_to(void* owner) noexcept { supply_.lead_to(owner); }
-
-    constexpr slot_shape shape() const noexcept { return supply_.cut().shape(); }
+    constexpr slot_shape shape() const noexcept
+    {
+        if constexpr (Options.block != 0) // a constant divides faster
+            return slot_shape::of(Options.block, Options.align, Options.block_min());
+        else
+            return shape_;
+    }
 
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
-        return saturating_add(numbered_chunks<geometry>::first_table_bytes,
-                              geometry::bytes_for(shape, count));
+        return saturating_add(shape.align, saturating_mul(count, shape.bytes + sizeof(index)));
     }
 
     template <bool Throws, class Source>
@@ -58,18 +62,19 @@ public:
     {
         if (void* const block = pop()) [[likely]]
             return hand_out(block);
-        return grow<Throws>(source);
+        return allocate_slowly<Throws>(source);
     }
 
     template <class Source>
     void deallocate(Source&, void* block) noexcept
     {
-        if constexpr (watched)
-            clear_live(block);
-        poison<watched>(block, shape().bytes);
-        push(block);
+        if constexpr (checks_on)
+            mark_free(block);
+        poison<checks_on>(block, shape().bytes);
+        push(index_of(block));
     }
 
+    /// All or nothing.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
@@ -84,287 +89,230 @@ public:
 
     bool owns(const void* p) const noexcept
     {
-        std::lock_guard const no_new_chunks(lock_);
-        return supply_.find(p) != nullptr;
+        std::size_t const bytes = carved().blocks * shape().bytes;
+        return bytes != 0 && blocks_ <= p && p < blocks_ + bytes;
     }
-
-    /// Exact while no other thread is inside a call.
+    /// Exact unless another thread allocates or frees the block at the same time.
     validity classify(const void* p) const noexcept
     {
-        std::lock_guard const no_new_chunks(lock_);
-        pool_chunk* const c = supply_.find(p);
-        if (c == nullptr)
+        if (!owns(p))
             return validity::miss;
-        std::size_t const slot = supply_.cut().slot_of(c, p);
-        if (supply_.cut().slot_address(c, slot) != p || !c->is_carved(slot) ||
-            is_in_window({c, slot}))
-            return validity::invalid;
-        bool free = false;
-        if constexpr (watched)
-            free = !c->is_live(slot);
-        else
-            for_each_free([&](number n) { free = free || n == numbers_.number_of({c, slot}); });
-        return free ? validity::invalid : validity::valid;
+        index const i = index_of(p);
+        bool const live = address_of(i) == p && i < carved().used && is_in_use(i);
+        return live ? validity::valid : validity::invalid;
     }
 
     template <class F>
     void for_each(F& f)
     {
-        settle();
-        undo const also_when_it_throws([this] { unsettle(); });
-        supply_.for_each([&](pool_chunk& c) {
-            c.for_each_used([&](std::size_t slot) {
-                f(static_cast<void*>(supply_.cut().slot_address(&c, slot)));
-            });
-        });
-    }
-
-    void reset() noexcept
-    {
-        clear();
-        supply_.for_each([](pool_chunk& c) { c.template uncarve<watched>(geometry::header); });
-        list_all();
-    }
-
-    template <class Source>
-    void release(Source& source) noexcept
-    {
-        clear();
-        store_ = {};
-        supply_.release(source);
-        numbers_.release(source);
-    }
-    void forget() noexcept
-    {
-        clear();
-        store_ = {};
-        supply_.forget();
-        numbers_.forget();
-    }
-
-    template <class Source>
-    void trim(Source& source, std::size_t keep) noexcept
-    {
-        settle();
-        supply_.give_idle(source, keep,
-                          [](const pool_chunk& c) { return c.free_blocks() == c.carved_blocks(); });
-        list_all();
-        if (supply_.is_empty())
-            supply_.growth().gave(numbers_.release(source));
-        else
-            numbers_.begin_anew();
-        supply_.for_each([this](pool_chunk& c) { numbers_.enter(supply_.cut(), &c); });
-        unsettle();
+        for (index i = 0, end = carved().used; i < end; ++i)
+            if (is_in_use(i))
+                f(static_cast<void*>(address_of(i)));
     }
 
     /// Exact while no other thread is inside a call.
     void add_to(statistics& s) const noexcept
     {
-        std::lock_guard const no_new_chunks(lock_);
-        std::size_t idle = stretch(window_.load(std::memory_order_acquire)).count();
-        for_each_free([&](number) { ++idle; });
-        std::size_t all = 0;
-        supply_.for_each([&](const pool_chunk& c) {
-            all += c.capacity();
-            idle += c.capacity() - c.carved_blocks();
-            s.chunks += 1;
-        });
-        std::size_t const live = all - std::min(idle, all);
+        std::lock_guard const no_new_chunk(growing_);
+        std::size_t const blocks = carved().blocks;
+        std::size_t const live = live_blocks();
         s.blocks_live += live;
         s.bytes_live += live * shape().bytes;
-        s.bytes_idle += (all - live) * shape().bytes;
-        s.refills += refills_;
-        supply_.add_to(s);
+        s.bytes_idle += (blocks - live) * shape().bytes;
+        s.bytes_taken += growth_.taken();
+        s.chunks += blocks != 0;
+        s.growths += growth_.steps();
+        s.refills += growth_.steps();
+    }
+
+    // --- while no other thread is inside a call
+
+    void reset() noexcept { open(carved().blocks); }
+
+    template <class Source>
+    void release(Source& source) noexcept
+    {
+        if (chunk_.data != nullptr) {
+            unpoison<checks_on>(chunk_.data, chunk_.bytes);
+            give(source, chunk_);
+        }
+        forget();
+    }
+    void forget() noexcept
+    {
+        open(0);
+        chunk_ = {};
+        growth_.restart();
+    }
+
+    template <class Source>
+    void trim(Source& source, std::size_t keep) noexcept
+    {
+        if (live_blocks() == 0 && chunk_.bytes > keep)
+            release(source);
     }
 
 private:
-    // --- the stack: a word {tag, number of the top + 1}, where 0 is "empty"
-    static constexpr std::uint64_t one_tag = std::uint64_t{1} << 32;
+    /// The word in `carved_`.
+    struct carving {
+        index used;   // blocks that were given out at least once: the first ones of the chunk
+        index blocks; // of the chunk; 0: there is no chunk
+        explicit carving(std::uint64_t word) noexcept
+            : used(static_cast<index>(word)), blocks(static_cast<index>(word >> 32))
+        {
+        }
+    };
+    carving carved() const noexcept { return carving(carved_.load(std::memory_order_acquire)); }
+
+    index index_of(const void* p) const noexcept
+    {
+        auto const offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - blocks_);
+        if constexpr (Options.block != 0)
+            return static_cast<index>(offset / shape().bytes);
+        else
+            return static_cast<index>(divide_(offset, shape_.bytes));
+    }
+    std::byte* address_of(index i) const noexcept
+    {
+        if (blocks_ == nullptr)
+            __builtin_unreachable(); // then no caller looks for null
+        return blocks_ + i * shape().bytes;
+    }
+    std::atomic_ref<index> link_of(index i) const noexcept { return std::atomic_ref(links_[i]); }
+
+    /// For a block that was given out at least once.
+    bool is_in_use(index i) const noexcept
+    {
+        return link_of(i).load(std::memory_order_relaxed) == in_use;
+    }
+    std::size_t live_blocks() const noexcept
+    {
+        std::size_t live = 0;
+        for (index i = 0, end = carved().used; i < end; ++i)
+            live += is_in_use(i);
+        return live;
+    }
+
+    [[gnu::always_inline]] void* hand_out(void* block) const noexcept
+    {
+        unpoison<checks_on>(block, shape().bytes);
+        return block;
+    }
 
     void* pop() noexcept
     {
         std::uint64_t head = head_.load(std::memory_order_acquire);
-        while (static_cast<number>(head) != 0) {
-            place const top = numbers_.place_of(static_cast<number>(head) - 1);
-            std::uint64_t const next = numbers_.link_of(top).load(std::memory_order_relaxed);
-            // If the link was stale, so is the head, and its tag tells.
+        while (static_cast<index>(head) != 0) {
+            index const top = static_cast<index>(head) - 1;
+            // A stale link comes with a stale head, whose tag fails the compare-exchange.
+            std::uint64_t const next = link_of(top).load(std::memory_order_relaxed);
             std::uint64_t const after = ((head + one_tag) & ~(one_tag - 1)) | next;
-            if (head_.compare_exchange_weak(head, after, std::memory_order_acquire))
-                return supply_.cut().slot_address(top.c, top.slot);
-        }
-        return carve();
-    }
-
-    void push(void* block) noexcept
-    {
-        place const p = supply_.place_of(block);
-        std::uint64_t const top = numbers_.number_of(p) + std::uint64_t{1};
-        std::atomic<number>& link = numbers_.link_of(p);
-        std::uint64_t head = head_.load(std::memory_order_relaxed);
-        do
-            link.store(static_cast<number>(head), std::memory_order_relaxed);
-        while (!head_.compare_exchange_weak(head, (head & ~(one_tag - 1)) | top,
-                                            std::memory_order_release, std::memory_order_relaxed));
-    }
-
-    // --- the window: a word {end, next} of numbers that were never given out
-    struct stretch {
-        number next;
-        number end;
-        explicit stretch(std::uint64_t word) noexcept
-            : next(static_cast<number>(word)), end(static_cast<number>(word >> 32))
-        {
-        }
-        std::size_t count() const noexcept { return end - next; }
-    };
-
-    /// Null when the window is used up.
-    void* carve() noexcept
-    {
-        std::uint64_t window = window_.load(std::memory_order_acquire);
-        while (stretch(window).count() != 0) {
-            if (window_.compare_exchange_weak(window, window + 1, std::memory_order_acquire)) {
-                place const p = numbers_.place_of(stretch(window).next);
-                return supply_.cut().slot_address(p.c, p.slot);
+            if (head_.compare_exchange_weak(head, after, std::memory_order_acquire)) {
+                link_of(top).store(in_use, std::memory_order_relaxed);
+                return address_of(top);
             }
         }
         return nullptr;
     }
 
-    /// One thread at a time; it looks again, since the one before may have grown.
-    template <bool Throws, class Source>
-    MALLARD_COLD void* grow(Source& source) noexcept(!Throws)
+    void push(index i) noexcept
     {
-        std::lock_guard const alone(growing_);
-        std::unique_lock no_readers(lock_);
-        unlocked_source<Source> from(source, no_readers);
-        void* block = pop();
-        while (block == nullptr && (store_.replenish(supply_.cut()) || make_chunk<Throws>(from))) {
-            open(store_.take_window());
-            ++refills_;
-            block = pop(); // others may have been quicker
+        std::uint64_t head = head_.load(std::memory_order_relaxed);
+        do
+            link_of(i).store(static_cast<index>(head), std::memory_order_relaxed);
+        while (!head_.compare_exchange_weak(head, (head & ~(one_tag - 1)) | (i + std::uint64_t{1}),
+                                            std::memory_order_release, std::memory_order_relaxed));
+    }
+
+    /// Returns a block that was never given out, or null if no block is free.
+    void* carve() noexcept
+    {
+        std::uint64_t word = carved_.load(std::memory_order_acquire);
+        while (carving(word).used != carving(word).blocks) {
+            if (carved_.compare_exchange_weak(word, word + 1, std::memory_order_acquire)) {
+                index const i = carving(word).used;
+                link_of(i).store(in_use, std::memory_order_relaxed);
+                return address_of(i);
+            }
         }
-        if (block == nullptr)
-            block = pop(); // the one before saw the stack first, and the window later
-        if (block != nullptr)
+        // Since `pop` found the stack empty, one thread may have freed a block and another carved
+        // the last one. From now on a free block is in the stack, so a second look decides.
+        return pop();
+    }
+
+    /// Nothing is in the stack.
+    template <bool Throws, class Source>
+    [[gnu::noinline]] void* allocate_slowly(Source& source) noexcept(!Throws)
+    {
+        if (carved().blocks == 0 && !take_chunk<Throws>(source))
+            return nullptr;
+        if (void* const block = carve())
             return hand_out(block);
         if constexpr (Throws)
             throw_bad_alloc();
         return nullptr;
     }
 
-    /// What the window opens on must be found in the directory by then: the store
-    /// releases, and each who gets a number has acquired it.
-    void open(const carve_window& fresh) noexcept
-    {
-        std::uint64_t const next = numbers_.number_of(supply_.place_of(fresh.next()));
-        std::uint64_t const count = fresh.bytes() / shape().bytes;
-        window_.store((next + count) << 32 | next, std::memory_order_release);
-    }
-
+    /// Takes the only chunk, unless another thread has. Returns false, or throws, if the source
+    /// has no memory.
     template <bool Throws, class Source>
-    bool make_chunk(Source& source) noexcept(!Throws)
+    MALLARD_COLD bool take_chunk(Source& source) noexcept(!Throws)
     {
-        // The number first: a chunk without one would be of no use.
-        if (!numbers_.template has_room<Throws>(source, supply_.growth()))
+        std::lock_guard const one_at_a_time(growing_);
+        if (chunk_.data != nullptr)
+            return true;
+        layout const least(bytes_for(shape(), 1), alignof(std::uint64_t));
+        if (least.bytes > bytes_max / 2)
+            return refuse_absurd<Throws>(source, least).data != nullptr;
+        chunk_ = take_step<Throws>(source, growth_, least, least.bytes,
+                                   [](std::size_t bytes) { return bytes; });
+        if (chunk_.data == nullptr)
             return false;
-        pool_chunk* const c = supply_.template make<Throws>(source);
-        if (c == nullptr)
-            return false;
-        numbers_.enter(supply_.cut(), c);
-        store_.add(c);
-        return store_.replenish(supply_.cut());
+        auto* const begin = static_cast<std::byte*>(chunk_.data);
+        blocks_ = align_up(begin, shape().align);
+        std::size_t const bytes = chunk_.bytes - static_cast<std::size_t>(blocks_ - begin);
+        std::size_t const count =
+            std::min<std::size_t>(bytes / (shape().bytes + sizeof(index)), in_use - 1);
+        links_ = reinterpret_cast<index*>(blocks_ + count * shape().bytes);
+        open(static_cast<index>(count));
+        return true;
     }
 
-    // --- while no other thread is inside a call
-    template <class F>
-    void for_each_free(F f) const
-    {
-        number top = static_cast<number>(head_.load(std::memory_order_acquire));
-        for (std::size_t left = std::size_t{1} << 32; top != 0 && left != 0; --left) {
-            f(top - 1);
-            top = numbers_.link_of(numbers_.place_of(top - 1)).load(std::memory_order_relaxed);
-        }
-    }
-
-    bool is_in_window(place p) const noexcept
-    {
-        stretch const window(window_.load(std::memory_order_acquire));
-        number const n = numbers_.number_of(p);
-        return window.next <= n && n < window.end;
-    }
-
-    void clear() noexcept
+    /// All `count` blocks of the chunk are free, as if never given out. The release publishes the
+    /// chunk to the threads that carve from it.
+    void open(index count) noexcept
     {
         head_.store(head_.load(std::memory_order_relaxed) & ~(one_tag - 1),
                     std::memory_order_relaxed);
-        window_.store(0, std::memory_order_relaxed);
+        if (count != 0)
+            poison<checks_on>(blocks_, count * shape().bytes);
+        carved_.store(std::uint64_t{count} << 32, std::memory_order_release);
     }
 
-    /// All free blocks get their bits, and what is left of the window is uncarved.
-    void settle() noexcept
+    /// Stops the process at anything but a block in use.
+    [[gnu::noinline]] void mark_free(void* block) noexcept
     {
-        for_each_free([this](number n) {
-            place const p = numbers_.place_of(n);
-            store_.set_free(p.c, p.slot);
-        });
-        if (stretch const left(window_.load(std::memory_order_relaxed)); left.count() != 0) {
-            place const next = numbers_.place_of(left.next);
-            next.c->carved = static_cast<std::uint32_t>(next.slot);
-        }
-        clear();
-        list_all();
-    }
-
-    /// Free blocks go from the bits to the stack.
-    void unsettle() noexcept
-    {
-        while (store_.has_recycled()) {
-            void* few[64];
-            std::size_t const count = store_.recycle(supply_.cut(), few);
-            std::for_each_n(few, count, [this](void* block) { push(block); });
-        }
-    }
-
-    void list_all() noexcept
-    {
-        store_.list(supply_, [](const pool_chunk&) { return true; });
-    }
-
-    // --- check::on
-    [[gnu::always_inline]] void* hand_out(void* block) noexcept
-    {
-        unpoison<watched>(block, shape().bytes);
-        if constexpr (watched) {
-            place const p = supply_.place_of(block);
-            p.c->exchange_live(p.slot, true);
-        }
-        return block;
-    }
-
-    [[gnu::noinline]] void clear_live(void* block) noexcept
-    {
-        std::lock_guard const no_new_chunks(lock_);
-        pool_chunk* const c = supply_.find(block);
-        if (c == nullptr)
+        if (!owns(block))
             fatal_foreign_free(block);
-        place const p{c, supply_.cut().slot_of(c, block)};
-        std::byte* const address = supply_.cut().slot_address(c, p.slot);
-        bool const carved = c->is_carved(p.slot) && !is_in_window(p);
-        if (address != block || !carved || !c->exchange_live(p.slot, false))
-            fatal_bad_free(block, address, shape().bytes, carved);
+        index const i = index_of(block);
+        bool const was_used = i < carved().used;
+        // By an exchange: of two threads that free the same block, one is stopped.
+        if (address_of(i) != block || !was_used ||
+            link_of(i).exchange(0, std::memory_order_relaxed) != in_use)
+            fatal_bad_free(block, address_of(i), shape().bytes, was_used);
     }
 
     // Between any two calls, where no other thread is inside one:
-    //   live + |stack| + |window| + |not carved|  ==  capacity of all chunks
-    std::mutex growing_;      // for the source; taken before lock_
-    mutable std::mutex lock_; // the chunks
-    supply supply_;
-    chunk_store<geometry> store_; // what the next windows are carved from
-    numbered_chunks<geometry> numbers_;
-    event_count refills_; // under lock_
+    //   blocks in use + |stack| + |not carved|  ==  blocks of the chunk
+    slot_shape shape_;
+    slot_divider divide_;
+    std::byte* blocks_ = nullptr; // this and `links_`: written before `carved_` publishes them
+    index* links_ = nullptr;      // `in_use`, or the index of the block below in the stack + 1
+    mutable std::mutex growing_;  // held while the chunk is taken; protects the next two
+    chunk chunk_;
+    growth_state<Options.grow> growth_;
     alignas(cache_line_bytes) std::atomic<std::uint64_t> head_{0};
-    alignas(cache_line_bytes) std::atomic<std::uint64_t> window_{0};
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> carved_{0};
 };
 
 } // namespace mallard

@@ -1,0 +1,5 @@
+// error: it cannot be lock_free
+#include <mallard/multipool.hpp>
+
+using namespace mallard;
+multipool<default_heap, multipool_options{.threads = sync::lock_free}> blocks;

@@ -1,0 +1,5 @@
+// error: a lock_free pool does not grow
+#include <mallard/pool.hpp>
+
+using namespace mallard;
+pool<default_heap, pool_options{.block = 48, .threads = sync::lock_free}> blocks;
