@@ -43,3 +43,57 @@ class CheckLayers(TreeTest):
     def test_finds_a_level_without_a_header(self):
         (self.tree / "include/mallard/pool.hpp").unlink()
         self.finds(tool, "tools/layers.txt:1: include/mallard/pool is gone")
+
+    def heap(self, **files):
+        self.write("tools/layers.txt", "headers src/heap\nlevel slab fork\nlevel cache\n")
+        for name in ("slab.hpp", "fork.hpp", "cache.hpp", "fork.cpp"):
+            self.write(f"src/heap/{name}", files.get(name.replace(".", "_"), ""))
+
+    def test_accepts_a_source_that_includes_any_header_where_headers_have_levels(self):
+        self.heap(cache_hpp='#include "slab.hpp"\n', fork_cpp='#include "cache.hpp"\n#include "fork.hpp"\n')
+        self.accepts(tool)
+
+    def test_finds_a_header_that_sees_a_higher_level_where_headers_have_levels(self):
+        self.heap(slab_hpp='#include "cache.hpp"\n')
+        self.finds(tool, "src/heap/slab.hpp:1: slab is on level 0 and may include lower levels only, but cache "
+                         "is on level 1; move slab above level 1")
+
+
+class CheckLayersOfRust(TreeTest):
+    def crate(self, levels, **modules):
+        self.write("tools/layers.txt", "crate crate/src\n" + levels)
+        self.write("crate/src/lib.rs", "mod base;\nmod pool;\npub use base::{Growth, Source};\n")
+        self.write("crate/src/base.rs", modules.get("base", "pub struct Growth;\npub trait Source {}\n"))
+        self.write("crate/src/pool/mod.rs", modules.get("pool", "mod chunk;\nuse chunk::Chunk;\n"))
+        self.write("crate/src/pool/chunk.rs", modules.get("chunk", "use crate::base::Growth;\n"))
+
+    def test_accepts_uses_that_point_down(self):
+        self.crate("level base\nlevel pool\n", chunk="use super::Pool;\nuse crate::{Growth, Source as S};\n")
+        self.accepts(tool)
+
+    def test_finds_a_module_that_uses_a_higher_level(self):
+        self.crate("level base\nlevel pool\n", base="\nuse crate::pool::chunk::Chunk;\n")
+        self.finds(tool, "crate/src/base.rs:2: base is on level 0 and may use lower levels only, but pool is on "
+                         "level 1; move base above level 1")
+
+    def test_finds_a_path_without_use(self):
+        self.crate("level base\nlevel pool\n", base="fn f() { crate::pool::Pool::new(); }\n")
+        self.finds(tool, "crate/src/base.rs:1: base is on level 0")
+
+    def test_follows_what_a_module_re_exports(self):
+        self.crate("level pool\nlevel base\n", chunk="use crate::{\n    Growth,\n};\n")
+        self.finds(tool, "crate/src/pool/chunk.rs:1: pool is on level 0 and may use lower levels only, but base")
+
+    def test_finds_a_circle_inside_a_module_whose_parts_have_levels(self):
+        self.crate("level base\nlevel pool/chunk\nlevel pool\n", chunk="use super::Pool;\n")
+        self.finds(tool, "crate/src/pool/chunk.rs:1: pool/chunk is on level 1")
+
+    def test_leaves_out_comments_and_tests(self):
+        self.crate("level base\nlevel pool\n", base="// use crate::pool;\n/// [`crate::pool::Pool`]\nstruct A;\n"
+                   "#[cfg(test)]\nmod tests {\n    use crate::pool::Pool;\n    fn f() {}\n}\n")
+        self.accepts(tool)
+
+    def test_finds_modules_without_a_level_and_levels_without_a_module(self):
+        self.crate("level base gone\n")
+        self.finds(tool, "tools/layers.txt:1: crate/src/gone is gone\n"
+                         "tools/layers.txt:1: crate/src/pool has no level; name it on a level above all that it uses")
