@@ -1,4 +1,4 @@
-//! The cursor of an arena, and its growth: all of an arena but source and destructors.
+//! The bump pointer of an arena and its growth: everything but the source and the destructors.
 
 use super::chunks::{chunk_layout, Chunks, Footer, CHUNK_ALIGN};
 use crate::base::bits::{align_up, dangling, PAGE_BYTES};
@@ -9,10 +9,16 @@ use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
-/// Between any two calls `cursor..end` is free. An arena without memory is an arena that is
-/// full: both are [`NOWHERE`]. Otherwise `end` is the footer of the *current* chunk, and both
-/// are made from the pointer to that chunk, so they may reach all of it. `cursor` stands at a
-/// multiple of `M`; so do `end` and the beginning of every chunk.
+/// The bump pointer of an arena, and its chunks.
+///
+/// Invariants between any two calls:
+///
+/// - `cursor..end` is free. Both are [`NOWHERE`] if the arena has no memory: such an arena is a full
+///   arena.
+/// - Otherwise `end` is the address of the footer of the *current* chunk. Both pointers are derived
+///   from the pointer to that chunk, so they may access all of it.
+/// - `cursor`, `end` and the start of every chunk are multiples of `M`.
+#[repr(C)] // the two fields of the hot path first
 #[repr(C)] // the two of the hot path first
 pub(crate) struct Blocks<const M: usize> {
     cursor: Cell<*mut u8>,
@@ -23,15 +29,15 @@ pub(crate) struct Blocks<const M: usize> {
 
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
 
-/// Where the cursor was, and the newest chunk that was in use. While that is the newest, the
-/// cursor has not left its chunk.
+/// A position of the cursor, and the newest chunk in use at that time. If that chunk is still the
+/// newest, the cursor is still in the same chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     used: *mut Footer,
     cursor: *mut u8,
 }
 
-/// The free end of a chunk.
+/// The free bytes at the end of a chunk.
 pub(crate) struct Run {
     pub(crate) start: *mut u8,
     pub(crate) end: *mut u8,
@@ -48,11 +54,11 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// A block of a size and an alignment that the compiler knows; none without room for it.
-    /// `ALIGNED`: the cursor always is.
+    /// A block for one `T`, or `None` if the current chunk has no room for it. `ALIGNED` promises that
+    /// the cursor is aligned for `T`.
     ///
-    /// Adding a small size cannot wrap, as no chunk reaches into the last page of the address
-    /// space; it saves an instruction or two over subtracting.
+    /// Adding a small size cannot wrap, because no chunk reaches into the last page of the address
+    /// space. Adding saves one or two instructions over subtracting.
     #[inline(always)]
     pub(crate) fn bump_for<T, const ALIGNED: bool>(&self) -> Option<NonNull<u8>> {
         debug_assert!(size_of::<T>() != 0);
@@ -69,20 +75,20 @@ impl<const M: usize> Blocks<M> {
             return None;
         }
         self.cursor.set(next);
-        // SAFETY: `cursor` is above 0, and aligning and adding did not wrap.
+        // SAFETY: `cursor` is above 0, and neither aligning nor adding wrapped.
         Some(unsafe { NonNull::new_unchecked(block) })
     }
 
-    /// A block of any layout; none without room for it. The size is not 0.
+    /// A block for any layout with a size above 0, or `None` if the current chunk has no room for it.
     ///
-    /// One comparison for every size and alignment. `needed` cannot overflow, so there is no
-    /// test for it: `padding < align`, a `Layout` promises that its size, rounded up to its
-    /// alignment, stays within `isize`, and `M` adds less than 16.
+    /// One comparison decides for every size and alignment. `needed` cannot overflow: `padding` is
+    /// less than the alignment, a `Layout` promises that its size rounded up to its alignment fits
+    /// `isize`, and `M` adds less than 16.
     #[inline(always)]
     pub(crate) fn bump(&self, layout: Layout) -> Option<NonNull<u8>> {
         let cursor = self.cursor.get();
         let padding = match M > 1 && layout.align() <= M {
-            true => 0, // as below, but the compiler sees it
+            true => 0, // the other branch computes the same; here the compiler knows it
             false => cursor.addr().wrapping_neg() & (layout.align() - 1),
         };
         let needed = padding + align_up(layout.size(), M);
@@ -94,11 +100,11 @@ impl<const M: usize> Blocks<M> {
         Some(unsafe { NonNull::new_unchecked(cursor.wrapping_add(padding)) })
     }
 
-    /// A block of any size, aligned for a `T`; none without room for it. There always is for
-    /// size 0, which needs no test: it costs no more than alignment.
+    /// A block of any size that is aligned for `T`, or `None` if the current chunk has no room for it.
+    /// A size of 0 always fits and needs no test of its own.
     ///
-    /// Where the end of a chunk is aligned for `T`, rounding up does not pass it, and there is
-    /// less to compute.
+    /// If the end of a chunk is aligned for `T`, rounding the cursor up never passes the end, and
+    /// there is less to compute.
     #[inline(always)]
     pub(crate) fn bump_many<T>(&self, layout: Layout) -> Option<NonNull<u8>> {
         debug_assert!(layout.align() == align_of::<T>());
@@ -122,22 +128,22 @@ impl<const M: usize> Blocks<M> {
         Some(unsafe { NonNull::new_unchecked(block) })
     }
 
-    /// Takes the block back if it is the last.
+    /// Frees the block if it is the last one.
     #[inline(always)]
     pub(crate) fn pop(&self, block: NonNull<u8>, bytes: usize) {
         let (cursor, bytes) = (self.cursor.get(), align_up(bytes, M));
         if block.addr().get().wrapping_add(bytes) == cursor.addr() {
-            // From the cursor, which may reach all of the chunk, not from `block`.
+            // Computed from the cursor, which may access the whole chunk, and not from `block`.
             self.cursor.set(cursor.wrapping_sub(bytes));
         }
     }
 
-    /// Grows or shrinks a block where it is. Growing works for the last block, while its chunk
-    /// has room. False: nothing has changed.
+    /// Grows or shrinks a block in place. Only the last block can grow, while its chunk has room. If
+    /// the result is false, nothing has changed.
     #[inline(always)]
     pub(crate) fn expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         let (cursor, start) = (self.cursor.get(), block.addr().get());
-        // By chance a block may be aligned for more than was asked.
+        // A block may happen to be aligned for more than was asked.
         if to.align() > from.align() && start & (to.align() - 1) != 0 {
             return false;
         }
@@ -154,43 +160,43 @@ impl<const M: usize> Blocks<M> {
         true
     }
 
-    /// Finds room in an idle chunk or takes a new one, and gives the block from there.
-    /// On failure nothing has changed. Callers are cold.
+    /// Finds room in an idle chunk, or takes a new chunk, and allocates there. On failure nothing has
+    /// changed. Every caller is a cold function.
     pub(crate) fn grow(&self, source: &impl Source, layout: Layout) -> Option<NonNull<u8>> {
         let chunk = self.next_chunk(source, layout)?;
-        // SAFETY: the chunk is alive, and `layout` fits: it was chosen so.
+        // SAFETY: the chunk is alive, and `next_chunk` chose it because `layout` fits.
         let (begin, padding) = unsafe { (chunk.as_ref().begin(), chunk.as_ref().place(layout)?) };
         let block = begin.wrapping_add(padding);
         self.enter(chunk, block.wrapping_add(align_up(layout.size(), M)));
         NonNull::new(block)
     }
 
-    /// A chunk where `layout` fits, which is in no list.
+    /// A chunk in which `layout` fits. The chunk is in no list.
     fn next_chunk(&self, source: &impl Source, layout: Layout) -> Option<NonNull<Footer>> {
         if let Some(idle) = self.chunks.take_idle(layout) {
             return Some(idle);
         }
         let least = chunk_layout(layout)?;
-        // Under a limit the step has room for whole blocks like this one, and no more.
+        // Under a limit, a step has room for whole blocks of this layout and nothing more.
         let each = align_up(layout.size().max(1), layout.align().max(M));
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| {
             let cut = if limited { (step - least.size()) % each } else { 0 };
             align_up(step - cut, CHUNK_ALIGN).min(step & !(CHUNK_ALIGN - 1))
         })?;
-        // SAFETY: it was taken just now, as large and aligned as `chunk_layout` says.
+        // SAFETY: the chunk was taken just now, as large and aligned as `chunk_layout` says.
         let chunk = unsafe { Footer::make(taken) };
         if chunk.is_none() {
-            // As before, but for a step that counts.
+            // All is as before, except that the step counts.
             self.growth.gave(taken.layout.size());
-            // SAFETY: as it was taken.
+            // SAFETY: the chunk is given back exactly as it was taken.
             unsafe { source.give(taken) };
         }
         chunk
     }
 
-    /// An unused chunk comes into use. Of it, from `rest` on, and the current one, the cursor
-    /// stays in that with more room: one large table must not waste the rest of a chunk.
+    /// Puts an unused chunk, free from `rest` on, into use. The cursor moves to the new chunk if that
+    /// has more room than the current one, because one large table must not waste the rest of a chunk.
     fn enter(&self, chunk: NonNull<Footer>, rest: *mut u8) {
         let end = chunk.as_ptr().cast::<u8>();
         self.chunks.put_to_use(chunk);
@@ -199,12 +205,12 @@ impl<const M: usize> Blocks<M> {
             self.cursor.set(rest);
             self.end.set(end);
         } else {
-            // SAFETY: alive, and nobody else looks at it.
+            // SAFETY: the chunk is alive, and nothing else refers to it.
             unsafe { (*chunk.as_ptr()).fill = rest };
         }
     }
 
-    /// Notes how full the current chunk is, before the cursor goes elsewhere.
+    /// Stores how full the current chunk is, before the cursor moves to another chunk.
     fn leave(&self) {
         let end = self.end.get();
         if end != NOWHERE {
@@ -213,38 +219,38 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Takes the rest of the current chunk out of the arena, which is full without it, so that
-    /// the caller may fill it while others allocate.
+    /// Takes the rest of the current chunk out of the arena, so that the caller can fill it while
+    /// other calls allocate. Until then the arena is full.
     pub(crate) fn open_run(&self) -> Run {
         self.leave();
         Run { start: self.cursor.replace(NOWHERE), end: self.end.replace(NOWHERE) }
     }
 
-    /// A chunk where `layout` fits, all of it. The arena stays as it is.
+    /// A whole chunk in which `layout` fits. The cursor of the arena does not move.
     pub(crate) fn take_run(&self, source: &impl Source, layout: Layout) -> Option<Run> {
         let chunk = self.next_chunk(source, layout)?;
         self.chunks.put_to_use(chunk);
         let end = chunk.as_ptr();
-        // SAFETY: alive, and nobody else looks at it.
+        // SAFETY: the chunk is alive, and nothing else refers to it.
         unsafe {
             (*end).fill = (*end).begin();
             Some(Run { start: (*end).fill, end: end.cast() })
         }
     }
 
-    /// Puts a run back, filled up to `fill`. The cursor goes there, unless others have taken a
-    /// chunk meanwhile.
+    /// Puts a run back that is filled up to `fill`. The cursor moves there, unless another call has
+    /// given the arena a current chunk meanwhile.
     pub(crate) fn close_run(&self, run: &Run, fill: *mut u8) {
         if self.end.get() == NOWHERE {
             self.cursor.set(fill);
             self.end.set(run.end);
         } else if run.end != NOWHERE {
-            // SAFETY: it is the footer of a chunk in use.
+            // SAFETY: `run.end` is the footer of a chunk in use.
             unsafe { (*run.end.cast::<Footer>()).fill = fill };
         }
     }
 
-    /// Bytes to the end of the current chunk.
+    /// Bytes from the cursor to the end of the current chunk.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.end.get().addr() - self.cursor.get().addr()
@@ -255,10 +261,10 @@ impl<const M: usize> Blocks<M> {
         Position { used: self.chunks.used(), cursor: self.cursor.get() }
     }
 
-    /// What came after `to` is free. Where that is everything, it is a reset.
+    /// Frees all blocks allocated after `to`. If that is every block, this is a reset.
     ///
     /// # Safety
-    /// `to` is a position of these blocks, since their last reset, and later blocks are dead.
+    /// `to` is a position of these blocks since their last reset, and no later block is used any more.
     #[inline(always)]
     pub(crate) unsafe fn rewind(&self, to: Position) {
         if self.chunks.used() == to.used {
@@ -279,8 +285,8 @@ impl<const M: usize> Blocks<M> {
         self.end.set(self.chunks.end_of(to.cursor));
     }
 
-    /// All is free and is kept; begins again in the newest chunk, the largest but for
-    /// requests above a step.
+    /// Frees all blocks and keeps all chunks. Restarts in the newest chunk, which is the largest unless
+    /// a request was larger than a step.
     #[inline(always)]
     pub(crate) fn reset(&mut self) {
         self.begin_again();
@@ -290,9 +296,9 @@ impl<const M: usize> Blocks<M> {
     fn begin_again(&self) {
         let newest = self.chunks.used();
         if newest.is_null() {
-            return; // and the cursor is nowhere
+            return; // there is no memory, and the cursor is NOWHERE
         }
-        // SAFETY: alive.
+        // SAFETY: a chunk in a list is alive.
         self.cursor.set(unsafe { (*newest).begin() });
         if newest != self.chunks.oldest_used() {
             self.end.set(newest.cast());
@@ -300,7 +306,7 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// All is free and goes back to the source.
+    /// Frees all blocks and gives all chunks back to the source.
     pub(crate) fn release(&mut self, source: &impl Source) {
         self.cursor.set(NOWHERE);
         self.end.set(NOWHERE);
@@ -309,12 +315,12 @@ impl<const M: usize> Blocks<M> {
         self.growth.restart();
     }
 
-    /// Idle chunks go back to the source, the oldest, until at most `keep` bytes are left.
+    /// Gives the oldest idle chunks back to the source, until at most `keep` bytes are idle.
     pub(crate) fn trim(&mut self, source: &impl Source, keep: usize) {
         self.chunks.give_idle(source, keep, |bytes| self.growth.gave(bytes));
     }
 
-    /// Bytes held from the source.
+    /// Bytes that the arena holds from the source.
     #[cfg(feature = "std")]
     pub(crate) fn taken(&self) -> usize {
         self.growth.taken()
@@ -352,7 +358,7 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// What is in use of each chunk, the one that came into use first first.
+    /// The used part of each chunk, in the order in which the chunks came into use.
     pub(crate) fn filled(&self) -> Filled<'_, M> {
         let none = self.chunks.used().is_null();
         let oldest = self.chunks.oldest_used();
@@ -360,7 +366,7 @@ impl<const M: usize> Blocks<M> {
     }
 }
 
-/// The part in use of each chunk.
+/// Iterator over the used part of each chunk.
 pub(crate) struct Filled<'a, const M: usize> {
     blocks: &'a Blocks<M>,
     next: *mut Footer,

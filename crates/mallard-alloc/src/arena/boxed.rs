@@ -1,42 +1,42 @@
-//! A value in an arena that is dropped when its owner goes, not when the arena forgets.
+//! A box: an owner of a value in an arena that drops the value before the arena does.
 
 use crate::arena::Arena;
-use crate::base::allocator::BlockAllocator;
+use crate::base::allocator::{BlockAllocator, FreesBlock};
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::ptr::NonNull;
 
-/// Owns a value in an arena: drops it, and gives its block back.
+/// Owns a value in an arena: the box drops the value and frees its block.
 ///
-/// An arena takes a block back only if it is the last one, so the memory of other boxes is
-/// free when the arena forgets it. Two pointers wide for a sized value; an `Option` of it is no
-/// larger. It may go to another thread if its arena is a `SharedArena`.
+/// An arena reuses a freed block only if it was the last one. The memory of other boxes becomes free
+/// when the arena is reset. A box of a sized value is two pointers wide, and so is an `Option` of it.
+/// A box may move to another thread if its arena is a `SharedArena`.
 ///
 /// ```
 /// use mallard::Arena;
 /// let arena = Arena::new();
-/// let names = arena.alloc_box(vec!["a".to_string()]); // the vector will be dropped
+/// let names = arena.alloc_box(vec!["a".to_string()]); // the box will drop the vector
 /// assert_eq!(names.len(), 1);
 /// let moved_out: Vec<String> = names.into_inner();
 /// # assert_eq!(moved_out[0], "a");
 /// ```
 ///
-/// A box of a trait object is made by [`unsize_box!`](crate::unsize_box).
+/// [`unsize_box!`](crate::unsize_box) makes a box of a trait object.
 pub struct Box<'a, T: ?Sized, A: BlockAllocator = Arena> {
     pub(super) value: NonNull<T>,
     arena: &'a A,
     owns: PhantomData<T>,
 }
 
-// SAFETY: it is a `T` and a `&A`.
+// SAFETY: a box is a `T` and a `&A`.
 unsafe impl<T: ?Sized + Send, A: BlockAllocator + Sync> Send for Box<'_, T, A> {}
-// SAFETY: the same.
+// SAFETY: a box is a `T` and a `&A`.
 unsafe impl<T: ?Sized + Sync, A: BlockAllocator + Sync> Sync for Box<'_, T, A> {}
 
 impl<'a, T, A: BlockAllocator> Box<'a, T, A> {
-    /// Moves the value out, and gives its block back.
+    /// Moves the value out and frees its block.
     ///
     /// ```
     /// let arena = mallard::Arena::new();
@@ -44,8 +44,8 @@ impl<'a, T, A: BlockAllocator> Box<'a, T, A> {
     /// ```
     #[inline]
     pub fn into_inner(self) -> T {
-        // SAFETY: the value is there, and is no longer once it is read; the block is from the
-        // arena, of which no more is used.
+        // SAFETY: the value is initialised until it is read. Its block is from this arena and is
+        // used no more.
         unsafe {
             let (value, arena) = self.into_raw_parts();
             let inner = value.read();
@@ -56,63 +56,64 @@ impl<'a, T, A: BlockAllocator> Box<'a, T, A> {
 }
 
 impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
-    /// A box of what is at `value`.
+    /// Makes a box from a pointer to its value.
     ///
     /// # Safety
-    /// The value is in a block of its own from `arena`, of the layout of the value, and nobody
-    /// else uses or drops it.
+    /// The value is in a block of its own from `arena`, with the layout of the value. Nothing else uses
+    /// or drops the value.
     #[inline(always)]
     pub unsafe fn from_raw_in(value: NonNull<T>, arena: &'a A) -> Self {
         Self { value, arena, owns: PhantomData }
     }
-    /// The value, which is no longer dropped, and its arena: what `from_raw_in` wants.
+    /// Takes a box apart into the arguments of `from_raw_in`. The value is no longer dropped.
     ///
     /// # Safety
-    /// The arena is used only to make a box of the value again. If the box was made in a scope,
-    /// blocks of that arena may die before `'a` does.
+    /// The arena is used only to make a box of the value again: if the box was made in a scope, blocks
+    /// of that arena may be freed before `'a` ends.
     #[inline(always)]
     pub unsafe fn into_raw_parts(self) -> (NonNull<T>, &'a A) {
         let this = ManuallyDrop::new(self);
         (this.value, this.arena)
     }
-    /// For `unsize_box!`: like `into_raw_parts`, but the type that holds the arena is never coerced.
+    /// For `unsize_box!`: like `into_raw_parts`, but with the arena in a type that is never coerced.
     ///
     /// # Safety
     /// As for `into_raw_parts`.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn __split(self) -> (NonNull<T>, InArena<'a, A>) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise is passed on unchanged.
         let (value, arena) = unsafe { self.into_raw_parts() };
         (value, InArena(arena))
     }
+    /// For `unsize_box!`: the inverse of `__split`.
+    ///
     /// # Safety
     /// As for `from_raw_in`.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn __join(value: NonNull<T>, InArena(arena): InArena<'a, A>) -> Self {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { Self::from_raw_in(value, arena) }
     }
-    /// The value, which is no longer dropped: as if it had been made by `alloc`.
+    /// Gives up the box. The value is no longer dropped, as if `alloc` had made it.
     #[inline]
     pub fn leak(self) -> &'a mut T {
-        // SAFETY: it is there for as long as the arena is borrowed, and it was the box's.
+        // SAFETY: the value is valid for as long as the arena is borrowed, and only the box used it.
         unsafe { self.into_raw_parts().0.as_mut() }
     }
-    /// The value will not move any more. For a box in an arena that lives for ever.
+    /// Pins the value. Only for an arena that is borrowed for ever.
     ///
-    /// Other boxes can be forgotten, and their memory used again without dropping the value,
-    /// which must not happen to one that is pinned. `own_pin` pins in any arena; a box of a
-    /// value that is `Unpin` is pinned by `Pin::new`.
+    /// Any other box can be leaked, and then its memory is reused without dropping the value, which must
+    /// not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins a box of an `Unpin`
+    /// value.
     #[inline]
     pub fn into_pin(self) -> Pin<Self>
     where
         'a: 'static,
     {
-        // SAFETY: nobody can have the arena to himself any more, which is what it takes to use
-        // the memory again, but for dropping the box; and no other function of a pinned box
-        // lets the value move out.
+        // SAFETY: the memory is reused only after the box is dropped, or with exclusive access to
+        // the arena, which is borrowed for ever. No function of a pinned box moves the value out.
         unsafe { Pin::new_unchecked(self) }
     }
 }
@@ -125,17 +126,11 @@ pub struct InArena<'a, A>(&'a A);
 impl<T: ?Sized, A: BlockAllocator> Drop for Box<'_, T, A> {
     #[inline]
     fn drop(&mut self) {
-        struct Block<'a, A: BlockAllocator>(&'a A, NonNull<u8>, Layout);
-        impl<A: BlockAllocator> Drop for Block<'_, A> {
-            #[inline(always)]
-            fn drop(&mut self) {
-                // SAFETY: it is from there, and its value is gone, or lost to a panic.
-                unsafe { self.0.deallocate(self.1, self.2) }
-            }
-        }
-        // SAFETY: the value is there until now.
+        // SAFETY: the value is initialised, and not used after this. The guard frees the block even if
+        // the destructor panics.
         unsafe {
-            let _block = Block(self.arena, self.value.cast(), Layout::for_value(self.as_ref()));
+            let _block =
+                FreesBlock(self.arena, self.value.cast(), Layout::for_value(self.as_ref()));
             self.value.as_ptr().drop_in_place();
         }
     }

@@ -1,4 +1,4 @@
-//! What a box does as its value would.
+//! The traits of a box, which are those of its value, and the iterator over a boxed slice.
 
 use super::boxed::Box;
 use crate::arena::Arena;
@@ -14,14 +14,14 @@ impl<T: ?Sized, A: BlockAllocator> Deref for Box<'_, T, A> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the value is there, and is the box's.
+        // SAFETY: the value is initialised, and only the box uses it.
         unsafe { self.value.as_ref() }
     }
 }
 impl<T: ?Sized, A: BlockAllocator> DerefMut for Box<'_, T, A> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the value is there, and is the box's.
+        // SAFETY: the value is initialised, and only the box uses it.
         unsafe { self.value.as_mut() }
     }
 }
@@ -47,8 +47,8 @@ box_iterator!(back [I: DoubleEndedIterator, A: BlockAllocator] Box<'_, I, A>, I:
 impl<I: ExactSizeIterator, A: BlockAllocator> ExactSizeIterator for Box<'_, I, A> {}
 impl<I: FusedIterator, A: BlockAllocator> FusedIterator for Box<'_, I, A> {}
 
-/// Iterator over the elements of a boxed slice, by value, which `into_iter` returns. Dropping the
-/// iterator drops the remaining elements and frees the block.
+/// Iterator over the elements of a boxed slice by value, from `into_iter`. Dropping the iterator drops
+/// the remaining elements and frees the block.
 ///
 /// ```
 /// let arena = mallard::Arena::new();
@@ -67,7 +67,7 @@ impl<'a, T, A: BlockAllocator> IntoIterator for Box<'a, [T], A> {
     type IntoIter = IntoIter<'a, T, A>;
     fn into_iter(self) -> IntoIter<'a, T, A> {
         let left = 0..self.len();
-        // SAFETY: a block of the same layout from the same arena, whose elements are ended below.
+        // SAFETY: the block, its layout and its arena stay the same. The iterator drops the elements.
         let slots = unsafe {
             let (values, arena) = self.into_raw_parts();
             let slots = NonNull::slice_from_raw_parts(values.cast(), values.len());
@@ -82,7 +82,7 @@ impl<T, A: BlockAllocator> Iterator for IntoIter<'_, T, A> {
     #[inline]
     fn next(&mut self) -> Option<T> {
         let i = self.left.next()?;
-        // SAFETY: it is there, and no longer counted.
+        // SAFETY: the element is initialised, and was just removed from `left`.
         Some(unsafe { self.slots[i].assume_init_read() })
     }
     #[inline]
@@ -94,7 +94,7 @@ impl<T, A: BlockAllocator> DoubleEndedIterator for IntoIter<'_, T, A> {
     #[inline]
     fn next_back(&mut self) -> Option<T> {
         let i = self.left.next_back()?;
-        // SAFETY: it is there, and no longer counted.
+        // SAFETY: the element is initialised, and was just removed from `left`.
         Some(unsafe { self.slots[i].assume_init_read() })
     }
 }
@@ -104,8 +104,8 @@ impl<T, A: BlockAllocator> FusedIterator for IntoIter<'_, T, A> {}
 impl<T, A: BlockAllocator> Drop for IntoIter<'_, T, A> {
     fn drop(&mut self) {
         let left: *mut [MaybeUninit<T>] = &mut self.slots[self.left.clone()];
-        // SAFETY: these are there, and nobody else drops them. A panic of one does not keep the rest
-        // from being dropped, nor the block from being given back.
+        // SAFETY: the remaining elements are initialised, and nothing else drops them. If one panics,
+        // the others are still dropped and the block is freed.
         unsafe { (left as *mut [T]).drop_in_place() }
     }
 }

@@ -1,4 +1,4 @@
-//! The chunks of an arena: those in use, newest first, and those that are idle.
+//! The chunks of an arena, in two lists: those in use, and those that are idle.
 
 use crate::base::bits::{align_up, PAGE_BYTES};
 use crate::base::source::{Chunk, Source};
@@ -6,14 +6,15 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-/// Stands behind the blocks of a chunk, so that the first of them is aligned as the chunk is.
+/// The header of a chunk. It stands behind the blocks, so that the first block is aligned like the
+/// chunk.
 #[repr(C, align(16))]
 pub(crate) struct Footer {
-    /// The one that came before it in the same list.
+    /// The next older chunk of the same list.
     pub(crate) next: *mut Footer,
-    /// The one that came into use after it; meaningless in the newest.
+    /// The chunk that came into use next. Undefined in the newest chunk.
     pub(crate) newer: *mut Footer,
-    /// Where its blocks end; kept only while the cursor is in another chunk.
+    /// The end of the blocks. Up to date only while the cursor is in another chunk.
     pub(crate) fill: *mut u8,
     pub(crate) taken: Chunk,
 }
@@ -22,18 +23,18 @@ pub(crate) const CHUNK_ALIGN: usize = align_of::<Footer>();
 pub(crate) const FOOTER_BYTES: usize = size_of::<Footer>();
 
 impl Footer {
-    /// Writes one at the end of `taken`; none where its addresses reach into the last page, since
-    /// the hot path adds small sizes to addresses without a test for overflow.
+    /// Writes a footer at the end of `taken`. `None` if the chunk reaches into the last page of the
+    /// address space, because the hot path adds small sizes to addresses without a test for overflow.
     ///
     /// # Safety
-    /// `taken` is the caller's, aligned to `CHUNK_ALIGN`, and larger than a footer.
+    /// `taken` belongs to the caller, is aligned to `CHUNK_ALIGN`, and is larger than a footer.
     pub(crate) unsafe fn make(taken: Chunk) -> Option<NonNull<Footer>> {
         let bytes = taken.layout.size();
         taken.data.addr().get().checked_add(bytes)?.checked_add(PAGE_BYTES)?;
         let offset = (bytes & !(CHUNK_ALIGN - 1)) - FOOTER_BYTES;
         let data = taken.data.as_ptr();
         let footer = Footer { next: ptr::null_mut(), newer: ptr::null_mut(), fill: data, taken };
-        // SAFETY: within the chunk, aligned as both its start and the offset are.
+        // SAFETY: the place is in the chunk, and aligned because the start and the offset are.
         unsafe {
             let place = data.add(offset).cast::<Footer>();
             place.write(footer);
@@ -41,15 +42,15 @@ impl Footer {
         }
     }
 
-    /// Its first block.
+    /// The address of the first block.
     pub(crate) fn begin(&self) -> *mut u8 {
         self.taken.data.as_ptr()
     }
-    /// Bytes for blocks.
+    /// The bytes that blocks can use.
     pub(crate) fn bytes(&self) -> usize {
         ptr::from_ref(self).addr() - self.begin().addr()
     }
-    /// How far from its start `layout` would begin, if it fits.
+    /// The offset at which the first block of `layout` would begin, if the layout fits.
     pub(crate) fn place(&self, layout: Layout) -> Option<usize> {
         let padding = self.begin().addr().wrapping_neg() & (layout.align() - 1);
         (padding + layout.size() <= self.bytes()).then_some(padding)
@@ -59,16 +60,16 @@ impl Footer {
     }
 }
 
-/// What the source has to give for `layout` and a footer; none where no size can say it.
+/// The layout of a chunk for one `layout` and a footer. `None` if its size overflows.
 pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
     let bytes = align_up(layout.size(), CHUNK_ALIGN).checked_add(FOOTER_BYTES)?;
     crate::base::bits::layout(bytes, layout.align().max(CHUNK_ALIGN))
 }
 
-/// Every chunk is in one of two lists, newest first. The last of `used` is `oldest_used`, for
-/// as long as there is one.
+/// Two lists of chunks, newest first. Every chunk is in one of them. `oldest_used` is the last chunk
+/// of the list `used`, unless that list is empty.
 ///
-/// All pointers are null or lead to footers that live until they are cut off.
+/// All pointers are null or point to footers that live until their list is cut off.
 pub(crate) struct Chunks {
     used: Cell<*mut Footer>,
     oldest_used: Cell<*mut Footer>,
@@ -86,12 +87,12 @@ impl Chunks {
         }
     }
 
-    /// The newest that is in use, or null.
+    /// The newest chunk in use, or null.
     #[inline(always)]
     pub(crate) fn used(&self) -> *mut Footer {
         self.used.get()
     }
-    /// The oldest that is in use, if any is.
+    /// The oldest chunk in use. Undefined if none is in use.
     #[inline(always)]
     pub(crate) fn oldest_used(&self) -> *mut Footer {
         self.oldest_used.get()
@@ -101,7 +102,7 @@ impl Chunks {
         self.uses.get()
     }
 
-    /// A chunk that is in no list comes into use.
+    /// Puts a chunk that is in no list into use.
     pub(crate) fn put_to_use(&self, chunk: NonNull<Footer>) {
         let (chunk, before) = (chunk.as_ptr(), self.used.replace(chunk.as_ptr()));
         self.uses.set(self.uses.get() + 1);
@@ -111,11 +112,11 @@ impl Chunks {
             // SAFETY: a chunk in a list is alive.
             unsafe { (*before).newer = chunk };
         }
-        // SAFETY: it is alive, and of nobody else.
+        // SAFETY: the chunk is alive, and nothing else refers to it.
         unsafe { (*chunk).next = before };
     }
 
-    /// Takes out the newest idle chunk where `layout` fits.
+    /// Takes the newest idle chunk in which `layout` fits out of its list.
     pub(crate) fn take_idle(&self, layout: Layout) -> Option<NonNull<Footer>> {
         let mut before = ptr::null_mut::<Footer>();
         let mut chunk = self.idle.get();
@@ -136,7 +137,7 @@ impl Chunks {
         }
     }
 
-    /// Those newer than `last` become idle.
+    /// Makes the chunks that are newer than `last` idle.
     pub(crate) fn retire_until(&self, last: *mut Footer) {
         let newest = self.used.get();
         if newest == last {
@@ -153,18 +154,18 @@ impl Chunks {
         self.used.set(last);
     }
 
-    /// The end of the chunk in use where `cursor` is, perhaps at that end.
+    /// The end of the chunk in use that contains `cursor`. The cursor may be at that end.
     pub(crate) fn end_of(&self, cursor: *mut u8) -> *mut u8 {
         let mut chunk = self.used.get();
-        // SAFETY: chunks in a list are alive, and the cursor is in one of these.
+        // SAFETY: chunks in a list are alive, and one of these contains the cursor.
         while unsafe { cursor.addr().wrapping_sub((*chunk).begin().addr()) > (*chunk).bytes() } {
-            // SAFETY: the same.
+            // SAFETY: chunks in a list are alive, and one of these contains the cursor.
             chunk = unsafe { (*chunk).next };
         }
         chunk.cast()
     }
 
-    /// All but the newest in use become idle, in constant time. There are two at least.
+    /// Makes all chunks but the newest idle, in constant time. At least two are in use.
     #[cold]
     #[inline(never)]
     pub(crate) fn keep_newest(&self) {
@@ -178,7 +179,8 @@ impl Chunks {
         self.oldest_used.set(newest);
     }
 
-    /// Gives the idle chunks beyond `keep` bytes back, the oldest; `gave` hears of each.
+    /// Gives the oldest idle chunks back until at most `keep` bytes are idle. Calls `gave` with the
+    /// bytes of each.
     pub(crate) fn give_idle(&self, source: &impl Source, mut keep: usize, gave: impl FnMut(usize)) {
         let mut last = ptr::null_mut::<Footer>();
         let mut chunk = self.idle.get();
@@ -198,14 +200,15 @@ impl Chunks {
         }
     }
 
-    /// Gives those in use back, whose blocks are no longer used; `gave` hears of each.
+    /// Gives the chunks in use back. No block of them is used any more. Calls `gave` with the bytes of
+    /// each.
     pub(crate) fn give_used(&self, source: &impl Source, gave: impl FnMut(usize)) {
         let newest = self.used.replace(ptr::null_mut());
-        // SAFETY: cut off.
+        // SAFETY: the list was cut off, so nothing else refers to it.
         unsafe { give_list(newest, source, gave) }
     }
 
-    /// Whether `p` is in one of them.
+    /// Whether `p` points into one of the chunks.
     pub(crate) fn owns(&self, p: *const u8) -> bool {
         let mut found = false;
         self.each_used(&mut |chunk| found |= chunk.owns(p));
@@ -228,11 +231,13 @@ fn each(mut chunk: *mut Footer, f: &mut dyn FnMut(&Footer)) {
     }
 }
 
+/// Gives every chunk of a list back.
+///
 /// # Safety
-/// The list is from `source`, and of nobody else.
+/// The chunks are from `source`, and nothing else refers to them.
 unsafe fn give_list(mut chunk: *mut Footer, source: &impl Source, mut gave: impl FnMut(usize)) {
     while !chunk.is_null() {
-        // SAFETY: alive until it is given, and given once. It holds what was taken.
+        // SAFETY: the footer is alive until its chunk is given back, once, exactly as it was taken.
         unsafe {
             let taken = (*chunk).taken;
             chunk = (*chunk).next;

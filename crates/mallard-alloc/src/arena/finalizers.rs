@@ -1,4 +1,4 @@
-//! What an arena runs before it forgets: destructors registered on request.
+//! Owned values of an arena: a list of destructors that run before the arena frees the values.
 
 use core::cell::Cell;
 use core::mem;
@@ -6,14 +6,14 @@ use core::ptr;
 #[cfg(feature = "std")]
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Stands before an owned value, in one block with it.
+/// The list entry in front of an owned value, in the same block.
 #[repr(C)]
 pub(crate) struct Entry {
     next: *mut Entry,
     run: unsafe fn(*mut Entry),
 }
 
-/// A value that is dropped when its arena forgets it.
+/// A value that is dropped when its arena frees it.
 #[repr(C)]
 pub(crate) struct Owned<T> {
     entry: Entry,
@@ -24,9 +24,9 @@ impl<T> Owned<T> {
     #[inline(always)]
     pub(crate) fn new(value: T) -> Self {
         /// # Safety
-        /// `entry` begins an `Owned<T>` that is alive and dies with this.
+        /// `entry` is the start of an `Owned<T>` whose value is alive and not used after this call.
         unsafe fn run<T>(entry: *mut Entry) {
-            // SAFETY: as was promised.
+            // SAFETY: the caller's promise says so.
             unsafe { ptr::drop_in_place(&raw mut (*entry.cast::<Owned<T>>()).value) }
         }
         Self { entry: Entry { next: ptr::null_mut(), run: run::<T> }, value }
@@ -37,7 +37,7 @@ impl<T> Owned<T> {
     }
 }
 
-/// A list, newest first, whose entries live in the arena.
+/// A list of owned values, newest first. The entries are in the arena.
 pub(crate) struct Finalizers(Cell<*mut Entry>);
 
 impl Finalizers {
@@ -45,7 +45,7 @@ impl Finalizers {
         Self(Cell::new(ptr::null_mut()))
     }
 
-    /// A list that was made elsewhere.
+    /// A list with these entries.
     #[cfg(feature = "std")]
     pub(crate) const fn with_newest(newest: *mut Entry) -> Self {
         Self(Cell::new(newest))
@@ -56,24 +56,26 @@ impl Finalizers {
         self.0.get()
     }
 
+    /// Adds an owned value.
+    ///
     /// # Safety
-    /// `owned` stays where it is, unless its arena runs this list first.
+    /// `owned` keeps its address until the list has run.
     #[inline(always)]
     pub(crate) unsafe fn push<T>(&self, owned: *mut Owned<T>) {
         let entry = owned.cast::<Entry>();
-        // SAFETY: it is the first field of what the caller has.
+        // SAFETY: the entry is the first field of `owned`.
         unsafe { (*entry).next = self.0.replace(entry) };
     }
 
-    /// Runs all that is newer than `last`, the newest first. When one panics, the others run
-    /// before the panic goes on.
+    /// Drops all values that are newer than `last`, the newest first. If one panics, the others are
+    /// dropped before the panic continues.
     ///
     /// # Safety
-    /// `last` is in the list, or null; nobody uses the values that are newer.
+    /// `last` is in the list, or null. No newer value is used any more.
     #[inline(always)]
     pub(crate) unsafe fn run_until(&self, last: *mut Entry) {
         if self.newest() != last {
-            // SAFETY: passed on.
+            // SAFETY: the caller's promise is passed on unchanged.
             unsafe { self.run_some(last) }
         }
     }
@@ -84,13 +86,13 @@ impl Finalizers {
         struct Others<'a>(&'a Finalizers, *mut Entry);
         impl Drop for Others<'_> {
             fn drop(&mut self) {
-                // SAFETY: as for the function they are the rest of.
+                // SAFETY: the promise to `run_some` holds for the rest of its list.
                 unsafe { self.0.run_until(self.1) }
             }
         }
         while self.newest() != last {
             let due = self.newest();
-            // SAFETY: an entry in the list is alive; it leaves the list before it runs.
+            // SAFETY: an entry in the list is alive, and leaves the list before it runs.
             unsafe {
                 self.0.set((*due).next);
                 let others = Others(self, last);
@@ -101,7 +103,7 @@ impl Finalizers {
     }
 }
 
-/// The same, pushed to by several threads.
+/// A list of owned values that several threads may add to.
 #[cfg(feature = "std")]
 pub(crate) struct SharedFinalizers(AtomicPtr<Entry>);
 
@@ -111,23 +113,27 @@ impl SharedFinalizers {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
+    /// Adds an owned value.
+    ///
     /// # Safety
     /// As for `Finalizers::push`.
     pub(crate) unsafe fn push<T>(&self, owned: *mut Owned<T>) {
-        // SAFETY: it is the first field of what the caller has.
+        // SAFETY: the entry is the first field of `owned`, which the caller owns.
         unsafe { push(&self.0, owned.cast()) }
     }
 
+    /// Drops all values.
+    ///
     /// # Safety
-    /// As for `Finalizers::run_until`, of all.
+    /// As for `Finalizers::run_until`, with every value.
     pub(crate) unsafe fn run(&mut self) {
         let all = Finalizers::with_newest(mem::replace(self.0.get_mut(), ptr::null_mut()));
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { all.run_until(ptr::null_mut()) }
     }
 }
 
-/// An atomic pointer: one of `core`, which a constant may have, or one that loom watches.
+/// The head of the list: an `AtomicPtr` of `core`, or one of loom in the model.
 #[cfg(feature = "std")]
 trait Newest {
     fn now(&self) -> *mut Entry;
@@ -142,7 +148,7 @@ macro_rules! newest {
             fn now(&self) -> *mut Entry {
                 self.load(Ordering::Relaxed)
             }
-            // Release, so that who takes the list sees the entries.
+            // Release, so that the thread that takes the list sees the entries.
             #[inline(always)]
             fn replace(&self, a: *mut Entry, b: *mut Entry) -> Result<*mut Entry, *mut Entry> {
                 self.compare_exchange_weak(a, b, Ordering::Release, Ordering::Relaxed)
@@ -153,16 +159,15 @@ macro_rules! newest {
 #[cfg(feature = "std")]
 newest!(AtomicPtr<Entry>);
 
-/// Nothing is taken out of the list while others push, so an entry cannot come back to be mistaken
-/// for itself.
+/// Pushes an entry. There is no ABA problem: nothing leaves the list while threads push.
 ///
 /// # Safety
-/// `entry` is the caller's, and in no list.
+/// The caller owns `entry`, which is in no list.
 #[cfg(feature = "std")]
 unsafe fn push(list: &impl Newest, entry: *mut Entry) {
     let mut newest = list.now();
     loop {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller owns the entry until it is in the list.
         unsafe { (*entry).next = newest };
         match list.replace(newest, entry) {
             Ok(_) => return,
@@ -185,12 +190,12 @@ mod models {
 
     type Gone = TrackedCell<Vec<u32>>;
 
-    /// Written before it is pushed, and dropped by who has the list.
+    /// A value that is written before it is pushed, and read by the thread that drops the list.
     struct Noted(TrackedCell<u32>, *const Gone);
 
     impl Drop for Noted {
         fn drop(&mut self) {
-            // SAFETY: the model is there to find out.
+            // SAFETY: `gone` outlives the list. Loom reports a data race on either cell.
             unsafe { (*self.1).with_mut(|gone| (*gone).push(self.0.with(|n| *n))) }
         }
     }
@@ -201,16 +206,16 @@ mod models {
         gone: usize,
     ) -> Box<MaybeUninit<Owned<Noted>>> {
         let noted = Noted(TrackedCell::new(0), gone as *const Gone);
-        // SAFETY: the same.
+        // SAFETY: no other thread has the value yet.
         noted.0.with_mut(|n| unsafe { *n = number });
         let mut owned = Box::new(MaybeUninit::new(Owned::new(noted)));
-        // SAFETY: in no list, and of nobody else.
+        // SAFETY: the entry is in no list, and this thread owns it.
         unsafe { push(list, owned.as_mut_ptr().cast()) };
         owned
     }
 
     #[test]
-    fn what_several_threads_push_is_dropped_once_each_newest_first() {
+    fn each_value_that_threads_push_is_dropped_once_and_the_newest_of_a_thread_first() {
         model(|| {
             let gone = Gone::new(Vec::new());
             let list = Arc::new(AtomicPtr::new(ptr::null_mut()));
@@ -223,9 +228,9 @@ mod models {
             let _mine = push_two(&list, 20);
             let _theirs = other.join().unwrap();
             let all = Finalizers::with_newest(list.load(Ordering::Relaxed));
-            // SAFETY: all pushes are over.
+            // SAFETY: all pushes are over, and nothing uses the values.
             unsafe { all.run_until(ptr::null_mut()) };
-            // SAFETY: nobody else has it.
+            // SAFETY: the other thread has ended.
             let gone = gone.with(|gone| unsafe { (*gone).clone() });
             let some = |ten| gone.iter().copied().filter(|n| n / 10 == ten).collect::<Vec<_>>();
             assert_eq!((gone.len(), some(1), some(2)), (4, vec![11, 10], vec![21, 20]));

@@ -1,54 +1,67 @@
-//! What one can make in an arena, said once for all who have one.
+//! The functions that make objects in arenas, written once for arenas, scopes and shared arenas.
 
-/// The functions of an arena that make objects, for a type with a function `home` that leads
-/// to the arena: `$s` is how long they live.
+/// Defines the functions that make objects, for a type whose function `arena` returns the arena. `$s`
+/// is the lifetime of the objects.
 macro_rules! object_methods {
-    ($s:lifetime, $this:ty, $home:ty) => {
-        /// Moves `value` here. Its destructor never runs: see `own` and `alloc_box` for that.
+    ($s:lifetime, $this:ty, $arena:ty) => {
+        /// Moves `value` into the arena. Its destructor never runs: see `own` and `alloc_box`.
         ///
-        /// For a large value see [`alloc_with`](Self::alloc_with). Without memory the program
-        /// ends, as it does in all functions here that do not begin with `try_`.
+        /// Use [`alloc_with`](Self::alloc_with) for a large value. Without memory the program ends, as
+        /// in every function here that does not begin with `try_`.
+        ///
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// let number = arena.alloc(7);
+        /// *number += 1;
+        /// assert_eq!(*number, 8);
+        /// ```
         #[inline(always)]
         pub fn alloc<T>(self: $this, value: T) -> &$s mut T {
-            match objects::put(self.home(), value) {
+            match objects::put(self.arena(), value) {
                 Ok(object) => object,
-                Err(_) => objects::refuse::<T>(1),
+                Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Moves `value` here, or gives it back.
+        /// Moves `value` into the arena. Without memory the value comes back in the error.
         #[inline(always)]
         pub fn try_alloc<T>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
-            objects::put(self.home(), value).map_err(Full::no_memory)
+            objects::put(self.arena(), value).map_err(Full::no_memory)
         }
-        /// Makes a value in its place. If `f` panics, the block is given back.
+        /// Makes a value in its final place. If `f` panics, the block is freed.
+        ///
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// let table = arena.alloc_with(|| [0_u8; 100_000]); // not copied from the stack
+        /// assert_eq!(table.len(), 100_000);
+        /// ```
         #[inline(always)]
         pub fn alloc_with<T>(self: $this, f: impl FnOnce() -> T) -> &$s mut T {
-            match objects::make(self.home(), f) {
+            match objects::make(self.arena(), f) {
                 Ok(object) => object,
-                Err(_) => objects::refuse::<T>(1),
+                Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Makes a value in its place; without memory, `f` comes back and was not called.
+        /// Makes a value in its final place. Without memory `f` is not called and comes back.
         #[inline(always)]
         pub fn try_alloc_with<T, F>(self: $this, f: F) -> Result<&$s mut T, Full<F>>
         where
             F: FnOnce() -> T,
         {
-            objects::make(self.home(), f).map_err(Full::no_memory)
+            objects::make(self.arena(), f).map_err(Full::no_memory)
         }
-        /// Makes a value in its place, or gives the block back and passes the error on.
+        /// Makes a value in its final place. If `f` returns an error, the block is freed.
         #[inline(always)]
         pub fn alloc_try_with<T, E>(
             self: $this,
             f: impl FnOnce() -> Result<T, E>,
         ) -> Result<&$s mut T, E> {
-            match objects::make_or(self.home(), f) {
+            match objects::make_or(self.arena(), f) {
                 Ok(result) => result,
-                Err(_) => objects::refuse::<T>(1),
+                Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Makes a value in its place with `f`. If `f` returns an error, the block is freed and the error
-        /// is returned. Without memory, `f` is not called and comes back in the [`Full`](crate::Full).
+        /// Makes a value in its final place. If `f` returns an error, the block is freed. Without memory
+        /// `f` is not called and comes back in the [`Full`](crate::Full).
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -64,92 +77,96 @@ macro_rules! object_methods {
         where
             F: FnOnce() -> Result<T, E>,
         {
-            objects::make_or(self.home(), f).map_err(Full::no_memory)
+            objects::make_or(self.arena(), f).map_err(Full::no_memory)
         }
 
-        /// Moves `value` here, to be dropped with the box.
+        /// Moves `value` into the arena. The box drops it, and frees its block if that is the last one.
         ///
-        /// The box also gives its block back, which frees it if it is the last.
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// let list = arena.alloc_box(vec![1, 2]);
+        /// assert_eq!(list.into_inner(), [1, 2]);
+        /// ```
         #[inline(always)]
-        pub fn alloc_box<T>(self: $this, value: T) -> Box<$s, T, $home> {
-            let home = self.home();
-            let object = match objects::put(home, value) {
+        pub fn alloc_box<T>(self: $this, value: T) -> Box<$s, T, $arena> {
+            let arena = self.arena();
+            let object = match objects::put(arena, value) {
                 Ok(object) => object,
-                Err(_) => objects::refuse::<T>(1),
+                Err(_) => objects::no_memory_for::<T>(1),
             };
-            // SAFETY: it was made there just now, and nobody else has it.
-            unsafe { Box::from_raw_in(object.into(), home) }
+            // SAFETY: the object was made just now, and nothing else refers to it.
+            unsafe { Box::from_raw_in(object.into(), arena) }
         }
-        /// Moves `value` here, to be dropped with the box, or gives it back.
+        /// Moves `value` into the arena, in a box that drops it. Without memory the value comes back.
         #[inline(always)]
-        pub fn try_alloc_box<T>(self: $this, value: T) -> Result<Box<$s, T, $home>, Full<T>> {
-            let home = self.home();
-            match objects::put(home, value) {
-                // SAFETY: it was made there just now, and nobody else has it.
-                Ok(object) => Ok(unsafe { Box::from_raw_in(object.into(), home) }),
+        pub fn try_alloc_box<T>(self: $this, value: T) -> Result<Box<$s, T, $arena>, Full<T>> {
+            let arena = self.arena();
+            match objects::put(arena, value) {
+                // SAFETY: the object was made just now, and nothing else refers to it.
+                Ok(object) => Ok(unsafe { Box::from_raw_in(object.into(), arena) }),
                 Err(value) => Err(Full::no_memory(value)),
             }
         }
-        /// All that `items` gives, side by side, to be dropped with the box.
-        pub fn alloc_box_iter<I: IntoIterator>(self: $this, items: I) -> Box<$s, [I::Item], $home> {
+        /// A slice of all that `items` yields, in a box that drops the elements.
+        pub fn alloc_box_iter<I: IntoIterator>(self: $this, items: I) -> Box<$s, [I::Item], $arena> {
             match self.try_alloc_box_iter(items) {
                 Ok(slice) => slice,
-                Err(_) => objects::refuse::<I::Item>(1),
+                Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// All that `items` gives, side by side, to be dropped with the box; or, without memory,
-        /// they are dropped now.
+        /// A slice of all that `items` yields, in a box that drops the elements. Without memory the
+        /// elements are dropped now.
         pub fn try_alloc_box_iter<I: IntoIterator>(
             self: $this,
             items: I,
-        ) -> Result<Box<$s, [I::Item], $home>, Full> {
-            let home = self.home();
-            match objects::collect(home, items) {
-                // SAFETY: made there just now, and nobody else has it.
-                Ok(slice) => Ok(unsafe { Box::from_raw_in(slice, home) }),
+        ) -> Result<Box<$s, [I::Item], $arena>, Full> {
+            let arena = self.arena();
+            match objects::collect(arena, items) {
+                // SAFETY: the slice was made just now, and nothing else refers to it.
+                Ok(slice) => Ok(unsafe { Box::from_raw_in(slice, arena) }),
                 Err(_) => Err(Full::no_memory(())),
             }
         }
 
-        /// The same text, here.
+        /// A copy of a string.
         #[inline]
         pub fn alloc_str(self: $this, text: &str) -> &$s mut str {
             match self.try_alloc_str(text) {
                 Ok(copy) => copy,
-                Err(_) => objects::refuse::<u8>(text.len()),
+                Err(_) => objects::no_memory_for::<u8>(text.len()),
             }
         }
-        /// The same text, here.
+        /// A copy of a string.
         #[inline]
         pub fn try_alloc_str(self: $this, text: &str) -> Result<&$s mut str, Full> {
-            match objects::copy(self.home(), text.as_bytes()) {
-                // SAFETY: copied from text.
+            match objects::copy(self.arena(), text.as_bytes()) {
+                // SAFETY: the bytes are copied from a string.
                 Some(bytes) => Ok(unsafe { core::str::from_utf8_unchecked_mut(bytes) }),
                 None => Err(Full::no_memory(())),
             }
         }
-        /// The same elements, here.
+        /// A copy of a slice.
         #[inline]
         pub fn alloc_slice_copy<T: Copy>(self: $this, from: &[T]) -> &$s mut [T] {
-            match objects::copy(self.home(), from) {
+            match objects::copy(self.arena(), from) {
                 Some(copy) => copy,
-                None => objects::refuse::<T>(from.len()),
+                None => objects::no_memory_for::<T>(from.len()),
             }
         }
-        /// The same elements, here.
+        /// A copy of a slice.
         #[inline]
         pub fn try_alloc_slice_copy<T: Copy>(
             self: $this,
             from: &[T],
         ) -> Result<&$s mut [T], Full> {
-            objects::copy(self.home(), from).ok_or(Full::no_memory(()))
+            objects::copy(self.arena(), from).ok_or(Full::no_memory(()))
         }
-        /// Clones of the elements. Their destructors never run.
+        /// A slice of clones of the elements. Their destructors never run.
         #[inline]
         pub fn alloc_slice_clone<T: Clone>(self: $this, from: &[T]) -> &$s mut [T] {
             self.alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// Clones of the elements. Their destructors never run.
+        /// A slice of clones of the elements. Their destructors never run.
         #[inline]
         pub fn try_alloc_slice_clone<T: Clone>(
             self: $this,
@@ -157,8 +174,13 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             self.try_alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// `f(0)`, `f(1)`, ..., `count` of them. If `f` panics, those that are there are dropped,
-        /// and the block is given back; their destructors do not run otherwise.
+        /// A slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the elements so far are
+        /// dropped and the block is freed. Otherwise their destructors never run.
+        ///
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// assert_eq!(arena.alloc_slice_fill_with(3, |n| n * n), [0, 1, 4]);
+        /// ```
         #[doc(alias = "alloc_slice_fill_copy")]
         #[doc(alias = "alloc_slice_fill_clone")]
         #[doc(alias = "alloc_slice_fill_default")]
@@ -168,89 +190,104 @@ macro_rules! object_methods {
             count: usize,
             f: impl FnMut(usize) -> T,
         ) -> &$s mut [T] {
-            match objects::fill(self.home(), count, f) {
+            match objects::fill(self.arena(), count, f) {
                 Some(slice) => slice,
-                None => objects::refuse::<T>(count),
+                None => objects::no_memory_for::<T>(count),
             }
         }
-        /// `f(0)`, `f(1)`, ..., `count` of them, as `alloc_slice_fill_with` does.
+        /// A slice of `f(0)`, `f(1)`, ..., like `alloc_slice_fill_with`.
         #[inline]
         pub fn try_alloc_slice_fill_with<T>(
             self: $this,
             count: usize,
             f: impl FnMut(usize) -> T,
         ) -> Result<&$s mut [T], Full> {
-            objects::fill(self.home(), count, f).ok_or(Full::no_memory(()))
+            objects::fill(self.arena(), count, f).ok_or(Full::no_memory(()))
         }
-        /// All that `items` gives, side by side, whether it knows how many or not.
+        /// A slice of all that `items` yields. The iterator need not know its length.
         ///
-        /// Begins with room for the least that it promises; grows in place while this is the
-        /// last block, else moves. If `items` panics, what it gave is dropped and the block given
-        /// back. Destructors do not run otherwise: see `alloc_box_iter`.
+        /// The slice starts with room for the lower bound of `items.size_hint()`. It grows in place while
+        /// it is the last block, and moves otherwise. If `items` panics, the elements so far are dropped
+        /// and the block is freed. Otherwise their destructors never run: see `alloc_box_iter`.
+        ///
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// assert_eq!(arena.alloc_iter("a b c".split(' ')), ["a", "b", "c"]);
+        /// ```
         #[doc(alias = "alloc_slice_fill_iter")]
         #[doc(alias = "alloc_from_iter")]
         #[inline]
         pub fn alloc_iter<I: IntoIterator>(self: $this, items: I) -> &$s mut [I::Item] {
             match self.try_alloc_iter(items) {
                 Ok(slice) => slice,
-                Err(_) => objects::refuse::<I::Item>(1),
+                Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// All that `items` gives, side by side; without memory, what it gave is dropped.
+        /// A slice of all that `items` yields. Without memory the elements are dropped.
         #[inline]
         pub fn try_alloc_iter<I: IntoIterator>(
             self: $this,
             items: I,
         ) -> Result<&$s mut [I::Item], Full> {
-            match objects::collect(self.home(), items) {
-                // SAFETY: made there just now, and nobody else has it.
+            match objects::collect(self.arena(), items) {
+                // SAFETY: the slice was made just now, and nothing else refers to it.
                 Ok(slice) => Ok(unsafe { &mut *slice.as_ptr() }),
                 Err(_) => Err(Full::no_memory(())),
             }
         }
-        /// What `format_args!` prints, here, and nothing on the heap.
+        /// Formatted text, written directly into the arena.
+        ///
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// assert_eq!(arena.alloc_fmt(format_args!("{:03}", 7)), "007");
+        /// ```
         ///
         /// # Panics
-        /// If printing a value returns an error, as `format!` does.
+        /// If a formatting trait returns an error, as `format!` does.
         pub fn alloc_fmt(self: $this, args: core::fmt::Arguments<'_>) -> &$s mut str {
-            match objects::format(self.home(), args) {
+            match objects::format(self.arena(), args) {
                 Ok(Ok(text)) => text,
                 Ok(Err(_)) => objects::formatting_failed(),
-                Err(_) => objects::refuse::<u8>(1),
+                Err(_) => objects::no_memory_for::<u8>(1),
             }
         }
-        /// What `format_args!` prints, here; no text without memory, or if printing a value
-        /// returns an error.
+        /// Formatted text, written directly into the arena. Fails without memory, and if a formatting
+        /// trait returns an error.
         pub fn try_alloc_fmt(
             self: $this,
             args: core::fmt::Arguments<'_>,
         ) -> Result<&$s mut str, Full> {
-            match objects::format(self.home(), args) {
+            match objects::format(self.arena(), args) {
                 Ok(Ok(text)) => Ok(text),
                 Ok(Err(_)) => Err(Full::because(Cause::Format, ())),
                 Err(_) => Err(Full::no_memory(())),
             }
         }
 
-        /// A block for a `T`, with nothing in it.
+        /// An uninitialised block for one `T`.
+        ///
+        /// ```
+        /// let arena = mallard::Arena::new();
+        /// assert_eq!(*arena.alloc_uninit().write(7), 7);
+        /// ```
         #[inline(always)]
         pub fn alloc_uninit<T>(self: $this) -> &$s mut MaybeUninit<T> {
             self.alloc_with(MaybeUninit::uninit)
         }
-        /// A block for a `T`, with nothing in it.
+        /// An uninitialised block for one `T`.
         #[inline(always)]
         pub fn try_alloc_uninit<T>(self: $this) -> Result<&$s mut MaybeUninit<T>, Full> {
-            objects::make(self.home(), MaybeUninit::uninit).map_err(|_| Full::no_memory(()))
+            objects::make(self.arena(), MaybeUninit::uninit).map_err(|_| Full::no_memory(()))
         }
-        /// A block for `count` of `T`, with nothing in it.
+        /// An uninitialised slice of `count` elements.
         #[inline]
         pub fn alloc_uninit_slice<T>(self: $this, count: usize) -> &$s mut [MaybeUninit<T>] {
             match self.try_alloc_uninit_slice(count) {
                 Ok(slice) => slice,
-                Err(_) => objects::refuse::<T>(count),
+                Err(_) => objects::no_memory_for::<T>(count),
             }
         }
-        /// A block for `count` of `T`, with nothing in it. A size above `isize::MAX` is refused.
+        /// An uninitialised slice of `count` elements. A size above `isize::MAX` is an error.
         #[inline]
         pub fn try_alloc_uninit_slice<T>(
             self: $this,
@@ -258,63 +295,74 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [MaybeUninit<T>], Full> {
             let layout = Layout::array::<T>(count).map_err(|_| Full::no_memory(()))?;
             let block = self.try_alloc_layout(layout)?.cast();
-            // SAFETY: a block for so many, in which nothing needs to be.
+            // SAFETY: the block has room for `count` elements, which need no initial value.
             Ok(unsafe { &mut *NonNull::slice_from_raw_parts(block, count).as_ptr() })
         }
-        /// A block of any layout; of size 0, it is dangling.
+        /// An uninitialised block of any layout. A block of size 0 has a dangling address.
         #[inline(always)]
         pub fn alloc_layout(self: $this, layout: Layout) -> NonNull<u8> {
-            self.home().allocate(layout)
+            self.arena().allocate(layout)
         }
-        /// A block of any layout; of size 0, it is dangling.
+        /// An uninitialised block of any layout. A block of size 0 has a dangling address.
         #[inline(always)]
         pub fn try_alloc_layout(self: $this, layout: Layout) -> Result<NonNull<u8>, Full> {
-            self.home().try_allocate(layout).ok_or(Full::no_memory(()))
+            self.arena().try_allocate(layout).ok_or(Full::no_memory(()))
         }
     };
 }
 pub(crate) use object_methods;
 
-/// The functions of an arena that make objects which it drops itself.
+/// Defines the functions that make objects which the arena itself drops.
 macro_rules! owning_methods {
     ($s:lifetime, $this:ty, $pins:path, $($bound:tt)+) => {
-        /// Moves `value` here, to be dropped when the block is forgotten, the newest first.
+        /// Moves `value` into the arena, which drops the value when it frees the block: at a reset,
+        /// release or rewind, or when the arena is dropped. The newest value is dropped first.
         ///
-        /// Costs two words beside the value, and nothing for values that need no dropping. If
-        /// one of several panics, the others are dropped nevertheless.
+        /// Costs two words beside the value, and nothing for a type without a destructor. If a
+        /// destructor panics, the others still run.
+        ///
+        /// ```
+        /// let mut arena = mallard::Arena::new();
+        /// let list = arena.own(vec![1, 2]);
+        /// list.push(3);
+        /// arena.reset(); // drops the vector
+        /// ```
+        #[doc(alias = "drop")]
+        #[doc(alias = "destructor")]
         #[inline(always)]
         pub fn own<T: $($bound)+>(self: $this, value: T) -> &$s mut T {
             match self.try_own(value) {
                 Ok(object) => object,
-                Err(_) => objects::refuse::<T>(1),
+                Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Owns a value, and pins it: unlike a box, which can itself be forgotten, what is owned is
-        /// always dropped before its memory is used again.
-        /// If the arena itself is forgotten, its memory has to stay: its source is
-        /// [`PinSource`](crate::PinSource). A scope, which nobody can forget, pins in the
-        /// memory of any source.
+        /// Owns a value like [`own`](Self::own), and pins it.
+        ///
+        /// An owned value is always dropped before its memory is reused. That is not so for a box,
+        /// because a box can be leaked. If the arena itself is leaked, its memory must stay valid: the
+        /// source is a [`PinSource`](crate::PinSource). A scope cannot be leaked, and so pins in memory
+        /// of any source.
         #[inline(always)]
         pub fn own_pin<T: $($bound)+>(self: $this, value: T) -> core::pin::Pin<&$s mut T>
         where
             S: $pins,
         {
-            // SAFETY: nobody moves the value. It is dropped before the memory is used again by the
-            // arena, and by nobody else if the arena is forgotten.
+            // SAFETY: the value never moves. The arena drops it before reusing its memory, and nothing
+            // else reuses the memory, even if the arena is leaked.
             unsafe { core::pin::Pin::new_unchecked(self.own(value)) }
         }
-        /// Moves `value` here, to be dropped when the block is forgotten, or gives it back.
+        /// Owns a value like [`own`](Self::own). Without memory the value comes back.
         #[inline(always)]
         pub fn try_own<T: $($bound)+>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
             if const { !core::mem::needs_drop::<T>() } {
                 return self.try_alloc(value);
             }
-            match objects::put(self.home(), Owned::new(value)) {
+            match objects::put(self.arena(), Owned::new(value)) {
                 Ok(owned) => {
                     let owned: *mut Owned<T> = owned;
-                    // SAFETY: it stays there until those who forget the block have run the
-                    // list, and `T` may be dropped at any time until then. The value is a
-                    // field of its own, which the list touches last.
+                    // SAFETY: the value keeps its address until the list has run, and `T` may be
+                    // dropped at any time before that. The list does not touch the value until it
+                    // drops it.
                     Ok(unsafe {
                         self.finalizers().push(owned);
                         &mut (*owned).value

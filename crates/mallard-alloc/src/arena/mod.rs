@@ -1,4 +1,4 @@
-//! Blocks by moving a cursor; everything dies at once.
+//! Arenas: blocks are allocated by moving a pointer, and all freed at once.
 
 pub(crate) mod blocks;
 mod boxed;
@@ -28,45 +28,47 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use finalizers::{Entry, Finalizers, Owned};
 use methods::{object_methods, owning_methods};
-use objects::Home;
+use objects::ObjectArena;
 
-/// Gives blocks by moving a cursor through a chunk; frees them all together.
+/// An arena (bump allocator): allocates by moving a pointer through a chunk, and frees all blocks at
+/// once.
 ///
 /// ```
-/// let mut arena = mallard::Arena::new(); // takes nothing
-/// let node = arena.alloc((1, "one")); // its destructor never runs
+/// let mut arena = mallard::Arena::new(); // takes no memory yet
+/// let node = arena.alloc((1, "one")); // the destructor of this value never runs
 /// node.0 += 1;
 /// let line = arena.alloc_fmt(format_args!("{} {}", node.0, node.1));
 /// assert_eq!(line, "2 one");
-/// let list = arena.own(vec![1, 2, 3]); // its destructor will
+/// let list = arena.own(vec![1, 2, 3]); // the destructor of this value runs at the reset
 /// let even = arena.alloc_iter(list.iter().filter(|n| **n % 2 == 0));
 /// assert_eq!(even, [&2]);
-/// arena.reset(); // all gone, memory kept
+/// arena.reset(); // frees everything and keeps the memory
 /// ```
 ///
-/// Takes 1 KiB for the first block, then four times as much each, to 16 MiB. A request too big
-/// for the next step gets a chunk of its own size; the chunk with more room left stays current,
-/// so one large table neither wastes the rest of a chunk nor inflates later ones. A step that the
-/// source refuses is halved, down to the request itself. A [`Growth`] says otherwise, and limits
-/// what is held.
+/// **Growth.** The first chunk has 1 KiB, and each further chunk has four times as much, up to 16 MiB.
+/// A request larger than the next step gets a chunk of its own size, and the chunk with more room left
+/// stays current: one large table neither wastes the rest of a chunk nor makes later chunks larger. If
+/// the source has no memory for a step, half the step is tried, down to the request. A [`Growth`]
+/// changes these numbers, and can limit the bytes held.
 ///
-/// Blocks rise from low addresses to high, each beginning where the last one ended, but for
-/// alignment. A block that is given back is free if it was the last one; the last one also
-/// grows in place. A value of no size is dangling and costs nothing; alignment is honoured, to
-/// whatever the source can give. With `MIN_ALIGN`, a power of two to 16, blocks begin at
-/// multiples of it, which saves instructions for those that need no more.
+/// **Blocks.** Addresses rise, and each block begins where the last one ended, except for alignment.
+/// Freeing a block has an effect only for the last one, and only the last block can grow in place. A
+/// zero-sized value has a dangling address and takes no memory. Every alignment works that the source
+/// can provide. With `MIN_ALIGN`, a power of two up to 16, all blocks begin at multiples of it; that
+/// saves instructions for types that need no larger alignment.
 ///
-/// Names are as in `bumpalo`, but for iterators: `alloc_iter` does what `alloc_slice_fill_iter`
-/// does, and knows no length.
+/// **Errors.** A function that begins with `try_` returns the value, or the closure that was to make
+/// it, if there is no memory; any other function ends the program then. A failed call changes nothing.
 ///
-/// Functions that begin with `try_` give the value, or its maker, back when memory is refused;
-/// the others end the program then. A failed call has changed nothing. One thread at a time: an
-/// arena can be sent, not shared; see `SharedArena`.
+/// **Threads.** An arena is `Send` and not `Sync`. For several threads see `SharedArena`.
+///
+/// The names are those of the crate `bumpalo`, except that `alloc_iter` does what
+/// `alloc_slice_fill_iter` does, and takes iterators of unknown length too.
 ///
 /// ```compile_fail,E0502
 /// let mut arena = mallard::Arena::new();
 /// let one = arena.alloc(1);
-/// arena.reset(); // `one` is still used
+/// arena.reset(); // `one` is still in use
 /// *one = 2;
 /// ```
 /// ```compile_fail,E0505
@@ -81,14 +83,15 @@ use objects::Home;
 ///     s.spawn(|| arena.alloc(1));
 /// });
 /// ```
-/// A pinned value needs memory that stays when the arena is forgotten, and a caller's bytes do not
-/// stay:
+/// A pinned value needs memory that stays valid if the arena is leaked. A borrowed buffer does not:
 /// ```compile_fail,E0597
 /// use mallard::{Arena, Buffer};
 /// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
 /// let arena = Arena::new_in(Buffer::new(&mut bytes));
-/// arena.own_pin(String::new()); // forget the arena, and the bytes are free
+/// arena.own_pin(String::new()); // leak the arena, and the bytes are free
 /// ```
+#[doc(alias = "bump allocator")]
+#[doc(alias = "region")]
 #[repr(C)] // the cursor first
 pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     blocks: Blocks<MIN_ALIGN>,
@@ -96,11 +99,11 @@ pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     source: S,
 }
 
-// SAFETY: its memory is its own, reached through it and what borrows it alone. What it drops by
-// itself is `Send`, but for what a scope owns, which is gone when the arena can be sent.
+// SAFETY: the memory of an arena is reachable only through the arena and what borrows it. Values that
+// the arena itself drops are `Send`; those of a scope are dropped before the arena can be sent.
 unsafe impl<S: Source + Send, const M: usize> Send for Arena<S, M> {}
 
-/// A point to come back to, of one arena. Marks nest: rewind the newest first.
+/// A checkpoint of an arena, for [`Arena::rewind`]. Marks nest: rewind to the newest first.
 #[derive(Clone, Copy)]
 pub struct Mark {
     position: Position,
@@ -113,18 +116,20 @@ impl fmt::Debug for Mark {
     }
 }
 
-/// By four, since all steps of an arena that doubles are as much as twice the last, and when
-/// so much is free many heaps let the system have it; from what they find without a search: see
-/// docs/decisions/0023.
+/// The default growth: each chunk is four times as large as the last.
+///
+/// With a factor of 2, all chunks of an arena together are twice the last one. When so much is freed
+/// at once, many heaps return it to the system, and the next arena faults the pages again; chunks that
+/// grow by 4 are found in the heap without a search. See docs/decisions/0023.
 pub(crate) const GROWTH: Growth = Growth { first: 1024, max: 1 << 24, num: 4, ..Growth::new() };
 
 impl Arena {
-    /// Takes nothing.
+    /// An empty arena. Takes no memory.
     #[inline]
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// Grows as `growth` says, and never beyond its limit. Takes nothing.
+    /// An empty arena that grows as `growth` says, up to its limit. Takes no memory.
     ///
     /// ```
     /// use mallard::{Arena, Growth};
@@ -135,7 +140,7 @@ impl Arena {
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// Takes a chunk with room for `bytes` now; without memory the program ends.
+    /// An arena that takes a chunk with room for `bytes` now. Without memory the program ends.
     pub fn with_capacity(bytes: usize) -> Self {
         let arena = Self::new();
         arena.reserve(bytes);
@@ -144,18 +149,24 @@ impl Arena {
 }
 
 impl<S: Source> Arena<S> {
-    /// Chunks come from `source`. Takes nothing.
+    /// An empty arena whose chunks come from `source`. Takes no memory.
+    ///
+    /// ```
+    /// use mallard::{Arena, AsSource, Multipool};
+    /// let arena = Arena::new_in(AsSource(Multipool::new())); // chunks are blocks of a multipool
+    /// assert_eq!(*arena.alloc(7), 7);
+    /// ```
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
-    /// Grows as `growth` says, from `source`. Takes nothing.
+    /// An empty arena with its own growth and source. Takes no memory.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self::with_min_align_in(growth, source)
     }
 }
 
 impl<const M: usize> Arena<DefaultHeap, M> {
-    /// Blocks begin at multiples of `MIN_ALIGN`. Takes nothing.
+    /// An empty arena whose blocks begin at multiples of `MIN_ALIGN`. Takes no memory.
     ///
     /// ```
     /// let words = mallard::Arena::<_, 8>::with_min_align();
@@ -168,18 +179,19 @@ impl<const M: usize> Arena<DefaultHeap, M> {
 }
 
 impl<S: Source, const M: usize> Arena<S, M> {
-    /// Blocks begin at multiples of `MIN_ALIGN`; growth and source are one's own.
+    /// An empty arena with its own growth and source, whose blocks begin at multiples of `MIN_ALIGN`.
     pub const fn with_min_align_in(growth: Growth, source: S) -> Self {
         Self { blocks: Blocks::new(growth), owned: Finalizers::new(), source }
     }
 
-    /// Takes what is needed for `bytes` more without another chunk, alignment aside.
+    /// Makes room for `bytes` more in one chunk, not counting alignment. Without memory the program
+    /// ends.
     pub fn reserve(&self, bytes: usize) {
         if self.try_reserve(bytes).is_err() {
-            objects::refuse::<u8>(bytes);
+            objects::no_memory_for::<u8>(bytes);
         }
     }
-    /// Takes what is needed for `bytes` more without another chunk, alignment aside.
+    /// Makes room for `bytes` more in one chunk, not counting alignment.
     pub fn try_reserve(&self, bytes: usize) -> Result<(), Full> {
         if bytes > self.blocks.room() {
             let layout = Layout::array::<u8>(bytes).map_err(|_| Full::no_memory(()))?;
@@ -189,42 +201,52 @@ impl<S: Source, const M: usize> Arena<S, M> {
         Ok(())
     }
 
-    /// Runs `f` with a [`Scope`], all of which is free afterwards. The memory is kept.
+    /// Runs `f` with a [`Scope`], and then frees everything made in the scope. Keeps the memory.
     pub fn scope<'env, R>(
         &'env mut self,
         f: impl for<'s> FnOnce(&'s mut Scope<'s, 'env, S, M>) -> R,
     ) -> R {
         scope::run(self, f)
     }
-    /// A scope that ends when the guard goes.
+    /// A scope that ends when the guard is dropped, for code that does not fit a closure.
     pub fn guard(&mut self) -> Guard<'_, S, M> {
         Guard::new(self)
     }
 
-    /// Where the arena is now, to come back to.
+    /// A checkpoint of the arena as it is now, for [`rewind`](Self::rewind).
     #[inline(always)]
     pub fn mark(&self) -> Mark {
         Mark { position: self.blocks.position(), owned: self.owned.newest() }
     }
-    /// Frees all that came after `mark`, and keeps the memory. What an older block gained in
-    /// place since then came after, too. O(1) while the chunk is the same, but for owned values; else
-    /// O(chunks). To a mark from before there was any memory, this is a reset.
+    /// Frees everything allocated after `mark`, and keeps the memory. That includes what older blocks
+    /// have grown by in place since then. O(1) in the same chunk, otherwise O(chunks), plus the
+    /// destructors of owned values. If the arena had no memory at `mark`, this is a reset.
+    ///
+    /// ```
+    /// let arena = mallard::Arena::new();
+    /// let kept = arena.alloc(1);
+    /// let mark = arena.mark();
+    /// arena.alloc(2);
+    /// // SAFETY: nothing made after the mark is used any more.
+    /// unsafe { arena.rewind(mark) };
+    /// assert_eq!((*kept, arena.statistics().bytes_live), (1, 4));
+    /// ```
     ///
     /// # Safety
-    /// `mark` is of this arena, and was not passed by a reset, a release or a rewind to an older
-    /// mark. Nothing that came after it is used any more, nor do values that are owned use
-    /// each other when they are dropped.
+    /// `mark` is from this arena, and since then the arena was not reset, released, or rewound to an
+    /// older mark. Nothing that was made after the mark is used any more, and owned values do not use
+    /// each other while they are dropped.
     #[inline(always)]
     pub unsafe fn rewind(&self, mark: Mark) {
-        // SAFETY: as was promised.
+        // SAFETY: the caller's promise is that of both functions.
         unsafe {
             self.owned.run_until(mark.owned);
             self.blocks.rewind(mark.position);
         }
     }
 
-    /// Frees everything and keeps all memory; O(1), but for owned values. Begins again in the
-    /// newest chunk, the largest but for requests above a step.
+    /// Frees everything and keeps all memory. O(1), plus the destructors of owned values. Restarts in
+    /// the newest chunk, which is the largest unless a request was larger than a step.
     #[inline]
     pub fn reset(&mut self) {
         self.drop_owned();
@@ -232,34 +254,34 @@ impl<S: Source, const M: usize> Arena<S, M> {
     }
     /// Frees everything and gives all memory back to the source.
     pub fn release(&mut self) {
-        let end = End(self);
+        let end = ReleaseOnDrop(self);
         end.0.drop_owned();
     }
-    /// Gives idle chunks back, the oldest first, until at most `keep` bytes of them are left.
-    /// What is in use is not touched.
+    /// Gives the oldest idle chunks back to the source until at most `keep` bytes are idle. Chunks in
+    /// use stay.
     pub fn trim(&mut self, keep: usize) {
         self.blocks.trim(&self.source, keep);
     }
 
     #[inline(always)]
     fn drop_owned(&mut self) {
-        // SAFETY: what is borrowed of this ended before it was borrowed exclusively.
+        // SAFETY: `&mut self` proves that nothing borrows the values any more.
         unsafe { self.owned.run_until(ptr::null_mut()) }
     }
 
-    /// What is held. Bytes left behind at the end of a chunk are idle. O(chunks).
+    /// What the arena holds. Unused bytes at the end of a chunk count as idle. O(chunks).
     pub fn statistics(&self) -> Statistics {
         self.blocks.statistics()
     }
-    /// What is in use of each chunk, the one that came into use first first.
+    /// The used bytes of each chunk, in the order in which the chunks came into use.
     ///
-    /// In an arena where every value had the same type they lie side by side. What alignment
-    /// skipped, what was given back but was not last, and entries of owned values lie between.
+    /// If every value in the arena has the same type, the values lie side by side. Between values of
+    /// different types there may be padding, freed blocks, and the list entries of owned values.
     pub fn allocated_chunks(&mut self) -> impl Iterator<Item = &[MaybeUninit<u8>]> {
-        // SAFETY: within a chunk, borrowed as this is; nothing is borrowed of it otherwise.
+        // SAFETY: the bytes are in a chunk, and `&mut self` proves that nothing borrows them.
         self.blocks.filled().map(|bytes| unsafe { &*bytes.as_ptr() })
     }
-    /// Where chunks come from.
+    /// The source of the chunks.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -276,10 +298,10 @@ impl<S: Source, const M: usize> Arena<S, M> {
     fn grow_or_panic(&self, layout: Layout) -> Option<NonNull<u8>> {
         self.blocks.grow(&self.source, layout)
     }
-    /// Of this ABI since it says to the compiler that nothing unwinds.
+    /// `extern "C"` tells the compiler that nothing unwinds from here.
     #[cold]
     #[inline(never)]
-    #[allow(improper_ctypes_definitions)] // called from here alone
+    #[allow(improper_ctypes_definitions)] // never called from C
     extern "C" fn grow_without_panic(&self, layout: Layout) -> Option<NonNull<u8>> {
         self.blocks.grow(&self.source, layout)
     }
@@ -292,7 +314,7 @@ impl<S: Source, const M: usize> Arena<S, M> {
         }
     }
     #[inline(always)]
-    fn home(&self) -> &Self {
+    fn arena(&self) -> &Self {
         self
     }
     #[inline(always)]
@@ -301,17 +323,18 @@ impl<S: Source, const M: usize> Arena<S, M> {
     }
 }
 
-#[allow(clippy::mut_from_ref)] // each call has a block of its own
+#[allow(clippy::mut_from_ref)] // each call returns a block of its own
 impl<'s, S: Source, const M: usize> Arena<S, M> {
     object_methods!('s, &'s Self, Self);
-    // Until the arena forgets them, which no borrow says when, and may be in another thread.
+    // Owned values live until the arena frees them: no lifetime says when, and it may be in another
+    // thread.
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
-/// Gives all memory back when what may panic is done.
-struct End<'a, S: Source, const M: usize>(&'a mut Arena<S, M>);
+/// Gives all memory back when dropped, also if a destructor panics.
+struct ReleaseOnDrop<'a, S: Source, const M: usize>(&'a mut Arena<S, M>);
 
-impl<S: Source, const M: usize> Drop for End<'_, S, M> {
+impl<S: Source, const M: usize> Drop for ReleaseOnDrop<'_, S, M> {
     #[inline]
     fn drop(&mut self) {
         self.0.blocks.release(&self.0.source);
@@ -325,7 +348,7 @@ impl<S: Source, const M: usize> Drop for Arena<S, M> {
     }
 }
 
-impl<S: Source, const M: usize> Home for Arena<S, M> {
+impl<S: Source, const M: usize> ObjectArena for Arena<S, M> {
     #[inline(always)]
     fn try_place<T>(&self) -> Option<NonNull<T>> {
         let layout = Layout::new::<T>();
@@ -346,8 +369,8 @@ impl<S: Source, const M: usize> Home for Arena<S, M> {
     }
 }
 
-// SAFETY: blocks are cut from chunks of the source, one after the other, and end with the arena
-// or when it is borrowed exclusively.
+// SAFETY: blocks are disjoint parts of chunks of the source. They are valid until the arena is dropped
+// or borrowed exclusively.
 unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -359,13 +382,13 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
             None => self.grow(layout),
         }
     }
-    /// Frees the last block; otherwise does nothing.
+    /// Frees the block if it is the last one. Otherwise does nothing.
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         self.blocks.pop(block, layout.size());
     }
-    /// Grows the last block while its chunk has room. Shrinking is always possible, and frees
-    /// what is cut off if the block is the last.
+    /// Grows the last block while its chunk has room. Every block can shrink; the last block frees what
+    /// it shrinks by.
     #[inline(always)]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         self.blocks.expand(block, from, to)
@@ -382,21 +405,21 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
     }
 }
 
-// SAFETY: its blocks lie in its chunks, which are nobody else's.
+// SAFETY: its blocks lie in its chunks, which belong to no other allocator.
 unsafe impl<S: Source, const M: usize> Owns for Arena<S, M> {
     fn owns(&self, p: *const u8) -> bool {
         self.blocks.owns(p)
     }
 }
 
-// SAFETY: a block is a chunk that keeps its promises: it stays where it is when the arena, which
-// keeps its state beside the chunks, is moved.
+// SAFETY: a block fulfils what is promised of a chunk. It keeps its address when the arena is moved,
+// because the state of the arena is not in the chunks.
 unsafe impl<S: Source, const M: usize> Source for Arena<S, M> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         Some(Chunk { data: self.try_allocate(layout)?, layout })
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: it is a block of this layout.
+        // SAFETY: the chunk is a block that was allocated with this layout.
         unsafe { self.deallocate(chunk.data, chunk.layout) }
     }
 }

@@ -1,75 +1,65 @@
-//! Objects in a block of an arena: the one body behind each `alloc` and its `try_alloc`.
-#![allow(clippy::mut_from_ref)] // each call has a block of its own
+//! How objects are made in arenas: one function behind each `alloc` and its `try_alloc`.
+#![allow(clippy::mut_from_ref)] // each call returns a block of its own
 
-use super::growing::{Growing, Refused, Text};
-use crate::base::allocator::BlockAllocator;
+use super::growing::{Growing, NoMemory, Text};
+use crate::base::allocator::{BlockAllocator, FreesBlock};
 use crate::base::bits::out_of_memory;
 use core::alloc::Layout;
 use core::fmt::{self, Write};
 use core::mem;
 use core::ptr::NonNull;
 
-/// What objects are made in: an arena of either kind.
-pub(crate) trait Home: BlockAllocator {
+/// An arena, exclusive or shared, in which objects are made.
+pub(crate) trait ObjectArena: BlockAllocator {
     /// A block for one `T`.
     #[inline(always)]
     fn try_place<T>(&self) -> Option<NonNull<T>> {
         Some(self.try_allocate(Layout::new::<T>())?.cast())
     }
-    /// A block for several: a layout that is aligned as a `T` is.
+    /// A block for several `T`. The alignment of `layout` is that of `T`.
     #[inline(always)]
     fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
         Some(self.try_allocate(layout)?.cast())
     }
 }
 
-/// A block that is given back unless an object comes to be in it.
-struct Draft<'a, A: BlockAllocator>(&'a A, NonNull<u8>, Layout);
-
-impl<A: BlockAllocator> Drop for Draft<'_, A> {
-    fn drop(&mut self) {
-        // SAFETY: it is from there, and nothing is in it.
-        unsafe { self.0.deallocate(self.1, self.2) }
-    }
-}
-
-/// Moves an object to where it will stay. Without memory it comes back.
+/// Moves a value into a block. Without memory the value comes back.
 ///
-/// Not `make(home, || value)`: what a closure has captured is written word by word, in an order
-/// that costs a fifth of the time for 64 bytes.
+/// This is not `make(arena, || value)`, because a captured value is written word by word, in an order
+/// that makes 64 bytes a fifth slower.
 #[inline(always)]
-pub(crate) fn put<A: Home, T>(home: &A, value: T) -> Result<&mut T, T> {
-    let Some(block) = home.try_place::<T>() else { return Err(value) };
-    // SAFETY: a block for one `T`, of nobody else, for as long as the arena is borrowed.
+pub(crate) fn put<A: ObjectArena, T>(arena: &A, value: T) -> Result<&mut T, T> {
+    let Some(block) = arena.try_place::<T>() else { return Err(value) };
+    // SAFETY: the block is for one `T`, new, and valid for as long as the arena is borrowed.
     unsafe {
         block.write(value);
         Ok(&mut *block.as_ptr())
     }
 }
 
-/// Makes an object where it will stay. Without memory, what would have made it comes back.
+/// Makes a value in its final place. Without memory `f` comes back. If `f` panics, the block is freed.
 #[inline(always)]
-pub(crate) fn make<A: Home, T, F: FnOnce() -> T>(home: &A, f: F) -> Result<&mut T, F> {
-    let Some(block) = home.try_place::<T>() else { return Err(f) };
-    let draft = Draft(home, block.cast(), Layout::new::<T>());
-    // SAFETY: a block for one `T`, of nobody else.
+pub(crate) fn make<A: ObjectArena, T, F: FnOnce() -> T>(arena: &A, f: F) -> Result<&mut T, F> {
+    let Some(block) = arena.try_place::<T>() else { return Err(f) };
+    let unused = FreesBlock(arena, block.cast(), Layout::new::<T>());
+    // SAFETY: the block is for one `T`, and new.
     unsafe { block.write(f()) };
-    mem::forget(draft);
-    // SAFETY: it is there now, and stays for as long as the arena is borrowed.
+    mem::forget(unused);
+    // SAFETY: the value is initialised, and valid for as long as the arena is borrowed.
     Ok(unsafe { &mut *block.as_ptr() })
 }
 
-/// The same, where making may fail: then the block is given back.
+/// Makes a value in its final place. If `f` fails or panics, the block is freed.
 #[inline(always)]
-pub(crate) fn make_or<A: Home, T, E, F>(home: &A, f: F) -> Result<Result<&mut T, E>, F>
+pub(crate) fn make_or<A: ObjectArena, T, E, F>(arena: &A, f: F) -> Result<Result<&mut T, E>, F>
 where
     F: FnOnce() -> Result<T, E>,
 {
-    let Some(block) = home.try_place::<T>() else { return Err(f) };
-    let draft = Draft(home, block.cast(), Layout::new::<T>());
+    let Some(block) = arena.try_place::<T>() else { return Err(f) };
+    let unused = FreesBlock(arena, block.cast(), Layout::new::<T>());
     Ok(f().map(|value| {
-        mem::forget(draft);
-        // SAFETY: a block for one `T`, of nobody else, for as long as the arena is borrowed.
+        mem::forget(unused);
+        // SAFETY: the block is for one `T`, new, and valid for as long as the arena is borrowed.
         unsafe {
             block.write(value);
             &mut *block.as_ptr()
@@ -77,68 +67,68 @@ where
     }))
 }
 
-/// A copy of the bytes of a slice.
+/// A copy of a slice.
 #[inline(always)]
-pub(crate) fn copy<'a, A: Home, T: Copy>(home: &'a A, from: &[T]) -> Option<&'a mut [T]> {
-    let block = home.try_place_many::<T>(Layout::for_value(from))?;
-    // SAFETY: a block for as many, of nobody else, for as long as the arena is borrowed.
+pub(crate) fn copy<'a, A: ObjectArena, T: Copy>(arena: &'a A, from: &[T]) -> Option<&'a mut [T]> {
+    let block = arena.try_place_many::<T>(Layout::for_value(from))?;
+    // SAFETY: the block is for as many elements, new, and valid for as long as the arena is borrowed.
     unsafe {
         core::ptr::copy_nonoverlapping(from.as_ptr(), block.as_ptr(), from.len());
         Some(&mut *NonNull::slice_from_raw_parts(block, from.len()).as_ptr())
     }
 }
 
-/// All that `items` gives, side by side.
+/// A slice of all that `items` yields.
 #[inline]
-pub(crate) fn collect<A: Home, T>(
-    home: &A,
+pub(crate) fn collect<A: ObjectArena, T>(
+    arena: &A,
     items: impl IntoIterator<Item = T>,
-) -> Result<NonNull<[T]>, Refused> {
+) -> Result<NonNull<[T]>, NoMemory> {
     let items = items.into_iter();
-    let mut slice = Growing::with_capacity(home, items.size_hint().0).ok_or(Refused)?;
+    let mut slice = Growing::with_capacity(arena, items.size_hint().0).ok_or(NoMemory)?;
     slice.extend(items)?;
     Ok(slice.finish())
 }
 
-/// `f(0)`, `f(1)`, ..., side by side.
+/// A slice of `f(0)`, `f(1)`, ...
 #[inline(always)]
-pub(crate) fn fill<A: Home, T>(
-    home: &A,
+pub(crate) fn fill<A: ObjectArena, T>(
+    arena: &A,
     count: usize,
     f: impl FnMut(usize) -> T,
 ) -> Option<&mut [T]> {
-    let mut slice = Growing::with_capacity(home, count)?;
+    let mut slice = Growing::with_capacity(arena, count)?;
     slice.fill_with(f);
-    // SAFETY: made just now, of nobody else, for as long as the arena is borrowed.
+    // SAFETY: the slice is new, and valid for as long as the arena is borrowed.
     Some(unsafe { &mut *slice.finish().as_ptr() })
 }
 
-/// What `args` print. `Ok(Err)`: a value returned an error.
-pub(crate) fn format<'a, A: Home>(
-    home: &'a A,
+/// Formatted text. `Ok(Err)` means that a formatting trait returned an error.
+pub(crate) fn format<'a, A: ObjectArena>(
+    arena: &'a A,
     args: fmt::Arguments<'_>,
-) -> Result<Result<&'a mut str, fmt::Error>, Refused> {
-    let bytes = Growing::with_capacity(home, 0).ok_or(Refused)?;
-    let mut text = Text { bytes, refused: false };
+) -> Result<Result<&'a mut str, fmt::Error>, NoMemory> {
+    let bytes = Growing::with_capacity(arena, 0).ok_or(NoMemory)?;
+    let mut text = Text { bytes, no_memory: false };
     match text.write_fmt(args) {
-        // SAFETY: of strings one after the other, in a block of nobody else.
+        // SAFETY: the bytes are strings, one after the other, in a new block.
         Ok(()) => Ok(Ok(unsafe {
             core::str::from_utf8_unchecked_mut(&mut *text.bytes.finish().as_ptr())
         })),
-        Err(_) if text.refused => Err(Refused),
+        Err(_) if text.no_memory => Err(NoMemory),
         Err(error) => Ok(Err(error)),
     }
 }
 
-/// Ends the program: there is no memory for `count` of `T`.
+/// Ends the program because there is no memory for `count` of `T`.
 #[cold]
 #[inline(never)]
-pub(crate) fn refuse<T>(count: usize) -> ! {
-    let whole = Layout::array::<T>(count);
-    out_of_memory(whole.unwrap_or(Layout::new::<T>()))
+pub(crate) fn no_memory_for<T>(count: usize) -> ! {
+    let all = Layout::array::<T>(count);
+    out_of_memory(all.unwrap_or(Layout::new::<T>()))
 }
 
-/// Ends the program as `format!` does.
+/// Panics as `format!` does.
 #[cold]
 #[inline(never)]
 pub(crate) fn formatting_failed() -> ! {

@@ -1,4 +1,4 @@
-//! A stretch of a program whose blocks all die together.
+//! Scopes of an arena: everything made in a scope is freed at its end.
 
 use super::finalizers::{Finalizers, Owned};
 use super::methods::{object_methods, owning_methods};
@@ -12,24 +12,24 @@ use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// What a closure given to [`Arena::scope`] allocates from: all of it is free when the closure
-/// has returned, or panicked.
+/// The part of an arena that a closure passed to [`Arena::scope`] allocates from. Everything made in it
+/// is freed when the closure returns or panics.
 ///
-/// What is made here lives for `'s`, which is as long as the closure runs and no longer, so it
-/// cannot be returned or kept. A scope can have scopes: meanwhile it makes nothing, and what it
-/// has made stays in use.
+/// Objects made in a scope live for `'s`, the time in which the closure runs, so they cannot be
+/// returned or stored elsewhere. A scope can contain scopes. While an inner scope is open, the outer
+/// one cannot allocate, and what it has made stays valid.
 ///
 /// ```
 /// let mut arena = mallard::Arena::new();
 /// let sum = arena.scope(|outer| {
 ///     let a = outer.alloc(1);
-///     let b = outer.scope(|inner| *inner.alloc(2) + *a); // `a` is older, and stays
+///     let b = outer.scope(|inner| *inner.alloc(2) + *a); // `a` stays valid
 ///     *a + b
 /// });
 /// assert_eq!(sum, 4);
 /// ```
 ///
-/// Nothing escapes:
+/// Nothing escapes from a scope:
 /// ```compile_fail
 /// let mut arena = mallard::Arena::new();
 /// let escaped = arena.scope(|s| s.alloc(1));
@@ -39,20 +39,20 @@ use core::ptr::NonNull;
 /// let mut kept: Option<&mut i32> = None;
 /// arena.scope(|s| kept = Some(s.alloc(1)));
 /// ```
-/// and nothing is made in a scope while one of its own is open:
+/// Nothing is made in the outer scope while the inner one is open:
 /// ```compile_fail,E0502
 /// let mut arena = mallard::Arena::new();
 /// arena.scope(|outer| outer.scope(|inner| { outer.alloc(1); inner.alloc(2); }));
 /// ```
 pub struct Scope<'s, 'env: 's, S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
-    /// Never shown to anyone: `&'s Arena` would allocate while an inner scope is open.
+    /// Never returned to callers, because `&'s Arena` could allocate while an inner scope is open.
     arena: &'s Arena<S, MIN_ALIGN>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
 impl<'s, 'env, S: Source, const M: usize> Scope<'s, 'env, S, M> {
     #[inline(always)]
-    fn home(&self) -> &'s Arena<S, M> {
+    fn arena(&self) -> &'s Arena<S, M> {
         self.arena
     }
     #[inline(always)]
@@ -61,11 +61,11 @@ impl<'s, 'env, S: Source, const M: usize> Scope<'s, 'env, S, M> {
     }
 
     object_methods!('s, &Self, Arena<S, M>);
-    // Run before the call that opened the scope returns, which is shorter than 'env, and by
-    // the same thread: a scope is not `Send`, and nobody can forget to close it.
+    // Owned values are dropped before the call that opened the scope returns, which is shorter than
+    // 'env, and by the same thread, because a scope is not `Send`. A scope cannot be leaked.
     owning_methods!('s, &Self, Source, 'env);
 
-    /// A scope inside this one.
+    /// Runs `f` with a scope inside this one.
     pub fn scope<'e, R>(
         &'e mut self,
         f: impl for<'t> FnOnce(&'t mut Scope<'t, 'e, S, M>) -> R,
@@ -74,8 +74,8 @@ impl<'s, 'env, S: Source, const M: usize> Scope<'s, 'env, S, M> {
     }
 }
 
-// SAFETY: blocks are the arena's. None is used after the scope, since an allocator that borrows
-// the scope ends before it.
+// SAFETY: the blocks are those of the arena. No block is used after the scope, because whatever
+// allocates from the scope borrows it.
 unsafe impl<S: Source, const M: usize> BlockAllocator for Scope<'_, '_, S, M> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -83,17 +83,17 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Scope<'_, '_, S, M> {
     }
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { self.arena.deallocate(block, layout) }
     }
     #[inline(always)]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { self.arena.try_expand(block, from, to) }
     }
 }
 
-/// Runs `f` in a scope. The caller has the arena, or the innermost scope of it, to himself.
+/// Runs `f` in a scope. The caller has exclusive access to the arena, or to its innermost scope.
 pub(super) fn run<'env, R, S: Source, const M: usize>(
     arena: &Arena<S, M>,
     f: impl for<'t> FnOnce(&'t mut Scope<'t, 'env, S, M>) -> R,
@@ -103,6 +103,7 @@ pub(super) fn run<'env, R, S: Source, const M: usize>(
     f(&mut scope)
 }
 
+/// Rewinds the arena to a mark when dropped.
 struct Rewind<'a, S: Source, const M: usize> {
     arena: &'a Arena<S, M>,
     mark: Mark,
@@ -111,16 +112,15 @@ struct Rewind<'a, S: Source, const M: usize> {
 impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the mark is from the beginning of this scope. Marks nest, since who holds
-        // this borrows the arena or the outer scope exclusively, and what is made in it borrows
-        // this.
+        // SAFETY: the mark is from the start of this scope. Marks nest, because this value borrows
+        // the arena or the outer scope exclusively. Whatever is made in the scope borrows this value.
         unsafe { self.arena.rewind(self.mark) }
     }
 }
 
-/// A scope that ends when this goes: for code that does not fit a closure.
+/// A scope that ends when the guard is dropped, for code that does not fit a closure.
 ///
-/// It is used as an arena, and what is made lives no longer than it.
+/// A guard dereferences to the arena. What is made through the guard does not outlive it.
 ///
 /// ```
 /// let mut arena = mallard::Arena::new();
@@ -129,7 +129,7 @@ impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
 /// {
 ///     let inner = outer.guard();
 ///     assert_eq!(*inner.alloc_str("two"), *"two");
-/// } // what `inner` made is free
+/// } // everything that `inner` made is freed
 /// drop(outer);
 /// arena.reset();
 /// ```
@@ -141,8 +141,8 @@ impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
 /// *one = 2;
 /// ```
 ///
-/// A guard that is forgotten frees nothing; the arena does at its next `reset`.
-#[must_use = "a scope ends when its guard goes"]
+/// A leaked guard frees nothing. The arena does so at its next `reset`.
+#[must_use = "a scope ends when its guard is dropped"]
 pub struct Guard<'a, S: Source = DefaultHeap, const MIN_ALIGN: usize = 1>(Rewind<'a, S, MIN_ALIGN>);
 
 impl<'a, S: Source, const M: usize> Guard<'a, S, M> {
@@ -153,16 +153,16 @@ impl<'a, S: Source, const M: usize> Guard<'a, S, M> {
     pub fn guard(&mut self) -> Guard<'_, S, M> {
         Guard(Rewind { arena: self.0.arena, mark: self.0.arena.mark() })
     }
-    /// A scope inside this one.
+    /// Runs `f` with a scope inside this one.
     pub fn scope<'e, R>(
         &'e mut self,
         f: impl for<'t> FnOnce(&'t mut Scope<'t, 'e, S, M>) -> R,
     ) -> R {
         run(self.0.arena, f)
     }
-    /// All that was made since the guard was is free.
+    /// Frees everything made since the guard was made.
     pub fn reset(&mut self) {
-        // SAFETY: as when this is dropped; nothing made in it is borrowed.
+        // SAFETY: as at the end of the scope: `&mut self` proves that nothing in it is borrowed.
         unsafe { self.0.arena.rewind(self.0.mark) }
     }
 }

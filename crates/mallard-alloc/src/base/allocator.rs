@@ -4,6 +4,22 @@ use crate::base::bits::out_of_memory;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+/// Frees a block when dropped, also if a panic unwinds.
+pub(crate) struct FreesBlock<'a, A: BlockAllocator + ?Sized>(
+    pub(crate) &'a A,
+    pub(crate) NonNull<u8>,
+    pub(crate) Layout,
+);
+
+impl<A: BlockAllocator + ?Sized> Drop for FreesBlock<'_, A> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: whoever made this guard owns the block, which is from this allocator with this
+        // layout, and uses it no more.
+        unsafe { self.0.deallocate(self.1, self.2) }
+    }
+}
+
 /// Allocates and frees blocks of memory. The C++ library calls this concept `block_allocator`.
 ///
 /// A block of size 0 has a dangling, aligned address and takes no memory.

@@ -5,7 +5,7 @@ mod threads;
 use crate::arena::blocks::Blocks;
 use crate::arena::finalizers::{Owned, SharedFinalizers};
 use crate::arena::methods::{object_methods, owning_methods};
-use crate::arena::objects::{self, Home};
+use crate::arena::objects::{self, ObjectArena};
 use crate::arena::{Box, GROWTH};
 use crate::base::allocator::BlockAllocator;
 use crate::base::bits::dangling;
@@ -227,7 +227,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     }
 
     #[inline(always)]
-    fn home(&self) -> &Self {
+    fn arena(&self) -> &Self {
         self
     }
     #[inline(always)]
@@ -326,7 +326,7 @@ impl<S: Source, const M: usize> Drop for SharedArena<S, M> {
     }
 }
 
-impl<S: Source, const M: usize> Home for SharedArena<S, M> {
+impl<S: Source, const M: usize> ObjectArena for SharedArena<S, M> {
     #[inline(always)]
     fn try_place<T>(&self) -> Option<NonNull<T>> {
         let layout = Layout::new::<T>();

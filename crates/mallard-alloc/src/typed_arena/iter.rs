@@ -1,4 +1,4 @@
-//! All values of a typed arena.
+//! The iterator over all values of a typed arena.
 
 use super::TypedArena;
 use crate::arena::blocks::Filled;
@@ -8,7 +8,13 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::slice;
 
-/// All values of a [`TypedArena`], in the order in which they were made.
+/// Iterator over all values of a [`TypedArena`], in the order in which they were made.
+///
+/// ```
+/// let mut arena: mallard::TypedArena<i32> = (1..4).collect();
+/// arena.iter_mut().for_each(|n| *n *= 2);
+/// assert_eq!(arena.into_vec(), [2, 4, 6]);
+/// ```
 pub struct IterMut<'a, T> {
     pub(super) part: slice::IterMut<'a, T>,
     pub(super) parts: Filled<'a, 1>,
@@ -25,7 +31,7 @@ impl<'a, T> Iterator for IterMut<'a, T> {
             let bytes = self.parts.next()?;
             let count = bytes.len() / size_of::<T>().max(1);
             let part = NonNull::slice_from_raw_parts(bytes.cast::<T>(), count);
-            // SAFETY: so many values are there, and the arena is borrowed exclusively.
+            // SAFETY: the part has so many values, and the arena is borrowed exclusively.
             self.part = unsafe { &mut *part.as_ptr() }.iter_mut();
         }
     }

@@ -1,4 +1,4 @@
-//! An arena for values of one type, which it drops.
+//! An arena for values of one type, which the arena drops.
 
 mod iter;
 mod series;
@@ -6,7 +6,7 @@ mod series;
 pub use iter::IterMut;
 
 use crate::arena::blocks::Blocks;
-use crate::arena::objects::refuse;
+use crate::arena::objects::no_memory_for;
 use crate::arena::GROWTH;
 use crate::{DefaultHeap, Full, Growth, Source, Statistics};
 use core::alloc::Layout;
@@ -17,25 +17,25 @@ use core::mem;
 use core::ptr::NonNull;
 use series::Series;
 
-/// Keeps values of one type side by side, and drops them when it goes.
+/// An arena for values of one type: keeps them side by side, and drops them when it is dropped.
 ///
 /// ```
 /// use core::cell::Cell;
 /// struct Node<'a> {
-///     name: String, // is dropped
+///     name: String, // the arena drops it
 ///     next: Cell<Option<&'a Node<'a>>>, // nodes may form cycles
 /// }
-/// let nodes = mallard::TypedArena::new(); // takes nothing
+/// let nodes = mallard::TypedArena::new(); // takes no memory yet
 /// let a = nodes.alloc(Node { name: "a".into(), next: Cell::new(None) });
 /// let b = nodes.alloc(Node { name: "b".into(), next: Cell::new(Some(a)) });
 /// a.next.set(Some(b));
 /// assert_eq!(b.next.get().unwrap().name, "a");
 /// ```
 ///
-/// Grows as an [`Arena`](crate::Arena) does: 4 KiB, by four to 16 MiB, or as a [`Growth`] says.
-/// Values do not move. They are visited and dropped in the order in which they were made; if one
-/// panics, the others are dropped nevertheless. Values of no size are counted, dropped, and cost
-/// nothing. One thread at a time: it can be sent if its values can.
+/// The growth is that of an [`Arena`](crate::Arena): each chunk is four times as large as the last, up
+/// to 16 MiB, or what a [`Growth`] says. Values do not move. They are visited and dropped in the order
+/// in which they were made. If a destructor panics, the others still run. Zero-sized values are counted
+/// and dropped, and take no memory. A typed arena is `Send` if its values are, and not `Sync`.
 ///
 /// ```compile_fail,E0597
 /// struct Noisy<'a>(&'a String);
@@ -43,13 +43,13 @@ use series::Series;
 ///     fn drop(&mut self) { println!("{}", self.0); }
 /// }
 /// let arena = mallard::TypedArena::new();
-/// let name = String::new(); // goes before the arena, whose values would look at it
+/// let name = String::new(); // dropped before the arena, whose values would still use it
 /// arena.alloc(Noisy(&name));
 /// ```
 /// ```compile_fail,E0502
 /// let mut arena = mallard::TypedArena::new();
 /// let one = arena.alloc(1);
-/// arena.reset(); // `one` is still used
+/// arena.reset(); // `one` is still in use
 /// *one = 2;
 /// ```
 /// ```compile_fail
@@ -60,44 +60,47 @@ use series::Series;
 /// ```
 pub struct TypedArena<T, S: Source = DefaultHeap> {
     store: Store<S>,
-    /// Owns values of exactly this type.
+    /// The arena owns values of exactly this type.
     values: PhantomData<Cell<T>>,
 }
 
-/// All of the arena, without its type. So the compiler, which does not look into `drop_values`,
-/// asks of a type in an arena only what its own destructor needs: that is what lets values
-/// refer to each other.
+/// The arena without its value type.
+///
+/// The compiler does not look into `drop_values`. So it lets values borrow each other, and requires of
+/// their type only what the type's own destructor requires.
 struct Store<S: Source> {
     blocks: Blocks<1>,
-    /// Those of no size.
+    /// The number of values, if they are zero-sized.
     sizeless: Cell<usize>,
-    /// Drops so many values from a place on.
+    /// Drops a number of values from an address on.
     drop_values: unsafe fn(NonNull<u8>, usize),
     value_bytes: usize,
     source: S,
 }
 
-// SAFETY: it has its values and its memory to itself.
+// SAFETY: the arena has exclusive use of its values and its memory.
 unsafe impl<T: Send, S: Source + Send> Send for TypedArena<T, S> {}
 
+/// Drops `count` values.
+///
 /// # Safety
-/// So many values are there, or anywhere if they have no size, and are of nobody else.
+/// `first` is the first of `count` values, unless they are zero-sized. Nothing else uses them.
 unsafe fn drop_values<T>(first: NonNull<u8>, count: usize) {
     let first = if size_of::<T>() == 0 { NonNull::dangling() } else { first.cast::<T>() };
-    // SAFETY: as was promised. A panic does not keep the rest of a slice from being dropped.
+    // SAFETY: the caller's promise says so. If a destructor panics, the rest of the slice is dropped.
     unsafe { NonNull::slice_from_raw_parts(first, count).drop_in_place() }
 }
 
 impl<T> TypedArena<T> {
-    /// Takes nothing.
+    /// An empty arena. Takes no memory.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// Grows as `growth` says, and never beyond its limit. Takes nothing.
+    /// An empty arena that grows as `growth` says, up to its limit. Takes no memory.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// Takes room for `count` values now; without memory the program ends.
+    /// An arena that takes room for `count` values now. Without memory the program ends.
     pub fn with_capacity(count: usize) -> Self {
         let arena = Self::new();
         arena.reserve(count);
@@ -106,11 +109,11 @@ impl<T> TypedArena<T> {
 }
 
 impl<T, S: Source> TypedArena<T, S> {
-    /// Chunks come from `source`. Takes nothing.
+    /// An empty arena whose chunks come from `source`. Takes no memory.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
-    /// Grows as `growth` says, from `source`. Takes nothing.
+    /// An empty arena with its own growth and source. Takes no memory.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         let store = Store {
             blocks: Blocks::new(growth),
@@ -122,25 +125,25 @@ impl<T, S: Source> TypedArena<T, S> {
         Self { store, values: PhantomData }
     }
 
-    /// Moves `value` here. Without memory the program ends.
+    /// Moves `value` into the arena. Without memory the program ends.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref)] // each call has a place of its own
+    #[allow(clippy::mut_from_ref)] // each call returns a place of its own
     pub fn alloc(&self, value: T) -> &mut T {
         match self.place() {
-            // SAFETY: a place for a value, of nobody else, for as long as the arena is borrowed.
+            // SAFETY: the place is for one value, new, and valid while the arena is borrowed.
             Some(mut place) => unsafe {
                 place.write(value);
                 place.as_mut()
             },
-            None => refuse::<T>(1),
+            None => no_memory_for::<T>(1),
         }
     }
-    /// Moves `value` here, or gives it back.
+    /// Moves `value` into the arena. Without memory the value comes back.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub fn try_alloc(&self, value: T) -> Result<&mut T, Full<T>> {
         match self.place() {
-            // SAFETY: a place for a value, of nobody else, for as long as the arena is borrowed.
+            // SAFETY: the place is for one value, new, and valid while the arena is borrowed.
             Some(mut place) => unsafe {
                 place.write(value);
                 Ok(place.as_mut())
@@ -149,15 +152,15 @@ impl<T, S: Source> TypedArena<T, S> {
         }
     }
 
-    /// A place that the caller fills before anything else happens.
+    /// A place for one value. The caller fills it before anything else happens.
     #[inline(always)]
     fn place(&self) -> Option<NonNull<T>> {
         if size_of::<T>() == 0 {
             self.store.sizeless.set(self.store.sizeless.get() + 1);
             return Some(NonNull::dangling());
         }
-        // The cursor goes from value to value, from the beginning of a chunk that is aligned
-        // for them.
+        // The cursor is always aligned for `T`: it starts at the start of a chunk that is aligned for
+        // `T`, and moves by whole values.
         match self.store.blocks.bump_for::<T, true>() {
             Some(place) => Some(place.cast()),
             None => self.grow(),
@@ -169,22 +172,22 @@ impl<T, S: Source> TypedArena<T, S> {
         Some(self.store.blocks.grow(&self.store.source, Layout::new::<T>())?.cast())
     }
 
-    /// All that `items` gives, side by side. Without memory the program ends.
+    /// A slice of all that `items` yields. Without memory the program ends.
     ///
     /// ```
     /// let arena = mallard::TypedArena::new();
     /// assert_eq!(arena.alloc_extend(1..4), [1, 2, 3]);
     /// ```
     ///
-    /// `items` may use the arena. If it panics, what it gave is dropped.
+    /// `items` may use the arena. If it panics, the values it has yielded are dropped.
     #[allow(clippy::mut_from_ref)]
     pub fn alloc_extend(&self, items: impl IntoIterator<Item = T>) -> &mut [T] {
         match self.try_alloc_extend(items) {
             Ok(slice) => slice,
-            Err(_) => refuse::<T>(1),
+            Err(_) => no_memory_for::<T>(1),
         }
     }
-    /// All that `items` gives, side by side; without memory, what it gave is dropped.
+    /// A slice of all that `items` yields. Without memory the values are dropped.
     #[allow(clippy::mut_from_ref)]
     pub fn try_alloc_extend(&self, items: impl IntoIterator<Item = T>) -> Result<&mut [T], Full> {
         let items = items.into_iter();
@@ -198,17 +201,17 @@ impl<T, S: Source> TypedArena<T, S> {
             series.extend(items).ok_or(Full::no_memory(()))?;
             series.finish()
         };
-        // SAFETY: made just now, of nobody else, for as long as the arena is borrowed.
+        // SAFETY: the slice is new, and valid while the arena is borrowed.
         Ok(unsafe { &mut *slice.as_ptr() })
     }
 
-    /// Takes what is needed for `count` more values without another chunk.
+    /// Makes room for `count` more values in one chunk. Without memory the program ends.
     pub fn reserve(&self, count: usize) {
         if self.try_reserve(count).is_err() {
-            refuse::<T>(count);
+            no_memory_for::<T>(count);
         }
     }
-    /// Takes what is needed for `count` more values without another chunk.
+    /// Makes room for `count` more values in one chunk.
     pub fn try_reserve(&self, count: usize) -> Result<(), Full> {
         if size_of::<T>() != 0 {
             Series::<T, S>::new(&self.store).reserve(count).ok_or(Full::no_memory(()))?;
@@ -216,67 +219,74 @@ impl<T, S: Source> TypedArena<T, S> {
         Ok(())
     }
 
-    /// How many values there are; O(chunks).
+    /// The number of values. O(chunks).
     pub fn len(&self) -> usize {
         self.store.sizeless.get() + self.store.parts().map(|part| part.1).sum::<usize>()
     }
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// All values, in the order in which they were made.
+    /// Iterator over all values, in the order in which they were made.
     pub fn iter_mut(&mut self) -> IterMut<'_, T> {
         let sizeless =
             NonNull::slice_from_raw_parts(NonNull::dangling(), self.store.sizeless.get());
-        // SAFETY: values of no size are wherever there is no room for any.
+        // SAFETY: values of size 0 may be at any aligned address. If `T` has a size, there are none.
         let part = unsafe { &mut *sizeless.as_ptr() }.iter_mut();
         IterMut { part, parts: self.store.blocks.filled(), values: PhantomData }
     }
-    /// All values, moved into a vector in the order in which they were made.
+    /// Moves all values into a vector, in the order in which they were made.
     #[cfg(feature = "alloc")]
     pub fn into_vec(mut self) -> alloc::vec::Vec<T> {
         let mut all = alloc::vec::Vec::with_capacity(self.len());
         for value in self.iter_mut() {
-            // SAFETY: moved out, since the arena forgets it below before anything can panic:
-            // there is room for all of them.
+            // SAFETY: the arena forgets the values below, before anything can panic: the vector has
+            // room for all of them.
             all.push(unsafe { core::ptr::read(value) });
         }
         self.store.forget();
         all
     }
 
-    /// Drops all values and keeps the memory. Begins again in the newest chunk, the largest but
-    /// for series above a step.
+    /// Drops all values and keeps the memory. Restarts in the newest chunk, which is the largest unless
+    /// a slice was larger than a step.
+    ///
+    /// ```
+    /// let mut arena = mallard::TypedArena::new();
+    /// arena.alloc(String::from("duck"));
+    /// arena.reset();
+    /// assert!(arena.is_empty());
+    /// ```
     pub fn reset(&mut self) {
         self.store.drop_all();
     }
     /// Drops all values and gives all memory back to the source.
     pub fn release(&mut self) {
-        let end = End(&mut self.store);
+        let end = ReleaseOnDrop(&mut self.store);
         end.0.drop_all();
     }
-    /// Gives idle chunks back, the oldest first, until at most `keep` bytes of them are left.
+    /// Gives the oldest idle chunks back to the source until at most `keep` bytes are idle.
     pub fn trim(&mut self, keep: usize) {
         self.store.blocks.trim(&self.store.source, keep);
     }
-    /// What is held; values count as blocks.
+    /// What the arena holds. Values count as blocks.
     pub fn statistics(&self) -> Statistics {
         Statistics { blocks_live: self.len(), ..self.store.blocks.statistics() }
     }
-    /// Where chunks come from.
+    /// The source of the chunks.
     pub fn source(&self) -> &S {
         &self.store.source
     }
 }
 
 impl<S: Source> Store<S> {
-    /// The values of each chunk: from where, and how many.
+    /// The first value of each chunk, and how many values the chunk has.
     fn parts(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> + '_ {
         let bytes = self.value_bytes.max(1);
         self.blocks.filled().map(move |part| (part.cast(), part.len() / bytes))
     }
 
-    /// All values are dropped, whatever panics, and the memory is empty.
+    /// Drops all values and makes the memory empty, even if a destructor panics.
     fn drop_all(&mut self) {
         struct Forget<'a, S: Source>(&'a mut Store<S>);
         impl<S: Source> Drop for Forget<'_, S> {
@@ -290,14 +300,14 @@ impl<S: Source> Store<S> {
         drop_parts(all.0.drop_values, &mut parts);
     }
 
-    /// The values are no longer there.
+    /// Forgets all values without dropping them.
     fn forget(&mut self) {
         self.sizeless.set(0);
         self.blocks.reset();
     }
 }
 
-/// Drops the values of all parts; after a panic, those that are left.
+/// Drops the values of all parts. If a destructor panics, the remaining parts are still dropped.
 fn drop_parts(
     drop: unsafe fn(NonNull<u8>, usize),
     parts: &mut dyn Iterator<Item = (NonNull<u8>, usize)>,
@@ -311,16 +321,16 @@ fn drop_parts(
     }
     while let Some((first, count)) = parts.next() {
         let others = Others(drop, &mut *parts);
-        // SAFETY: so many values are there, and are forgotten when all are dropped.
+        // SAFETY: the part has so many values, which are forgotten once all are dropped.
         unsafe { (others.0)(first, count) };
         mem::forget(others);
     }
 }
 
-/// Gives all memory back when what may panic is done.
-struct End<'a, S: Source>(&'a mut Store<S>);
+/// Gives all memory back when dropped, also if a destructor panics.
+struct ReleaseOnDrop<'a, S: Source>(&'a mut Store<S>);
 
-impl<S: Source> Drop for End<'_, S> {
+impl<S: Source> Drop for ReleaseOnDrop<'_, S> {
     fn drop(&mut self) {
         self.0.blocks.release(&self.0.source);
     }
@@ -328,7 +338,7 @@ impl<S: Source> Drop for End<'_, S> {
 
 impl<S: Source> Drop for Store<S> {
     fn drop(&mut self) {
-        let end = End(self);
+        let end = ReleaseOnDrop(self);
         end.0.drop_all();
     }
 }

@@ -1,14 +1,15 @@
-//! Values of a typed arena that are being made side by side.
+//! A slice of values under construction in a typed arena.
 
 use super::Store;
 use crate::arena::blocks::Run;
+use crate::arena::growing::Len;
 use crate::Source;
 use core::alloc::Layout;
 use core::mem;
 use core::ptr::NonNull;
 
-/// Fills a run of which the arena knows nothing: it may be used meanwhile, and has no half-filled
-/// chunk. Unless finished, drops the values.
+/// Fills a run of memory that is taken out of the arena meanwhile. So the arena may be used while the
+/// slice is made, and never sees a half-filled chunk. Unless it is finished, the values are dropped.
 pub(super) struct Series<'a, T, S: Source> {
     store: &'a Store<S>,
     run: Run,
@@ -31,7 +32,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
         self.run.start.cast()
     }
 
-    /// Room for `more` in one run. None: refused, and nothing has changed.
+    /// Makes room for `more` values in one run. `None` without memory; then nothing has changed.
     pub(super) fn reserve(&mut self, more: usize) -> Option<()> {
         if more > self.capacity - self.count {
             let count = self.count.checked_add(more)?;
@@ -40,7 +41,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
                 let layout = Layout::array::<T>(count).ok()?;
                 self.store.blocks.take_run(&self.store.source, layout)
             })?;
-            // SAFETY: the values move to a larger place. To the arena, the old one is empty.
+            // SAFETY: the values move to a larger run. For the arena, the old run stays empty.
             unsafe { run.start.cast::<T>().copy_from_nonoverlapping(self.first(), self.count) };
             let mut larger = Self::of(self.store, run);
             larger.count = self.count;
@@ -63,34 +64,27 @@ impl<'a, T, S: Source> Series<'a, T, S> {
             if self.count == self.capacity {
                 self.grow()?;
             }
-            // SAFETY: there is room.
+            // SAFETY: `count` is below `capacity`.
             unsafe { self.first().add(self.count).write(item) };
             self.count += 1;
         }
     }
 
-    /// What `items` gives, while there is room. The count is a local variable, which the
-    /// compiler can keep in a register.
+    /// Appends what `items` yields while there is room.
     #[inline(always)]
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) {
-        struct Count<'a>(&'a mut usize, usize);
-        impl Drop for Count<'_> {
-            fn drop(&mut self) {
-                *self.0 = self.1;
-            }
-        }
-        let (first, capacity, start) = (self.first(), self.capacity, self.count);
-        let mut count = Count(&mut self.count, start);
-        while count.1 < capacity {
+        let (first, capacity) = (self.first(), self.capacity);
+        let mut count = Len::of(&mut self.count);
+        while count.now < capacity {
             let Some(item) = items.next() else { return };
-            // SAFETY: there is room.
-            unsafe { first.add(count.1).write(item) };
-            count.1 += 1;
+            // SAFETY: `count` is below `capacity`.
+            unsafe { first.add(count.now).write(item) };
+            count.now += 1;
         }
     }
 
     fn values(&self) -> NonNull<[T]> {
-        // A run that is nowhere is not aligned for every type.
+        // The start of a run without memory is not aligned for every type.
         let first = NonNull::new(self.first()).filter(|_| self.count != 0);
         NonNull::slice_from_raw_parts(first.unwrap_or(NonNull::dangling()), self.count)
     }
@@ -112,9 +106,9 @@ impl<T, S: Source> Drop for Series<'_, T, S> {
                 self.0.blocks.close_run(self.1, self.1.start);
             }
         }
-        // Last: a destructor may use the arena.
+        // Dropped last, because a destructor may use the arena.
         let _close = Close(self.store, &self.run);
-        // SAFETY: so many are there, and nobody else knows of them.
+        // SAFETY: `count` values are initialised, and nothing else refers to them.
         unsafe { self.values().drop_in_place() }
     }
 }
