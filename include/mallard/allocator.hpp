@@ -1,4 +1,4 @@
-// The binding by type parameter: for containers that name their allocator.
+// A standard allocator over any allocator of this library, as a template argument of a container.
 #pragma once
 
 #include <mallard/source.hpp>
@@ -8,6 +8,7 @@
 
 namespace mallard {
 
+/// Whether `T` is a `std::pair`.
 template <class T>
 inline constexpr bool is_pair = false;
 template <class First, class Second>
@@ -47,18 +48,18 @@ template <class First, class Second, class A>
 inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
     takes_allocator<First, A> || takes_allocator<Second, A>;
 
-/// A standard allocator that draws from `A`, an arena, pool or multipool. One
-/// pointer; calls are direct and fold with the layout of `T`.
+/// A standard allocator that allocates from `A`: an arena, pool, multipool or other allocator. The
+/// size of a pointer. Calls are direct, and the layout of `T` is a constant in them.
 ///
 ///     mallard::arena<> a;
 ///     std::vector<int, mallard::allocator<int, mallard::arena<>>> v(a);
 ///
-/// Equal when they draw from the same `A`. Does not travel with a container on
-/// copy assignment, move assignment or swap; a copied container draws from the
-/// same `A`. Elements that take an allocator of this family get this one, as
-/// under `std::pmr`; under `std::scoped_allocator_adaptor` they get the inner one. `A` outlives
-/// whatever was allocated, and its thread rule is the container's. `allocate` throws
-/// `std::bad_alloc`, also for a count that no address space holds.
+/// Two are equal if they allocate from the same `A`. An allocator is not propagated by copy
+/// assignment, move assignment or swap of a container; a copy of a container allocates from the
+/// same `A`. Elements that take such an allocator get this one, as with `std::pmr`; with
+/// `std::scoped_allocator_adaptor` they get the inner one. `A` must outlive all blocks, and its
+/// thread rule applies to the container. `allocate` throws `std::bad_alloc`, also for a count that
+/// exceeds the address space. `deallocate` does nothing over an arena.
 template <class T, block_allocator A>
 class allocator {
 public:
@@ -83,8 +84,8 @@ public:
             from_->deallocate(first, layout_of<T>(count));
     }
 
-    /// Only for elements that want an allocator; the others stay as simple to
-    /// the container as without it.
+    /// Constructs an element that takes an allocator, and passes this allocator on. Other elements
+    /// do not have this function, so containers may treat them as trivial.
     template <class U, class... Args>
         requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args...>::value)
     void construct(U* at, Args&&... args)
@@ -97,6 +98,7 @@ public:
             std::uninitialized_construct_using_allocator(at, *this, std::forward<Args>(args)...);
     }
 
+    /// The allocator behind this one.
     A& resource() const noexcept { return *from_; }
 
     template <class U>

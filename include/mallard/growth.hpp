@@ -1,4 +1,4 @@
-// How much an allocator takes from its source at a time. Read on slow paths only.
+// Growth rules: how much an allocator takes from its source at a time.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -8,39 +8,41 @@
 
 namespace mallard {
 
-/// Bytes of each step: next = last * num / den + add, never above `max`.
+/// A growth rule: the bytes of each step are last * num / den + add, and at most `max`.
 ///
 ///     growth{}                          // 4 KiB, doubling to 1 MiB
 ///     growth{.first = 1 << 16, .num = 3, .den = 2}
 ///     growth::linear(4096, 4096)        // 4, 8, 12 KiB, ...
 ///     growth::none(1 << 20)             // one step, then exhausted
 ///
-/// A single request above the step is served by a step of its own size, which
-/// does not inflate those after it. `limit` bounds the sum of all that is held:
-/// the last step is clamped to what is left of it. At least nine tenths of a limit
-/// of 8 KiB or more can be used, in whole blocks of any size: under
-/// a limit a step ends after the last block that fits into it, and the
-/// chunks of a pool are as large as its blocks need.
+/// A request larger than the next step gets a step of its own size, which does not enlarge later
+/// steps. `limit` bounds the sum of all memory held: the last step is cut to the rest. At least
+/// nine tenths of a limit of 8 KiB or more can be used, in blocks of any size, because under a
+/// limit a step ends after its last whole block, and a pool chooses the size of its chunks by its
+/// blocks.
 struct growth {
     std::size_t first = 4096;
     std::size_t max = std::size_t{1} << 20;
     std::size_t num = 2, den = 1, add = 0;
     std::size_t limit = std::numeric_limits<std::size_t>::max();
 
+    /// One step of `bytes`, and then no other.
     static constexpr growth none(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1, .limit = bytes};
     }
+    /// All steps of `bytes`.
     static constexpr growth fixed(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1};
     }
+    /// Each step larger by `add` than the one before.
     static constexpr growth linear(std::size_t first, std::size_t add) noexcept
     {
         return {.first = first, .num = 1, .add = add};
     }
 
-    /// In the options of an allocator: its constructor is given the growth.
+    /// In the options of an allocator: the growth rule is an argument of its constructor.
     static constexpr growth at_run_time() noexcept
     {
         return {.den = std::numeric_limits<std::size_t>::max()};
@@ -50,11 +52,12 @@ struct growth {
         return den == std::numeric_limits<std::size_t>::max();
     }
 
-    /// True when there is one step and never another.
+    /// Whether there is only one step.
     constexpr bool is_single() const noexcept { return limit <= first; }
 
     friend constexpr bool operator==(const growth&, const growth&) = default;
 
+    /// The step after a step of `last` bytes, before it is cut to `max` and `limit`.
     constexpr std::size_t after(std::size_t last) const noexcept
     {
         return last == 0
@@ -63,11 +66,14 @@ struct growth {
     }
 };
 
-/// A rule of one's own, given to a constructor: the bytes of the last step (0 at
-/// first) and of the request make the next step. `max` and `limit` still clamp.
+/// A custom rule, as an argument of a constructor: returns the next step from the bytes of the last
+/// step (0 at first) and of the request. `max` and `limit` still apply.
+///
+///     auto by_pages = [](std::size_t, std::size_t asked) noexcept { return asked + 4096; };
+///     mallard::arena<> scratch(by_pages);
 using growth_function = std::size_t (*)(std::size_t last, std::size_t asked) noexcept;
 
-/// The rule of one allocator: of its type, and a function that may replace it.
+/// The rule of one allocator: the rule of its type, or a custom function.
 template <growth Growth>
 struct growth_rule {
     growth_function custom = nullptr;
@@ -82,7 +88,7 @@ private:
     static constexpr growth bounds_of_type = Growth;
 };
 
-/// The same, known only at run time.
+/// The same for a rule that is known at run time.
 template <growth Growth>
     requires(Growth.is_at_run_time())
 struct growth_rule<Growth> {
@@ -95,24 +101,24 @@ struct growth_rule<Growth> {
     }
 };
 
-/// What a constructor is given: a function, or the growth itself.
+/// The constructor argument of an allocator: a custom function, or the growth rule itself.
 template <growth Growth>
 using growth_argument = std::conditional_t<Growth.is_at_run_time(), growth, growth_function>;
 
-/// Where one allocator stands in its growth.
+/// The state of the growth of one allocator.
 template <growth Growth>
 class growth_state {
 public:
     constexpr growth_state() noexcept = default;
     constexpr explicit growth_state(growth_argument<Growth> given) noexcept : rule_{given} {}
 
-    /// The bytes the rule would take next, whatever is asked.
+    /// The next step by the rule alone.
     constexpr std::size_t rule(std::size_t asked) const noexcept
     {
         return std::min(rule_.next(last_, asked), rule_.bounds().max);
     }
 
-    /// The bytes to take next, at least `asked`; 0 when the limit refuses.
+    /// The bytes to take next, at least `asked`; 0 if the limit does not allow them.
     constexpr std::size_t step(std::size_t asked) const noexcept
     {
         return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());
@@ -129,12 +135,12 @@ public:
     }
     constexpr void took(std::size_t bytes) noexcept { took(bytes, bytes); }
 
-    /// Bookkeeping beside the steps counts towards the limit too.
+    /// Memory for bookkeeping outside the steps counts towards the limit too.
     constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= left(); }
     constexpr void took_aside(std::size_t bytes) noexcept { taken_ += bytes; }
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
-    /// As it was made.
+    /// The state at construction.
     constexpr growth_state anew() const noexcept
     {
         growth_state fresh;
@@ -142,7 +148,7 @@ public:
         return fresh;
     }
 
-    /// All is given back: growth begins anew.
+    /// All memory was given back: the next step is the first one.
     constexpr void restart() noexcept
     {
         taken_ = 0;
@@ -157,7 +163,7 @@ public:
     constexpr std::size_t taken() const noexcept { return taken_; }
     constexpr std::size_t steps() const noexcept { return steps_; }
 
-    /// Of the limit. A source that gives more than it was asked for may overshoot it.
+    /// What is left of the limit. A source that gives more than requested may exceed the limit.
     constexpr std::size_t left() const noexcept { return limit() - std::min(limit(), taken_); }
 
 private:

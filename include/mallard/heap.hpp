@@ -1,4 +1,4 @@
-// Heaps: parts of malloc that can be freed all at once.
+// Heaps: separate parts of the malloc engine that can be freed all at once.
 #pragma once
 
 #include <mallard/c/malloc.h>
@@ -13,31 +13,32 @@
 
 namespace mallard {
 
-/// Who allocates from a heap. Any thread frees.
+/// Which threads allocate from a heap. Any thread may free.
 enum class sharing {
-    one_thread, ///< the one that made it, or adopted it last: no lock
-    any_thread  ///< one after the other
+    one_thread, ///< the thread that made the heap, or adopted it last; no lock
+    any_thread  ///< any thread, under a lock
 };
 
-/// Of bytes taken: chunks, and large blocks. 0: no limit.
+/// Limits of a heap in bytes taken: chunks and large blocks. 0: no limit.
 struct heap_options {
-    std::size_t limit_soft = 0; ///< `met` is called above it, once until a quarter less is taken
-    std::size_t limit = 0;      ///< what would exceed it is refused, after a call of `met`
-    /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread
-    /// that met a limit. It may use the heap, but for `reset` and `release`, and throws
-    /// nothing. What was refused is tried again, once: something may have been freed.
+    std::size_t limit_soft = 0; ///< calls `met` above it; again after a fall by a quarter
+    std::size_t limit = 0;      ///< calls `met`, then fails the allocation that would exceed it
+    /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread that
+    /// reached a limit. It may use the heap, except `reset` and `release`, and must not throw. A
+    /// failed allocation is tried once more after the call.
     mallard_limit_met met = nullptr;
     void* context = nullptr;
 };
 
+/// Statistics of a heap.
 struct heap_statistics : statistics {
-    std::size_t bytes_taken_max = 0;
-    std::size_t large_blocks = 0; ///< apart from chunks
+    std::size_t bytes_taken_max = 0; ///< the most bytes ever taken at once
+    std::size_t large_blocks = 0;    ///< blocks with memory of their own, outside chunks
 };
 
 namespace detail {
 
-/// Where blocks of at most 16 i bytes are among the fresh ones, and how large.
+/// The size class for requests of at most 16 i bytes, and the size of its blocks.
 struct fresh_class {
     std::uint16_t index;
     std::uint16_t bytes;
@@ -54,7 +55,7 @@ inline constexpr auto fresh_classes = [] {
     return all;
 }();
 
-/// What a heap has that is none, or that another library made.
+/// Empty stand-in for a moved-from heap, or for a heap of another version of the library.
 inline constinit mallard_fresh nothing_fresh{};
 
 } // namespace detail
@@ -64,34 +65,35 @@ inline constinit mallard_fresh nothing_fresh{};
 ///     mallard::heap request;
 ///     void* block = request.allocate(100);
 ///     std::free(block);      // in any thread; or request.deallocate(block)
-///     request.release();     // whatever is left
+///     request.release();     // frees all other blocks
 ///
-/// A part of the malloc of libmallard-malloc.so (mallard::malloc) or libmallard-malloc.a
-/// (mallard::malloc_static): a program that links neither does not link.
+/// A part of the malloc engine, so the program must link libmallard-malloc.so (mallard::malloc) or
+/// libmallard-malloc.a (mallard::malloc_static).
 ///
-/// It has its memory for itself, in chunks of 64 KiB and twice as much each time up to 4 MiB;
-/// blocks above 1 MiB lie apart. `release` gives all of it to the rest of the program, and
-/// `reset` keeps the chunks, in a time that does not depend on the number of blocks. A heap
-/// without blocks takes less than 4 KiB; thousands are no burden. A block is at most a
-/// quarter larger than asked for, and 16 bytes at least. A class of sizes takes 16 KiB or
-/// more of a chunk at a time, and touches its pages as they are needed: for a few blocks of
-/// each of many sizes a `multipool` is smaller.
+/// A heap has chunks of its own, the first of 64 KiB, each twice as large as the one before, up to
+/// 4 MiB; blocks above 1 MiB have memory of their own. `release` gives all memory back to the rest
+/// of the program. `reset` keeps the chunks, and takes a time that does not depend on the number of
+/// blocks. A heap without blocks takes less than 4 KiB, so thousands of heaps are fine. A block is
+/// at most a quarter larger than requested, and at least 16 bytes. A size class takes 16 KiB or
+/// more of a chunk at a time, and touches its pages as needed; for a few blocks of each of many
+/// sizes, a `multipool` is smaller.
 ///
-/// `realloc` and `malloc_usable_size` take its blocks too, and a block stays in its heap.
+/// `free`, `realloc` and `malloc_usable_size` take blocks of a heap too. `realloc` keeps a block in
+/// its heap.
 ///
-/// A `heap` is with one thread; `adopt` makes the caller that one. All calls are its alone,
-/// but for `deallocate` and `owns`, which are any thread's, as is `free`; another that asks
-/// for memory stops the process. With a `shared_heap` all calls are any thread's. What other
-/// threads do with blocks is over when `reset`, `release` or the end of the heap begins.
+/// A `heap` belongs to one thread; `adopt` gives it to the calling thread. Other threads may call
+/// only `deallocate`, `owns` and `free`; another thread that allocates stops the process. Any
+/// thread may call all functions of a `shared_heap`. No other thread may use blocks of the heap
+/// when `reset`, `release` or the destructor is called.
 ///
-/// `allocate` throws `std::bad_alloc`, `try_allocate` gives null: when the system or the
-/// limit refuses, and always in a heap that was moved from. A failed call has changed nothing.
+/// `allocate` throws `std::bad_alloc`, and `try_allocate` returns null, when the system or the
+/// limit refuses, and always in a moved-from heap. A failed call changes nothing.
 template <sharing Threads>
 class basic_heap {
 public:
     static constexpr bool any_thread = Threads == sharing::any_thread;
 
-    /// Throws `std::bad_alloc` if there is no memory for it.
+    /// Throws `std::bad_alloc` if there is no memory for the heap.
     explicit basic_heap(const heap_options& options = {}) : handle_(make(options))
     {
         if (handle_ == nullptr)
@@ -130,27 +132,28 @@ public:
         return mallard_heap_allocate(handle_, l.bytes);
     }
 
-    /// A block of this heap; or of any other, or of malloc; or null. Any thread.
+    /// Frees a block of this heap, of another heap, or of malloc; or does nothing for null. Any
+    /// thread.
     void deallocate(void* block) noexcept { mallard_heap_free(handle_, block); }
-    /// The size is not needed: a wrong one does no harm.
+    /// The same. The layout is not used.
     void deallocate(void* block, layout) noexcept { deallocate(block); }
 
     /// Frees every block and keeps the chunks.
     void reset() noexcept { mallard_heap_reset(handle_); }
     /// Frees every block and gives all memory back to malloc.
     void release() noexcept { mallard_heap_release(handle_); }
-    /// Gives back chunks without a block, as long as more than `keep` bytes are taken.
+    /// Gives chunks without blocks back, until at most `keep` bytes are taken.
     void trim(std::size_t keep = 0) noexcept { mallard_heap_trim(handle_, keep); }
 
-    /// The heap is with this thread from now on. For the one that it was with it is as if it
-    /// were moved away: in no call of the heap meanwhile, and aware of it before its next.
+    /// Makes the calling thread the owner of the heap. The previous owner must not be inside a call
+    /// of the heap, and must know of the change before its next call.
     void adopt() noexcept
         requires(!any_thread)
     {
         mallard_heap_adopt(handle_);
     }
 
-    /// New ones; what is taken already stays.
+    /// Sets new limits. Memory that is taken already stays.
     void limit(const heap_options& to) noexcept
     {
         mallard_heap_limit(handle_, to.limit_soft, to.limit, to.met, to.context);
@@ -162,7 +165,7 @@ public:
         return mallard_heap_owns(handle_, p) != 0;
     }
 
-    /// Counted when asked: O(bytes taken / 16 KiB). What it does not know is 0.
+    /// Counts when called: O(bytes taken / 16 KiB). Members that a heap does not count are 0.
     [[nodiscard]] heap_statistics stats() const noexcept
     {
         mallard_heap_statistics s{};
@@ -180,7 +183,7 @@ public:
         return result;
     }
 
-    /// For the functions of malloc.h.
+    /// The heap for the C functions of mallard/c/malloc.h.
     mallard_heap* handle() const noexcept { return handle_; }
 
 private:
@@ -196,7 +199,7 @@ private:
         return mallard_heap_create(&o);
     }
 
-    /// Never given out before; null: there is none, or it is not this thread's to take.
+    /// A block that was never used, or null if there is none or another thread owns the heap.
     [[gnu::always_inline]] void* take_fresh(std::size_t bytes) noexcept
     {
         detail::fresh_class const c = detail::fresh_classes[(bytes + 15) / 16];
@@ -213,7 +216,11 @@ private:
     mallard_fresh* fresh_ = &detail::nothing_fresh;
 };
 
+/// A heap that one thread allocates from.
 using heap = basic_heap<sharing::one_thread>;
+/// A heap that any thread allocates from.
+///
+///     mallard::shared_heap cache({.limit = 1 << 30});
 using shared_heap = basic_heap<sharing::any_thread>;
 
 } // namespace mallard

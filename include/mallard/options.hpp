@@ -1,19 +1,17 @@
-// The options of each allocator, as template arguments: a type reads as a
-// sentence, and is laid out alike in every translation unit.
+// The options of the allocators, which are template arguments, and their statistics.
 #pragma once
 
 #include <mallard/growth.hpp>
 
 namespace mallard {
 
-/// Who may call a pool at the same time. A property of one pool, not of a build.
+/// Which threads may call a pool at the same time. An option of each pool, not of a build.
 ///
-/// In the shared modes growth never holds a lock that a free needs, and the source
-/// is called by one thread at a time, unless it is `shareable`; it must not call
-/// back into the pool.
+/// In the modes for several threads, growth never holds a lock that a free needs. One thread at a
+/// time calls the source, unless the source is `shareable`. The source must not call the pool.
 enum class sync {
     none,  ///< one thread at a time
-    mutex, ///< any thread, one after the other: a pool behind a lock
+    mutex, ///< any thread; each call holds a lock
     /// Any thread, a signal handler included; a thread that is suspended inside a call holds up no
     /// other thread. For pools that do not grow (`growth::none`): the first allocation takes the
     /// only chunk under a lock, and no later call locks, waits or calls the source. Call `trim`,
@@ -32,30 +30,34 @@ enum class sync {
 
 /// Which free block a pool gives next.
 enum class reuse {
-    lifo,    ///< the one freed last, by links in the free blocks: the shortest code
-    ordered, ///< recently freed ones from an array, others in address order from a
-             ///< bit each: free blocks are never read, so scattered frees stay fast
-    fifo     ///< of up to 64 that were freed lately the one freed first, by links too: lists
+    lifo,    ///< the block freed last; links are in the free blocks: the shortest code
+    ordered, ///< recently freed blocks from an array, others in address order from a bitmap:
+             ///< free blocks are never read, so frees in random order stay fast
+    fifo     ///< the block freed first among the last 64; links are in the free blocks: lists
              ///< whose nodes come and go stay in the order of memory
 };
 
-/// What is verified about the caller. See `pool` and `arena`.
+/// Whether calls are verified, and Valgrind is told about free blocks. See `pool` and `arena`.
 enum class check { off, on };
 
-/// What an allocator knows of an address.
+/// What a pool knows about an address: the result of `classify`.
 enum class validity {
-    miss,   ///< not in any of its chunks
+    miss,   ///< not in a chunk of the pool
     valid,  ///< the first byte of a block in use
-    invalid ///< in its chunks, but inside a block, free, or never given out
+    invalid ///< in a chunk, but inside a block, free, or never allocated
 };
 
+/// Options of `arena` and `shared_arena`.
+///
+///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
+///     a;
 struct arena_options {
-    /// By four, since all steps of an arena that doubles are as much as twice the last,
-    /// and when so much is free glibc lets the system have it; from what it finds without a
-    /// search: see docs/decisions/0023.
+    /// Grow by 4x: with doubling, the freed steps exceed glibc's trim threshold and are faulted
+    /// again (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
-    std::size_t min_align = 1; ///< blocks start at multiples of it; saves code for smaller ones
-    check checks = check::off; ///< verify the order of rewinds; tell Valgrind about blocks
+    std::size_t min_align =
+        1; ///< the least alignment of blocks; makes less-aligned requests shorter
+    check checks = check::off; ///< verify the order of rewinds; tell Valgrind about free memory
 };
 
 struct pool_options {
@@ -141,14 +143,14 @@ struct object_pool_options {
     }
 };
 
-/// What an allocator holds, derived from its cursors and lists when asked.
+/// What an allocator holds, computed when `stats` is called.
 struct statistics {
-    std::size_t blocks_live = 0; ///< in use; an arena does not count them: 0
-    std::size_t bytes_live = 0;  ///< in use
-    std::size_t bytes_idle = 0;  ///< in chunks, not in use
-    std::size_t bytes_taken = 0; ///< from the source: live, idle and bookkeeping
+    std::size_t blocks_live = 0; ///< blocks in use; 0 in an arena, which does not count them
+    std::size_t bytes_live = 0;  ///< bytes in use
+    std::size_t bytes_idle = 0;  ///< bytes in chunks that are not in use
+    std::size_t bytes_taken = 0; ///< bytes taken from the source: live, idle and bookkeeping
     std::size_t chunks = 0;
-    std::size_t growths = 0; ///< growth steps, ever: not arrays, not large blocks
+    std::size_t growths = 0; ///< growth steps since construction, without arrays and large blocks
     /// How often, ever, a front that had nothing at hand got something to give: free
     /// blocks, slots to carve, or a new chunk; an arena, a chunk to go on in.
     std::size_t refills = 0;

@@ -1,5 +1,5 @@
-// Chunks straight from the operating system. What calls it is in src/os: this
-// is the one source that needs the library, all others are headers.
+// A source of whole pages of the operating system. Needs the library: the system calls are in
+// src/os.
 #pragma once
 
 #include <mallard/source.hpp>
@@ -10,42 +10,43 @@ namespace mallard {
 
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
-/// Which pages a chunk is made of. Huge ones save page faults and TLB misses in
-/// large chunks that are used to the full, and cost memory in all others.
+/// The kind of pages. Huge pages save page faults and TLB misses in large chunks that are fully
+/// used, and waste memory in all others.
 enum class huge {
     none,    ///< ordinary pages
-    madvise, ///< 2 MiB pages where the system has some at hand, else ordinary ones
-    hugetlb  ///< 2 MiB pages that the administrator set aside, else no chunk; Linux 5.16
+    madvise, ///< 2 MiB pages where the system has some (THP), otherwise ordinary pages
+    hugetlb  ///< 2 MiB pages that the administrator reserved, otherwise no chunk; Linux 5.16
 };
 
-/// Which NUMA node has the memory. Written as `numa::prefer(1)` or `numa::bind(1)`;
-/// nothing said, it is the node of the thread that touches a page first.
+/// The NUMA node of the memory: `numa::prefer(1)` or `numa::bind(1)`. By default, a page is on the
+/// node of the thread that touches it first.
 struct numa {
     int node = -1;
     bool strict = false;
 
-    /// That node's memory while it has some, else another's: advice, as `huge::madvise`.
+    /// Memory of that node while it has some, otherwise of another node.
     static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
 
-    /// That node's memory or no chunk. When it runs out later, the system kills somebody,
-    /// as when all memory runs out: with `populate` it is taken, or refused, at once.
+    /// Memory of that node, or no chunk. When the node runs out of memory later, the system kills a
+    /// process; with `populate`, the memory is taken or refused at once.
     static constexpr numa bind(int node) noexcept { return {.node = node, .strict = true}; }
 
     friend constexpr bool operator==(numa, numa) = default;
 };
 
+/// Options of `pages`.
 struct pages_options {
     mallard::huge huge = mallard::huge::none;
     mallard::numa numa = {};
-    bool guard = false;            ///< before and after each chunk, a page that nobody may touch
-    bool populate = false;         ///< all pages now: a refusal here, not page faults later
-    bool locked = false;           ///< never swapped, from the first touch on; see `ulimit -l`
-    std::size_t reserve_bytes = 0; ///< address space for all chunks together; 0: each has its own
+    bool guard = false;            ///< an inaccessible page before and after each chunk
+    bool populate = false;         ///< touch all pages in `try_take`, not by page faults later
+    bool locked = false;           ///< never swap a touched page out (mlock); see `ulimit -l`
+    std::size_t reserve_bytes = 0; ///< one range of address space for all chunks; 0: none
 };
 
 namespace os {
 
-/// What `pages` does, compiled once for all options.
+/// The implementation of `pages`, compiled once for all options. In src/os.
 class page_source {
 public:
     constexpr explicit page_source(pages_options options) noexcept : options_(options) {}
@@ -61,19 +62,19 @@ public:
     const char* last_failure() const noexcept { return refusal_; }
 
 protected:
-    bool refuse(int error, const char* why) noexcept; // false
+    bool refuse(int error, const char* why) noexcept; // returns false
 
 private:
-    // One stretch of address space, cut into units of a page, and after it a bit
-    // for each unit that says whether it belongs to a chunk:
-    //   | unit 0 | unit 1 | ... | a unit that never is memory | bits |
-    // No unit below `low` is free. Before the first take all of it is empty.
+    // A range of address space in units of a page, and after the units a bit for each unit that
+    // says whether the unit belongs to a chunk:
+    //   | unit 0 | unit 1 | ... | a unit that is never committed | bits |
+    // No unit below `low` is free. Before the first take, all members are zero.
     struct range {
         std::byte* base = nullptr;
         std::uint64_t* bits = nullptr;
         std::size_t units = 0;
         std::size_t low = 0;
-        std::size_t bytes = 0; // mapped from `base` on, bits included
+        std::size_t bytes = 0; // mapped, bits included
     };
 
     std::size_t unit_bytes() const noexcept;
@@ -150,36 +151,34 @@ private:
 ///     if (source.try_take({1 << 24}).data == nullptr)
 ///         std::puts(source.last_failure()); // no huge pages are configured: ...
 ///
-/// A chunk is as large as its pages, which `chunk::bytes` tells: 100 bytes become
-/// 4 KiB, or 2 MiB with either kind of huge pages, so ask for much there. Any
-/// alignment is honoured. A chunk that the system refuses is null, and nothing of
-/// it stays behind.
+/// The size of a chunk is rounded up to whole pages, and `chunk::bytes` is the rounded size: a
+/// request for 100 bytes gets 4 KiB, or 2 MiB with huge pages. Any alignment is honoured. When the
+/// system refuses, the chunk is null, and nothing stays mapped.
 ///
-/// With `reserve_bytes`, all chunks lie in one range of address space, which is
-/// reserved by the first take and costs no memory but a bit for each page. A
-/// take gets the lowest place that fits, so chunks of a fresh range follow each
-/// other without a gap, or with just a guard, which comes out of the range too.
-/// `give` hands the pages back to the system at once and keeps the place for
-/// later takes. No place left: null. The range ends with the source, and so do
-/// its chunks; without a range, chunks that are not given back stay.
+/// With `reserve_bytes`, all chunks lie in one range of address space. The first take reserves the
+/// range, at the cost of a bit of memory for each page. A take gets the lowest free place that
+/// fits, so the chunks of a fresh range follow each other without a gap, or with only a guard page,
+/// which is part of the range. `give` returns the pages to the system at once, and frees the place
+/// for later takes. When no place is left, the chunk is null. The end of the source unmaps the
+/// range and all its chunks; without a range, chunks that were not given back stay mapped.
 ///
-/// One thread at a time. Movable: what was moved from is as if new.
+/// One thread at a time. Movable: the moved-from source is as new.
 template <pages_options O = pages_options{}>
 class pages {
 public:
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
     void give(chunk c) noexcept { source_.give(c); }
 
-    /// Gives the memory of a chunk back, but not its place: nobody may touch it any
-    /// more, until it is given too. False if the system refuses: nothing has changed.
+    /// Gives the memory of a chunk back, and makes its addresses inaccessible until the chunk is
+    /// given back too. Returns false if the system refuses; nothing has changed then.
     bool quarantine(chunk c) noexcept { return source_.quarantine(c); }
 
-    /// The `errno` of the last refusal; 0 when nothing was refused.
+    /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return source_.last_error(); }
 
-    /// What the system refused last and what to do about it, in one line that
-    /// lives for ever. Refused advice is told too, though the chunk was given:
-    /// `huge::madvise` on a kernel that has none, `numa::prefer` of a node that is not.
+    /// What the system refused last and what to do about it: one line, which is never freed. Also
+    /// says when advice was refused though a chunk was given: `huge::madvise` on a kernel without
+    /// it, or `numa::prefer` of a node that does not exist.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:

@@ -1,4 +1,4 @@
-// The binding by abstract base: for code that takes a std::pmr::memory_resource*.
+// Allocators that are a std::pmr::memory_resource, for code that takes a pointer to one.
 #pragma once
 
 #include <mallard/arena.hpp>
@@ -9,15 +9,15 @@
 
 namespace mallard {
 
-/// An allocator that is a `std::pmr::memory_resource` as well: everything `A`
-/// can do, and a pointer to it is what `std::pmr` containers take.
+/// An allocator `A` that is a `std::pmr::memory_resource` as well. It has all members of `A`, and
+/// `std::pmr` containers take a pointer to it.
 ///
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     std::pmr::vector<int> v(&scratch);
 ///
-/// A call with a `layout` is direct; one with bytes, or through the base, is virtual. Equal
-/// only to itself. Over an arena `deallocate` does nothing at all, as the standard says of
-/// monotonic resources. May be derived from, like the standard's resources.
+/// A call with a `layout` is direct; a call with bytes, or through the base class, is virtual. A
+/// resource is equal only to itself. Over an arena, `deallocate` does nothing, as the standard says
+/// of monotonic resources. Classes may derive from it, as from the standard's resources.
 template <block_allocator A>
 class pmr_resource : public A, public std::pmr::memory_resource {
 public:
@@ -31,7 +31,7 @@ public:
     using std::pmr::memory_resource::allocate;
     using std::pmr::memory_resource::deallocate;
 
-    /// The upstream, where that is a memory resource.
+    /// The resource that this one takes its memory from. Only if the source is a memory resource.
     std::pmr::memory_resource* upstream_resource() const noexcept
         requires requires(const A& a) { a.upstream().resource(); }
     {
@@ -57,12 +57,15 @@ protected:
     }
 };
 
-/// Drop-ins for the standard's resources, with their constructors: over the default resource,
-/// or over the upstream given to the constructor, whose exceptions pass unchanged.
-/// docs/guide/pmr.md lists what differs.
+/// Replacements for the standard's memory resources, with the same constructors. Each takes memory
+/// from the default resource, or from the upstream given to the constructor, and passes its
+/// exceptions on unchanged. docs/guide/pmr.md lists the differences.
 namespace pmr {
 
 /// Replaces `std::pmr::monotonic_buffer_resource`.
+///
+///     mallard::pmr::arena scratch(buffer, sizeof buffer);
+///     std::pmr::vector<int> v(&scratch);
 ///
 /// The first chunk holds at least `initial_size` bytes. After a buffer of the caller, the next
 /// chunk is four times as large as the buffer. No chunk is smaller than 1 KiB. Each chunk is larger
@@ -108,7 +111,8 @@ private:
     }
 };
 
-using pool = pmr_resource<mallard::pool<pmr_source>>; ///< one size; others go upstream
+/// Blocks of one size; requests of other sizes go to the upstream resource.
+using pool = pmr_resource<mallard::pool<pmr_source>>;
 
 /// Base of `multipool` and `shared_multipool`: constructors and members of the standard's pool
 /// resources.
@@ -125,7 +129,7 @@ public:
     {
     }
 
-    /// The largest block that is pooled, and how many of the smallest one chunk may hold.
+    /// The largest block that is pooled, and how many of the smallest blocks a chunk may hold.
     static constexpr std::pmr::pool_options options() noexcept
     {
         return {.max_blocks_per_chunk = multipool_options{}.grow.max / size_class::bytes(0),
@@ -133,13 +137,13 @@ public:
     }
 };
 
-/// Replaces `std::pmr::unsynchronized_pool_resource`.
+/// Replaces `std::pmr::unsynchronized_pool_resource`. For one thread at a time.
 class multipool : public pool_resource<mallard::multipool<pmr_source>> {
 public:
     using pool_resource::pool_resource;
 };
 
-/// synchronized_pool_resource; needs the library.
+/// Replaces `std::pmr::synchronized_pool_resource`. For any number of threads. Needs the library.
 class shared_multipool
     : public pool_resource<
           mallard::multipool<pmr_source, multipool_options{.threads = sync::thread_cached}>> {

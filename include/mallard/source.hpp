@@ -1,6 +1,6 @@
-// Where chunks come from: the heap, a caller's bytes, bytes of one's own, any
-// std::pmr::memory_resource, another allocator, nothing. Pages of the operating
-// system are in pages.hpp.
+// Sources of chunks: the heap, a buffer of the caller, a buffer in the object, any
+// std::pmr::memory_resource, another allocator, or nothing. Pages of the operating system are in
+// pages.hpp.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -13,20 +13,29 @@
 
 namespace mallard {
 
-/// What a source gives. `give` gets exactly what `try_take` gave.
+/// A piece of memory from a source. `give` must get exactly the chunk that `try_take` returned.
 struct chunk {
-    void* data = nullptr; ///< null: nothing left
+    void* data = nullptr; ///< null: the source is exhausted
     std::size_t bytes = 0;
     std::size_t align = 1;
 };
 
 // clang-format off
+/// A source of chunks: `try_take(layout)` and `give(chunk)`, neither of which throws.
+///
+///     struct my_source {
+///         mallard::chunk try_take(mallard::layout l) noexcept;
+///         void give(mallard::chunk c) noexcept;
+///     };
+///     static_assert(mallard::chunk_source<my_source>);
 template <class S>
 concept chunk_source = requires(S& s, layout l, chunk c) {
     { s.try_take(l) } noexcept -> std::same_as<chunk>;
     { s.give(c) } noexcept;
 };
 
+/// An allocator of blocks: `allocate`, which throws, `try_allocate`, which returns null, and
+/// `deallocate`, which gets the layout again.
 template <class A>
 concept block_allocator = requires(A& a, layout l, void* p) {
     { a.allocate(l) } -> std::same_as<void*>;
@@ -34,11 +43,12 @@ concept block_allocator = requires(A& a, layout l, void* p) {
     { a.deallocate(p, l) } noexcept;
 };
 
-/// Any allocator is a source too: `multipool<arena<>>`.
+/// Anything that an allocator can take its memory from. Any allocator is a source too, as in
+/// `multipool<arena<>>`.
 template <class S>
 concept source = chunk_source<S> || block_allocator<S>;
 
-/// All can be given back at once.
+/// An allocator that can free all blocks at once.
 template <class A>
 concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
     a.reset();
@@ -46,41 +56,42 @@ concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
     a.trim(keep);
 };
 
-/// Can be put back to an earlier point.
+/// An allocator with marks: it can free all blocks that came after a mark.
 template <class A>
 concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
     { a.mark() } noexcept -> std::same_as<typename A::mark_type>;
     a.rewind(m);
 };
 
-/// Knows its own blocks, or chunks, by their address.
+/// An allocator or source that knows by an address whether the memory is its own.
 template <class S>
 concept owning = requires(const S& s, const void* p) {
     { s.owns(p) } noexcept -> std::same_as<bool>;
 };
 
-/// Surely refuses a chunk of more bytes than these: steps of growth are cut to them.
+/// A source that knows the largest chunk it can give. Growth steps are cut to that size.
 template <class S>
 concept bounded = requires(const S& s) {
     { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
 };
 
-/// Says that any thread may call it at any time. To an allocator for several
-/// threads another source is called by one at a time; not so through a `ref`,
-/// which cannot know who else borrows it.
+/// A source that any thread may call at any time: it says so with `any_thread`. An allocator for
+/// several threads calls any other source under a lock. A `ref` cannot do that for a source that
+/// several allocators borrow.
 template <class S>
 concept shareable = requires { requires S::any_thread; };
 
-/// Can grow a block in place.
+/// An allocator that can grow a block in place.
 template <class A>
 concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, layout to) {
     { a.try_expand(p, from, to) } noexcept -> std::same_as<bool>;
 };
 // clang-format on
 
-// Inlined always, these four: out of line a chunk, three words, is given in memory, and a
-// size that is a constant is none any more, which an adaptor's hot path would pay for.
+// The next four functions are always inlined: a function call returns the three words of a chunk
+// in memory, and hides a constant size, at the cost of an adaptor's hot path.
 
+/// Takes a chunk from a source or an allocator. Returns a null chunk when it is exhausted.
 template <source S>
 [[gnu::always_inline]] inline chunk try_take(S& from, layout l) noexcept
 {
@@ -92,7 +103,8 @@ template <source S>
         return {};
 }
 
-/// Throws `std::bad_alloc`, or what the source throws; never gives null.
+/// Takes a chunk from a source or an allocator, or throws `std::bad_alloc` or what the source
+/// throws.
 template <source S>
 [[gnu::always_inline]] inline chunk take(S& from, layout l)
 {
@@ -108,7 +120,7 @@ template <source S>
     }
 }
 
-/// One body, two edges: slow paths are written once and say which they want.
+/// `take` or `try_take`, for slow paths that are written once for both.
 template <bool Throws, source S>
 [[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
 {
@@ -118,6 +130,7 @@ template <bool Throws, source S>
         return try_take(from, l);
 }
 
+/// Gives a chunk back to the source or allocator that it came from.
 template <source S>
 [[gnu::always_inline]] inline void give(S& to, chunk c) noexcept
 {
@@ -156,8 +169,8 @@ chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
     return taken;
 }
 
-/// For sizes that no bookkeeping can be added to: the source is asked all the
-/// same, so that a refusal comes in its own words.
+/// Fails a request whose size is so large that adding a header would overflow. Asks the source all
+/// the same, so that its own exception is thrown.
 template <bool Throws, source S>
 chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
 {
@@ -169,8 +182,10 @@ chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
     return {};
 }
 
-/// The program's own `operator new`, so a replaced one serves here too. Any
-/// thread. Refusal comes after the new-handler has had its say.
+/// The heap of the program: `operator new`, also when the program replaces it. Any thread. Fails
+/// after the new-handler gave up.
+///
+///     mallard::pool<mallard::default_heap> nodes(64); // what pool<> means
 class default_heap {
 public:
     static constexpr bool any_thread = true;
@@ -200,7 +215,9 @@ private:
     }
 };
 
-/// Gives nothing: what is built on it lives on its initial buffer alone.
+/// A source that is always exhausted. An allocator on it uses only its initial buffer.
+///
+///     mallard::arena<mallard::null> scratch(buffer); // never takes memory elsewhere
 class null {
 public:
     static constexpr bool any_thread = true;
@@ -214,16 +231,17 @@ inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
     return bytes.data() <= p && p < bytes.data() + bytes.size();
 }
 
-/// How much of some bytes is taken, from the front. What is given back returns
-/// when it was the last taken, and everything once all of it is back: so it does
-/// not matter in which order an allocator gives at its end.
+/// The state of a buffer that is taken from its front. A chunk that is given back is free again if
+/// it was the last one taken. When all chunks are back, the whole buffer is free, whatever the
+/// order in which they came back.
 class taken_front {
 public:
     chunk try_take(std::span<std::byte> bytes, layout l) noexcept
     {
         std::span const left = bytes.subspan(used_);
         std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
-        // Not even nothing comes from behind the end: that address is another's.
+        // Even a chunk of 0 bytes must not start at the end: that address belongs to another
+        // object.
         if (left.size() <= padding || left.size() - padding < l.bytes)
             return {};
         used_ += padding + l.bytes;
@@ -247,7 +265,9 @@ private:
     std::size_t chunks_ = 0;
 };
 
-/// Bytes of the caller's, who keeps them alive.
+/// A source in a buffer of the caller, which must outlive it.
+///
+///     mallard::pool<mallard::borrowed> nodes(64, 0, mallard::borrowed(bytes));
 class borrowed {
 public:
     constexpr borrowed() noexcept = default;
@@ -272,8 +292,10 @@ private:
     taken_front taken_;
 };
 
-/// `Bytes` inside the object itself: no heap at all. Neither copied nor moved,
-/// since blocks point into it. Think twice above 16 KiB on a stack.
+/// A source of `Bytes` inside the object itself. Uses no heap. Neither copied nor moved, because
+/// blocks point into it. Think twice above 16 KiB on a stack.
+///
+///     mallard::multipool<mallard::buffer<4096>> memory;
 template <std::size_t Bytes>
 class buffer {
 public:
@@ -287,14 +309,16 @@ public:
 
 private:
     taken_front taken_;
-    union { // so that nobody clears the bytes, and a static buffer is constinit
+    union { // leaves the bytes uninitialised, so that a static buffer can be constinit
         char untouched_;
         alignas(std::max_align_t) std::byte bytes_[Bytes];
     };
 };
 
-/// Any `std::pmr::memory_resource`, by default the default one at construction.
-/// Its exceptions pass through `allocate` unchanged.
+/// A source over any `std::pmr::memory_resource`; without an argument, over the default resource at
+/// construction. `allocate` passes the exceptions of the resource on unchanged.
+///
+///     mallard::arena<mallard::pmr_source> scratch(&resource);
 class pmr_source {
 public:
     pmr_source(std::pmr::memory_resource* upstream = std::pmr::get_default_resource()) noexcept
@@ -317,9 +341,12 @@ private:
     std::pmr::memory_resource* upstream_;
 };
 
-/// Borrows a source, or an allocator, that others use too: it is a source, and an
-/// allocator if that is one. One pointer; what it points to stays where it is and
-/// outlives this. To reset or release it is up to its owner.
+/// A reference to a source or an allocator, so that several allocators share it. The `ref` is a
+/// source, and an allocator if `S` is one. The size of a pointer. `S` must outlive the `ref` and
+/// must not move. Only the owner of `S` can reset or release it.
+///
+///     mallard::arena<> request;
+///     mallard::pool<mallard::ref<mallard::arena<>>> nodes(64, 0, request);
 template <source S>
 class ref {
 public:
@@ -358,6 +385,7 @@ public:
         return source_->most_to_take();
     }
 
+    /// The borrowed source.
     S& upstream() const noexcept { return *source_; }
 
 private:

@@ -1,5 +1,4 @@
-// Wink-out: giving back the memory of a whole structure without running the
-// destructors in it.
+// Wink-out: freeing the memory of a whole structure without running the destructors in it.
 #pragma once
 
 #include <mallard/allocator.hpp>
@@ -9,11 +8,15 @@
 
 namespace mallard {
 
-/// Says of a type of your own that it may be winked out: whatever its destructor
-/// would give back comes from the allocator it was constructed with.
+/// True for a type that may be winked out. Specialise it for a type of your own whose destructor
+/// only frees memory of the allocator that the object was constructed with.
+///
+///     template <>
+///     inline constexpr bool mallard::enable_wink_out<board> = true;
 template <class T>
 inline constexpr bool enable_wink_out = false;
 
+/// Whether a standard allocator allocates from the resource type `A`.
 template <class Allocator, class A>
 inline constexpr bool draws_from = false;
 template <class T, class A>
@@ -21,7 +24,7 @@ inline constexpr bool draws_from<allocator<T, A>, A> = true;
 template <class T, std::derived_from<std::pmr::memory_resource> A>
 inline constexpr bool draws_from<std::pmr::polymorphic_allocator<T>, A> = true;
 
-/// Whether what a container compares and hashes with has nothing to give back.
+/// Whether the comparator and the hasher of a container have trivial destructors.
 template <class T>
 consteval bool has_plain_functors()
 {
@@ -35,9 +38,11 @@ consteval bool has_plain_functors()
     return plain;
 }
 
-/// True when forgetting a `T` that was constructed with `A` leaks nothing: its
-/// destructor does nothing, or it is a container over `A` of such elements.
-/// `std::string` in an arena is not: its characters are on the heap.
+/// Whether a `T` that was constructed with `A` can be forgotten without a leak: the destructor is
+/// trivial, or `T` is a container over `A` of such elements. False for a `std::string` in an arena,
+/// because its characters are on the heap.
+///
+///     static_assert(mallard::is_winkable<std::pmr::vector<int>, mallard::pmr::arena>);
 template <class T, class A>
 inline constexpr bool is_winkable = std::is_trivially_destructible_v<T> || enable_wink_out<T>;
 
@@ -60,23 +65,24 @@ template <class... T, class A>
     requires(!std::is_trivially_destructible_v<std::tuple<T...>>)
 inline constexpr bool is_winkable<std::tuple<T...>, A> = (is_winkable<T, A> && ...);
 
-/// An array hands no allocator on: under `std::pmr` its elements would take the
-/// default resource, while those of a type parameter cannot do without theirs.
+/// A `std::array` passes no allocator to its elements. With `std::pmr`, the elements would use the
+/// default resource, so they are not winkable; with a type parameter, they cannot be constructed
+/// without their allocator, so they are.
 template <class T, std::size_t Count, class A>
     requires(!std::is_trivially_destructible_v<T>)
 inline constexpr bool is_winkable<std::array<T, Count>, A> =
     is_winkable<T, A> && (enable_wink_out<T> || !std::derived_from<A, std::pmr::memory_resource>);
 
-/// A container that is never destroyed: it and all it holds live in `resource`
-/// until that is reset, rewound, released or destroyed.
+/// A container that is never destroyed. The container and its elements live in `resource` until the
+/// resource is reset, rewound, released or destroyed.
 ///
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     mallard::winked<std::pmr::vector<std::pmr::string>> words(scratch);
 ///     words->emplace_back("no destructor runs");
 ///     scratch.reset(); // and it is gone
 ///
-/// Does not compile where memory would be lost (`is_winkable`). One pointer,
-/// not an owner: copies mean the same container.
+/// Does not compile if memory would leak (`is_winkable`). The size of a pointer. Not an owner: a
+/// copy refers to the same container.
 template <class T>
 class winked {
 public:
@@ -97,12 +103,13 @@ public:
         static_cast<void>(block.release());
     }
 
+    /// The container.
     T* get() const noexcept { return object_; }
     T& operator*() const noexcept { return *object_; }
     T* operator->() const noexcept { return object_; }
 
 private:
-    // A resource that is both kinds is used as the abstract base it is for.
+    // A resource that is both an allocator and a memory_resource is used as a memory_resource.
     template <class U, class A>
     static auto allocator_over(A& resource) noexcept
     {

@@ -1,4 +1,4 @@
-// A pointer for memory that may be somewhere else tomorrow.
+// A pointer that stays valid when its memory is mapped at another address.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -11,23 +11,23 @@
 
 namespace mallard {
 
-/// Points to a `T` by its distance from this pointer itself. Both lie in the same
-/// file or shared memory, and wherever that is mapped the distance is the same.
+/// Points to a `T` by the distance from the pointer itself. Both must lie in the same file or
+/// shared memory. The distance is the same wherever that is mapped.
 ///
 ///     struct node {
 ///         int key;
 ///         mallard::offset_ptr<node> next;
 ///     };
 ///
-/// Otherwise an ordinary pointer: null by default, copied, compared, moved along an
-/// array, made from a pointer and turned into one; a container that takes fancy
-/// pointers takes it too. 8 bytes, and one addition to follow.
+/// Otherwise it behaves as a pointer: null by default, copyable, comparable, a random access
+/// iterator, and convertible from and to a pointer (`get`). Containers that support fancy pointers
+/// support it. 8 bytes; following it costs one addition.
 ///
-/// A copy is a new distance, so it is copied as an object and never by its bytes:
-/// not with `memcpy`. It reaches what is mapped together with it and nothing else. It is
-/// not atomic: between processes pass the numbers of a `segment_pool`.
+/// A copy has another distance, so never copy it by its bytes, as `memcpy` does. It cannot point
+/// out of its mapping. It is not atomic: to pass a block between processes, pass the number of a
+/// block of a `segment_pool`.
 ///
-/// The idea, and 1 for null, are those of Boost.Interprocess.
+/// The idea, and the value 1 for null, come from Boost.Interprocess.
 template <class T>
 class offset_ptr {
     template <class U>
@@ -51,7 +51,7 @@ public:
     offset_ptr(const offset_ptr<U>& other) noexcept : offset_ptr(other.get())
     {
     }
-    /// Down to a derived class or up from `void`, as `static_cast` does with pointers.
+    /// Converts to a derived class, or from `void`, as `static_cast` does with pointers.
     template <class U>
         requires(!fits<U>)
     explicit offset_ptr(const offset_ptr<U>& other) noexcept
@@ -72,6 +72,7 @@ public:
         return &object;
     }
 
+    /// The address, as an ordinary pointer.
     T* get() const noexcept
     {
         return distance_ == nowhere ? nullptr : reinterpret_cast<T*>(here() + distance_);
@@ -122,10 +123,10 @@ public:
     friend bool operator==(const offset_ptr& p, std::nullptr_t) noexcept { return !p; }
 
 private:
-    // Not 0: a list whose only node points to itself does so from its first byte.
+    // Null is 1, not 0: a node that points to itself has the distance 0.
     static constexpr std::uintptr_t nowhere = 1;
 
-    // On numbers: no arithmetic on pointers leads from one object to another.
+    // Integers, because pointer arithmetic must not leave an object.
     std::uintptr_t here() const noexcept { return reinterpret_cast<std::uintptr_t>(this); }
     std::uintptr_t to(const volatile void* p) const noexcept
     {

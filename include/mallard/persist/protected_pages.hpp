@@ -1,4 +1,4 @@
-// Pages that can be made read-only and writable again, all of them at once.
+// A source of pages that can be made read-only and writable again, all at once.
 #pragma once
 
 #include <mallard/pages.hpp>
@@ -7,7 +7,7 @@ namespace mallard {
 
 namespace os {
 
-/// What `protected_pages` does, compiled once for all options.
+/// The implementation of `protected_pages`, compiled once for all options. In src/os.
 class protected_source : public page_source {
 public:
     constexpr explicit protected_source(pages_options options) noexcept : page_source(options) {}
@@ -23,7 +23,7 @@ public:
     bool is_sealed() const noexcept { return list_.sealed; }
 
 private:
-    // In pages of its own: a list in the chunks could not be changed while they are sealed.
+    // The chunks taken, in pages apart from them: a list in sealed chunks could not change.
     struct list {
         chunk memory;
         std::size_t count = 0;
@@ -41,34 +41,36 @@ private:
 
 } // namespace os
 
-/// `pages` that a stray write cannot change while they are sealed: it stops the process
-/// there and then, with SIGSEGV. For what is built once and read ever after.
+/// A source of `pages` that can be sealed: made read-only, so that a stray write stops the process
+/// with SIGSEGV. For data that is built once and then only read.
 ///
 ///     mallard::arena<mallard::protected_pages<>> settings;
 ///     auto& s = settings.make<configuration>(file);
 ///     if (!settings.upstream().seal())
 ///         std::puts(settings.upstream().last_failure());
 ///
-/// `seal` and `unseal` change every chunk that was taken, each as a whole: parts would
-/// split the kernel's mapping into ever more. It is a system call for each chunk, and
-/// holds for all threads of the process. False: the system refused, `last_failure` says
-/// why, and what was changed already is changed back.
+/// `seal` and `unseal` change all chunks, each as a whole, because changing parts would split the
+/// kernel's mappings. They make one system call for each chunk, and hold for all threads of the
+/// process. When the system refuses, they return false, undo what they changed, and `last_failure`
+/// says why.
 ///
-/// While sealed, `try_take` gives nothing: a chunk that can be written among others that
-/// cannot would be neither. `give` still gives back, in O(chunks), so an arena may end
-/// sealed, unless destructors that it runs write to it.
+/// While sealed, `try_take` returns null. `give` still works, in O(chunks), so an arena may be
+/// destroyed while sealed, unless it runs destructors that write to it.
 ///
-/// One thread at a time may call it. Movable. Whatever else `pages` says holds here.
+/// One thread at a time. Movable. Otherwise as `pages`.
 template <pages_options O = pages_options{}>
 class protected_pages {
 public:
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
     void give(chunk c) noexcept { source_.give(c); }
 
+    /// Makes all chunks read-only. Returns false when the system refuses.
     [[nodiscard]] bool seal() noexcept { return source_.seal(); }
+    /// Makes all chunks writable again. Returns false when the system refuses.
     [[nodiscard]] bool unseal() noexcept { return source_.unseal(); }
     bool is_sealed() const noexcept { return source_.is_sealed(); }
 
+    /// The `errno` and the line of the last failure, as in `pages`.
     int last_error() const noexcept { return source_.last_error(); }
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
@@ -76,13 +78,12 @@ private:
     os::protected_source source_{O};
 };
 
-/// Unseals for as long as it lives; what was not sealed before is not sealed after.
+/// Unseals pages for the duration of a C++ scope, if they were sealed.
 ///
 ///     { mallard::unsealed const writable(settings.upstream()); s.reload(); }
 ///
-/// Throws `std::bad_alloc` when the system refuses to unseal: all is sealed as before. When
-/// it refuses to seal again, the process stops, since nobody could be told that what they
-/// believe protected is not.
+/// Throws `std::bad_alloc` when the system refuses to unseal; the pages stay sealed. When the
+/// system refuses to seal them again, the process stops, because a destructor cannot report it.
 template <class Source>
 class [[nodiscard]] unsealed {
 public:

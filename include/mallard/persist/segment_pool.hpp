@@ -1,4 +1,4 @@
-// A pool that lies wholly in a segment of shared memory.
+// A pool inside a segment of shared memory.
 #pragma once
 
 #include <mallard/detail/pool/slot_shape.hpp>
@@ -9,8 +9,8 @@
 
 namespace mallard {
 
-/// Gives blocks of one size to all processes that have the segment, and takes them back from
-/// any of them.
+/// A pool of blocks of one size for all processes that have a segment. Any process may free a block
+/// of another.
 ///
 ///     struct board {
 ///         explicit board(mallard::shared_memory& segment) : messages(segment, 1000) {}
@@ -20,30 +20,29 @@ namespace mallard {
 ///     void* const block = b->messages.allocate();
 ///     std::uint32_t const number = b->messages.number_of(block); // for any process
 ///
-/// Room for a fixed count, taken from the segment by the constructor, which throws
-/// `std::bad_alloc` when that has not enough; 4 bytes a block beside it. What was never given
-/// out is not touched. The pool is an object of the segment itself, as part of the root or
-/// in a block; it is neither copied nor moved, and what it took stays taken.
+/// The capacity is fixed. The constructor takes the memory of all blocks, and 4 bytes for each,
+/// from the segment, and throws `std::bad_alloc` when the segment has not enough. Blocks that were
+/// never allocated are not touched. The pool must be an object in the segment: a member of the
+/// root, or in a block. It is neither copied nor moved, and its memory is never given back.
 ///
-/// `allocate` throws `std::bad_alloc` when no block is free, `try_allocate` gives null. A
-/// block that is not in use, or no block, stops the calling process at `deallocate`, before
-/// the pool is changed: a double free would harm all others. AddressSanitizer is told
-/// nothing, since what it knows of the segment is each process's own.
+/// `allocate` throws `std::bad_alloc` when no block is free; `try_allocate` returns null. A free of
+/// a block that is not in use, or of an address that is no block, stops the calling process before
+/// the pool changes, because a double free would harm all processes. AddressSanitizer is not told
+/// about free blocks, because its knowledge is local to one process.
 ///
-/// Any thread of any process may call anything at any time, and waits for nobody: a process
-/// that is stopped or killed inside a call holds nobody up. Killed, it takes along the
-/// blocks that it had, and the one in its hands if it was inside a call; at most one a
-/// thread. `for_each` finds those that it had.
+/// Any thread of any process may call any function at any time, and never waits: a process that is
+/// stopped or killed inside a call delays no other. The blocks of a killed process stay in use;
+/// `for_each` finds them. A kill inside a call loses at most one block for each thread.
 template <std::size_t Block, std::size_t Align = 0>
 class segment_pool {
     static constexpr slot_shape shape = slot_shape::of(Block, Align, 1);
 
 public:
-    /// Of a block. The same in every process.
+    /// The number of a block, which is the same in every process.
     using number = std::uint32_t;
 
     segment_pool(shared_memory& in, number capacity)
-        : capacity_(std::min(capacity, in_use - 1)) // links are a number + 1, or `in_use`
+        : capacity_(std::min(capacity, in_use - 1)) // a link is a number + 1, or `in_use`
     {
         std::size_t const first = align_up(capacity_ * sizeof(std::atomic<number>), shape.align);
         std::size_t const bytes = saturating_mul(shape.bytes, capacity_);
@@ -84,20 +83,20 @@ public:
         push(slot);
     }
 
-    /// For `at`, there or in another process.
+    /// The number of a block, for `at` in any process.
     number number_of(const void* block) const noexcept
     {
         return static_cast<number>(offset_of(block) / shape.bytes);
     }
-    /// Where a block is in this process; below `capacity()`, and nothing else is checked.
+    /// The address of a block in this process. `n` must be below `capacity()`; nothing is checked.
     void* at(number n) const noexcept { return blocks_.get() + std::size_t{n} * shape.bytes; }
 
     number capacity() const noexcept { return capacity_; }
     static constexpr std::size_t block_bytes() noexcept { return shape.bytes; }
     static constexpr std::size_t block_align() noexcept { return shape.align; }
 
-    /// Calls `f(void*)` for each block in use, in address order; `f` may free it. Exact for
-    /// those that nobody takes or frees meanwhile.
+    /// Calls `f(void*)` for each block in use, in address order. `f` may free the block. Blocks
+    /// that are allocated or freed meanwhile may be visited or not.
     template <std::invocable<void*> F>
     void for_each(F f)
     {
@@ -106,7 +105,7 @@ public:
                 f(at(static_cast<number>(n)));
     }
 
-    /// O(capacity); as exact as `for_each`. What was lost with a process counts as idle.
+    /// O(capacity), and as exact as `for_each`. Blocks that were lost with a process count as idle.
     statistics stats() const noexcept
     {
         std::size_t live = 0;
@@ -134,8 +133,9 @@ private:
                reinterpret_cast<std::uintptr_t>(blocks_.get());
     }
 
-    // --- as in lock_free_core: a word {tag, number of the top + 1}, where 0 is "empty".
-    // The link of a block in hand may be anything: who read it has a head whose tag is gone.
+    // A stack with a tagged head {tag, number of the top block + 1}, as in lock_free_core; 0 is an
+    // empty stack. A thread may read the link of a block that another thread has allocated; then
+    // its compare-exchange fails, because the tag has changed.
     std::uint64_t pop() noexcept
     {
         std::uint64_t head = head_.load(std::memory_order_acquire);
@@ -158,20 +158,21 @@ private:
                                             std::memory_order_release, std::memory_order_relaxed));
     }
 
-    /// The number of a block that was never given out, + 1; 0 when none is free.
+    /// The number + 1 of a block that was never allocated; 0 when no block is free.
     MALLARD_COLD std::uint64_t carve() noexcept
     {
         number next = carved_.load(std::memory_order_relaxed);
         while (next < capacity_)
             if (carved_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed))
                 return next + std::uint64_t{1};
-        return pop(); // one may have come back since, and from here on there is nothing else
+        return pop(); // a block may have been freed meanwhile
     }
 
     // Between any two calls, while no process is inside one:
-    //   in use + |stack| + |lost with killed processes| + |not carved|  ==  capacity
+    //   in use + |stack| + |lost with killed processes| + |never allocated|  ==  capacity
     offset_ptr<std::byte> blocks_;
-    offset_ptr<std::atomic<number>> links_; // `in_use`, or what is below it in the stack, + 1
+    offset_ptr<std::atomic<number>>
+        links_; // `in_use`, or the number + 1 of the next block in the stack
     number capacity_;
     alignas(cache_line_bytes) std::atomic<std::uint64_t> head_{0};
     alignas(cache_line_bytes) std::atomic<number> carved_{0};

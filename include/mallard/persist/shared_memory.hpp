@@ -1,4 +1,4 @@
-// Memory that several processes have at once, each at an address of its own.
+// A segment of memory that several processes share, each at its own address.
 #pragma once
 
 #include <mallard/detail/base/layout_hash.hpp>
@@ -11,16 +11,19 @@
 
 namespace mallard {
 
-/// Why the system, or Mallard, did not do what was asked; nothing when it did.
+/// Why a call failed; false if it succeeded.
+///
+///     if (auto const e = mallard::shared_memory::remove("orders"))
+///         std::puts(e.why);
 struct system_error {
     int error = 0;        ///< an `errno`
-    const char* why = ""; ///< what to do about it, in one line that lives for ever
+    const char* why = ""; ///< what to do about it: one line, which is never freed
 
     explicit operator bool() const noexcept { return error != 0; }
 };
 
-/// A number below 2^48 and 16 bits made of it, in a word that is changed as one: a stray
-/// write to it is noticed, but for one in 65,536.
+/// A number below 2^48 with a 16-bit checksum in one word, for atomic changes. A stray write is
+/// detected, except for one in 65,536.
 class checked_number {
 public:
     static constexpr std::uint64_t of(std::uint64_t number) noexcept
@@ -31,25 +34,27 @@ public:
     static constexpr bool is_sound(std::uint64_t word) noexcept { return of(in(word)) == word; }
 };
 
-/// What a segment begins with. The first line never changes and is checksummed.
+/// The header of a segment. The first cache line never changes and has a checksum.
 struct segment_header {
     static constexpr std::uint64_t magic_of_all = 0x536472616c6c616d; // "mallardS"
     static constexpr std::uint64_t version_of_this = 1;
-    static constexpr std::uint64_t root_is_ready = checked_number::of(1); // nobody's number
+    static constexpr std::uint64_t root_is_ready =
+        checked_number::of(1); // no process has this number
 
     std::uint64_t magic = 0;
     std::uint64_t version = 0;
     std::uint64_t bytes = 0;
     std::uint64_t checksum = 0;
 
-    alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0}; // checked; of what is free
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{
+        0}; // checked offset of the free part
 
-    // 0: there is no root; else `root_is_ready`, or the checked number of who constructs it.
+    // 0: no root; `root_is_ready`; or the checked number of the process that constructs the root.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
-    std::atomic<std::uint64_t> root{0}; // checked; its offset, 0 before it has a place
+    std::atomic<std::uint64_t> root{0}; // checked offset; 0 before it is allocated
     std::atomic<std::uint64_t> root_hash{0};
 
-    /// Whether a word says where something is behind the header of a segment of `bytes`.
+    /// Whether a word is a valid checked offset after the header, in a segment of `bytes`.
     static constexpr bool is_offset(std::uint64_t word, std::size_t bytes) noexcept
     {
         std::uint64_t const offset = checked_number::in(word);
@@ -57,71 +62,74 @@ struct segment_header {
                offset <= bytes;
     }
 };
-static_assert(sizeof(segment_header) == 192);                   // of version 1, for ever
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free); // a lock is one process's own
+static_assert(sizeof(segment_header) == 192); // fixed for version 1
+static_assert(
+    std::atomic<std::uint64_t>::is_always_lock_free); // a lock would be local to one process
 
 namespace os {
-/// Empty, so that it is full: no segment is a segment without room.
+/// Stands in for a missing segment: has no room.
 inline constinit segment_header no_segment;
 } // namespace os
 
-/// A segment of memory under a name that other processes open, or one that a child inherits
-/// or a socket passes on.
+/// A segment of memory that processes share. They open it by name, inherit it from a parent
+/// process, or receive its descriptor over a socket.
 ///
 ///     auto segment = mallard::shared_memory::open_or_create("orders", 1 << 20);
 ///     if (!segment)
 ///         std::puts(segment.last_failure());
-///     auto* const b = segment.root<board>(); // the same one in each process
+///     auto* const b = segment.root<board>(); // the same object in each process
 ///
-/// A segment is made whole or not at all: a name appears when all behind it is there, so no
-/// process sees half of one, whoever is killed when. Its memory is there from the start; a
-/// full /dev/shm is a refusal, not a signal later. It lives until `remove` and the end of
-/// the last process that has it; the end of this object unmaps it, no more.
+/// A segment is created atomically: its name appears when the segment is complete, so no process
+/// sees half of one, even after a kill. All its memory is taken at the creation; a full /dev/shm is
+/// an error then, not a signal later. The segment lives until `remove` and the end of the last
+/// process that has it. The end of this object only unmaps it.
 ///
-/// Each process has it at another address, aligned to 2 MiB. So what lies in it holds no
-/// pointers, references or virtual functions, and nothing that has them, such as a
-/// `std::string`: nobody can detect one. `offset_ptr` and numbers of a `segment_pool` stay
-/// right.
+/// Each process maps the segment at another address, aligned to 2 MiB. So objects in it must not
+/// contain pointers, references, virtual functions, or classes that contain them, such as
+/// `std::string`; Mallard cannot detect that. `offset_ptr` and the numbers of a `segment_pool` are
+/// valid in every process.
 ///
-/// It gives blocks by moving a cursor in the segment, one compare-exchange each, zeroed but
-/// for what `deallocate` took back: the last block, else nothing. Alignments to 2 MiB. The
-/// first 192 bytes are its own. Any thread of any process may call `root` and what concerns
-/// blocks at any time; one that stands still or is killed holds nobody up, but for the
-/// constructor of the root. Movable. Needs the library.
+/// Blocks are allocated by moving a cursor, with one compare-exchange each. They are zeroed, except
+/// for memory that `deallocate` took back. `deallocate` takes back the last block, and otherwise
+/// does nothing. Alignments up to 2 MiB. The header takes 192 bytes. Any thread of any process may
+/// call `root` and allocate at any time. A process that is stopped or killed delays no other,
+/// unless it is inside the constructor of the root. Movable. Needs the library.
 ///
-/// All who may open it may change it: whoever writes at random, or truncates the file, harms
-/// them all. Opening checks the header, byte by byte; of the blocks nothing is known.
+/// Every process that opens the segment can change it: a stray write, or a truncation of the file,
+/// harms all of them. Opening verifies the whole header; blocks are not verified.
 class shared_memory {
 public:
     static constexpr bool any_thread = true;
 
-    /// Names are as in `shm_open`: "orders" or "/orders", without another slash. `bytes` are
-    /// rounded up to whole pages; `mode` is that of a file, less the umask.
+    /// Creates a segment. Names are as in `shm_open`: "orders" or "/orders", without another slash.
+    /// `bytes` are rounded up to whole pages. `mode` is a file mode, and the umask applies.
     static shared_memory create(std::string_view name, std::size_t bytes,
                                 unsigned mode = 0600) noexcept;
+    /// Opens a segment that exists.
     static shared_memory open(std::string_view name) noexcept;
-    /// One that is there has the size that it has.
+    /// Opens a segment, or creates it. The size of an existing segment does not change.
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
-    /// Those who have the segment keep it; the name is free at once.
+    /// Removes the name, which is free at once. Processes that have the segment keep it.
     static system_error remove(std::string_view name) noexcept;
 
-    /// Without a name, for children of a `fork` and for those who get `descriptor()`; nobody
-    /// can truncate it.
+    /// Creates a segment without a name, for child processes, and for processes that receive
+    /// `descriptor()`. It cannot be truncated.
     static shared_memory anonymous(std::size_t bytes) noexcept;
-    /// The caller's descriptor stays the caller's.
+    /// Opens the segment of a descriptor. The caller keeps the descriptor.
     static shared_memory attach(int descriptor) noexcept;
 
-    shared_memory() noexcept = default; ///< none: it has no room
+    shared_memory() noexcept = default; ///< no segment: has no room
     shared_memory(shared_memory&& other) noexcept;
     shared_memory& operator=(shared_memory&& other) noexcept;
     ~shared_memory();
 
     explicit operator bool() const noexcept { return bytes_ != 0; }
     std::size_t bytes() const noexcept { return bytes_; }
-    int descriptor() const noexcept { return descriptor_; } ///< this object's; closed by exec
+    /// The file descriptor, which this object owns. It is closed by exec.
+    int descriptor() const noexcept { return descriptor_; }
 
-    /// Of the last call that was refused, in whatever thread.
+    /// The `errno` and the line of the last failed call, of any thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
@@ -160,18 +168,19 @@ public:
                bytes_;
     }
 
-    /// What was never given out is idle; all else is live.
+    /// Bytes that were never allocated are idle; all others are live.
     statistics stats() const noexcept;
 
-    /// The object from which all others are found. Whoever comes first constructs it, all
-    /// others wait for that and get the same. Should the constructor throw, or its process
-    /// be killed, the next one constructs it again, in the same place; what it had allocated
-    /// is lost. Its destructor never runs.
+    /// The root: the object from which processes find all others. The first caller constructs it
+    /// from the arguments; other callers wait, and get the same object. If the constructor throws,
+    /// or its process is killed, the next caller constructs the root again in the same place;
+    /// memory that the first constructor allocated is lost. The destructor of the root never runs.
     ///
-    /// Null when it is refused: the root is of another type (`layout_hash`), there is no
-    /// room, or the record of it was overwritten. All processes see each other in /proc: one
-    /// that is not there is taken for dead. A constructor that asks for the root waits for
-    /// itself.
+    ///     auto* const b = segment.root<board>(segment);
+    ///
+    /// Returns null when the root has another type (`layout_hash`), when there is no room, or when
+    /// its record was overwritten. Processes must see each other in /proc: a process that is not
+    /// there is taken for dead. A constructor that calls `root` waits for itself.
     template <class T, class... Arguments>
     T* root(Arguments&&... arguments)
     {
@@ -192,7 +201,7 @@ private:
 
     struct root_place {
         void* object = nullptr;
-        bool is_ready = false; // else the caller constructs, then leaves
+        bool is_ready = false; // if not, the caller constructs the root, then calls leave_root
     };
     struct construction {
         shared_memory& segment;
@@ -220,9 +229,9 @@ private:
     std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(header_); }
 
     segment_header* header_ = &os::no_segment;
-    std::size_t bytes_ = 0; // its own: the header is everybody's
+    std::size_t bytes_ = 0; // a copy, because every process can write to the header
     int descriptor_ = -1;
-    std::atomic<int> error_{0}; // atomic for threads that are refused at once
+    std::atomic<int> error_{0}; // atomic, because several threads may fail at once
     std::atomic<const char*> why_{""};
 };
 

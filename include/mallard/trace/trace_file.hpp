@@ -1,4 +1,4 @@
-// Events of several allocators, in one file. What writes it is in src/os.
+// Writes the trace events of several allocators to a file. Needs the library: see src/os.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -14,7 +14,7 @@ namespace mallard {
 
 class trace_file;
 
-/// Now, by the clock of traces that are written here: `mallard_trace_clock_monotonic`.
+/// The current time in nanoseconds, by the clock `mallard_trace_clock_monotonic`.
 inline std::uint64_t trace_now() noexcept
 {
     auto const since = std::chrono::steady_clock::now().time_since_epoch();
@@ -22,7 +22,8 @@ inline std::uint64_t trace_now() noexcept
         std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-/// One allocator's way into a file, under a number of its own. Copies are the same.
+/// A sink for the events of one allocator: writes to a `trace_file` under a number of its own.
+/// Copies have the same number.
 class trace_channel {
 public:
     trace_channel(trace_file& file, std::uint32_t number) noexcept : file_(&file), number_(number)
@@ -37,7 +38,7 @@ private:
     std::uint32_t number_;
 };
 
-/// A trace, as `trace_reader` and later `mallard` read it.
+/// Writes a trace file. `trace_reader` and the command `mallard` read it.
 ///
 ///     mallard::trace_file file("app.trace");
 ///     mallard::traced<mallard::multipool<>> orders(file.channel("orders"));
@@ -45,17 +46,16 @@ private:
 ///     if (!file.close())
 ///         std::puts(file.last_failure()); // the disk is full: ...
 ///
-/// Made anew; an older one is overwritten. Events gather 500 at a time in the object,
-/// 16 KiB large, and are written when it is full, at `flush`, and at `close`. It
-/// allocates nothing, so whatever is traced may be the program's own heap. If the
-/// process is killed, what was not written is lost, and the rest is readable.
+/// The file is created, or overwritten. The object has a buffer of 16 KiB for 500 events, and
+/// writes it when it is full, at `flush`, and at `close`. It allocates nothing, so even the heap of
+/// the program may be traced. If the process is killed, the events in the buffer are lost, and the
+/// file is readable up to there.
 ///
-/// Nothing here throws. When the file cannot be written, events are lost and counted,
-/// and writing is tried again now and then: `last_error` and `last_failure` say what
-/// is wrong, and the trace says where some are missing, and how many. A child of a
-/// fork writes nothing into its parent's file.
+/// No function throws. When the file cannot be written, events are lost and counted, and writing is
+/// tried again from time to time. `last_error` and `last_failure` say what is wrong, and the trace
+/// says where events are missing, and how many. The child of a fork writes nothing.
 ///
-/// Any thread. Must outlive what it traces.
+/// Any thread. Must outlive the traced allocators.
 class trace_file {
 public:
     explicit trace_file(const char* path) noexcept;
@@ -63,29 +63,31 @@ public:
     trace_file& operator=(const trace_file&) = delete;
     ~trace_file() { close(); }
 
-    /// For an allocator of that name; up to 255 characters of it are kept.
+    /// A sink for an allocator with that name. At most 255 characters of the name are written.
     trace_channel channel(std::string_view name) noexcept;
 
+    /// Adds an event. Channels call it.
     void append(const mallard_trace_record& r) noexcept;
 
-    /// False if not all that was appended is written.
+    /// Writes the buffer. Returns false if an event could not be written.
     bool flush() noexcept;
 
-    /// The last record, and the end. False if anything is missing in the file. Events
-    /// that come later are lost.
+    /// Writes the last record and closes the file. Returns false if events are missing in the file.
+    /// Later events are lost.
     bool close() noexcept;
 
+    /// How many events could not be written.
     std::uint64_t events_lost() const noexcept;
 
-    /// The `errno` of the last refusal, 0 when there was none, and what to do about
-    /// it, in one line that lives for ever.
+    /// The `errno` of the last failure, 0 if nothing failed; and what to do about it: one line,
+    /// which is never freed.
     int last_error() const noexcept;
     const char* last_failure() const noexcept;
 
 private:
     static constexpr std::size_t records_max = 500;
 
-    // All of these hold the lock.
+    // The caller of these functions holds the lock.
     bool has_room(std::size_t records) noexcept;
     void put(const mallard_trace_record& r) noexcept
     {
@@ -97,14 +99,14 @@ private:
     bool refuse(int error) noexcept;
 
     mutable std::mutex lock_;
-    int file_ = -1; // -1: closed, or never open
+    int file_ = -1; // -1: closed, or never opened
     int error_ = 0;
     const char* refusal_ = "";
     std::uint32_t pid_ = 0;
     std::uint32_t channels_ = 0;
-    std::uint32_t thread_ = 0;  // that of the last record
-    std::uint64_t offset_ = 0;  // in the file, of the first record that is not in it
-    std::uint64_t records_ = 0; // all, those in the buffer included
+    std::uint32_t thread_ = 0;  // the thread of the last record
+    std::uint64_t offset_ = 0;  // in the file, where the buffer will be written
+    std::uint64_t records_ = 0; // in the file and in the buffer
     std::uint64_t lost_ = 0;
     std::uint64_t lost_here_ = 0; // since the last record
     std::size_t count_ = 0;

@@ -1,10 +1,10 @@
-/* A trace of allocations: what is in the file, for whoever writes or reads one.
- * C99 and C++, and nothing but types: spec/trace_format.md says how they are used.
+/* The format of a trace file of allocations, for C99 and C++. Only types and small functions:
+ * spec/trace_format.md says how they are used.
  *
  *     header, record, record, ...
  *
- * Each as it lies in memory, in the byte order of the machine that wrote it, which
- * the header tells. A file whose writer was killed is good up to its last whole record.
+ * Header and records are written as they lie in memory, in the byte order of the machine, which the
+ * header tells. A file whose writer was killed is valid up to its last whole record.
  */
 #ifndef TRACE_FORMAT_H
 #define TRACE_FORMAT_H
@@ -14,19 +14,19 @@
 enum {
     mallard_trace_version = 1,
     mallard_trace_byte_order = 0x01020304,
-    mallard_trace_align_shift = 40, /* in `what`, below it the size */
+    mallard_trace_align_shift = 40, /* in `what`; the size is below it */
     mallard_trace_op_shift = 46,
     mallard_trace_flags_shift = 52
 };
 
-/* What `t` and `dur` count, `clock_hz` of them a second. */
+/* The clock of `t` and `dur`, in units of 1 / `clock_hz` seconds. */
 enum mallard_trace_clock {
     mallard_trace_clock_monotonic = 1, /* CLOCK_MONOTONIC, in nanoseconds */
     mallard_trace_clock_tsc = 2        /* the time stamp counter of the processor */
 };
 
 typedef struct mallard_trace_header {
-    unsigned char magic[8]; /* 89 'M' 'T' 'R' 'A' 'C' 'E' 0A: a copy as text spoils it */
+    unsigned char magic[8]; /* 89 'M' 'T' 'R' 'A' 'C' 'E' 0A: detects a copy as text */
     uint32_t byte_order;    /* mallard_trace_byte_order */
     uint32_t version;
     uint32_t header_bytes; /* records begin here */
@@ -39,18 +39,17 @@ typedef struct mallard_trace_header {
     uint64_t reserved; /* 0 */
 } mallard_trace_header;
 
-/* What happened. A reader skips those that it does not know. */
+/* The kinds of records. A reader skips unknown kinds. */
 enum mallard_trace_op {
-    mallard_trace_allocate = 1,   /* `addr` was given; 0: refused */
-    mallard_trace_deallocate = 2, /* `addr` is about to be taken back */
-    mallard_trace_reset = 3,      /* all blocks of `stack` are about to be free */
+    mallard_trace_allocate = 1,   /* returned `addr`; 0: the allocation failed */
+    mallard_trace_deallocate = 2, /* `addr` is about to be freed */
+    mallard_trace_reset = 3,      /* all blocks of `stack` are about to be freed */
     /* 16 to 47: calls of malloc and its family, for the recorder. */
-    mallard_trace_thread = 60, /* what follows was done by thread `addr` */
-    mallard_trace_name = 61,   /* `stack` is called by the `size` characters that follow, in
-                                  as many records as they need */
+    mallard_trace_thread = 60, /* the thread of the next events is `addr` */
+    mallard_trace_name = 61,   /* the name of `stack`: `size` characters in the next records */
     mallard_trace_lost = 62,   /* `size` events are missing here */
-    mallard_trace_end = 63     /* the last record: `addr` are before it, `size` events missing in
-                                  all; without it the writer was killed, or had no room */
+    mallard_trace_end = 63     /* the last record: `addr` records are before it, `size` events are
+                                  missing; if it is absent, the writer was killed or had no room */
 };
 
 enum mallard_trace_flag {
@@ -58,15 +57,15 @@ enum mallard_trace_flag {
     mallard_trace_dur_cut = 2   /* the duration is 2^32 - 1 or more */
 };
 
-/* Written in this order: a block's allocation after the call that gave it, its free before
- * the call that takes it back. So no two blocks in use ever have the same address.
+/* One event. An allocation is written after the call, a free before the call. So no two blocks in
+ * use have the same address.
  */
 typedef struct mallard_trace_record {
-    uint64_t t;     /* when: an allocation was done, a free began */
+    uint64_t t;     /* the end of an allocation, or the start of a free */
     uint64_t addr;  /* the block */
     uint64_t what;  /* from the lowest bit: size 40, log2 of the alignment 6, op 6, flags 12 */
-    uint32_t stack; /* who: a call stack, or the number of a traced allocator */
-    uint32_t dur;   /* how long it took; 0 where it was not measured, as of a free */
+    uint32_t stack; /* the number of a call stack, or of a traced allocator */
+    uint32_t dur;   /* the duration of the call; 0 if it was not measured, as for a free */
 } mallard_trace_record;
 
 static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, unsigned op,

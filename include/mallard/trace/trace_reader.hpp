@@ -1,4 +1,4 @@
-// Reads traces.
+// Reads trace files.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -12,31 +12,31 @@
 
 namespace mallard {
 
-/// One thing that happened, with what the records before it said.
+/// One event of a trace. `thread` comes from an earlier record.
 struct trace_event {
     mallard_trace_op op;
     std::uint64_t t;
     std::uint64_t addr;
-    std::uint64_t bytes; ///< of a name: its characters
+    std::uint64_t bytes; ///< of the block; for a name, its length
     std::uint64_t align;
     std::uint32_t stack;
     std::uint32_t dur;
     std::uint32_t thread;
-    unsigned flags;        ///< mallard_trace_flag
-    std::string_view name; ///< of a mallard_trace_name
+    unsigned flags;        ///< of mallard_trace_flag
+    std::string_view name; ///< only for mallard_trace_name
 };
 
-/// The events of a trace in memory, in their order.
+/// Reads the events of a trace in memory, in the order of the file.
 ///
 ///     mallard::trace_reader trace(bytes);
 ///     while (auto event = trace.next())
 ///         ...
 ///     std::puts(trace.remark()); // empty, if the trace is whole
 ///
-/// What is no trace, or one of another version or byte order, has no events; a trace
-/// that was cut short has those before the cut. `remark` says so. Any bytes may be
-/// read: no size in them is believed before it is compared with what is there.
-/// Allocates nothing; names are in `bytes`, which stay alive as long as they are used.
+/// Bytes that are no trace, or a trace of another version or byte order, have no events. A trace
+/// that was cut has the events before the cut. `remark` says so. Any bytes are safe to read: each
+/// size is compared with the bytes that are left. Allocates nothing. Names point into `bytes`, so
+/// `bytes` must outlive them.
 class trace_reader {
 public:
     explicit trace_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes)
@@ -49,19 +49,20 @@ public:
         is_readable_ = *remark_ == '\0';
     }
 
-    /// Whether it is a trace that this can read; else `remark` says why not.
+    /// Whether the bytes are a trace that this reader can read. If not, `remark` says why.
     bool is_readable() const noexcept { return is_readable_; }
 
-    /// Whether the end was read, and nothing is missing before it.
+    /// Whether the last record was read, and no record before it is missing.
     bool is_whole() const noexcept { return is_at_end_ && *remark_ == '\0'; }
 
-    /// What is wrong with the trace, as far as it was read, in one line that lives for ever.
+    /// What is wrong with the trace as far as it was read: one line, which is never freed.
     const char* remark() const noexcept { return remark_; }
 
+    /// The header of the trace.
     const mallard_trace_header& header() const noexcept { return header_; }
 
-    /// Nothing after the last. Records that it does not know are skipped, those of
-    /// threads, names and losses are events too.
+    /// The next event, or nothing after the last one. Skips records of unknown kinds. Records of
+    /// threads, names and lost events are events too.
     std::optional<trace_event> next() noexcept
     {
         for (;;) {
@@ -76,7 +77,8 @@ public:
 private:
     static constexpr std::size_t record_bytes = sizeof(mallard_trace_record);
 
-    /// In the order in which a field can be trusted.
+    /// Why the header cannot be read, or "". Tests the fields in the order in which they can be
+    /// trusted.
     const char* refusal_of(std::span<const std::byte> bytes) noexcept
     {
         static constexpr unsigned char magic[] = {0x89, 'M', 'T', 'R', 'A', 'C', 'E', '\n'};
@@ -95,7 +97,7 @@ private:
         return "";
     }
 
-    /// Copied, since nothing says that `bytes` are aligned.
+    /// The next record. Copied, because `bytes` may be unaligned.
     std::optional<mallard_trace_record> take_record() noexcept
     {
         if (is_at_end_ || rest_.empty()) {
@@ -116,7 +118,7 @@ private:
         return r;
     }
 
-    /// False if what belongs to it is cut off.
+    /// Turns a record into `event_`. Returns false if the rest of the record is missing.
     bool take_meaning(const mallard_trace_record& r) noexcept
     {
         event_ = {.op = static_cast<mallard_trace_op>(mallard_trace_op_of(r.what)),
@@ -161,7 +163,7 @@ private:
         return true;
     }
 
-    // Others are of a later writer, who may add some without a new version.
+    // A later writer may add kinds of records without a new version.
     static bool is_known(mallard_trace_op op) noexcept
     {
         return (op >= mallard_trace_allocate && op <= mallard_trace_reset) ||

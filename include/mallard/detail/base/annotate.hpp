@@ -1,9 +1,8 @@
 // Tells AddressSanitizer and Valgrind which bytes are free.
 //
-// AddressSanitizer is told whenever a program is built with it, Valgrind under
-// `check::on` only: a client request costs about a dozen instructions even when
-// no Valgrind runs, more than a pool's whole hot path. Neither ever changes a
-// type's layout.
+// AddressSanitizer is told in every program that is built with it. Valgrind is told only with
+// `check::on`: a client request costs about a dozen instructions even when Valgrind does not run,
+// more than the whole hot path of a pool. Neither changes the layout of a type.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -24,8 +23,8 @@ extern "C" void __asan_poison_memory_region(void const volatile*, std::size_t);
 extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t);
 
 namespace mallard::asan {
-// GCC takes a pointer to const for a read, and would warn of a caller's buffer
-// that nobody has written yet: so it does not learn which buffer that is.
+// Hides from GCC which buffer the pointer points to. GCC takes a pointer to const for a read, and
+// would warn that a buffer of the caller is uninitialised.
 inline const void* of_unknown_bytes(const void* p) noexcept
 {
     asm("" : "+r"(p));
@@ -79,7 +78,7 @@ inline void watch(bool) noexcept {}
 
 namespace mallard {
 
-/// `bytes` from `p` on are free. `Watched` is true under `check::on`.
+/// Marks `bytes` from `p` on as free: an access is a bug. `Watched` is true with `check::on`.
 template <bool Watched>
 inline void poison(const void* p, std::size_t bytes) noexcept
 {
@@ -88,7 +87,7 @@ inline void poison(const void* p, std::size_t bytes) noexcept
         valgrind::poison(p, bytes);
 }
 
-/// `bytes` from `p` on are a caller's, or the source's, again.
+/// Marks `bytes` from `p` on as accessible again.
 template <bool Watched>
 inline void unpoison(const void* p, std::size_t bytes) noexcept
 {
@@ -97,8 +96,8 @@ inline void unpoison(const void* p, std::size_t bytes) noexcept
         valgrind::unpoison(p, bytes);
 }
 
-/// While one lives, Valgrind overlooks that an allocator reads free memory: its
-/// own list links.
+/// Turns the error reports of Valgrind off for a C++ scope in which an allocator reads free memory:
+/// the links of its lists.
 template <bool Watched>
 class unwatched {
 public:

@@ -1,5 +1,4 @@
-// What every allocator here needs of the language: sizes, alignments, the edge
-// from a hot path to a cold one.
+// Sizes, alignments and layouts, and the macro for cold functions. Every allocator uses these.
 #pragma once
 
 #include <mallard/detail/base/fatal.hpp>
@@ -10,7 +9,7 @@
 #include <limits>
 #include <new>
 
-/// Marks the path taken rarely: never inlined, kept out of the way.
+/// Marks a slow path: never inlined, and kept away from hot code.
 #define MALLARD_COLD [[gnu::cold, gnu::noinline]]
 
 namespace mallard {
@@ -18,18 +17,17 @@ namespace mallard {
 inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t cache_line_bytes = 64;
 
-/// No object is larger; a request above is refused before any arithmetic on it
-/// can overflow.
+/// The largest size of an object. Larger requests fail before any arithmetic on them can overflow.
 inline constexpr std::size_t bytes_max =
     static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
 
-/// True for 1, 2, 4, ...; without a popcount, which plain x86-64 lacks.
+/// True for 1, 2, 4, ... Does not use popcount, which plain x86-64 lacks.
 constexpr bool is_power_of_two(std::size_t value) noexcept
 {
     return (value ^ (value - 1)) > value - 1;
 }
 
-/// The next multiple of `align`, a power of two. Wraps when there is none.
+/// Rounds up to a multiple of `align`, a power of two. Wraps around at the end of the range.
 constexpr std::size_t align_up(std::size_t bytes, std::size_t align) noexcept
 {
     return (bytes + (align - 1)) & ~(align - 1);
@@ -37,16 +35,18 @@ constexpr std::size_t align_up(std::size_t bytes, std::size_t align) noexcept
 
 inline std::byte* align_up(std::byte* p, std::size_t align) noexcept
 {
-    // By addition, so that the pointer keeps its provenance.
+    // Adds to the pointer, so that the pointer keeps its provenance.
     return p + (-reinterpret_cast<std::uintptr_t>(p) & (align - 1));
 }
 
+/// The sum, or the largest `std::size_t` if it does not fit.
 constexpr std::size_t saturating_add(std::size_t a, std::size_t b) noexcept
 {
     return a > std::numeric_limits<std::size_t>::max() - b ? std::numeric_limits<std::size_t>::max()
                                                            : a + b;
 }
 
+/// The product, or the largest `std::size_t` if it does not fit.
 constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 {
     return b != 0 && a > std::numeric_limits<std::size_t>::max() / b
@@ -54,12 +54,15 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
                : a * b;
 }
 
-/// What is asked of an allocator, and said again when the block is given back.
+/// The size and alignment of a block, as requested from an allocator, and as given again when the
+/// block is freed.
 ///
-/// `align` is a power of two: the constructor stops the process at anything
-/// else, so no allocator has to look. With a constant it costs nothing, else
-/// a few instructions and a branch never taken. `bytes` may be anything: 0 is a block of its own,
-/// and an absurd size is refused as out of memory.
+///     void* const block = memory.allocate({100, 16});
+///     memory.deallocate(block, {100, 16});
+///
+/// `align` must be a power of two: the constructor stops the process otherwise, so allocators need
+/// no check. With a constant the check costs nothing. `bytes` may be any number: a block of 0 bytes
+/// has an address of its own, and an absurd size fails as out of memory.
 class layout {
 public:
     std::size_t bytes;
@@ -76,15 +79,17 @@ public:
     friend constexpr bool operator==(layout, layout) = default;
 };
 
-/// The layout of `count` objects. More than fit into the address space become a
-/// request that every allocator refuses.
+/// The layout of an array of `count` objects. If the array exceeds the address space, every
+/// allocator fails the request.
+///
+///     memory.allocate(mallard::layout_of<int>(100));
 template <class T>
 constexpr layout layout_of(std::size_t count = 1) noexcept
 {
     return {saturating_mul(count, sizeof(T)), alignof(T)};
 }
 
-/// Ends `allocate` when nothing is left. Without exceptions the process stops.
+/// Throws `std::bad_alloc`. Without exceptions, stops the process.
 [[noreturn]] MALLARD_COLD inline void throw_bad_alloc()
 {
 #ifdef __cpp_exceptions
@@ -105,7 +110,7 @@ T& replace_by_move(T& to, T&& from) noexcept
     return to;
 }
 
-/// What `f` returns, or a default value if it throws.
+/// The result of `f()`, or a default value if `f` throws.
 template <class F>
 auto value_or_nothing(F f) noexcept -> decltype(f())
 {
@@ -120,7 +125,7 @@ auto value_or_nothing(F f) noexcept -> decltype(f())
 #endif
 }
 
-/// Calls `f`, and says whether it threw `std::bad_alloc`. Other exceptions pass.
+/// Calls `f`. Returns whether `f` threw `std::bad_alloc`; other exceptions pass.
 template <class F>
 bool ends_in_bad_alloc(F f)
 {

@@ -1,4 +1,4 @@
-// How a call came about: a few return addresses, and what they are called in a report.
+// Recorded call stacks: a few return addresses, and how to print them.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -11,24 +11,24 @@ namespace mallard {
 
 namespace os {
 
-/// Fills `into` with return addresses, from that of the calling function on outwards,
-/// and says how many there were. By the tables of exceptions, so no frame pointers are needed;
-/// allocates nothing. About a microsecond for each.
+/// Writes return addresses to `into`, from the calling function outwards, and returns how many.
+/// Uses the unwind tables, so no frame pointers are needed. Allocates nothing. About a microsecond
+/// a frame.
 std::size_t record_calls(std::span<void*> into) noexcept;
 
-/// Whether `record_calls` finds any, whoever asks; true at first.
+/// Turns `record_calls` on or off for the process. On at first.
 void want_calls(bool wanted) noexcept;
 
-/// A line for each: "    WHAT, MODULE+0xOFFSET". Allocates nothing.
+/// Prints a line for each call: "    WHAT, MODULE+0xOFFSET". Allocates nothing.
 void print_calls(const char* what, std::span<void* const> calls) noexcept;
 
-/// The help line that turns them into lines of source.
+/// Prints a help line: the command that turns the addresses into lines of source.
 void print_how_to_read(std::span<void* const> calls) noexcept;
 
 } // namespace os
 
-/// Calls, and how to print them. Without calls there is nothing to print: so a
-/// program that records none needs nothing of src/os.
+/// A recorded call stack, and functions to print it. A program that records no calls does not
+/// refer to these functions, and needs nothing of src/os.
 struct call_stack {
     struct printer {
         void (*calls)(const char* what, std::span<void* const>) noexcept;
@@ -39,8 +39,8 @@ struct call_stack {
     const printer* print = nullptr;
 };
 
-/// The innermost `Frames` calls. `record` is always inlined, so that the function which
-/// calls it is the one that is left out.
+/// Storage for the innermost `Frames` calls. `record` is always inlined: the record starts above
+/// the function that calls `record`.
 template <std::size_t Frames>
 class recorded_calls {
     static constexpr call_stack::printer printer{os::print_calls, os::print_how_to_read};

@@ -1,5 +1,5 @@
-// Refuses to be compiled as anything older than C++20. Every other header includes this one, most
-// of them by way of another, so the words below come before any error that follows from them.
+// Fails to compile below C++20, with a message. Every other header includes this one, directly or
+// not, so the message comes before any other error.
 #pragma once
 
 #if !defined(__cplusplus) || __cplusplus < 202002L
@@ -7,6 +7,6 @@
 #error "  nothing of Mallard was read"
 #error                                                                                             \
     "  help: pass -std=c++20, or in CMake link mallard::mallard; in C include mallard/c/mallard.h"
-// A missing header is the one error after which every compiler stops.
+// Every compiler stops at a missing header, and prints no further errors.
 #include <mallard/nothing_else_is_read_before_this_is_C++20>
 #endif

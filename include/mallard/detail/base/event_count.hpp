@@ -1,4 +1,4 @@
-// How often something happened, where counting it costs nobody anything.
+// A counter of events on slow paths.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// Of slow paths alone. Goes along with a move, and leaves 0 behind.
+/// Counts events on slow paths. A move takes the count along and leaves 0.
 class event_count {
 public:
     constexpr event_count() noexcept = default;
@@ -30,7 +30,7 @@ private:
     std::size_t count_ = 0;
 };
 
-/// Of what never happens.
+/// The count of an event that cannot happen: 0.
 struct no_events {
     constexpr operator std::size_t() const noexcept { return 0; }
 };

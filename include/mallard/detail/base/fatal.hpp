@@ -1,9 +1,8 @@
-// The messages that stop a process, all of them, and nothing else. (What `checked`
-// and `guarded` find need not stop it: their messages are in fault.hpp.)
+// All messages that stop the process. (The messages of `checked` and `guarded`, which need not stop
+// it, are in fault.hpp.)
 //
-// Each has three lines: what happened, what state things are in, what to type
-// next. They are printed without allocating, then the process aborts: a caller's
-// bug is never papered over, and a core file shows where it was.
+// Each message has three lines: what happened, the state, and what to do next. Printing allocates
+// nothing. Then the process aborts, so a core file shows the bug.
 #pragma once
 
 #include <mallard/detail/base/text.hpp>
@@ -15,7 +14,7 @@
 
 namespace mallard {
 
-/// Cut at its end when it does not fit.
+/// A message in a fixed buffer; a longer message is cut.
 class fatal_message {
 public:
     template <class T>
@@ -82,8 +81,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
         .stop();
 }
 
-/// A pointer into the slot of `bytes` at `slot`, which holds no block in use:
-/// `carved` says whether it ever did.
+/// For a free of `pointer` inside the slot of `bytes` at `slot`, which has no live block. `carved`:
+/// the slot was used before.
 [[noreturn, gnu::cold, gnu::noinline]] inline void
 fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool carved) noexcept
 {
@@ -172,7 +171,7 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
         .stop();
 }
 
-/// Of `for_each_failure`: what its function still had, or had too few of, at its end.
+/// For `for_each_failure`: its function leaked blocks, or freed too many.
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_unbalanced(std::size_t number, bool failed,
                                                                     std::ptrdiff_t blocks,
                                                                     std::ptrdiff_t bytes) noexcept

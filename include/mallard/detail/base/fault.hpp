@@ -1,7 +1,7 @@
-// What `checked` and `guarded` find, how it is told, and who hears of it.
+// Faults: the bugs that `checked` and `guarded` find, their messages, and their handlers.
 //
-//     a reporter names the allocator and has a handler; an adaptor makes a fault of what
-//     it finds and hands it over; `stop_at_faults`, the default, prints it and aborts.
+// The adaptor describes the bug as a `fault` and calls the handler of its `fault_reporter`. The
+// default handler, `stop_at_faults`, prints a message and aborts.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -12,20 +12,21 @@
 
 namespace mallard {
 
+/// The kinds of bugs.
 enum class fault_kind {
-    double_free,      ///< the block was free already
-    foreign_free,     ///< no block of this allocator, or one that went back long ago
-    interior_free,    ///< an address inside a block
-    wrong_layout,     ///< freed with another size or alignment than it was allocated with
-    overrun,          ///< somebody wrote behind the block
-    underrun,         ///< somebody wrote in front of it
-    write_after_free, ///< somebody wrote into a freed block
-    touch_outside,    ///< beside a block that is guarded
-    touch_after_free, ///< inside one that was
-    leak              ///< blocks in use when the allocator ended
+    double_free,      ///< a free of a block that is free already
+    foreign_free,     ///< a free of an address that is no block, or was freed long ago
+    interior_free,    ///< a free of an address inside a block
+    wrong_layout,     ///< a free with another size or alignment than the allocation
+    overrun,          ///< a write after the end of a block
+    underrun,         ///< a write before the start of a block
+    write_after_free, ///< a write into a freed block
+    touch_outside,    ///< an access beside a guarded block
+    touch_after_free, ///< an access to a freed guarded block
+    leak              ///< blocks in use at the end of the allocator
 };
 
-/// A block that a fault is about, as the books have it.
+/// The record of a block that a fault is about.
 struct faulty_block {
     const std::byte* data = nullptr;
     std::size_t bytes = 0; ///< as allocated
@@ -35,16 +36,15 @@ struct faulty_block {
     call_stack freed{};
 };
 
-/// One fault, as long as the call that tells of it lasts. Copy what is to stay: the calls
-/// are in the books, and go with them.
+/// A description of one bug. Valid only during the call of the handler, so copy what you keep.
 struct fault {
     fault_kind kind;
     const char* allocator; ///< its name
-    const void* at;        ///< what was freed, or the first byte that is wrong
-    layout said{0, 1};     ///< wrong_layout: what the free said
-    std::size_t count = 0; ///< leak: how many blocks, ...
-    std::size_t bytes = 0; ///< ... and their bytes
-    /// The block; none if foreign; of leaks the first few, in the order they were allocated.
+    const void* at;        ///< the address that was freed, or the first wrong byte
+    layout said{0, 1};     ///< wrong_layout: the layout given to the free
+    std::size_t count = 0; ///< leak: the number of blocks
+    std::size_t bytes = 0; ///< leak: the bytes of all blocks
+    /// The block; empty for foreign_free; for a leak the first few blocks, oldest first.
     std::span<const faulty_block> blocks{};
 };
 
@@ -55,10 +55,10 @@ inline void say(const char* text) noexcept
     (fatal_message() << text).print();
 }
 
-/// The first line is "mallard: BEFORE at AFTER "name"", the last "  help: HELP".
+/// The words of a message: `mallard: BEFORE address AFTER "name"`, and the last line `help: HELP`.
 struct text {
-    const char* before; // the address; of a leak the bytes
-    const char* after;  // and before the name of the allocator
+    const char* before; // before the address, or before the bytes of a leak
+    const char* after;  // after it, before the name of the allocator
     const char* help;
 };
 
@@ -73,7 +73,7 @@ inline constexpr const char* find_the_touch =
     "`bt` in gdb, from where the program stands now, shows who";
 
 inline constexpr text texts[] = {
-    // by fault_kind
+    // in the order of fault_kind
     {"double free of ", " in ", record_the_calls},
     {"free of ", ", which is no block of ", find_the_caller},
     {"free of ", ", which is inside a block of ", find_the_caller},
@@ -91,7 +91,7 @@ inline const text& text_of(const fault& f) noexcept
     return texts[static_cast<std::size_t>(f.kind)];
 }
 
-/// Bytes are counted from the block's first, so one in front of it is negative.
+/// Prints the state of the block. A byte before the block has a negative number.
 inline void print_state(const fault& f, const faulty_block& b) noexcept
 {
     fatal_message line;
@@ -134,7 +134,7 @@ inline void print_calls(const faulty_block& b) noexcept
         b.freed.print->calls("freed by ", b.freed.calls);
 }
 
-/// The help line for the calls that `print_calls` printed. False: none were recorded.
+/// Prints the help line for recorded calls. Returns false if no calls were recorded.
 inline bool print_how_to_read(const faulty_block& b) noexcept
 {
     if (b.allocated.print == nullptr)
@@ -152,9 +152,8 @@ inline bool print_how_to_read(const faulty_block& b) noexcept
 
 } // namespace faults
 
-/// What happened, what state things are in, what to type next, as in fatal.hpp; and
-/// under the second line, indented by four, calls where they are recorded, and the
-/// blocks of a leak. To stderr, line by line; allocates nothing.
+/// Prints a fault to stderr in three parts, as in fatal.hpp: what happened, the state, and a help
+/// line. Recorded calls and leaked blocks follow the state, indented. Allocates nothing.
 MALLARD_COLD inline void print_fault(const fault& f) noexcept
 {
     const faults::text& text = faults::text_of(f);
@@ -175,20 +174,20 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
         (fatal_message() << "  help: " << text.help << "\n").print();
 }
 
-/// Where to put a breakpoint.
+/// Prints the fault and aborts. The place for a breakpoint.
 [[noreturn]] MALLARD_COLD inline void stop_at_fault(const fault& f) noexcept
 {
     print_fault(f);
     std::abort();
 }
 
-/// Who hears of faults: a function, or a callable that outlives the allocator.
+/// A handler of faults: a function, or a reference to a callable that outlives the allocator.
 ///
 ///     auto collect = [&](const mallard::fault& f) { kinds.push_back(f.kind); };
 ///     mallard::checked<mallard::multipool<>> orders({"orders", collect});
 ///
-/// It is called inside the call that found the fault, in a shared form under the
-/// lock: it must not throw, nor call that allocator. `f` lives as long as its call.
+/// The handler runs inside the call that found the fault, under the lock of a shared allocator. It
+/// must not throw, and must not call that allocator.
 class fault_handler {
 public:
     constexpr fault_handler() noexcept
@@ -217,13 +216,17 @@ private:
     void* context_ = nullptr;
 };
 
-/// The default: a message, then abort.
+/// The default handler: prints a message and aborts.
 inline constexpr fault_handler stop_at_faults{};
 
-/// A message, and the program goes on.
+/// A handler that prints a message and lets the program go on.
+///
+///     mallard::checked<mallard::multipool<>> orders({"orders", mallard::print_faults});
 inline constexpr fault_handler print_faults{[](const fault& f, void*) noexcept { print_fault(f); }};
 
-/// The name of an allocator in reports, which must outlive it, and who gets them.
+/// The name of an allocator in messages, which must outlive the allocator, and its fault handler.
+///
+///     mallard::checked<> orders({"orders", mallard::print_faults});
 struct fault_reporter {
     const char* name = "an allocator without a name";
     fault_handler on_fault{};

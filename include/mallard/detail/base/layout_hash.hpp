@@ -1,4 +1,4 @@
-// Numbers that tell one type from another in memory that outlives a program.
+// A hash of a type, to recognise the type in memory that outlives a program.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -17,7 +17,7 @@ constexpr std::uint64_t hash_of(std::string_view text,
     return hash;
 }
 
-/// The same of a number, byte by byte.
+/// The hash of a number, byte by byte.
 constexpr std::uint64_t hash_of(std::uint64_t number, std::uint64_t hash) noexcept
 {
     for (int shift = 0; shift < 64; shift += 8)
@@ -25,23 +25,23 @@ constexpr std::uint64_t hash_of(std::uint64_t number, std::uint64_t hash) noexce
     return hash;
 }
 
-/// A text with the name of `T` in it, and otherwise the same for all.
+/// A text that contains the name of `T`.
 template <class T>
 constexpr const char* text_naming() noexcept
 {
     return __PRETTY_FUNCTION__; // "... [with T = node]", "... [T = node]"
 }
 
-/// So that it is the same of two compilers, which word the rest differently.
+/// The part from the name on, which is the same for different compilers.
 constexpr std::string_view after_equals(std::string_view text) noexcept
 {
     return text.substr(text.find("T = "));
 }
 
-/// What is compared when an object made by one program is found by another: the name, size
-/// and alignment of its type. Members that change places go unnoticed, and two compilers may
-/// spell a template's arguments differently. Specialise it for a number of your own, which
-/// you raise with each change:
+/// A hash of the name, size and alignment of a type. A program compares it when it finds an object
+/// that another program made. A change in the order of members is not noticed, and two compilers
+/// may spell template arguments differently. Specialise it with a number of your own, and raise the
+/// number with each change:
 ///
 ///     template <>
 ///     inline constexpr std::uint64_t mallard::layout_hash<board> = 3;

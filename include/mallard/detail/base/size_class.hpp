@@ -1,4 +1,4 @@
-// The block sizes that a multipool keeps pools for.
+// Size classes: the block sizes for which a multipool has pools.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -7,7 +7,7 @@
 
 namespace mallard {
 
-/// Multiples of `FineStep` to 128 bytes, then 2^StepsLog2 sizes per doubling.
+/// Size classes: the multiples of `FineStep` up to 128 bytes, then 2^StepsLog2 sizes per doubling.
 template <std::size_t FineStep, std::size_t StepsLog2>
 struct size_classes {
     static constexpr std::size_t fine_max = 128;
@@ -16,7 +16,7 @@ struct size_classes {
     static constexpr std::size_t steps = std::size_t{1} << steps_log2;
     static constexpr std::size_t fine_count = fine_max / fine_step;
 
-    /// The class of the smallest blocks that hold `bytes`; 0 counts as 1.
+    /// The index of the class with the smallest blocks that hold `bytes`; 0 counts as 1.
     static constexpr std::size_t of(std::size_t bytes) noexcept
     {
         if (bytes <= fine_max)
@@ -40,15 +40,15 @@ struct size_classes {
     }
 };
 
-/// Multiples of 8 to 128 bytes, then eight sizes per doubling: 144, 160, ...,
-/// 256, 288, ... So a block is at most 7 bytes, or from 128 up at most 12.5 %,
-/// larger than the request. A class is aligned as far as its size divides.
-/// `spec/size_classes.csv` lists those to 32 KiB.
+/// The size classes of a multipool: multiples of 8 up to 128 bytes, then eight sizes per doubling
+/// (144, 160, ..., 256, 288, ...). So a block is at most 7 bytes larger than the request, or from
+/// 128 bytes up at most 12.5 %. A class is aligned to the largest power of two that divides its
+/// size. `spec/size_classes.csv` lists the classes up to 32 KiB.
 struct size_class : size_classes<8, 3> {
     using size_classes::of;
 
-    /// The class for a layout. A size that is a multiple of the alignment falls
-    /// into a class that is, too.
+    /// The class for a layout. A size that is a multiple of the alignment is in a class whose size
+    /// is a multiple of the alignment too.
     static constexpr std::size_t of(layout l) noexcept { return look_up(rounded(l)); }
 
     static constexpr std::size_t rounded(layout l) noexcept
@@ -56,11 +56,11 @@ struct size_class : size_classes<8, 3> {
         return align_up(l.bytes + (l.bytes == 0), l.align);
     }
 
-    /// The same as `of`, by a table for the sizes that most blocks have.
+    /// The same as `of`, with a table for small sizes.
     static constexpr std::size_t look_up(std::size_t bytes) noexcept;
 };
 
-/// Entry i is the class of i * 8 bytes; two cache lines.
+/// Entry i is the class of i * 8 bytes. Two cache lines.
 inline constexpr auto small_classes = [] {
     std::array<std::uint8_t, 1024 / size_class::fine_step + 1> table{};
     for (std::size_t i = 0; i < table.size(); ++i)

@@ -1,4 +1,4 @@
-// Text put together in place: no allocation, no locale.
+// A writer of text into a buffer. Uses no allocation and no locale.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// Writes into the caller's bytes. What does not fit is left out and counted.
+/// Writes text into the bytes of the caller. Characters that do not fit are only counted.
 class text_writer {
 public:
     constexpr text_writer(char* first, std::size_t bytes) noexcept : first_(first), bytes_(bytes) {}
@@ -59,7 +59,7 @@ public:
 private:
     char* first_;
     std::size_t bytes_;
-    std::size_t needed_ = 0; // written, or left out
+    std::size_t needed_ = 0; // written, or left out because they did not fit
 };
 
 } // namespace mallard
