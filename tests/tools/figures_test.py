@@ -64,3 +64,32 @@ class CheckFigures(TreeTest):
         status, text = self.run_python(tool, "--write", self.tree)
         self.assertEqual((status, text), (0, ""))
         self.assertEqual(file.read_text(), "| a pair | 2.0 ns | 13 |\n")
+
+    def test_compares_a_number_that_is_a_word(self):
+        self.write(guide, "A pair takes five instructions.\n")
+        self.sentence("takes {five} instructions", "hot('pool_allocate')")
+        self.accepts(tool)
+        self.sentence("takes {five} instructions", "hot('pool_allocate') + 1")
+        self.finds(tool, f"{guide}:1: says five, but hot('pool_allocate') + 1 is 6")
+        self.run_python(tool, "--write", self.tree)
+        self.assertEqual((self.tree / guide).read_text(), "A pair takes six instructions.\n")
+
+    def test_finds_what_malloc_takes(self):
+        self.write("tests/malloc/instructions.py", 'promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8)}\n')
+        self.write(guide, "malloc takes 22 instructions and free 26\n")
+        self.sentence("malloc takes {22} instructions and free {26}", "malloc('malloc')", "malloc('free')")
+        self.finds(tool, f"{guide}:1: says 26, but malloc('free') is 27")
+
+    def test_prints_constants_of_the_headers_that_the_list_names(self):
+        self.write("include/mallard/pool.hpp", "class pool {\n    static constexpr int bytes = 48;\n};\n")
+        self.write(guide, "A pool has 40 bytes.\n")
+        self.sentence("A pool has {40} bytes", "code('pool::bytes')")
+        list_of_figures = self.tree / "docs/figures.toml"
+        list_of_figures.write_text('headers = ["mallard/pool.hpp"]\n' + list_of_figures.read_text())
+        self.finds(tool, f"{guide}:1: says 40, but code('pool::bytes') is 48")
+
+    def test_says_which_constant_no_longer_exists(self):
+        self.write("include/mallard/mallard.hpp", "")
+        self.write(guide, "A pool has 40 bytes.\n")
+        self.sentence("A pool has {40} bytes", "code('pool_bytes')")
+        self.finds(tool, "docs/figures.toml:1: an expression for code() does not compile: 'pool_bytes' was not declared")
