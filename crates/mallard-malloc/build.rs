@@ -1,4 +1,4 @@
-//! Compiles the engine, which is C++20 and needs no C++ runtime.
+//! Compiles Mallard's engine, which is written in C++20 and needs no C++ runtime.
 
 use std::path::PathBuf;
 use std::process::{exit, Command};
@@ -27,15 +27,15 @@ fn main() {
     for object in compile(&short, "s").into_iter().chain(compile(&fast, "2")) {
         all.object(object);
     }
-    // Whole: a linker takes from an archive what somebody names, and nobody names the object that
-    // reads MALLARD_LIMIT, or malloc where that is overridden.
+    // +whole-archive: a linker takes an object from an archive only if another object refers to it.
+    // No object refers to options.o, which reads MALLARD_LIMIT, or to malloc.o.
     all.link_lib_modifier("+whole-archive").compile("mallard_malloc");
     for place in ["src/engine_sources.txt", "src/heap", "src/malloc", "src/os", "include/mallard"] {
         println!("cargo:rerun-if-changed=engine/{place}");
     }
 }
 
-/// Whether the engine is written for the target.
+/// Whether the engine supports the target.
 fn has_engine() -> bool {
     let of = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
     (of("OS").as_str(), of("ARCH").as_str(), of("ENV").as_str()) == ("linux", "x86_64", "gnu")
@@ -69,7 +69,8 @@ fn sources() -> Vec<Source> {
     list.lines().filter(|l| !l.starts_with('#')).filter_map(line).collect()
 }
 
-/// Optimised in every profile: it stands under a program that is being debugged.
+/// A compiler for the engine. It optimises in every profile, since a program that is debugged does
+/// not want a slow allocator.
 fn compiler(level: u32) -> cc::Build {
     let mut build = cc::Build::new();
     build
@@ -87,7 +88,7 @@ fn compiler(level: u32) -> cc::Build {
         .flag("-fno-rtti")
         .flag("-fvisibility=hidden")
         .flag("-fvisibility-inlines-hidden")
-        // To read the data of a thread never allocates.
+        // With initial-exec, reading a thread-local variable never allocates.
         .flag("-ftls-model=initial-exec")
         .flag("-fno-builtin-malloc")
         .flag("-U_GLIBCXX_ASSERTIONS");
@@ -103,6 +104,7 @@ fn compile(sources: &[Source], level: &str) -> Vec<PathBuf> {
     }
 }
 
+/// Says why the engine does not compile, and exits.
 fn explain(build: &cc::Build, error: &str) -> ! {
     let command = build.try_get_compiler().map(|c| c.path().to_owned()).unwrap_or("c++".into());
     let name = command.display();
@@ -125,7 +127,7 @@ fn first_line(text: &[u8]) -> String {
     String::from_utf8_lossy(text).lines().next().unwrap_or_default().to_owned()
 }
 
-/// What happened, what state things are in, what to type next.
+/// Prints an error in three lines (what happened, the state, help) and exits.
 fn fail(what: &str, state: &str, help: &str) -> ! {
     eprintln!("mallard-malloc: {what}\n  {state}\n  help: {help}");
     exit(1);

@@ -146,7 +146,7 @@ void* mallard_rust_pop(std::size_t bytes, std::size_t c)
 }
 
 /// The class offset of a size. A test compares it with the crate's own computation.
-std::uint32_t mallard_rust_code_of(std::size_t bytes)
+std::uint32_t mallard_rust_class_offset_of(std::size_t bytes)
 {
     return engine::offset_of_class(engine::block_class::of(bytes));
 }

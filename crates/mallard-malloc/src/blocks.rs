@@ -1,26 +1,26 @@
-//! What malloc and heaps have in common: the four calls that the bridges are made of.
+//! The trait of malloc and of heaps, from which the `Allocator` implementations are made.
 
 use core::alloc::Layout;
 
-/// Null is a refusal. No layout has a size of 0.
+/// Allocates and frees raw blocks. Null means failure. Callers never pass a layout of size 0.
 pub trait Blocks {
     fn take(&self, layout: Layout) -> *mut u8;
 
     fn take_zeroed(&self, layout: Layout) -> *mut u8;
 
     /// # Safety
-    /// A block of this allocator with this layout, which nobody uses any more.
+    /// The block is from this allocator, has this layout, and is no longer used.
     unsafe fn give(&self, block: *mut u8, layout: Layout);
 
     /// # Safety
-    /// The same; unless null is returned, the block is the new one's.
+    /// As for `give`. If the result is not null, the old block is freed.
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8;
 }
 
-/// Bytes of the smaller one, from a block to another.
+/// Moves a block to a new layout: allocates, copies and frees. For layouts whose alignment changes.
 ///
 /// # Safety
-/// As for `Blocks::resize`, of a layout whose alignment changes.
+/// As for `Blocks::resize`.
 #[cfg(any(
     feature = "nightly",
     feature = "allocator-api2-02",
@@ -35,7 +35,7 @@ pub unsafe fn move_block(
 ) -> *mut u8 {
     let fresh = blocks.take(to);
     if !fresh.is_null() {
-        // SAFETY: both have so many bytes, and one is new.
+        // SAFETY: both blocks have at least so many bytes, and the new one cannot overlap.
         unsafe { fresh.copy_from_nonoverlapping(block, from.size().min(to.size())) };
         // SAFETY: the caller's promise.
         unsafe { blocks.give(block, from) };

@@ -1,9 +1,9 @@
-//! Heaps: parts of malloc that are freed at once.
+//! Heaps: allocators whose blocks can all be freed at once.
 
 use crate::blocks::Blocks;
-use crate::code::code_of;
+use crate::class_offset::class_offset_of;
+use crate::ffi;
 use crate::limit::Limits;
-use crate::raw;
 use alloc::alloc::handle_alloc_error;
 use core::alloc::Layout;
 use core::ffi::c_int;
@@ -12,10 +12,10 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::ptr::NonNull;
 
-mod numbers;
+mod statistics;
 mod values;
 
-pub use numbers::HeapStatistics;
+pub use statistics::HeapStatistics;
 
 mod sharing {
     pub trait Sharing {
@@ -23,11 +23,11 @@ mod sharing {
     }
 }
 
-/// Of a [`Heap`]: one thread at a time has it, and allocates without a lock.
+/// Marker of a [`Heap`] that one thread at a time uses. It allocates without a lock.
 #[derive(Debug)]
 pub enum OneThread {}
 
-/// Of a [`SharedHeap`]: any thread allocates, one after the other.
+/// Marker of a [`SharedHeap`], in which any thread allocates, under a lock.
 #[derive(Debug)]
 pub enum AnyThread {}
 
@@ -38,7 +38,7 @@ impl sharing::Sharing for AnyThread {
     const THREADS: c_int = 1;
 }
 
-/// A [`Heap`] that threads share: `Sync`, with a lock around what they allocate.
+/// A [`Heap`] that threads share. It is `Sync`, and allocates under a lock.
 ///
 /// ```
 /// use mallard_malloc::Heap;
@@ -53,7 +53,8 @@ impl sharing::Sharing for AnyThread {
 /// ```
 pub type SharedHeap = Heap<AnyThread>;
 
-/// Blocks of any size, freed one by one by any thread, or all at once.
+/// An allocator of blocks of any size, which any thread frees one by one, or `reset` frees all at
+/// once. Also known as a region or memory context.
 ///
 /// ```
 /// let mut request = mallard_malloc::Heap::new();
@@ -62,35 +63,35 @@ pub type SharedHeap = Heap<AnyThread>;
 ///     assert_eq!(name.len(), 40);
 ///     *request.alloc(i) += 1;
 /// }
-/// request.reset(); // all of them; or release(), or the end of the heap
+/// request.reset(); // frees all blocks, as do release() and drop
 /// ```
 ///
-/// A part of Mallard's malloc, which need not be the program's, with its memory for itself:
-/// chunks of 64 KiB, and twice as much each time up to 4 MiB, since what grew tends to grow on.
-/// Blocks above 1 MiB have memory of their own. `release` gives all of it to the rest of the
-/// program and `reset` keeps the chunks, in a time that does not depend on the number of blocks. A
-/// heap without blocks takes less than 4 KiB, and thousands of heaps are no burden.
+/// A heap takes memory from Mallard's engine, whatever the program's global allocator is. It takes
+/// chunks of 64 KiB, then twice as much each time, up to 4 MiB: a heap that has grown tends to grow
+/// more. Blocks above 1 MiB have memory of their own. `release` returns all memory to the engine,
+/// and `reset` keeps the chunks; the time of both does not depend on the number of blocks. An empty
+/// heap takes less than 4 KiB, so a program may have thousands.
 ///
-/// `Send` and not `Sync`: one thread has it at a time. [`Heap::shared`] makes one that is both.
+/// A `Heap` is `Send` and not `Sync`: one thread at a time uses it. [`Heap::shared`] makes a heap
+/// that is both.
 ///
-/// Blocks are raw memory: [`deallocate`](Heap::deallocate) frees one early, and from another
-/// thread [`mallard_malloc::deallocate`](crate::deallocate). What [`alloc`](Heap::alloc) gives is
-/// a reference, whose value is not dropped. With a feature, `Heap` and `&Heap` implement `Allocator`:
-/// a container in a heap drops its elements.
+/// Blocks are raw memory. [`deallocate`](Heap::deallocate) frees one early; a thread without access
+/// to the heap calls [`mallard_malloc::deallocate`](crate::deallocate). [`alloc`](Heap::alloc)
+/// returns a reference, and the value is never dropped. With a feature, `Heap` and `&Heap` implement
+/// `Allocator`: a container in a heap drops its elements.
 pub struct Heap<Sharing = OneThread> {
-    raw: NonNull<raw::Heap>,
+    raw: NonNull<ffi::Heap>,
     of: PhantomData<Sharing>,
 }
 
-// SAFETY: the engine knows of one thread that it is with; another that comes here has the heap from
-// that one, and says so before it takes the slow path. Blocks are freed by any thread.
+// SAFETY: the engine records which thread uses the heap. A thread that received the heap from
+// another one updates the record before it takes a slow path. Any thread may free blocks.
 unsafe impl<Sharing> Send for Heap<Sharing> {}
-// SAFETY: such a heap has a lock.
+// SAFETY: a shared heap has a lock.
 unsafe impl Sync for Heap<AnyThread> {}
 
 impl Heap {
-    /// A heap without blocks. Where there is no memory for one, `handle_alloc_error` ends the
-    /// program.
+    /// Makes a heap without blocks. Calls `handle_alloc_error` if there is no memory.
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -108,7 +109,7 @@ impl Default for Heap {
 }
 
 impl SharedHeap {
-    /// The same, for threads to share.
+    /// Makes a heap that threads share. Calls `handle_alloc_error` if there is no memory.
     ///
     /// ```
     /// static HEAP: std::sync::OnceLock<mallard_malloc::SharedHeap> = std::sync::OnceLock::new();
@@ -125,8 +126,8 @@ impl<S> Heap<S> {
     where
         S: sharing::Sharing,
     {
-        let options = raw::HeapOptions {
-            struct_bytes: size_of::<raw::HeapOptions>(),
+        let options = ffi::HeapOptions {
+            struct_bytes: size_of::<ffi::HeapOptions>(),
             threads: S::THREADS,
             reserved: 0,
             limit_soft_bytes: 0,
@@ -134,14 +135,15 @@ impl<S> Heap<S> {
             met: None,
             context: core::ptr::null_mut(),
         };
-        // SAFETY: the options are what malloc.h asks for.
-        match NonNull::new(unsafe { raw::mallard_heap_create(&options) }) {
+        // SAFETY: the options are as malloc.h requires.
+        match NonNull::new(unsafe { ffi::mallard_heap_create(&options) }) {
             Some(raw) => Self { raw, of: PhantomData },
             None => handle_alloc_error(Layout::new::<[usize; 512]>()),
         }
     }
 
-    /// A block, or `None` when memory is refused. One of size 0 is dangling, and costs nothing.
+    /// Allocates a block; `None` if there is no memory. A block of size 0 is dangling and takes no
+    /// memory.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -157,7 +159,7 @@ impl<S> Heap<S> {
         NonNull::new(self.take(layout))
     }
 
-    /// A block; where memory is refused, `handle_alloc_error` ends the program.
+    /// Allocates a block. Calls `handle_alloc_error` if there is no memory.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -173,13 +175,13 @@ impl<S> Heap<S> {
         }
     }
 
-    /// As `try_allocate`; it reads as zero.
+    /// Allocates a block that reads as zero; `None` if there is no memory.
     ///
     /// ```
     /// use core::alloc::Layout;
     /// let heap = mallard_malloc::Heap::new();
     /// let block = heap.try_allocate_zeroed(Layout::new::<u64>()).unwrap().cast::<u64>();
-    /// // SAFETY: so large, and zero is a number.
+    /// // SAFETY: the block holds a u64, and zero is a valid u64.
     /// assert_eq!(unsafe { block.read() }, 0);
     /// ```
     #[inline]
@@ -193,13 +195,13 @@ impl<S> Heap<S> {
     /// Frees a block.
     ///
     /// # Safety
-    /// It came from this heap with this layout, was not freed since, and nobody uses it any more.
+    /// The block is from this heap and has this layout. It has not been freed, and is no longer used.
     ///
     /// ```
     /// use core::alloc::Layout;
     /// let heap = mallard_malloc::Heap::new();
     /// let block = heap.allocate(Layout::new::<u64>());
-    /// // SAFETY: nobody else has it.
+    /// // SAFETY: nothing else uses the block.
     /// unsafe { heap.deallocate(block, Layout::new::<u64>()) };
     /// assert_eq!(heap.statistics().blocks_live, 0);
     /// ```
@@ -211,18 +213,18 @@ impl<S> Heap<S> {
         }
     }
 
-    /// The block with another size, perhaps elsewhere; `None`: refused, and it is as it was.
+    /// Resizes a block, which may move. `None`: there is no memory, and the block is unchanged.
     ///
     /// # Safety
-    /// As for `deallocate`. Neither size is 0, and the new one, rounded up to the alignment, is
-    /// at most `isize::MAX`.
+    /// As for `deallocate`. Neither size is 0. The new size, rounded up to the alignment, is at most
+    /// `isize::MAX`.
     ///
     /// ```
     /// use core::alloc::Layout;
     /// let heap = mallard_malloc::Heap::new();
     /// let (few, many) = (Layout::array::<u8>(10).unwrap(), 10_000);
     /// let block = heap.allocate(few);
-    /// // SAFETY: of this heap, with this layout.
+    /// // SAFETY: the block is from this heap and has this layout.
     /// let block = unsafe { heap.try_reallocate(block, few, many) }.unwrap();
     /// assert!(heap.owns(block.as_ptr()));
     /// ```
@@ -237,7 +239,7 @@ impl<S> Heap<S> {
         NonNull::new(unsafe { self.resize(block.as_ptr(), layout, bytes) })
     }
 
-    /// Frees every block, and keeps the memory for those to come.
+    /// Frees every block, and keeps the memory for later blocks.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -248,10 +250,10 @@ impl<S> Heap<S> {
     /// ```
     pub fn reset(&mut self) {
         // SAFETY: nobody borrows from it.
-        unsafe { raw::mallard_heap_reset(self.raw.as_ptr()) }
+        unsafe { ffi::mallard_heap_reset(self.raw.as_ptr()) }
     }
 
-    /// Frees every block, and gives the memory to the rest of the program.
+    /// Frees every block, and returns the memory to the rest of the program.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -261,11 +263,10 @@ impl<S> Heap<S> {
     /// ```
     pub fn release(&mut self) {
         // SAFETY: nobody borrows from it.
-        unsafe { raw::mallard_heap_release(self.raw.as_ptr()) }
+        unsafe { ffi::mallard_heap_release(self.raw.as_ptr()) }
     }
 
-    /// Gives chunks without a block to the rest of the program, as long as the heap has more than
-    /// `keep` bytes.
+    /// Returns empty chunks to the rest of the program while the heap holds more than `keep` bytes.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -275,14 +276,14 @@ impl<S> Heap<S> {
     /// assert_eq!(heap.statistics().chunks, 0);
     /// ```
     pub fn trim(&self, keep: usize) {
-        // SAFETY: moves nothing that anybody has; the heap is this thread's, or has a lock.
+        // SAFETY: moves no block; this thread owns the heap, or the heap has a lock.
         unsafe {
-            raw::mallard_heap_adopt(self.raw.as_ptr());
-            raw::mallard_heap_trim(self.raw.as_ptr(), keep);
+            ffi::mallard_heap_adopt(self.raw.as_ptr());
+            ffi::mallard_heap_trim(self.raw.as_ptr(), keep);
         }
     }
 
-    /// Whether `p` points into memory of this heap, in use or not. O(1).
+    /// Whether `p` points into memory of this heap, allocated or not. O(1).
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -290,11 +291,11 @@ impl<S> Heap<S> {
     /// assert!(heap.owns(inside) && !heap.owns(&outside));
     /// ```
     pub fn owns<T>(&self, p: *const T) -> bool {
-        // SAFETY: any address may be asked about.
-        unsafe { raw::mallard_heap_owns(self.raw.as_ptr(), p.cast()) != 0 }
+        // SAFETY: any address is allowed.
+        unsafe { ffi::mallard_heap_owns(self.raw.as_ptr(), p.cast()) != 0 }
     }
 
-    /// Sets how much memory it may take: chunks, and large blocks.
+    /// Sets limits on the memory of this heap: its chunks and large blocks.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -305,9 +306,9 @@ impl<S> Heap<S> {
     /// ```
     pub fn set_limits(&self, limits: Limits) {
         let (met, context) = limits.call();
-        // SAFETY: the call fits its context, which is a function and so lives for ever.
+        // SAFETY: the context is a function pointer of the type that `met` expects, and lives for ever.
         unsafe {
-            raw::mallard_heap_limit(self.raw.as_ptr(), limits.soft, limits.hard, met, context)
+            ffi::mallard_heap_limit(self.raw.as_ptr(), limits.soft, limits.hard, met, context)
         }
     }
 }
@@ -320,7 +321,7 @@ fn dangling(layout: Layout) -> NonNull<u8> {
 impl<S> Drop for Heap<S> {
     fn drop(&mut self) {
         // SAFETY: nobody borrows from it.
-        unsafe { raw::mallard_heap_destroy(self.raw.as_ptr()) }
+        unsafe { ffi::mallard_heap_destroy(self.raw.as_ptr()) }
     }
 }
 
@@ -334,31 +335,31 @@ impl<S> Blocks for Heap<S> {
     #[inline(always)]
     fn take(&self, layout: Layout) -> *mut u8 {
         let (heap, bytes, align) = (self.raw.as_ptr(), layout.size(), layout.align());
-        if let Some(code) = code_of(layout) {
-            // SAFETY: the code is that of the size.
-            return unsafe { raw::mallard_rust_heap_pop(heap, bytes, code) };
+        if let Some(offset) = class_offset_of(layout) {
+            // SAFETY: the offset is that of the size.
+            return unsafe { ffi::mallard_rust_heap_pop(heap, bytes, offset) };
         }
         // SAFETY: `align` is a power of two.
-        unsafe { raw::mallard_rust_heap_allocate(heap, bytes, align) }
+        unsafe { ffi::mallard_rust_heap_allocate(heap, bytes, align) }
     }
 
     #[inline]
     fn take_zeroed(&self, layout: Layout) -> *mut u8 {
         let (bytes, align) = (layout.size(), layout.align());
         // SAFETY: `align` is a power of two.
-        unsafe { raw::mallard_rust_heap_allocate_zeroed(self.raw.as_ptr(), bytes, align) }
+        unsafe { ffi::mallard_rust_heap_allocate_zeroed(self.raw.as_ptr(), bytes, align) }
     }
 
     #[inline(always)]
     unsafe fn give(&self, block: *mut u8, _: Layout) {
         // SAFETY: the caller's promise.
-        unsafe { raw::mallard_rust_heap_deallocate(self.raw.as_ptr(), block) }
+        unsafe { ffi::mallard_rust_heap_deallocate(self.raw.as_ptr(), block) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let (heap, now, align) = (self.raw.as_ptr(), layout.size(), layout.align());
         // SAFETY: the caller's promise.
-        unsafe { raw::mallard_rust_heap_reallocate(heap, block, now, align, bytes) }
+        unsafe { ffi::mallard_rust_heap_reallocate(heap, block, now, align, bytes) }
     }
 }

@@ -5,23 +5,23 @@
 
 extern crate alloc;
 
-mod blocks;
 #[cfg(any(
     feature = "nightly",
     feature = "allocator-api2-02",
     feature = "allocator-api2-03",
     feature = "allocator-api2-04"
 ))]
-mod bridges;
+mod allocator_api;
+mod blocks;
 #[cfg(mallard_engine)]
-mod code;
+mod class_offset;
+#[cfg(mallard_engine)]
+mod ffi;
 #[cfg(mallard_engine)]
 mod heap;
 #[cfg(mallard_engine)]
 mod limit;
 mod mallard;
-#[cfg(mallard_engine)]
-mod raw;
 #[cfg(mallard_engine)]
 mod statistics;
 #[cfg(not(mallard_engine))]
@@ -42,14 +42,14 @@ use core::ptr::NonNull;
 #[cfg(all(feature = "override", not(mallard_engine)))]
 compile_error!(
     "mallard-malloc: the feature `override` is for Linux on x86-64 with glibc\n  \
-     elsewhere the crate has no malloc to put in the place of the system's\n  \
-     help: leave the feature out, or turn it on for that target alone"
+    on other targets the crate has no malloc that could replace the system's\n  \
+    help: leave the feature out, or enable it for that target only"
 );
 
-/// How many bytes of a block may be written to: at least as many as were asked for.
+/// The usable size of a block in bytes: at least the requested size.
 ///
 /// # Safety
-/// `block` is one of [`Mallard`] or of a heap, and is not freed meanwhile.
+/// `block` is from [`Mallard`] or from a heap, and no thread frees it during the call.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -61,15 +61,15 @@ compile_error!(
 #[cfg(mallard_engine)]
 pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { raw::mallard_usable_size(block.as_ptr()) }
+    unsafe { ffi::mallard_usable_size(block.as_ptr()) }
 }
 
-/// Frees a block of [`Mallard`] or of any heap, in any thread: what a thread calls that has a block
-/// and not its heap.
+/// Frees a block of [`Mallard`] or of any heap, in any thread. For threads that have a block but not
+/// its heap.
 ///
 /// # Safety
-/// `block` is one of those, and nobody uses it any more. If it is of a heap, this returns before
-/// the heap is reset, released or dropped.
+/// `block` is from [`Mallard`] or from a heap, and is no longer used. If it is from a heap, this call
+/// returns before the heap is reset, released or dropped.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -77,7 +77,7 @@ pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
 /// let block = heap.allocate(Layout::new::<u64>()).as_ptr() as usize;
 /// std::thread::spawn(move || {
 ///     let block = core::ptr::NonNull::new(block as *mut u8).unwrap();
-///     // SAFETY: nobody else has it, and the heap waits for this thread.
+///     // SAFETY: nothing else uses the block, and the heap outlives this thread.
 ///     unsafe { mallard_malloc::deallocate(block) };
 /// })
 /// .join()
@@ -87,5 +87,5 @@ pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
 #[cfg(mallard_engine)]
 pub unsafe fn deallocate(block: NonNull<u8>) {
     // SAFETY: the caller's promise.
-    unsafe { raw::mallard_rust_deallocate(block.as_ptr()) }
+    unsafe { ffi::mallard_rust_deallocate(block.as_ptr()) }
 }

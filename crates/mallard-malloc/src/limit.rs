@@ -1,10 +1,10 @@
-//! How much memory a program, or a heap, may have.
+//! Limits on the memory of the program or of a heap.
 
-use crate::raw;
+use crate::ffi;
 use core::ffi::c_void;
 use core::ptr;
 
-/// Limits of memory in bytes; 0 is none. By default there are none.
+/// Memory limits in bytes. 0, the default, means no limit.
 ///
 /// ```
 /// use mallard_malloc::Limits;
@@ -13,18 +13,18 @@ use core::ptr;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// Above it `met` is called, once until a quarter less is held.
+    /// Above this limit `met` is called once, and again only after the memory in use was below three
+    /// quarters of the limit.
     pub soft: usize,
-    /// What would exceed it is tried again after a call of `met`, and refused.
+    /// An allocation above this limit calls `met`, tries again, and then fails.
     pub hard: usize,
-    /// Called with what is held and the limit that was met, by the thread that met it. It may
-    /// allocate and free, which is its use: to drop what is cached. If it panics, the process
-    /// aborts.
+    /// Called by the thread that reaches a limit, with the bytes in use and that limit. The function
+    /// may allocate and free, for example to drop a cache. If it panics, the process aborts.
     pub met: Option<fn(held: usize, limit: usize)>,
 }
 
 impl Limits {
-    pub(crate) fn call(&self) -> (Option<raw::LimitMet>, *mut c_void) {
+    pub(crate) fn call(&self) -> (Option<ffi::LimitMet>, *mut c_void) {
         match self.met {
             Some(met) => (Some(call_met), met as *mut c_void),
             None => (None, ptr::null_mut()),
@@ -33,13 +33,14 @@ impl Limits {
 }
 
 extern "C" fn call_met(context: *mut c_void, held: usize, limit: usize) {
-    // SAFETY: `Limits::call` made the one of the other.
+    // SAFETY: `Limits::call` made the context from such a function pointer.
     let met = unsafe { core::mem::transmute::<*mut c_void, fn(usize, usize)>(context) };
     met(held, limit);
 }
 
-/// Sets the limits of the program, which counts what blocks are in, in whole units of 16 KiB. What
-/// is held already stays. `MALLARD_LIMIT=512M` sets the hard one from outside.
+/// Sets the limits of the whole program. Counts the memory that holds blocks, in units of 16 KiB.
+/// Memory that is in use already stays in use. The environment variable `MALLARD_LIMIT=512M` sets the
+/// hard limit.
 ///
 /// ```
 /// use mallard_malloc::{set_limits, Limits};
@@ -52,6 +53,6 @@ extern "C" fn call_met(context: *mut c_void, held: usize, limit: usize) {
 /// ```
 pub fn set_limits(limits: Limits) {
     let (met, context) = limits.call();
-    // SAFETY: the call fits its context, which is a function and so lives for ever.
-    unsafe { raw::mallard_limit(limits.soft, limits.hard, met, context) }
+    // SAFETY: the context is a function pointer of the type that `met` expects, and lives for ever.
+    unsafe { ffi::mallard_limit(limits.soft, limits.hard, met, context) }
 }

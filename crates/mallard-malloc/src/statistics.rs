@@ -1,57 +1,58 @@
-//! What the engine has, counted when somebody asks.
+//! Statistics of malloc and of all heaps, computed on request.
 
-use crate::raw;
+use crate::ffi;
 use core::fmt;
 use core::mem::MaybeUninit;
 
 const CLASSES: usize = 80;
 
-/// What malloc and all heaps have; see [`stats`].
+/// Statistics of malloc and of all heaps; see [`stats`].
 ///
-/// While other threads are at work, numbers are of slightly different moments. As text it is what
-/// `MALLARD_STATS=text` prints.
+/// While other threads allocate, the numbers belong to slightly different moments. `Display` writes
+/// the text that `MALLARD_STATS=text` prints.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct Statistics {
-    /// Blocks that the program has.
+    /// Blocks in use by the program.
     pub blocks_live: usize,
-    /// Their usable sizes.
+    /// Sum of the usable sizes of the live blocks.
     pub bytes_live: usize,
-    /// In the lists of threads.
+    /// Free bytes in the caches of threads.
     pub bytes_cached: usize,
-    /// From the system, free or not.
+    /// Bytes from the system, in use or not.
     pub bytes_taken: usize,
-    /// The most that this was.
+    /// The largest `bytes_taken` so far.
     pub bytes_taken_max: usize,
-    /// Free, and not given back.
+    /// Free bytes that are not returned to the system.
     pub bytes_idle: usize,
-    /// Given back to the system, since the start.
+    /// Bytes returned to the system since the start.
     pub bytes_returned: usize,
     /// Blocks above 1 MiB.
     pub large_blocks: usize,
-    /// In those.
+    /// Bytes of the blocks above 1 MiB.
     pub large_bytes: usize,
-    /// Threads that have had a block; those that ended are counted until another takes their
-    /// place.
+    /// Threads that have allocated. A thread that ended counts until a new thread reclaims its
+    /// cache.
     pub threads: usize,
     classes: [ClassStatistics; CLASSES],
 }
 
-/// The blocks of one size; see [`Statistics::classes`].
+/// Statistics of one size class; see [`Statistics::classes`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ClassStatistics {
-    /// Of a block.
+    /// Usable bytes of a block.
     pub bytes: usize,
-    /// Blocks that the program has.
+    /// Blocks in use by the program.
     pub live: usize,
-    /// Blocks in the lists of threads.
+    /// Free blocks in the caches of threads.
     pub cached: usize,
-    /// What they are cut from.
+    /// Slabs, which the blocks of this class share.
     pub slabs: usize,
 }
 
-/// Counts: it looks at each 16 KiB once, and allocates nothing.
+/// Computes the statistics. Takes a time proportional to the memory (16 KiB a step), and does not
+/// allocate.
 ///
 /// ```
 /// # #[global_allocator]
@@ -66,25 +67,25 @@ pub struct ClassStatistics {
 /// ```
 pub fn stats() -> Statistics {
     let mut all = MaybeUninit::<Statistics>::uninit();
-    // SAFETY: the engine's structure has the same members, and is written whole.
+    // SAFETY: the engine's structure has the same layout, and the call writes all of it.
     unsafe {
-        raw::mallard_rust_statistics(all.as_mut_ptr());
+        ffi::mallard_rust_statistics(all.as_mut_ptr());
         all.assume_init()
     }
 }
 
-/// Prints them as text on descriptor 2, without allocating.
+/// Prints the statistics as text to standard error, without allocating.
 ///
 /// ```
 /// mallard_malloc::print_stats();
 /// ```
 pub fn print_stats() {
-    // SAFETY: writes to the descriptor.
-    unsafe { raw::mallard_rust_print_report(false) }
+    // SAFETY: the function only prints.
+    unsafe { ffi::mallard_rust_print_report(false) }
 }
 
 impl Statistics {
-    /// Each size of which there are slabs, the smallest first.
+    /// The size classes that have slabs, smallest first.
     ///
     /// ```
     /// # #[global_allocator]
@@ -98,7 +99,7 @@ impl Statistics {
         self.classes.iter().filter(|c| c.slabs != 0)
     }
 
-    /// One line, as `MALLARD_STATS=json` prints it.
+    /// The statistics as one line of JSON, as `MALLARD_STATS=json` prints it.
     ///
     /// ```
     /// let line = mallard_malloc::stats().json().to_string();
@@ -110,8 +111,8 @@ impl Statistics {
 
     fn write(&self, json: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0u8; 8192];
-        // SAFETY: so many bytes may be written.
-        let bytes = unsafe { raw::mallard_rust_report(self, json, text.as_mut_ptr(), text.len()) };
+        // SAFETY: the buffer has the length that is passed.
+        let bytes = unsafe { ffi::mallard_rust_report(self, json, text.as_mut_ptr(), text.len()) };
         f.write_str(core::str::from_utf8(&text[..bytes]).unwrap_or_default())
     }
 }
@@ -130,13 +131,13 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// Gives free memory back to the system, but for `keep` bytes; whether there was some. What this
-/// thread keeps goes too, and what those left that ended; not what other threads keep.
+/// Returns free memory to the system, except `keep` bytes. False if there was none. Empties the
+/// caches of this thread and of all threads that are not allocating at the moment.
 ///
 /// ```
 /// mallard_malloc::trim(0);
 /// ```
 pub fn trim(keep: usize) -> bool {
-    // SAFETY: moves nothing that anybody has.
-    unsafe { raw::mallard_trim(keep) != 0 }
+    // SAFETY: moves no block.
+    unsafe { ffi::mallard_trim(keep) != 0 }
 }

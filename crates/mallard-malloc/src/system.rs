@@ -1,4 +1,4 @@
-//! [`Mallard`] on targets that the engine does not support: the system's allocator.
+//! [`Mallard`] on targets without the engine: forwards to the system's allocator.
 
 extern crate std;
 

@@ -1,11 +1,11 @@
-//! Which types may go to another thread, and which may be used by several at a time: all of this crate.
+//! `Send` and `Sync` of every type of this crate.
 
 use mallard_malloc::{
     AnyThread, ClassStatistics, Heap, HeapStatistics, Limits, Mallard, OneThread, SharedHeap,
     Statistics,
 };
 
-/// Whether a type is of a trait.
+/// Whether a type implements a trait.
 macro_rules! is {
     ($type:ty: $trait:ident) => {{
         #[allow(dead_code)]

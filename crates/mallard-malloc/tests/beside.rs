@@ -1,4 +1,4 @@
-//! Without the feature `override` the C program in the process keeps its malloc.
+//! Without the feature `override`, C code in the process keeps its malloc.
 #![cfg(not(feature = "override"))]
 
 use mallard_malloc::{stats, Mallard};
@@ -12,9 +12,9 @@ extern "C" {
 }
 
 #[test]
-fn malloc_of_the_c_program_is_not_mallards() {
+fn malloc_of_c_code_is_not_mallards() {
     let before = stats().large_bytes;
-    // SAFETY: a block, and it is freed.
+    // SAFETY: the block is written within its size and freed once.
     unsafe {
         let block = malloc(64 << 20);
         block.write(1);
@@ -26,10 +26,10 @@ fn malloc_of_the_c_program_is_not_mallards() {
 }
 
 #[test]
-fn the_environment_says_what_it_says_to_the_library() {
+fn environment_variables_work_as_for_the_c_library() {
     let run = |name: &str, value: &str| {
         std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "malloc_of_the_c_program_is_not_mallards"])
+            .args(["--exact", "malloc_of_c_code_is_not_mallards"])
             .env(name, value)
             .output()
             .unwrap()

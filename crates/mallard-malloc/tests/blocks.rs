@@ -1,4 +1,4 @@
-//! What a program relies on of its global allocator.
+//! What a program relies on in its global allocator.
 
 use mallard_malloc::{stats, Mallard};
 use std::alloc::{GlobalAlloc, Layout};
@@ -11,7 +11,7 @@ fn layout(bytes: usize, align: usize) -> Layout {
     Layout::from_size_align(bytes, align).unwrap()
 }
 
-/// A number that depends on the block, for byte i of it.
+/// The test value of byte `i` of a block with this seed.
 fn byte(seed: usize, i: usize) -> u8 {
     (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(0x9e37_79b9) >> 13) as u8
 }
@@ -49,7 +49,7 @@ fn blocks_are_aligned_to_any_power_of_two_up_to_64_mib() {
 }
 
 #[test]
-fn a_zeroed_block_reads_as_zero_where_another_was() {
+fn a_zeroed_block_in_reused_memory_reads_as_zero() {
     for bytes in [1, 16, 33, 1000, 5000, 16384, 60_000, 1 << 20, 5 << 20, 40 << 20] {
         for align in [1, 32, 4096, 65536] {
             let l = layout(bytes, align);
@@ -111,7 +111,7 @@ fn realloc_keeps_contents_and_alignment() {
 }
 
 #[test]
-fn a_vector_that_grows_and_shrinks_by_steps_gives_its_memory_back() {
+fn a_vector_that_shrinks_in_steps_frees_its_memory() {
     let mut live = Vec::new();
     for _ in 0..1000 {
         let mut v: Vec<u8> = Vec::with_capacity(1 << 13);
@@ -125,7 +125,7 @@ fn a_vector_that_grows_and_shrinks_by_steps_gives_its_memory_back() {
         .iter()
         .map(|v| {
             let block = std::ptr::NonNull::new(v.as_ptr().cast_mut()).unwrap();
-            // SAFETY: a block of the global allocator, which is Mallard.
+            // SAFETY: the block is from the global allocator, which is Mallard.
             unsafe { mallard_malloc::usable_bytes(block) }
         })
         .sum();
@@ -133,7 +133,7 @@ fn a_vector_that_grows_and_shrinks_by_steps_gives_its_memory_back() {
 }
 
 #[test]
-fn random_steps_agree_with_a_model() {
+fn random_operations_agree_with_a_model() {
     let mut model: HashMap<usize, (usize, Layout, usize)> = HashMap::new();
     let mut random = 88_172_645_463_325_252_u64;
     let mut next = |below: usize| {
@@ -146,7 +146,7 @@ fn random_steps_agree_with_a_model() {
         let slot = next(500);
         let shift = 1 + next(15);
         let bytes = 1 + next(1 << shift);
-        // SAFETY: no size is 0; what the model has is freed once, as it was allocated.
+        // SAFETY: no size is 0; a block of the model is freed once, with its layout.
         unsafe {
             match model.remove(&slot) {
                 None => {
@@ -175,13 +175,13 @@ fn random_steps_agree_with_a_model() {
     }
     for (block, l, seed) in model.into_values() {
         assert!(holds(block as *mut u8, l.size(), seed));
-        // SAFETY: of the model.
+        // SAFETY: the block is in the model, so it is live.
         unsafe { A.dealloc(block as *mut u8, l) };
     }
 }
 
 #[test]
-fn what_is_not_to_be_had_is_null_and_leaves_the_block_as_it_was() {
+fn an_impossible_size_returns_null_and_leaves_the_block_unchanged() {
     let most = isize::MAX as usize;
     // SAFETY: sizes are not 0, and at most isize::MAX when rounded up to the alignment.
     unsafe {
@@ -203,7 +203,7 @@ fn what_is_not_to_be_had_is_null_and_leaves_the_block_as_it_was() {
 }
 
 #[test]
-fn a_huge_block_goes_back_to_the_system_when_it_is_freed() {
+fn a_freed_huge_block_returns_to_the_system() {
     let huge = vec![1u8; 100 << 20];
     let with = stats();
     assert!(with.large_bytes >= huge.len());
@@ -212,7 +212,7 @@ fn a_huge_block_goes_back_to_the_system_when_it_is_freed() {
 }
 
 #[test]
-fn statistics_count_what_is_live_by_class_and_as_json() {
+fn statistics_count_live_blocks_by_class_as_text_and_json() {
     let boxes: Vec<Box<[u8; 320]>> = (0..1000).map(|_| Box::new([1; 320])).collect();
     let after = stats();
     assert!(after.classes().find(|c| c.bytes == 320).unwrap().live >= boxes.len());

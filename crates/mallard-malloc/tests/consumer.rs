@@ -1,10 +1,10 @@
-//! The package as others get it: unpacked elsewhere, in a fresh project, without this repository.
+//! The package as its users get it: unpacked in a new project, without this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Cargo in `folder`, which builds in `target` there whatever is set around it.
+/// Cargo in `folder`. It builds in `folder/target`, whatever the environment says.
 fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -28,7 +28,8 @@ fn expect(output: Output) -> Output {
     output
 }
 
-/// Where the package is, and beside it a project with these files.
+/// Packs and unpacks the package, and makes a project with these files beside it. Returns the
+/// project's folder.
 fn project(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let room = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -47,7 +48,7 @@ fn project(name: &str, files: &[(&str, &str)]) -> PathBuf {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    // The versions that this package has, which are at hand without a network.
+    // Use the versions of this repository's Cargo.lock: they are available without a network.
     let _ = fs::copy(here.join("../../Cargo.lock"), room.join("project/Cargo.lock"));
     room.join("project")
 }

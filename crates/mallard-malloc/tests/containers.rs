@@ -1,4 +1,4 @@
-//! Containers whose memory is a heap's, by the traits of allocator-api2.
+//! Containers in heaps, by the traits of allocator-api2.
 
 use allocator_api2_02::boxed::Box;
 use allocator_api2_02::vec::Vec;
@@ -30,7 +30,7 @@ fn a_box_in_a_heap_drops_its_value() {
 }
 
 #[test]
-fn containers_of_several_threads_are_in_one_shared_heap() {
+fn containers_of_several_threads_share_one_heap() {
     let heap = Heap::shared();
     std::thread::scope(|s| {
         for t in 0..4 {
@@ -46,7 +46,7 @@ fn containers_of_several_threads_are_in_one_shared_heap() {
 }
 
 #[test]
-fn each_trait_has_both() {
+fn mallard_and_heap_implement_every_trait_version() {
     fn old<A: allocator_api2_02::alloc::Allocator>(_: A) {}
     old(Mallard);
     #[cfg(feature = "allocator-api2-03")]
@@ -64,7 +64,7 @@ fn each_trait_has_both() {
 }
 
 #[test]
-fn a_container_may_own_its_heap_and_take_it_to_another_thread() {
+fn a_container_that_owns_its_heap_moves_to_another_thread() {
     let mut numbers = Vec::new_in(Heap::new());
     numbers.extend(0..10_000u32);
     let numbers = std::thread::spawn(move || {

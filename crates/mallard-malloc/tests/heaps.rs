@@ -1,4 +1,4 @@
-//! Heaps, in a program whose own allocator is another.
+//! Heaps in a program with another global allocator.
 
 use mallard_malloc::{deallocate, Heap, Limits};
 use std::alloc::Layout;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 #[test]
-fn reset_frees_all_and_keeps_the_memory() {
+fn reset_frees_all_blocks_and_keeps_the_memory() {
     let mut heap = Heap::new();
     for round in 0..10 {
         for i in 0..10_000u64 {
@@ -35,7 +35,7 @@ fn a_heap_owns_its_blocks_and_no_others() {
 }
 
 #[test]
-fn a_heap_goes_from_thread_to_thread_with_what_is_in_it() {
+fn a_heap_moves_from_thread_to_thread_with_its_blocks() {
     let mut heap = Heap::new();
     heap.alloc(1u32);
     for i in 2..20usize {
@@ -63,7 +63,7 @@ fn other_threads_free_blocks_of_a_heap() {
         (0..1000).map(|_| heap.allocate(Layout::new::<[u8; 64]>()).as_ptr() as usize).collect();
     thread::spawn(move || {
         for block in blocks {
-            // SAFETY: nobody else has it, and the heap waits for this thread.
+            // SAFETY: nothing else uses the block, and the heap outlives this thread.
             unsafe { deallocate(NonNull::new(block as *mut u8).unwrap()) };
         }
     })
@@ -74,7 +74,7 @@ fn other_threads_free_blocks_of_a_heap() {
 }
 
 #[test]
-fn threads_share_a_shared_heap() {
+fn several_threads_allocate_in_a_shared_heap() {
     let heap = Heap::shared();
     thread::scope(|s| {
         for t in 0..4usize {
@@ -83,7 +83,7 @@ fn threads_share_a_shared_heap() {
                 let layout = Layout::array::<usize>(5 + t).unwrap();
                 for i in 0..5000 {
                     let block = heap.allocate(layout).cast::<usize>();
-                    // SAFETY: so large, and this thread's.
+                    // SAFETY: the block has this size, and only this thread uses it.
                     unsafe {
                         block.write(t * i);
                         assert_eq!(block.read(), t * i);
@@ -105,7 +105,7 @@ fn reallocated_blocks_stay_in_their_heap_aligned_and_with_their_contents() {
         for (from, to) in [(1, 1000), (1000, 1), (100, 20_000), (20_000, 3 << 20), (3 << 20, 50)] {
             let layout = Layout::from_size_align(from, align).unwrap();
             let block = heap.allocate(layout);
-            // SAFETY: of this heap, with these sizes.
+            // SAFETY: the block is from this heap and has these sizes.
             unsafe {
                 block.write_bytes(0x5a, from);
                 let moved = heap.try_reallocate(block, layout, to).unwrap();
@@ -121,28 +121,28 @@ fn reallocated_blocks_stay_in_their_heap_aligned_and_with_their_contents() {
 }
 
 #[test]
-fn a_limit_is_told_and_then_refuses() {
-    static TOLD: AtomicUsize = AtomicUsize::new(0);
+fn a_reached_limit_calls_the_function_and_then_fails() {
+    static REACHED: AtomicUsize = AtomicUsize::new(0);
     let met = |_, limit| {
-        TOLD.store(limit, Ordering::Relaxed);
+        REACHED.store(limit, Ordering::Relaxed);
     };
     let heap = Heap::new();
     heap.set_limits(Limits { soft: 0, hard: 1 << 20, met: Some(met) });
     let layout = Layout::new::<[u8; 1000]>();
     let given = (0..10_000).take_while(|_| heap.try_allocate(layout).is_some()).count();
     assert!((500..1100).contains(&given), "{given}");
-    assert_eq!(TOLD.load(Ordering::Relaxed), 1 << 20);
+    assert_eq!(REACHED.load(Ordering::Relaxed), 1 << 20);
     heap.set_limits(Limits::default());
     assert!(heap.try_allocate(layout).is_some());
 }
 
 #[test]
-fn a_block_of_nothing_is_aligned_and_costs_nothing() {
+fn a_block_of_size_zero_is_aligned_and_takes_no_memory() {
     let heap = Heap::new();
     let layout = Layout::from_size_align(0, 256).unwrap();
     let block = heap.allocate(layout);
     assert_eq!(block.as_ptr() as usize % 256, 0);
-    // SAFETY: it came from this heap.
+    // SAFETY: the block is from this heap.
     unsafe { heap.deallocate(block, layout) };
     heap.alloc(());
     assert_eq!(heap.alloc_str(""), "");

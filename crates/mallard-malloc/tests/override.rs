@@ -1,4 +1,4 @@
-//! With the feature `override` the process has one malloc, and it is Mallard's.
+//! With the feature `override`, the whole process uses Mallard's malloc.
 
 use mallard_malloc::stats;
 use std::ffi::{c_char, CStr};
@@ -11,9 +11,9 @@ extern "C" {
 }
 
 #[test]
-fn malloc_of_the_program_is_mallards() {
+fn malloc_is_mallards() {
     let before = stats().large_bytes;
-    // SAFETY: a block, and it is freed.
+    // SAFETY: the block is freed once.
     unsafe {
         let block = malloc(64 << 20);
         assert!(stats().large_bytes >= before + (64 << 20));
@@ -22,8 +22,8 @@ fn malloc_of_the_program_is_mallards() {
 }
 
 #[test]
-fn what_the_c_library_allocates_is_mallards() {
-    // SAFETY: a string, and it is freed.
+fn the_c_library_allocates_from_mallard() {
+    // SAFETY: the string ends with a zero, and the copy is freed once.
     unsafe {
         let copy = strdup(c"seventeen letters".as_ptr());
         assert_eq!(CStr::from_ptr(copy).to_str(), Ok("seventeen letters"));
@@ -34,7 +34,7 @@ fn what_the_c_library_allocates_is_mallards() {
 }
 
 #[test]
-fn blocks_of_rusts_system_allocator_are_mallards() {
+fn rusts_system_allocator_allocates_from_mallard() {
     let before = stats().large_bytes;
     let block = vec![1u8; 48 << 20]; // there is no #[global_allocator] here
     assert!(stats().large_bytes >= before + block.len());

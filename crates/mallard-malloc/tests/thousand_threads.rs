@@ -1,5 +1,5 @@
-//! A thousand threads that come and go, in a process of their own: the statistics are those of
-//! the whole process, and a thread that begins while another test forks gets a new cache.
+//! A thousand short threads, in a process of their own: the statistics are those of the whole
+//! process, and a thread that starts while another test forks gets a new cache.
 
 use mallard_malloc::{stats, Mallard};
 use std::thread;
@@ -8,7 +8,7 @@ use std::thread;
 static A: Mallard = Mallard;
 
 #[test]
-fn a_thousand_threads_leave_nothing_behind() {
+fn a_thousand_ended_threads_leave_no_memory_behind() {
     let work = || {
         let all: Vec<String> = (0..100).map(|i| format!("line {i} of this thread")).collect();
         assert_eq!(all[99], "line 99 of this thread");

@@ -1,4 +1,4 @@
-//! Threads that come and go, and free what others allocated.
+//! Threads that start and end, and free blocks that other threads allocated.
 
 use mallard_malloc::{stats, Mallard};
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use std::thread;
 static A: Mallard = Mallard;
 
 #[test]
-fn blocks_that_other_threads_free_come_back() {
+fn blocks_that_other_threads_free_are_used_again() {
     let (to_others, from_us) = mpsc::sync_channel::<Vec<Box<[u8; 200]>>>(4);
     let freeing = thread::spawn(move || from_us.iter().map(|batch| batch.len()).sum::<usize>());
     let mut taken_early = 0;
@@ -46,7 +46,7 @@ fn a_thread_frees_and_allocates_in_the_destructors_of_its_locals() {
 }
 
 #[test]
-fn a_thread_that_ended_leaves_blocks_that_others_use_and_free() {
+fn blocks_of_an_ended_thread_stay_valid_and_are_freed_by_others() {
     let made: Vec<Vec<u64>> =
         (0..50).map(|i| thread::spawn(move || vec![i; 1000])).map(|t| t.join().unwrap()).collect();
     for (i, v) in made.into_iter().enumerate() {
@@ -55,7 +55,7 @@ fn a_thread_that_ended_leaves_blocks_that_others_use_and_free() {
 }
 
 #[test]
-fn fork_in_a_program_of_threads_leaves_a_child_that_allocates() {
+fn the_child_of_a_fork_with_threads_can_allocate() {
     extern "C" {
         fn fork() -> i32;
         fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;

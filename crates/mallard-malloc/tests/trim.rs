@@ -1,4 +1,4 @@
-//! One test alone in its process: all that is idle is its own.
+//! One test, alone in its process: no other test has idle memory.
 
 use mallard_malloc::{stats, trim, Mallard};
 
@@ -6,7 +6,7 @@ use mallard_malloc::{stats, trim, Mallard};
 static A: Mallard = Mallard;
 
 #[test]
-fn trim_leaves_nothing_idle() {
+fn trim_leaves_no_idle_memory() {
     let boxes: Vec<Box<[u8; 320]>> = (0..1000).map(|_| Box::new([1; 320])).collect();
     assert!(trim(0) || stats().bytes_idle == 0);
     drop(boxes);

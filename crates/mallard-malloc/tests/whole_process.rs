@@ -1,5 +1,5 @@
-//! Statistics of the whole process, one test after the other, in a program whose own allocator is
-//! another: here a number may be told exactly.
+//! Statistics of the whole process, in a program with another global allocator. The tests run one
+//! after the other, so the numbers are exact.
 
 use mallard_malloc::{stats, Heap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 #[test]
-fn a_heap_that_is_dropped_gives_its_memory_to_the_program() {
+fn a_dropped_heap_returns_its_memory() {
     let _alone = alone();
     drop(Heap::new());
     let before = stats().bytes_live;
@@ -24,7 +24,7 @@ fn a_heap_that_is_dropped_gives_its_memory_to_the_program() {
 
 #[cfg(feature = "allocator-api2-02")]
 #[test]
-fn mallard_is_an_allocator_beside_that_of_the_program() {
+fn mallard_works_beside_another_global_allocator() {
     use allocator_api2_02::vec::Vec;
     use mallard_malloc::Mallard;
     let _alone = alone();

@@ -5,8 +5,8 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 impl<S> Heap<S> {
-    /// A value in the heap. It is not dropped: what it has elsewhere is lost, and what it has in
-    /// this heap goes with it.
+    /// Moves a value into the heap. The value is never dropped: memory that it owns outside the heap
+    /// leaks; memory that it owns in this heap is freed with the heap.
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -18,14 +18,15 @@ impl<S> Heap<S> {
     #[allow(clippy::mut_from_ref)] // each time another block
     pub fn alloc<T>(&self, value: T) -> &mut T {
         let block = self.allocate(Layout::new::<T>()).cast::<T>();
-        // SAFETY: so large and so aligned, nobody else's, and as long as the heap is not reset.
+        // SAFETY: the block has the size and alignment of T and is new. `reset` and `release` borrow
+        // the heap mutably, so the reference cannot outlive the block.
         unsafe {
             block.write(value);
             &mut *block.as_ptr()
         }
     }
 
-    /// A copy of a slice in the heap.
+    /// Copies a slice into the heap.
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -37,14 +38,14 @@ impl<S> Heap<S> {
     #[allow(clippy::mut_from_ref)] // each time another block
     pub fn alloc_slice_copy<T: Copy>(&self, values: &[T]) -> &mut [T] {
         let block = self.allocate(Layout::for_value(values)).cast::<T>();
-        // SAFETY: as for `alloc`; what is copied may be.
+        // SAFETY: as for `alloc`; T is `Copy`.
         unsafe {
             block.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len());
             core::slice::from_raw_parts_mut(block.as_ptr(), values.len())
         }
     }
 
-    /// A copy of a string in the heap.
+    /// Copies a string into the heap.
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -53,7 +54,7 @@ impl<S> Heap<S> {
     #[inline]
     #[allow(clippy::mut_from_ref)] // each time another block
     pub fn alloc_str(&self, text: &str) -> &mut str {
-        // SAFETY: a copy of a string.
+        // SAFETY: the bytes are a copy of a string.
         unsafe { core::str::from_utf8_unchecked_mut(self.alloc_slice_copy(text.as_bytes())) }
     }
 }

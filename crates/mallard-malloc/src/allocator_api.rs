@@ -1,11 +1,12 @@
-//! The `Allocator` traits that containers ask for: one body, and a place for each trait.
+//! Implements the `Allocator` traits of the standard library and of allocator-api2. One macro body
+//! serves all versions of the trait.
 
 use crate::blocks::{move_block, Blocks};
 use crate::Mallard;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// A block, by `take` where it has a size.
+/// Allocates by `take`; a layout of size 0 gives a dangling block.
 #[inline(always)]
 fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull<[u8]>> {
     let block = if layout.size() == 0 {
@@ -16,6 +17,8 @@ fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull
     NonNull::new(block).map(|b| NonNull::slice_from_raw_parts(b, layout.size()))
 }
 
+/// Grows or shrinks a block.
+///
 /// # Safety
 /// As for `Allocator::grow` and `shrink`.
 #[inline(always)]
@@ -47,8 +50,8 @@ macro_rules! bridge {
         };
     };
     (for $api:ident, $allocator:ty $(, $generic:ident)?) => {
-        // SAFETY: blocks stay where they are until they are freed, or the heap ends or is borrowed
-        // exclusively, wherever it is moved. `Heap` has no copies, and all of `Mallard` are the same.
+        // SAFETY: a block stays valid until it is freed, or its heap is dropped or borrowed mutably,
+        // even if the heap value moves. `Heap` is not `Clone`; all values of `Mallard` are the same.
         unsafe impl$(<$generic>)? $api::Allocator for $allocator {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, $api::AllocError> {
@@ -86,7 +89,7 @@ macro_rules! bridge {
                     // SAFETY: the caller's promise.
                     unsafe { $api::Allocator::deallocate(self, block, from) };
                 }
-                // SAFETY: the caller's promise; to nothing it is not read.
+                // SAFETY: the caller's promise; a block shrunk to size 0 is not read.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }
         }

@@ -1,28 +1,28 @@
-//! What a heap has.
+//! Statistics of a heap.
 
 use super::Heap;
-use crate::raw;
+use crate::ffi;
 use core::mem::size_of;
 
-/// What a heap has; see [`Heap::statistics`].
+/// Statistics of a heap; see [`Heap::statistics`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapStatistics {
-    /// Blocks that the program has.
+    /// Blocks in use by the program.
     pub blocks_live: usize,
-    /// Their usable sizes.
+    /// Sum of the usable sizes of the live blocks.
     pub bytes_live: usize,
-    /// In chunks and large blocks.
+    /// Bytes of chunks and large blocks.
     pub bytes_taken: usize,
-    /// The most that this was.
+    /// The largest `bytes_taken` so far.
     pub bytes_taken_max: usize,
-    /// Of which all but large blocks are cut.
+    /// Chunks, from which all blocks up to 1 MiB are allocated.
     pub chunks: usize,
-    /// Above 1 MiB.
+    /// Blocks above 1 MiB.
     pub large_blocks: usize,
 }
 
 impl<S> Heap<S> {
-    /// Counts: O(memory taken / 16 KiB).
+    /// Counts the blocks of this heap, in a time proportional to its memory (16 KiB a step).
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -30,14 +30,15 @@ impl<S> Heap<S> {
     /// assert_eq!(heap.statistics().bytes_live, 64);
     /// ```
     pub fn statistics(&self) -> HeapStatistics {
-        let mut n = raw::HeapStatistics {
-            struct_bytes: size_of::<raw::HeapStatistics>(),
+        let mut n = ffi::HeapStatistics {
+            struct_bytes: size_of::<ffi::HeapStatistics>(),
             ..Default::default()
         };
-        // SAFETY: the structure is what malloc.h asks for; the heap is this thread's, or has a lock.
+        // SAFETY: the structure is as malloc.h requires; this thread owns the heap, or the heap has a
+        // lock.
         unsafe {
-            raw::mallard_heap_adopt(self.raw.as_ptr());
-            raw::mallard_heap_stats(self.raw.as_ptr(), &mut n);
+            ffi::mallard_heap_adopt(self.raw.as_ptr());
+            ffi::mallard_heap_stats(self.raw.as_ptr(), &mut n);
         }
         HeapStatistics {
             blocks_live: n.blocks_live,

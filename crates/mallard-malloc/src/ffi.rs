@@ -1,9 +1,9 @@
-//! The engine's functions: src/malloc/rust_api.cpp, and include/mallard/malloc.h.
+//! Declarations of the engine's functions: src/malloc/rust_api.cpp and include/mallard/c/malloc.h.
 
 use crate::statistics::Statistics;
 use core::ffi::{c_int, c_void};
 
-/// A heap of the engine.
+/// An opaque heap of the engine.
 #[repr(C)]
 pub struct Heap {
     _of_the_engine: [u8; 0],
@@ -38,7 +38,7 @@ pub struct HeapStatistics {
 }
 
 extern "C" {
-    pub fn mallard_rust_pop(bytes: usize, code: usize) -> *mut u8;
+    pub fn mallard_rust_pop(bytes: usize, offset: usize) -> *mut u8;
     pub fn mallard_rust_allocate(bytes: usize, align: usize) -> *mut u8;
     pub fn mallard_rust_allocate_zeroed(bytes: usize, align: usize) -> *mut u8;
     pub fn mallard_rust_deallocate(block: *mut u8);
@@ -49,7 +49,7 @@ extern "C" {
         bytes_new: usize,
     ) -> *mut u8;
 
-    pub fn mallard_rust_heap_pop(heap: *mut Heap, bytes: usize, code: usize) -> *mut u8;
+    pub fn mallard_rust_heap_pop(heap: *mut Heap, bytes: usize, offset: usize) -> *mut u8;
     pub fn mallard_rust_heap_allocate(heap: *mut Heap, bytes: usize, align: usize) -> *mut u8;
     pub fn mallard_rust_heap_allocate_zeroed(
         heap: *mut Heap,
