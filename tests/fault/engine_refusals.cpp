@@ -85,12 +85,12 @@ using namespace mallard::testing;
 namespace engine = mallard::engine;
 
 /// One thread after the other, so that fronts are abandoned, reclaimed and refused.
-void run_program(std::uint64_t seed, bool may_be_refused)
+void run_program(std::uint64_t seed, bool may_fail)
 {
     engine_market market(48);
     for (std::size_t part = 0; part < 4; ++part) {
         in_a_thread([&] {
-            engine_user user(seed + part, may_be_refused);
+            engine_user user(seed + part, may_fail);
             for (std::size_t i = 0; i < 200; ++i) {
                 market.trade(user);
                 if (i % 16 == 0) {

@@ -1,4 +1,4 @@
-// Random programs over an object_pool, against a model of who owns whom.
+// Random programs over an object_pool, compared with a model of which object owns which.
 #include "../support/census.hpp"
 #include "../support/choices.hpp"
 #include "../support/sources.hpp"
@@ -14,12 +14,12 @@
 namespace mallard::testing {
 namespace {
 
-/// What each step promises: an object lives as long as something owns it, and dies
-/// then and once; weak handles find the living and nothing else; slots are in use
-/// while an object or a weak handle has them; a refusal changes nothing.
+/// Each step checks: an object lives as long as a handle owns it, and is destroyed once; weak
+/// handles find living objects only; a slot is in use while an object or a weak handle has it; a
+/// failed call changes nothing.
 ///
-/// Objects own others of a larger number only: so no rings keep them, and what lives
-/// follows from who holds what.
+/// Objects own objects with larger numbers only, so there are no rings, and the model can derive
+/// which objects live.
 template <object_pool_options Options>
 class object_program {
     struct node;
@@ -34,7 +34,7 @@ class object_program {
         watcher watched;
     };
 
-    /// What the model knows of an object, found by its number, which no other ever has.
+    /// An object in the model. Its key is the number of the object, which is never used again.
     struct entry {
         node* object;
         std::size_t owners = 1;
@@ -52,15 +52,15 @@ public:
         watchers_.clear();
         if (either()) {
             end_all([this] { nodes_->release(); });
-            require(source_.bytes() == 0, "release gives everything back");
+            require(source_.bytes() == 0, "release returns all memory");
         }
         roots_.clear();
         boxes_.clear();
         for (node* const one : leaked_)
             if (either())
                 nodes_->destroy(one);
-        nodes_.reset(); // destroys the others
-        require(people_.living() == 0, "the end of the pool is the end of all");
+        nodes_.reset(); // destroys the objects that are left
+        require(people_.living() == 0, "the destructor of the pool destroys all objects");
     }
 
 private:
@@ -132,7 +132,7 @@ private:
         } catch (int) {
         } catch (const std::bad_alloc&) {
             require(source_.failures() != failures || Options.grow.is_single(),
-                    "a refusal has a reason");
+                    "an allocation fails only if the source fails");
         }
         people_.throw_at(0);
         if (!made) {
@@ -151,7 +151,7 @@ private:
         }
     }
 
-    /// In the model.
+    /// Drops one owner of an object in the model.
     void forget_owner(int number)
     {
         entry& e = model_.at(number);
@@ -205,7 +205,7 @@ private:
         roots_.push_back(either() ? copy : nodes_->share(*copy));
     }
 
-    /// One of a larger number becomes a child of one of a smaller.
+    /// Makes an object the child of another one with a smaller number.
     void adopt_child()
     {
         if (roots_.empty())
@@ -240,12 +240,12 @@ private:
             return;
         auto const& [number, watching] = some(watchers_);
         bool const lives = model_.contains(number);
-        require(watching.expired() == !lives, "a weak handle knows who lives");
+        require(watching.expired() == !lives, "a weak handle knows whether its object lives");
         strong locked = watching.lock();
-        require(static_cast<bool>(locked) == lives, "lock finds the living");
+        require(static_cast<bool>(locked) == lives, "lock finds a living object");
         if (!locked)
             return;
-        require(locked->value == number, "and the one it was made of");
+        require(locked->value == number, "lock finds the object that the handle was made from");
         ++model_.at(number).owners;
         roots_.push_back(std::move(locked));
     }
@@ -267,11 +267,11 @@ private:
             require(model_.at(number).owners == 1, "a box has the only handle");
             return boxes_.push_back(std::move(only));
         }
-        require(one->value == number, "else nothing has changed");
+        require(one->value == number, "a failed try_unique changes nothing");
         roots_.push_back(std::move(one));
     }
 
-    /// With objects that nothing outside owns: they have no handle, or keep themselves.
+    /// Calls `end` when no handle outside owns an object: an object has no owner or owns itself.
     template <class End>
     void end_all(End end)
     {
@@ -300,7 +300,7 @@ private:
 
     void verify_count() const
     {
-        require(people_.living() == model_.size(), "those live that somebody owns");
+        require(people_.living() == model_.size(), "exactly the objects with an owner live");
     }
 
     void verify()
@@ -308,12 +308,13 @@ private:
         verify_count();
         std::vector<const node*> expected, seen;
         for (auto const& [number, e] : model_) {
-            require(people_.has(e.object) && e.object->value == number, "an object stays itself");
+            require(people_.has(e.object) && e.object->value == number,
+                    "an object keeps its address and value");
             expected.push_back(e.object);
         }
         std::ranges::sort(expected);
         nodes_->for_each([&](const node& one) { seen.push_back(&one); });
-        require(seen == expected, "each is visited once, in address order");
+        require(seen == expected, "each object is visited once, in address order");
     }
 
     seeded& choose_;

@@ -16,7 +16,7 @@ void run_pools(std::size_t programs = 8)
             std::size_t const align = choose(2) == 0 ? 0 : std::size_t{1} << choose(13);
             return pool(bytes, align, ref<failing_source>(source));
         },
-        mallard::saturating_add(O.grow.limit, Kind::front_bytes));
+        mallard::saturating_add(O.grow.limit, Kind::cache_bytes));
 }
 
 template <class Kind>

@@ -1,5 +1,5 @@
-// Threads come and go by the thousand, with blocks in flight: what they had goes to
-// those who come after them.
+// Thousands of threads start and end while blocks are in use. New threads reuse the caches of ended
+// ones, so memory stays bounded.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -9,13 +9,13 @@ using namespace mallard::testing;
 using namespace mallard;
 
 constexpr std::size_t block_bytes = 64;
-constexpr std::size_t array_entries = 64; // of one thread, at most
+constexpr std::size_t array_entries = 64; // at most, for each thread
 
-/// In chunks of one page, for which the source is asked one by one.
+/// Chunks of one page; each growth step takes one chunk.
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = array_entries * block_bytes};
 
-/// Pages that hold `blocks`; headers leave room for 48 in each, in all modes.
+/// Pages that hold `blocks`: headers leave room for 48 blocks in a page, in all modes.
 constexpr std::size_t pages_for(std::size_t blocks)
 {
     return (blocks + 47) / 48;
@@ -44,7 +44,7 @@ protected:
 };
 TYPED_TEST_SUITE(shared_births, growing_kinds, kind_names);
 
-TYPED_TEST(shared_births, of_threads_one_after_the_other_cost_no_memory)
+TYPED_TEST(shared_births, one_after_the_other_take_no_more_memory)
 {
     std::vector<void*> left_behind = this->take(100);
     std::size_t calls = 0;
@@ -57,12 +57,13 @@ TYPED_TEST(shared_births, of_threads_one_after_the_other_cost_no_memory)
         if (birth == 20)
             calls = this->heap.calls();
     }
-    EXPECT_EQ(this->heap.calls(), calls) << "the twentieth has met all that there is";
+    EXPECT_EQ(this->heap.calls(), calls)
+        << "the first 20 threads took all memory that later ones need";
     this->give(left_behind);
     EXPECT_EQ(this->pool->stats().blocks_live, 0U);
 }
 
-TYPED_TEST(shared_births, of_many_threads_at_a_time_cost_what_so_many_need)
+TYPED_TEST(shared_births, four_at_a_time_take_memory_for_five_threads_at_most)
 {
     constexpr std::size_t at_a_time = 4;
     constexpr std::size_t each_holds = 100;
@@ -83,13 +84,13 @@ TYPED_TEST(shared_births, of_many_threads_at_a_time_cost_what_so_many_need)
     }
     EXPECT_EQ(this->pool->stats().blocks_live, 0U);
 
-    // A front takes a chunk only when it has no free block, nor has any of the dead:
-    // then others have `array_entries` at hand at most, and what is left of their
-    // chunks, which once were as few as that of their thread.
+    // A thread takes a chunk only when neither its own cache nor an abandoned one has a free block.
+    // At that moment each other cache has at most `array_entries` blocks and the free blocks of its
+    // chunks.
     std::size_t const live_max = at_a_time * each_holds + 64;
-    std::size_t const fronts = at_a_time + 1; // this thread's, too
-    std::size_t const pages = fronts * pages_for(live_max + fronts * array_entries);
-    EXPECT_LE(this->heap.bytes_peak(), pages * 4096 + fronts * 2048);
+    std::size_t const caches = at_a_time + 1; // this thread has one too
+    std::size_t const pages = caches * pages_for(live_max + caches * array_entries);
+    EXPECT_LE(this->heap.bytes_peak(), pages * 4096 + caches * 2048);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// What is there is given out, to the last block, whoever asks.
+// A pool at its limit gives out every block it has, whichever threads ask.
 #include "../support/kinds.hpp"
 #include "../support/threads.hpp"
 
@@ -12,7 +12,7 @@ using namespace mallard;
 
 constexpr std::size_t threads = 4;
 
-/// In chunks that hold equally many blocks, wherever they stand.
+/// Chunks that hold equally many blocks at any address.
 constexpr pool_options limited{.chunk = 4096, .grow = {.first = 8192, .limit = 300'000}};
 constexpr pool_options small_steps{.chunk = 4096, .grow = growth::fixed(4096)};
 constexpr std::size_t block_bytes = 64;
@@ -44,7 +44,7 @@ protected:
         return sum;
     }
 
-    /// Each thread takes until there is nothing, in its own way.
+    /// Each thread allocates until it fails: with exceptions, in batches, or one by one.
     void take_all(small_pool& from)
     {
         in_threads(threads, [&](std::size_t number) {
@@ -59,15 +59,15 @@ protected:
                     blocks.push_back(block);
             }
         });
-        // A batch that was refused has given its part back, perhaps after the others
-        // had gone.
+        // A batch that failed has freed its blocks again, perhaps after the other threads were
+        // done.
         in_a_thread([&] {
             while (void* const block = from.try_allocate())
                 all[0].blocks.push_back(block);
         });
     }
 
-    /// Each thread frees what another has taken.
+    /// Each thread frees the blocks that another thread allocated.
     void give_all(small_pool& to)
     {
         in_threads(threads, [&](std::size_t number) {
@@ -100,7 +100,7 @@ protected:
 };
 TYPED_TEST_SUITE(shared_exhaustion, shared_kinds, kind_names);
 
-TYPED_TEST(shared_exhaustion, gives_several_threads_together_what_it_gives_to_one)
+TYPED_TEST(shared_exhaustion, gives_several_threads_together_as_many_blocks_as_one_thread)
 {
     std::size_t const expected = this->one_thread_gets();
     auto const pool =
@@ -115,14 +115,14 @@ TYPED_TEST(shared_exhaustion, gives_several_threads_together_what_it_gives_to_on
     }
 }
 
-TYPED_TEST(shared_exhaustion, leaves_nothing_with_threads_that_are_idle)
+TYPED_TEST(shared_exhaustion, also_gives_out_the_blocks_in_the_caches_of_idle_threads)
 {
     std::size_t const expected = this->one_thread_gets();
     auto const pool =
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);
     std::array<puppet, threads> idle;
     for (int round = 0; round < 3; ++round) {
-        for (std::size_t i = 0; i < expected; ++i) // each has blocks at hand, and chunks
+        for (std::size_t i = 0; i < expected; ++i) // each thread gets cached blocks and chunks
             idle[i % threads]([&] {
                 auto& blocks = this->all[i / threads % threads].blocks;
                 if (void* const block = i % 7 < 4 ? pool->try_allocate() : nullptr) {

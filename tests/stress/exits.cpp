@@ -1,4 +1,5 @@
-// The end of a thread, and of the program: what is freed then, and by whom.
+// Threads that end: frees in destructors of thread-local objects and of pthread keys, and blocks
+// that outlive their thread.
 #include "../support/kinds.hpp"
 #include "../support/mapped_source.hpp"
 #include "../support/market.hpp"
@@ -17,7 +18,7 @@ constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 constexpr std::size_t threads_in_turn = 300;
 
-/// Calls what it was given, in the end of its thread.
+/// A thread-local object that calls a function when its thread ends.
 struct at_exit {
     std::function<void()> call;
     ~at_exit()
@@ -32,8 +33,8 @@ class shared_exits : public ::testing::Test {
 protected:
     using pool_type = typename Kind::template pool<small_steps, ref<mapped_source>>;
 
-    /// Of one front after the other, and never of more than two: a thread's own, while
-    /// it lives, and this thread's.
+    /// The memory of at most two thread caches at a time: that of the thread that lives now, and
+    /// that of the main thread.
     void expect_little_memory() { EXPECT_LE(pages.bytes(), 2 * 3 * 4096U); }
 
     mapped_source pages;
@@ -41,7 +42,7 @@ protected:
 };
 TYPED_TEST_SUITE(shared_exits, growing_kinds, kind_names);
 
-TYPED_TEST(shared_exits, of_threads_may_be_where_they_use_it_first)
+TYPED_TEST(shared_exits, may_use_the_pool_for_the_first_time)
 {
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
@@ -52,7 +53,7 @@ TYPED_TEST(shared_exits, of_threads_may_be_where_they_use_it_first)
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, of_threads_may_free_when_these_have_said_farewell)
+TYPED_TEST(shared_exits, may_free_and_allocate_after_the_thread_cache_is_abandoned)
 {
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
@@ -67,7 +68,7 @@ TYPED_TEST(shared_exits, of_threads_may_free_when_these_have_said_farewell)
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, of_threads_may_free_in_the_destructors_of_keys)
+TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys)
 {
     static typename TestFixture::pool_type* used;
     used = this->pool.get();
@@ -80,7 +81,7 @@ TYPED_TEST(shared_exits, of_threads_may_free_in_the_destructors_of_keys)
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, of_threads_may_free_in_the_destructors_of_keys_that_are_set_again)
+TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys_that_are_set_again)
 {
     static typename TestFixture::pool_type* used;
     static pthread_key_t key;
@@ -88,13 +89,13 @@ TYPED_TEST(shared_exits, of_threads_may_free_in_the_destructors_of_keys_that_are
     used = this->pool.get();
     auto const again = [](void* block) {
         used->deallocate(block);
-        if (--left > 0) // as often as a thread calls them
+        if (--left > 0) // up to the number of rounds that pthreads makes
             ::pthread_setspecific(key, used->allocate());
     };
     ASSERT_EQ(::pthread_key_create(&key, again), 0);
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
-            // ThreadSanitizer ends what it knows of a thread in the last of them.
+            // ThreadSanitizer ends its own thread state in the last round.
             left = PTHREAD_DESTRUCTOR_ITERATIONS - (__tsan_init != nullptr ? 1 : 0);
             ::pthread_setspecific(key, used->allocate());
         });
@@ -103,7 +104,7 @@ TYPED_TEST(shared_exits, of_threads_may_free_in_the_destructors_of_keys_that_are
     this->expect_little_memory();
 }
 
-TYPED_TEST(shared_exits, of_threads_leave_their_blocks_to_others)
+TYPED_TEST(shared_exits, leave_blocks_that_other_threads_free)
 {
     for (std::size_t i = 0; i < threads_in_turn; ++i) {
         std::vector<stamped> blocks;
@@ -123,7 +124,7 @@ TYPED_TEST(shared_exits, of_threads_leave_their_blocks_to_others)
     this->expect_little_memory();
 }
 
-/// Refuses by an exception, or by the end of the thread that asks.
+/// A source that can fail with an exception, or by ending the calling thread.
 class abrupt_source : public mapped_source {
 public:
     chunk try_take(layout l) noexcept { return refuses ? chunk{} : mapped_source::try_take(l); }
@@ -140,7 +141,7 @@ public:
     std::atomic<bool> ends_threads = false;
 };
 
-TYPED_TEST(shared_exits, out_of_a_source_leave_no_lock_behind)
+TYPED_TEST(shared_exits, from_inside_the_source_leave_no_lock_held)
 {
     using abrupt_pool = typename TypeParam::template pool<small_steps, ref<abrupt_source>>;
     abrupt_source source;
@@ -159,10 +160,10 @@ TYPED_TEST(shared_exits, out_of_a_source_leave_no_lock_behind)
     for (std::size_t i = 0; i < 100; ++i) {
         source.ends_threads = i % 2 == 0;
         in_a_thread([&] {
-            struct last_will { // carried out by an exception, and by the end of the thread
+            struct free_at_exit { // also when an exception or pthread_exit leaves the thread
                 abrupt_pool& to;
                 std::vector<void*> blocks{};
-                ~last_will() { to.deallocate_batch(blocks); }
+                ~free_at_exit() { to.deallocate_batch(blocks); }
             } mine{*abrupt};
             source.refuses = true;
             try {

@@ -1,5 +1,5 @@
-// A child of a fork goes on with the pools of `sync::thread_cached`, whatever the other
-// threads were doing with them.
+// The child of a fork can use `sync::thread_cached` pools, whatever other threads of the parent
+// were doing with them.
 #include "../support/child.hpp"
 #include "../support/kinds.hpp"
 #include "../support/mapped_source.hpp"
@@ -18,12 +18,12 @@ using cached_kinds = ::testing::Types<kind<reuse::ordered, check::off, sync::thr
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 constexpr std::size_t workers = 3;
-std::size_t const forks = __tsan_init == nullptr ? 50 : 15; // slow with a shadow to copy
+std::size_t const forks = __tsan_init == nullptr ? 50 : 15; // its shadow memory makes forks slow
 
 template <class Kind>
-class forks_of : public ::testing::Test {
+class fork_of_a_pool : public ::testing::Test {
 protected:
-    /// The pool is the child's own, with blocks of threads that are not there.
+    /// Uses the pool in the child, and frees blocks of threads that the child does not have.
     template <class Pool>
     static void use_up(std::unique_ptr<Pool>& pool, std::span<void* const> of_others)
     {
@@ -36,7 +36,7 @@ protected:
         }
         std::size_t const live = pool->stats().blocks_live;
         for (void* const block : of_others) {
-            require(pool->classify(block) == validity::valid, "blocks stay");
+            require(pool->classify(block) == validity::valid, "blocks in use stay valid");
             pool->deallocate(block);
         }
         require(pool->stats().blocks_live == live - of_others.size(), "blocks are counted");
@@ -47,9 +47,9 @@ protected:
         pool.reset();
     }
 };
-TYPED_TEST_SUITE(forks_of, cached_kinds, kind_names);
+TYPED_TEST_SUITE(fork_of_a_pool, cached_kinds, kind_names);
 
-TYPED_TEST(forks_of, a_pool_at_work_leave_it_whole)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_that_threads_were_using)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
@@ -72,7 +72,7 @@ TYPED_TEST(forks_of, a_pool_at_work_leave_it_whole)
     EXPECT_EQ(pool->stats().chunks, 0U);
 }
 
-TYPED_TEST(forks_of, a_pool_whose_threads_come_and_go_and_trim_leave_it_whole)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_whose_threads_start_end_and_trim)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
@@ -95,7 +95,7 @@ TYPED_TEST(forks_of, a_pool_whose_threads_come_and_go_and_trim_leave_it_whole)
     EXPECT_EQ(pool->stats().blocks_live, of_others.size());
 }
 
-TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_leave_it_whole)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_that_gives_large_blocks)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
@@ -111,12 +111,12 @@ TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_leave_it_whole)
     EXPECT_EQ(pool->stats().blocks_live, 0U);
 }
 
-/// For one thread: the lock of the pool makes it safe.
+/// A source for one thread at a time: the pool calls it under a lock.
 struct one_by_one : mapped_source {
     static constexpr bool any_thread = false;
 };
 
-TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_of_a_source_for_one_thread_leave_it_whole)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_with_large_blocks_from_a_source_for_one_thread)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<one_by_one>>;
     one_by_one pages;
@@ -132,7 +132,7 @@ TYPED_TEST(forks_of, a_pool_that_gives_large_blocks_of_a_source_for_one_thread_l
     EXPECT_EQ(pool->stats().blocks_live, 0U);
 }
 
-TYPED_TEST(forks_of, a_pool_on_a_multipool_leave_both_whole)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_whose_source_is_a_multipool)
 {
     using upstream = typename TypeParam::template multipool<ref<mapped_source>, 1 << 15>;
     using small_pool = typename TypeParam::template pool<small_steps, ref<upstream>>;
@@ -164,11 +164,11 @@ TYPED_TEST(forks_of, a_pool_on_a_multipool_leave_both_whole)
     EXPECT_EQ(pool->stats().blocks_live, of_others.size());
 }
 
-TYPED_TEST(forks_of, many_pools_at_work_leave_all_whole)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_many_pools_that_threads_were_using)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
-    // ThreadSanitizer knows of 64 locks that a thread holds at once, and no more.
+    // ThreadSanitizer can track at most 64 locks that a thread holds at once.
     std::vector<std::unique_ptr<small_pool>> pools(__tsan_init == nullptr ? 70 : 20);
     for (auto& pool : pools)
         pool = std::make_unique<small_pool>(64, 0, pages);
@@ -189,7 +189,7 @@ TYPED_TEST(forks_of, many_pools_at_work_leave_all_whole)
     }
 }
 
-TYPED_TEST(forks_of, a_child_that_forks_leave_the_pool_whole)
+TYPED_TEST(fork_of_a_pool, in_a_child_lets_the_grandchild_use_the_pool)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
@@ -203,35 +203,35 @@ TYPED_TEST(forks_of, a_child_that_forks_leave_the_pool_whole)
                       void* some[100];
                       pool->allocate_batch(some);
                       require(in_a_child([&] { this->use_up(pool, of_others); }) == "fine",
-                              "a grandchild goes on");
+                              "a grandchild can use the pool");
                       pool->deallocate_batch(some);
                       this->use_up(pool, of_others);
                   }),
                   "fine");
 }
 
-// --- a thread that is cut short between the two lines of `enter`
+// --- a fork while a thread is between the two lines of `enter`
 
 struct fork_in_steps {
-    gate all_frozen, cut_short;
+    gate all_frozen, interrupted;
 };
 std::atomic<fork_in_steps*> in_steps = nullptr;
 
-/// Registered before the library's handlers, and so called after they have frozen all
-/// fronts.
+/// Registers a fork handler before the library does, so it runs after the library has frozen all
+/// caches.
 [[gnu::constructor(101)]] void listen_early()
 {
     ::pthread_atfork(
         [] {
             if (fork_in_steps* const f = in_steps) {
                 f->all_frozen.open();
-                f->cut_short.wait();
+                f->interrupted.wait();
             }
         },
         nullptr, nullptr);
 }
 
-TEST(forks_of_a_front, that_its_thread_was_about_to_leave_let_it_be_frozen_in_the_child)
+TEST(fork_of_a_thread_cache, that_its_thread_was_about_to_leave_can_be_frozen_in_the_child)
 {
     struct part : thread_front {
         chunk taken;
@@ -246,7 +246,7 @@ TEST(forks_of_a_front, that_its_thread_was_about_to_leave_let_it_be_frozen_in_th
         begun.open();
         steps.all_frozen.wait();
         EXPECT_FALSE(mine->enter());
-        steps.cut_short.open();
+        steps.interrupted.open();
         forked.wait();
         mine->leave();
     });

@@ -1,4 +1,4 @@
-// While one thread grows a pool, the others go on.
+// While one thread grows a pool, other threads can allocate, free and query.
 #include "../support/gated_source.hpp"
 #include "../support/kinds.hpp"
 
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 constexpr pool_options small_steps{.chunk = 4096, .grow = growth::fixed(4096)};
 
-/// One thread is inside the source when a test begins, and stays there until its end.
+/// When a test begins, one thread is inside the source. It stays there until the test ends.
 template <class Kind>
 class shared_growth : public ::testing::Test {
 protected:
@@ -20,7 +20,7 @@ protected:
     {
         in_a_thread([this] { strangers = some(10); });
         other([this] { blocks = some(20); });
-        other([this] { give(5); }); // which it has at hand now
+        other([this] { give(5); }); // now they are in its cache
         source.hold_next();
         grower = std::jthread([this] {
             while (void* const block = pool->try_allocate()) {
@@ -56,7 +56,7 @@ protected:
         }
     }
 
-    /// Whether `thread` is done with `f` before the source is done.
+    /// Whether `thread` returns from `f` while the grower is still inside the source.
     template <class F>
     bool ends_meanwhile(puppet& thread, F f)
     {
@@ -88,7 +88,7 @@ TYPED_TEST(shared_growth, lets_another_thread_free)
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] { this->give(10); }));
 }
 
-TYPED_TEST(shared_growth, lets_another_thread_free_what_the_growing_one_has_allocated)
+TYPED_TEST(shared_growth, lets_another_thread_free_blocks_of_the_growing_one)
 {
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] {
         std::lock_guard const alone(this->lock);
@@ -97,7 +97,7 @@ TYPED_TEST(shared_growth, lets_another_thread_free_what_the_growing_one_has_allo
     }));
 }
 
-TYPED_TEST(shared_growth, lets_another_thread_allocate_where_blocks_are_free)
+TYPED_TEST(shared_growth, lets_another_thread_allocate_a_free_block)
 {
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] {
         this->give(10);
@@ -106,7 +106,7 @@ TYPED_TEST(shared_growth, lets_another_thread_allocate_where_blocks_are_free)
     }));
 }
 
-TYPED_TEST(shared_growth, lets_another_thread_allocate_a_batch_where_blocks_are_free)
+TYPED_TEST(shared_growth, lets_another_thread_allocate_a_batch_of_free_blocks)
 {
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] {
         this->give(10);
@@ -122,7 +122,7 @@ TYPED_TEST(shared_growth, lets_a_new_thread_free)
     EXPECT_TRUE(this->ends_meanwhile(newcomer, [&] { this->give(10); }));
 }
 
-TYPED_TEST(shared_growth, lets_another_thread_ask)
+TYPED_TEST(shared_growth, lets_another_thread_query)
 {
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] {
         EXPECT_TRUE(this->pool->owns(this->blocks[0]));
@@ -131,14 +131,14 @@ TYPED_TEST(shared_growth, lets_another_thread_ask)
     }));
 }
 
-/// What is freed while the source says no, and nothing else is free, goes to the
-/// thread that the source said it to.
+/// All blocks are in use and the source fails. A block that another thread frees during the call of
+/// the source goes to the thread that made that call.
 template <class Kind>
-class shared_refusal : public ::testing::Test {
+class failing_growth : public ::testing::Test {
 protected:
     using pool_type = typename Kind::template pool<small_steps, ref<gated_source>>;
 
-    shared_refusal()
+    failing_growth()
     {
         first([this] { of_first = pool->allocate(); });
         second([this] { of_second = pool->allocate(); });
@@ -167,14 +167,14 @@ protected:
     void* of_first = nullptr;
     void* of_second = nullptr;
 };
-TYPED_TEST_SUITE(shared_refusal, growing_kinds, kind_names);
+TYPED_TEST_SUITE(failing_growth, growing_kinds, kind_names);
 
-TYPED_TEST(shared_refusal, sees_what_another_thread_frees_of_its_own_meanwhile)
+TYPED_TEST(failing_growth, sees_a_block_that_another_thread_frees_into_its_own_chunk)
 {
     this->expect_given(this->of_second);
 }
 
-TYPED_TEST(shared_refusal, sees_what_another_thread_frees_of_the_askers_meanwhile)
+TYPED_TEST(failing_growth, sees_a_block_that_another_thread_frees_remotely)
 {
     this->expect_given(this->of_first);
 }

@@ -1,5 +1,5 @@
-// Pools die before their threads, and threads before their pools; pools come to
-// stand where others stood; a thread uses more of them than it has places for.
+// Pools end before the threads that used them, and threads before pools; a pool is made where
+// another pool ended; a thread uses more pools than its table has places.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -18,7 +18,7 @@ class shared_lifetimes : public ::testing::Test {
 protected:
     using small_pool = typename Kind::template pool<small_steps>;
 
-    /// Allocates some, frees others', and leaves blocks behind in use.
+    /// Allocates 100 blocks, frees 70 of all blocks, and leaves the others in use.
     static void use(small_pool& pool, std::vector<stamped>& blocks, std::size_t number)
     {
         for (std::size_t i = 0; i < 100; ++i)
@@ -34,7 +34,7 @@ protected:
 };
 TYPED_TEST_SUITE(shared_lifetimes, shared_kinds, kind_names);
 
-TYPED_TEST(shared_lifetimes, of_pools_in_one_place_follow_each_other_while_threads_live_on)
+TYPED_TEST(shared_lifetimes, allow_a_new_pool_at_the_address_of_an_old_one_while_threads_live_on)
 {
     std::array<puppet, 3> threads;
     std::unique_ptr<std::optional<typename TestFixture::small_pool>> const place =
@@ -43,7 +43,7 @@ TYPED_TEST(shared_lifetimes, of_pools_in_one_place_follow_each_other_while_threa
         place->emplace(64U, 0U, this->heap);
         std::vector<stamped> blocks;
         for (std::size_t i = 0; i < threads.size(); ++i)
-            if ((life + i) % 3 != 0) // not all know each pool
+            if ((life + i) % 3 != 0) // each pool is used by some threads only
                 threads[i]([&] { this->use(**place, blocks, i); });
         EXPECT_EQ((*place)->stats().blocks_live, blocks.size());
         for (stamped const& block : blocks)
@@ -59,7 +59,7 @@ TYPED_TEST(shared_lifetimes, of_pools_in_one_place_follow_each_other_while_threa
     }
 }
 
-TYPED_TEST(shared_lifetimes, of_a_pool_and_its_threads_may_end_together)
+TYPED_TEST(shared_lifetimes, allow_a_pool_to_end_at_the_same_time_as_its_threads)
 {
     for (std::size_t life = 0; life < rounds(300); ++life) {
         auto pool = std::make_unique<typename TestFixture::small_pool>(64U, 0U, this->heap);
@@ -77,7 +77,7 @@ TYPED_TEST(shared_lifetimes, of_a_pool_and_its_threads_may_end_together)
     }
 }
 
-TYPED_TEST(shared_lifetimes, of_200_pools_cross_in_a_few_threads)
+TYPED_TEST(shared_lifetimes, allow_a_thread_to_use_200_pools)
 {
     using pool_type = typename TypeParam::template pool<small_steps, default_heap>;
     std::list<pool_type> pools;
@@ -109,7 +109,7 @@ TYPED_TEST(shared_lifetimes, of_200_pools_cross_in_a_few_threads)
     }
 }
 
-TYPED_TEST(shared_lifetimes, of_pools_in_turn_leave_nothing_behind_in_a_thread)
+TYPED_TEST(shared_lifetimes, allow_1000_pools_in_turn_beside_one_that_stays)
 {
     using pool_type = typename TypeParam::template pool<small_steps, default_heap>;
     pool_type kept(64);
@@ -126,9 +126,9 @@ TYPED_TEST(shared_lifetimes, of_pools_in_turn_leave_nothing_behind_in_a_thread)
     EXPECT_EQ(kept.stats().blocks_live, 0U);
 }
 
-/// All that is said to be possible only while no other thread is inside a call is
-/// possible whichever thread does it.
-TYPED_TEST(shared_lifetimes, of_blocks_end_by_any_thread)
+/// `for_each`, `reset` and `release` need that no other thread is inside a call; any thread may
+/// call them.
+TYPED_TEST(shared_lifetimes, allow_any_thread_to_visit_reset_and_release)
 {
     auto const pool = std::make_unique<typename TestFixture::small_pool>(64U, 0U, this->heap);
     std::array<puppet, 3> threads;
@@ -150,7 +150,7 @@ TYPED_TEST(shared_lifetimes, of_blocks_end_by_any_thread)
         std::size_t const held = this->heap.bytes();
         blocks.clear();
         threads[(round + 2) % 3]([&] { this->use(*pool, blocks, 7); });
-        EXPECT_LE(this->heap.bytes(), held + 1024) << "at most a front and its array";
+        EXPECT_LE(this->heap.bytes(), held + 1024) << "at most a thread cache and its array";
         threads[round % 3]([&] { pool->release(); });
         EXPECT_EQ(this->heap.bytes(), 0U);
     }

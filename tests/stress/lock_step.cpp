@@ -1,5 +1,5 @@
-// Random programs in which each step is done by another thread, against the model
-// that knows nothing of threads.
+// Random programs, compared with a single-threaded model. Each step runs in another thread, one
+// step at a time.
 #include "../random/seeds.hpp"
 #include "../support/threads.hpp"
 
@@ -13,9 +13,8 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// A subject whose calls are made by one of four threads, chosen by a seed. Now and
-/// then one of them dies, and another is born in its place. Blocks are counted after
-/// each call.
+/// A subject that makes each call in one of four threads, chosen at random. Now and then a thread
+/// ends and a new one replaces it. The blocks in use are counted after each call.
 class in_turns final : public subject {
     template <class F>
     auto elsewhere(F f) const -> decltype(f())
@@ -107,7 +106,7 @@ public:
         elsewhere([&] { of_.trim(keep); });
         count(0);
     }
-    void move(void (*)(subject&)) override {} // shared modes do not
+    void move(void (*)(subject&)) override {} // shared pools do not move
 
 private:
     void* counted(void* block)
@@ -155,29 +154,29 @@ protected:
                 std::size_t const align = choose(2) == 0 ? 0 : std::size_t{1} << choose(13);
                 return pool(bytes, align, ref<failing_source>(source));
             },
-            saturating_add(O.grow.limit, 5 * Kind::front_bytes)); // this thread's, too
+            saturating_add(O.grow.limit, 5 * Kind::cache_bytes)); // of four threads and this one
     }
 };
 TYPED_TEST_SUITE(lock_step, shared_kinds, kind_names);
 
-TYPED_TEST(lock_step, of_threads_agrees_with_a_model_as_a_pool_grows_by_default)
+TYPED_TEST(lock_step, agrees_with_the_model_for_a_default_pool)
 {
     this->template run_pools<pool_options{}>();
 }
 
-TYPED_TEST(lock_step, of_threads_agrees_with_a_model_in_small_chunks_with_small_arrays)
+TYPED_TEST(lock_step, agrees_with_the_model_with_small_chunks_and_arrays)
 {
     this->template run_pools<pool_options{
         .chunk = 1024, .grow = growth::fixed(1), .cached_bytes = 256}>();
 }
 
-TYPED_TEST(lock_step, of_threads_agrees_with_a_model_up_to_a_limit)
+TYPED_TEST(lock_step, agrees_with_the_model_up_to_a_limit)
 {
     this->template run_pools<pool_options{.chunk = 4096,
                                           .grow = {.first = 5000, .num = 3, .limit = 100'000}}>();
 }
 
-TYPED_TEST(lock_step, of_threads_agrees_with_a_model_on_a_single_chunk)
+TYPED_TEST(lock_step, agrees_with_the_model_for_a_pool_of_one_chunk)
 {
     this->template run_pools<pool_options{.grow = growth::none(50'000)}>();
 }

@@ -1,4 +1,5 @@
-// A module with a static pool goes when its threads have gone, and not before.
+// A module with a static pool is unloaded when the threads that used the pool have ended, not
+// before.
 #include "../support/threads.hpp"
 
 #include <mallard/pool.hpp>
@@ -47,11 +48,11 @@ private:
     void* const handle_ = ::dlopen(STATIC_POOL_MODULE, RTLD_NOW);
 };
 
-/// Each frees what another has allocated; some stay in use.
+/// Each thread frees blocks that another one allocated; 30 blocks stay in use.
 void use(module& m, std::array<puppet, 3>& threads)
 {
     std::array<std::vector<void*>, 3> blocks;
-    std::size_t before = 0; // of an earlier use, if threads have kept it loaded
+    std::size_t before = 0; // blocks of an earlier use, if a thread has kept the module loaded
     threads[0]([&] { before = m.blocks_live(); });
     for (std::size_t i = 0; i < threads.size(); ++i)
         threads[i]([&] {
@@ -68,7 +69,7 @@ void use(module& m, std::array<puppet, 3>& threads)
     threads[0]([&] { EXPECT_EQ(m.blocks_live(), before + 30); });
 }
 
-TEST(a_module_with_a_pool, goes_after_its_threads)
+TEST(a_module_with_a_pool, is_unloaded_after_its_threads_have_ended)
 {
     for (std::size_t round = 0; round < rounds(100); ++round) {
         {
@@ -80,7 +81,7 @@ TEST(a_module_with_a_pool, goes_after_its_threads)
     }
 }
 
-TEST(a_module_with_a_pool, stays_for_threads_that_live_on)
+TEST(a_module_with_a_pool, stays_loaded_while_a_thread_that_used_it_lives)
 {
     for (std::size_t round = 0; round < rounds(100); ++round) {
         {
@@ -90,12 +91,12 @@ TEST(a_module_with_a_pool, stays_for_threads_that_live_on)
             m.reset();
             EXPECT_TRUE(module::is_loaded());
         }
-        module const again; // the next to close it unloads it
+        module const again; // closing it once more unloads it
     }
     EXPECT_FALSE(module::is_loaded());
 }
 
-TEST(a_module_with_a_pool, shares_threads_with_the_pools_of_the_program)
+TEST(a_module_with_a_pool, works_with_threads_that_also_use_pools_of_the_program)
 {
     auto const own = std::make_unique<mallard::pool<
         mallard::default_heap, mallard::pool_options{.threads = mallard::sync::thread_cached}>>(64);

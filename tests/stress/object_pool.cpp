@@ -1,4 +1,4 @@
-// Objects of one pool that threads share, watch and hand on.
+// Objects of one pool that several threads share, watch with weak handles, and pass on.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
@@ -17,8 +17,8 @@ using namespace mallard;
 constexpr std::size_t workers = 3;
 constexpr int alive = 0x5ca1ab1e;
 
-/// Each thread leaves a mark of its own without an atomic operation: whoever destroys
-/// the object reads them all, and ThreadSanitizer sees whether that may be.
+/// Each thread writes a mark of its own, not atomically. The destructor reads all marks, so
+/// ThreadSanitizer sees whether the handles order these accesses.
 struct shared_object {
     explicit shared_object(std::atomic<std::size_t>& count) : dead(count) {}
     ~shared_object()
@@ -66,7 +66,7 @@ protected:
 
     arc make() { return objects.make_arc(dead); }
 
-    /// All threads get one of each of `count` objects.
+    /// Makes `count` objects; each thread gets a handle of each object.
     std::array<std::vector<arc>, workers> handles_for_each_thread(std::size_t count)
     {
         std::array<std::vector<arc>, workers> of;
@@ -83,7 +83,7 @@ protected:
 };
 TYPED_TEST_SUITE(shared_objects, modes);
 
-TYPED_TEST(shared_objects, die_once_wherever_their_last_handle_goes)
+TYPED_TEST(shared_objects, are_destroyed_once_whichever_thread_drops_the_last_handle)
 {
     std::size_t const count = rounds(20'000);
     auto of = this->handles_for_each_thread(count);
@@ -100,7 +100,7 @@ TYPED_TEST(shared_objects, die_once_wherever_their_last_handle_goes)
     EXPECT_EQ(this->dead, count);
 }
 
-TYPED_TEST(shared_objects, are_locked_alive_or_not_at_all_while_their_last_handle_goes)
+TYPED_TEST(shared_objects, are_locked_only_while_alive_when_the_last_handle_is_dropped)
 {
     std::size_t const count = rounds(20'000);
     std::vector<typename TestFixture::arc> owners;
@@ -120,17 +120,19 @@ TYPED_TEST(shared_objects, are_locked_alive_or_not_at_all_while_their_last_handl
                 ++found[number];
                 EXPECT_FALSE(watching.expired());
             }
-            watching.reset(); // which may be the slot's last handle
+            watching.reset(); // this may be the last handle of the slot
         }
     });
     EXPECT_EQ(this->dead, count);
-    EXPECT_EQ(this->objects.stats().blocks_live, count) << "who looked at nothing keeps the slots";
+    EXPECT_EQ(this->objects.stats().blocks_live, count)
+        << "the weak handles of thread 0 keep the slots";
     for (auto const& watching : watchers[0])
         EXPECT_FALSE(watching.lock());
 }
 
-/// The way without an atomic write must see what others did before they let go.
-TYPED_TEST(shared_objects, are_unique_for_at_most_one)
+/// `try_unique` writes nothing atomically, yet has to see what other threads did before they
+/// dropped their handles.
+TYPED_TEST(shared_objects, become_unique_for_one_thread_at_most)
 {
     std::size_t const count = rounds(20'000);
     auto of = this->handles_for_each_thread(count);
@@ -139,7 +141,8 @@ TYPED_TEST(shared_objects, are_unique_for_at_most_one)
         for (auto& one : of[number]) {
             one->mark(number);
             if (auto const only = one.try_unique()) {
-                require(only->marks[(number + 1) % workers] == 1, "others have been here");
+                require(only->marks[(number + 1) % workers] == 1,
+                        "the other threads have dropped their handles");
                 ++boxes;
             }
             one.reset();
@@ -149,7 +152,7 @@ TYPED_TEST(shared_objects, are_unique_for_at_most_one)
     EXPECT_EQ(this->dead, count);
 }
 
-TYPED_TEST(shared_objects, of_one_thread_are_destroyed_by_another)
+TYPED_TEST(shared_objects, made_by_one_thread_are_destroyed_by_another)
 {
     std::array<std::atomic<shared_object*>, 64> between{};
     std::size_t const count = rounds(30'000);

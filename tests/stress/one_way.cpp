@@ -1,5 +1,5 @@
-// One thread allocates and another frees, for long: no more memory than for what is
-// on its way between them.
+// One thread allocates blocks and another frees them, for a long time. The pool must not take more
+// memory than the blocks in transit need.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -10,33 +10,33 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-constexpr std::size_t on_the_way = 1000;
+constexpr std::size_t in_transit = 1000;
 constexpr std::size_t block_bytes = 64;
 constexpr std::size_t array_entries = 256;
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = array_entries * block_bytes};
 
-/// For one who puts and one who takes.
+/// A queue for one thread that puts and one thread that takes.
 class queue {
 public:
     void put(stamped block)
     {
         room_.acquire();
-        places_[last_++ % on_the_way] = block;
+        places_[last_++ % in_transit] = block;
         there_.release();
     }
     stamped take()
     {
         there_.acquire();
-        stamped const block = places_[first_++ % on_the_way];
+        stamped const block = places_[first_++ % in_transit];
         room_.release();
         return block;
     }
 
 private:
-    std::array<stamped, on_the_way> places_;
+    std::array<stamped, in_transit> places_;
     std::size_t first_ = 0, last_ = 0;
-    std::counting_semaphore<> room_{on_the_way}, there_{0};
+    std::counting_semaphore<> room_{in_transit}, there_{0};
 };
 
 template <class Kind>
@@ -44,8 +44,8 @@ class one_way : public ::testing::Test {
 protected:
     using small_pool = typename Kind::template pool<small_steps>;
 
-    /// Bytes of pages, tables and arrays for so many blocks; headers leave room for 48
-    /// in each page, in all modes.
+    /// Bytes of pages and arrays for `blocks` blocks. Headers leave room for 48 blocks in a page,
+    /// in all modes.
     static constexpr std::size_t bytes_for(std::size_t blocks)
     {
         return (blocks + 47) / 48 * 4096 + 8192;
@@ -55,7 +55,7 @@ protected:
 };
 TYPED_TEST_SUITE(one_way, growing_kinds, kind_names);
 
-TYPED_TEST(one_way, of_blocks_takes_memory_for_those_on_the_way)
+TYPED_TEST(one_way, traffic_takes_memory_only_for_the_blocks_in_transit)
 {
     auto const pool =
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);
@@ -73,13 +73,13 @@ TYPED_TEST(one_way, of_blocks_takes_memory_for_those_on_the_way)
         });
     }
     EXPECT_EQ(pool->stats().blocks_live, 0U);
-    // Beyond what is on the way, and in the hands of the two, only the one who frees
-    // has blocks at hand when the pool grows: an array full, and a new one half.
-    std::size_t const at_hand = TypeParam::threads == sync::thread_cached ? array_entries : 0;
-    EXPECT_LE(this->heap.bytes_peak(), this->bytes_for(on_the_way + 2 + at_hand));
+    // Besides the blocks in transit and one block in each thread's hand, only the thread that frees
+    // has cached blocks when the pool grows: at most one full array.
+    std::size_t const cached = TypeParam::threads == sync::thread_cached ? array_entries : 0;
+    EXPECT_LE(this->heap.bytes_peak(), this->bytes_for(in_transit + 2 + cached));
 }
 
-TYPED_TEST(one_way, through_a_thread_that_only_allocates_ends_where_it_began)
+TYPED_TEST(one_way, traffic_that_changes_direction_takes_memory_for_two_threads_only)
 {
     auto const pool =
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);
@@ -89,9 +89,9 @@ TYPED_TEST(one_way, through_a_thread_that_only_allocates_ends_where_it_began)
         (round % 2 == 0 ? one : other)([&] { pool->allocate_batch(blocks); });
         (round % 2 == 0 ? other : one)([&] { pool->deallocate_batch(blocks); });
     }
-    // Each of two threads has chunks of its own for all that it ever had in use.
-    std::size_t const fronts = TypeParam::threads == sync::thread_cached ? 2 : 1;
-    EXPECT_LE(this->heap.bytes_peak(), fronts * this->bytes_for(500 + array_entries));
+    // Each of the two threads owns chunks for all blocks that it ever had in use.
+    std::size_t const owners = TypeParam::threads == sync::thread_cached ? 2 : 1;
+    EXPECT_LE(this->heap.bytes_peak(), owners * this->bytes_for(500 + array_entries));
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// One thread trims, counts and asks, while the others work at full speed.
+// One thread calls trim, stats, owns and classify while the other threads allocate and free.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -14,7 +14,7 @@ constexpr std::size_t workers = 3;
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 
-/// A number that one thread writes and others read.
+/// A number that one thread writes and other threads read.
 class alignas(cache_line_bytes) counter {
 public:
     void add(std::size_t n) { n_.store(n_.load(std::memory_order_relaxed) + n); }
@@ -24,8 +24,7 @@ private:
     std::atomic<std::size_t> n_ = 0;
 };
 
-/// One worker's calls, counted so that its blocks in use are never more than the one
-/// number nor less than the other.
+/// Counts of one worker's calls, from which a reader can derive bounds of its blocks in use.
 struct account {
     counter allocations_begun, allocations_done, frees_begun, frees_done;
 };
@@ -47,7 +46,7 @@ void during(Work work, Look look, std::chrono::milliseconds time)
 template <class Kind>
 class onlookers : public ::testing::Test {
 protected:
-    /// All but trim of `lock_free`, which is for one thread alone.
+    /// In a `lock_free` pool `trim` is for one thread alone, and `stats` is exact only then.
     static constexpr bool may_trim = Kind::threads != sync::lock_free;
     static constexpr bool counts_exactly = Kind::threads != sync::lock_free;
 
@@ -55,7 +54,7 @@ protected:
 };
 TYPED_TEST_SUITE(onlookers, shared_kinds, kind_names);
 
-TYPED_TEST(onlookers, of_a_pool_see_what_is_true)
+TYPED_TEST(onlookers, of_a_pool_see_consistent_answers)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const pool = std::make_unique<small_pool>(64, 0, this->heap);
@@ -157,14 +156,14 @@ TYPED_TEST(multipool_onlookers, disturb_no_other_thread)
     EXPECT_EQ(of->stats().chunks, 0U);
 }
 
-/// Where all is one chunk, nothing of it is found by its address.
-TYPED_TEST(onlookers, of_a_single_chunk_disturb_nobody)
+/// A pool of one chunk does not find the chunk by the address of a block.
+TYPED_TEST(onlookers, of_a_pool_of_one_chunk_disturb_no_other_thread)
 {
     using fixed = typename TypeParam::template pool<pool_options{.grow = growth::none(20'000)}>;
     auto const of = new_subject<fixed>([&] { return fixed(64, 0, this->heap); });
     market between;
     auto const work = [&](std::size_t number, std::atomic<bool>& stop) {
-        trader one(*of, between, number, {.may_be_refused = true});
+        trader one(*of, between, number, {.may_fail = true});
         while (!stop)
             one.step();
     };
@@ -179,7 +178,7 @@ TYPED_TEST(onlookers, of_a_single_chunk_disturb_nobody)
     EXPECT_EQ(of->stats().blocks_live, 0U);
 }
 
-TYPED_TEST(onlookers, count_exactly_whenever_the_others_pause)
+TYPED_TEST(onlookers, count_exactly_while_the_other_threads_pause)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const of = new_subject<small_pool>([&] { return small_pool(64, 0, this->heap); });
@@ -220,8 +219,8 @@ TYPED_TEST(onlookers, count_exactly_whenever_the_others_pause)
     trader(*of, between, workers, {}).free_all();
 }
 
-/// A trim reaches what idle threads have at hand, and all that is left of the dead.
-TYPED_TEST(onlookers, give_everything_back_when_nothing_is_in_use)
+/// `trim` also takes the cached blocks of idle threads, and abandoned caches.
+TYPED_TEST(onlookers, trim_all_memory_when_no_block_is_in_use)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const of = new_subject<small_pool>([&] { return small_pool(64, 0, this->heap); });
@@ -235,12 +234,12 @@ TYPED_TEST(onlookers, give_everything_back_when_nothing_is_in_use)
                     for (void*& block : blocks[i])
                         block = of->allocate_single(true);
                 });
-            in_a_thread([&] { // who dies with a front of his own
+            in_a_thread([&] { // a thread that ends with a cache of its own
                 for (std::size_t i = 0; i < 100; ++i)
                     of->deallocate_single(std::exchange(blocks[3][i], of->allocate_single(true)));
             });
             for (std::size_t i = 0; i < 4; ++i)
-                idle[i]([&] { // another's, one by one and in a batch
+                idle[i]([&] { // frees another thread's blocks, one by one and in a batch
                     auto& others = blocks[(i + 1) % 4];
                     for (; others.size() > 150; others.pop_back())
                         of->deallocate_single(others.back());
@@ -251,14 +250,14 @@ TYPED_TEST(onlookers, give_everything_back_when_nothing_is_in_use)
             of->trim(0);
             EXPECT_EQ(of->stats().chunks, 0U);
             EXPECT_EQ(of->stats().bytes_taken, this->heap.bytes());
-            // One front is the pool's own.
+            // One cache is built into the pool.
             EXPECT_LE(this->heap.live().size(),
                       TypeParam::threads == sync::thread_cached ? 3U : 0U);
             EXPECT_LE(this->heap.bytes(), 3 * 1024U);
         }
     }
     of->trim(0);
-    EXPECT_EQ(this->heap.bytes(), 0U) << "not even fronts are left of the dead";
+    EXPECT_EQ(this->heap.bytes(), 0U) << "abandoned caches are returned too";
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// A block is in one hand at a time, whoever allocates and whoever frees.
+// No block is ever in use twice at a time, whichever threads allocate and free.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -23,44 +23,44 @@ protected:
         EXPECT_EQ(of->stats().bytes_taken, heap.bytes());
     }
 
-    failing_source heap; // which says in the end whether all is given back
+    failing_source heap; // checks at its end that all chunks were returned
 };
 TYPED_TEST_SUITE(shared_ownership, shared_kinds, kind_names);
 
-TYPED_TEST(shared_ownership, of_a_block_is_one_threads)
+TYPED_TEST(shared_ownership, is_exclusive_in_a_default_pool)
 {
     this->template trade_in_a_pool<pool_options{}>(48, 1500);
 }
 
-TYPED_TEST(shared_ownership, of_a_block_is_one_threads_in_small_chunks_with_small_arrays)
+TYPED_TEST(shared_ownership, is_exclusive_with_small_chunks_and_arrays)
 {
     this->template trade_in_a_pool<pool_options{
         .chunk = 1024, .grow = growth::fixed(4096), .cached_bytes = 512}>(40, 1500);
 }
 
-TYPED_TEST(shared_ownership, of_a_block_is_one_threads_without_any_caching)
+TYPED_TEST(shared_ownership, is_exclusive_with_the_smallest_arrays)
 {
     this->template trade_in_a_pool<pool_options{.cached_bytes = 0}>(24, 1500);
 }
 
-TYPED_TEST(shared_ownership, of_a_block_is_one_threads_where_all_are_of_one_chunk)
+TYPED_TEST(shared_ownership, is_exclusive_in_a_pool_of_one_chunk)
 {
-    this->template trade_in_a_pool<pool_options{.grow = growth::none(30'000)}>(
-        48, 1500, {.may_be_refused = true});
+    this->template trade_in_a_pool<pool_options{.grow = growth::none(30'000)}>(48, 1500,
+                                                                               {.may_fail = true});
 }
 
-TYPED_TEST(shared_ownership, of_a_block_is_one_threads_up_to_a_limit)
+TYPED_TEST(shared_ownership, is_exclusive_up_to_a_limit)
 {
     constexpr pool_options limited{.chunk = 4096, .grow = {.first = 8192, .limit = 100'000}};
-    this->template trade_in_a_pool<limited>(200, 1500, {.may_be_refused = true});
+    this->template trade_in_a_pool<limited>(200, 1500, {.may_fail = true});
 }
 
-TYPED_TEST(shared_ownership, of_a_byte_is_one_threads)
+TYPED_TEST(shared_ownership, is_exclusive_for_blocks_of_one_byte)
 {
     this->template trade_in_a_pool<pool_options{}>(1, 1000);
 }
 
-TYPED_TEST(shared_ownership, of_a_block_larger_than_most_is_one_threads)
+TYPED_TEST(shared_ownership, is_exclusive_for_large_blocks)
 {
     constexpr pool_options roomy{.grow = {.first = 65536, .limit = std::size_t{1} << 27}};
     this->template trade_in_a_pool<roomy>(40'000, 150);

@@ -1,4 +1,4 @@
-// Sources that refuse, now and then or nearly always: nothing is lost by it.
+// Sources that fail now and then, or nearly always: no block and no byte is lost.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -11,8 +11,8 @@ constexpr std::size_t threads = 4;
 constexpr pool_options small_steps{
     .chunk = 1024, .grow = growth::fixed(4096), .cached_bytes = 2048};
 
-/// Refuses by turns: nothing, one of three at random, every other call, all.
-class moody_source : public counting_source {
+/// A source that fails in turn: never, one call of three at random, every other call, always.
+class unreliable_source : public counting_source {
 public:
     chunk try_take(layout l) noexcept
     {
@@ -29,7 +29,7 @@ private:
     std::size_t refusals_ = 0;
 };
 
-/// Has no bytes for arrays, tables and fronts.
+/// A source that gives chunks only: it has no memory for arrays and thread caches.
 class chunks_only : public counting_source {
 public:
     chunk try_take(layout l) noexcept
@@ -40,7 +40,7 @@ public:
 
 /// Threads trade blocks until the source has refused more than 20 requests. How many chunks
 /// one round of trading takes depends on the scheduler, so each round starts without chunks.
-void trade_until_refused(subject& of, moody_source& heap, demand const& goods)
+void trade_until_refused(subject& of, unreliable_source& heap, demand const& goods)
 {
     for (int round = 0; round < 100 && heap.refusals() <= 20; ++round) {
         trade(of, goods, threads, rounds(2000));
@@ -52,31 +52,31 @@ void trade_until_refused(subject& of, moody_source& heap, demand const& goods)
 }
 
 template <class Kind>
-class shared_refusals : public ::testing::Test {};
-TYPED_TEST_SUITE(shared_refusals, growing_kinds, kind_names);
+class shared_failures : public ::testing::Test {};
+TYPED_TEST_SUITE(shared_failures, growing_kinds, kind_names);
 
-TYPED_TEST(shared_refusals, lose_nothing_of_a_pool)
+TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_pool)
 {
-    using pool = typename TypeParam::template pool<small_steps, ref<moody_source>>;
-    moody_source heap;
+    using pool = typename TypeParam::template pool<small_steps, ref<unreliable_source>>;
+    unreliable_source heap;
     auto const of = new_subject<pool>([&] { return pool(100, 0, heap); });
-    trade_until_refused(*of, heap, {.may_be_refused = true});
+    trade_until_refused(*of, heap, {.may_fail = true});
 }
 
-TYPED_TEST(shared_refusals, lose_nothing_of_a_multipool)
+TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_multipool)
 {
-    using multipool = typename TypeParam::template multipool<ref<moody_source>>;
-    moody_source heap;
+    using multipool = typename TypeParam::template multipool<ref<unreliable_source>>;
+    unreliable_source heap;
     auto const of = new_subject<multipool>([&] { return multipool(heap); });
-    trade_until_refused(
-        *of, heap, {.batches = false, .largest = 4096, .large_one_in = 10, .may_be_refused = true});
+    trade_until_refused(*of, heap,
+                        {.batches = false, .largest = 4096, .large_one_in = 10, .may_fail = true});
 }
 
-/// Two threads, of which the second comes and goes, exchange blocks; each block is
-/// counted after each step.
-class small_play {
+/// Two threads exchange blocks; the second one ends and starts again. The blocks are counted after
+/// each step.
+class small_scene {
 public:
-    explicit small_play(subject& of) : of_(of) {}
+    explicit small_scene(subject& of) : of_(of) {}
 
     void run()
     {
@@ -136,7 +136,7 @@ private:
     {
         require(of_.stats().blocks_live == blocks_.size(), "blocks are counted");
         for (stamped const& block : blocks_)
-            require(of_.classify(block.verified()) == validity::valid, "blocks stay");
+            require(of_.classify(block.verified()) == validity::valid, "blocks in use stay valid");
     }
 
     subject& of_;
@@ -144,18 +144,18 @@ private:
     std::size_t serial_ = 0;
 };
 
-TYPED_TEST(shared_refusals, lose_nothing_whichever_call_of_two_threads_is_refused)
+TYPED_TEST(shared_failures, of_any_single_call_of_the_source_lose_nothing)
 {
     using pool = typename TypeParam::template pool<small_steps>;
     for_each_refusal([](failing_source& heap) {
         auto const of = new_subject<pool>([&] { return pool(100, 0, heap); });
-        small_play(*of).run();
-        require(of->stats().bytes_taken == heap.bytes(), "what was taken is counted");
-        require(of->stats().chunks == 0, "trim gives all chunks back");
+        small_scene(*of).run();
+        require(of->stats().bytes_taken == heap.bytes(), "bytes_taken counts what the source gave");
+        require(of->stats().chunks == 0, "trim returns all chunks");
     });
 }
 
-TYPED_TEST(shared_refusals, lose_nothing_if_all_is_refused_from_some_call_on)
+TYPED_TEST(shared_failures, of_all_calls_from_some_call_on_lose_nothing)
 {
     using pool = typename TypeParam::template pool<small_steps>;
     for (std::size_t n = 1; n <= 40; ++n) {
@@ -163,14 +163,14 @@ TYPED_TEST(shared_refusals, lose_nothing_if_all_is_refused_from_some_call_on)
         failing_source heap;
         heap.fail_from(n);
         auto const of = new_subject<pool>([&] { return pool(100, 0, heap); });
-        small_play(*of).run();
-        require(of->stats().bytes_taken == heap.bytes(), "what was taken is counted");
-        require(of->stats().chunks == 0, "trim gives all chunks back");
+        small_scene(*of).run();
+        require(of->stats().bytes_taken == heap.bytes(), "bytes_taken counts what the source gave");
+        require(of->stats().chunks == 0, "trim returns all chunks");
     }
     doing.clear();
 }
 
-TYPED_TEST(shared_refusals, come_in_the_words_of_the_source_whichever_call_is_refused)
+TYPED_TEST(shared_failures, throw_the_exception_of_the_source_whichever_call_fails)
 {
     using pool_type = typename TypeParam::template pool<small_steps, pmr_source>;
     for (std::size_t n = 1; n <= 40; ++n) {
@@ -181,20 +181,20 @@ TYPED_TEST(shared_refusals, come_in_the_words_of_the_source_whichever_call_is_re
     }
 }
 
-TYPED_TEST(shared_refusals, of_all_but_chunks_are_suffered_slowly)
+TYPED_TEST(shared_failures, of_arrays_and_caches_make_the_pool_slow_but_it_works)
 {
     using pool = typename TypeParam::template pool<pool_options{}, ref<chunks_only>>;
     chunks_only heap;
     auto const of = new_subject<pool>([&] { return pool(100, 0, heap); });
     void* const first = of->allocate_single(false);
     ASSERT_NE(first, nullptr);
-    trade(*of, {.may_be_refused = true}, threads, rounds(30));
+    trade(*of, {.may_fail = true}, threads, rounds(30));
     of->deallocate_single(first);
     of->trim(0);
     EXPECT_EQ(heap.bytes(), 0U);
 }
 
-TYPED_TEST(shared_refusals, of_all_but_chunks_make_no_thread_take_more_than_others)
+TYPED_TEST(shared_failures, of_arrays_and_caches_do_not_make_a_thread_take_another_chunk)
 {
     using pool = typename TypeParam::template pool<pool_options{.grow = growth::fixed(1 << 16)},
                                                    ref<chunks_only>>;
@@ -207,7 +207,7 @@ TYPED_TEST(shared_refusals, of_all_but_chunks_make_no_thread_take_more_than_othe
         for (int i = 0; i < 200; ++i)
             of->deallocate_single(of->allocate_single(false));
     });
-    EXPECT_EQ(heap.bytes(), taken) << "one block at a time, and all others free";
+    EXPECT_EQ(heap.bytes(), taken) << "one block is in use at a time, so the first chunk is enough";
     of->deallocate_single(first);
 }
 
@@ -221,7 +221,7 @@ TYPED_TEST(shared_pool_in_a_buffer, loses_no_block_when_the_buffer_is_used_up)
     using pool_type = typename TypeParam::template pool<in_a_buffer, buffer<60'000>>;
     auto const of = new_subject<pool_type>([] { return pool_type(); });
     for (int round = 0; round < 3; ++round) {
-        trade(*of, {.may_be_refused = true}, threads, rounds(500));
+        trade(*of, {.may_fail = true}, threads, rounds(500));
         of->trim(0);
         EXPECT_EQ(of->stats().chunks, 0U);
     }

@@ -1,6 +1,5 @@
-// Pools that are there before the first line of the program, and until after its
-// last: used by other static objects, by objects of threads, and by threads that
-// nobody waits for.
+// Static pools that are ready before `main` and usable until after it: by destructors of static and
+// thread-local objects, and by detached threads.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -18,7 +17,7 @@ constexpr pool_options of_nodes(mallard::sync threads, check checks)
 template <mallard::sync Threads, check Checks>
 using nodes = pool<default_heap, of_nodes(Threads, Checks)>;
 
-/// Frees, and allocates, in its own destruction; what it holds is from the pool.
+/// Holds blocks of a pool; its destructor frees them and allocates once more.
 template <class Pool, Pool& From>
 struct user {
     std::vector<void*> blocks;
@@ -35,7 +34,7 @@ struct user {
     }
 };
 
-// In order of their construction; so they are destroyed from last to first.
+// Destroyed in the opposite order.
 constinit nodes<sync::mutex, check::on> locked;
 constinit nodes<sync::lock_free, check::on> stacked;
 constinit nodes<sync::thread_cached, check::off> cached;
@@ -57,19 +56,19 @@ void take(Pool& from, std::vector<void*>& into, std::size_t count)
         into.push_back(from.allocate());
 }
 
-TEST(static_pools, are_ready_at_once_and_to_the_end)
+TEST(static_pools, are_usable_before_and_after_main)
 {
     take(locked, user_of_locked.blocks, 100);
     take(stacked, user_of_stacked.blocks, 100);
     take(cached, user_of_cached.blocks, 100);
     take(watched, user_of_watched.blocks, 100);
-    take(cached, cached_in_thread.blocks, 100); // destroyed before those
+    take(cached, cached_in_thread.blocks, 100); // destroyed before the static objects
     take(watched, watched_in_thread.blocks, 100);
     EXPECT_GE(cached.stats().blocks_live, 200U);
     EXPECT_GE(watched.stats().blocks_live, 200U);
 }
 
-TEST(static_pools, serve_threads_that_nobody_waits_for)
+TEST(static_pools, serve_detached_threads)
 {
     static market between;
     static std::latch all_at_work(4);
@@ -92,12 +91,13 @@ TEST(static_pools, serve_threads_that_nobody_waits_for)
     EXPECT_GE(mixed.stats().blocks_live, 1U);
 }
 
-TEST(static_pools, are_left_by_threads_in_any_order)
+TEST(static_pools, allow_any_order_of_destruction_in_a_thread)
 {
     for (int i = 0; i < 100; ++i)
         in_a_thread([i] {
             if (i % 2 == 0)
-                cached_in_thread.blocks.clear(); // made before what the library has, or after
+                cached_in_thread.blocks.clear(); // constructed before the library registers its
+                                                 // exit function, or after
             else
                 cached.deallocate(cached.allocate());
             take(cached, cached_in_thread.blocks, 20);

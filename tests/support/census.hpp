@@ -1,4 +1,4 @@
-// Objects that are counted from birth to death.
+// Objects whose constructions and destructions are counted.
 #pragma once
 
 #include "require.hpp"
@@ -8,7 +8,7 @@
 
 namespace mallard::testing {
 
-/// Knows who lives. At its end nobody may.
+/// Knows which objects live. None may live when it is destroyed.
 class census {
 public:
     census() = default;
@@ -20,9 +20,9 @@ public:
     std::size_t dead() const { return dead_; }
     bool has(const void* citizen) const { return living_.contains(citizen); }
 
-    /// The `n`-th birth from now throws `int`, the first being 1.
+    /// Makes the `n`-th construction from now throw an `int`; the next one is 1.
     void throw_at(std::size_t n) { births_to_go_ = n; }
-    /// As if nobody had lived: what a wink-out leaves.
+    /// Forgets the living objects, after a wink-out.
     void forget() { living_.clear(); }
 
 private:
@@ -44,7 +44,7 @@ private:
     std::size_t dead_ = 0, births_to_go_ = 0;
 };
 
-/// Neither copied nor moved.
+/// An object that is counted. It cannot be copied or moved.
 class citizen {
 public:
     explicit citizen(census& of, int number = 0) : value(number), of_(of) { of_.add(this); }

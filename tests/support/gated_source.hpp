@@ -1,4 +1,4 @@
-// A source inside which a thread stands until it is let go.
+// A source in which a thread waits until the test lets it go.
 #pragma once
 
 #include "sources.hpp"
@@ -8,11 +8,11 @@
 
 namespace mallard::testing {
 
-/// Any thread may call it at any time, so that nobody waits for who stands inside.
+/// Any thread may call the source at any time, so other threads do not wait for the held one.
 ///
-///     source.hold_next();          // from now on, the first who takes
-///     source.entered().wait();     // is inside
-///     source.let_go();             // and gets what it asked for
+///     source.hold_next();          // the next thread that takes a chunk is held
+///     source.entered().wait();     // now the thread is inside `try_take`
+///     source.let_go();             // the thread goes on and gets its chunk
 class gated_source {
 public:
     static constexpr bool any_thread = true;

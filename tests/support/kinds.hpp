@@ -1,4 +1,4 @@
-// Every kind of pool, for tests that hold for all of them.
+// Every kind of pool, for typed tests that hold for all kinds.
 #pragma once
 
 #include "sources.hpp"
@@ -10,7 +10,7 @@
 
 namespace mallard::testing {
 
-/// An order and whether it is checked. The rest of the options is the test's:
+/// The order, check and sync of a pool. A test chooses the other options:
 ///
 ///     typename TypeParam::template pool<pool_options{.grow = growth::none(4096)}> blocks(48, 0,
 ///     heap);
@@ -19,8 +19,8 @@ struct kind {
     static constexpr reuse order = Order;
     static constexpr check checks = Checks;
     static constexpr sync threads = Threads;
-    /// What a thread's front and its array may hold beyond a limit.
-    static constexpr std::size_t front_bytes = Threads == sync::thread_cached ? 10000 : 0;
+    /// Bytes that one thread's cache and array take beyond a limit.
+    static constexpr std::size_t cache_bytes = Threads == sync::thread_cached ? 10000 : 0;
 
     static constexpr pool_options of(pool_options o)
     {
@@ -46,7 +46,7 @@ struct kind {
 using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, check::on>,
                                kind<reuse::ordered, check::off>, kind<reuse::ordered, check::on>>;
 
-/// What is the list's alone to do: its order has tests of its own.
+/// Pools with a FIFO list. The order itself is tested in tests/unit/pool_order.cpp.
 using queue_kinds = ::testing::Types<kind<reuse::fifo, check::off>, kind<reuse::fifo, check::on>,
                                      kind<reuse::fifo, check::off, sync::mutex>>;
 

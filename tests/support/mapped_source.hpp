@@ -1,5 +1,5 @@
-// Pages that no malloc knows of: for children of a fork, and for pools that stay
-// when all else has gone.
+// A source that maps pages without malloc: for the children of a fork, and for pools that outlive
+// everything else.
 #pragma once
 
 #include "require.hpp"
@@ -19,7 +19,7 @@ public:
     constexpr mapped_source() noexcept = default;
     mapped_source(const mapped_source&) = delete;
     mapped_source& operator=(const mapped_source&) = delete;
-    ~mapped_source() { require(bytes() == 0, "all chunks are given back"); }
+    ~mapped_source() { require(bytes() == 0, "all chunks are returned"); }
 
     chunk try_take(layout l) noexcept
     {

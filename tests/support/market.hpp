@@ -1,4 +1,4 @@
-// Blocks on their way from thread to thread.
+// Threads that exchange blocks, and blocks that show when they are in use twice.
 #pragma once
 
 #include "choices.hpp"
@@ -10,8 +10,8 @@
 
 namespace mallard::testing {
 
-/// A block in use, and what its bytes say: who took it, as which of theirs. Were it
-/// in two hands at once, they would not say it for long.
+/// A block in use, filled with a mark of its owner and number. If two threads had the block at the
+/// same time, one of them would find the mark of the other.
 class stamped {
 public:
     stamped() = default;
@@ -26,17 +26,17 @@ public:
     explicit operator bool() const { return block_ != nullptr; }
     layout asked() const { return asked_; }
 
-    /// Just before it is freed.
+    /// Checks the mark, and returns the block to be freed.
     void* verified() const
     {
         for_each_part([this](std::byte* at, std::size_t bytes) {
-            require(std::memcmp(at, &mark_, bytes) == 0, "a block is in one hand at a time");
+            require(std::memcmp(at, &mark_, bytes) == 0, "a block belongs to one thread at a time");
         });
         return block_;
     }
 
 private:
-    static constexpr std::size_t edge_bytes = 64; // of large blocks, only both ends
+    static constexpr std::size_t edge_bytes = 64; // large blocks are marked at both ends only
 
     template <class F>
     void for_each_part(F f) const
@@ -51,7 +51,7 @@ private:
     std::uint64_t mark_ = 0;
 };
 
-/// Where threads leave blocks, and take those of others.
+/// Places where threads leave blocks and pick up the blocks of other threads.
 class market {
 public:
     static constexpr std::size_t places = 256;
@@ -71,15 +71,15 @@ private:
     std::array<place, places> places_;
 };
 
-/// What traders ask for.
+/// What a trader allocates.
 struct demand {
     bool batches = true;
-    std::size_t largest = 0;        ///< of a multipool's blocks
-    std::size_t large_one_in = 100; ///< allocations; those are too large for a pool
-    bool may_be_refused = false;
+    std::size_t largest = 0;        ///< bytes of the largest pooled block of a multipool
+    std::size_t large_one_in = 100; ///< one in so many allocations is too large for a pool
+    bool may_fail = false;
 };
 
-/// One of several threads that allocate, and mostly free what others have allocated.
+/// One of several threads that allocate blocks and mostly free blocks of other threads.
 class trader {
 public:
     trader(subject& of, market& with, std::size_t number, demand wanted)
@@ -99,7 +99,7 @@ public:
         }
     }
 
-    /// At the end, by one thread.
+    /// Frees the blocks that are left. For one thread, after the others are done.
     void free_all()
     {
         for (std::size_t at = 0; at < market::places; ++at)
@@ -124,7 +124,7 @@ private:
         void* const block = l == subject_.single() && choose_(4) != 0
                                 ? subject_.allocate_single(throws)
                                 : subject_.allocate(l, throws);
-        require(block != nullptr || wanted_.may_be_refused, "a refusal has a reason");
+        require(block != nullptr || wanted_.may_fail, "an allocation fails only where it may");
         return block == nullptr ? stamped() : stamped(block, l, number_, serial_++);
     }
     void deallocate(const stamped& old)
@@ -139,7 +139,7 @@ private:
 
     void exchange(const stamped& fresh) { deallocate(market_.swap(some_place(), fresh)); }
 
-    /// Many at once, so that arrays overflow and run dry.
+    /// Allocates many blocks at once, then frees many, so that arrays become empty and overflow.
     void hoard(std::size_t count)
     {
         std::vector<stamped> mine(count);
@@ -155,7 +155,7 @@ private:
         std::vector<void*> blocks(count);
         layout const l = *subject_.single();
         if (!subject_.allocate_batch(blocks, choose_(2) == 0))
-            return require(wanted_.may_be_refused, "a refusal has a reason");
+            return require(wanted_.may_fail, "an allocation fails only where it may");
         std::vector<void*> old;
         for (void* const block : blocks) {
             stamped const other = market_.swap(some_place(), stamped(block, l, number_, serial_++));
@@ -175,15 +175,15 @@ private:
     std::size_t serial_ = 0;
 };
 
-/// On the heap: ThreadSanitizer sees no std::mutex end, and would take that of the
-/// next object in the same place of the stack for the same.
+/// Makes a subject on the heap. On the stack ThreadSanitizer would mistake the mutex of the next
+/// object at the same address for the mutex of this one, since it does not see a std::mutex end.
 template <class A, class Make>
 std::unique_ptr<subject> new_subject(Make make)
 {
     return std::make_unique<subject_of<A>>(make);
 }
 
-/// Several threads trade; at the end nothing is in use but what was before.
+/// Lets several threads trade, frees all their blocks, and checks that the pool counts no other.
 inline void trade(subject& of, demand wanted, std::size_t threads, std::size_t steps)
 {
     std::size_t const before = of.stats().blocks_live;

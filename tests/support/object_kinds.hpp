@@ -1,4 +1,4 @@
-// Every kind of object_pool, few enough to compile.
+// The kinds of object_pool that typed tests run with: one or two for each option.
 #pragma once
 
 #include "sources.hpp"
@@ -9,7 +9,7 @@
 
 namespace mallard::testing {
 
-/// `T` is the test's:
+/// The options of an object_pool. A test chooses `T`:
 ///
 ///     typename TypeParam::template pool<citizen> objects(heap);
 template <object_pool_options Options>

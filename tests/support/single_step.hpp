@@ -1,5 +1,5 @@
-// Interrupts a function after each of its instructions: what another thread may do in
-// between happens exactly there, in every run.
+// Interrupts a function after a chosen instruction and runs another function there: an interleaving
+// of two threads that is the same in every run.
 #pragma once
 
 #include "require.hpp"
@@ -10,12 +10,13 @@
 
 namespace mallard::testing {
 
-/// Runs a function with the processor's trap flag (x86-64), which raises SIGTRAP after each
-/// instruction. The handler runs in the same thread, so only code that takes no lock and does not
-/// ask which thread runs it can be interrupted, and can interrupt.
+/// Runs a function with the processor's trap flag set (x86-64), which raises SIGTRAP after each
+/// instruction. The handler runs in the same thread, so neither function may take a lock or depend
+/// on the identity of its thread.
 class single_step {
 public:
-    /// Runs `f`, and `other` after the first `steps` instructions. False: `f` ended before.
+    /// Runs `f`, and `other` after the first `steps` instructions of `f`. Returns false if `f`
+    /// returned before that.
     template <class F, class Other>
     static bool interrupts(std::size_t steps, F f, Other other)
     {
@@ -25,7 +26,7 @@ public:
         require(sigaction(SIGTRAP, &mine, &old) == 0, "the test handles SIGTRAP");
         context_ = &other;
         other_ = [](void* context) { (*static_cast<Other*>(context))(); };
-        left_ = steps + 1; // one is that which sets the flag
+        left_ = steps + 1; // the instruction that sets the flag counts too
         set_flag(true);
         f();
         set_flag(false);

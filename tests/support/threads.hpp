@@ -1,4 +1,5 @@
-// Several threads at once, in tests that end rather than hang.
+// Helpers for tests with several threads. They wait with a timeout, so a test fails instead of
+// hanging.
 #pragma once
 
 #include "require.hpp"
@@ -15,13 +16,13 @@ extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
 
 namespace mallard::testing {
 
-/// How often to do what ThreadSanitizer makes slow.
+/// A number of rounds: a tenth of `count` under ThreadSanitizer, which makes code slow.
 inline std::size_t rounds(std::size_t count)
 {
     return __tsan_init == nullptr ? count : count / 10;
 }
 
-/// Opens once, for all who wait.
+/// A gate that opens once and lets all waiting threads pass.
 class gate {
 public:
     void open()
@@ -43,8 +44,7 @@ private:
     bool open_ = false;
 };
 
-/// Calls `f(number)` in `count` threads, which begin together, and waits for their
-/// ends.
+/// Calls `f(number)` in `count` threads that start together, and joins them.
 template <class F>
 void in_threads(std::size_t count, F f)
 {
@@ -57,15 +57,14 @@ void in_threads(std::size_t count, F f)
         });
 }
 
-/// The same in one thread.
+/// Calls `f()` in a thread of its own, and joins the thread.
 template <class F>
 void in_a_thread(F f)
 {
     std::jthread(std::move(f)).join();
 }
 
-/// Threads that call `work(number, round)` again and again, from before the first act of
-/// a test to after its last.
+/// Threads that call `work(number, round)` again and again until this object is destroyed.
 template <class Work>
 class at_work {
 public:
@@ -84,8 +83,7 @@ private:
     std::vector<std::jthread> threads_;
 };
 
-/// A thread that does what it is told, one thing after the other, and otherwise
-/// nothing.
+/// A thread that runs the functions it is given, one after the other.
 class puppet {
 public:
     puppet() : thread_([this] { run(); }) {}
@@ -97,7 +95,7 @@ public:
         thread_.join();
     }
 
-    /// Returns when it is done.
+    /// Runs `f` in the thread and waits until it returns.
     template <class F>
     void operator()(F f)
     {
@@ -134,7 +132,7 @@ private:
     void (*call_)(void*) = nullptr;
     void* what_ = nullptr;
     bool busy_ = false;
-    std::thread thread_; // last: it uses the others
+    std::thread thread_; // last, since it uses the other members
 };
 
 } // namespace mallard::testing

@@ -1,4 +1,4 @@
-// What handles of an object_pool do: box, rc and arc, weak.
+// Handles of an object_pool: box, rc, arc and weak.
 #include "../support/asan.hpp"
 #include "../support/census.hpp"
 #include "../support/object_kinds.hpp"
@@ -12,7 +12,7 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-// No larger than a pointer, and no looser than an owner must be.
+// A handle is as large as a pointer, and converts only where ownership allows it.
 using boxes = object_pool<int>;
 using owners = rc_pool<int>;
 static_assert(sizeof(boxes::box) == sizeof(void*));
@@ -30,7 +30,7 @@ static_assert(!std::convertible_to<int*, owners::rc>);
 static_assert(!std::convertible_to<boxes::box, owners::box>);
 static_assert(std::totally_ordered<owners::rc> && std::totally_ordered<boxes::box>);
 
-TEST(box, owns_what_it_is_given_and_nothing_else)
+TEST(box, destroys_the_object_it_owns_and_no_other)
 {
     census people;
     object_pool<citizen> objects;
@@ -47,7 +47,7 @@ TEST(box, owns_what_it_is_given_and_nothing_else)
     EXPECT_EQ(two.get(), raw);
     EXPECT_EQ(one.get(), nullptr); // NOLINT(bugprone-use-after-move): it is empty
     two = objects.make(people, 2);
-    EXPECT_EQ(people.dead(), 1U) << "what it had";
+    EXPECT_EQ(people.dead(), 1U) << "the object that `two` owned before";
     swap(one, two);
     EXPECT_EQ((*one).value, 2);
     one = box(std::move(one));
@@ -100,7 +100,7 @@ protected:
 };
 TYPED_TEST_SUITE(shared_handles, shared_object_kinds, object_kind_names);
 
-TYPED_TEST(shared_handles, keep_an_object_until_the_last_is_gone)
+TYPED_TEST(shared_handles, keep_the_object_alive_until_the_last_one_ends)
 {
     auto one = this->make(5);
     EXPECT_EQ(one.use_count(), 1U);
@@ -124,7 +124,7 @@ TYPED_TEST(shared_handles, keep_an_object_until_the_last_is_gone)
     EXPECT_EQ(std::hash<decltype(four)>()(four), std::hash<const void*>()(four.get()));
 }
 
-TYPED_TEST(shared_handles, are_made_at_once)
+TYPED_TEST(shared_handles, are_made_together_with_the_object)
 {
     using kind = TypeParam;
     if constexpr (kind::options.counts == counts::local) {
@@ -137,7 +137,7 @@ TYPED_TEST(shared_handles, are_made_at_once)
     EXPECT_EQ(this->slots(), 0U);
 }
 
-TYPED_TEST(shared_handles, become_a_box_only_where_there_is_no_other)
+TYPED_TEST(shared_handles, become_a_box_only_if_there_is_no_other_handle)
 {
     auto one = this->make(1);
     {
@@ -159,7 +159,7 @@ TYPED_TEST(shared_handles, become_a_box_only_where_there_is_no_other)
     EXPECT_EQ(this->people.dead(), 1U);
 }
 
-TYPED_TEST(shared_handles, that_are_weak_see_an_object_until_it_dies_and_never_again)
+TYPED_TEST(shared_handles, that_are_weak_find_the_object_until_it_is_destroyed)
 {
     typename TestFixture::watcher nothing;
     EXPECT_TRUE(nothing.expired());
@@ -177,7 +177,7 @@ TYPED_TEST(shared_handles, that_are_weak_see_an_object_until_it_dies_and_never_a
     auto const* const place = one.get();
     one.reset();
     EXPECT_EQ(this->people.dead(), 1U);
-    EXPECT_TRUE(is_poisoned(place, true)) << "though its slot is in use";
+    EXPECT_TRUE(is_poisoned(place, true)) << "although its slot is in use";
     EXPECT_EQ(this->slots(), 1U);
     for (int i = 0; i < 100; ++i) {
         auto const reused = this->make(2);
@@ -185,7 +185,7 @@ TYPED_TEST(shared_handles, that_are_weak_see_an_object_until_it_dies_and_never_a
         EXPECT_TRUE(watching.expired());
         EXPECT_FALSE(another.lock());
     }
-    this->nodes.for_each([](auto&) { FAIL() << "the dead are not visited"; });
+    this->nodes.for_each([](auto&) { FAIL() << "a destroyed object was visited"; });
     watching = nothing;
     EXPECT_EQ(this->slots(), 1U);
     watching = another;
@@ -194,7 +194,7 @@ TYPED_TEST(shared_handles, that_are_weak_see_an_object_until_it_dies_and_never_a
     EXPECT_EQ(this->slots(), 1U);
 }
 
-TYPED_TEST(shared_handles, that_are_weak_keep_their_slot_as_long_as_they_live)
+TYPED_TEST(shared_handles, that_are_weak_keep_the_slot_in_use)
 {
     {
         typename TestFixture::watcher watching = this->make();
@@ -206,7 +206,7 @@ TYPED_TEST(shared_handles, that_are_weak_keep_their_slot_as_long_as_they_live)
     EXPECT_EQ(this->slots(), 0U);
 }
 
-TYPED_TEST(shared_handles, of_a_chain_end_with_its_first)
+TYPED_TEST(shared_handles, destroy_a_whole_chain_with_its_first_object)
 {
     auto first = this->make();
     auto last = first;
@@ -222,8 +222,8 @@ TYPED_TEST(shared_handles, of_a_chain_end_with_its_first)
     EXPECT_EQ(this->slots(), 0U);
 }
 
-/// In a ring none ever ends by itself.
-TYPED_TEST(shared_handles, in_rings_end_with_a_clear)
+/// Objects that own each other in a ring live until the pool destroys them.
+TYPED_TEST(shared_handles, in_rings_are_destroyed_by_clear_and_release)
 {
     for (int round = 0; round < 3; ++round) {
         std::vector<typename TestFixture::strong> all;
@@ -237,22 +237,22 @@ TYPED_TEST(shared_handles, in_rings_end_with_a_clear)
         all.clear();
         EXPECT_EQ(this->people.living(), 300U);
         if (round == 2)
-            break; // the end of the pool does it too
+            break; // the destructor of the pool destroys them too
         round == 0 ? this->nodes.clear() : this->nodes.release();
         EXPECT_EQ(this->people.living(), 0U);
         EXPECT_EQ(this->slots(), 0U);
     }
 }
 
-TYPED_TEST(shared_handles, that_are_weak_outlive_a_clear_and_find_nothing_after_it)
+TYPED_TEST(shared_handles, that_are_weak_survive_a_clear_and_find_nothing_after_it)
 {
     std::vector<typename TestFixture::watcher> watchers;
     for (int i = 0; i < 10; ++i) {
         auto one = this->make(i);
-        one->next = one; // and so lives on
+        one->next = one; // keeps itself alive
         watchers.push_back(one);
     }
-    watchers.push_back(this->make()); // this one is dead already
+    watchers.push_back(this->make()); // this object is destroyed already
     this->nodes.clear();
     EXPECT_EQ(this->people.living(), 0U);
     EXPECT_EQ(this->slots(), watchers.size());
@@ -264,7 +264,7 @@ TYPED_TEST(shared_handles, that_are_weak_outlive_a_clear_and_find_nothing_after_
         EXPECT_FALSE(watching.lock());
     }
     others.clear();
-    this->nodes.clear(); // a second time changes nothing for them
+    this->nodes.clear(); // a second clear changes nothing for the weak handles
     EXPECT_EQ(this->slots(), watchers.size());
     while (!watchers.empty()) {
         watchers.pop_back();
@@ -272,9 +272,9 @@ TYPED_TEST(shared_handles, that_are_weak_outlive_a_clear_and_find_nothing_after_
     }
 }
 
-/// While all are destroyed a destructor may do with handles what it likes, and finds
-/// by weak ones only those that still live.
-TYPED_TEST(shared_handles, in_destructors_at_the_end_lead_to_the_living_only)
+/// During `clear` a destructor may copy and drop handles. Its weak handles find only objects that
+/// are not destroyed yet.
+TYPED_TEST(shared_handles, that_are_weak_find_only_living_objects_in_destructors_during_a_clear)
 {
     static std::size_t found, missed;
     found = missed = 0;
@@ -306,7 +306,7 @@ TYPED_TEST(shared_handles, in_destructors_at_the_end_lead_to_the_living_only)
     EXPECT_EQ(this->slots(), 0U);
 }
 
-TYPED_TEST(shared_handles, to_itself_do_not_save_an_object_from_its_end)
+TYPED_TEST(shared_handles, that_are_weak_cannot_revive_their_object_in_its_destructor)
 {
     static bool expired;
     expired = false;
@@ -318,7 +318,7 @@ TYPED_TEST(shared_handles, to_itself_do_not_save_an_object_from_its_end)
     EXPECT_EQ(this->slots(), 0U);
 }
 
-TYPED_TEST(shared_handles, may_be_given_up_for_each_object)
+TYPED_TEST(shared_handles, may_be_dropped_while_the_pool_visits_its_objects)
 {
     std::set<typename TestFixture::strong> all;
     for (int i = 0; i < 100; ++i)
@@ -331,7 +331,7 @@ TYPED_TEST(shared_handles, may_be_given_up_for_each_object)
     EXPECT_EQ(this->people.living(), 50U);
 }
 
-/// As none of a test's handles can: 2^29 of them would take a while.
+/// Makes the counts of so many handles. Making 2^29 handles one by one would take too long.
 template <counts Kind>
 handle_counts<Kind> with_handles(std::uint64_t strong, std::uint64_t weak)
 {
@@ -355,7 +355,7 @@ void expect_a_stop_at_too_many()
     EXPECT_DEATH(locked.lock(), told);
 }
 
-TEST(handle_counts, stop_where_there_are_too_many)
+TEST(handle_counts, stop_the_process_at_too_many_handles)
 {
     expect_a_stop_at_too_many<counts::local>();
     expect_a_stop_at_too_many<counts::shared>();

@@ -1,5 +1,4 @@
-// Protocols without locks, interrupted after each of their instructions by what another thread
-// may do there.
+// Lock-free protocols, interrupted after each instruction by calls that another thread could make.
 #include "../support/single_step.hpp"
 
 #include <mallard/pool.hpp>
@@ -14,9 +13,9 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// The top of the stack is taken, the next block too, and the first comes back: the top is the
-/// same block as before, over another one. Only the tag of the stack's head tells.
-TEST(lock_free_pool, gives_no_block_of_another_when_the_top_comes_back_during_an_allocation)
+/// The ABA problem: during an allocation another thread pops two blocks and pushes the first one
+/// back. The top is the same block as before, over another one; only the tag of the head differs.
+TEST(lock_free_pool, never_gives_out_a_block_twice_when_the_top_is_popped_and_pushed_meanwhile)
 {
     constexpr pool_options options{
         .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
@@ -55,7 +54,7 @@ struct wide {
     }
 };
 
-TEST(shared_slot_map, reads_nothing_when_the_element_is_replaced_during_the_copy)
+TEST(shared_slot_map, returns_nothing_when_the_element_is_replaced_during_the_copy)
 {
     using map_type = shared_slot_map<wide>;
     map_type map;

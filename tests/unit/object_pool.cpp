@@ -1,4 +1,4 @@
-// What every object_pool does, whoever shares its objects.
+// What every kind of object_pool does.
 #include "../support/asan.hpp"
 #include "../support/census.hpp"
 #include "../support/object_kinds.hpp"
@@ -17,7 +17,7 @@ class any_object_pool : public ::testing::Test {
 protected:
     using citizens = typename Kind::template pool<citizen>;
 
-    /// Made one by one; the test's to destroy.
+    /// Makes objects one by one. The test has to destroy them.
     template <class Pool>
     std::vector<citizen*> fill(Pool& objects, std::size_t count)
     {
@@ -32,7 +32,7 @@ protected:
 };
 TYPED_TEST_SUITE(any_object_pool, object_kinds, object_kind_names);
 
-TYPED_TEST(any_object_pool, takes_nothing_before_the_first_object)
+TYPED_TEST(any_object_pool, takes_no_memory_before_the_first_object)
 {
     typename TestFixture::citizens objects(this->heap);
     objects.clear();
@@ -65,7 +65,7 @@ TYPED_TEST(any_object_pool, makes_an_object_and_destroys_it)
     EXPECT_EQ(objects.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(any_object_pool, takes_back_what_was_leaked)
+TYPED_TEST(any_object_pool, adopts_a_leaked_object_into_a_box)
 {
     typename TestFixture::citizens objects(this->heap);
     auto box = objects.adopt(objects.make(this->people, 5).leak());
@@ -74,7 +74,7 @@ TYPED_TEST(any_object_pool, takes_back_what_was_leaked)
     EXPECT_EQ(this->people.living(), 0U);
 }
 
-TYPED_TEST(any_object_pool, destroys_what_is_left_at_its_end)
+TYPED_TEST(any_object_pool, destroys_the_objects_that_are_left_at_its_end)
 {
     {
         typename TestFixture::citizens objects(this->heap);
@@ -101,7 +101,7 @@ TYPED_TEST(any_object_pool, frees_the_slot_when_a_constructor_throws)
     EXPECT_EQ(objects.make(this->people, 3)->value, 3);
 }
 
-TYPED_TEST(any_object_pool, changes_nothing_when_the_source_refuses_any_call)
+TYPED_TEST(any_object_pool, changes_nothing_when_a_call_of_the_source_fails)
 {
     for_each_refusal([this](failing_source& source) {
         typename TestFixture::citizens objects(source);
@@ -143,7 +143,7 @@ TYPED_TEST(any_object_pool, makes_all_of_a_batch_or_none)
     EXPECT_TRUE(objects.try_make_batch({}, this->people));
 }
 
-TYPED_TEST(any_object_pool, makes_none_of_a_batch_when_the_source_refuses)
+TYPED_TEST(any_object_pool, makes_none_of_a_batch_when_the_source_fails)
 {
     typename TestFixture::citizens objects(this->heap);
     objects.destroy(objects.make(this->people).leak());
@@ -173,7 +173,7 @@ TYPED_TEST(any_object_pool, visits_each_object_in_address_order)
     EXPECT_EQ(this->people.living(), 800U);
 }
 
-TYPED_TEST(any_object_pool, goes_on_when_what_visits_its_objects_throws)
+TYPED_TEST(any_object_pool, stays_usable_when_a_visitor_throws)
 {
     typename TestFixture::citizens objects(this->heap);
     std::vector<citizen*> const all = this->fill(objects, 100);
@@ -185,7 +185,7 @@ TYPED_TEST(any_object_pool, goes_on_when_what_visits_its_objects_throws)
     EXPECT_EQ(this->heap.bytes(), taken);
 }
 
-TYPED_TEST(any_object_pool, clears_and_keeps_the_memory_or_gives_it_back)
+TYPED_TEST(any_object_pool, keeps_its_memory_at_clear_and_returns_it_at_release)
 {
     typename TestFixture::citizens objects(this->heap);
     for (int round = 0; round < 3; ++round) {
@@ -196,14 +196,15 @@ TYPED_TEST(any_object_pool, clears_and_keeps_the_memory_or_gives_it_back)
         EXPECT_EQ(objects.stats().blocks_live, 0U);
         EXPECT_GE(this->heap.bytes(), taken);
         this->fill(objects, 2000);
-        EXPECT_LE(this->heap.bytes(), taken + 8192) << "but for the array of recent frees";
+        EXPECT_LE(this->heap.bytes(), taken + 8192)
+            << "the array of recently freed blocks may be new";
         objects.release();
         EXPECT_EQ(this->people.living(), 0U);
         EXPECT_EQ(this->heap.bytes(), 0U);
     }
 }
 
-TYPED_TEST(any_object_pool, runs_no_destructor_when_it_winks_out)
+TYPED_TEST(any_object_pool, runs_no_destructor_at_a_wink_out)
 {
     typename TestFixture::citizens objects(this->heap);
     this->fill(objects, 1000);
@@ -218,7 +219,7 @@ TYPED_TEST(any_object_pool, runs_no_destructor_when_it_winks_out)
     EXPECT_EQ(objects.make(this->people, 1)->value, 1);
 }
 
-TYPED_TEST(any_object_pool, trims_what_is_idle)
+TYPED_TEST(any_object_pool, returns_idle_chunks_at_trim)
 {
     typename TestFixture::citizens objects(this->heap);
     for (citizen* const one : this->fill(objects, 3000))
@@ -228,7 +229,7 @@ TYPED_TEST(any_object_pool, trims_what_is_idle)
     EXPECT_EQ(objects.make(this->people, 2)->value, 2);
 }
 
-TYPED_TEST(any_object_pool, poisons_the_slots_of_the_dead)
+TYPED_TEST(any_object_pool, poisons_the_slots_of_destroyed_objects)
 {
     typename TestFixture::citizens objects(this->heap);
     citizen* const kept = objects.make(this->people).leak();
@@ -270,7 +271,7 @@ TYPED_TEST(any_object_pool, calls_its_hooks_for_each_object)
         objects.make_batch(out, this->people);
         EXPECT_EQ(made, 11U);
         EXPECT_THROW(std::ignore = objects.try_make_batch(out, this->people), char);
-        EXPECT_EQ(gone, 2U) << "a thing refused was never acquired";
+        EXPECT_EQ(gone, 2U) << "released is not called for an object whose acquired threw";
         EXPECT_EQ(this->people.living(), 10U);
         objects.hooks().throws_at = made + 1;
         EXPECT_THROW(std::ignore = objects.try_make(this->people), char);
@@ -282,7 +283,7 @@ TYPED_TEST(any_object_pool, calls_its_hooks_for_each_object)
 
 // Objects that own each other.
 
-/// With the fields of a node of a tree.
+/// An object that owns two others of its kind.
 template <class Kind>
 struct tree : citizen {
     using pool = typename Kind::template pool<tree>;
@@ -290,7 +291,7 @@ struct tree : citizen {
     mallard::box<tree, pool> left, right;
 };
 
-TYPED_TEST(any_object_pool, destroys_trees_from_above_and_all_at_once)
+TYPED_TEST(any_object_pool, destroys_objects_that_own_each_other)
 {
     using node = tree<TypeParam>;
     typename node::pool nodes(this->heap);
@@ -311,7 +312,7 @@ TYPED_TEST(any_object_pool, destroys_trees_from_above_and_all_at_once)
     EXPECT_EQ(this->people.dead(), 254U);
     EXPECT_EQ(nodes.stats().blocks_live, 0U);
 
-    node* const upper = grow(grow, 0).leak(); // made first, and so destroyed first
+    node* const upper = grow(grow, 0).leak(); // made first, so destroyed first
     node* const lower = grow(grow, 6).leak();
     upper->left = nodes.adopt(lower);
     lower->left->left->right = nodes.adopt(upper); // in a ring
@@ -321,7 +322,7 @@ TYPED_TEST(any_object_pool, destroys_trees_from_above_and_all_at_once)
 
 // Moves.
 
-TYPED_TEST(any_object_pool, leads_handles_to_where_it_was_moved)
+TYPED_TEST(any_object_pool, is_found_by_its_handles_after_a_move)
 {
     using pool_type = typename TestFixture::citizens;
     if constexpr (std::movable<pool_type>) {
@@ -343,7 +344,7 @@ TYPED_TEST(any_object_pool, leads_handles_to_where_it_was_moved)
         pool_type third(this->heap);
         this->fill(third, 10);
         third = std::move(second);
-        EXPECT_EQ(this->people.living(), 1001U) << "what was there is destroyed";
+        EXPECT_EQ(this->people.living(), 1001U) << "the objects that `third` had are destroyed";
         third = std::move(third);
         box.reset();
         EXPECT_EQ(third.stats().blocks_live, 1000U);

@@ -1,4 +1,4 @@
-// Which objects an object_pool holds, and which sources it draws from.
+// The types of objects that an object_pool can hold, and the sources it can use.
 #include "../support/census.hpp"
 #include "../support/sources.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// Objects stand apart and aligned, and are the next ones again once they are gone.
+/// Checks that objects are aligned and do not overlap, and that their slots are used again.
 template <class Pool, class... Args>
 void expect_service(Pool& objects, Args&&... args)
 {
@@ -83,7 +83,7 @@ TEST(object_types, may_be_of_any_size_and_alignment)
     expect_service_of<empty>();
 }
 
-TEST(object_types, may_say_no_to_copies_and_to_operators)
+TEST(object_types, may_have_no_copies_and_deleted_operators)
 {
     expect_service_of<jealous>();
     rc_pool<jealous> shared;
@@ -106,7 +106,7 @@ TEST(object_types, may_be_aggregates)
     EXPECT_EQ(all.make(1)->b, nullptr);
 }
 
-TEST(object_types, keep_their_first_byte_though_nothing_stands_beside_them)
+TEST(object_types, keep_their_only_byte_in_a_slot_without_handle_counts)
 {
     object_pool<unsigned char> bytes;
     EXPECT_EQ(*bytes.make(static_cast<unsigned char>(0xab)), 0xab);
@@ -120,7 +120,7 @@ std::size_t bytes_beside(const T& value)
     return one.stats().bytes_live - sizeof(T);
 }
 
-TEST(object_types, have_as_many_bytes_beside_them_as_is_said)
+TEST(object_types, take_as_many_bytes_beside_the_object_as_documented)
 {
     constexpr growth one_step = growth::none(4096);
     EXPECT_EQ(bytes_beside<object_pool_options{}>(1L), 0U);
@@ -138,12 +138,12 @@ constexpr object_pool_options any_one_step{.counts = counts::local, .grow = grow
 constexpr std::size_t bytes = object_pool<citizen, null, any_one_step>::bytes_for(40);
 constexpr object_pool_options fixed{.counts = counts::local, .grow = growth::none(bytes)};
 
-// Ready before any code runs.
+// Initialised at compile time.
 constinit object_pool<long> in_static_memory;
 constinit object_pool<citizen, buffer<bytes>, fixed> inside;
 constinit arc_pool<long> of_all_threads;
 
-TEST(object_types, may_stand_in_a_static_pool)
+TEST(object_types, may_be_made_in_a_static_pool)
 {
     census people;
     std::vector<decltype(inside)::rc> all;
@@ -163,7 +163,7 @@ TEST(object_types, may_stand_in_a_static_pool)
     of_all_threads.release();
 }
 
-TEST(object_types, may_stand_in_the_memory_of_any_source)
+TEST(object_types, may_be_made_in_the_memory_of_any_source)
 {
     census people;
     {
@@ -186,7 +186,7 @@ TEST(object_types, may_stand_in_the_memory_of_any_source)
         failing_resource upstream;
         object_pool<citizen, pmr_source> objects(&upstream);
         upstream.source.fail_at(1, 2);
-        EXPECT_THROW(std::ignore = objects.make(people), refusal) << "in its own words";
+        EXPECT_THROW(std::ignore = objects.make(people), refusal) << "the exception of the source";
         expect_service(objects, people);
     }
 }

@@ -1,3 +1,4 @@
+// A shared_arena, used by several threads at once.
 #include "../support/sources.hpp"
 
 #include <mallard/pmr.hpp>
@@ -31,7 +32,7 @@ void in_threads(int count, F f)
         t.join();
 }
 
-TEST(shared_arena, gives_each_thread_blocks_that_no_other_has)
+TEST(shared_arena, gives_each_thread_blocks_of_its_own)
 {
     failing_source heap;
     arena_of_tests arena{ref(heap)};
@@ -58,7 +59,7 @@ TEST(shared_arena, gives_each_thread_blocks_that_no_other_has)
     EXPECT_EQ(after, (statistics{.growths = after.growths, .refills = after.refills}));
 }
 
-TEST(shared_arena, lets_the_next_thread_fill_what_a_dead_one_began)
+TEST(shared_arena, lets_a_new_thread_use_the_chunk_of_an_ended_one)
 {
     failing_source heap;
     arena_of_tests arena{ref(heap)};
@@ -67,7 +68,7 @@ TEST(shared_arena, lets_the_next_thread_fill_what_a_dead_one_began)
     EXPECT_LE(heap.bytes(), 64U * 1024);
 }
 
-TEST(shared_arena, keeps_its_memory_over_a_reset)
+TEST(shared_arena, keeps_its_memory_at_reset)
 {
     failing_source heap;
     arena_of_tests arena{ref(heap)};
@@ -87,7 +88,7 @@ TEST(shared_arena, keeps_its_memory_over_a_reset)
     EXPECT_LT(heap.bytes(), bytes);
 }
 
-TEST(shared_arena, destroys_what_it_owns_newest_first_whoever_made_it)
+TEST(shared_arena, destroys_owned_objects_of_all_threads_newest_first)
 {
     std::string order;
     struct noisy {
@@ -117,7 +118,7 @@ TEST(shared_arena, takes_back_the_last_block_of_the_calling_thread)
     EXPECT_NE(arena.allocate({40, 8}), first);
 }
 
-TEST(shared_arena, refuses_when_its_source_does_and_has_lost_nothing)
+TEST(shared_arena, fails_when_its_source_fails_and_loses_nothing)
 {
     failing_source heap;
     arena_of_tests arena{ref(heap)};
@@ -135,19 +136,20 @@ TEST(shared_arena, refuses_when_its_source_does_and_has_lost_nothing)
     EXPECT_EQ(arena.stats().bytes_taken, heap.bytes());
 }
 
-TEST(shared_arena, serves_threads_that_cannot_have_a_part_of_their_own)
+TEST(shared_arena, serves_threads_that_have_no_memory_for_an_arena_of_their_own)
 {
-    buffer<20000> here; // no room for a second part, once the first has grown
+    buffer<20000> here; // no room for a second arena, once the first has grown
     shared_arena<ref<buffer<20000>>, arena_options{.grow = growth::none(16000)}> arena{ref(here)};
     std::ignore = arena.allocate({8, 8});
     std::latch both(2);
     in_threads(2, [&](int) {
-        both.arrive_and_wait(); // the first has the house's part, which is idle for the other
+        both.arrive_and_wait(); // one of the two gets the built-in arena; it may be abandoned when
+                                // the other asks
         EXPECT_NE(arena.try_allocate({100, 8}), nullptr);
     });
 }
 
-TEST(shared_arena, tells_its_size_while_others_allocate)
+TEST(shared_arena, reports_statistics_while_other_threads_allocate)
 {
     shared_arena<> arena;
     std::atomic<bool> done = false;
@@ -166,7 +168,7 @@ TEST(shared_arena, tells_its_size_while_others_allocate)
     EXPECT_GE(arena.stats().bytes_live, 40000 * sizeof(int));
 }
 
-TEST(shared_arena, dies_before_threads_that_used_it)
+TEST(shared_arena, may_end_before_the_threads_that_used_it)
 {
     std::latch used(1), gone(1);
     std::optional<shared_arena<>> arena(std::in_place);
@@ -185,7 +187,7 @@ TEST(shared_arena, dies_before_threads_that_used_it)
     other.join();
 }
 
-TEST(shared_arena, is_a_resource_for_containers_of_several_threads)
+TEST(shared_arena, serves_containers_of_several_threads_as_a_resource)
 {
     pmr_resource<shared_arena<>> arena;
     in_threads(3, [&](int) {

@@ -1,4 +1,4 @@
-// What a pool keeps at hand, for each thread where threads share it, and when others get that.
+// How many free blocks the cache of a thread keeps, and when other threads get them.
 #include "../support/threads.hpp"
 
 #include <mallard/pool.hpp>
@@ -27,7 +27,7 @@ void deallocate(Pool& to, const std::vector<void*>& blocks)
         to.deallocate(block);
 }
 
-/// By `cached_bytes` it would be 32,768 blocks of 8 bytes, and their array as much again.
+/// `cached_bytes` alone would allow 32,768 blocks of 8 bytes, and an array of the same size.
 template <mallard::sync Threads>
 void expect_at_most_1024_in_the_array()
 {
@@ -40,18 +40,18 @@ void expect_at_most_1024_in_the_array()
     EXPECT_GE(small.stats().flushes - flushes, (10'000 - 1024) / 1024U);
 }
 
-TEST(thread_cached_pool, keeps_at_most_1024_small_blocks_in_the_array_of_a_thread)
+TEST(thread_cached_pool, caches_at_most_1024_small_blocks_for_a_thread)
 {
     expect_at_most_1024_in_the_array<mallard::sync::thread_cached>();
 }
 
-TEST(ordered_pool, keeps_at_most_1024_small_blocks_in_its_array)
+TEST(ordered_pool, caches_at_most_1024_small_blocks)
 {
     expect_at_most_1024_in_the_array<mallard::sync::none>();
     expect_at_most_1024_in_the_array<mallard::sync::mutex>();
 }
 
-TEST(thread_cached_pool, gives_what_an_ended_thread_left_before_it_takes_a_chunk)
+TEST(thread_cached_pool, uses_the_blocks_of_an_ended_thread_before_it_takes_a_chunk)
 {
     pool<default_heap, pool_options{.block = 8, .threads = mallard::sync::thread_cached}> blocks;
     gate alive, ended;
