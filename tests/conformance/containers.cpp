@@ -329,7 +329,7 @@ TYPED_TEST(container, unordered_map_is_as_with_the_standard_allocator)
                            std::unordered_multimap<int, int, hash, std::equal_to<>>>(step);
 }
 
-TYPED_TEST(container, reaches_the_strings_in_a_map_of_vectors)
+TYPED_TEST(container, passes_the_allocator_to_strings_in_a_map_of_vectors)
 {
     using string = std::basic_string<char, std::char_traits<char>,
                                      typename TestFixture::template allocator<char>>;

@@ -62,13 +62,13 @@ struct kind_names {
 using kinds = ::testing::Types<as_arena, as_multipool, as_pool, as_shared_multipool>;
 TYPED_TEST_SUITE(memory_resource, kinds, kind_names);
 
-TYPED_TEST(memory_resource, takes_nothing_when_it_is_made_or_released)
+TYPED_TEST(memory_resource, takes_no_memory_at_construction_and_release)
 {
     this->own.release();
     EXPECT_EQ(this->calls.calls(), 0u);
 }
 
-TYPED_TEST(memory_resource, is_equal_to_itself_alone)
+TYPED_TEST(memory_resource, is_equal_only_to_itself)
 {
     auto other = TypeParam::over(&this->upstream);
     EXPECT_TRUE(this->r.is_equal(this->r) && this->r == this->r);
@@ -76,7 +76,7 @@ TYPED_TEST(memory_resource, is_equal_to_itself_alone)
     EXPECT_FALSE(this->r == this->upstream || this->r == *std::pmr::new_delete_resource());
 }
 
-TYPED_TEST(memory_resource, is_over_the_default_resource_unless_told_otherwise)
+TYPED_TEST(memory_resource, uses_the_default_resource_by_default)
 {
     auto* const before = std::pmr::set_default_resource(&this->upstream);
     auto plain = TypeParam::plain();
@@ -85,7 +85,7 @@ TYPED_TEST(memory_resource, is_over_the_default_resource_unless_told_otherwise)
     EXPECT_NE(this->calls.calls(), 0u) << "the one of the moment it was made";
 }
 
-TYPED_TEST(memory_resource, gives_each_block_of_zero_bytes_an_address_of_its_own)
+TYPED_TEST(memory_resource, gives_each_zero_byte_block_its_own_address)
 {
     std::vector<void*> blocks;
     for (int i = 0; i < 100; ++i)
@@ -96,7 +96,7 @@ TYPED_TEST(memory_resource, gives_each_block_of_zero_bytes_an_address_of_its_own
     EXPECT_EQ(std::unique(blocks.begin(), blocks.end()), blocks.end());
 }
 
-TYPED_TEST(memory_resource, gives_blocks_that_are_apart_aligned_and_keep_their_bytes)
+TYPED_TEST(memory_resource, gives_aligned_blocks_that_do_not_overlap)
 {
     std::mt19937 random(1);
     model blocks;
@@ -114,7 +114,7 @@ TYPED_TEST(memory_resource, gives_blocks_that_are_apart_aligned_and_keep_their_b
     blocks.verify();
 }
 
-TYPED_TEST(memory_resource, aligns_small_blocks_as_strictly_as_asked)
+TYPED_TEST(memory_resource, aligns_small_blocks_as_requested)
 {
     model blocks;
     for (std::size_t align = 1; align <= 1 << 16; align *= 2)
@@ -123,7 +123,7 @@ TYPED_TEST(memory_resource, aligns_small_blocks_as_strictly_as_asked)
     blocks.verify();
 }
 
-TYPED_TEST(memory_resource, asks_upstream_for_the_alignment_of_a_block_that_needs_more)
+TYPED_TEST(memory_resource, requests_the_alignment_of_a_strictly_aligned_block_upstream)
 {
     std::ignore = this->r.allocate(10'000, 1 << 14);
     EXPECT_EQ(this->calls.asked().back().align, std::size_t{1} << 14);
@@ -141,7 +141,7 @@ std::size_t alignment_of_chunks(std::pmr::memory_resource& r, failing_source& ca
     return strictest;
 }
 
-TYPED_TEST(memory_resource, is_not_spoiled_for_later_chunks_by_one_strict_alignment)
+TYPED_TEST(memory_resource, requests_later_chunks_without_an_earlier_strict_alignment)
 {
     failing_resource other;
     auto untouched = TypeParam::over(&other);
@@ -152,7 +152,7 @@ TYPED_TEST(memory_resource, is_not_spoiled_for_later_chunks_by_one_strict_alignm
     EXPECT_LE(usual, (std::is_same_v<TypeParam, as_shared_multipool>) ? 65'536u : 16u);
 }
 
-TYPED_TEST(memory_resource, tells_upstream_of_impossible_sizes_and_passes_its_exception_on)
+TYPED_TEST(memory_resource, requests_impossible_sizes_upstream_and_passes_the_exception_on)
 {
     for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2 + 1, SIZE_MAX / 2,
                                     SIZE_MAX / 2 - 63, SIZE_MAX / 4 + 1}) {
@@ -199,7 +199,7 @@ TYPED_TEST(memory_resource, throws_what_the_null_resource_throws)
         EXPECT_THROW(std::ignore = resource.allocate(bytes), std::bad_alloc);
 }
 
-TYPED_TEST(memory_resource, gives_everything_back_on_release_and_at_its_end)
+TYPED_TEST(memory_resource, gives_all_memory_back_at_release_and_at_its_end)
 {
     for (int round = 0; round < 3; ++round) {
         for (std::size_t bytes = 0; bytes < 20'000; bytes += 61)

@@ -24,7 +24,7 @@ public:
     }
 };
 
-TEST_F(monotonic, gives_blocks_of_n_bytes_exactly_n_apart_and_rising)
+TEST_F(monotonic, places_blocks_of_n_bytes_exactly_n_bytes_apart)
 {
     arena r(&upstream);
     for (std::size_t const bytes : {1u, 2u, 3u, 7u, 16u, 31u, 100u}) {
@@ -37,7 +37,7 @@ TEST_F(monotonic, gives_blocks_of_n_bytes_exactly_n_apart_and_rising)
     }
 }
 
-TEST_F(monotonic, pads_for_alignment_as_little_as_it_can)
+TEST_F(monotonic, pads_for_alignment_as_little_as_possible)
 {
     alignas(64) std::byte memory[256];
     arena r(std::span<std::byte>(memory), &upstream);
@@ -49,7 +49,7 @@ TEST_F(monotonic, pads_for_alignment_as_little_as_it_can)
     EXPECT_EQ(allocate(r, 0, 1), memory + 66);
 }
 
-TEST_F(monotonic, uses_its_initial_buffer_to_the_last_byte_before_it_asks_upstream)
+TEST_F(monotonic, uses_its_initial_buffer_to_the_last_byte_before_upstream)
 {
     for (std::size_t size = 0; size <= 100; ++size) {
         std::byte memory[101];
@@ -64,7 +64,7 @@ TEST_F(monotonic, uses_its_initial_buffer_to_the_last_byte_before_it_asks_upstre
     }
 }
 
-TEST_F(monotonic, uses_an_underaligned_buffer_for_what_fits_it)
+TEST_F(monotonic, uses_an_underaligned_buffer)
 {
     alignas(16) std::byte memory[32];
     arena r(std::span<std::byte>(memory + 1, 16), &upstream);
@@ -75,7 +75,7 @@ TEST_F(monotonic, uses_an_underaligned_buffer_for_what_fits_it)
     EXPECT_TRUE(calls.holds(allocate(second, 16, 2))) << "aligned, it would not fit";
 }
 
-TEST_F(monotonic, makes_deallocate_nothing)
+TEST_F(monotonic, does_nothing_in_deallocate)
 {
     arena r(&upstream);
     std::byte* const first = allocate(r, 100, 1);
@@ -112,7 +112,7 @@ TEST_F(monotonic, grows_geometrically)
         EXPECT_GE(calls.asked()[i].bytes, calls.asked()[i - 1].bytes * 3 / 2);
 }
 
-TEST_F(monotonic, takes_first_a_chunk_that_holds_the_size_given)
+TEST_F(monotonic, takes_a_first_chunk_of_the_given_size)
 {
     for (std::size_t const size : {1u, 8u, 100u, 1000u, 1024u, 100'000u, 40'000'000u}) {
         arena r(size, &upstream);
@@ -123,7 +123,7 @@ TEST_F(monotonic, takes_first_a_chunk_that_holds_the_size_given)
     }
 }
 
-TEST_F(monotonic, goes_on_in_larger_steps_than_its_initial_buffer)
+TEST_F(monotonic, takes_chunks_larger_than_its_initial_buffer)
 {
     for (std::size_t const size : {100u, 65'536u, 20'000'000u}) {
         std::vector<std::byte> buffer(size);
@@ -141,7 +141,7 @@ TEST_F(monotonic, goes_on_in_larger_steps_than_its_initial_buffer)
     }
 }
 
-TEST_F(monotonic, takes_the_arguments_of_the_standard_and_asks_upstream_for_nothing_yet)
+TEST_F(monotonic, has_the_standard_constructors_which_take_no_memory)
 {
     std::byte buffer[64];
     EXPECT_EQ(arena(&upstream).upstream_resource(), &upstream);
@@ -158,7 +158,7 @@ TEST_F(monotonic, takes_the_arguments_of_the_standard_and_asks_upstream_for_noth
     static_assert(!std::is_convertible_v<std::pmr::memory_resource*, arena>);
 }
 
-TEST_F(monotonic, may_be_derived_from)
+TEST_F(monotonic, can_be_a_base_class)
 {
     struct derived : arena {
         using arena::arena;
@@ -171,7 +171,7 @@ TEST_F(monotonic, may_be_derived_from)
     EXPECT_EQ(derived().upstream_resource(), std::pmr::get_default_resource());
 }
 
-TEST_F(monotonic, asks_upstream_for_as_much_as_a_large_block_needs)
+TEST_F(monotonic, takes_as_much_as_a_large_block_needs)
 {
     arena r(&upstream);
     std::byte* const block = allocate(r, 5'000'000, 64);

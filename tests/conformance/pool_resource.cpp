@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(, pool_resource, ::testing::Bool(), [](const auto& shar
     return shared.param ? "shared_multipool" : "multipool";
 });
 
-TEST_P(pool_resource, serves_a_freed_block_again_without_upstream)
+TEST_P(pool_resource, reuses_a_freed_block_without_upstream)
 {
     for (std::size_t const bytes : {1u, 8u, 100u, 1000u, 32768u}) {
         r.deallocate(r.allocate(bytes), bytes);
@@ -87,7 +87,7 @@ TEST_P(pool_resource, pools_blocks_up_to_the_largest_inclusive)
     }
 }
 
-TEST_P(pool_resource, hands_larger_blocks_to_upstream_one_by_one_and_back_at_once)
+TEST_P(pool_resource, takes_larger_blocks_from_upstream_and_gives_them_back_at_once)
 {
     for (std::size_t const bytes : {largest + 1, 10 * largest, std::size_t{1} << 20}) {
         std::size_t const before = calls.calls();
@@ -99,7 +99,7 @@ TEST_P(pool_resource, hands_larger_blocks_to_upstream_one_by_one_and_back_at_onc
     }
 }
 
-TEST_P(pool_resource, keeps_blocks_of_every_size_apart_beyond_the_end_of_a_chunk)
+TEST_P(pool_resource, never_overlaps_blocks_across_chunks)
 {
     model blocks;
     for (std::size_t bytes = 1; bytes <= largest + 64; bytes += bytes < 300 ? 1 : 97)
@@ -126,7 +126,7 @@ TEST_P(pool_resource, pools_blocks_whose_alignment_is_their_size_up_to_a_cache_l
     }
 }
 
-TEST_P(pool_resource, needs_upstream_no_more_once_it_holds_a_queue_at_its_longest)
+TEST_P(pool_resource, needs_no_more_memory_after_the_longest_queue)
 {
     std::deque<void*> queue;
     for (int i = 0; i < 20'000; ++i)
@@ -140,7 +140,7 @@ TEST_P(pool_resource, needs_upstream_no_more_once_it_holds_a_queue_at_its_longes
     EXPECT_EQ(calls.calls(), before);
 }
 
-TEST_P(pool_resource, gives_back_on_release_also_what_is_still_in_use)
+TEST_P(pool_resource, gives_blocks_in_use_back_at_release_too)
 {
     for (std::size_t const bytes : {1u, 100u, 32768u, 32769u, 100'000u})
         for (int i = 0; i < 100; ++i)
@@ -150,7 +150,7 @@ TEST_P(pool_resource, gives_back_on_release_also_what_is_still_in_use)
     EXPECT_NE(r.allocate(100), nullptr);
 }
 
-TEST_P(pool_resource, asks_upstream_for_a_large_block_of_the_size_and_alignment_wanted)
+TEST_P(pool_resource, requests_large_blocks_with_their_size_and_alignment)
 {
     std::size_t const align = 1024;
     calls.fail_from(1);
@@ -165,7 +165,7 @@ TEST_P(pool_resource, asks_upstream_for_a_large_block_of_the_size_and_alignment_
     EXPECT_TRUE(calls.holds(r.allocate(largest + 1, align)));
 }
 
-TEST_P(pool_resource, takes_the_arguments_of_the_standard_and_asks_upstream_for_nothing_yet)
+TEST_P(pool_resource, has_the_standard_constructors_which_take_no_memory)
 {
     std::pmr::pool_options const wanted{.max_blocks_per_chunk = 1,
                                         .largest_required_pool_block = 2};
@@ -180,7 +180,7 @@ TEST_P(pool_resource, takes_the_arguments_of_the_standard_and_asks_upstream_for_
     EXPECT_EQ(calls.calls(), 0u);
 }
 
-TEST_P(pool_resource, tells_the_options_that_hold_whatever_was_asked_for)
+TEST_P(pool_resource, returns_the_actual_options)
 {
     for (std::size_t const n : {0u, 1u, 8u, 100'000'000u}) {
         auto const pooled = make(std::pmr::pool_options{n, n}, &upstream);
@@ -199,7 +199,7 @@ TEST_P(pool_resource, tells_the_options_that_hold_whatever_was_asked_for)
     EXPECT_EQ(most / 8, own->options().max_blocks_per_chunk);
 }
 
-TEST(pool_resource_types, may_be_derived_from_and_neither_copied_nor_moved)
+TEST(pool_resource_types, can_be_base_classes_and_cannot_be_copied_or_moved)
 {
     struct derived : multipool {
         using multipool::multipool;

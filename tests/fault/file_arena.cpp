@@ -130,13 +130,13 @@ void kill_at_each_call(std::uint64_t seed, std::size_t tear)
     ::munmap(seen, sizeof(progress));
 }
 
-TEST(a_killed_program, leaves_the_last_commit_at_each_call)
+TEST(a_killed_program, leaves_the_last_commit_after_a_kill_at_each_call)
 {
     for (std::uint64_t seed : {1, 2})
         kill_at_each_call(seed, 0);
 }
 
-TEST(a_killed_program, leaves_the_last_commit_in_the_middle_of_each_write)
+TEST(a_killed_program, leaves_the_last_commit_after_a_kill_in_the_middle_of_each_write)
 {
     for (std::size_t const tear : {100, 4096 + 2048})
         kill_at_each_call(4, tear);
@@ -182,7 +182,7 @@ void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size
     }
 }
 
-TEST(a_full_disk, keeps_the_last_commit_and_takes_the_next_when_there_is_room)
+TEST(a_full_disk, keeps_the_last_commit_and_commits_again_when_there_is_room)
 {
     refuse_at_each_call(1, ENOSPC, true, 0);
     refuse_at_each_call(2, ENOSPC, true, 1000);
@@ -194,7 +194,7 @@ TEST(a_broken_disk, keeps_one_of_two_commits_at_any_error)
     refuse_at_each_call(5, EIO, false, 5000);
 }
 
-TEST(an_interrupted_call, is_made_again)
+TEST(an_interrupted_call, is_repeated)
 {
     temporary_folder const folder;
     file_arena file;
@@ -237,7 +237,7 @@ private:
     std::string bytes_;
 };
 
-TEST(a_power_failure, leaves_the_last_commit_whatever_was_written_before_what)
+TEST(a_power_failure, leaves_the_last_commit_for_any_order_of_writes)
 {
     for (std::uint64_t seed = 10; seed < 13; ++seed) {
         std::vector<std::string> const history = history_of(seed);
@@ -280,7 +280,7 @@ TEST(a_power_failure, leaves_the_last_commit_whatever_was_written_before_what)
     }
 }
 
-TEST(a_file_arena, finds_what_changed_where_the_system_does_not_say)
+TEST(a_file_arena, finds_changed_pages_when_the_system_does_not_report_them)
 {
     std::vector<std::string> const history = history_of(20);
     temporary_folder const folder;
@@ -304,7 +304,7 @@ TEST(a_file_arena, finds_what_changed_where_the_system_does_not_say)
 
 /// Against what the program remembers: it closes the file without a commit, goes on
 /// elsewhere, finds it relocated, is refused by the disk.
-TEST(a_file_arena, agrees_with_a_model_over_random_lives)
+TEST(a_file_arena, agrees_with_a_model_in_random_programs)
 {
     for (std::uint64_t seed = 100; seed < 130; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));

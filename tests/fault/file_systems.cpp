@@ -32,7 +32,7 @@ std::string with_a_small_disk(F f)
     return end == "exit 77" ? "skipped" : end;
 }
 
-TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_takes_the_next_when_there_is_room)
+TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_commits_again_when_there_is_room)
 {
     std::string const end = with_a_small_disk([](const temporary_folder& folder) {
         std::string const path = folder / "file", other = folder / "other";
@@ -62,7 +62,7 @@ TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_takes_the_next_when_
     EXPECT_EQ(end, "fine");
 }
 
-TEST(a_file_arena_on_a_full_disk, is_not_made)
+TEST(a_file_arena_on_a_full_disk, is_not_created)
 {
     std::string const end = with_a_small_disk([](const temporary_folder& folder) {
         write_bytes(folder / "other", std::string(mib, 'x'));

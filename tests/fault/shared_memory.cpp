@@ -74,7 +74,7 @@ bool is_in_a_field(std::size_t byte)
             byte < offsetof(segment_header, root_hash) + 8);
 }
 
-TEST(a_damaged_header, is_refused_whatever_bits_of_a_byte_changed)
+TEST(a_damaged_header, is_refused_for_any_changed_byte)
 {
     segment_file const file;
     for (std::size_t byte = 0; byte < sizeof(segment_header); ++byte) {
@@ -96,7 +96,7 @@ TEST(a_damaged_header, is_refused_whatever_bits_of_a_byte_changed)
     EXPECT_EQ(opened.root<configuration>()->answer, 42U) << "all is as it was";
 }
 
-TEST(a_damaged_header, met_by_those_who_have_the_segment_gives_them_nothing)
+TEST(a_damaged_header, makes_allocation_fail_in_processes_that_have_the_segment)
 {
     segment_file const file;
     auto opened = required(shared_memory::open(file.name));
@@ -106,7 +106,7 @@ TEST(a_damaged_header, met_by_those_who_have_the_segment_gives_them_nothing)
     EXPECT_NE(opened.try_allocate({8}), nullptr);
 }
 
-TEST(a_root, whose_constructor_died_is_constructed_though_its_pid_is_in_use_again)
+TEST(a_root, is_constructed_again_when_the_pid_of_its_dead_constructor_is_reused)
 {
     segment_file const file;
     auto opened = required(shared_memory::open(file.name));
@@ -119,14 +119,14 @@ TEST(a_root, whose_constructor_died_is_constructed_though_its_pid_is_in_use_agai
     EXPECT_EQ(root->answer, 42U);
 }
 
-TEST(a_segment, of_another_version_is_refused_as_such)
+TEST(a_segment, is_refused_with_a_message_about_its_version)
 {
     segment_file const file;
     file.flip(offsetof(segment_header, version), 3);
     require_refused(shared_memory::open(file.name), EBADMSG, "version");
 }
 
-TEST(a_segment, that_was_truncated_is_refused_at_each_length)
+TEST(a_segment, is_refused_after_truncation_to_any_length)
 {
     segment_file const file;
     for (std::size_t const bytes :
@@ -139,14 +139,14 @@ TEST(a_segment, that_was_truncated_is_refused_at_each_length)
     }
 }
 
-TEST(a_segment, that_is_larger_than_it_says_is_refused)
+TEST(a_segment, is_refused_when_it_is_larger_than_its_header_says)
 {
     segment_file const file;
     file.truncate(3 * page_bytes);
     require_refused(shared_memory::open(file.name), EBADMSG, "truncated");
 }
 
-TEST(a_segment, without_a_name_cannot_be_truncated)
+TEST(a_segment, cannot_be_truncated_without_a_name)
 {
     auto const segment = required(shared_memory::anonymous(2 * page_bytes));
     EXPECT_NE(::ftruncate(segment.descriptor(), page_bytes), 0);
@@ -179,7 +179,7 @@ TEST(what_is_no_segment, is_refused)
     require_refused(shared_memory::attach(-1), EBADF, "descriptor");
 }
 
-TEST(a_descriptor, for_reading_only_is_refused)
+TEST(a_descriptor, is_refused_when_it_is_read_only)
 {
     segment_file const file;
     int const reads = ::open(file.name.path().c_str(), O_RDONLY);
@@ -216,7 +216,7 @@ TEST(the_segment_of_another_user, is_refused_unless_its_mode_permits)
               "fine");
 }
 
-TEST(limits_of_the_process, are_named_when_they_refuse)
+TEST(limits_of_the_process, are_named_in_the_failure)
 {
     segment_name const name("-limits");
     EXPECT_EQ(in_a_child([&] {
@@ -241,7 +241,7 @@ TEST(limits_of_the_process, are_named_when_they_refuse)
               "fine");
 }
 
-TEST(more_than_the_machine_has, is_refused_before_any_of_it_is_filled)
+TEST(more_than_the_machine_has, fails_before_any_page_is_filled)
 {
     if (proc_file("/proc/sys/vm/overcommit_memory").text[0] == '1')
         GTEST_SKIP() << "this system is told to promise any amount";
@@ -259,7 +259,7 @@ bool mount_own_shm(const char* options)
            ::mount("none", "/dev/shm", "tmpfs", 0, options) == 0;
 }
 
-TEST(a_full_dev_shm, is_a_refusal_and_leaves_nothing_there)
+TEST(a_full_dev_shm, makes_creation_fail_and_leaves_no_file)
 {
     EXPECT_EQ(in_a_child([] {
                   if (!mount_own_shm("size=1M"))
@@ -276,7 +276,7 @@ TEST(a_full_dev_shm, is_a_refusal_and_leaves_nothing_there)
               "fine");
 }
 
-TEST(a_dev_shm, that_is_not_there_or_not_ours_is_a_refusal)
+TEST(a_dev_shm, makes_creation_fail_when_it_is_missing_or_not_writable)
 {
     EXPECT_EQ(in_a_child([] {
                   if (!mount_own_shm("mode=755"))

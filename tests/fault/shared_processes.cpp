@@ -42,7 +42,7 @@ void expect_fine(children& all)
 
 constexpr std::size_t bytes = 1 << 20;
 
-TEST(processes, that_race_to_create_a_segment_get_one)
+TEST(processes, share_one_segment_when_they_race_to_create_it)
 {
     for (int round = 0; round < 50; ++round) {
         segment_name const name("-race");
@@ -64,7 +64,7 @@ TEST(processes, that_race_to_create_a_segment_get_one)
     }
 }
 
-TEST(processes, that_race_to_create_and_remove_see_no_segment_that_is_half_made)
+TEST(processes, see_no_incomplete_segment_when_they_race_to_create_and_remove)
 {
     segment_name const name("-come-and-go");
     auto all = in_processes(4, [&](std::size_t number) {
@@ -93,7 +93,7 @@ struct fragile {
     offset_ptr<int> part;
 };
 
-TEST(a_root, whose_constructor_is_killed_is_constructed_by_the_next)
+TEST(a_root, is_constructed_by_the_next_caller_after_its_constructor_is_killed)
 {
     segment_name const name("-killed");
     common_number lives;
@@ -114,7 +114,7 @@ TEST(a_root, whose_constructor_is_killed_is_constructed_by_the_next)
         EXPECT_EQ(child->end(), "signal 9");
 }
 
-TEST(a_root, is_waited_for_while_its_constructor_lives)
+TEST(a_root, makes_callers_wait_while_its_constructor_lives)
 {
     segment_name const name("-slow");
     common_number started;
@@ -173,7 +173,7 @@ struct channel {
     std::array<std::uint32_t, 256> slots{};
 };
 
-TEST(a_producer_and_a_consumer, pass_millions_of_blocks_between_their_addresses)
+TEST(a_producer_and_a_consumer, pass_millions_of_blocks_between_different_addresses)
 {
     segment_name const name("-channel");
     std::size_t const count = rounds(3'000'000);
@@ -257,7 +257,7 @@ struct trader {
     running_child child;
 };
 
-TEST(processes_killed_at_any_moment, hold_up_nobody_and_lose_one_block_each_at_most)
+TEST(processes_killed_at_any_moment, delay_no_other_and_lose_at_most_one_block_each)
 {
     segment_name const name("-market");
     auto segment = required(shared_memory::create(name, bytes));

@@ -178,7 +178,7 @@ TEST(random_adaptors, agree_with_a_model_over_an_arena_and_a_multipool_by_size)
     });
 }
 
-TEST(random_adaptors, agree_with_a_model_behind_a_lock)
+TEST(random_adaptors, agree_with_a_model_under_a_lock)
 {
     failing_source source;
     using inside = counted<limited<failing<multipool<below>>>>;

@@ -217,25 +217,25 @@ auto of_nothing()
     return [](failing_source&) { return std::make_unique<Map>(); };
 }
 
-TEST(random_slot_map, in_a_reserved_range_is_as_a_standard_map)
+TEST(random_slot_map, in_a_reserved_range_agrees_with_a_standard_map)
 {
     run_programs(3000, 20'000, of_nothing<slot_map<element>>());
     run_programs(20, 20'000, of_nothing<slot_map<element>>());
 }
 
-TEST(random_slot_map, with_few_generations_and_slots_is_as_a_standard_map)
+TEST(random_slot_map, with_few_generations_and_slots_agrees_with_a_standard_map)
 {
     constexpr slot_map_options checked{.checks = check::on};
     run_programs(200, 3000, of_nothing<slot_map<element, key<8, 4>, reserved<>, checked>>());
     run_programs(5, 3000, of_nothing<slot_map<element, key<6, 3>, reserved<>, checked>>());
 }
 
-TEST(random_slot_map, in_itself_is_as_a_standard_map)
+TEST(random_slot_map, with_fixed_storage_agrees_with_a_standard_map)
 {
     run_programs(100, 20'000, of_nothing<slot_map<element, key64, fixed<80>>>());
 }
 
-TEST(random_slot_map, over_a_source_that_refuses_is_as_a_standard_map)
+TEST(random_slot_map, over_a_failing_source_agrees_with_a_standard_map)
 {
     run_programs(5000, 20'000, [](failing_source& heap) {
         using map = slot_map<element, key<13, 19>, ref<failing_source>>;

@@ -80,7 +80,7 @@ void expect_totals(const call_counts& c, const call_counts& expected)
     EXPECT_LE(c.bytes_peak, threads * 50 * 63);
 }
 
-TEST(shared_counted, has_exact_totals_of_all_threads)
+TEST(shared_counted, counts_exact_totals_of_all_threads)
 {
     counted<shared_pool, sync::lock_free> memory;
     counting_scope whole(memory);
@@ -89,7 +89,7 @@ TEST(shared_counted, has_exact_totals_of_all_threads)
     EXPECT_EQ(whole.counts(), memory.counts());
 }
 
-TEST(shared_counted, is_read_and_scoped_while_others_go_on)
+TEST(shared_counted, can_be_read_and_scoped_while_other_threads_run)
 {
     counted<shared_pool, sync::lock_free> memory;
     std::atomic<bool> done = false;
@@ -130,7 +130,7 @@ private:
     std::atomic<std::size_t> bytes_{0}, blocks_{0};
 };
 
-TEST(shared_limited, never_lets_all_threads_together_exceed_the_budget)
+TEST(shared_limited, never_exceeds_the_budget_over_all_threads)
 {
     limited<strict, sync::lock_free> memory(
         {.bytes = strict::bytes_max, .blocks = strict::blocks_max});
@@ -141,7 +141,7 @@ TEST(shared_limited, never_lets_all_threads_together_exceed_the_budget)
     EXPECT_STRNE(memory.last_failure(), "");
 }
 
-TEST(shared_synchronized, makes_anything_safe_to_share)
+TEST(shared_synchronized, makes_any_allocator_safe_to_share)
 {
     mallard::synchronized<counted<limited<mallard::arena<>>>> memory(
         std::in_place, std::in_place, mallard::budget{.bytes = 5000});

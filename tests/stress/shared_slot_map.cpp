@@ -108,24 +108,24 @@ void stress(std::size_t steps)
     EXPECT_EQ(b->map.size(), 0U);
 }
 
-TEST(shared_slot_map, of_elements_that_are_copied_names_each_or_nothing)
+TEST(shared_slot_map, reads_each_copied_element_or_nothing)
 {
     stress<shared_slot_map<stamp>>(50'000);
 }
 
-TEST(shared_slot_map, of_elements_that_are_destroyed_names_each_or_nothing)
+TEST(shared_slot_map, finds_each_destroyed_element_or_nothing)
 {
     stress<shared_slot_map<counted_stamp, key32>>(50'000);
     EXPECT_EQ(counted_stamp::live, 0);
 }
 
-TEST(shared_slot_map, whose_slots_retire_names_each_or_nothing)
+TEST(shared_slot_map, finds_each_element_or_nothing_when_slots_retire)
 {
     stress<shared_slot_map<counted_stamp, key<20, 3>>>(50'000);
     EXPECT_EQ(counted_stamp::live, 0);
 }
 
-TEST(shared_slot_map, lets_one_thread_alone_remove_an_element)
+TEST(shared_slot_map, lets_exactly_one_thread_remove_an_element)
 {
     shared_slot_map<counted_stamp> map;
     std::atomic<std::uint64_t> removed = 0;

@@ -53,7 +53,7 @@ static_assert(std::is_nothrow_move_constructible_v<counted<default_heap>>);
 
 constinit counted<mallard::fixed_pool<64, 4>> ready_at_compile_time;
 
-TEST(adaptor, is_made_like_what_it_wraps_whether_it_is_on_or_off)
+TEST(adaptor, is_constructed_the_same_way_on_or_off)
 {
     auto on = mallard::adapted<adapt_if<true, counted<pool<>>>>(48u);
     auto off = mallard::adapted<adapt_if<false, counted<pool<>>>>(48u);
@@ -64,7 +64,7 @@ TEST(adaptor, is_made_like_what_it_wraps_whether_it_is_on_or_off)
     ready_at_compile_time.deallocate(block, {64, 8});
 }
 
-TEST(adaptor, serves_containers_of_both_bindings)
+TEST(adaptor, serves_containers_by_type_parameter_and_by_pmr)
 {
     pmr_resource<counted<multipool<>>> memory;
     {
@@ -75,7 +75,7 @@ TEST(adaptor, serves_containers_of_both_bindings)
     EXPECT_TRUE(memory.counts().is_balanced());
 }
 
-TEST(adaptor, is_a_source_of_pools_arenas_and_multipools)
+TEST(adaptor, can_be_the_source_of_pools_arenas_and_multipools)
 {
     counting_source heap;
     counted<ref<counting_source>> counts(std::in_place, heap);
@@ -94,7 +94,7 @@ TEST(adaptor, is_a_source_of_pools_arenas_and_multipools)
     EXPECT_EQ(counts.counts().bytes_peak, heap.bytes_peak());
 }
 
-TEST(adaptor, moves_as_a_source_inside_of_its_pool)
+TEST(adaptor, moves_with_the_pool_whose_source_it_is)
 {
     pool<counted<default_heap>> first(48);
     EXPECT_NE(first.allocate(), nullptr);
@@ -107,7 +107,7 @@ TEST(adaptor, moves_as_a_source_inside_of_its_pool)
 
 // --- counted
 
-TEST(counted, tells_calls_bytes_and_peaks)
+TEST(counted, counts_calls_bytes_and_peaks)
 {
     counted<multipool<>> memory;
     void* const first = memory.allocate({10, 1});
@@ -130,7 +130,7 @@ TEST(counted, tells_calls_bytes_and_peaks)
     EXPECT_TRUE(memory.counts().is_balanced());
 }
 
-TEST(counted, tells_failures_of_both_kinds_and_nothing_else_of_them)
+TEST(counted, counts_a_failure_by_null_or_exception_only_as_a_failure)
 {
     counted<arena<mallard::null>> memory;
     EXPECT_EQ(memory.try_allocate({10, 1}), nullptr);
@@ -141,7 +141,7 @@ TEST(counted, tells_failures_of_both_kinds_and_nothing_else_of_them)
     EXPECT_EQ(in_its_own_words.counts().failures, 1u);
 }
 
-TEST(counted, tells_what_a_source_gave_and_not_what_it_was_asked_for)
+TEST(counted, counts_the_bytes_that_a_source_gave_not_the_requested_bytes)
 {
     counted<generous_source> source;
     chunk const c = source.try_take({24, 8});
@@ -150,7 +150,7 @@ TEST(counted, tells_what_a_source_gave_and_not_what_it_was_asked_for)
     EXPECT_TRUE(source.counts().is_balanced());
 }
 
-TEST(counted, takes_a_reset_or_a_release_for_the_free_of_all)
+TEST(counted, counts_a_reset_or_release_as_a_free_of_all_blocks)
 {
     counted<arena<>> scratch;
     for (int i = 0; i < 3; ++i)
@@ -170,7 +170,7 @@ class any_counted : public ::testing::Test {};
 using all_counted = ::testing::Types<counted<multipool<>>, counted<multipool<>, sync::lock_free>>;
 TYPED_TEST_SUITE(any_counted, all_counted);
 
-TYPED_TEST(any_counted, counts_nested_scopes_by_themselves)
+TYPED_TEST(any_counted, counts_nested_scopes_separately)
 {
     TypeParam memory;
     void* const before = memory.allocate({1000, 1});
@@ -207,7 +207,7 @@ using strict = multipool<counting_source>; // which refuses what is absurd
 using all_limited = ::testing::Types<limited<strict>, limited<strict, sync::lock_free>>;
 TYPED_TEST_SUITE(any_limited, all_limited);
 
-TYPED_TEST(any_limited, gives_its_last_byte_and_not_one_more)
+TYPED_TEST(any_limited, allocates_up_to_the_last_byte_of_its_budget)
 {
     TypeParam memory({.bytes = 100});
     EXPECT_STREQ(memory.last_failure(), "");
@@ -223,7 +223,7 @@ TYPED_TEST(any_limited, gives_its_last_byte_and_not_one_more)
     EXPECT_EQ(memory.bytes_left(), memory.most().bytes);
 }
 
-TYPED_TEST(any_limited, gives_its_last_block_and_not_one_more)
+TYPED_TEST(any_limited, allocates_up_to_the_last_block_of_its_budget)
 {
     TypeParam memory({.blocks = 2});
     static_cast<void>(memory.allocate({8, 1}));
@@ -236,7 +236,7 @@ TYPED_TEST(any_limited, gives_its_last_block_and_not_one_more)
     EXPECT_EQ(memory.blocks_left(), 2u);
 }
 
-TYPED_TEST(any_limited, spends_nothing_on_what_is_refused_below)
+TYPED_TEST(any_limited, charges_nothing_when_the_wrapped_allocator_fails)
 {
     TypeParam memory({.bytes = SIZE_MAX, .blocks = 3});
     EXPECT_EQ(memory.try_allocate({mallard::bytes_max, 1}), nullptr);
@@ -246,7 +246,7 @@ TYPED_TEST(any_limited, spends_nothing_on_what_is_refused_below)
     EXPECT_EQ(memory.blocks_left(), 3u);
 }
 
-TEST(limited, counts_what_a_source_gives_beyond_the_request)
+TEST(limited, charges_bytes_that_a_source_gives_beyond_the_request)
 {
     limited<generous_source> source({.bytes = 1500});
     EXPECT_EQ(source.try_take({501, 1}).data, nullptr);
@@ -258,7 +258,7 @@ TEST(limited, counts_what_a_source_gives_beyond_the_request)
     EXPECT_EQ(source.bytes_left(), 1500u);
 }
 
-TEST(limited, is_used_to_the_end_by_the_arena_above)
+TEST(limited, is_used_completely_by_the_arena_above)
 {
     limited<default_heap> source({.bytes = 100'000});
     arena<ref<limited<default_heap>>> scratch(ref{source});
@@ -267,7 +267,7 @@ TEST(limited, is_used_to_the_end_by_the_arena_above)
     EXPECT_EQ(scratch.stats().growths, 5u) << "1, 4, 16, 64 KiB and the rest";
 }
 
-TEST(limited, is_only_as_large_as_what_it_wraps)
+TEST(limited, reports_no_more_than_the_wrapped_source_has)
 {
     limited<limited<default_heap>> source({.bytes = 100}, std::in_place, budget{.bytes = 10});
     EXPECT_EQ(source.most_to_take(), 10u);
@@ -275,7 +275,7 @@ TEST(limited, is_only_as_large_as_what_it_wraps)
     EXPECT_EQ(source.try_take({11, 1}).data, nullptr);
 }
 
-TEST(limited, has_its_whole_budget_again_after_a_move)
+TEST(limited, has_its_whole_budget_again_after_a_move_from_it)
 {
     limited<arena<>> first({.bytes = 100});
     static_cast<void>(first.allocate({40, 1}));
@@ -286,7 +286,7 @@ TEST(limited, has_its_whole_budget_again_after_a_move)
 
 // --- failing
 
-TEST(failures, are_a_number_or_several_or_recur)
+TEST(failures, are_one_call_or_several_or_repeat)
 {
     auto const of = [](failures rule) {
         std::vector<std::size_t> all;
@@ -303,7 +303,7 @@ TEST(failures, are_a_number_or_several_or_recur)
     EXPECT_EQ(of({.first = 10, .count = failures::never}), (numbers{10, 11}));
 }
 
-TEST(failing, refuses_by_number_and_does_not_call_what_it_wraps)
+TEST(failing, fails_by_number_without_calling_the_wrapped_allocator)
 {
     failing<counted<multipool<>>> memory({.first = 1, .count = 2});
     EXPECT_NE(memory.allocate({8, 1}), nullptr);
@@ -322,7 +322,7 @@ TEST(failing, refuses_by_number_and_does_not_call_what_it_wraps)
     memory.release();
 }
 
-TEST(failing, refuses_by_layout)
+TEST(failing, fails_by_layout)
 {
     auto const large = [](layout l, std::size_t) noexcept { return l.bytes > 100; };
     failing<default_heap, decltype(large)> source(large);

@@ -46,7 +46,7 @@ static_assert(chunk_source<fallback<arena<>, default_heap>>, "of an allocator an
 static_assert(mallard::resettable<fallback<pool<>, multipool<>>>);
 static_assert(std::is_move_constructible_v<fallback<arena<>, multipool<>>>);
 
-TEST(fallback, asks_the_second_when_the_first_refuses_and_gives_to_each_its_own)
+TEST(fallback, uses_the_second_when_the_first_fails_and_frees_to_the_right_one)
 {
     using nodes = counted<fixed_pool<64, 2>>;
     fallback<nodes, counted<multipool<>>> memory;
@@ -65,7 +65,7 @@ TEST(fallback, asks_the_second_when_the_first_refuses_and_gives_to_each_its_own)
     EXPECT_EQ(memory.stats().blocks_live, 0u);
 }
 
-TEST(fallback, throws_what_the_second_throws)
+TEST(fallback, throws_the_exception_of_the_second)
 {
     failing_resource upstream;
     upstream.source.fail_from(1);
@@ -75,7 +75,7 @@ TEST(fallback, throws_what_the_second_throws)
     EXPECT_EQ(words.try_take({100, 1}).data, nullptr);
 }
 
-TEST(fallback, tells_even_chunks_of_no_bytes_apart)
+TEST(fallback, distinguishes_even_chunks_of_zero_bytes)
 {
     counting_source heap;
     std::array<std::byte, 32> bytes;
@@ -88,7 +88,7 @@ TEST(fallback, tells_even_chunks_of_no_bytes_apart)
     EXPECT_EQ(heap.gives(), 1u);
 }
 
-TEST(fallback, puts_a_multipool_on_the_stack_until_it_outgrows_that)
+TEST(fallback, keeps_a_multipool_on_the_stack_until_the_buffer_is_full)
 {
     counting_source heap;
     struct on_stack : fallback<borrowed, ref<counting_source>> {
@@ -104,7 +104,7 @@ TEST(fallback, puts_a_multipool_on_the_stack_until_it_outgrows_that)
     memory.deallocate(large, {40000, 8});
 }
 
-TEST(arena, owns_its_bytes_and_no_others)
+TEST(arena, owns_exactly_its_own_bytes)
 {
     std::array<std::byte, 64> bytes;
     arena<> scratch(bytes);
@@ -122,7 +122,7 @@ TEST(arena, owns_its_bytes_and_no_others)
 
 // --- by_size
 
-TEST(by_size, asks_by_the_size_and_gives_by_it)
+TEST(by_size, allocates_and_frees_by_size)
 {
     by_size<64, counted<arena<>>, counted<multipool<>>> memory;
     void* const small = memory.allocate({64, 16});
@@ -143,7 +143,7 @@ TEST(by_size, asks_by_the_size_and_gives_by_it)
     EXPECT_TRUE(memory.second().counts().is_balanced());
 }
 
-TEST(by_size, does_not_ask_one_when_the_other_refuses)
+TEST(by_size, does_not_try_one_when_the_other_fails)
 {
     by_size<64, arena<mallard::null>, multipool<>> memory;
     EXPECT_EQ(memory.try_allocate({64, 1}), nullptr);
@@ -174,7 +174,7 @@ struct locked_only : counted<arena<>> {
     static void held() { require(watched_mutex::depth == 1, "a call is inside the lock"); }
 };
 
-TEST(synchronized, holds_its_lock_in_every_call_and_only_there)
+TEST(synchronized, holds_its_lock_during_each_call_and_only_then)
 {
     using memory = synchronized<locked_only, watched_mutex>;
     static_assert(mallard::shareable<memory> && mallard::resettable<memory>);
@@ -194,7 +194,7 @@ TEST(synchronized, holds_its_lock_in_every_call_and_only_there)
     EXPECT_EQ(watched_mutex::depth, 0);
 }
 
-TEST(synchronized, lets_go_of_its_lock_by_an_exception_too)
+TEST(synchronized, releases_its_lock_after_an_exception_too)
 {
     synchronized<arena<mallard::null>, watched_mutex> memory;
     EXPECT_THROW(static_cast<void>(memory.allocate({8, 8})), std::bad_alloc);
@@ -223,7 +223,7 @@ struct only_exhausted {
     void exhausted(layout) noexcept { ++count; }
 };
 
-TEST(observed, tells_what_a_source_does)
+TEST(observed, reports_the_events_of_a_source)
 {
     diary d;
     {
@@ -240,7 +240,7 @@ TEST(observed, tells_what_a_source_does)
                                         "gave 65536", "gave 512", "destroyed 0"}));
 }
 
-TEST(observed, tells_when_an_allocator_is_exhausted_and_what_was_left_at_its_end)
+TEST(observed, reports_exhaustion_and_the_final_state_of_an_allocator)
 {
     diary d;
     {
@@ -251,14 +251,14 @@ TEST(observed, tells_when_an_allocator_is_exhausted_and_what_was_left_at_its_end
     EXPECT_EQ(d.lines, (std::vector<std::string>{"exhausted 60", "exhausted 60", "destroyed 64"}));
 }
 
-TEST(observed, needs_no_more_than_one_member)
+TEST(observed, needs_only_one_observer_member)
 {
     observed<arena<mallard::null>, only_exhausted> memory;
     EXPECT_EQ(memory.try_allocate({1, 1}), nullptr);
     EXPECT_EQ(memory.observer().count, 1);
 }
 
-TEST(observed, ends_with_calls_where_those_are_counted)
+TEST(observed, passes_call_counts_to_destroyed_when_they_are_counted)
 {
     struct keeper {
         snapshot* last;

@@ -29,7 +29,7 @@ using mallard::sync;
 
 // --- snapshot
 
-TEST(snapshot, has_what_an_allocator_knows)
+TEST(snapshot, contains_the_counts_and_statistics_that_an_allocator_has)
 {
     EXPECT_FALSE(snapshot_of(default_heap()).calls || snapshot_of(default_heap()).memory);
     pool<> blocks(64);
@@ -80,7 +80,7 @@ using pools =
                      pool_of<sync::lock_free>, pool_of<sync::thread_cached>>;
 TYPED_TEST_SUITE(any_pool, pools);
 
-TYPED_TEST(any_pool, counts_refills_and_flushes_on_its_slow_paths)
+TYPED_TEST(any_pool, counts_refills_and_flushes_on_slow_paths)
 {
     TypeParam blocks;
     EXPECT_EQ(blocks.stats(), statistics{});
@@ -104,7 +104,7 @@ TYPED_TEST(any_pool, counts_refills_and_flushes_on_its_slow_paths)
     EXPECT_EQ(blocks.stats().blocks_live, 0u);
 }
 
-TEST(arena, counts_the_chunks_it_goes_on_in)
+TEST(arena, counts_each_chunk_that_comes_into_use)
 {
     arena<> scratch;
     for (int round = 0; round < 3; ++round) {
@@ -123,7 +123,7 @@ TEST(arena, counts_the_chunks_it_goes_on_in)
 snapshot const example(call_counts{.allocations = 12, .frees = 2, .bytes_allocated = 480},
                        statistics{.blocks_live = 10, .bytes_live = 480, .refills = 1});
 
-TEST(report, is_json_on_one_line)
+TEST(report, can_be_json_on_one_line)
 {
     std::array<char, 1024> room;
     mallard::written const json = report_json(room, "orders", example);
@@ -144,7 +144,7 @@ TEST(report, escapes_the_name_in_json)
               "{\"name\":\"a\\\"b\\\\c\\u000a\\u001f\\u0000\xc3\xa9\"}");
 }
 
-TEST(report, is_a_line_for_each_figure_with_the_numbers_in_a_column)
+TEST(report, has_a_line_for_each_figure_with_aligned_numbers)
 {
     std::array<char, 1024> room;
     std::string const text(report_text(room, "orders", example).text);
@@ -158,14 +158,14 @@ TEST(report, is_a_line_for_each_figure_with_the_numbers_in_a_column)
     EXPECT_EQ(text.back(), '\n');
 }
 
-TEST(report, is_of_statistics_or_of_counts_alone)
+TEST(report, accepts_statistics_or_counts_alone)
 {
     std::array<char, 1024> room;
     EXPECT_EQ(report_json(room, "x", arena<>().stats()).text.find(R"({"name":"x","memory":{)"), 0u);
     EXPECT_EQ(report_json(room, "x", call_counts()).text.find(R"({"name":"x","calls":{)"), 0u);
 }
 
-TEST(report, writes_negative_numbers_of_a_stretch)
+TEST(report, writes_negative_numbers_of_a_scope)
 {
     std::array<char, 1024> room;
     call_counts const c{.frees = 1, .bytes_freed = 48};
@@ -173,7 +173,7 @@ TEST(report, writes_negative_numbers_of_a_stretch)
     EXPECT_NE(report_text(room, "x", c).text.find(" -48\n"), std::string::npos);
 }
 
-TEST(report, ends_in_dots_where_it_is_cut_and_says_how_many_bytes_it_needs)
+TEST(report, ends_in_dots_when_it_is_cut_and_says_how_many_bytes_it_needs)
 {
     std::array<char, 2048> enough;
     for (auto const report : {mallard::report_json, mallard::report_text}) {
@@ -193,7 +193,7 @@ TEST(report, ends_in_dots_where_it_is_cut_and_says_how_many_bytes_it_needs)
 
 // --- for_each_failure
 
-TEST(for_each_failure, fails_each_allocation_once)
+TEST(for_each_failure, makes_each_allocation_fail_once)
 {
     std::vector<std::size_t> seen;
     std::size_t const points = mallard::for_each_failure([&](auto& memory) {
@@ -209,7 +209,7 @@ TEST(for_each_failure, fails_each_allocation_once)
     EXPECT_EQ(mallard::for_each_failure([](auto&) {}), 0u);
 }
 
-TEST(for_each_failure, goes_on_where_a_failure_is_handled)
+TEST(for_each_failure, continues_after_a_handled_failure)
 {
     std::size_t nulls = 0;
     auto const asks = [&nulls](auto& memory) {
@@ -223,7 +223,7 @@ TEST(for_each_failure, goes_on_where_a_failure_is_handled)
     EXPECT_EQ(nulls, 4u);
 }
 
-TEST(for_each_failure, works_in_an_allocator_of_the_callers_or_in_new_ones)
+TEST(for_each_failure, works_with_an_allocator_of_the_caller_or_new_ones)
 {
     auto const lists = [](auto& memory) {
         using A = std::remove_reference_t<decltype(memory)>;
@@ -235,7 +235,7 @@ TEST(for_each_failure, works_in_an_allocator_of_the_callers_or_in_new_ones)
     EXPECT_EQ(mallard::for_each_failure([] { return arena<>(); }, lists), 3u);
 }
 
-TEST(for_each_failure, lets_other_exceptions_and_real_exhaustion_out)
+TEST(for_each_failure, passes_other_exceptions_and_real_exhaustion_on)
 {
     EXPECT_THROW(mallard::for_each_failure([](auto&) { throw 7; }), int);
     auto const needs_one = [](auto& memory) {
@@ -246,7 +246,7 @@ TEST(for_each_failure, lets_other_exceptions_and_real_exhaustion_out)
                  std::bad_alloc);
 }
 
-TEST(for_each_failure, says_what_is_wrong_and_where)
+TEST(for_each_failure, reports_leaks_and_the_allocation_that_failed)
 {
     auto const after = [](std::size_t last, std::size_t bytes) {
         mallard::for_each_failure([=](auto& memory) {

@@ -69,7 +69,7 @@ using vector_in_arena = std::vector<int, from_arena<int>>;
 static_assert(std::is_nothrow_move_constructible_v<vector_in_arena>);
 static_assert(!std::is_nothrow_move_assignable_v<vector_in_arena>, "it may take blocks");
 
-TEST(allocator, is_equal_to_those_of_any_type_that_draw_from_the_same)
+TEST(allocator, is_equal_to_allocators_of_any_type_over_the_same_resource)
 {
     arena<> a, b;
     EXPECT_TRUE(from_arena<int>(a) == from_arena<int>(a));
@@ -79,7 +79,7 @@ TEST(allocator, is_equal_to_those_of_any_type_that_draw_from_the_same)
     EXPECT_EQ(&from_arena<int>(from_arena<char>(a)).resource(), &a);
 }
 
-TEST(allocator, asks_for_the_layout_of_its_type_and_gives_it_back)
+TEST(allocator, allocates_and_frees_with_the_layout_of_its_type)
 {
     struct alignas(64) wide {
         char bytes[100];
@@ -92,7 +92,7 @@ TEST(allocator, asks_for_the_layout_of_its_type_and_gives_it_back)
     EXPECT_EQ(r.deallocated, r.allocated);
 }
 
-TEST(allocator, refuses_more_objects_than_there_are_addresses)
+TEST(allocator, fails_for_more_objects_than_the_address_space_holds)
 {
     arena<> a;
     from_arena<double> from(a);
@@ -101,7 +101,7 @@ TEST(allocator, refuses_more_objects_than_there_are_addresses)
     EXPECT_EQ(a.stats().bytes_taken, 0u);
 }
 
-TEST(allocator, reaches_elements_that_want_one)
+TEST(allocator, is_passed_to_elements_that_take_an_allocator)
 {
     arena<> a;
     arena_vector<arena_vector<arena_string>> v(a);
@@ -116,7 +116,7 @@ TEST(allocator, reaches_elements_that_want_one)
     }
 }
 
-TEST(allocator, reaches_into_pairs_and_tuples)
+TEST(allocator, is_passed_into_pairs_and_tuples)
 {
     arena<> a;
     using nested = std::pair<int, std::pair<arena_string, arena_vector<int>>>;
@@ -135,7 +135,7 @@ TEST(allocator, reaches_into_pairs_and_tuples)
     EXPECT_EQ(std::get<1>(tuples.back()), "text");
 }
 
-TEST(allocator, reaches_what_a_map_makes_by_itself)
+TEST(allocator, is_passed_to_values_that_a_map_constructs)
 {
     arena<> a;
     using value = std::pair<const arena_string, arena_vector<arena_string>>;
@@ -149,7 +149,7 @@ TEST(allocator, reaches_what_a_map_makes_by_itself)
     }
 }
 
-TEST(allocator, puts_what_converts_to_a_pair_into_a_map_and_converts_it_once)
+TEST(allocator, inserts_what_converts_to_a_pair_into_a_map_with_one_conversion)
 {
     struct entry {
         int key;
@@ -171,7 +171,7 @@ TEST(allocator, puts_what_converts_to_a_pair_into_a_map_and_converts_it_once)
     EXPECT_EQ(wanting.begin()->second, 1);
 }
 
-TEST(allocator, leaves_plain_elements_alone)
+TEST(allocator, does_not_affect_elements_without_an_allocator)
 {
     struct plain {
         int value = 0;
@@ -186,7 +186,7 @@ TEST(allocator, leaves_plain_elements_alone)
     EXPECT_EQ(v.front().size(), 49u);
 }
 
-TEST(allocator, does_not_travel_with_a_container)
+TEST(allocator, is_not_propagated_by_assignment_or_swap)
 {
     arena<> a, b;
     arena_vector<int> in_a({1, 2, 3}, a);
@@ -207,7 +207,7 @@ TEST(allocator, does_not_travel_with_a_container)
     EXPECT_EQ(moved.data(), first) << "moved within one arena, nothing is copied";
 }
 
-TEST(allocator, gives_nothing_back_to_an_arena_until_that_is_reset)
+TEST(allocator, frees_nothing_to_an_arena_before_its_reset)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);
@@ -220,7 +220,7 @@ TEST(allocator, gives_nothing_back_to_an_arena_until_that_is_reset)
     EXPECT_EQ(a.stats().bytes_live, 0u);
 }
 
-TEST(allocator, draws_nodes_and_tables_of_one_container_from_one_pool)
+TEST(allocator, allocates_nodes_and_tables_of_a_container_from_one_pool)
 {
     counting_source heap;
     using node_pool = mallard::pool<ref<counting_source>>;
@@ -259,7 +259,7 @@ using recorded_string = std::basic_string<char, std::char_traits<char>, recorded
 using recorded_strings = std::vector<recorded_string, recorded<recorded_string>>;
 const char* const long_text = "a text that is too long to be kept inside of the string itself";
 
-TEST(allocator, lets_a_scoped_adaptor_say_what_elements_draw_from)
+TEST(allocator, lets_a_scoped_allocator_adaptor_choose_the_allocator_of_elements)
 {
     recorder outer, inner;
     using adaptor = std::scoped_allocator_adaptor<recorded<recorded_strings>, recorded<char>>;
@@ -280,7 +280,7 @@ TEST(allocator, lets_a_scoped_adaptor_say_what_elements_draw_from)
     EXPECT_EQ(&all.get_allocator().outer_allocator().resource(), &outer);
 }
 
-TEST(allocator, lets_a_scoped_adaptor_reach_the_pairs_of_a_map)
+TEST(allocator, lets_a_scoped_allocator_adaptor_reach_the_pairs_of_a_map)
 {
     recorder outer, inner;
     using value = std::pair<const recorded_string, recorded_strings>;
@@ -304,7 +304,7 @@ TEST(allocator, lets_a_scoped_adaptor_reach_the_pairs_of_a_map)
     EXPECT_EQ(numbers.at(1), 2);
 }
 
-TEST(allocator, lets_a_scoped_adaptor_of_one_allocator_serve_all_levels)
+TEST(allocator, lets_a_scoped_allocator_adaptor_of_one_allocator_serve_all_levels)
 {
     recorder all;
     using adaptor = std::scoped_allocator_adaptor<recorded<recorded_string>>;

@@ -48,7 +48,7 @@ std::span<std::byte> part(std::byte (&memory)[Bytes], std::size_t offset, std::s
     return std::span<std::byte>(memory).subspan(offset, count);
 }
 
-TEST(arena, owns_no_memory_until_the_first_block)
+TEST(arena, takes_no_memory_before_the_first_block)
 {
     EXPECT_EQ(needs_no_code_to_start.stats().bytes_taken, 0u);
     counting_source heap;
@@ -62,7 +62,7 @@ TEST(arena, owns_no_memory_until_the_first_block)
     EXPECT_EQ(heap.calls(), 1u);
 }
 
-TEST(arena, gives_blocks_side_by_side_and_rising)
+TEST(arena, places_blocks_side_by_side_at_rising_addresses)
 {
     arena<mallard::default_heap, arena_options{.grow = {.first = 4096}}> a;
     std::byte* last = bytes(a.allocate({100, 1}));
@@ -73,7 +73,7 @@ TEST(arena, gives_blocks_side_by_side_and_rising)
     }
 }
 
-TEST(arena, gives_every_block_of_zero_bytes_an_address_of_its_own)
+TEST(arena, gives_each_zero_byte_block_its_own_address)
 {
     std::byte memory[16];
     arena<null> a{std::span(memory)};
@@ -82,7 +82,7 @@ TEST(arena, gives_every_block_of_zero_bytes_an_address_of_its_own)
     EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
 }
 
-TEST(arena, honours_every_alignment_to_two_mebibytes)
+TEST(arena, honours_alignments_up_to_two_mebibytes)
 {
     arena<> a;
     for (std::size_t align = 1; align <= std::size_t{1} << 21; align *= 2) {
@@ -94,7 +94,7 @@ TEST(arena, honours_every_alignment_to_two_mebibytes)
     }
 }
 
-TEST(arena, honours_the_alignment_of_a_block_within_a_chunk_that_has_less)
+TEST(arena, aligns_a_block_more_strictly_than_its_chunk)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -103,7 +103,7 @@ TEST(arena, honours_the_alignment_of_a_block_within_a_chunk_that_has_less)
     EXPECT_EQ(heap.calls(), 1u) << "there was room in the first chunk";
 }
 
-TEST(arena, asks_its_source_for_the_alignment_of_the_block_and_for_16_otherwise)
+TEST(arena, requests_chunks_with_the_alignment_of_the_block_or_16)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -116,7 +116,7 @@ TEST(arena, asks_its_source_for_the_alignment_of_the_block_and_for_16_otherwise)
     EXPECT_EQ(heap.asked()[2].align, 16u);
 }
 
-TEST(arena, refuses_sizes_that_no_chunk_can_hold_and_has_changed_nothing)
+TEST(arena, fails_for_absurd_sizes_and_changes_nothing)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -132,7 +132,7 @@ TEST(arena, refuses_sizes_that_no_chunk_can_hold_and_has_changed_nothing)
     EXPECT_EQ(heap.live().size(), 1u);
 }
 
-TEST(arena, refuses_alignments_that_no_chunk_can_have)
+TEST(arena, fails_for_absurd_alignments)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -144,7 +144,7 @@ TEST(arena, refuses_alignments_that_no_chunk_can_have)
     EXPECT_EQ(a.try_allocate({1, std::size_t{1} << 63}), nullptr);
 }
 
-TEST(arena, uses_every_byte_of_an_initial_buffer_before_it_asks_its_source)
+TEST(arena, uses_every_byte_of_an_initial_buffer_before_its_source)
 {
     alignas(16) std::byte memory[64];
     for (std::size_t offset = 0; offset < 17; ++offset) {
@@ -162,7 +162,7 @@ TEST(arena, uses_every_byte_of_an_initial_buffer_before_it_asks_its_source)
     }
 }
 
-TEST(arena, takes_a_whole_unaligned_initial_buffer_for_one_block)
+TEST(arena, fits_one_block_into_a_whole_unaligned_initial_buffer)
 {
     alignas(16) std::byte memory[32];
     arena<null> a(part(memory, 1, 16));
@@ -172,7 +172,7 @@ TEST(arena, takes_a_whole_unaligned_initial_buffer_for_one_block)
     EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
 }
 
-TEST(arena, leaves_the_initial_buffer_to_its_owner_at_the_end)
+TEST(arena, never_gives_the_initial_buffer_to_its_source)
 {
     std::byte memory[64] = {};
     {
@@ -200,7 +200,7 @@ using min_aligns = ::testing::Types<bytes_constant<1>, bytes_constant<2>, bytes_
                                     bytes_constant<8>, bytes_constant<16>>;
 TYPED_TEST_SUITE(arena_of_min_align, min_aligns);
 
-TYPED_TEST(arena_of_min_align, keeps_blocks_apart_at_multiples_of_it)
+TYPED_TEST(arena_of_min_align, places_blocks_at_multiples_of_min_align)
 {
     counting_source heap;
     typename TestFixture::arena_type a(heap);
@@ -216,7 +216,7 @@ TYPED_TEST(arena_of_min_align, keeps_blocks_apart_at_multiples_of_it)
     }
 }
 
-TYPED_TEST(arena_of_min_align, stays_within_an_initial_buffer_of_any_shape)
+TYPED_TEST(arena_of_min_align, stays_within_an_initial_buffer_of_any_size_and_alignment)
 {
     alignas(16) std::byte memory[96];
     for (std::size_t offset = 0; offset < 17; ++offset) {
@@ -240,7 +240,7 @@ TYPED_TEST(arena_of_min_align, stays_within_an_initial_buffer_of_any_shape)
     }
 }
 
-TEST(arena, copies_characters_zeros_and_nothing)
+TEST(arena, copies_text_with_zeros_and_empty_text)
 {
     arena<> a;
     std::string text("with\0zero", 9);
@@ -256,7 +256,7 @@ TEST(arena, copies_characters_zeros_and_nothing)
     EXPECT_NE(empty.data(), nullptr);
 }
 
-TEST(arena, makes_arrays_of_values_that_are_zero)
+TEST(arena, makes_arrays_of_zero_initialised_values)
 {
     counting_source heap; // whose chunks are not zero
     counted_arena a(heap);
@@ -266,7 +266,7 @@ TEST(arena, makes_arrays_of_values_that_are_zero)
     EXPECT_NE(a.make_array<int>(0).data(), a.make_array<int>(0).data());
 }
 
-TEST(arena, refuses_arrays_of_more_objects_than_there_are_addresses)
+TEST(arena, fails_for_arrays_larger_than_the_address_space)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -276,7 +276,7 @@ TEST(arena, refuses_arrays_of_more_objects_than_there_are_addresses)
     EXPECT_EQ(heap.bytes(), 0u);
 }
 
-TEST(arena, tries_to_make_an_object_and_gives_null_when_its_source_is_dry)
+TEST(arena, try_make_returns_null_when_the_source_is_exhausted)
 {
     std::byte memory[sizeof(int)];
     arena<null> a{std::span(memory)};
@@ -289,7 +289,7 @@ TEST(arena, tries_to_make_an_object_and_gives_null_when_its_source_is_dry)
     EXPECT_THROW(a.copy("no room"), std::bad_alloc);
 }
 
-TEST(arena, passes_the_exceptions_of_a_pmr_upstream_unchanged)
+TEST(arena, passes_the_exceptions_of_a_pmr_upstream_on_unchanged)
 {
     failing_resource upstream;
     arena<mallard::pmr_source> a(&upstream);
@@ -308,7 +308,7 @@ TEST(arena, passes_the_exceptions_of_a_pmr_upstream_unchanged)
     EXPECT_NE(a.try_allocate(100), nullptr) << "the first chunk still has room";
 }
 
-TEST(arena, has_changed_nothing_when_its_source_refuses_any_call)
+TEST(arena, changes_nothing_when_any_call_of_its_source_fails)
 {
     for_each_refusal([](failing_source& source) {
         arena<ref<failing_source>, arena_options{.grow = mallard::growth::fixed(256)}> a(source);

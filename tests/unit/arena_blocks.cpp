@@ -20,7 +20,7 @@ std::byte* bytes(void* p)
     return static_cast<std::byte*>(p);
 }
 
-TEST(arena_deallocate, takes_the_last_block_back)
+TEST(arena_deallocate, frees_the_last_block)
 {
     arena<> a;
     std::byte* const first = bytes(a.allocate({10, 1}));
@@ -30,7 +30,7 @@ TEST(arena_deallocate, takes_the_last_block_back)
     EXPECT_EQ(a.allocate({30, 1}), first);
 }
 
-TEST(arena_deallocate, leaves_any_other_block_where_it_is)
+TEST(arena_deallocate, does_nothing_for_any_other_block)
 {
     arena<> a;
     std::byte* const first = bytes(a.allocate({10, 1}));
@@ -39,7 +39,7 @@ TEST(arena_deallocate, leaves_any_other_block_where_it_is)
     EXPECT_EQ(a.allocate({1, 1}), second + 20);
 }
 
-TEST(arena_deallocate, takes_a_last_block_of_zero_bytes_back)
+TEST(arena_deallocate, frees_a_last_block_of_zero_bytes)
 {
     arena<null, arena_options{.min_align = 8}> a;
     alignas(8) std::byte memory[16];
@@ -50,7 +50,7 @@ TEST(arena_deallocate, takes_a_last_block_of_zero_bytes_back)
     EXPECT_EQ(a.allocate({0, 1}), memory + 8);
 }
 
-TEST(arena_expand, grows_and_shrinks_the_last_block_where_it_is)
+TEST(arena_expand, grows_and_shrinks_the_last_block_in_place)
 {
     arena<mallard::default_heap, mallard::arena_options{.grow = {.first = 4096}}> a;
     std::byte* const block = bytes(a.allocate({8, 1}));
@@ -64,7 +64,7 @@ TEST(arena_expand, grows_and_shrinks_the_last_block_where_it_is)
     EXPECT_EQ(a.allocate({1, 1}), block + 3);
 }
 
-TEST(arena_expand, uses_the_last_byte_of_the_chunk_and_no_more)
+TEST(arena_expand, grows_to_the_last_byte_of_the_chunk_and_no_further)
 {
     std::byte memory[64];
     arena<null> a{std::span(memory)};
@@ -76,7 +76,7 @@ TEST(arena_expand, uses_the_last_byte_of_the_chunk_and_no_more)
     EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
 }
 
-TEST(arena_expand, never_grows_a_block_that_is_not_the_last)
+TEST(arena_expand, never_grows_any_other_block)
 {
     arena<> a;
     void* const first = a.allocate({8, 8});
@@ -87,7 +87,7 @@ TEST(arena_expand, never_grows_a_block_that_is_not_the_last)
     EXPECT_EQ(a.allocate({8, 8}), bytes(second) + 8) << "nothing has moved";
 }
 
-TEST(arena_expand, refuses_a_stricter_alignment)
+TEST(arena_expand, fails_for_a_stricter_alignment)
 {
     arena<> a;
     void* const block = a.allocate({8, 64});
@@ -96,7 +96,7 @@ TEST(arena_expand, refuses_a_stricter_alignment)
     EXPECT_TRUE(a.try_expand(block, {8, 64}, {9, 32}));
 }
 
-TEST(arena_expand, makes_zero_bytes_one_and_back)
+TEST(arena_expand, grows_zero_bytes_to_one_and_shrinks_back)
 {
     arena<> a;
     std::byte* const block = bytes(a.allocate({0, 1}));
@@ -106,7 +106,7 @@ TEST(arena_expand, makes_zero_bytes_one_and_back)
     EXPECT_EQ(a.allocate({1, 1}), block + 1);
 }
 
-TEST(arena_poison, covers_what_is_free_and_nothing_else)
+TEST(arena_poison, covers_exactly_the_free_bytes)
 {
     counting_source heap;
     counted_arena a(heap);

@@ -24,7 +24,7 @@ struct generous : counting_source {
     }
 };
 
-TEST(arena_growth, asks_for_chunks_as_its_rule_says)
+TEST(arena_growth, takes_chunks_by_its_growth_rule)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);
@@ -34,7 +34,7 @@ TEST(arena_growth, asks_for_chunks_as_its_rule_says)
         EXPECT_EQ(heap.asked()[i].bytes, std::size_t{1024} << std::min(2 * i, std::size_t{14}));
 }
 
-TEST(arena_growth, gives_a_large_request_a_chunk_of_its_own_that_does_not_inflate_later_ones)
+TEST(arena_growth, takes_a_chunk_for_a_large_request_without_enlarging_later_chunks)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);
@@ -48,7 +48,7 @@ TEST(arena_growth, gives_a_large_request_a_chunk_of_its_own_that_does_not_inflat
     EXPECT_LE(heap.asked()[2].bytes, 65536u);
 }
 
-TEST(arena_growth, moves_on_to_the_chunk_with_more_room)
+TEST(arena_growth, continues_in_the_chunk_with_more_room)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);
@@ -71,7 +71,7 @@ TEST(arena_growth, halves_a_step_that_its_source_refuses)
     EXPECT_EQ(source.asked().back().bytes, 1408 + footer_bytes);
 }
 
-TEST(arena_growth, works_in_a_source_that_holds_little_more_than_the_request)
+TEST(arena_growth, succeeds_when_the_source_has_little_more_than_the_request)
 {
     std::byte memory[4000];
     arena<mallard::borrowed> a(mallard::borrowed{std::span(memory)});
@@ -81,7 +81,7 @@ TEST(arena_growth, works_in_a_source_that_holds_little_more_than_the_request)
     EXPECT_GE(bytes, 3700u);
 }
 
-TEST(arena_growth, holds_never_more_than_its_limit_and_all_of_it)
+TEST(arena_growth, uses_its_whole_limit_and_never_exceeds_it)
 {
     counting_source heap;
     arena<ref<counting_source>, arena_options{.grow = {.first = 512, .limit = 10'000}}> a(heap);
@@ -97,7 +97,7 @@ TEST(arena_growth, holds_never_more_than_its_limit_and_all_of_it)
     EXPECT_NE(a.try_allocate({9000, 1}), nullptr) << "and what it gave back may be taken again";
 }
 
-TEST(arena_growth, may_take_again_up_to_its_limit_what_a_trim_gave_back)
+TEST(arena_growth, can_take_trimmed_memory_again_up_to_its_limit)
 {
     arena<mallard::default_heap, arena_options{.grow = {.first = 512, .limit = 10'000}}> a;
     for (int i = 0; i < 10; ++i) {
@@ -108,7 +108,7 @@ TEST(arena_growth, may_take_again_up_to_its_limit_what_a_trim_gave_back)
     }
 }
 
-TEST(arena_growth, keeps_its_limit_over_a_source_that_gives_more_than_asked)
+TEST(arena_growth, keeps_its_limit_when_the_source_gives_more_than_requested)
 {
     generous heap;
     arena<ref<generous>, arena_options{.grow = {.first = 1000, .limit = 10'000}}> a(heap);
@@ -117,7 +117,7 @@ TEST(arena_growth, keeps_its_limit_over_a_source_that_gives_more_than_asked)
     EXPECT_EQ(heap.bytes(), 3 * 4096u) << "beyond it by less than a page, once";
 }
 
-TEST(arena_growth, of_none_is_one_chunk)
+TEST(arena_growth, takes_one_chunk_with_growth_none)
 {
     counting_source heap;
     arena<ref<counting_source>, arena_options{.grow = growth::none(1024)}> a(heap);
@@ -127,7 +127,7 @@ TEST(arena_growth, of_none_is_one_chunk)
     EXPECT_EQ(heap.calls(), 1u);
 }
 
-TEST(arena_growth, may_be_a_function_given_to_the_constructor)
+TEST(arena_growth, can_be_a_function_given_to_the_constructor)
 {
     counting_source heap;
     arena<ref<counting_source>> first(
@@ -140,7 +140,7 @@ TEST(arena_growth, may_be_a_function_given_to_the_constructor)
         EXPECT_EQ(heap.asked()[i].bytes, 128 * (i + 1));
 }
 
-TEST(arena_growth, stays_with_an_arena_that_was_moved_from)
+TEST(arena_growth, stays_with_a_moved_from_arena)
 {
     counting_source heap;
     arena<ref<counting_source>> from(
@@ -153,7 +153,7 @@ TEST(arena_growth, stays_with_an_arena_that_was_moved_from)
     EXPECT_EQ(to.stats().growths, 1u);
 }
 
-TEST(arena_growth, begins_anew_after_release)
+TEST(arena_growth, starts_again_after_release)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);

@@ -21,7 +21,7 @@ std::byte* bytes(void* p)
     return static_cast<std::byte*>(p);
 }
 
-TEST(arena_rewind, frees_what_came_after_the_mark_and_nothing_before_it)
+TEST(arena_rewind, frees_blocks_after_the_mark_and_none_before_it)
 {
     arena<> a;
     std::byte* const kept = bytes(a.allocate({40, 8}));
@@ -33,7 +33,7 @@ TEST(arena_rewind, frees_what_came_after_the_mark_and_nothing_before_it)
     EXPECT_EQ(kept[39], std::byte{1});
 }
 
-TEST(arena_rewind, comes_back_across_chunks_and_keeps_them)
+TEST(arena_rewind, crosses_chunks_and_keeps_them)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -54,7 +54,7 @@ TEST(arena_rewind, comes_back_across_chunks_and_keeps_them)
     EXPECT_EQ(heap.calls(), calls) << "idle chunks come before new ones";
 }
 
-TEST(arena_rewind, comes_back_over_large_chunks_in_between)
+TEST(arena_rewind, crosses_large_chunks_in_between)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -86,7 +86,7 @@ TEST(arena_rewind, to_the_mark_of_an_empty_arena_empties_it)
     EXPECT_EQ(heap.calls(), calls);
 }
 
-TEST(arena_rewind, comes_back_into_the_initial_buffer)
+TEST(arena_rewind, returns_to_the_initial_buffer)
 {
     std::byte memory[64];
     counting_source heap;
@@ -99,7 +99,7 @@ TEST(arena_rewind, comes_back_into_the_initial_buffer)
     EXPECT_EQ(a.allocate({54, 1}), memory + 10);
 }
 
-TEST(arena_rewind, may_follow_a_block_from_before_the_mark_that_was_given_back)
+TEST(arena_rewind, works_after_a_block_older_than_the_mark_was_freed)
 {
     arena<ref<counting_source>, arena_options{.checks = mallard::check::on}>::mark_type mark;
     counting_source heap;
@@ -111,7 +111,7 @@ TEST(arena_rewind, may_follow_a_block_from_before_the_mark_that_was_given_back)
     EXPECT_NE(a.allocate({1, 1}), nullptr);
 }
 
-TEST(arena_scope, rewinds_at_its_end_also_by_exception)
+TEST(arena_scope, rewinds_at_the_end_of_the_scope_after_an_exception_too)
 {
     arena<> a;
     void* const first = a.allocate(8);
@@ -138,7 +138,7 @@ void fill_one_round(counted_arena& a)
         std::memset(a.allocate({i % 90, 1}), 1, i % 90);
 }
 
-TEST(arena_reset, keeps_the_memory_so_that_a_second_round_asks_for_none)
+TEST(arena_reset, keeps_the_memory_for_a_second_round)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -153,7 +153,7 @@ TEST(arena_reset, keeps_the_memory_so_that_a_second_round_asks_for_none)
     EXPECT_EQ(heap.gives(), 0u);
 }
 
-TEST(arena_reset, settles_also_when_rounds_hold_large_blocks)
+TEST(arena_reset, stops_growing_when_rounds_have_large_blocks)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -170,7 +170,7 @@ TEST(arena_reset, settles_also_when_rounds_hold_large_blocks)
     EXPECT_EQ(heap.calls(), calls);
 }
 
-TEST(arena_reset, begins_in_the_newest_chunk_or_in_the_initial_buffer)
+TEST(arena_reset, starts_in_the_newest_chunk_or_in_the_initial_buffer)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -189,7 +189,7 @@ TEST(arena_reset, begins_in_the_newest_chunk_or_in_the_initial_buffer)
     EXPECT_EQ(b.allocate({8, 1}), memory);
 }
 
-TEST(arena_release, gives_all_memory_back)
+TEST(arena_release, gives_all_memory_back_to_the_source)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -205,7 +205,7 @@ TEST(arena_release, gives_all_memory_back)
     }
 }
 
-TEST(arena_release, makes_all_of_a_buffer_usable_again)
+TEST(arena_release, makes_the_whole_initial_buffer_usable_again)
 {
     arena<mallard::buffer<1 << 16>> a;
     auto const fill = [&] {
@@ -243,7 +243,7 @@ TEST(arena_trim, gives_idle_chunks_back_oldest_first)
     EXPECT_EQ(heap.bytes(), 1024u << 10);
 }
 
-TEST(arena_trim, gives_the_oldest_back_first_after_a_rewind_too)
+TEST(arena_trim, gives_the_oldest_chunks_back_first_after_a_rewind_too)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -256,7 +256,7 @@ TEST(arena_trim, gives_the_oldest_back_first_after_a_rewind_too)
     EXPECT_EQ(heap.bytes(), (1u + 1024) << 10);
 }
 
-TEST(arena_trim, leaves_what_is_in_use)
+TEST(arena_trim, keeps_used_chunks)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -266,7 +266,7 @@ TEST(arena_trim, leaves_what_is_in_use)
     EXPECT_EQ(heap.bytes(), held);
 }
 
-TEST(arena_move, takes_everything_along_and_leaves_an_empty_arena)
+TEST(arena_move, moves_all_blocks_and_leaves_an_empty_arena)
 {
     std::byte memory[32];
     counting_source heap;

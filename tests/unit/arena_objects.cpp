@@ -34,7 +34,7 @@ struct throws_on_construction {
     std::byte bytes[100];
 };
 
-TEST(arena_make, passes_arguments_on_and_never_destroys)
+TEST(arena_make, forwards_arguments_and_never_destroys)
 {
     log destroyed;
     {
@@ -83,7 +83,7 @@ TEST(arena_own, destroys_at_rewind_reset_and_release_once)
     EXPECT_EQ(destroyed, (log{3, 2, 4, 1, 5}));
 }
 
-TEST(arena_own, mixes_with_deferred_calls_in_one_order)
+TEST(arena_own, runs_in_one_order_with_deferred_calls)
 {
     log destroyed;
     {
@@ -95,7 +95,7 @@ TEST(arena_own, mixes_with_deferred_calls_in_one_order)
     EXPECT_EQ(destroyed, (log{3, 2, 1}));
 }
 
-TEST(arena_own, costs_nothing_where_there_is_nothing_to_destroy)
+TEST(arena_own, costs_nothing_for_trivial_destructors)
 {
     arena<> a;
     auto* const first = &a.own<std::uint64_t>(1u);
@@ -112,7 +112,7 @@ TEST(arena_own, honours_the_alignment_of_the_object)
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&a.own<wide>()) % 256, 0u);
 }
 
-TEST(arena_own, lets_a_destructor_use_the_arena)
+TEST(arena_own, allows_destructors_that_use_the_arena)
 {
     struct scribbler {
         arena<>& a;
@@ -130,7 +130,7 @@ TEST(arena_own, lets_a_destructor_use_the_arena)
     a.own<scribbler>(a);
 }
 
-TEST(arena_objects, that_throw_on_construction_leave_nothing_behind)
+TEST(arena_objects, leave_nothing_behind_when_a_constructor_throws)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -142,7 +142,7 @@ TEST(arena_objects, that_throw_on_construction_leave_nothing_behind)
     a.reset();
 }
 
-TEST(arena_objects, that_throw_while_an_array_is_made_leave_nothing_behind)
+TEST(arena_objects, leave_nothing_behind_when_an_array_element_throws)
 {
     static int alive;
     static int left;
@@ -165,7 +165,7 @@ TEST(arena_objects, that_throw_while_an_array_is_made_leave_nothing_behind)
     EXPECT_EQ(a.allocate({8, 8}), before + 8);
 }
 
-TEST(arena_objects, that_throw_while_moved_into_a_deferral_leave_nothing_behind)
+TEST(arena_objects, leave_nothing_behind_when_a_deferred_function_throws_on_its_move)
 {
     struct throws_on_move {
         throws_on_move() = default;
@@ -178,7 +178,7 @@ TEST(arena_objects, that_throw_while_moved_into_a_deferral_leave_nothing_behind)
     EXPECT_EQ(a.allocate({8, 8}), before + 8);
 }
 
-TEST(arena_objects, are_made_wholly_or_not_at_all_when_the_source_refuses)
+TEST(arena_objects, are_made_completely_or_not_at_all_when_the_source_fails)
 {
     constexpr mallard::arena_options one_block_a_chunk{.grow = mallard::growth::fixed(64)};
     for (std::size_t call = 1; call < 20; ++call) {
@@ -201,7 +201,7 @@ TEST(arena_objects, are_made_wholly_or_not_at_all_when_the_source_refuses)
     }
 }
 
-TEST(arena_objects, that_find_no_room_cost_none_however_often_they_are_tried)
+TEST(arena_objects, leak_no_memory_in_repeated_failed_attempts)
 {
     std::byte memory[100];
     arena<mallard::null> a{std::span(memory)};

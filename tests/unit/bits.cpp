@@ -16,7 +16,7 @@ using mallard::saturating_mul;
 
 constexpr std::size_t top = std::size_t{1} << 63;
 
-TEST(bits, knows_powers_of_two)
+TEST(bits, recognise_powers_of_two)
 {
     EXPECT_FALSE(is_power_of_two(0));
     EXPECT_FALSE(is_power_of_two(SIZE_MAX));
@@ -62,7 +62,7 @@ TEST(bits, saturate_instead_of_wrapping)
     EXPECT_EQ(saturating_mul(std::size_t{1} << 32, std::size_t{1} << 32), SIZE_MAX);
 }
 
-TEST(layout, is_aligned_for_anything_unless_told_otherwise)
+TEST(layout, has_max_align_by_default)
 {
     EXPECT_EQ(layout(24).align, alignof(std::max_align_t));
     EXPECT_EQ(layout(24), layout(24, 16));
@@ -71,14 +71,14 @@ TEST(layout, is_aligned_for_anything_unless_told_otherwise)
     EXPECT_EQ(from_bytes.bytes, 24u);
 }
 
-TEST(layout, takes_any_size_and_every_power_of_two)
+TEST(layout, accepts_any_size_and_every_power_of_two)
 {
     for (std::size_t align = 1; align != 0; align *= 2)
         EXPECT_EQ(layout(SIZE_MAX, align).align, align);
     static_assert(layout(0, 1).bytes == 0);
 }
 
-TEST(layout, of_objects_is_theirs)
+TEST(layout, of_objects_has_their_size_and_alignment)
 {
     struct alignas(32) wide {
         char bytes[40];
@@ -88,14 +88,14 @@ TEST(layout, of_objects_is_theirs)
     static_assert(layout_of<int>(0) == layout(0, 4));
 }
 
-TEST(layout, of_more_objects_than_there_are_addresses_is_one_that_all_refuse)
+TEST(layout, of_more_objects_than_addresses_fails_everywhere)
 {
     static_assert(layout_of<int>(SIZE_MAX).bytes == SIZE_MAX);
     static_assert(layout_of<int>(SIZE_MAX / 4 + 1).bytes == SIZE_MAX);
     static_assert(layout_of<int>(SIZE_MAX / 4).bytes > bytes_max);
 }
 
-TEST(bits, give_nothing_for_what_throws)
+TEST(bits, replace_an_exception_by_a_default_value)
 {
     EXPECT_EQ(mallard::value_or_nothing([] { return 7; }), 7);
     EXPECT_EQ(mallard::value_or_nothing([]() -> int { throw std::runtime_error("no"); }), 0);

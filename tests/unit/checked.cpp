@@ -37,7 +37,7 @@ struct watched {
     checked_multipool blocks{{"blocks", faults}};
 };
 
-TEST(checked, says_nothing_when_nothing_is_wrong)
+TEST(checked, reports_nothing_for_a_correct_program)
 {
     watched w;
     for (std::size_t const bytes : {0, 1, 7, 8, 40, 5000}) {
@@ -51,7 +51,7 @@ TEST(checked, says_nothing_when_nothing_is_wrong)
     }
 }
 
-TEST(checked, fills_fresh_blocks)
+TEST(checked, fills_fresh_blocks_with_a_pattern)
 {
     watched w;
     std::byte* const block = w.some();
@@ -69,7 +69,7 @@ TEST(checked, finds_a_double_free_and_changes_nothing)
     EXPECT_TRUE(w.faults.were(fault_kind::double_free, block, block));
 }
 
-TEST(checked, finds_a_free_of_a_stranger)
+TEST(checked, finds_a_free_of_a_foreign_address)
 {
     watched w;
     int stranger = 0;
@@ -79,7 +79,7 @@ TEST(checked, finds_a_free_of_a_stranger)
     EXPECT_TRUE(w.faults.were(fault_kind::foreign_free, nullptr));
 }
 
-TEST(checked, finds_a_free_of_what_is_inside_a_block)
+TEST(checked, finds_a_free_of_an_address_inside_a_block)
 {
     watched w;
     std::byte* const block = w.some();
@@ -88,7 +88,7 @@ TEST(checked, finds_a_free_of_what_is_inside_a_block)
     w.blocks.deallocate(block, {40});
 }
 
-TEST(checked, finds_another_size_or_alignment_and_frees_the_right_one)
+TEST(checked, finds_a_wrong_size_or_alignment_and_frees_with_the_right_one)
 {
     watched w;
     std::byte* const block = w.some();
@@ -99,7 +99,7 @@ TEST(checked, finds_another_size_or_alignment_and_frees_the_right_one)
     EXPECT_TRUE(w.faults.were(fault_kind::wrong_layout, other));
 }
 
-TEST(checked, finds_each_byte_of_an_overrun_and_of_an_underrun)
+TEST(checked, finds_an_overrun_or_underrun_at_each_byte)
 {
     watched w;
     for (std::size_t i = 0; i < 16; ++i) {
@@ -147,7 +147,7 @@ TEST(checked, finds_a_write_into_a_freed_block)
     w.blocks.verify();
 }
 
-TEST(checked, says_at_its_end_what_was_never_freed_in_the_order_of_allocation)
+TEST(checked, reports_leaks_at_its_end_in_the_order_of_allocation)
 {
     collected_faults faults;
     std::vector<const void*> kept;
@@ -166,7 +166,7 @@ TEST(checked, says_at_its_end_what_was_never_freed_in_the_order_of_allocation)
     EXPECT_EQ(faults.last().blocks, kept);
 }
 
-TEST(checked, does_not_call_it_a_leak_when_an_arena_lets_die)
+TEST(checked, can_ignore_leaks_over_an_arena)
 {
     collected_faults faults;
     {
@@ -176,7 +176,7 @@ TEST(checked, does_not_call_it_a_leak_when_an_arena_lets_die)
     EXPECT_TRUE(faults.empty());
 }
 
-TEST(checked, keeps_freed_blocks_up_to_its_bytes)
+TEST(checked, keeps_freed_blocks_in_quarantine_up_to_its_limit)
 {
     counting_source heap;
     collected_faults faults;
@@ -195,7 +195,7 @@ TEST(checked, keeps_freed_blocks_up_to_its_bytes)
     EXPECT_TRUE(faults.were(fault_kind::foreign_free, nullptr));
 }
 
-TEST(checked, gives_its_quarantine_away_before_it_is_refused)
+TEST(checked, empties_its_quarantine_before_an_allocation_fails)
 {
     failing_source heap;
     collected_faults faults;
@@ -216,7 +216,7 @@ struct scarce_heap : default_heap {
     chunk try_take(layout l) noexcept { return left-- > 0 ? default_heap::try_take(l) : chunk{}; }
 };
 
-TEST(checked, refuses_and_changes_nothing_when_there_is_no_room_in_its_books)
+TEST(checked, fails_and_changes_nothing_without_memory_for_records)
 {
     for (int const chunks_left : {0, 1, 2, 3, 4}) {
         scarce_heap::left = chunks_left;
@@ -238,7 +238,7 @@ TEST(checked, refuses_and_changes_nothing_when_there_is_no_room_in_its_books)
     }
 }
 
-TEST(checked, passes_on_what_a_generous_source_gives_beyond_what_was_asked)
+TEST(checked, passes_on_bytes_that_a_source_gives_beyond_the_request)
 {
     generous_source heap;
     checked<ref<generous_source>> chunks("chunks", std::in_place, heap);
@@ -248,7 +248,7 @@ TEST(checked, passes_on_what_a_generous_source_gives_beyond_what_was_asked)
     chunks.give(c);
 }
 
-TEST(checked, refuses_absurd_layouts)
+TEST(checked, fails_for_absurd_layouts)
 {
     counting_source heap;
     checked<multipool<ref<counting_source>>> blocks("blocks", std::in_place, heap);
@@ -259,7 +259,7 @@ TEST(checked, refuses_absurd_layouts)
     }
 }
 
-TEST(checked, tells_address_sanitizer_which_bytes_are_nobodys)
+TEST(checked, poisons_bytes_outside_blocks_for_address_sanitizer)
 {
     checked_multipool blocks;
     auto* const block = static_cast<std::byte*>(blocks.allocate({21}));
@@ -271,7 +271,7 @@ TEST(checked, tells_address_sanitizer_which_bytes_are_nobodys)
     EXPECT_TRUE(is_poisoned(block, true));
 }
 
-TEST(checked, serves_containers_and_stacks_with_itself_and_others)
+TEST(checked, serves_containers_and_stacks_with_other_adaptors)
 {
     using inner = checked<pool<default_heap, pool_options{.block = 128}>>;
     collected_faults faults;
@@ -293,7 +293,7 @@ TEST(checked, serves_containers_and_stacks_with_itself_and_others)
     EXPECT_TRUE(faults.empty());
 }
 
-TEST(checked, records_who_allocated_and_who_freed)
+TEST(checked, records_the_call_stacks_of_allocation_and_free)
 {
     std::size_t calls = 0;
     auto const count = [&](const fault& f) {
@@ -308,7 +308,7 @@ TEST(checked, records_who_allocated_and_who_freed)
     EXPECT_EQ(calls, 3);
 }
 
-TEST(checked, may_be_called_by_many_threads)
+TEST(checked, can_be_called_by_many_threads)
 {
     checked<multipool<>, checked_options{.shared = true}> blocks("blocks");
     in_threads(4, [&](std::size_t number) {
@@ -333,7 +333,7 @@ TEST(checked, may_be_called_by_many_threads)
 }
 
 /// Right programs, with a byte changed now and then: it is found, and nothing else.
-TEST(checked, finds_each_of_many_faults_in_random_programs_and_no_other)
+TEST(checked, finds_exactly_the_planted_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 20; ++seed) {
         seeded choose(seed);

@@ -19,7 +19,7 @@ std::byte* some(checked_multipool& blocks, layout l)
     return static_cast<std::byte*>(blocks.allocate(l));
 }
 
-TEST(checked_blocks, knows_what_a_block_in_use_was_asked_for_with)
+TEST(checked_blocks, knows_the_requested_layout_of_a_live_block)
 {
     collected_faults faults;
     checked_multipool blocks({"blocks", faults});
@@ -31,7 +31,7 @@ TEST(checked_blocks, knows_what_a_block_in_use_was_asked_for_with)
     EXPECT_FALSE(blocks.requested_layout(block));
 }
 
-TEST(checked_blocks, watches_64_kibibytes_of_what_a_large_alignment_leaves_in_front)
+TEST(checked_blocks, checks_64_kibibytes_of_the_gap_before_a_strictly_aligned_block)
 {
     collected_faults faults;
     checked_multipool blocks({"blocks", faults});

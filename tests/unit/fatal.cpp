@@ -25,7 +25,7 @@ TEST(fatal_message, writes_addresses_as_printf_does)
     EXPECT_DEATH((fatal_message() << static_cast<void*>(nullptr)).stop(), "^0x0$");
 }
 
-TEST(fatal_message, is_cut_where_its_room_ends)
+TEST(fatal_message, is_cut_at_the_end_of_its_buffer)
 {
     std::string const line(100, 'x');
     EXPECT_DEATH(

@@ -21,7 +21,7 @@ constexpr file_options moving{.max_bytes = 1 << 20, .relocate = true};
 
 // ---- relocation ----
 
-TEST(a_relocated_file_arena, is_refused_unless_the_options_permit_it)
+TEST(a_relocated_file_arena, is_refused_unless_the_options_allow_it)
 {
     with_list const given;
     file_arena file, other;
@@ -52,7 +52,7 @@ TEST(a_relocated_file_arena, is_refused_unless_the_options_permit_it)
 
 // ---- readers and writers ----
 
-TEST(readers_of_a_file_arena, are_many_and_have_no_room)
+TEST(readers_of_a_file_arena, can_be_many_and_cannot_allocate)
 {
     with_list const given;
     file_arena first, second;
@@ -73,7 +73,7 @@ TEST(readers_of_a_file_arena, are_many_and_have_no_room)
     EXPECT_TRUE(says(writer, "a writer must be alone")) << writer.last_failure();
 }
 
-TEST(a_writer_of_a_file_arena, is_alone)
+TEST(a_writer_of_a_file_arena, excludes_all_others)
 {
     with_list const given;
     file_arena writer;
@@ -91,7 +91,7 @@ TEST(a_writer_of_a_file_arena, is_alone)
     EXPECT_TRUE(writer.commit());
 }
 
-TEST(a_child_of_a_fork, uses_what_it_inherits_and_commits_nothing)
+TEST(a_child_of_a_fork, can_use_the_inherited_memory_but_cannot_commit)
 {
     with_list const given;
     file_arena file;
@@ -112,7 +112,7 @@ TEST(a_child_of_a_fork, uses_what_it_inherits_and_commits_nothing)
 
 // ---- what is no file arena ----
 
-TEST(a_file_arena_refuses, paths_that_lead_to_no_file)
+TEST(a_file_arena_refuses, paths_that_name_no_regular_file)
 {
     temporary_folder const folder;
     file_arena file;
@@ -140,7 +140,7 @@ TEST(a_file_arena_refuses, paths_that_lead_to_no_file)
     refuses(folder / "new", {.max_bytes = SIZE_MAX}, ENOMEM, "lower max_bytes");
 }
 
-TEST(a_file_arena_refuses, a_file_without_permission)
+TEST(a_file_arena_refuses, files_without_permission)
 {
     with_list const given;
     EXPECT_EQ(in_a_child([&] {

@@ -14,7 +14,7 @@ namespace {
 using namespace mallard::testing;
 using mallard::file_arena;
 
-TEST(file_arena, has_no_room_and_no_root_before_a_file_is_open)
+TEST(file_arena, has_no_room_and_no_root_before_open)
 {
     file_arena file;
     EXPECT_FALSE(file.is_open());
@@ -32,7 +32,7 @@ TEST(file_arena, has_no_room_and_no_root_before_a_file_is_open)
     EXPECT_EQ(file.stats(), mallard::file_statistics{});
 }
 
-TEST(file_arena, gives_back_what_was_committed_and_goes_on_behind_it)
+TEST(file_arena, reads_the_last_commit_and_allocates_after_it)
 {
     with_list const given;
     file_arena file;
@@ -49,7 +49,7 @@ TEST(file_arena, gives_back_what_was_committed_and_goes_on_behind_it)
     EXPECT_EQ(given.sum(), 10);
 }
 
-TEST(file_arena, loses_what_was_not_committed)
+TEST(file_arena, loses_uncommitted_changes)
 {
     with_list const given;
     std::string const before = bytes_of(given.path);
@@ -75,7 +75,7 @@ void extend(const char* path)
     ASSERT_TRUE(file.commit()) << file.last_failure();
 }
 
-TEST(file_arena, is_opened_and_extended_by_another_program)
+TEST(file_arena, can_be_opened_and_extended_by_another_program)
 {
     constexpr const char* name_of_file = "MALLARD_TEST_FILE";
     if (char const* const path = std::getenv(name_of_file))
@@ -91,7 +91,7 @@ TEST(file_arena, is_opened_and_extended_by_another_program)
     EXPECT_EQ(given.sum(), 16);
 }
 
-TEST(file_arena, aligns_blocks_and_takes_back_the_last_one)
+TEST(file_arena, aligns_blocks_and_frees_the_last_one)
 {
     temporary_folder const folder;
     file_arena file;
@@ -111,7 +111,7 @@ TEST(file_arena, aligns_blocks_and_takes_back_the_last_one)
     EXPECT_EQ(file.make_array<int>(3)[2], 0);
 }
 
-TEST(file_arena, gives_nothing_beyond_max_bytes_which_may_be_higher_next_time)
+TEST(file_arena, allocates_up_to_max_bytes_which_may_be_higher_next_time)
 {
     temporary_folder const folder;
     std::string const path = folder / "file";
@@ -131,7 +131,7 @@ TEST(file_arena, gives_nothing_beyond_max_bytes_which_may_be_higher_next_time)
     EXPECT_NE(file.try_allocate({90'000}), nullptr);
 }
 
-TEST(file_arena, refuses_a_root_of_another_type_and_keeps_it)
+TEST(file_arena, refuses_a_root_of_another_type_and_keeps_the_root)
 {
     with_list const given;
     file_arena file;
@@ -153,7 +153,7 @@ TEST(file_arena, refuses_a_root_of_another_type_and_keeps_it)
     static_assert(mallard::layout_hash<int> != mallard::layout_hash<unsigned>);
 }
 
-TEST(file_arena, becomes_small_again_by_a_commit_after_reset)
+TEST(file_arena, shrinks_the_file_by_a_commit_after_reset)
 {
     temporary_folder const folder;
     std::string const path = folder / "file";
@@ -226,7 +226,7 @@ TEST(file_arena, needs_few_mappings_however_often_it_grows)
     EXPECT_TRUE(file.verify());
 }
 
-TEST(file_arena, does_nothing_in_a_commit_without_changes)
+TEST(file_arena, writes_nothing_in_a_commit_without_changes)
 {
     with_list const given;
     file_arena file;

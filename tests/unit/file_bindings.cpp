@@ -23,7 +23,7 @@ using numbers = std::vector<int, mallard::allocator<int, file_blocks>>;
 using table = std::map<int, numbers, std::less<>,
                        mallard::allocator<std::pair<const int, numbers>, file_blocks>>;
 
-TEST(file_arena, keeps_containers_of_the_standard_library_with_all_they_need_to_grow)
+TEST(file_arena, stores_standard_containers_that_grow_after_the_file_is_reopened)
 {
     temporary_folder const folder;
     std::string const path = folder / "table";
@@ -44,7 +44,7 @@ TEST(file_arena, keeps_containers_of_the_standard_library_with_all_they_need_to_
         EXPECT_EQ(row.size(), static_cast<std::size_t>(1 + key / 50));
 }
 
-TEST(file_arena, serves_every_binding)
+TEST(file_arena, works_with_every_kind_of_allocator_binding)
 {
     temporary_folder const folder;
     mallard::pmr_resource<file_arena> resource;

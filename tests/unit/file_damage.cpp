@@ -54,7 +54,7 @@ struct written_file {
     }
 };
 
-TEST(a_damaged_file, is_as_it_was_when_a_bit_of_a_header_flips)
+TEST(a_damaged_file, opens_unchanged_when_a_bit_of_one_header_flips)
 {
     written_file const given;
     file_arena file;
@@ -87,7 +87,7 @@ TEST(a_damaged_file, is_refused_when_both_headers_are_damaged)
     EXPECT_FALSE(given.open(file, "x"));
 }
 
-TEST(a_damaged_file, is_refused_when_its_headers_are_those_of_another_machine)
+TEST(a_damaged_file, is_refused_when_its_headers_are_from_another_machine)
 {
     written_file const given;
     std::string turned = given.bytes;
@@ -99,7 +99,7 @@ TEST(a_damaged_file, is_refused_when_its_headers_are_those_of_another_machine)
     EXPECT_TRUE(says(file, "other order of bytes")) << file.last_failure();
 }
 
-TEST(a_damaged_file, is_refused_wherever_it_is_cut_off)
+TEST(a_damaged_file, is_refused_when_it_is_truncated_anywhere)
 {
     written_file const given;
     file_arena file;
@@ -142,7 +142,7 @@ TEST(a_damaged_file, is_found_by_verify_when_a_bit_of_its_data_flips)
     }
 }
 
-TEST(a_damaged_file, is_found_when_pages_have_changed_places)
+TEST(a_damaged_file, is_found_when_pages_are_swapped)
 {
     written_file const given;
     std::string changed = given.bytes;
@@ -153,7 +153,7 @@ TEST(a_damaged_file, is_found_when_pages_have_changed_places)
     EXPECT_EQ(file.damaged_at(), 5 * page);
 }
 
-TEST(a_damaged_file, may_have_anything_behind_its_end)
+TEST(a_damaged_file, opens_with_any_bytes_after_its_end)
 {
     written_file const given;
     file_arena file;
@@ -215,7 +215,7 @@ std::uint64_t checksum(std::uint64_t seed, const std::string& bytes)
     return mixed(sum);
 }
 
-TEST(the_format, is_that_of_the_golden_file)
+TEST(the_format, matches_the_golden_file)
 {
     std::string const bytes = golden_bytes();
     ASSERT_EQ(bytes.size(), 4 * page);
@@ -235,7 +235,7 @@ TEST(the_format, is_that_of_the_golden_file)
     EXPECT_EQ(word(bytes, 3 * page + 16), 64U) << "root";
 }
 
-TEST(the_format, is_written_as_in_the_golden_file)
+TEST(the_format, is_written_exactly_as_in_the_golden_file)
 {
     temporary_folder const folder;
     file_arena file;
@@ -251,7 +251,7 @@ TEST(the_format, is_written_as_in_the_golden_file)
     EXPECT_TRUE(made == given);
 }
 
-TEST(the_format, is_read_from_the_golden_file)
+TEST(the_format, reads_the_golden_file)
 {
     temporary_folder const folder;
     std::string const path = folder / "file";

@@ -41,7 +41,7 @@ TEST(growth, doubles_from_4_kib_to_1_mib_by_default)
               (list{4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576, 1048576}));
 }
 
-TEST(growth, of_none_is_one_step)
+TEST(growth, none_is_one_step)
 {
     EXPECT_EQ(steps<growth::none(1000)>(5), (list{1000, 0}));
     EXPECT_TRUE(growth::none(1000).is_single());
@@ -50,12 +50,12 @@ TEST(growth, of_none_is_one_step)
     EXPECT_FALSE(growth::fixed(1000).is_single());
 }
 
-TEST(growth, of_a_fixed_step_is_that_step_for_ever)
+TEST(growth, fixed_repeats_one_step)
 {
     EXPECT_EQ(steps<growth::fixed(1000)>(4), (list{1000, 1000, 1000, 1000}));
 }
 
-TEST(growth, that_is_linear_adds_the_same_each_time_up_to_the_maximum)
+TEST(growth, linear_adds_the_same_each_time_up_to_the_maximum)
 {
     EXPECT_EQ((steps<growth::linear(100, 50)>(4)), (list{100, 150, 200, 250}));
     EXPECT_EQ((steps<growth{.first = 100, .max = 220, .num = 1, .add = 50}>(5)),
@@ -67,12 +67,12 @@ TEST(growth, by_a_fraction_rounds_down)
     EXPECT_EQ((steps<growth{.first = 100, .num = 3, .den = 2}>(4)), (list{100, 150, 225, 337}));
 }
 
-TEST(growth, clamps_the_last_step_to_what_is_left_of_the_limit)
+TEST(growth, cuts_the_last_step_to_the_rest_of_the_limit)
 {
     EXPECT_EQ((steps<growth{.first = 1000, .limit = 3500}>(5)), (list{1000, 2000, 500, 0}));
 }
 
-TEST(growth, refuses_only_a_request_that_does_not_fit_what_is_left)
+TEST(growth, fails_only_a_request_beyond_the_rest_of_the_limit)
 {
     growth_state<growth{.first = 1000, .limit = 3500}> state;
     EXPECT_EQ(state.step(3501), 0U);
@@ -83,7 +83,7 @@ TEST(growth, refuses_only_a_request_that_does_not_fit_what_is_left)
     EXPECT_EQ(state.step(most), 0U);
 }
 
-TEST(growth, is_not_inflated_by_one_large_request)
+TEST(growth, is_not_enlarged_by_one_large_request)
 {
     growth_state<growth{}> state;
     state.took(state.step(10));
@@ -92,14 +92,14 @@ TEST(growth, is_not_inflated_by_one_large_request)
     EXPECT_EQ(state.step(10), 16384U);
 }
 
-TEST(growth, goes_on_from_a_step_that_came_out_smaller)
+TEST(growth, continues_from_a_step_that_came_out_smaller)
 {
     growth_state<growth{}> state;
     state.took(1000);
     EXPECT_EQ(state.step(10), 2000U);
 }
 
-TEST(growth, survives_every_absurd_number)
+TEST(growth, survives_absurd_numbers)
 {
     EXPECT_EQ((steps<growth{.first = most, .max = most, .num = most, .add = most}>(2)),
               (list{most, 0}));
@@ -110,7 +110,7 @@ TEST(growth, survives_every_absurd_number)
     EXPECT_EQ((steps<growth{.first = 100, .limit = 7}>(1)), (list{0}));
 }
 
-TEST(growth, of_ones_own_sees_the_last_step_and_the_request_and_is_clamped)
+TEST(growth, by_a_custom_rule_sees_the_last_step_and_the_request_and_is_clamped)
 {
     growth_function const custom = [](std::size_t last, std::size_t asked) noexcept {
         return last == 0 ? asked * 10 : last + 1;
@@ -119,7 +119,7 @@ TEST(growth, of_ones_own_sees_the_last_step_and_the_request_and_is_clamped)
     EXPECT_EQ((steps<growth{.max = 81, .limit = 300}>(5, custom)), (list{80, 81, 81, 58, 0}));
 }
 
-TEST(growth, of_ones_own_may_say_nothing_or_everything)
+TEST(growth, by_a_custom_rule_may_return_zero_or_the_maximum)
 {
     growth_function const nothing = [](std::size_t, std::size_t) noexcept {
         return std::size_t{0};
@@ -130,7 +130,7 @@ TEST(growth, of_ones_own_may_say_nothing_or_everything)
     EXPECT_EQ((steps<growth{.max = most}>(2, everything)), (list{most, 0}));
 }
 
-TEST(growth, begins_anew_when_all_is_given_back_and_remembers_how_often_it_grew)
+TEST(growth, starts_again_when_all_is_given_back_and_remembers_its_step_count)
 {
     growth_state<growth{}> state;
     state.took(state.step(1));
@@ -160,7 +160,7 @@ TEST(growth, halves_a_step_that_the_source_refuses_down_to_the_request)
     }
 }
 
-TEST(growth, takes_whole_units_however_often_a_step_is_halved)
+TEST(growth, takes_whole_units_after_any_number_of_halvings)
 {
     failing_source source;
     source.fail_above(30000);
@@ -174,7 +174,7 @@ TEST(growth, takes_whole_units_however_often_a_step_is_halved)
     source.give(taken);
 }
 
-TEST(growth, asks_for_no_more_than_can_be_used_and_goes_on_from_the_whole_step)
+TEST(growth, requests_only_usable_bytes_and_continues_from_the_whole_step)
 {
     failing_source source;
     growth_state<growth{.first = 10'000}> state;
@@ -187,7 +187,7 @@ TEST(growth, asks_for_no_more_than_can_be_used_and_goes_on_from_the_whole_step)
     source.give(second);
 }
 
-TEST(growth, takes_what_is_wished_for_and_at_least_what_is_needed)
+TEST(growth, takes_the_wish_or_at_least_the_needed_bytes)
 {
     failing_source source;
     growth_state<growth{.first = 1000, .limit = 20'000}> state;
@@ -200,7 +200,7 @@ TEST(growth, takes_what_is_wished_for_and_at_least_what_is_needed)
     source.give(halved);
 }
 
-TEST(growth, that_fails_counts_nothing)
+TEST(growth, counts_nothing_when_it_fails)
 {
     failing_source source;
     source.fail_from(1);
@@ -217,7 +217,7 @@ TEST(growth, that_fails_counts_nothing)
     EXPECT_EQ(source.calls(), calls) << "the limit refuses, not the source";
 }
 
-TEST(growth, is_the_same_whether_it_is_known_early_or_late)
+TEST(growth, is_the_same_at_compile_time_and_at_run_time)
 {
     constexpr growth rule{.first = 100, .max = 1000, .num = 3, .den = 2, .add = 7, .limit = 5000};
     growth_state<rule> early;
@@ -231,7 +231,7 @@ TEST(growth, is_the_same_whether_it_is_known_early_or_late)
     EXPECT_EQ(late.anew().step(1), rule.first);
 }
 
-TEST(growth, known_at_run_time_bounds_every_allocator)
+TEST(growth, chosen_at_run_time_limits_every_allocator)
 {
     growth const rule = growth::none(32768);
     pool<default_heap, pool_options{.grow = growth::at_run_time()}> blocks(64, 0, {}, rule);

@@ -38,7 +38,7 @@ std::byte* some(A& from, layout l)
     return static_cast<std::byte*>(from.allocate(l));
 }
 
-TEST(guarded, gives_aligned_blocks_of_any_size_that_end_at_a_page)
+TEST(guarded, places_aligned_blocks_of_any_size_at_the_end_of_a_page)
 {
     guarded_multipool blocks("blocks");
     for (std::size_t const bytes : {0, 1, 13, 4096, 5000, 100000}) {
@@ -65,7 +65,7 @@ TEST(guarded, faults_at_the_first_byte_beyond_a_block)
     blocks.deallocate(block, {100, 4});
 }
 
-TEST(guarded, faults_at_the_first_byte_before_a_block_if_told_so)
+TEST(guarded, can_fault_at_the_first_byte_before_a_block)
 {
     guarded<multipool<>, before> blocks;
     std::byte* const block = some(blocks, {100, 4});
@@ -74,7 +74,7 @@ TEST(guarded, faults_at_the_first_byte_before_a_block_if_told_so)
     blocks.deallocate(block, {100, 4});
 }
 
-TEST(guarded, faults_at_a_freed_block)
+TEST(guarded, faults_at_an_access_to_a_freed_block)
 {
     guarded_multipool blocks;
     std::byte* const block = some(blocks, {10000});
@@ -83,7 +83,7 @@ TEST(guarded, faults_at_a_freed_block)
     EXPECT_DEATH(touch(block + 9999), "");
 }
 
-TEST(guarded, faults_at_a_block_freed_by_reset)
+TEST(guarded, faults_at_an_access_to_a_block_freed_by_reset)
 {
     guarded_multipool blocks;
     std::byte* const block = some(blocks, {100});
@@ -92,7 +92,7 @@ TEST(guarded, faults_at_a_block_freed_by_reset)
     EXPECT_DEATH(touch(block), "");
 }
 
-TEST(guarded, finds_at_the_free_what_was_written_where_no_page_ends)
+TEST(guarded, finds_writes_into_the_gap_at_the_free)
 {
     collected_faults faults;
     guarded_multipool blocks({"blocks", faults});
@@ -121,7 +121,7 @@ TEST(guarded, finds_bad_frees)
     EXPECT_TRUE(faults.were(fault_kind::double_free, block));
 }
 
-TEST(guarded, explains_an_address_that_faulted)
+TEST(guarded, explains_which_block_an_address_belongs_to)
 {
     collected_faults faults;
     guarded_multipool blocks({"blocks", faults});
@@ -151,7 +151,7 @@ TEST(guarded, gives_the_memory_of_freed_blocks_back_at_once)
     static_cast<void>(before_all);
 }
 
-TEST(guarded, uses_addresses_again_when_the_quarantine_is_full)
+TEST(guarded, reuses_addresses_when_the_quarantine_is_full)
 {
     guarded<multipool<>, small> blocks;
     void* const first = blocks.allocate({8});
@@ -165,7 +165,7 @@ TEST(guarded, uses_addresses_again_when_the_quarantine_is_full)
     EXPECT_EQ(rounds_until_again, 5); // four were kept
 }
 
-TEST(guarded, lets_pass_what_would_be_one_block_too_many_and_says_so)
+TEST(guarded, does_not_guard_more_than_blocks_max_and_says_why)
 {
     counting_source heap;
     guarded<ref<counting_source>, small> chunks("chunks", std::in_place, heap);
@@ -182,7 +182,7 @@ TEST(guarded, lets_pass_what_would_be_one_block_too_many_and_says_so)
     EXPECT_TRUE(heap.live().empty());
 }
 
-TEST(guarded, lets_pass_what_the_system_has_no_memory_for_and_says_so)
+TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
 {
     if (!may_refuse_memory())
         GTEST_SKIP();
@@ -202,7 +202,7 @@ TEST(guarded, lets_pass_what_the_system_has_no_memory_for_and_says_so)
         ::testing::ExitedWithCode(0), "");
 }
 
-TEST(guarded, lets_everything_pass_without_address_space)
+TEST(guarded, guards_nothing_without_address_space)
 {
     if (!may_refuse_memory())
         GTEST_SKIP();
@@ -220,7 +220,7 @@ TEST(guarded, lets_everything_pass_without_address_space)
         ::testing::ExitedWithCode(0), "");
 }
 
-TEST(guarded, survives_a_process_that_has_all_the_mappings_it_may_have)
+TEST(guarded, survives_when_the_process_has_no_mappings_left)
 {
     auto const mappings_max =
         std::strtoull(proc_file("/proc/sys/vm/max_map_count").text, nullptr, 10);
@@ -244,7 +244,7 @@ TEST(guarded, survives_a_process_that_has_all_the_mappings_it_may_have)
     EXPECT_TRUE(faults.empty());
 }
 
-TEST(guarded, guards_one_in_so_many)
+TEST(guarded, guards_one_allocation_in_one_in)
 {
     guarded<multipool<>, sampled> blocks;
     std::vector<void*> taken(20000);
@@ -260,7 +260,7 @@ TEST(guarded, guards_one_in_so_many)
 }
 
 /// Right programs, with a byte in the slack changed now and then.
-TEST(guarded, keeps_blocks_and_finds_faults_in_random_programs)
+TEST(guarded, keeps_blocks_intact_and_finds_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 5; ++seed) {
         seeded choose(seed);
@@ -298,7 +298,7 @@ TEST(guarded, keeps_blocks_and_finds_faults_in_random_programs)
     doing.clear();
 }
 
-TEST(guarded, serves_containers_and_stacks_with_others)
+TEST(guarded, serves_containers_and_stacks_with_other_adaptors)
 {
     collected_faults faults;
     {
@@ -316,7 +316,7 @@ TEST(guarded, serves_containers_and_stacks_with_others)
     EXPECT_TRUE(faults.empty());
 }
 
-TEST(guarded, may_be_called_by_many_threads)
+TEST(guarded, can_be_called_by_many_threads)
 {
     constexpr guarded_options shared{.one_in = 7, .shared = true};
     guarded<multipool<default_heap, multipool_options{.threads = sync::mutex}>, shared> blocks;

@@ -105,7 +105,7 @@ TYPED_TEST_SUITE(keyed, kinds, kind_names);
 
 constexpr auto value_of = [](auto const& entry) { return entry.value; };
 
-TYPED_TEST(keyed, iterators_are_copied_assigned_and_advanced_one_by_one)
+TYPED_TEST(keyed, iterators_can_be_copied_assigned_and_advanced)
 {
     auto first = this->own.begin();
     auto second = first;
@@ -124,7 +124,7 @@ TYPED_TEST(keyed, iterators_are_copied_assigned_and_advanced_one_by_one)
     EXPECT_EQ(std::next(this->own.begin(), 200), this->own.end());
 }
 
-TYPED_TEST(keyed, maps_are_read_and_written_by_the_algorithms)
+TYPED_TEST(keyed, maps_work_with_standard_algorithms)
 {
     auto const one = [](auto& map) {
         EXPECT_EQ(std::distance(map.begin(), map.end()), 200);
@@ -148,7 +148,7 @@ TYPED_TEST(keyed, maps_are_read_and_written_by_the_algorithms)
     EXPECT_EQ(std::next(this->own.begin(), 21)->value, 42);
 }
 
-TYPED_TEST(keyed, maps_are_ranges)
+TYPED_TEST(keyed, maps_are_standard_ranges)
 {
     auto const one = [](auto& map) {
         EXPECT_EQ(std::ranges::distance(map), 200);
@@ -170,7 +170,7 @@ TYPED_TEST(keyed, maps_are_ranges)
     EXPECT_EQ(std::ranges::count(this->own, 1000, value_of), 5);
 }
 
-TEST(offset_ptr, is_an_iterator_to_the_algorithms_and_ranges)
+TEST(offset_ptr, works_as_an_iterator_of_algorithms_and_ranges)
 {
     std::vector<int> numbers(100);
     std::iota(numbers.rbegin(), numbers.rend(), 0);
@@ -224,7 +224,7 @@ void promises_of_a_walk(Walk walk)
     EXPECT_EQ(std::ranges::adjacent_find(met_new), met_new.end());
 }
 
-TEST(a_walk_of_a_slot_map, by_iterators_meets_once_whatever_stays_and_nothing_that_was_erased)
+TEST(a_walk_of_a_slot_map, by_iterators_visits_each_remaining_element_once_and_no_erased_one)
 {
     promises_of_a_walk([](auto& map, auto visit) {
         for (auto [k, value] : map)
@@ -232,12 +232,12 @@ TEST(a_walk_of_a_slot_map, by_iterators_meets_once_whatever_stays_and_nothing_th
     });
 }
 
-TEST(a_walk_of_a_slot_map, by_for_each_meets_once_whatever_stays_and_nothing_that_was_erased)
+TEST(a_walk_of_a_slot_map, by_for_each_visits_each_remaining_element_once_and_no_erased_one)
 {
     promises_of_a_walk([](auto& map, auto visit) { map.for_each(visit); });
 }
 
-TEST(a_walk_of_a_slot_map, by_retain_meets_once_whatever_stays_and_nothing_that_was_erased)
+TEST(a_walk_of_a_slot_map, by_retain_visits_each_remaining_element_once_and_no_erased_one)
 {
     promises_of_a_walk([](auto& map, auto visit) {
         map.retain([&](key32 k, int& value) {
@@ -247,7 +247,7 @@ TEST(a_walk_of_a_slot_map, by_retain_meets_once_whatever_stays_and_nothing_that_
     });
 }
 
-TEST(a_walk_of_a_secondary_map, meets_nothing_that_was_erased_before_its_turn)
+TEST(a_walk_of_a_secondary_map, visits_no_element_that_was_erased_before_its_turn)
 {
     slot_map<int> map;
     secondary_map<key32, int> values;
@@ -277,7 +277,7 @@ TEST(a_walk_of_a_secondary_map, meets_nothing_that_was_erased_before_its_turn)
     EXPECT_EQ(joined, (std::vector{0, 1, 2, 4, 8, 9}));
 }
 
-TEST(a_walk_of_a_shared_slot_map, meets_nothing_that_the_visitor_removed_before_its_turn)
+TEST(a_walk_of_a_shared_slot_map, visits_no_element_that_the_visitor_removed_before_its_turn)
 {
     shared_slot_map<int> map;
     std::vector<key64> keys;
@@ -298,7 +298,7 @@ TEST(a_walk_of_a_shared_slot_map, meets_nothing_that_the_visitor_removed_before_
     EXPECT_EQ(map.size(), 8u);
 }
 
-TEST(a_walk_of_a_pool, meets_each_block_once_though_each_is_freed_as_it_is_met)
+TEST(a_walk_of_a_pool, visits_each_block_once_when_the_visitor_frees_it)
 {
     auto const all_modes = []<pool_options... O>() {
         auto const one = []<class Pool>(Pool&& blocks) {

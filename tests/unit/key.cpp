@@ -36,7 +36,7 @@ TEST(key, has_the_index_in_its_low_bits_and_the_generation_above)
     EXPECT_EQ(key64::value_max, ~std::uint64_t{0});
 }
 
-TEST(key, comes_back_from_its_integer)
+TEST(key, can_be_restored_from_its_integer)
 {
     for (std::uint32_t const value : {0U, 1U, 0x100001U, ~0U})
         EXPECT_EQ(key32(value).value(), value);

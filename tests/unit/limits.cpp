@@ -124,47 +124,47 @@ void sweep_blocks()
     }
 }
 
-TEST(nine_tenths_of_a_limit, are_blocks_of_an_ordered_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_an_ordered_pool)
 {
     sweep_blocks<pool_options{}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_lifo_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_lifo_pool)
 {
     sweep_blocks<pool_options{.order = reuse::lifo}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_fifo_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_fifo_pool)
 {
     sweep_blocks<pool_options{.order = reuse::fifo}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_checked_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_checked_pool)
 {
     sweep_blocks<pool_options{.checks = check::on}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_pool_with_an_owner)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_pool_with_an_owner)
 {
     sweep_blocks<pool_options{.order = reuse::lifo, .owned = true}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_pool_with_small_chunks)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_pool_with_small_chunks)
 {
     sweep_blocks<pool_options{.chunk = 4096}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_pool_behind_a_mutex)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_pool_with_a_mutex)
 {
     sweep_blocks<pool_options{.threads = sync::mutex}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_lock_free_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_lock_free_pool)
 {
     sweep_blocks<pool_options{.threads = sync::lock_free}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_checked_lock_free_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_checked_lock_free_pool)
 {
     sweep_blocks<pool_options{.threads = sync::lock_free, .checks = check::on}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_thread_cached_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_thread_cached_pool)
 {
     sweep_blocks<pool_options{.threads = sync::thread_cached}>();
 }
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_checked_thread_cached_pool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_a_checked_thread_cached_pool)
 {
     sweep_blocks<pool_options{.threads = sync::thread_cached, .checks = check::on}>();
 }
@@ -217,7 +217,7 @@ void sweep_objects()
     sweep_limits_of_objects<200'000, Options>();
 }
 
-TEST(nine_tenths_of_a_limit, are_objects)
+TEST(nine_tenths_of_a_limit, can_be_objects_of_an_object_pool)
 {
     sweep_objects<object_pool_options{}>();
     sweep_objects<object_pool_options{.order = reuse::lifo}>();
@@ -249,7 +249,7 @@ void sweep_classes()
         }
 }
 
-TEST(nine_tenths_of_a_limit, are_blocks_of_a_class_of_a_multipool)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_one_size_class_of_a_multipool)
 {
     sweep_classes<multipool_options{}>();
     sweep_classes<multipool_options{.order = reuse::ordered}>();
@@ -260,7 +260,7 @@ TEST(nine_tenths_of_a_limit, are_blocks_of_a_class_of_a_multipool)
 
 // --- an arena
 
-TEST(nine_tenths_of_a_limit, are_blocks_of_an_arena)
+TEST(nine_tenths_of_a_limit, can_be_blocks_of_an_arena)
 {
     growth const rules[] = {{.first = 1024, .max = 16 * mib, .num = 4},
                             {},
@@ -302,7 +302,7 @@ void expect_first_blocks()
     }
 }
 
-TEST(the_first_block_of_a_pool, takes_little_more_than_itself_however_large_it_is)
+TEST(the_first_block_of_a_pool, takes_little_more_memory_than_the_block_itself)
 {
     expect_first_blocks<pool_options{}>();
     expect_first_blocks<pool_options{.order = reuse::lifo}>();
@@ -324,7 +324,7 @@ void expect_refusals()
         }
 }
 
-TEST(a_pool_of_blocks_of_an_absurd_size, refuses_them_in_every_mode)
+TEST(a_pool_of_blocks_of_an_absurd_size, fails_in_every_mode)
 {
     expect_refusals<pool_options{}>();
     expect_refusals<pool_options{.order = reuse::lifo}>();

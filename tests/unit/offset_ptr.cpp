@@ -22,7 +22,7 @@ struct node {
     offset_ptr<node> next;
 };
 
-TEST(offset_ptr, is_null_by_default_and_otherwise_what_it_was_made_from)
+TEST(offset_ptr, is_null_by_default_or_equal_to_its_pointer)
 {
     int number = 7;
     offset_ptr<int> p;
@@ -37,7 +37,7 @@ TEST(offset_ptr, is_null_by_default_and_otherwise_what_it_was_made_from)
     EXPECT_FALSE(p);
 }
 
-TEST(offset_ptr, stays_right_when_all_it_reaches_moves_together)
+TEST(offset_ptr, stays_valid_when_it_moves_together_with_its_target)
 {
     node list[3];
     list[0] = {1, &list[1]};
@@ -51,7 +51,7 @@ TEST(offset_ptr, stays_right_when_all_it_reaches_moves_together)
     EXPECT_EQ(moved->next->next->next.get(), moved);
 }
 
-TEST(offset_ptr, points_where_its_original_does_after_a_copy)
+TEST(offset_ptr, points_to_the_same_target_after_a_copy)
 {
     int number = 1;
     offset_ptr<int> const a = &number;
@@ -65,7 +65,7 @@ TEST(offset_ptr, points_where_its_original_does_after_a_copy)
     EXPECT_EQ(c, nullptr);
 }
 
-TEST(offset_ptr, may_point_to_itself)
+TEST(offset_ptr, can_point_to_itself)
 {
     struct ring {
         offset_ptr<ring> next;
@@ -75,7 +75,7 @@ TEST(offset_ptr, may_point_to_itself)
     EXPECT_EQ(alone.next.get(), &alone);
 }
 
-TEST(offset_ptr, walks_an_array)
+TEST(offset_ptr, iterates_over_an_array)
 {
     int numbers[] = {0, 10, 20, 30};
     offset_ptr<int> p = numbers;
@@ -127,7 +127,7 @@ struct fancy {
     friend bool operator==(fancy, fancy) { return true; }
 };
 
-TEST(offset_ptr, is_the_pointer_of_a_vector)
+TEST(offset_ptr, can_be_the_pointer_type_of_a_vector)
 {
     std::vector<int, fancy<int>> numbers;
     for (int i = 0; i < 100; ++i)

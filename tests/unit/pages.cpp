@@ -23,7 +23,7 @@ static_assert(!std::is_copy_constructible_v<pages<>> && !std::is_copy_assignable
 static_assert(std::is_nothrow_move_constructible_v<pages<>>);
 static_assert(std::is_nothrow_move_assignable_v<pages<>>);
 
-TEST(pages, gives_whole_pages_and_says_how_many_bytes_they_are)
+TEST(pages, gives_whole_pages_and_reports_their_size)
 {
     pages<> source;
     for (std::size_t const bytes : {std::size_t{0}, std::size_t{1}, page_bytes}) {
@@ -38,7 +38,7 @@ TEST(pages, gives_whole_pages_and_says_how_many_bytes_they_are)
     source.give(more);
 }
 
-TEST(pages, gives_zeroed_bytes_that_can_be_written_from_first_to_last)
+TEST(pages, gives_zeroed_and_writable_bytes)
 {
     pages<> source;
     chunk const c = source.try_take({mib});
@@ -62,7 +62,7 @@ TEST(pages, honours_every_alignment_up_to_a_gibibyte)
     }
 }
 
-TEST(pages, maps_no_more_than_the_chunk_however_it_is_aligned)
+TEST(pages, maps_exactly_the_chunk_for_any_alignment)
 {
     pages<> source;
     for (std::size_t const align : {page_bytes, huge_page_bytes, gib}) {
@@ -75,7 +75,7 @@ TEST(pages, maps_no_more_than_the_chunk_however_it_is_aligned)
     }
 }
 
-TEST(pages, gives_back_the_pages_of_each_chunk_in_any_order)
+TEST(pages, unmaps_chunks_in_any_order)
 {
     pages<pages_options{.guard = true}> source;
     std::vector<chunk> chunks(64);
@@ -87,7 +87,7 @@ TEST(pages, gives_back_the_pages_of_each_chunk_in_any_order)
     EXPECT_EQ(mapped_pages(), before);
 }
 
-TEST(pages, refuses_sizes_that_no_address_space_holds)
+TEST(pages, fails_for_sizes_beyond_the_address_space)
 {
     pages<> source;
     EXPECT_EQ(source.last_error(), 0);
@@ -103,7 +103,7 @@ TEST(pages, refuses_sizes_that_no_address_space_holds)
     EXPECT_EQ(mapped_pages(), before);
 }
 
-TEST(pages, says_when_the_limit_on_address_space_refuses)
+TEST(pages, explains_a_failure_by_the_limit_on_address_space)
 {
     EXPECT_EXIT(
         {
@@ -117,7 +117,7 @@ TEST(pages, says_when_the_limit_on_address_space_refuses)
         testing::ExitedWithCode(0), "");
 }
 
-TEST(pages, unmaps_a_chunk_whose_memory_is_refused)
+TEST(pages, unmaps_a_chunk_when_its_memory_is_refused)
 {
     if (!may_refuse_memory())
         GTEST_SKIP();
@@ -126,7 +126,7 @@ TEST(pages, unmaps_a_chunk_whose_memory_is_refused)
                 "");
 }
 
-TEST(pages, refuses_more_memory_than_the_machine_can_ever_hold)
+TEST(pages, fails_for_more_memory_than_the_machine_has)
 {
     if (proc_file("/proc/sys/vm/overcommit_memory").text[0] == '1')
         GTEST_SKIP() << "this system is told to promise any amount";
@@ -137,7 +137,7 @@ TEST(pages, refuses_more_memory_than_the_machine_can_ever_hold)
     EXPECT_STRNE(source.last_failure(), "");
 }
 
-TEST(pages, stops_a_touch_just_outside_a_guarded_chunk)
+TEST(pages, stops_an_access_just_outside_a_guarded_chunk)
 {
     pages<pages_options{.guard = true}> source;
     chunk const c = source.try_take({page_bytes, huge_page_bytes});
@@ -172,7 +172,7 @@ TEST(pages, are_all_resident_when_populated)
     EXPECT_EQ(resident_pages(end(d), mib), 0U);
 }
 
-TEST(pages, with_madvise_are_whole_huge_pages)
+TEST(pages, are_whole_huge_pages_with_madvise)
 {
     pages<pages_options{.huge = huge::madvise}> source;
     chunk const c = source.try_take({1});
@@ -183,7 +183,7 @@ TEST(pages, with_madvise_are_whole_huge_pages)
     source.give(c);
 }
 
-TEST(pages, without_huge_pages_set_aside_are_refused_and_leave_nothing_mapped)
+TEST(pages, fail_with_hugetlb_when_no_huge_pages_are_reserved_and_map_nothing)
 {
     if (has_huge_pages())
         GTEST_SKIP() << "huge pages are set aside on this machine";
@@ -195,7 +195,7 @@ TEST(pages, without_huge_pages_set_aside_are_refused_and_leave_nothing_mapped)
     EXPECT_TRUE(says(source.last_failure(), "huge pages")) << source.last_failure();
 }
 
-TEST(pages, come_from_those_set_aside_with_hugetlb)
+TEST(pages, come_from_the_reserved_huge_pages_with_hugetlb)
 {
     if (!has_huge_pages())
         GTEST_SKIP() << "no huge pages are set aside on this machine";
@@ -209,7 +209,7 @@ TEST(pages, come_from_those_set_aside_with_hugetlb)
     EXPECT_EQ(mapped_pages(), before);
 }
 
-TEST(pages, refused_with_hugetlb_leave_the_mappings_of_other_threads_alone)
+TEST(pages, leave_mappings_of_other_threads_alone_when_hugetlb_fails)
 {
     std::size_t const too_much = (free_huge_pages() + 1) * huge_page_bytes;
     std::atomic<bool> done = false;
@@ -280,7 +280,7 @@ void take_and_give_at_random()
     EXPECT_EQ(mapped_pages(), before);
 }
 
-TEST(pages, taken_and_given_at_random_never_overlap_and_lose_nothing)
+TEST(pages, never_overlap_or_leak_in_random_programs)
 {
     take_and_give_at_random<pages_options{}>();
     take_and_give_at_random<pages_options{.guard = true}>();

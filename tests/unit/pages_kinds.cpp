@@ -60,7 +60,7 @@ bool is_locked(chunk c)
     return kib_of_mapping(c.data, "Locked:") > 0;
 }
 
-TEST(pages_of_a_node, are_preferred_or_bound_there)
+TEST(pages_of_a_node, can_be_preferred_or_bound)
 {
     pages<on_node_0> preferring;
     chunk const c = preferring.try_take({mib});
@@ -79,7 +79,7 @@ TEST(pages_of_a_node, are_preferred_or_bound_there)
     bound.give(d);
 }
 
-TEST(pages_of_a_node, in_a_range_lose_the_node_with_the_chunk)
+TEST(pages_of_a_node, lose_the_node_when_a_chunk_in_a_range_is_given_back)
 {
     pages<pages_options{.numa = numa::bind(0), .guard = true, .reserve_bytes = mib}> source;
     chunk const c = source.try_take({page_bytes});
@@ -92,7 +92,7 @@ TEST(pages_of_a_node, in_a_range_lose_the_node_with_the_chunk)
     EXPECT_EQ(source.try_take({page_bytes}).data, c.data);
 }
 
-TEST(pages_of_a_node, that_is_not_there_are_given_when_preferred_and_refused_when_bound)
+TEST(pages_of_a_node, come_from_other_nodes_when_a_preferred_node_is_missing_and_fail_when_bound)
 {
     pages<on_no_node> preferring;
     chunk const c = preferring.try_take({mib});
@@ -111,7 +111,7 @@ TEST(pages_of_a_node, that_is_not_there_are_given_when_preferred_and_refused_whe
     EXPECT_NE(bound.last_error(), 0);
 }
 
-TEST(pages_of_a_node, whose_number_no_kernel_has_are_refused)
+TEST(pages_of_a_node, fail_for_a_node_number_beyond_any_kernel)
 {
     pages<pages_options{.numa = numa::bind(1024)}> beyond;
     EXPECT_EQ(beyond.try_take({1}).data, nullptr);
@@ -135,7 +135,7 @@ bool tells_refused_mbind(int error, const char* words)
            bound.last_error() == error && says(bound.last_failure(), words);
 }
 
-TEST(pages_of_a_node, say_when_the_kernel_or_a_sandbox_has_no_nodes)
+TEST(pages_of_a_node, explain_a_kernel_or_sandbox_without_nodes)
 {
     EXPECT_EQ(in_a_child([] {
                   require(tells_refused_mbind<on_node_0, only_node_0>(ENOSYS, "no NUMA nodes"),
@@ -149,7 +149,7 @@ TEST(pages_of_a_node, say_when_the_kernel_or_a_sandbox_has_no_nodes)
               "fine");
 }
 
-TEST(pages_that_are_locked, are_locked_as_they_are_touched_or_all_at_once)
+TEST(pages_that_are_locked, are_locked_when_touched_or_all_at_once)
 {
     pages<locked> source;
     chunk const c = source.try_take({16 * page_bytes});
@@ -170,7 +170,7 @@ TEST(pages_that_are_locked, are_locked_as_they_are_touched_or_all_at_once)
     at_once.give(d);
 }
 
-TEST(pages_that_are_locked, have_guards_that_are_not)
+TEST(pages_that_are_locked, have_guard_pages_that_are_not_locked)
 {
     pages<pages_options{.guard = true, .locked = true}> source;
     chunk const c = source.try_take({page_bytes});
@@ -184,7 +184,7 @@ TEST(pages_that_are_locked, have_guards_that_are_not)
     source.give(c);
 }
 
-TEST(pages_that_are_locked, in_a_range_are_unlocked_when_given_and_come_back_zeroed)
+TEST(pages_that_are_locked, are_unlocked_and_zeroed_when_a_range_reuses_them)
 {
     pages<pages_options{.locked = true, .reserve_bytes = mib}> source;
     chunk const c = source.try_take({page_bytes});
@@ -218,13 +218,13 @@ void take_locked_under_a_limit(std::size_t bytes, int error)
     require(says(in_range.last_failure(), "ulimit -l"), "with the same words");
 }
 
-TEST(pages_that_are_locked, are_refused_beyond_the_limit_which_is_named)
+TEST(pages_that_are_locked, fail_beyond_the_limit_and_name_it)
 {
     EXPECT_EQ(in_a_child([] { take_locked_under_a_limit(0, EPERM); }), "fine");
     EXPECT_EQ(in_a_child([] { take_locked_under_a_limit(2 * page_bytes, ENOMEM); }), "fine");
 }
 
-TEST(pages_that_are_locked, say_when_the_kernel_is_too_old)
+TEST(pages_that_are_locked, explain_a_kernel_that_is_too_old)
 {
     EXPECT_EQ(in_a_child([] {
                   if (!refuse_call(SYS_mlock2, ENOSYS))
@@ -236,7 +236,7 @@ TEST(pages_that_are_locked, say_when_the_kernel_is_too_old)
               "fine");
 }
 
-TEST(pages_with_hugetlb, name_the_file_to_write_to_when_none_are_set_aside)
+TEST(pages_with_hugetlb, name_the_file_to_write_to_when_none_are_reserved)
 {
     if (has_huge_pages())
         GTEST_SKIP() << "huge pages are set aside on this machine";

@@ -13,7 +13,7 @@ using mallard::page_bytes;
 using mallard::pages;
 using mallard::pages_options;
 
-TEST(pages_in_a_range, unmap_a_range_whose_own_bits_are_refused_and_try_again_later)
+TEST(pages_in_a_range, unmap_a_range_without_memory_for_its_bits_and_retry_later)
 {
     if (!may_refuse_memory())
         GTEST_SKIP();
@@ -21,7 +21,7 @@ TEST(pages_in_a_range, unmap_a_range_whose_own_bits_are_refused_and_try_again_la
                 testing::ExitedWithCode(0), "");
 }
 
-TEST(pages_in_a_range, keep_a_place_whose_memory_was_refused_for_the_next_take)
+TEST(pages_in_a_range, keep_a_place_free_when_its_memory_is_refused)
 {
     if (!may_refuse_memory())
         GTEST_SKIP();
@@ -38,7 +38,7 @@ TEST(pages_in_a_range, keep_a_place_whose_memory_was_refused_for_the_next_take)
         testing::ExitedWithCode(0), "");
 }
 
-TEST(pages_in_a_range, have_a_guard_between_all_chunks)
+TEST(pages_in_a_range, have_a_guard_page_between_all_chunks)
 {
     pages<pages_options{.guard = true, .reserve_bytes = 8 * page_bytes}> source;
     chunk c[4];
@@ -52,7 +52,7 @@ TEST(pages_in_a_range, have_a_guard_between_all_chunks)
     EXPECT_EQ(source.try_take({page_bytes}).data, nullptr);
 }
 
-TEST(pages_in_a_range, keep_the_guard_of_a_chunk_when_its_neighbours_come_and_go)
+TEST(pages_in_a_range, keep_the_guard_page_of_a_chunk_when_neighbours_change)
 {
     pages<pages_options{.guard = true, .reserve_bytes = mib}> source;
     chunk const a = source.try_take({page_bytes});
@@ -68,7 +68,7 @@ TEST(pages_in_a_range, keep_the_guard_of_a_chunk_when_its_neighbours_come_and_go
     EXPECT_DEATH(*static_cast<volatile std::byte*>(end(small)) = std::byte{1}, "");
 }
 
-TEST(pages_in_a_range, leave_the_range_as_it_was_when_no_huge_pages_are_set_aside)
+TEST(pages_in_a_range, leave_the_range_unchanged_when_no_huge_pages_are_reserved)
 {
     if (has_huge_pages())
         GTEST_SKIP() << "huge pages are set aside on this machine";
@@ -82,7 +82,7 @@ TEST(pages_in_a_range, leave_the_range_as_it_was_when_no_huge_pages_are_set_asid
     EXPECT_EQ(mapped_pages(), reserved);
 }
 
-TEST(pages_in_a_range, follow_each_other_without_a_gap_while_the_range_is_fresh)
+TEST(pages_in_a_range, follow_each_other_without_a_gap_in_a_fresh_range)
 {
     pages<pages_options{.reserve_bytes = 64 * mib}> source;
     chunk last = source.try_take({mib});
@@ -95,7 +95,7 @@ TEST(pages_in_a_range, follow_each_other_without_a_gap_while_the_range_is_fresh)
     }
 }
 
-TEST(pages_in_a_range, are_null_when_the_range_is_used_up_until_a_place_is_given_back)
+TEST(pages_in_a_range, fail_when_the_range_is_full_until_a_place_is_free)
 {
     pages<pages_options{.reserve_bytes = 4 * page_bytes}> source;
     EXPECT_EQ(source.try_take({5 * page_bytes}).data, nullptr) << "larger than the range";
@@ -108,7 +108,7 @@ TEST(pages_in_a_range, are_null_when_the_range_is_used_up_until_a_place_is_given
     EXPECT_EQ(source.try_take({4 * page_bytes}).data, c.data);
 }
 
-TEST(pages_in_a_range, are_as_many_aligned_chunks_as_the_range_has_bytes_for)
+TEST(pages_in_a_range, fill_the_whole_range_with_aligned_chunks)
 {
     pages<pages_options{.reserve_bytes = 16 * 64 * 1024}> source;
     for (int i = 0; i < 16; ++i)
@@ -116,7 +116,7 @@ TEST(pages_in_a_range, are_as_many_aligned_chunks_as_the_range_has_bytes_for)
     EXPECT_EQ(source.try_take({1}).data, nullptr);
 }
 
-TEST(pages_in_a_range, honour_an_alignment_that_comes_later)
+TEST(pages_in_a_range, honour_an_alignment_that_is_requested_later)
 {
     pages<pages_options{.reserve_bytes = 8 * mib}> source;
     chunk const small = source.try_take({page_bytes});
@@ -127,7 +127,7 @@ TEST(pages_in_a_range, honour_an_alignment_that_comes_later)
     EXPECT_EQ(source.try_take({page_bytes, gib * 4096}).data, nullptr);
 }
 
-TEST(pages_in_a_range, return_to_the_system_when_given_and_come_back_zeroed)
+TEST(pages_in_a_range, return_to_the_system_and_are_zeroed_when_reused)
 {
     pages<pages_options{.reserve_bytes = gib}> source;
     chunk const below = source.try_take({mib});
@@ -162,7 +162,7 @@ TEST(pages_in_a_range, end_with_the_range)
     EXPECT_FALSE(is_mapped(place));
 }
 
-TEST(pages_in_a_range, refuse_a_range_that_no_address_space_holds)
+TEST(pages_in_a_range, fail_for_a_range_beyond_the_address_space)
 {
     pages<pages_options{.reserve_bytes = SIZE_MAX}> absurd;
     EXPECT_EQ(absurd.try_take({1}).data, nullptr);
@@ -172,7 +172,7 @@ TEST(pages_in_a_range, refuse_a_range_that_no_address_space_holds)
     EXPECT_TRUE(says(large.last_failure(), "address space")) << large.last_failure();
 }
 
-TEST(pages_in_a_range, move_with_the_range_and_leave_an_empty_source_behind)
+TEST(pages_in_a_range, move_with_the_range_and_leave_an_empty_source)
 {
     pages<pages_options{.reserve_bytes = 4 * page_bytes}> source;
     chunk const c = source.try_take({page_bytes});
@@ -194,7 +194,7 @@ TEST(pages_in_a_range, move_with_the_range_and_leave_an_empty_source_behind)
 
 constinit pages<pages_options{.reserve_bytes = mib}> before_main;
 
-TEST(pages_in_a_range, can_be_a_global_without_a_run_time_constructor)
+TEST(pages_in_a_range, can_be_a_constant_initialised_global)
 {
     EXPECT_NE(before_main.try_take({1}).data, nullptr);
 }

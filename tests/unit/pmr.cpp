@@ -32,7 +32,7 @@ static_assert(tells_upstream<mallard::pmr::arena> && !tells_upstream<arena_resou
 static_assert(std::is_default_constructible_v<mallard::pmr::arena>);
 static_assert(std::is_constructible_v<mallard::pmr::arena, std::pmr::memory_resource*>);
 
-TEST(pmr_resource, is_the_allocator_too)
+TEST(pmr_resource, is_also_the_allocator)
 {
     arena_resource a;
     auto* const first = static_cast<std::byte*>(a.allocate(layout(8, 1)));
@@ -48,7 +48,7 @@ TEST(pmr_resource, is_the_allocator_too)
     EXPECT_EQ(a.allocate(1, 1), first + 25) << "as an arena it takes the last block back";
 }
 
-TEST(pmr_resource, forgets_nothing_of_the_constructors)
+TEST(pmr_resource, has_all_constructors_of_the_allocator)
 {
     std::byte memory[64];
     pmr_resource<mallard::arena<mallard::null>> a{std::span(memory)};
@@ -62,7 +62,7 @@ TEST(pmr_resource, forgets_nothing_of_the_constructors)
     EXPECT_EQ(p.stats().blocks_live, 0u);
 }
 
-TEST(pmr_resource, over_an_arena_makes_deallocate_nothing_at_all)
+TEST(pmr_resource, does_nothing_in_deallocate_over_an_arena)
 {
     arena_resource a;
     std::pmr::memory_resource& r = a;
@@ -72,7 +72,7 @@ TEST(pmr_resource, over_an_arena_makes_deallocate_nothing_at_all)
     EXPECT_FALSE(is_poisoned(first, false)) << "monotonic resources promise no more";
 }
 
-TEST(pmr_resource, over_the_others_takes_blocks_back)
+TEST(pmr_resource, frees_blocks_over_other_allocators)
 {
     multipool_resource m;
     std::pmr::memory_resource& r = m;
@@ -83,7 +83,7 @@ TEST(pmr_resource, over_the_others_takes_blocks_back)
     EXPECT_EQ(m.stats().blocks_live, 1u);
 }
 
-TEST(pmr_resource, tells_its_upstream_where_that_is_one)
+TEST(pmr_resource, returns_its_upstream_resource_if_it_has_one)
 {
     failing_resource upstream;
     mallard::pmr::arena const a(&upstream);

@@ -64,13 +64,13 @@ void seals_and_unseals_every_chunk_from_first_byte_to_last()
         source.give(c);
 }
 
-TEST(protected_pages, are_read_only_from_first_byte_to_last_while_sealed)
+TEST(protected_pages, are_read_only_from_the_first_to_the_last_byte_while_sealed)
 {
     seals_and_unseals_every_chunk_from_first_byte_to_last<protected_pages<>>();
     seals_and_unseals_every_chunk_from_first_byte_to_last<in_a_range>();
 }
 
-TEST(protected_pages, give_nothing_while_sealed_and_say_so)
+TEST(protected_pages, fail_to_take_while_sealed_and_say_why)
 {
     protected_pages<> source;
     chunk const c = source.try_take({1});
@@ -85,7 +85,7 @@ TEST(protected_pages, give_nothing_while_sealed_and_say_so)
     source.give(d);
 }
 
-TEST(protected_pages, can_be_sealed_before_there_are_any)
+TEST(protected_pages, can_be_sealed_before_the_first_chunk)
 {
     protected_pages<> source;
     EXPECT_TRUE(source.seal());
@@ -93,7 +93,7 @@ TEST(protected_pages, can_be_sealed_before_there_are_any)
     EXPECT_TRUE(source.unseal());
 }
 
-TEST(protected_pages, are_given_back_sealed_and_leave_nothing_mapped)
+TEST(protected_pages, can_be_given_back_while_sealed)
 {
     std::vector<chunk> chunks(300);
     std::size_t const before = mapped_pages();
@@ -108,7 +108,7 @@ TEST(protected_pages, are_given_back_sealed_and_leave_nothing_mapped)
     EXPECT_EQ(mapped_pages(), before);
 }
 
-TEST(protected_pages, in_a_range_come_back_writable_after_they_were_given_sealed)
+TEST(protected_pages, are_writable_again_when_a_range_reuses_sealed_pages)
 {
     in_a_range source;
     chunk const c = source.try_take({page_bytes});
@@ -136,7 +136,7 @@ TEST(protected_pages, move_with_their_seal)
     assigned.give(c);
 }
 
-TEST(unsealed, is_a_scope_in_which_they_can_be_written)
+TEST(unsealed, makes_pages_writable_for_a_scope)
 {
     protected_pages<> source;
     chunk const c = source.try_take({page_bytes});
@@ -160,7 +160,7 @@ struct settings {
     std::string_view name;
 };
 
-TEST(an_arena_of_protected_pages, is_built_sealed_read_and_ends_sealed)
+TEST(an_arena_of_protected_pages, can_be_built_sealed_read_and_destroyed_while_sealed)
 {
     std::size_t const before = mapped_pages();
     {
@@ -178,7 +178,7 @@ TEST(an_arena_of_protected_pages, is_built_sealed_read_and_ends_sealed)
     EXPECT_EQ(mapped_pages(), before);
 }
 
-TEST(protected_pages, tell_when_the_system_refuses_and_change_nothing)
+TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
 {
     EXPECT_EQ(in_a_child([] {
                   protected_pages<> source;
@@ -209,7 +209,7 @@ TEST(protected_pages, tell_when_the_system_refuses_and_change_nothing)
               "fine");
 }
 
-TEST(protected_pages, sealed_in_part_when_the_system_refuses_are_unsealed_again)
+TEST(protected_pages, are_all_unsealed_again_when_the_system_refuses_one)
 {
     // Guards keep the mappings of chunks apart: to seal one more needs no more mappings, and
     // the kernel refuses nothing. So one is unmapped behind the source's back.
@@ -224,7 +224,7 @@ TEST(protected_pages, sealed_in_part_when_the_system_refuses_are_unsealed_again)
               "fine");
 }
 
-TEST(unsealed, stops_the_process_when_what_it_opened_cannot_be_sealed_again)
+TEST(unsealed, stops_the_process_when_the_pages_cannot_be_sealed_again)
 {
     EXPECT_DEATH(
         {

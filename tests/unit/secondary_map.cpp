@@ -36,7 +36,7 @@ TYPED_TEST(a_secondary_map, has_a_value_for_some_keys)
     EXPECT_EQ(names.set(key32(), "null"), nullptr);
 }
 
-TYPED_TEST(a_secondary_map, has_nothing_for_a_newer_key_of_the_slot)
+TYPED_TEST(a_secondary_map, has_no_value_for_a_newer_key_of_the_slot)
 {
     slot_map<int> numbers;
     TypeParam names;
@@ -53,7 +53,7 @@ TYPED_TEST(a_secondary_map, has_nothing_for_a_newer_key_of_the_slot)
     EXPECT_EQ(names.size(), 1U);
 }
 
-TYPED_TEST(a_secondary_map, is_walked_together_with_the_map)
+TYPED_TEST(a_secondary_map, can_be_iterated_together_with_the_slot_map)
 {
     slot_map<std::size_t> numbers;
     TypeParam names;
@@ -88,7 +88,7 @@ TYPED_TEST(a_secondary_map, is_walked_together_with_the_map)
     names.for_each([](key32, std::string&) { FAIL(); });
 }
 
-TEST(a_dense_secondary_map, moves_in_one_piece)
+TEST(a_dense_secondary_map, moves_all_values_and_stays_usable)
 {
     secondary_map<key32, std::unique_ptr<int>> owners;
     key32 const k((1U << 20) + 1000);

@@ -41,7 +41,7 @@ static_assert(segment_pool<48>::block_bytes() == 48 && segment_pool<48>::block_a
 static_assert(segment_pool<1>::block_bytes() == 1);
 static_assert(segment_pool<24, 64>::block_bytes() == 64);
 
-TEST(segment_pool, gives_each_block_once_and_nothing_beyond)
+TEST(segment_pool, allocates_each_block_once_and_then_fails)
 {
     pool_of<48> p(1000);
     EXPECT_EQ(p.blocks.capacity(), 1000U);
@@ -62,7 +62,7 @@ TEST(segment_pool, gives_each_block_once_and_nothing_beyond)
     EXPECT_EQ(p.blocks.allocate(), *all.begin());
 }
 
-TEST(segment_pool, touches_no_block_before_it_is_given_out)
+TEST(segment_pool, touches_no_block_before_it_is_allocated)
 {
     pool_of<4096> p(100);
     p.blocks.deallocate(p.blocks.allocate());
@@ -70,7 +70,7 @@ TEST(segment_pool, touches_no_block_before_it_is_given_out)
     EXPECT_EQ(p.blocks.number_of(p.blocks.allocate()), 1U);
 }
 
-TEST(segment_pool, that_the_segment_has_no_room_for_changes_nothing)
+TEST(segment_pool, changes_nothing_when_the_segment_has_no_room)
 {
     auto segment = required(shared_memory::anonymous(4096));
     auto const before = segment.stats();
@@ -97,7 +97,7 @@ TEST(segment_pool, has_the_same_blocks_at_each_address)
     EXPECT_EQ(p.blocks.allocate(), here);
 }
 
-TEST(segment_pool, agrees_with_a_list_of_what_is_live_at_random)
+TEST(segment_pool, agrees_with_a_model_in_random_programs)
 {
     seeded choose(1);
     pool_of<24> p(200);
@@ -127,7 +127,7 @@ TEST(segment_pool, agrees_with_a_list_of_what_is_live_at_random)
     EXPECT_EQ(p.blocks.stats().blocks_live, 0U);
 }
 
-TEST(segment_pool, gives_a_block_to_one_thread_at_a_time)
+TEST(segment_pool, never_gives_a_block_to_two_threads)
 {
     constexpr std::uint32_t count = 64;
     pool_of<8> p(count);
@@ -159,7 +159,7 @@ TEST(segment_pool, gives_a_block_to_one_thread_at_a_time)
     EXPECT_EQ(all.size(), count);
 }
 
-TEST(segment_pool, refuses_a_thread_only_when_no_block_is_free)
+TEST(segment_pool, fails_only_when_no_block_is_free)
 {
     constexpr std::uint32_t threads = 4;
     pool_of<8> p(threads); // one for each: nobody may ever be refused

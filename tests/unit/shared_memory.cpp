@@ -43,7 +43,7 @@ testing::AssertionResult is_refused(const shared_memory& s, int error, std::stri
            << bool(s) << ", errno " << s.last_error() << ": " << s.last_failure();
 }
 
-TEST(shared_memory, is_created_once_and_opened_by_its_name)
+TEST(shared_memory, is_created_once_and_opened_by_name)
 {
     segment_name const name("");
     auto const made = required(shared_memory::create(name, 1));
@@ -60,7 +60,7 @@ TEST(shared_memory, is_created_once_and_opened_by_its_name)
     EXPECT_EQ(s.st_mode & 0777, 0600U) << "nobody else's";
 }
 
-TEST(shared_memory, is_the_same_at_two_addresses)
+TEST(shared_memory, has_the_same_contents_at_two_addresses)
 {
     auto a = required(shared_memory::anonymous(page_bytes));
     auto b = required(shared_memory::attach(a.descriptor()));
@@ -73,7 +73,7 @@ TEST(shared_memory, is_the_same_at_two_addresses)
     EXPECT_TRUE(a.owns(p) && b.owns(q) && !a.owns(q) && !b.owns(p));
 }
 
-TEST(shared_memory, without_a_segment_has_no_room)
+TEST(shared_memory, has_no_room_without_a_segment)
 {
     shared_memory none;
     EXPECT_FALSE(none);
@@ -85,7 +85,7 @@ TEST(shared_memory, without_a_segment_has_no_room)
     EXPECT_EQ(none.stats(), mallard::statistics{});
 }
 
-TEST(shared_memory, lives_until_it_is_removed_and_nobody_has_it)
+TEST(shared_memory, lives_until_it_is_removed_and_unmapped_by_all)
 {
     segment_name const name("");
     {
@@ -122,7 +122,7 @@ TEST(shared_memory, refuses_bad_names_and_sizes)
     EXPECT_TRUE(is_refused(shared_memory::open(name), ENOENT, "create it")) << "nothing stays";
 }
 
-TEST(shared_memory, gives_blocks_aligned_apart_and_zeroed_until_it_is_full)
+TEST(shared_memory, allocates_aligned_zeroed_blocks_until_it_is_full)
 {
     auto segment = required(shared_memory::anonymous(8 << 20));
     std::byte* last = nullptr;
@@ -146,7 +146,7 @@ TEST(shared_memory, gives_blocks_aligned_apart_and_zeroed_until_it_is_full)
     EXPECT_NE(segment.try_allocate({0, 1}), segment.try_allocate({0, 1})) << "of their own";
 }
 
-TEST(shared_memory, takes_back_the_last_block_and_no_other)
+TEST(shared_memory, frees_the_last_block_and_no_other)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     void* const a = segment.allocate({10});
@@ -158,14 +158,14 @@ TEST(shared_memory, takes_back_the_last_block_and_no_other)
     EXPECT_EQ(segment.allocate({30}), c);
 }
 
-TEST(shared_memory, is_a_source_of_an_arena)
+TEST(shared_memory, can_be_the_source_of_an_arena)
 {
     mallard::arena<shared_memory> blocks(required(shared_memory::anonymous(1 << 20)));
     EXPECT_TRUE(blocks.upstream().owns(blocks.make_array<int>(1000).data()));
     EXPECT_EQ(blocks.try_allocate({1 << 20}), nullptr);
 }
 
-TEST(shared_memory, gives_threads_blocks_that_do_not_overlap)
+TEST(shared_memory, never_gives_two_threads_overlapping_blocks)
 {
     auto segment = required(shared_memory::anonymous(1 << 22));
     in_threads(4, [&](std::size_t me) {
@@ -182,7 +182,7 @@ TEST(shared_memory, gives_threads_blocks_that_do_not_overlap)
     });
 }
 
-TEST(shared_memory, moves_and_leaves_none_behind)
+TEST(shared_memory, moves_and_leaves_an_empty_object)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     auto* const p = segment.root<pair>();
@@ -218,7 +218,7 @@ TEST(shared_memory, leaves_nothing_mapped_and_no_descriptor_open)
     ::close(next);
 }
 
-TEST(a_root, of_another_type_is_refused)
+TEST(a_root, is_refused_for_another_type)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     ASSERT_NE(segment.root<pair>(), nullptr);
@@ -228,7 +228,7 @@ TEST(a_root, of_another_type_is_refused)
     EXPECT_EQ((segment.root<std::array<char, sizeof(pair)>>()), nullptr);
 }
 
-TEST(a_root, without_room_is_refused_and_can_be_another)
+TEST(a_root, is_refused_without_room_and_can_then_have_another_type)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     EXPECT_EQ((segment.root<std::array<char, page_bytes>>()), nullptr);
@@ -246,7 +246,7 @@ struct fails_twice {
     int number;
 };
 
-TEST(a_root, whose_constructor_throws_is_constructed_by_the_next_who_asks)
+TEST(a_root, is_constructed_by_the_next_caller_after_its_constructor_throws)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     int count = 0;
@@ -257,7 +257,7 @@ TEST(a_root, whose_constructor_throws_is_constructed_by_the_next_who_asks)
     EXPECT_EQ(segment.stats().bytes_live, live) << "in the same place";
 }
 
-TEST(a_root, is_constructed_once_by_threads_that_race)
+TEST(a_root, is_constructed_once_by_racing_threads)
 {
     struct slow {
         explicit slow(std::atomic<int>& count)
@@ -276,7 +276,7 @@ TEST(a_root, is_constructed_once_by_threads_that_race)
     }
 }
 
-TEST(a_layout_hash, tells_types_apart)
+TEST(a_layout_hash, distinguishes_types)
 {
     std::set<std::uint64_t> const all{mallard::layout_hash<pair>,
                                       mallard::layout_hash<another_pair>,

@@ -13,7 +13,7 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-TEST(shared_slot_map, gives_each_element_by_its_key)
+TEST(shared_slot_map, finds_each_element_by_its_key)
 {
     shared_slot_map<std::string> words;
     key64 const duck = words.insert("duck"), swan = words.emplace(3U, 's');
@@ -29,7 +29,7 @@ TEST(shared_slot_map, gives_each_element_by_its_key)
     EXPECT_FALSE(words.with(key64(5), [](std::string&) { FAIL(); }));
 }
 
-TEST(shared_slot_map, gives_nothing_for_a_stale_key)
+TEST(shared_slot_map, finds_nothing_for_a_stale_key)
 {
     shared_slot_map<int> numbers;
     std::vector<key64> stale;
@@ -82,7 +82,7 @@ TEST(shared_slot_map, destroys_its_elements_at_its_end)
     EXPECT_EQ(owner.use_count(), 1);
 }
 
-TEST(shared_slot_map, may_be_used_by_the_constructors_and_destructors_of_its_elements)
+TEST(shared_slot_map, can_be_used_by_constructors_and_destructors_of_elements)
 {
     struct parent;
     using family = shared_slot_map<parent>;
@@ -130,7 +130,7 @@ TEST(shared_slot_map, retires_a_slot_whose_generations_are_used_up)
     EXPECT_EQ(numbers.size(), 0U);
 }
 
-TEST(shared_slot_map, is_unchanged_by_a_constructor_that_throws)
+TEST(shared_slot_map, is_unchanged_when_a_constructor_throws)
 {
     struct thrower {
         explicit thrower(bool throws)
@@ -148,7 +148,7 @@ TEST(shared_slot_map, is_unchanged_by_a_constructor_that_throws)
     EXPECT_TRUE(throwers.contains(k));
 }
 
-TEST(shared_slot_map, calls_for_each_of_its_elements)
+TEST(shared_slot_map, visits_each_element_in_for_each)
 {
     shared_slot_map<int> numbers;
     int sum = 0;
@@ -164,7 +164,7 @@ TEST(shared_slot_map, calls_for_each_of_its_elements)
     EXPECT_EQ(numbers.size(), 0U);
 }
 
-TEST(shared_slot_map, refuses_what_does_not_fit_and_goes_on)
+TEST(shared_slot_map, fails_when_full_and_continues_to_work)
 {
     constexpr shared_slot_map_options small{.bytes_max = std::size_t{1} << 20};
     struct page {
@@ -183,7 +183,7 @@ TEST(shared_slot_map, refuses_what_does_not_fit_and_goes_on)
     EXPECT_LE(pages.stats().bytes_live, pages.stats().bytes_taken);
 }
 
-TEST(shared_slot_map, gives_no_index_that_a_key_cannot_name)
+TEST(shared_slot_map, never_gives_an_index_beyond_the_key)
 {
     shared_slot_map<std::uint64_t, key<16, 8>> numbers;
     std::vector<key<16, 8>> keys;

@@ -38,7 +38,7 @@ TEST(size_class, is_what_the_specification_lists)
     EXPECT_EQ(index, size_class::of(32768) + 1);
 }
 
-TEST(size_class, holds_each_size_and_the_class_before_it_does_not)
+TEST(size_class, is_the_smallest_class_for_each_size)
 {
     for (std::size_t bytes = 1; bytes <= 1 << 20; bytes += bytes < 10000 ? 1 : 37) {
         std::size_t const index = size_class::of(bytes);

@@ -10,7 +10,7 @@ using namespace mallard;
 
 TYPED_TEST_SUITE(a_slot_map, slot_map_kinds, slot_map_names);
 
-TYPED_TEST(a_slot_map, gives_each_element_by_its_key)
+TYPED_TEST(a_slot_map, finds_each_element_by_its_key)
 {
     typename TestFixture::template map<std::string> words;
     key32 const duck = words.insert("duck");
@@ -21,7 +21,7 @@ TYPED_TEST(a_slot_map, gives_each_element_by_its_key)
     EXPECT_TRUE(words.contains(duck));
 }
 
-TYPED_TEST(a_slot_map, gives_nothing_for_a_stale_key)
+TYPED_TEST(a_slot_map, finds_nothing_for_a_stale_key)
 {
     typename TestFixture::template map<int> numbers;
     std::vector<key32> stale;
@@ -40,7 +40,7 @@ TYPED_TEST(a_slot_map, gives_nothing_for_a_stale_key)
     EXPECT_EQ(*numbers.get(fresh), 7);
 }
 
-TYPED_TEST(a_slot_map, gives_nothing_for_a_key_that_is_made_up)
+TYPED_TEST(a_slot_map, finds_nothing_for_a_made_up_key)
 {
     typename TestFixture::template map<int, key<8, 4>> numbers;
     std::vector<key<8, 4>> live;
@@ -88,7 +88,7 @@ TYPED_TEST(a_slot_map, uses_every_generation_of_a_slot_and_then_retires_it)
     EXPECT_EQ(numbers.size(), 51U);
 }
 
-TYPED_TEST(a_slot_map, begins_again_with_a_slot_if_it_may)
+TYPED_TEST(a_slot_map, can_reuse_a_slot_from_generation_one_on)
 {
     typename TestFixture::template map<int, key<8, 4>, slot_map_options{.wrapping = true}> numbers;
     auto const first = numbers.insert(0);
@@ -127,7 +127,7 @@ TYPED_TEST(a_slot_map, moves_an_element_out)
     EXPECT_TRUE(owners.empty());
 }
 
-TYPED_TEST(a_slot_map, keeps_the_key_of_what_is_detached)
+TYPED_TEST(a_slot_map, reserves_the_key_of_a_detached_element)
 {
     typename TestFixture::template map<std::string> words;
     key32 const k = words.insert("out");
@@ -154,7 +154,7 @@ TYPED_TEST(a_slot_map, keeps_the_key_of_what_is_detached)
     EXPECT_EQ(words.insert("next").index(), k.index());
 }
 
-TYPED_TEST(a_slot_map, makes_all_keys_stale_when_it_is_cleared)
+TYPED_TEST(a_slot_map, makes_all_keys_stale_when_cleared)
 {
     typename TestFixture::template map<std::string> words;
     std::vector<key32> keys;
@@ -171,7 +171,7 @@ TYPED_TEST(a_slot_map, makes_all_keys_stale_when_it_is_cleared)
     EXPECT_EQ(words.begin(), words.end());
 }
 
-TYPED_TEST(a_slot_map, is_unchanged_by_a_constructor_that_throws)
+TYPED_TEST(a_slot_map, is_unchanged_when_a_constructor_throws)
 {
     typename TestFixture::template map<element> elements;
     key32 const stays = elements.emplace(1U);
@@ -212,7 +212,7 @@ class a_movable_slot_map : public ::testing::Test {};
 using movable_kinds = ::testing::Types<in_reserve, on_the_heap>;
 TYPED_TEST_SUITE(a_movable_slot_map, movable_kinds, slot_map_names);
 
-TYPED_TEST(a_movable_slot_map, moves_in_one_piece)
+TYPED_TEST(a_movable_slot_map, moves_all_elements_and_stays_usable)
 {
     typename TypeParam::template map<std::string> here;
     key32 const k = here.insert("here");
@@ -235,7 +235,7 @@ TYPED_TEST(a_movable_slot_map, moves_in_one_piece)
 
 constinit slot_map<int, key32, fixed<10>> constant;
 
-TEST(a_fixed_slot_map, is_ready_at_compile_time_and_refuses_what_does_not_fit)
+TEST(a_fixed_slot_map, is_constant_initialised_and_fails_when_full)
 {
     std::vector<key32> keys;
     for (int i = 0; i < 10; ++i)

@@ -13,7 +13,7 @@ using namespace mallard;
 
 TYPED_TEST_SUITE(a_slot_map, slot_map_kinds, slot_map_names);
 
-TYPED_TEST(a_slot_map, is_walked_in_the_order_of_slots)
+TYPED_TEST(a_slot_map, is_iterated_in_the_order_of_slots)
 {
     typename TestFixture::template map<std::size_t> numbers;
     std::vector<key32> keys;
@@ -36,7 +36,7 @@ TYPED_TEST(a_slot_map, is_walked_in_the_order_of_slots)
     EXPECT_EQ(*numbers.get(met.front().first), met.front().second + 1);
 }
 
-TYPED_TEST(a_slot_map, may_be_changed_while_it_is_walked)
+TYPED_TEST(a_slot_map, can_be_changed_during_an_iteration)
 {
     typename TestFixture::template map<int> numbers;
     std::vector<key32> keys;
@@ -59,7 +59,7 @@ TYPED_TEST(a_slot_map, may_be_changed_while_it_is_walked)
     EXPECT_TRUE(numbers.empty());
 }
 
-TYPED_TEST(a_slot_map, retains_what_it_is_told_to)
+TYPED_TEST(a_slot_map, retains_the_elements_that_a_predicate_keeps)
 {
     typename TestFixture::template map<int> numbers;
     for (int i = 0; i < 100; ++i)
@@ -70,7 +70,7 @@ TYPED_TEST(a_slot_map, retains_what_it_is_told_to)
         EXPECT_TRUE(entry.value % 3 == 0 && entry.value <= 50);
 }
 
-TYPED_TEST(a_slot_map, gives_several_elements_at_once_if_they_differ)
+TYPED_TEST(a_slot_map, finds_several_distinct_elements_at_once)
 {
     typename TestFixture::template map<int> numbers;
     key32 const a = numbers.insert(1), b = numbers.insert(2), c = numbers.insert(3);
@@ -81,7 +81,7 @@ TYPED_TEST(a_slot_map, gives_several_elements_at_once_if_they_differ)
     EXPECT_EQ(numbers.get_disjoint(a, b)[0], nullptr);
 }
 
-TYPED_TEST(a_slot_map, may_be_used_by_the_constructors_and_destructors_of_its_elements)
+TYPED_TEST(a_slot_map, can_be_used_by_constructors_and_destructors_of_elements)
 {
     struct parent;
     using family = typename TestFixture::template map<parent>;
@@ -117,7 +117,7 @@ struct looks_itself_up {
     }
 };
 
-TYPED_TEST(a_slot_map, finds_no_element_whose_destructor_runs)
+TYPED_TEST(a_slot_map, finds_no_element_during_its_destructor)
 {
     typename TestFixture::template map<looks_itself_up> elements;
     int looks = 0;
@@ -150,7 +150,7 @@ TYPED_TEST(a_slot_map, holds_elements_of_any_size_and_alignment)
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wides.get(wides.emplace())) % 512, 0U);
 }
 
-TYPED_TEST(a_slot_map, poisons_what_is_erased)
+TYPED_TEST(a_slot_map, poisons_erased_elements)
 {
     typename TestFixture::template map<std::uint64_t> numbers;
     key32 const k = numbers.insert(1);
@@ -162,7 +162,7 @@ TYPED_TEST(a_slot_map, poisons_what_is_erased)
     EXPECT_FALSE(numbers.contains(k));
 }
 
-TYPED_TEST(a_slot_map, says_what_it_holds)
+TYPED_TEST(a_slot_map, reports_statistics)
 {
     typename TestFixture::template map<std::uint64_t> numbers;
     EXPECT_EQ(numbers.stats().blocks_live, 0U);
@@ -174,7 +174,7 @@ TYPED_TEST(a_slot_map, says_what_it_holds)
     EXPECT_EQ(s.bytes_idle, 8 * (numbers.capacity() - 100));
 }
 
-TYPED_TEST(a_slot_map, tells_an_element_its_key)
+TYPED_TEST(a_slot_map, passes_its_key_to_a_new_element)
 {
     struct node {
         key32 self;

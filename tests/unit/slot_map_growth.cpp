@@ -17,7 +17,7 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-TEST(slot_map_growth, takes_nothing_before_the_first_element)
+TEST(slot_map_growth, takes_no_memory_before_the_first_element)
 {
     failing_source heap;
     slot_map<int, key32, ref<failing_source>> numbers{ref(heap)};
@@ -29,7 +29,7 @@ TEST(slot_map_growth, takes_nothing_before_the_first_element)
     EXPECT_EQ(reserved.capacity(), 0U);
 }
 
-TEST(slot_map_growth, is_unchanged_by_a_refusal_of_its_source)
+TEST(slot_map_growth, changes_nothing_when_the_source_fails)
 {
     for_each_refusal([](failing_source& heap) {
         slot_map<element, key32, ref<failing_source>> elements{ref(heap)};
@@ -56,7 +56,7 @@ TEST(slot_map_growth, is_unchanged_by_a_refusal_of_its_source)
     EXPECT_EQ(element::live, 0U);
 }
 
-TEST(slot_map_growth, lets_the_words_of_a_resource_through)
+TEST(slot_map_growth, passes_the_exceptions_of_a_memory_resource_on)
 {
     failing_resource upstream;
     upstream.source.fail_from(1);
@@ -67,7 +67,7 @@ TEST(slot_map_growth, lets_the_words_of_a_resource_through)
     EXPECT_TRUE(numbers.try_emplace(1));
 }
 
-TEST(slot_map_growth, accepts_more_than_it_asked_for)
+TEST(slot_map_growth, accepts_chunks_larger_than_requested)
 {
     generous_source heap;
     slot_map<std::string, key32, ref<generous_source>> words{ref(heap)};
@@ -116,7 +116,7 @@ TEST(slot_map_growth, ends_when_every_slot_has_retired)
         EXPECT_FALSE((numbers.contains(key<3, 2>(value))));
 }
 
-TEST(slot_map_growth, makes_memory_ahead_when_asked)
+TEST(slot_map_growth, takes_memory_ahead_in_reserve)
 {
     failing_source heap;
     slot_map<int, key32, ref<failing_source>> numbers{ref(heap)};
@@ -132,7 +132,7 @@ TEST(slot_map_growth, makes_memory_ahead_when_asked)
     EXPECT_FALSE((slot_map<int, key<4, 4>>().try_reserve(16)));
 }
 
-TEST(slot_map_growth, touches_pages_only_as_they_are_used)
+TEST(slot_map_growth, touches_pages_only_when_they_are_used)
 {
     slot_map<std::array<char, 4096>> pages;
     pages.reserve(10'000);
@@ -168,7 +168,7 @@ bool survives_refusal(int resource, rlim_t bytes, std::string_view words)
     return good && map.size() == keys.size() + 1;
 }
 
-TEST(slot_map_growth, survives_a_system_that_commits_no_more)
+TEST(slot_map_growth, survives_when_the_system_commits_no_more_memory)
 {
     if (!may_refuse_memory())
         GTEST_SKIP();
@@ -196,7 +196,7 @@ bool makes_do_with_less()
     return fits && bool(other.try_emplace(1));
 }
 
-TEST(slot_map_growth, makes_do_with_less_address_space)
+TEST(slot_map_growth, works_with_less_address_space)
 {
     if (!may_refuse_memory() || has_asan())
         GTEST_SKIP();
@@ -206,7 +206,7 @@ TEST(slot_map_growth, makes_do_with_less_address_space)
                 ::testing::ExitedWithCode(0), "");
 }
 
-TEST(slot_map_growth, of_a_secondary_map_is_unchanged_by_a_refusal)
+TEST(slot_map_growth, changes_nothing_in_a_secondary_map_when_the_source_fails)
 {
     for_each_refusal([](failing_source& heap) {
         secondary_map<key32, element, ref<failing_source>> second{ref(heap)};

@@ -68,7 +68,7 @@ struct over_pmr : pmr_source {
 using sources = ::testing::Types<default_heap, borrowing, buffer<1 << 16>, over_pmr>;
 TYPED_TEST_SUITE(any_source, sources);
 
-TYPED_TEST(any_source, gives_chunks_as_asked_that_do_not_overlap)
+TYPED_TEST(any_source, gives_chunks_as_requested_without_overlap)
 {
     std::vector<chunk> chunks;
     for (std::size_t align = 1; align <= 4096; align *= 2) {
@@ -87,7 +87,7 @@ TYPED_TEST(any_source, gives_chunks_as_asked_that_do_not_overlap)
     }
 }
 
-TYPED_TEST(any_source, refuses_what_no_source_can_give_and_still_serves)
+TYPED_TEST(any_source, fails_for_impossible_sizes_and_still_works)
 {
     for (std::size_t const bytes :
          {SIZE_MAX, SIZE_MAX - 63, bytes_max + 1, bytes_max, bytes_max - 4096})
@@ -99,13 +99,13 @@ TYPED_TEST(any_source, refuses_what_no_source_can_give_and_still_serves)
     this->source.give(c);
 }
 
-TEST(default_heap, refuses_as_bad_alloc)
+TEST(default_heap, throws_bad_alloc_when_it_is_exhausted)
 {
     default_heap heap;
     EXPECT_THROW(mallard::take(heap, SIZE_MAX), std::bad_alloc);
 }
 
-TEST(null, gives_nothing)
+TEST(null, is_always_exhausted)
 {
     null none;
     EXPECT_EQ(none.try_take({0, 1}).data, nullptr);
@@ -127,7 +127,7 @@ void use_to_the_last_byte(Source& source, std::size_t bytes)
     source.give(all);
 }
 
-TEST(borrowed, gives_all_its_bytes_however_it_is_aligned)
+TEST(borrowed, gives_all_its_bytes_at_any_alignment)
 {
     alignas(16) std::byte memory[64];
     for (std::size_t offset = 0; offset < 17; ++offset) {
@@ -171,20 +171,20 @@ void give_in_any_order(Source& source, std::size_t bytes)
     }
 }
 
-TEST(borrowed, has_all_its_bytes_again_when_all_are_back_in_any_order)
+TEST(borrowed, has_all_its_bytes_again_when_all_chunks_are_back_in_any_order)
 {
     alignas(16) std::byte memory[256];
     borrowed source{std::span(memory)};
     give_in_any_order(source, 256);
 }
 
-TEST(buffer, has_all_its_bytes_again_when_all_are_back_in_any_order)
+TEST(buffer, has_all_its_bytes_again_when_all_chunks_are_back_in_any_order)
 {
     buffer<256> source;
     give_in_any_order(source, 256);
 }
 
-TEST(borrowed, leaves_nothing_behind_when_moved)
+TEST(borrowed, is_empty_after_a_move_from_it)
 {
     std::byte memory[8];
     borrowed first{std::span(memory)};
@@ -195,7 +195,7 @@ TEST(borrowed, leaves_nothing_behind_when_moved)
     EXPECT_EQ(borrowed().try_take({1, 1}).data, nullptr);
 }
 
-TEST(pmr_source, gives_chunks_back_as_they_were_asked_for)
+TEST(pmr_source, gives_chunks_back_with_the_requested_layout)
 {
     failing_resource upstream; // which checks it
     pmr_source source(&upstream);
@@ -205,7 +205,7 @@ TEST(pmr_source, gives_chunks_back_as_they_were_asked_for)
     source.give(c);
 }
 
-TEST(pmr_source, refuses_in_the_words_of_its_upstream)
+TEST(pmr_source, passes_the_exceptions_of_its_upstream_on)
 {
     failing_resource upstream;
     pmr_source source(&upstream);
@@ -215,7 +215,7 @@ TEST(pmr_source, refuses_in_the_words_of_its_upstream)
     EXPECT_EQ(source.try_take({100, 64}).data, nullptr);
 }
 
-TEST(pmr_source, is_over_the_default_resource_of_the_moment_it_is_made)
+TEST(pmr_source, uses_the_default_resource_at_its_construction)
 {
     failing_resource upstream;
     auto* const before = std::pmr::set_default_resource(&upstream);
@@ -225,7 +225,7 @@ TEST(pmr_source, is_over_the_default_resource_of_the_moment_it_is_made)
     EXPECT_EQ(pmr_source().resource(), before);
 }
 
-TEST(ref, passes_everything_on)
+TEST(ref, passes_all_calls_on)
 {
     failing_resource upstream;
     pmr_source source(&upstream);
@@ -237,7 +237,7 @@ TEST(ref, passes_everything_on)
     EXPECT_EQ(borrowed_twice.try_take({10, 2}).data, nullptr);
 }
 
-TEST(source, may_be_another_allocator)
+TEST(source, can_be_another_allocator)
 {
     mallard::arena<> a;
     ref source{a};
@@ -247,7 +247,7 @@ TEST(source, may_be_another_allocator)
     EXPECT_EQ(source.take({10, 1}).data, first.data) << "an arena takes its last block back";
 }
 
-TEST(refuse_absurd, hands_an_unlikely_chunk_back)
+TEST(refuse_absurd, gives_an_unexpected_chunk_back)
 {
     failing_source generous;
     EXPECT_EQ(mallard::refuse_absurd<false>(generous, {64, 8}).data, nullptr);

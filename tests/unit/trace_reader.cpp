@@ -17,7 +17,7 @@ std::vector<std::byte> golden()
     return bytes_of_file(here.parent_path() / "../../spec/trace_format.golden");
 }
 
-TEST(trace_reader, reads_the_golden_trace_as_it_is_meant)
+TEST(trace_reader, reads_the_golden_trace)
 {
     auto const bytes = golden();
     trace_reader trace(bytes);
@@ -42,7 +42,7 @@ TEST(trace_reader, reads_the_golden_trace_as_it_is_meant)
     EXPECT_NE(std::string(trace.remark()).find("missing"), std::string::npos); // two are
 }
 
-TEST(trace_reader, packs_a_record_as_it_is_in_the_golden_trace)
+TEST(trace_reader, packs_a_record_as_in_the_golden_trace)
 {
     auto const bytes = golden();
     mallard_trace_record const expected[] = {
@@ -55,7 +55,7 @@ TEST(trace_reader, packs_a_record_as_it_is_in_the_golden_trace)
     EXPECT_EQ(std::memcmp(bytes.data() + 64 + 32 * 4, expected, sizeof expected), 0);
 }
 
-TEST(trace_reader, gives_what_is_before_a_cut_wherever_that_is)
+TEST(trace_reader, reads_all_events_before_a_cut_anywhere)
 {
     auto const whole = golden();
     std::size_t events_before = 0;
@@ -89,7 +89,7 @@ TEST(trace_reader, refuses_what_it_cannot_read_and_says_why)
     }
 }
 
-TEST(trace_reader, survives_any_bytes)
+TEST(trace_reader, survives_arbitrary_bytes)
 {
     for (std::size_t seed = 1; seed <= 2000; ++seed) {
         seeded choose(seed);

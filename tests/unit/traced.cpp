@@ -39,7 +39,7 @@ struct temporary {
     std::string path;
 };
 
-TEST(traced, tells_a_callable_of_each_call)
+TEST(traced, reports_each_call_to_a_callable)
 {
     std::vector<mallard_trace_record> told;
     auto tell = [&](const mallard_trace_record& r) { told.push_back(r); };
@@ -58,7 +58,7 @@ TEST(traced, tells_a_callable_of_each_call)
     EXPECT_LE(told[1].t, told[2].t);
 }
 
-TEST(traced, tells_of_refusals_by_null_and_by_exception)
+TEST(traced, reports_failures_by_null_and_by_exception)
 {
     failing_source heap;
     heap.fail_from(1);
@@ -89,7 +89,7 @@ struct ordered_source : counting_source {
     }
 };
 
-TEST(traced, tells_of_an_allocation_after_its_call_and_of_a_free_before)
+TEST(traced, reports_an_allocation_after_its_call_and_a_free_before)
 {
     std::vector<std::string> order;
     auto tell = [&](const mallard_trace_record&) { order.push_back("event"); };
@@ -99,7 +99,7 @@ TEST(traced, tells_of_an_allocation_after_its_call_and_of_a_free_before)
     EXPECT_EQ(order, (std::vector<std::string>{"take", "event", "event", "give"}));
 }
 
-TEST(traced, writes_a_file_for_several_allocators)
+TEST(traced, writes_several_allocators_to_one_file)
 {
     temporary const file;
     {
@@ -131,7 +131,7 @@ TEST(traced, writes_a_file_for_several_allocators)
     EXPECT_GE(events[5].t, trace.header().start);
 }
 
-TEST(traced, writes_what_a_container_on_it_does_and_the_reader_finds_the_same_blocks)
+TEST(traced, writes_the_calls_of_a_container_so_that_the_reader_finds_the_same_blocks)
 {
     temporary const file;
     trace_file trace(file.c_str());
@@ -161,7 +161,7 @@ TEST(traced, writes_what_a_container_on_it_does_and_the_reader_finds_the_same_bl
     EXPECT_TRUE(reader.is_whole()) << reader.remark();
 }
 
-TEST(traced, says_which_thread_did_what)
+TEST(traced, records_the_thread_of_each_event)
 {
     temporary const file;
     trace_file trace(file.c_str());
@@ -193,7 +193,7 @@ TEST(traced, says_which_thread_did_what)
     }
 }
 
-TEST(traced, says_why_a_file_cannot_be_opened_and_the_program_goes_on)
+TEST(traced, explains_why_a_file_cannot_be_opened_and_continues)
 {
     trace_file trace("/no/such/folder/app.trace");
     EXPECT_EQ(trace.last_error(), ENOENT);
@@ -206,7 +206,7 @@ TEST(traced, says_why_a_file_cannot_be_opened_and_the_program_goes_on)
     EXPECT_FALSE(trace.close());
 }
 
-TEST(traced, says_when_the_disk_is_full)
+TEST(traced, explains_a_full_disk)
 {
     trace_file trace("/dev/full"); // not even the header can be written
     EXPECT_EQ(trace.last_error(), ENOSPC);
@@ -214,7 +214,7 @@ TEST(traced, says_when_the_disk_is_full)
     EXPECT_FALSE(trace.close());
 }
 
-TEST(traced, counts_what_is_lost_while_the_file_may_not_grow_and_says_where)
+TEST(traced, counts_lost_events_and_records_where_they_are_missing)
 {
     temporary const file;
     EXPECT_EQ(in_a_child([&] {
@@ -272,7 +272,7 @@ TEST(traced, leaves_a_readable_file_when_the_process_is_killed)
     EXPECT_NE(std::string(reader.remark()).find("killed"), std::string::npos);
 }
 
-TEST(traced, leaves_the_file_to_the_parent_of_a_fork)
+TEST(traced, writes_nothing_in_the_child_of_a_fork)
 {
     temporary const file;
     trace_file trace(file.c_str());

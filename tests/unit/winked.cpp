@@ -153,7 +153,7 @@ public:
 using bindings = ::testing::Types<type_parameter, abstract_base>;
 TYPED_TEST_SUITE(winked_container, bindings);
 
-TYPED_TEST(winked_container, leaves_no_memory_behind_of_any_kind)
+TYPED_TEST(winked_container, leaks_no_memory)
 {
     auto const add = [](auto& c, auto&& value) {
         if constexpr (requires { c.insert(value); })
@@ -174,7 +174,7 @@ TYPED_TEST(winked_container, leaves_no_memory_behind_of_any_kind)
 
 // --- the handle ---------------------------------------------------------------
 
-TEST(winked, has_the_container_itself_in_the_resource)
+TEST(winked, stores_the_container_itself_in_the_resource)
 {
     counting_source source;
     mallard::pmr_resource<arena<ref<counting_source>>> memory(source);
@@ -185,7 +185,7 @@ TEST(winked, has_the_container_itself_in_the_resource)
     EXPECT_EQ((*words)[0].size(), 100u);
 }
 
-TEST(winked, passes_arguments_on)
+TEST(winked, forwards_arguments)
 {
     resource memory;
     winked<std::pmr::vector<text>> const three(memory, 3u, "x");
@@ -201,7 +201,7 @@ TEST(winked, passes_arguments_on)
     EXPECT_EQ(both->first.get_allocator().resource(), &memory);
 }
 
-TEST(winked, is_a_handle_whose_copies_mean_the_same_container)
+TEST(winked, refers_to_the_same_container_after_a_copy)
 {
     resource memory;
     winked<std::pmr::vector<int>> first(memory);
@@ -214,7 +214,7 @@ TEST(winked, is_a_handle_whose_copies_mean_the_same_container)
     static_assert(std::is_trivially_copyable_v<winked<int>>);
 }
 
-TEST(winked, takes_any_resource)
+TEST(winked, works_with_any_resource)
 {
     std::pmr::monotonic_buffer_resource standard;
     winked<std::pmr::vector<int>> const in_standard(standard, 100u);
@@ -228,7 +228,7 @@ TEST(winked, takes_any_resource)
     EXPECT_EQ(pools.stats().blocks_live, 101u);
 }
 
-TEST(winked, gives_the_block_back_when_the_constructor_throws)
+TEST(winked, frees_its_block_when_the_constructor_throws)
 {
     mallard::multipool<> pools;
     using from_pools = mallard::allocator<int, mallard::multipool<>>;
