@@ -140,4 +140,14 @@ inline constexpr auto offsets_by_16 = [] {
     return all;
 }();
 
+/// The first class with blocks of at least `bytes` at multiples of `align`. `align` is at most
+/// `slice_bytes`: slabs start at a slice, and the blocks in them follow one another.
+inline class_offset offset_of_aligned(std::size_t bytes, std::size_t align) noexcept
+{
+    std::size_t index = block_class::of(bytes > align ? bytes : align);
+    while (index < span_class_first && block_class::align(index) < align)
+        index += 1;
+    return offset_of_class(index);
+}
+
 } // namespace mallard::engine

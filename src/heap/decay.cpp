@@ -34,7 +34,7 @@ void decay_if_due(thread_cache& cache) noexcept
     if (now - last < decay_interval_milliseconds ||
         !aged_last.compare_exchange_strong(last, now, std::memory_order_relaxed))
         return;
-    empty_abandoned();
+    flush_abandoned();
     bool const short_now = memory_is_short(now);
     the_slice_heap.expect_shortage(short_now);
     the_slice_heap.age();

@@ -1,7 +1,7 @@
-// The handlers of fork.
 #include "fork.hpp"
 
 #include "decay.hpp"
+#include "guests.hpp"
 #include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
@@ -12,33 +12,12 @@
 #include <pthread.h>
 
 namespace mallard::engine {
-
-constinit os::lock guests;
-
-void access::take() noexcept
-{
-    for (;;) {
-        is_guest_ = !lock_.take_unless_kept();
-        if (!is_guest_) [[likely]]
-            return;
-        guests_.take();
-        if (lock_.is_kept())
-            return;
-        guests_.give(); // the fork is over
-    }
-}
-
-void access::give() noexcept
-{
-    (is_guest_ ? guests_ : lock_).give();
-}
-
 namespace {
 
 /// Forks under way in this thread that keep no lock. There are several if a signal handler
 /// forks while it interrupts a fork.
 constinit thread_local unsigned forks_without_locks = 0;
-/// The first one of them does.
+/// Whether a fork under way in this thread keeps the locks.
 constinit thread_local bool keeps_locks = false;
 
 } // namespace
@@ -57,14 +36,14 @@ void before_fork() noexcept
         return;
     }
     keeps_locks = true;
-    take_samples();
+    take_sample_lock();
     lock_heaps();
-    take_caches();
+    take_cache_locks();
     the_slice_heap.its_lock().take();
     lock_of_huge().take();
-    // Nobody who is waited for above waits for one of these.
-    keep_samples();
-    keep_caches();
+    // This thread has all locks. From here on other threads become guests instead of waiting.
+    keep_sample_lock();
+    keep_cache_locks();
     the_slice_heap.keep();
     lock_of_huge().keep();
 }
@@ -79,15 +58,15 @@ void after_fork_in_parent() noexcept
         os::hold const no_guest_is_here(guests);
         lock_of_huge().open();
         the_slice_heap.open();
-        open_caches();
+        open_cache_locks();
     }
     unlock_heaps();
-    open_samples();
+    open_sample_lock();
     keeps_locks = false;
 }
 
-/// In the child the thread caches of missing threads stay as they are, without an owner. Blocks
-/// sent to these thread caches wait for ever; those are only blocks that the missing threads owned.
+/// In the child the caches of missing threads stay as they are, without a thread. Messages to these
+/// caches are never read; they hold only blocks of the missing threads' slabs.
 void after_fork_in_child() noexcept
 {
     forget_memory();
@@ -103,10 +82,10 @@ void after_fork_in_child() noexcept
     guests.reset();
     lock_of_huge().reset();
     the_slice_heap.its_lock().reset();
-    reset_caches();
+    reset_cache_locks();
     reset_heaps();
     the_limits.forget_calling_thread();
-    reset_samples();
+    reset_sample_lock();
 }
 
 /// Registers our handlers before all others, so that ours runs last before the fork: the

@@ -1,11 +1,12 @@
-// Heaps: made and unmade, and what is asked of them.
 #include "heap.hpp"
 
+#include "cached_slabs.hpp"
 #include "large.hpp"
 #include "misuse.hpp"
 #include "permanent_store.hpp"
 #include "remote.hpp"
 #include "threads.hpp"
+#include "visit.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -15,22 +16,75 @@
 namespace mallard::engine {
 namespace {
 
-// Before all other locks.
 constinit os::lock heaps_lock;
+// Protected by `heaps_lock`:
 constinit permanent_store store;
-constinit heap* idle = nullptr;
-constinit std::atomic<heap*> newest{nullptr}; // changed under the lock
+constinit heap* unused = nullptr;
+constinit std::atomic<heap*> newest{nullptr}; // other threads read it without the lock
 constinit entry numbers = 0;
 
-heap* make_new() noexcept
+// --- the policy of the caches of heaps -------------------------------------------------
+
+span take_slices(thread_cache& cache, std::size_t, std::size_t slices) noexcept
 {
-    if (numbers == thread_owner_max - 1) // the last is nobody's
+    if (the_slice_heap.has_grown()) [[unlikely]]
+        visit_threads(visited::idle);
+    return take_of(static_cast<heap&>(cache), slices);
+}
+
+void give_slab_to_heap(thread_cache& owner, slab& s) noexcept
+{
+    give_to(static_cast<heap&>(owner), s);
+}
+
+slab* reclaim_nothing(thread_cache&, class_offset) noexcept
+{
+    return nullptr;
+}
+
+/// Makes what is left of a slab the bump range of its class, and returns the first block.
+void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noexcept
+{
+    slab& s = *std::exchange(queue.fresh, nullptr);
+    const class_shape& shape = s.shape();
+    char* const start = reinterpret_cast<char*>(s.start);
+    char* const first = start + std::size_t{s.carved} * shape.bytes;
+    static_cast<heap&>(cache).fresh.of_class[s.index] = {
+        first + shape.bytes, start + std::size_t{shape.capacity} * shape.bytes};
+    s.used += shape.capacity - s.carved;
+    s.carved = shape.capacity;
+    clear(first);
+    return first;
+}
+
+/// Only `allowance_max` of each heap limits its lists.
+bool allow_always(std::ptrdiff_t) noexcept
+{
+    return true;
+}
+
+/// The free blocks of a heap are of use to no other thread, so no thread visits a heap.
+void visit_never(thread_cache&, std::size_t) noexcept {}
+
+constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
+                                       .give_slab = give_slab_to_heap,
+                                       .reclaim_slab = reclaim_nothing,
+                                       .carve = begin_bump_range,
+                                       .change_allowances = allow_always,
+                                       .after_message = visit_never};
+
+// --- parts of the functions below --------------------------------------------------------
+
+[[gnu::cold]] heap* make_new() noexcept
+{
+    if (numbers == thread_owner_max - 1) // the tag of decoys has the last number
         return nullptr;
     void* const room = store.allocate(sizeof(heap));
     if (room == nullptr)
         return nullptr;
     heap* const h = ::new (room) heap;
     h->real = h;
+    h->policy = &policy_of_heaps;
     h->tag = heap_bit | ++numbers << owner_shift;
     h->key = key_of_process();
     empty_lists(*h);
@@ -39,7 +93,8 @@ heap* make_new() noexcept
     return h;
 }
 
-/// All zero is their first value. Whole: a loop over the parts takes four times as long.
+/// Sets a member to its first value, which is all zero. A loop over the elements of an array would
+/// take four times as long.
 template <class T>
     requires std::is_trivially_copyable_v<T>
 void set_to_zero(T& all) noexcept
@@ -47,7 +102,7 @@ void set_to_zero(T& all) noexcept
     std::memset(static_cast<void*>(&all), 0, sizeof all);
 }
 
-/// Nothing is cached, listed or on the way.
+/// Empties the lists, queues and inbox without looking at blocks.
 void forget_blocks(heap& h) noexcept
 {
     empty_lists(h);
@@ -61,20 +116,21 @@ void forget_blocks(heap& h) noexcept
     h.waiting.store(0, std::memory_order_relaxed);
 }
 
-/// The right to touch the thread cache, for a while.
-class claim {
+/// Scoped right to use the lists of a heap: the lock of a shared heap. For a confined heap, stops
+/// the process if the calling thread is not the one.
+class heap_access {
 public:
-    explicit claim(heap& h) noexcept : heap_(h)
+    explicit heap_access(heap& h) noexcept : heap_(h)
     {
-        const void* const holder = holder_of(h).load(std::memory_order_relaxed);
-        if (holder == nullptr)
+        const void* const thread = thread_of(h).load(std::memory_order_relaxed);
+        if (thread == nullptr)
             h.lock.take();
-        else if (holder != this_thread())
+        else if (thread != this_thread())
             stop_at_confined(&h);
     }
-    claim(const claim&) = delete;
-    claim& operator=(const claim&) = delete;
-    ~claim()
+    heap_access(const heap_access&) = delete;
+    heap_access& operator=(const heap_access&) = delete;
+    ~heap_access()
     {
         if (heap_.fresh.thread == nullptr)
             heap_.lock.give();
@@ -84,24 +140,25 @@ private:
     heap& heap_;
 };
 
-void* allocate_here(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
+void* allocate_with_access(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
     if (bytes > classed_bytes_max || align > slice_bytes)
         return allocate_large(h, bytes, align, zero);
     class_offset const offset = offset_of_aligned(bytes, align);
     void* const block =
-        offset < offset_of_class(span_class_first) ? take_at_hand(h, offset) : nullptr;
+        offset < offset_of_class(span_class_first) ? allocate_cached(h, offset) : nullptr;
     return block != nullptr ? block : pop(&h, offset);
 }
 
-/// Those that were taken from the inbox already, then those in it.
+/// Reads the messages that were taken from the inbox before, then those in the inbox.
 void read_all_messages(heap& h) noexcept
 {
     read_messages(h, ~std::size_t{0});
     read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes begin_bump_range: they are the last of their slab.
+/// Undoes `begin_bump_range`: makes the blocks of the range uncarved again. They are the last
+/// blocks of their slab.
 void end_bump_range(heap& h, std::size_t index) noexcept
 {
     bump_range const left = std::exchange(h.fresh.of_class[index], {});
@@ -111,17 +168,16 @@ void end_bump_range(heap& h, std::size_t index) noexcept
     auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
     s.carved -= count;
     s.used -= count;
-    // What is fresh meanwhile has not begun.
+    // Another slab that became fresh meanwhile has no carved block.
     if (slab* const other = std::exchange(h.queues[index].fresh, &s))
         give_slab(*other);
     if (s.used == 0)
         settle(h, s);
 }
 
-heap& heap_of(found const& b) noexcept
+heap& heap_of(found_block const& b) noexcept
 {
-    slab const& s = b.of != nullptr ? *b.of : b.in->slabs[b.slice];
-    return static_cast<heap&>(*s.owner.load(std::memory_order_relaxed));
+    return static_cast<heap&>(*b.record().owner.load(std::memory_order_relaxed));
 }
 
 void push_own(heap& h, void* block, class_offset offset) noexcept
@@ -141,14 +197,14 @@ heap* make_heap(bool shared) noexcept
     heap* h = nullptr;
     {
         os::hold const alone(heaps_lock);
-        h = idle;
+        h = unused;
         if (h != nullptr)
-            idle = h->next_idle;
+            unused = h->next_unused;
         else
             h = make_new();
     }
     if (h != nullptr)
-        holder_of(*h).store(shared ? nullptr : this_thread(), std::memory_order_relaxed);
+        thread_of(*h).store(shared ? nullptr : this_thread(), std::memory_order_relaxed);
     return h;
 }
 
@@ -158,28 +214,15 @@ void unmake(heap& h) noexcept
     h.held_max.store(0, std::memory_order_relaxed);
     h.bounds.set(0, 0, nullptr, nullptr);
     os::hold const alone(heaps_lock);
-    h.next_idle = idle;
-    idle = &h;
-}
-
-void* begin_bump_range(heap& h, slab& s) noexcept
-{
-    const class_shape& shape = s.shape();
-    char* const start = reinterpret_cast<char*>(s.start);
-    char* const first = start + std::size_t{s.carved} * shape.bytes;
-    h.fresh.of_class[s.index] = {first + shape.bytes,
-                                 start + std::size_t{shape.capacity} * shape.bytes};
-    s.used += shape.capacity - s.carved;
-    s.carved = shape.capacity;
-    clear(first);
-    return first;
+    h.next_unused = unused;
+    unused = &h;
 }
 
 void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
     auto const once = [&] {
-        claim const mine(h);
-        return allocate_here(h, bytes, align, zero);
+        heap_access const allowed(h);
+        return allocate_with_access(h, bytes, align, zero);
     };
     return within_limits([&] { return within_limits(h.bounds, once); });
 }
@@ -196,45 +239,45 @@ void* allocate_zeroed(heap& h, std::size_t bytes) noexcept
 
 void deallocate(heap& h, void* block) noexcept
 {
-    std::size_t const g = reservations[0].slice_of(block);
-    if (reservations[0].has(g) && is_with_caller(h)) {
-        entry const e = reservations[0].entry_at(g) ^ h.tag;
+    std::size_t const slice = reservations[0].slice_of(block);
+    if (reservations[0].has(slice) && is_confined_to_caller(h)) {
+        entry const e = reservations[0].entry_at(slice) ^ h.tag;
         if (is_class(e) && e < class_offset_end) [[likely]]
             return push(block, &h, e);
     }
     deallocate(block);
 }
 
-void free_of_heap(found const& b, void* block) noexcept
+void free_of_heap(found_block const& b, void* block) noexcept
 {
     heap& h = heap_of(b);
     if (b.of == nullptr) {
-        // Of two who free it at once, one finds it.
+        // If two threads free the block at once, one of them changes its entry.
         if (!b.in->change(b.slice, b.what, inside_of(h.tag)))
             stop_at_double_free(block, "free");
         return free_large(h, *b.in, b.slice);
     }
-    const void* const holder = holder_of(h).load(std::memory_order_relaxed);
-    if (holder == this_thread())
+    const void* const thread = thread_of(h).load(std::memory_order_relaxed);
+    if (thread == this_thread())
         return push_own(h, block, offset_in(b.what));
-    if (holder != nullptr || !h.lock.try_take())
+    if (thread != nullptr || !h.lock.try_take())
         return send_block(*b.of, block);
     push_own(h, block, offset_in(b.what));
     h.lock.give();
 }
 
-void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcept
+void* reallocate_of_heap(found_block const& b, void* block, std::size_t bytes) noexcept
 {
     heap& h = heap_of(b);
-    slab& s = b.of != nullptr ? *b.of : b.in->slabs[b.slice];
+    slab& s = b.record();
     std::size_t const now = b.of != nullptr ? s.usable_bytes() : s.slices * slice_bytes;
     if (bytes <= now && bytes >= now / 2 && (b.of != nullptr || now - bytes < slice_bytes))
         return block;
     if (b.of == nullptr && resize_large(h, s, bytes))
         return block;
-    // A thread that the heap is not with cannot have one of its small blocks.
-    const void* const holder = holder_of(h).load(std::memory_order_relaxed);
-    void* const fresh = holder == nullptr || holder == this_thread()
+    // Only a large block can be allocated from a heap that is confined to another thread.
+    const void* const thread = thread_of(h).load(std::memory_order_relaxed);
+    void* const fresh = thread == nullptr || thread == this_thread()
                             ? allocate(h, bytes)
                             : allocate_large(h, bytes, slice_bytes);
     if (fresh == nullptr)
@@ -247,7 +290,7 @@ void* reallocate_of_heap(found const& b, void* block, std::size_t bytes) noexcep
 void release(heap& h) noexcept
 {
     free_all_large(h);
-    if (h.chunks == no_chunk) // released already, or never used
+    if (h.chunks == no_chunk) // released before, or never used
         return;
     free_chunks(h);
     forget_blocks(h);
@@ -262,23 +305,23 @@ void reset(heap& h) noexcept
 
 void trim(heap& h, std::size_t keep) noexcept
 {
-    claim const mine(h);
+    heap_access const allowed(h);
     for (std::size_t i = 0; i < span_class_first; ++i)
         end_bump_range(h, i);
     read_all_messages(h);
-    empty(h);
+    flush(h);
     trim_chunks(h, keep);
 }
 
 bool owns(const heap& h, const void* p) noexcept
 {
-    reservation const* const w = reservation_of(p);
-    return w != nullptr && owner_of(w->entry_at(w->slice_of(p)) ^ h.tag) == 0;
+    reservation const* const in = reservation_of(p);
+    return in != nullptr && owner_of(in->entry_at(in->slice_of(p)) ^ h.tag) == 0;
 }
 
 heap_numbers count(heap& h) noexcept
 {
-    claim const mine(h);
+    heap_access const allowed(h);
     return_all_deferred(h);
     read_all_messages(h);
     heap_numbers n = count_chunks(h);

@@ -1,10 +1,9 @@
 // Large blocks: spans, and mappings of their own.
 #include "large.hpp"
 
-#include "fork.hpp"
+#include "guests.hpp"
 #include "limits.hpp"
 #include "reservation.hpp"
-#include "sample.hpp"
 #include "slice_heap.hpp"
 #include "threads.hpp"
 
@@ -279,12 +278,8 @@ slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool
     return &s;
 }
 
-void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
+void* take_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    if (bytes > bytes_max)
-        return os::out_of_memory();
-    if (void* const chosen = sample(shown_cache(), bytes, align, zero))
-        return chosen;
     return retry_after_flush([=]() -> void* {
         if (align <= span_bytes_max && (bytes <= span_bytes_max || mappings_are_many()))
             if (slab* const s = take_span_for_block(bytes, align, entry_large, zero))

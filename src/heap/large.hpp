@@ -8,9 +8,9 @@
 
 namespace mallard::engine {
 
-/// Allocates a large block. Null: the allocation failed, and errno is ENOMEM. Sets `*zero`, if
-/// given, to whether the block reads as zero.
-void* allocate_large(std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
+/// Allocates a large block that is not sampled. Null: the allocation failed, and errno is ENOMEM.
+/// Sets `*zero`, if given, to whether the block reads as zero.
+void* take_large(std::size_t bytes, std::size_t align, bool* zero) noexcept;
 
 /// Allocates a span as one block without a class, with `what` as its first entry. Null: failed.
 slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept;

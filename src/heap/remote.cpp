@@ -1,30 +1,30 @@
-// Batches, messages and inboxes.
 #include "remote.hpp"
 
-#include "misuse.hpp"
-#include "threads.hpp"
+#include "cached_slabs.hpp"
+#include "registry.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace mallard::engine {
+
 namespace {
 
 constexpr std::uint32_t batch_blocks_max = 64;
 constexpr std::size_t batch_bytes_max = 4096;
 
-/// What the last block says: { offset of the first : 48 | count : 16 }.
+/// The last block of a batch records { offset of the first block in the slab : 48 | count : 16 }.
 constexpr unsigned count_bits = 16;
 
-/// Beside its link; in place of half of that where there is no room, and then it is not known
-/// as free on its way.
+/// Where the last block of a batch keeps its record: after the link. A block of 16 bytes has no
+/// room there, so the record overwrites half of the link; then a double free of that block is not
+/// detected while the message is on its way.
 std::uint64_t& record_of(slab& s, void* last) noexcept
 {
     auto* const words = static_cast<std::uint64_t*>(last);
     return words[s.shape().bytes > sizeof(free_block) ? 2 : 1];
 }
 
-/// The last block of the next message.
+/// The next message of an inbox. A message is named by its last block.
 void* next_message(const void* last, std::uint64_t key) noexcept
 {
     std::uintptr_t const next = static_cast<const free_block*>(last)->guarded ^ mark_for(last, key);
@@ -32,8 +32,6 @@ void* next_message(const void* last, std::uint64_t key) noexcept
         stop_at_damaged_list(last);
     return reinterpret_cast<void*>(next);
 }
-
-constexpr std::size_t bytes_a_visit = std::size_t{1} << 20;
 
 void push_to_inbox(slab& s, void* last, std::size_t bytes) noexcept
 {
@@ -47,24 +45,18 @@ void push_to_inbox(slab& s, void* last, std::size_t bytes) noexcept
         record_of(s, last) = record;
     } while (!inbox.compare_exchange_weak(before, last, std::memory_order_release,
                                           std::memory_order_relaxed));
-    if (is_heaps(to.tag)) // what is free there is nobody else's gain
-        return;
-    // Counts may get lost where several send at once; it is enough to come by now and then.
-    std::size_t const waiting = to.waiting.load(std::memory_order_relaxed);
-    to.waiting.store(waiting + bytes, std::memory_order_relaxed);
-    if (waiting / bytes_a_visit != (waiting + bytes) / bytes_a_visit) [[unlikely]]
-        visit_if_idle(to);
+    to.policy->after_message(to, bytes);
 }
 
-[[gnu::noinline]] void send(remote_batch& p) noexcept
+[[gnu::noinline]] void send(remote_batch& batch) noexcept
 {
-    slab& s = *std::exchange(p.to, nullptr);
-    auto const offset = static_cast<std::uint64_t>(static_cast<std::byte*>(p.first) - s.start);
-    record_of(s, p.last) = (offset << count_bits | p.count) ^ mark_for(p.last, the_key);
-    push_to_inbox(s, p.last, std::size_t{p.count} * s.shape().bytes);
+    slab& s = *std::exchange(batch.to, nullptr);
+    auto const offset = static_cast<std::uint64_t>(static_cast<std::byte*>(batch.first) - s.start);
+    record_of(s, batch.last) = (offset << count_bits | batch.count) ^ mark_for(batch.last, the_key);
+    push_to_inbox(s, batch.last, std::size_t{batch.count} * s.shape().bytes);
 }
 
-/// Into its slab; or on to whoever has that by now.
+/// Splices a message into its slab, or forwards the message if the slab has another owner by now.
 void splice(thread_cache& cache, void* last) noexcept
 {
     slab& s = slab_of(last);
@@ -77,7 +69,7 @@ void splice(thread_cache& cache, void* last) noexcept
     if (offset >= std::size_t{s.slices} * slice_bytes || !s.shape().begins(offset) ||
         count > s.used) [[unlikely]]
         stop_at_damaged_list(last);
-    if (s.index >= span_class_first) // of a heap: else nobody sends one
+    if (s.index >= span_class_first) // only blocks of a heap are sent in spans
         return give_slab(s);
     link(last, s.free, mark);
     s.free = s.start + offset;
@@ -85,46 +77,42 @@ void splice(thread_cache& cache, void* last) noexcept
     settle(cache, s);
 }
 
-} // namespace
-
-namespace {
-
-/// In place of another, which is sent.
-[[gnu::noinline]] void begin_batch(remote_batch& p, slab& s, void* last) noexcept
+/// Begins a batch for `s`. Sends the batch that is in its place.
+[[gnu::noinline]] void begin_batch(remote_batch& batch, slab& s, void* last) noexcept
 {
-    if (p.to != nullptr)
-        send(p);
+    if (batch.to != nullptr)
+        send(batch);
     std::size_t const most = batch_bytes_max / s.shape().bytes;
-    p = {.to = &s, .last = last};
-    p.most = static_cast<std::uint32_t>(std::clamp<std::size_t>(most, 1, batch_blocks_max));
+    batch = {.to = &s, .last = last};
+    batch.most = static_cast<std::uint32_t>(std::clamp<std::size_t>(most, 1, batch_blocks_max));
 }
 
 } // namespace
 
 void add_to_batch(thread_cache& cache, slab& s, void* block) noexcept
 {
-    remote_batch& p =
-        cache.outbox[reinterpret_cast<std::uintptr_t>(&s) / sizeof(slab) % remote_batch_count];
-    if (p.to != &s) [[unlikely]]
-        begin_batch(p, s, block);
-    link(block, p.first, mark_for(block, cache.key));
-    p.first = block;
-    if (++p.count == p.most) [[unlikely]]
-        send(p);
+    std::uintptr_t const number = reinterpret_cast<std::uintptr_t>(&s) / sizeof(slab);
+    remote_batch& batch = cache.outbox[number % remote_batch_count];
+    if (batch.to != &s) [[unlikely]]
+        begin_batch(batch, s, block);
+    link(block, batch.first, mark_for(block, cache.key));
+    batch.first = block;
+    if (++batch.count == batch.most) [[unlikely]]
+        send(batch);
 }
 
 void send_batches(thread_cache& cache) noexcept
 {
-    for (remote_batch& p : cache.outbox)
-        if (p.to != nullptr)
-            send(p);
+    for (remote_batch& batch : cache.outbox)
+        if (batch.to != nullptr)
+            send(batch);
 }
 
 void send_block(slab& s, void* block) noexcept
 {
     link(block, nullptr, mark_for(block, the_key));
-    remote_batch p{.to = &s, .first = block, .last = block, .count = 1};
-    send(p);
+    remote_batch batch{.to = &s, .first = block, .last = block, .count = 1};
+    send(batch);
 }
 
 void read_messages(thread_cache& cache, std::size_t messages_max) noexcept

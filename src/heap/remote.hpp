@@ -1,31 +1,34 @@
-// Blocks that are freed by another thread than the one whose slab they are of.
+// Frees of blocks whose slab belongs to another thread's cache.
 //
-// They are collected, a batch for each of a few slabs, and sent as one message: its last
-// block, which knows the first and how many there are, goes onto the owner's inbox. The
-// owner splices it into its slab without looking at the blocks between. (Batches a slab:
-// snmalloc, and BatchIt, ISMM 2024; splicing in constant time: rpmalloc.)
+// A thread collects such blocks in batches, one batch for each of a few slabs, and sends a batch as
+// one message: the batch's last block, which records the first block and the number of blocks, is
+// pushed onto the inbox of the cache that owns the slab. The owner splices a batch into its slab
+// without touching the blocks in between. (Batches per slab: snmalloc, and BatchIt, ISMM 2024;
+// splicing in constant time: rpmalloc.)
 //
-// The inbox is a stack to which anybody pushes and from which one takes all, so no block
-// that is in it can come back while somebody looks at it. Blocks on their way count as
-// used: their slab can go nowhere. It may change its owner, when that one's thread has
-// ended; so a message says where it is for by its address alone, and who gets one that is
-// not his sends it on.
+// An inbox is a stack. All threads push single messages, and the owner takes all messages at once,
+// so there is no ABA problem. Blocks of a message count as used, so their slab stays where it is.
+// But the slab's owner may change when its thread ends. So a message has no address but that of its
+// slab, and a thread that reads a message of a slab that is not its own forwards the message.
+//
+// tests/models/engine_remote.pml models this protocol for Spin.
 #pragma once
 
 #include "thread_cache.hpp"
 
 namespace mallard::engine {
 
-/// Into a batch of this thread cache; sends what has to make room.
+/// Adds a block to the batch of its slab. Sends the batch if it is full, and before that the batch
+/// of another slab if it is in the way.
 void add_to_batch(thread_cache& cache, slab& s, void* block) noexcept;
 
-/// Sends what is collected.
+/// Sends all batches.
 void send_batches(thread_cache& cache) noexcept;
 
-/// One block at once, for threads that have no thread cache.
+/// Sends one block at once. Needs no cache.
 void send_block(slab& s, void* block) noexcept;
 
-/// Splices what others have sent: some of it, or all.
+/// Reads up to `messages_max` messages and splices their blocks into the slabs.
 void read_messages(thread_cache& cache, std::size_t messages_max = 64) noexcept;
 
 } // namespace mallard::engine

@@ -1,6 +1,8 @@
+// Requests that the fast path does not finish, and the rare kinds of requests.
 #include "requests.hpp"
 
-#include "decay.hpp"
+#include "cached_slabs.hpp"
+#include "found_block.hpp"
 #include "heap.hpp"
 #include "large.hpp"
 #include "limits.hpp"
@@ -14,141 +16,87 @@
 #include <cstring>
 
 namespace mallard::engine {
-namespace {
 
-[[noreturn]] void stop_at(const void* p, entry e, const char* call) noexcept
-{
-    if (e == 0 || offset_in(e) == entry_unused)
-        stop_at_foreign(p, call);
-    stop_at_interior(p, call);
-}
-
-} // namespace
-
-found find(const void* p, const char* call) noexcept
-{
-    reservation* const w = reservation_of(p);
-    if (w == nullptr)
-        return {nullptr, 0, entry_large, nullptr};
-    std::size_t const g = w->slice_of(p);
-    entry const e = w->entry_at(g);
-    if ((offset_in(e) == entry_large || e == entry_sampled) && w->address_of(g) == p)
-        return {w, g, e, nullptr};
-    if (!is_class(e))
-        stop_at(p, e, call);
-    slab& s = w->slab_at(g);
-    if (!s.shape().begins(s.offset_of(p)))
-        stop_at_interior(p, call);
-    if (is_free(p, mark_for(p, the_key)))
-        stop_at_double_free(p, call);
-    return {w, g, e, &s};
-}
+// --- allocation ----------------------------------------------------------------------
 
 namespace {
 
-/// A span is free at once, whoever frees it: nothing else is in it.
-void free_span(found const& b) noexcept
+/// Refills for a thread that uses a decoy: it has no cache yet, or no longer, or is sampled.
+[[gnu::noinline]] void* refill_decoy(std::size_t bytes, class_offset offset,
+                                     thread_cache* cache) noexcept
 {
-    if (!b.in->change(b.slice, b.what, 0))
-        stop_at_double_free(b.of->start, "free");
-    the_slice_heap.give_of_class(*b.in, b.slice);
+    if (thread_cache* const own = cache->real != nullptr ? cache->real : own_cache()) {
+        void* const sampled = sample(shown_cache(), bytes, 1, nullptr);
+        return sampled != nullptr ? sampled : pop(own, offset);
+    }
+    return retry_after_flush([=] {
+        return with_cache(cache,
+                          [offset](thread_cache& fallback) { return pop(&fallback, offset); });
+    });
 }
 
-void* grow_elsewhere(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
+/// Allocates a span when the list has none, or one that is too small or far too large.
+[[gnu::cold, gnu::noinline]] void* refill_span(std::size_t bytes, thread_cache* cache,
+                                               bool* zero) noexcept
 {
-    void* const fresh = allocate(bytes);
-    if (fresh == nullptr)
-        return bytes <= bytes_now ? block : nullptr; // less room is always to be had
-    std::memcpy(fresh, block, std::min(bytes_now, bytes));
-    deallocate(block);
-    return fresh;
-}
-
-/// It moves when it would if nobody had chosen it: what moves is chosen anew.
-void* reallocate_sample(found const& b, void* block, std::size_t bytes) noexcept
-{
-    std::size_t const now = sample_bytes(b);
-    if (bytes > now || bytes < now / 2)
-        return grow_elsewhere(block, now, bytes);
-    resize_sample(b, bytes);
+    if (cache->is_decoy())
+        if (thread_cache* const own = cache->real != nullptr ? cache->real : own_cache()) {
+            void* const sampled = sample(shown_cache(), bytes, 1, zero);
+            return sampled != nullptr ? sampled : allocate_span(bytes, own, zero);
+        }
+    bool is_zero = false;
+    void* const block = retry_after_flush([&] {
+        return with_cache(cache, [&](thread_cache& own) {
+            busy_scope const busy(own);
+            tick(own);
+            make_room_for_span(own, bytes);
+            return take_span(own, bytes, is_zero);
+        });
+    });
+    if (zero != nullptr)
+        *zero = is_zero;
     return block;
 }
 
-/// A span becomes one of another class where it is; false: the slices after it are taken.
-bool resize_span(thread_cache& cache, found const& b, std::size_t bytes) noexcept
-{
-    std::size_t const index = block_class::of(bytes);
-    std::size_t const slices = index < classed_count ? shapes[index].slices : slices_for(bytes);
-    slab& s = *b.of;
-    // Of those who free or resize it at once, one finds it.
-    if (!b.in->change(b.slice, b.what, entry_inside))
-        stop_at_double_free(s.start, "realloc");
-    if (slices < s.slices) {
-        the_slice_heap.give(*b.in, b.slice + slices, s.slices - slices);
-    } else if (slices > s.slices) {
-        bool zero = false;
-        if (!the_slice_heap.extend(*b.in, b.slice, s.slices, slices - s.slices, zero)) {
-            b.in->mark(b.slice, 1, b.what);
-            return false;
-        }
-        b.in->mark(b.slice + s.slices, slices - s.slices, entry_inside);
-    }
-    s.slices = static_cast<std::uint32_t>(slices);
-    s.index = static_cast<std::uint8_t>(index);
-    s.owner.store(&cache, std::memory_order_relaxed);
-    b.in->mark(b.slice, 1, entry_of(cache.tag, offset_of_class(index)));
-    return true;
-}
-
-/// A small block of a thread's slab.
-bool is_anothers(const void* block) noexcept
-{
-    std::size_t const g = reservations[0].slice_of(block);
-    if (!reservations[0].has(g))
-        return false;
-    entry const e = reservations[0].entry_at(g);
-    return (e & (heap_bit | (class_offset_end - 1))) - offset_of_class(0) <
-           deferred_class_count * class_offset_unit;
-}
-
-/// What is neither in the first reservation nor small, or is nothing; or the thread has no thread
-/// cache.
-[[gnu::noinline]] void free_rare(void* block, thread_cache* cache) noexcept
-{
-    if (block == nullptr)
-        return;
-    found const b = find(block, "free");
-    if (is_heaps(b.what)) [[unlikely]]
-        return free_of_heap(b, block);
-    if (b.of == nullptr) {
-        if (b.what == entry_sampled)
-            return free_sample(b);
-        if (!free_large(block))
-            stop_at_foreign(block, "free");
-        return;
-    }
-    if (b.is_span() && owner_of(b.what ^ cache->tag) != 0)
-        return free_span(b);
-    // With a thread cache it is looked at anew: that one may have been abandoned, and its slabs
-    // others' by the time that it was taken.
-    if (cache->is_decoy()) {
-        thread_cache* const own = own_cache();
-        return own != nullptr ? free_elsewhere(block, own) : send_block(*b.of, block);
-    }
-    if (owner_of(b.what ^ cache->tag) == 0)
-        return push(block, cache, offset_in(b.what));
-    free_past_list(block, *cache);
-}
-
 } // namespace
 
-void free_elsewhere(void* block, thread_cache* cache) noexcept
+void* refill(std::size_t bytes, class_offset offset, thread_cache* cache) noexcept
 {
-    if (cache->is_decoy() || !is_anothers(block)) [[unlikely]]
-        return free_rare(block, cache);
-    if (++cache->deferred.in_a_row <= deferred_frees::at_once)
-        return free_past_list(block, *cache);
-    defer(*cache, block);
+    cache->list_at(offset).room -= 1; // undoes what `pop` did
+    if (cache->is_decoy()) [[unlikely]]
+        return refill_decoy(bytes, offset, cache);
+    return retry_after_flush([=] {
+        busy_scope const busy(*cache);
+        return refill_in(*cache, offset);
+    });
+}
+
+void* allocate_above(std::size_t bytes, thread_cache* cache) noexcept
+{
+    if (bytes > classed_bytes_max) [[unlikely]]
+        return bytes > block_bytes_max ? allocate_large(bytes, slice_bytes)
+                                       : allocate_span(bytes, cache);
+    return pop(cache, offset_of_class(block_class::of(bytes)), bytes);
+}
+
+void* allocate_span(std::size_t bytes, thread_cache* cache, bool* zero) noexcept
+{
+    class_offset const offset = offset_of_class(block_class::of(bytes));
+    std::size_t const needed = slices_for(bytes);
+    if (void* const block = head_of(cache->list_at(offset)).load(std::memory_order_relaxed)) {
+        std::size_t const there = slab_of(block).slices;
+        if (there >= needed && there - needed <= needed / 8) [[likely]]
+            return pop(cache, offset, bytes);
+    }
+    return refill_span(bytes, cache, zero);
+}
+
+void* allocate_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
+{
+    if (bytes > bytes_max)
+        return os::out_of_memory();
+    void* const sampled = sample(shown_cache(), bytes, align, zero);
+    return sampled != nullptr ? sampled : take_large(bytes, align, zero);
 }
 
 void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept
@@ -180,7 +128,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept
             thread_cache* const own = shown_cache()->real;
             block = own == nullptr || own->list_at(offset).head != nullptr
                         ? pop(own == nullptr ? cache : own, offset)
-                        : retry_after_flush([&] { return span_for(*own, bytes, zero); });
+                        : retry_after_flush([&] { return take_span(*own, bytes, zero); });
         }
     }
     if (block != nullptr && !zero)
@@ -188,41 +136,46 @@ void* allocate_zeroed(std::size_t bytes) noexcept
     return block;
 }
 
-void* reallocate(void* block, std::size_t bytes) noexcept
+// --- free ------------------------------------------------------------------------------
+
+namespace {
+
+/// Frees a span at once, whoever owns it: no other block shares it.
+void free_span(found_block const& b) noexcept
 {
-    found const b = find(block, "realloc");
-    if (is_heaps(b.what)) [[unlikely]]
-        return reallocate_of_heap(b, block, bytes);
-    if (b.of == nullptr) {
-        if (b.what == entry_sampled)
-            return reallocate_sample(b, block, bytes);
-        std::size_t const now = large_bytes(block);
-        if (now == 0)
-            stop_at_foreign(block, "realloc");
-        if (bytes > now / 2 && bytes <= now && now - bytes < slice_bytes)
-            return block;
-        void* const same = resize_large(block, bytes);
-        return same != nullptr ? same : grow_elsewhere(block, now, bytes);
-    }
-    std::size_t const now = b.of->usable_bytes();
-    if (bytes <= now && (now <= classed_bytes_max ? bytes >= now / 2 : now - bytes < slice_bytes))
-        return block;
-    thread_cache* const own = shown_cache()->real;
-    if (b.is_span() && bytes >= slice_bytes && bytes <= block_bytes_max && own != nullptr &&
-        resize_span(*own, b, bytes))
-        return block;
-    return grow_elsewhere(block, now, bytes);
+    if (!b.in->change(b.slice, b.what, 0))
+        stop_at_double_free(b.of->start, "free");
+    the_slice_heap.give_of_class(*b.in, b.slice);
 }
 
-std::size_t usable_bytes(const void* block, const char* call) noexcept
+} // namespace
+
+void free_rare(void* block, thread_cache* cache) noexcept
 {
-    found const b = find(block, call);
-    if (b.of != nullptr)
-        return b.of->usable_bytes();
-    std::size_t const bytes = b.what == entry_sampled ? sample_bytes(b) : large_bytes(block);
-    if (bytes == 0)
-        stop_at_foreign(block, call);
-    return bytes;
+    if (block == nullptr)
+        return;
+    found_block const b = find_block(block, "free");
+    if (b.is_of_heap()) [[unlikely]]
+        return free_of_heap(b, block);
+    if (b.of == nullptr) {
+        if (b.what == entry_sampled)
+            return free_sample(b);
+        if (!free_large(block))
+            stop_at_foreign(block, "free");
+        return;
+    }
+    bool const is_own = owner_of(b.what ^ cache->tag) == 0;
+    if (b.is_span() && !is_own)
+        return free_span(b);
+    if (cache->is_decoy()) {
+        // Look the block up again with the own cache: the thread may have taken over an abandoned
+        // cache, and other threads may have reclaimed slabs of that cache before.
+        thread_cache* const own = own_cache();
+        return own != nullptr ? free_elsewhere(block, own) : send_block(*b.of, block);
+    }
+    if (is_own)
+        return push(block, cache, offset_in(b.what));
+    free_past_list(block, *cache);
 }
 
 void deallocate_doubtful(void* block, std::size_t bytes) noexcept
@@ -234,6 +187,97 @@ void deallocate_doubtful(void* block, std::size_t bytes) noexcept
     if (bytes > there || (bytes < slice_bytes && !is_small && there / 4 > bytes))
         stop_at_wrong_size(block, bytes, there);
     deallocate(block);
+}
+
+// --- resizing ----------------------------------------------------------------------------
+
+namespace {
+
+/// Moves a block. If there is no memory for that and the block is to shrink, it stays.
+void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
+{
+    void* const fresh = allocate(bytes);
+    if (fresh == nullptr)
+        return bytes <= bytes_now ? block : nullptr;
+    std::memcpy(fresh, block, std::min(bytes_now, bytes));
+    deallocate(block);
+    return fresh;
+}
+
+/// Moves a sampled block in the cases in which any other block would move. The new block is sampled
+/// by chance, as every block is.
+void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) noexcept
+{
+    std::size_t const now = sample_bytes(b);
+    if (bytes > now || bytes < now / 2)
+        return move_block(block, now, bytes);
+    resize_sample(b, bytes);
+    return block;
+}
+
+/// Makes a span larger or smaller where it is. False: the slices after the span are not free.
+bool resize_span(thread_cache& cache, found_block const& b, std::size_t bytes) noexcept
+{
+    std::size_t const index = block_class::of(bytes);
+    std::size_t const slices = index < classed_count ? shapes[index].slices : slices_for(bytes);
+    slab& s = *b.of;
+    // If several threads free or resize the span at once, one of them changes its entry.
+    if (!b.in->change(b.slice, b.what, entry_inside))
+        stop_at_double_free(s.start, "realloc");
+    if (slices < s.slices) {
+        the_slice_heap.give(*b.in, b.slice + slices, s.slices - slices);
+    } else if (slices > s.slices) {
+        bool zero = false;
+        if (!the_slice_heap.extend(*b.in, b.slice, s.slices, slices - s.slices, zero)) {
+            b.in->mark(b.slice, 1, b.what);
+            return false;
+        }
+        b.in->mark(b.slice + s.slices, slices - s.slices, entry_inside);
+    }
+    s.slices = static_cast<std::uint32_t>(slices);
+    s.index = static_cast<std::uint8_t>(index);
+    s.owner.store(&cache, std::memory_order_relaxed);
+    b.in->mark(b.slice, 1, entry_of(cache.tag, offset_of_class(index)));
+    return true;
+}
+
+} // namespace
+
+void* reallocate(void* block, std::size_t bytes) noexcept
+{
+    found_block const b = find_block(block, "realloc");
+    if (b.is_of_heap()) [[unlikely]]
+        return reallocate_of_heap(b, block, bytes);
+    if (b.of == nullptr) {
+        if (b.what == entry_sampled)
+            return reallocate_sample(b, block, bytes);
+        std::size_t const now = large_bytes(block);
+        if (now == 0)
+            stop_at_foreign(block, "realloc");
+        if (bytes > now / 2 && bytes <= now && now - bytes < slice_bytes)
+            return block;
+        void* const same = resize_large(block, bytes);
+        return same != nullptr ? same : move_block(block, now, bytes);
+    }
+    std::size_t const now = b.of->usable_bytes();
+    if (bytes <= now && (now <= classed_bytes_max ? bytes >= now / 2 : now - bytes < slice_bytes))
+        return block;
+    thread_cache* const own = shown_cache()->real;
+    if (b.is_span() && bytes >= slice_bytes && bytes <= block_bytes_max && own != nullptr &&
+        resize_span(*own, b, bytes))
+        return block;
+    return move_block(block, now, bytes);
+}
+
+std::size_t usable_bytes(const void* block, const char* call) noexcept
+{
+    found_block const b = find_block(block, call);
+    if (b.of != nullptr)
+        return b.of->usable_bytes();
+    std::size_t const bytes = b.what == entry_sampled ? sample_bytes(b) : large_bytes(block);
+    if (bytes == 0)
+        stop_at_foreign(block, call);
+    return bytes;
 }
 
 } // namespace mallard::engine

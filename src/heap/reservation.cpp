@@ -169,6 +169,8 @@ os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcep
     std::size_t const used = reservations_used.load(std::memory_order_relaxed);
     if (used == reservations_max || at_least > reservation_slices_max)
         return os::growth::refused;
+    if (used == 0)
+        tag_decoy_caches();
     reservation& r = reservations[used];
     std::size_t const least = at_least * slice_bytes;
     for (auto find : {where_it_is_free, below_others})

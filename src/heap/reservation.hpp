@@ -114,6 +114,11 @@ inline slab& slab_of(const void* block) noexcept
     return r.slab_at(r.slice_of(block));
 }
 
+/// Gives the decoy caches a tag that no entry has. Called once, before the first entry is written.
+/// (As initial values the tags would take 4 KiB of the library for each decoy.) Defined in
+/// thread_cache.cpp.
+void tag_decoy_caches() noexcept;
+
 // The two functions below require the lock of the slice heap.
 
 /// Raises the commit limit by at least `at_least` slices and adds their number to `committed`.

@@ -1,8 +1,6 @@
-// What is drawn, what a sampled block is, and who is told.
 #include "sample.hpp"
 
-#include "fork.hpp"
-#include "heap.hpp"
+#include "guests.hpp"
 #include "large.hpp"
 #include "misuse.hpp"
 #include "slice_heap.hpp"
@@ -17,11 +15,11 @@ namespace mallard::engine {
 
 namespace {
 
-constinit std::atomic<double> rate{0}; ///< 1 / mean
+constinit std::atomic<double> rate{0}; ///< 1 / mean distance; 0: sampling is off
 
-// --- chance ------------------------------------------------------------------
+// --- random numbers --------------------------------------------------------------
 
-/// Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.
+/// SplitMix64. (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.)
 std::uint64_t draw(std::uint64_t& state) noexcept
 {
     std::uint64_t x = state += 0x9e3779b97f4a7c15;
@@ -30,8 +28,9 @@ std::uint64_t draw(std::uint64_t& state) noexcept
     return x ^ x >> 31;
 }
 
-/// Exponential with mean 1, by comparisons alone: there is no library of functions here. (Von
-/// Neumann: Various techniques used in connection with random digits, 1951.)
+/// Draws from the exponential distribution with mean 1. Uses comparisons only, because the library
+/// does not link the mathematical functions. (Von Neumann: Various techniques used in connection
+/// with random digits, 1951.)
 double draw_distance(std::uint64_t& state) noexcept
 {
     for (double whole = 0;; whole += 1) {
@@ -47,7 +46,7 @@ double draw_distance(std::uint64_t& state) noexcept
     }
 }
 
-/// 1 - e^-x: that one of x means is chosen.
+/// 1 - e^-x: the probability that a byte of a block of x mean distances is chosen.
 double chance(double x) noexcept
 {
     if (x > 40)
@@ -64,32 +63,32 @@ double chance(double x) noexcept
     return sum;
 }
 
-// --- who is told ---------------------------------------------------------------
+// --- calls to the program ----------------------------------------------------------
 
-/// Around each call, and first of all locks: a call may allocate.
+/// Held around each call to the program. First in the lock order, because a call may allocate.
 constinit os::lock calls;
 constinit std::atomic<const void*> caller{nullptr}; ///< the thread that is in a call
 
-// Under that lock:
+// Protected by `calls`:
 constinit mallard_sampled told = nullptr;
 constinit void* told_context = nullptr;
-constinit std::uint32_t generation = 0; ///< of samples that were told to this one
+constinit std::uint32_t generation = 0; ///< grows with each `set_sampling`
 
 bool is_in_call() noexcept
 {
     return caller.load(std::memory_order_relaxed) == this_thread();
 }
 
-/// The thread that holds this lock makes the calls to the program.
-class in_call {
+/// Marks that this thread, which holds `calls`, calls the program.
+class call_scope {
 public:
-    in_call() noexcept : errno_before_(errno)
+    call_scope() noexcept : errno_before_(errno)
     {
         caller.store(this_thread(), std::memory_order_relaxed);
     }
-    in_call(const in_call&) = delete;
-    in_call& operator=(const in_call&) = delete;
-    ~in_call()
+    call_scope(const call_scope&) = delete;
+    call_scope& operator=(const call_scope&) = delete;
+    ~call_scope()
     {
         caller.store(nullptr, std::memory_order_relaxed);
         errno = errno_before_;
@@ -99,10 +98,10 @@ private:
     int errno_before_;
 };
 
-/// Samples that guests have freed, linked by `free`. The lock of guests protects this list.
+/// Sampled blocks that guests have freed, linked by `free`. The lock of guests protects this list.
 constinit slab* untold = nullptr;
 
-// What a sample has in its record, in place of the links of a slab.
+// A sampled block's record stores its size and weight in place of the links of a slab.
 void set_note(slab& s, std::size_t bytes, double weight) noexcept
 {
     s.next = std::bit_cast<slab*>(bytes);
@@ -115,14 +114,15 @@ mallard_sample sample_in(slab const& s) noexcept
             .weight_bytes = std::bit_cast<double>(s.previous)};
 }
 
-/// As many as a block that nobody has chosen would have.
+/// As many bytes as a block that is not sampled would have.
 std::size_t usable_bytes_of(std::size_t asked) noexcept
 {
     return asked <= classed_bytes_max ? shapes[block_class::of(asked)].usable_bytes()
                                       : align_up(asked, slice_bytes);
 }
 
-/// The lock of calls is held.
+/// Tells the program. Blocks that another function was told of are not reported. The caller holds
+/// `calls`.
 void tell(enum mallard_sample_event what, slab& s) noexcept
 {
     if (what == MALLARD_SAMPLE_ALLOCATED)
@@ -138,27 +138,27 @@ bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
     if (!calls.take_unless_kept())
         return false;
     {
-        in_call const now;
+        call_scope const now;
         tell(what, s);
     }
     calls.give();
     return true;
 }
 
-/// Of those who free or resize it at once, one finds it. False: a call has led here, and
-/// makes no others.
-bool take_over(found const& b, const char* call) noexcept
+/// Takes a sampled block that is freed or resized. If several threads try at once, the process
+/// stops. False: a call to the program frees or resizes the block, so the program is not told.
+bool take_over(found_block const& b, const char* call) noexcept
 {
     if (!b.in->change(b.slice, entry_sampled, entry_inside))
         stop_at_double_free(b.in->address_of(b.slice), call);
     return !is_in_call();
 }
 
-[[gnu::cold, gnu::noinline]] void* allocate_sample(sampling_decoy& cache, double means,
+[[gnu::cold, gnu::noinline]] void* allocate_sample(sampling_decoy& decoy, double means,
                                                    std::size_t bytes, std::size_t align,
                                                    bool* zero) noexcept
 {
-    cache.left = draw_distance(cache.random);
+    decoy.left = draw_distance(decoy.random);
     if (is_in_call())
         return nullptr;
     slab* const s = take_span_for_block(usable_bytes_of(bytes), align, entry_sampled, zero);
@@ -167,14 +167,14 @@ bool take_over(found const& b, const char* call) noexcept
     set_note(*s, bytes, static_cast<double>(bytes) / chance(means));
     if (tell_unless_forked(MALLARD_SAMPLE_ALLOCATED, *s))
         return s->start;
-    reservation& w = *reservation_of(s->start);
-    the_slice_heap.give(w, w.slice_of(s->start), s->slices);
+    reservation& in = *reservation_of(s->start);
+    the_slice_heap.give(in, in.slice_of(s->start), s->slices);
     if (zero != nullptr)
-        *zero = false; // which was said of this one
+        *zero = false; // it was said of the span that is given back
     return nullptr;
 }
 
-/// The first call of its thread.
+/// Samples the first allocation of a thread, which has no cache yet.
 [[gnu::cold, gnu::noinline]] void* sample_first(std::size_t bytes, std::size_t align,
                                                 bool* zero) noexcept
 {
@@ -184,29 +184,30 @@ bool take_over(found const& b, const char* call) noexcept
 
 } // namespace
 
-void set_up_sampling_decoy(sampling_decoy& before, thread_cache& cache) noexcept
+void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept
 {
-    before.tag = cache.tag;
-    before.key = cache.key;
-    before.real = &cache;
-    before.random = os::random_bits();
-    before.left = draw_distance(before.random);
+    decoy.tag = cache.tag;
+    decoy.key = cache.key;
+    decoy.real = &cache;
+    decoy.random = os::random_bits();
+    decoy.left = draw_distance(decoy.random);
 }
 
-void* sample_before(thread_cache* cache, std::size_t bytes, std::size_t align, bool* zero) noexcept
+void* sample_in_decoy(thread_cache* cache, std::size_t bytes, std::size_t align,
+                      bool* zero) noexcept
 {
     if (cache->real == nullptr) [[unlikely]]
         return sample_first(bytes, align, zero);
-    auto& before = static_cast<sampling_decoy&>(*cache);
+    auto& decoy = static_cast<sampling_decoy&>(*cache);
     bytes += bytes == 0;
     double const means = static_cast<double>(bytes) * rate.load(std::memory_order_relaxed);
-    before.left -= means;
-    if (before.left >= 0) [[likely]]
+    decoy.left -= means;
+    if (decoy.left >= 0) [[likely]]
         return nullptr;
-    return allocate_sample(before, means, bytes, align, zero);
+    return allocate_sample(decoy, means, bytes, align, zero);
 }
 
-void free_sample(found const& b) noexcept
+void free_sample(found_block const& b) noexcept
 {
     slab& s = b.in->slabs[b.slice];
     if (take_over(b, "free")) {
@@ -215,24 +216,24 @@ void free_sample(found const& b) noexcept
             s.free = std::exchange(untold, &s);
             return;
         }
-        in_call const now;
+        call_scope const now;
         tell(MALLARD_SAMPLE_FREED, s);
     }
     the_slice_heap.give(*b.in, b.slice, s.slices);
 }
 
-std::size_t sample_bytes(found const& b) noexcept
+std::size_t sample_bytes(found_block const& b) noexcept
 {
     return usable_bytes_of(sample_in(b.in->slabs[b.slice]).bytes);
 }
 
-void resize_sample(found const& b, std::size_t bytes) noexcept
+void resize_sample(found_block const& b, std::size_t bytes) noexcept
 {
     slab& s = b.in->slabs[b.slice];
     mallard_sample const before = sample_in(s);
     bool const is_told = take_over(b, "realloc") && calls.take_unless_kept();
     if (is_told) {
-        in_call const now;
+        call_scope const now;
         tell(MALLARD_SAMPLE_FREED, s);
         double const times = static_cast<double>(bytes) / static_cast<double>(before.bytes);
         set_note(s, bytes, before.weight_bytes * times);
@@ -249,7 +250,7 @@ int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) no
     if (is_in_call())
         return EDEADLK;
     os::hold const alone(calls);
-    in_call const now;
+    call_scope const now;
     bool const on = mean_bytes != 0;
     if (!show_sampling_decoys(on))
         return ENOMEM;
@@ -260,16 +261,16 @@ int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) no
     return 0;
 }
 
-void take_samples() noexcept
+void take_sample_lock() noexcept
 {
     calls.take();
 }
-void keep_samples() noexcept
+void keep_sample_lock() noexcept
 {
     calls.keep();
 }
 
-void open_samples() noexcept
+void open_sample_lock() noexcept
 {
     for (;;) {
         slab* s = nullptr;
@@ -279,18 +280,18 @@ void open_samples() noexcept
             if (s == nullptr)
                 return calls.open();
         }
-        in_call const now;
+        call_scope const now;
         while (s != nullptr) {
             slab& freed = *s;
             s = static_cast<slab*>(freed.free);
             tell(MALLARD_SAMPLE_FREED, freed);
-            reservation& w = *reservation_of(freed.start);
-            the_slice_heap.give(w, w.slice_of(freed.start), freed.slices);
+            reservation& in = *reservation_of(freed.start);
+            the_slice_heap.give(in, in.slice_of(freed.start), freed.slices);
         }
     }
 }
 
-void reset_samples() noexcept
+void reset_sample_lock() noexcept
 {
     untold = nullptr;
     calls.reset();

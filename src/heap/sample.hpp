@@ -1,55 +1,52 @@
-// Samples of what is allocated: each byte has the same chance to be chosen, and who asked for
-// it is told of the block that it is in.
+// Sampling: each allocated byte is chosen with the same probability, and the program is told of the
+// block that the byte is in.
 //
-// Nobody asks whether there is sampling. While there is, what a thread takes for its thread cache
-// is another that stands before it, of the same number and key: its lists are empty, so malloc
-// comes to `refill`, where bytes are counted, and full, so free comes to `overflow`; both go on
-// with the real one. One store a thread, by whoever begins, changes that (`show_sampling_decoys`).
+// No call asks whether sampling is on. While it is on, each thread uses a decoy in front of its
+// cache (`sampling_decoy`, in registry.hpp) with the same tag and key. The lists of the decoy are
+// empty, so malloc calls `refill`, which counts bytes; and they are full, so free calls `overflow`.
+// Both go on with the real cache. Starting and stopping writes one pointer for each thread
+// (`show_sampling_decoys`).
 //
-// A chosen block is a span of its own, whose entry matches no thread cache's number: whoever frees
-// it comes to `free_elsewhere`, sampling or not.
+// A sampled block is a span of its own with an entry that matches no cache's tag. So every free of
+// a sampled block calls `free_elsewhere`, whether sampling is on or not.
 //
-// Bytes are counted as fractions of the mean distance: what is left to the next chosen one is
-// exponential with mean 1, whatever the mean, which may change at any time.
+// The distance to the next chosen byte is counted as a fraction of the mean distance. That fraction
+// is exponentially distributed with mean 1, whatever the mean, so the mean may change at any time.
 #pragma once
 
-#include "requests.hpp"
+#include "found_block.hpp"
+#include "registry.hpp"
 
 #include <mallard/c/malloc.h>
 
 namespace mallard::engine {
 
-struct sampling_decoy : thread_cache {
-    double left = 0; ///< means to the next chosen byte
-    std::uint64_t random = 0;
-};
+/// Counts bytes for a thread that uses a decoy: see `sample`.
+[[gnu::noinline]] void* sample_in_decoy(thread_cache* cache, std::size_t bytes, std::size_t align,
+                                        bool* zero) noexcept;
 
-/// Makes what stands before `cache`.
-void set_up_sampling_decoy(sampling_decoy& before, thread_cache& cache) noexcept;
-
-/// As `sample`, of a thread cache whose lists are never used.
-[[gnu::noinline]] void* sample_before(thread_cache* cache, std::size_t bytes, std::size_t align,
-                                      bool* zero) noexcept;
-
-/// A block of its own, if one of its bytes is chosen. Else null: then all goes on as without.
+/// Allocates a sampled block if one of its bytes is chosen. Null: none is, or there is no memory;
+/// the caller allocates as usual.
 inline void* sample(thread_cache* cache, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
-    return cache->is_decoy() ? sample_before(cache, bytes, align, zero) : nullptr;
+    return cache->is_decoy() ? sample_in_decoy(cache, bytes, align, zero) : nullptr;
 }
 
-/// Of those that `find` found to be samples.
-void free_sample(found const& b) noexcept;
-std::size_t sample_bytes(found const& b) noexcept;
-/// After a `realloc` that leaves it where it is.
-void resize_sample(found const& b, std::size_t bytes) noexcept;
+// For blocks that `find_block` found to be sampled:
+void free_sample(found_block const& b) noexcept;
+std::size_t sample_bytes(found_block const& b) noexcept;
+/// Records the new size after a `realloc` that leaves the block where it is.
+void resize_sample(found_block const& b, std::size_t bytes) noexcept;
 
-/// 0, or ENOMEM, or EDEADLK from within a call.
+/// Starts sampling, or stops it if `mean_bytes` is 0. Returns 0, ENOMEM, or EDEADLK from within a
+/// call.
 int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) noexcept;
 
-// Around a fork: see fork.hpp. A guest samples nothing, and its frees are reported after the fork.
-void take_samples() noexcept;
-void keep_samples() noexcept;
-void open_samples() noexcept; ///< other threads may be guests; calls the program
-void reset_samples() noexcept;
+// Around a fork: see guests.hpp. A guest samples nothing, and its frees are reported after the
+// fork.
+void take_sample_lock() noexcept;
+void keep_sample_lock() noexcept;
+void open_sample_lock() noexcept; ///< other threads may be guests; calls the program
+void reset_sample_lock() noexcept;
 
 } // namespace mallard::engine

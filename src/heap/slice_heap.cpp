@@ -4,7 +4,6 @@
 #include "limits.hpp"
 #include "reservation.hpp"
 #include "slice_bits.hpp"
-#include "thread_cache.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -127,8 +126,6 @@ span slice_heap::take_committed(std::size_t slices, std::size_t align) noexcept
 /// Allocates memory that is committed now.
 span slice_heap::take_fresh(std::size_t slices, std::size_t align) noexcept
 {
-    if (reservations_used.load(std::memory_order_relaxed) == 0)
-        tag_decoy_caches();
     for (reservation& r : reservations) {
         // The span may begin with free slices below the old commit limit.
         os::growth const moved = make_memory(r, slices + align - 1, usage_.committed);

@@ -2,7 +2,7 @@
 // to the system. One lock protects it.
 #pragma once
 
-#include "fork.hpp"
+#include "guests.hpp"
 #include "reservation.hpp"
 
 namespace mallard::engine {

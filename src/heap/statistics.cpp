@@ -2,6 +2,8 @@
 
 #include "heap.hpp"
 #include "large.hpp"
+#include "racy_read.hpp"
+#include "registry.hpp"
 #include "slice_heap.hpp"
 #include "thread_cache.hpp"
 #include "threads.hpp"
@@ -41,8 +43,7 @@ void count_lists(const thread_cache& cache, heap_statistics& s) noexcept
     for (std::size_t i = 0; i < classed_count; ++i) {
         std::int32_t const room = racy_read(cache.lists[i].room);
         std::int32_t const cached =
-            racy_read(cache.lists[i].limit) -
-            (free_list::is_hidden(room) ? room + free_list::hidden_by : room);
+            racy_read(cache.lists[i].limit) - deferred_frees::room_if_shown(room);
         s.classes[i].cached += cached > 0 ? static_cast<std::size_t>(cached) : 0;
     }
 }

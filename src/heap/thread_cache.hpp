@@ -1,137 +1,116 @@
-// One thread's share of the engine, and the path that almost every call takes.
+// A thread's cache of free blocks, and the fast path of malloc and free.
 //
-//   malloc: size -> class offset -> the list there in this thread's cache --hit--> block
-//                                            | empty: refill (thread_cache.cpp)
-//   free:   address -> entry of its slice -> "mine": onto the list there
-//                                            | full, of another, of no list: elsewhere
+//   malloc   size -> class offset -> free list at that offset in this thread's cache
+//                list has a block:  pop                       (this file)
+//                list is empty:     refill                    (requests.cpp, refill.cpp)
+//   free     address -> entry of its slice; entry ^ tag of the cache == class offset
+//                own block:         push onto the free list   (this file)
+//                list is full:      overflow                  (frees.cpp)
+//                anything else:     free_elsewhere            (frees.cpp, requests.cpp)
 //
-// The absent cases are empty things: a thread without a thread cache has `empty_thread_cache`,
-// whose lists are empty and whose number no entry carries; a thread that is sampled has before its
-// thread cache another (see sample.hpp), whose lists are empty and full.
+// No branch of the fast path asks for a special case. Each special case is a decoy cache that makes
+// the fast path fail: a thread without a cache uses `empty_thread_cache`, whose lists are empty and
+// whose tag matches no entry. A sampled thread uses a decoy whose lists are empty and full at once
+// (see sample.hpp).
 #pragma once
 
+#include "deferred_frees.hpp"
 #include "reservation.hpp"
 
 #include <cstring>
 
 namespace mallard::engine {
 
-/// What stands in a free block: the next one, and the same under the block's mark, which is
-/// its address and the process's key. Both or none: a write into a free block chooses no
-/// address, and a block that was handed out again is not in a list any more, since one word
-/// of it is cleared then. (Signed links: the idea of snmalloc and of glibc's safe linking.)
-///
-/// So a block that is freed twice is found when it is handed out twice; at once, where the
-/// block is looked at anyway or is the one that was freed last. To look at each would make
-/// each free wait for its line (decision 18).
-struct free_block {
-    std::uint64_t guarded;
-    void* next;
-};
+struct span;
 
-/// Blocks that this thread has at hand, newest first.
-///
-/// Each operation changes `room` before it reads `head`. So a visitor can tell that no operation
-/// is under way: in that case `room` plus the number of blocks is `limit` (see visit.cpp).
-struct free_list {
-    void* head = nullptr;
-    std::int32_t room = 0;            ///< limit - blocks in the list; less `hidden_by` if hidden
-    std::uint16_t limit = 0;          ///< most blocks
-    std::uint16_t unaligned_bits = 0; ///< bits that no block's address has; see class_shape
-
-    static constexpr std::int32_t hidden_by = std::int32_t{1} << 30;
-
-    /// The head of a hidden list is in `deferred_frees`; frees into that list are deferred. Another
-    /// thread may call this too: -1 is the room of a full list, not hidden, during a free.
-    static constexpr bool is_hidden(std::int32_t room) noexcept { return room < -1; }
-    bool is_hidden() const noexcept { return is_hidden(room); }
-};
-static_assert(sizeof(free_list) == class_offset_unit);
-
-/// The slabs of one class that belong to a thread cache. Those without a free block are nowhere.
+/// A thread cache's slabs of one size class. A slab without a free block is in neither list.
 struct slab_queue {
-    slab* partial = nullptr; ///< with free blocks, those used last first
-    slab* fresh = nullptr;   ///< being carved; perhaps among the partial ones too
+    slab* partial = nullptr; ///< slabs with free blocks, most recently used first
+    slab* fresh = nullptr;   ///< the slab that is being carved; may be in `partial`, too
+
+    void link(slab& s) noexcept
+    {
+        s.listed = true;
+        s.previous = nullptr;
+        s.next = partial;
+        if (partial != nullptr)
+            partial->previous = &s;
+        partial = &s;
+    }
+    void unlink(slab& s) noexcept
+    {
+        s.listed = false;
+        (s.previous != nullptr ? s.previous->next : partial) = s.next;
+        if (s.next != nullptr)
+            s.next->previous = s.previous;
+    }
 };
 
-/// Blocks of one slab of another thread, on their way there.
+/// Freed blocks of one slab of another cache, collected to be sent as one message (see remote.hpp).
 struct remote_batch {
     slab* to = nullptr;
     void* first = nullptr;
     void* last = nullptr;
     std::uint32_t count = 0;
-    std::uint32_t most = 0; ///< then it is sent
+    std::uint32_t most = 0; ///< a batch of this many blocks is sent
 };
 
-/// Where blocks of many sizes go to another thread, they are of as many slabs.
+/// Batches that a thread collects at the same time. Blocks of many sizes that go to another thread
+/// belong to about as many slabs.
 inline constexpr std::size_t remote_batch_count = 32;
 
 struct sampling_decoy;
+struct cache_policy;
 
-/// Blocks of the first so many classes are put off: larger ones are dear.
-inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
-
-/// Freed blocks that no list has room for, until there are `most`: their lines are on the way
-/// to the cache meanwhile. Who frees a million blocks at random waits for memory, and so for
-/// several at once. They count as used in their slabs.
+/// One thread's share of the engine. A heap is a cache, too (see heap.hpp).
 ///
-/// What is wrong with one, as that it was free already, is seen when it is brought back. If
-/// it was, it may be in the list of its class: so that list is hidden until then, and nobody
-/// gets it from there. A hidden list gives up as many as are brought back: what is in it is older
-/// than they are, and would keep slabs from coming back whole.
-struct deferred_frees {
-    static constexpr std::uint32_t most = 16;
-    static constexpr std::uint32_t at_once = 64; ///< in a row, before one is deferred
-
-    std::uint32_t count = 0;
-    std::uint32_t in_a_row = 0; ///< frees past the lists, since a refill
-    void* blocks[most] = {};
-    void* hidden[deferred_class_count] = {}; ///< heads of the lists of those that are own
-};
-
-/// Type-stable: made when no abandoned one is left, never unmade.
+/// Caches are never destroyed: a thread that ends abandons its cache, and a new thread takes an
+/// abandoned cache before it makes one (see threads.hpp).
 ///
-/// Only its thread touches its lists and its outbox. Its slab side, which is its slabs and
-/// their queues and the messages it has taken, its thread touches while it is at work, and a
-/// visitor when it is not (see threads.hpp). Anybody pushes to the inbox. An abandoned one, whose
-/// thread has ended, belongs to whoever holds the lock of abandoned caches.
+/// Who may touch what:
+///     lists, outbox, deferred    the thread; in a visit, the visitor
+///     queues, slabs, messages    the thread, while a `busy_scope` exists; otherwise a visitor
+///     inbox, waiting             every thread
+///     an abandoned cache         the thread that holds `registry_lock`
 struct alignas(128) thread_cache {
     entry tag = 0; ///< own number << owner_shift
     std::atomic<std::uint32_t> slow_paths{0};
-    std::uint64_t key = 0;                ///< of the process, for marks
-    std::atomic<std::uint32_t> busy{0};   ///< its thread is at work
+    std::uint64_t key = 0;                ///< the process's key, for marks
+    std::atomic<std::uint32_t> busy{0};   ///< the thread is in a slow path
     std::atomic<std::uint32_t> wanted{0}; ///< a visitor has come
-    std::uint32_t slow_paths_seen = 0;    ///< by who came last
-    std::uint32_t in_doubt_index = 0;     ///< of the list whose head is `in_doubt`
+    std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` at the last visit
+    std::uint32_t in_doubt_index = 0;     ///< the list that `in_doubt` was the head of
     thread_cache* next_abandoned = nullptr;
-    std::uint64_t decayed_at = 0; ///< when its lists were checked last
-    thread_cache* real = nullptr; ///< this thread cache; in a decoy thread cache, the thread cache
-                                  ///< behind it; or null
-    void* messages = nullptr;     ///< taken from the inbox, not yet read
+    std::uint64_t decayed_at = 0; ///< when the lists were last checked, in milliseconds
+    /// The cache that a decoy stands for; this cache, if it is no decoy; null, if there is none.
+    thread_cache* real = nullptr;
+    void* messages = nullptr; ///< messages taken from the inbox and not yet read
 
     free_list lists[class_count] = {};
     slab_queue queues[span_class_first] = {};
     remote_batch outbox[remote_batch_count] = {};
     deferred_frees deferred = {};
-    /// Overflows of each list since it was last empty. Above `classed_bytes_max`: slices of the
-    /// block in the list.
+    /// How often each list overflowed since it was last empty. Above `classed_bytes_max`: the
+    /// slices of the block that overflowed last.
     std::uint16_t overflows[class_count] = {};
-    std::uint64_t refilled =
-        0; ///< bit i: list i (of classed blocks) was refilled in this decay interval
-    /// Bytes that the lists may keep above their first limits: [0] classed blocks, [1] larger ones.
+    /// Bit i: list i, of a class with one size, was refilled in this decay interval.
+    std::uint64_t refilled = 0;
+    /// Bytes by which list limits may exceed their first values: [0] classes with one size, [1]
+    /// larger blocks.
     std::size_t allowance[2] = {};
+    const cache_policy* policy = nullptr; ///< null in a decoy
     thread_cache* next_of_all = nullptr;
-    std::atomic<thread_cache*>* shown_at = nullptr; ///< the `my_cache` of its thread
-    sampling_decoy* sampled = nullptr;              ///< what stands before it when it is sampled
-    /// Head of a list that a visitor has taken while an operation may have been under way. The
-    /// thread itself decides later whether the list is lost or still its own.
+    std::atomic<thread_cache*>* shown_at = nullptr; ///< the `my_cache` of the thread
+    sampling_decoy* sampled = nullptr;              ///< the decoy that the thread uses if sampled
+    /// First block of a list that a visitor took while an operation may have been under way. The
+    /// thread decides later whether the list was taken or is still its own.
     void* in_doubt = nullptr;
 
-    /// Batches that others have sent: each by its last block, newest first.
+    /// Messages from other threads: a stack of batches, each linked by its last block.
     alignas(128) std::atomic<void*> inbox{nullptr};
-    std::atomic<std::size_t> waiting{0}; ///< bytes in it, about
+    std::atomic<std::size_t> waiting{0}; ///< about how many bytes are in the inbox
 
-    /// Its lists are never used: `real` has those, if there is one.
+    /// Whether the lists of this cache are never used.
     bool is_decoy() const noexcept { return real != this; }
 
     free_list& list_at(class_offset offset) noexcept
@@ -141,27 +120,44 @@ struct alignas(128) thread_cache {
 };
 static_assert(offsetof(thread_cache, lists) == offsets_before_lists * class_offset_unit);
 
-extern constinit thread_cache empty_thread_cache;  ///< of threads that have none yet
-extern constinit thread_cache exited_thread_cache; ///< of those whose end has begun
-extern constinit thread_cache
-    visited_thread_cache; ///< of visited threads, until their next slow path
-/// Sets the tags of these thread caches, before the map has entries. (As initial values the tags
-/// would take 4 KiB of the library's file for each thread cache.)
-void tag_decoy_caches() noexcept;
-/// Written by its thread; and, when sampling begins or ends, by the one who says so.
+/// Where the slabs of a cache come from and go to. The caches of threads share one policy
+/// (threads.cpp), those of heaps another (heap.cpp).
+struct cache_policy {
+    /// Takes neighbouring slices for a slab or a span of class `index`. No slices: out of memory.
+    span (*take_slices)(thread_cache& cache, std::size_t index, std::size_t slices) noexcept;
+    /// Takes back a slab or a span of which no block is used.
+    void (*give_slab)(thread_cache& owner, slab& s) noexcept;
+    /// Finds a slab with free blocks among those that no thread uses. Null: there is none.
+    slab* (*reclaim_slab)(thread_cache& cache, class_offset offset) noexcept;
+    /// Carves `queue.fresh`, which has blocks that were never allocated, and returns one of them.
+    void* (*carve)(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
+    /// Adds `bytes`, which may be negative, to the sum of `thread_cache::allowance` of all caches.
+    /// False: the sum would be too large, and has not changed.
+    bool (*change_allowances)(std::ptrdiff_t bytes) noexcept;
+    /// Reacts to a message of `bytes` that was pushed to the inbox of `to`.
+    void (*after_message)(thread_cache& to, std::size_t bytes) noexcept;
+};
+
+extern constinit thread_cache empty_thread_cache;   ///< for threads that have no cache yet
+extern constinit thread_cache exited_thread_cache;  ///< for threads whose end has begun
+extern constinit thread_cache visited_thread_cache; ///< for visited threads, until they resume
+
+/// The cache that this thread uses: its own or a decoy. Other threads write it in visits and when
+/// sampling starts or stops.
 extern constinit thread_local std::atomic<thread_cache*> my_cache;
 
 inline thread_cache* shown_cache() noexcept
 {
-    return my_cache.load(std::memory_order_acquire); // of what another has made, perhaps
+    return my_cache.load(std::memory_order_acquire); // another thread may have made the decoy
 }
 
-inline std::atomic_ref<void*> head_of(free_list& l) noexcept
+/// Identifies the calling thread. The C++ and C headers of heaps compare the same value.
+inline const void* this_thread() noexcept
 {
-    return std::atomic_ref(l.head);
+    return __builtin_thread_pointer();
 }
 
-/// Those of a thread cache that has nothing: copied whole, for heaps that come and go.
+/// The lists of a cache without blocks. One copy of them resets a heap.
 inline constexpr auto first_lists = [] {
     std::array<free_list, class_count> all{};
     for (std::size_t i = 0; i < class_count; ++i)
@@ -175,57 +171,36 @@ inline void empty_lists(thread_cache& cache) noexcept
     std::memcpy(cache.lists, first_lists.data(), sizeof cache.lists);
 }
 
-/// Two words of a block that is free; a caller's block has anything there.
-inline free_block& as_free(void* block) noexcept
-{
-    return *static_cast<free_block*>(block);
-}
-inline std::uint64_t mark_for(const void* block, std::uint64_t key) noexcept
-{
-    return reinterpret_cast<std::uintptr_t>(block) ^ key;
-}
-inline void link(void* block, void* next, std::uint64_t mark) noexcept
-{
-    as_free(block) = {reinterpret_cast<std::uintptr_t>(next) ^ mark, next};
-}
-inline bool is_free(const void* block, std::uint64_t mark) noexcept
-{
-    auto const& b = *static_cast<const free_block*>(block);
-    return (b.guarded ^ mark) == reinterpret_cast<std::uintptr_t>(b.next);
-}
-/// A block that is handed out, or was never given.
-inline void clear(void* block) noexcept
-{
-    as_free(block).guarded = 0;
-}
+// --- the slow paths --------------------------------------------------------------
+//
+// These functions are never inlined. The fast path calls them in tail position with the arguments
+// in the registers where they already are.
 
-[[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
-
-/// Of a free block. Stops the process where that is none.
-[[gnu::always_inline]] inline void* next_of(const void* block, std::uint64_t key) noexcept
-{
-    if (!is_free(block, mark_for(block, key))) [[unlikely]]
-        stop_at_damaged_list(block);
-    return static_cast<const free_block*>(block)->next;
-}
-
-// The slow paths, in thread_cache.cpp and deferred_frees.cpp; never inlined, in tail position,
-// arguments where they arrived.
+// requests.cpp:
 [[gnu::noinline]] void* refill(std::size_t bytes, class_offset offset,
                                thread_cache* cache) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, thread_cache* cache) noexcept;
-/// Allocates above `classed_bytes_max`, up to `block_bytes_max`. Sets `*zero`, if given, to whether
-/// the block reads as zero.
+/// Allocates more than `classed_bytes_max`, up to `block_bytes_max`. Sets `*zero`, if given, to
+/// whether the block reads as zero.
 [[gnu::noinline]] void* allocate_span(std::size_t bytes, thread_cache* cache,
                                       bool* zero = nullptr) noexcept;
+/// Frees everything that the other functions do not: null, a span, a large block, a sampled block,
+/// a block of a heap, a block outside the first reservation, an address that is no block.
+[[gnu::noinline]] void free_rare(void* block, thread_cache* cache) noexcept;
+
+// frees.cpp:
 [[gnu::noinline]] void free_elsewhere(void* block, thread_cache* cache) noexcept;
 [[gnu::noinline]] void overflow(void* block, thread_cache* cache, class_offset offset) noexcept;
+/// Frees a block of a slab, or an own span, without the free list.
+[[gnu::noinline]] void free_past_list(void* block, thread_cache& cache) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
 [[gnu::noinline]] void stop_at_freed_inside(void* block) noexcept;
 
-/// Puts a block on its list if there is room. The block is not read, since that may miss the cache.
-/// Most addresses inside a block are less aligned than the blocks of the class: such an address
-/// stops the process.
+// --- the fast path -----------------------------------------------------------------
+
+/// Puts a block onto its list if there is room. Does not read the block, since that may miss the
+/// cache. Stops the process if the address is less aligned than blocks of the class are, as most
+/// addresses inside a block are.
 [[gnu::always_inline]] inline void push(void* block, thread_cache* cache,
                                         class_offset offset) noexcept
 {
@@ -235,7 +210,7 @@ inline void clear(void* block) noexcept
         return stop_at_freed_inside(block);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, cache, offset);
-    std::atomic_signal_fence(std::memory_order_seq_cst); // the visitor has the barrier
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a visitor runs the matching barrier
     void* const next = head_of(l).load(std::memory_order_relaxed);
     if (block == next) [[unlikely]]
         return stop_at_freed_twice(block);
@@ -243,13 +218,14 @@ inline void clear(void* block) noexcept
     head_of(l).store(block, std::memory_order_release);
 }
 
-/// `bytes`: how many were asked for. Null: refused.
+/// Takes a block from a list, or refills the list. `bytes`: the size that the caller asked for.
+/// Null: out of memory.
 [[gnu::always_inline]] inline void* pop(thread_cache* cache, class_offset offset,
                                         std::size_t bytes = 0) noexcept
 {
     free_list& l = cache->list_at(offset);
     l.room += 1;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // the visitor has the barrier
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a visitor runs the matching barrier
     void* const block = head_of(l).load(std::memory_order_relaxed);
     if (block == nullptr) [[unlikely]]
         return refill(bytes, offset, cache);
@@ -269,58 +245,77 @@ inline void clear(void* block) noexcept
 [[gnu::always_inline]] inline void deallocate(void* block) noexcept
 {
     thread_cache* const cache = shown_cache();
-    std::size_t const g = reservations[0].slice_of(block);
-    if (!reservations[0].has(g)) [[unlikely]]
+    std::size_t const slice = reservations[0].slice_of(block);
+    if (!reservations[0].has(slice)) [[unlikely]]
         return free_elsewhere(block, cache);
-    class_offset const offset = reservations[0].entry_at(g) ^ cache->tag;
+    class_offset const offset = reservations[0].entry_at(slice) ^ cache->tag;
     if (offset >= class_offset_end) [[unlikely]]
         return free_elsewhere(block, cache);
     push(block, cache, offset);
 }
 
-/// To its slab, into a batch for that of another thread cache, or, a span, to the slice heap.
-[[gnu::noinline]] void free_past_list(void* block, thread_cache& cache) noexcept;
+// --- inside slow paths ------------------------------------------------------------
 
-/// `back` is full.
-[[gnu::noinline]] void return_deferred(thread_cache& cache) noexcept;
+/// Marks that the thread is in a slow path, where it uses its slabs, queues and messages.
+///
+/// A visitor holds `registry_lock`, sets `wanted`, runs a barrier in all threads, and goes on only
+/// if `busy` is 0. The thread sets `busy` first and then reads `wanted`; if it is set, the thread
+/// waits for the visitor. So at least one of the two sees the other. A thread, which comes here
+/// often, pays two stores and a load, but no barrier. (The idea is that of biased locks;
+/// `sync::thread_cached` uses it, too.)
+class busy_scope {
+public:
+    explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
+    {
+        cache.busy.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst); // a visitor runs the matching barrier
+        if (cache.wanted.load(std::memory_order_acquire) != 0) [[unlikely]]
+            wait_for_visitor();
+    }
+    busy_scope(const busy_scope&) = delete;
+    busy_scope& operator=(const busy_scope&) = delete;
+    ~busy_scope() { cache_.busy.store(0, std::memory_order_release); }
 
-/// A block of a slab, whosever, of a class that may be deferred.
-[[gnu::always_inline]] inline void defer(thread_cache& cache, void* block) noexcept
+private:
+    void wait_for_visitor() noexcept; // visit.cpp
+
+    thread_cache& cache_;
+};
+
+/// If a decay interval has passed, shrinks the lists of this cache. Once per interval in the
+/// process, returns memory from the slice heap to the system. Defined in decay.cpp.
+[[gnu::cold, gnu::noinline]] void decay_if_due(thread_cache& cache) noexcept;
+
+/// Counts a slow path. Every 64th one reads the clock.
+inline void tick(thread_cache& cache) noexcept
 {
-    __builtin_prefetch(block, 1);
-    cache.deferred.blocks[cache.deferred.count++] = block;
-    if (cache.deferred.count == deferred_frees::most) [[unlikely]]
-        return_deferred(cache);
+    constexpr std::uint32_t ticks_per_clock_read = 64;
+    std::uint32_t const ticks = cache.slow_paths.load(std::memory_order_relaxed) + 1;
+    cache.slow_paths.store(ticks, std::memory_order_relaxed);
+    if (ticks % ticks_per_clock_read == 0) [[unlikely]]
+        decay_if_due(cache);
 }
 
-// --- the slab side, for those who hold the thread cache --------------------------------
+// The functions below, in refill.cpp and frees.cpp, need a `busy_scope` or a cache that no thread
+// uses.
 
-/// As `refill`, of a thread cache that is a real one.
+/// Refills an empty list of a cache that is no decoy, and allocates a block. Null: out of memory.
 void* refill_in(thread_cache& cache, class_offset offset) noexcept;
-/// Takes a span for a block of `bytes`, without the list; `zero`: whether the span reads as zero.
-void* span_for(thread_cache& cache, std::size_t bytes, bool& zero) noexcept;
-/// What was deferred goes where it belongs: to its slab, or on its way to another thread cache's.
-void return_deferred_blocks(thread_cache& cache) noexcept;
-/// After that the list that they hid is shown again, if it was hidden.
-void unhide_list(thread_cache& cache, std::size_t index) noexcept;
-/// Both, and all lists.
-void return_all_deferred(thread_cache& cache) noexcept;
-/// A block to its slab; a span to the slice heap.
-void return_block(thread_cache& cache, void* block) noexcept;
-/// After blocks of a slab came back: it is where it is looked for, or given back whole.
-void settle(thread_cache& cache, slab& s) noexcept;
-void link_slab(slab_queue& q, slab& s) noexcept;
-void unlink_slab(slab_queue& q, slab& s) noexcept;
-void give_slab(slab& s) noexcept;
-/// Bytes that the lists of all threads, without heaps, may keep above their first limits; and
-/// `allowances`, the bytes granted so far.
-inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
-extern constinit std::atomic<std::size_t> allowances;
-/// Accounts for a list whose limit grows by `blocks`, or shrinks if `blocks` is negative.
-void change_allowance(thread_cache& cache, const class_shape& shape, int blocks) noexcept;
-/// Leaves `keep` blocks in a list.
+/// Prepares for a new span above `classed_bytes_max`: returns listed spans of other sizes to the
+/// slice heap, so that the process does not grow. The list of the class becomes longer if the
+/// program frees and allocates one size again and again.
+[[gnu::cold]] void make_room_for_span(thread_cache& cache, std::size_t bytes) noexcept;
+/// Returns blocks of a list until `keep` are left.
 void shrink(thread_cache& cache, std::size_t index, std::size_t keep) noexcept;
-/// Halves the lists that were not wanted in this decay interval.
-void shrink_idle(thread_cache& cache) noexcept;
+/// Halves the lists that were not refilled in this decay interval.
+[[gnu::cold]] void shrink_idle(thread_cache& cache) noexcept;
+/// Returns all cached blocks to their slabs, and all unused slabs to where they came from.
+[[gnu::cold]] void flush(thread_cache& cache) noexcept;
+/// Sends what is collected, reads all messages, and returns unused slabs.
+[[gnu::cold]] void flush_slabs(thread_cache& cache) noexcept;
+/// Returns the deferred blocks to their slabs, or sends them to the caches that own the slabs.
+[[gnu::noinline]] void return_deferred_blocks(thread_cache& cache) noexcept;
+/// Returns the deferred blocks and shows all hidden lists.
+[[gnu::cold]] void return_all_deferred(thread_cache& cache) noexcept;
 
 } // namespace mallard::engine

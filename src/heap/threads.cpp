@@ -1,48 +1,101 @@
-// Makes, abandons and reclaims thread caches, and keeps them consistent over a fork.
 #include "threads.hpp"
 
-#include "fork.hpp"
-#include "permanent_store.hpp"
-#include "remote.hpp"
-#include "sample.hpp"
+#include "cached_slabs.hpp"
+#include "guests.hpp"
+#include "registry.hpp"
 #include "slice_heap.hpp"
+#include "visit.hpp"
 
-#include <new>
 #include <utility>
 
 #include <pthread.h>
 
 namespace mallard::engine {
 
-constinit std::uint64_t the_key = 0;
-constinit os::lock abandoned_lock;
-
 namespace {
 
 constinit os::lock fallback_lock;
 
-// `abandoned_lock` protects these:
+// Protected by `registry_lock`:
 constinit thread_cache* abandoned = nullptr;
-constinit thread_cache* newest = nullptr;
-constinit entry numbers = 0;
-constinit permanent_store store;
 constinit pthread_key_t exit_key{};
 constinit bool has_exit_key = false;
-constinit bool sampling = false;
 
-/// Bit i: an abandoned thread cache may have free blocks of class i. Read without the lock.
+/// Bit i: an abandoned cache may have a slab of class i with free blocks. Read without the lock.
 constinit std::atomic<std::uint64_t> abandoned_classes{0};
 
-/// The thread cache that this thread owns, even while `my_cache` is a decoy.
+/// The cache of this thread, whichever cache the thread is shown.
 constinit thread_local thread_cache* owned_cache = nullptr;
 
-/// The thread cache of threads that cannot have their own. It has an owner number like any other.
+/// The fallback cache. It has a tag like every cache, so that `free` finds its slabs.
 thread_cache the_fallback_cache;
 
-/// The round of key destructors in which a thread abandons its thread cache. The system calls the
-/// destructors again while keys have values, in at most four rounds. By the second round the
-/// destructors of other keys have freed most of their memory. A thread that first allocates in one
-/// of the first two rounds still abandons its thread cache in time.
+// --- the policy of the caches of threads ---------------------------------------------
+
+span take_slices(thread_cache&, std::size_t index, std::size_t slices) noexcept
+{
+    if (the_slice_heap.has_grown()) [[unlikely]]
+        visit_threads(visited::idle);
+    return index < classed_count ? the_slice_heap.take_of_class(index)
+                                 : the_slice_heap.take(slices);
+}
+
+void give_to_slice_heap(thread_cache&, slab& s) noexcept
+{
+    reservation& in = *reservation_of(s.start);
+    the_slice_heap.give_of_class(in, in.slice_of(s.start));
+}
+
+slab* reclaim_slab(thread_cache& cache, class_offset offset) noexcept
+{
+    std::size_t const index = class_of_offset(offset);
+    std::uint64_t const bit = std::uint64_t{1} << index;
+    if ((abandoned_classes.load(std::memory_order_relaxed) & bit) == 0)
+        return nullptr;
+    access const alone(registry_lock);
+    if (alone.is_guest())
+        return nullptr;
+    for (thread_cache* each = abandoned; each != nullptr; each = each->next_abandoned) {
+        slab* const s = each->queues[index].partial;
+        if (s == nullptr)
+            continue;
+        each->queues[index].unlink(*s);
+        if (each->queues[index].fresh == s)
+            each->queues[index].fresh = nullptr; // the rest of the slab is never carved
+        s->owner.store(&cache, std::memory_order_release);
+        reservation& in = *reservation_of(s->start);
+        in.mark(in.slice_of(s->start), s->slices, entry_of(cache.tag, offset));
+        cache.queues[index].link(*s);
+        return s;
+    }
+    abandoned_classes.fetch_and(~bit, std::memory_order_relaxed);
+    return nullptr;
+}
+
+bool change_allowances(std::ptrdiff_t bytes) noexcept
+{
+    auto const more = static_cast<std::size_t>(bytes);
+    if (bytes > 0 && allowances.load(std::memory_order_relaxed) + more > allowances_max) {
+        visit_threads_soon();
+        return false;
+    }
+    os::add(allowances, more);
+    return true;
+}
+
+constexpr cache_policy policy_of_threads{.take_slices = take_slices,
+                                         .give_slab = give_to_slice_heap,
+                                         .reclaim_slab = reclaim_slab,
+                                         .carve = carve_page,
+                                         .change_allowances = change_allowances,
+                                         .after_message = visit_if_much_is_waiting};
+
+// --- the end of a thread ---------------------------------------------------------------
+
+/// In which round of destructors the cache is abandoned. The C library calls the destructors of
+/// thread-specific data again, up to four times, while there are values. In the second round most
+/// blocks that other destructors free have been freed. A thread whose first allocation is in round
+/// one or two still gets here.
 constexpr std::uintptr_t exit_rounds = 2;
 
 void abandon_at_exit(thread_cache& cache) noexcept;
@@ -57,41 +110,7 @@ extern "C" void mallard_at_thread_exit(void* value)
         abandon_at_exit(*cache);
 }
 
-void register_cache(thread_cache& cache) noexcept
-{
-    cache.real = &cache;
-    cache.tag = ++numbers << owner_shift;
-    cache.key = the_key;
-    empty_lists(cache);
-    cache.next_of_all = newest;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen here
-    newest = &cache;
-}
-
-/// Initialises the key and the fallback cache, once.
-void initialize() noexcept
-{
-    if (the_key != 0)
-        return;
-    // The highest bit is set, so that no small number or address in a block looks like a mark.
-    the_key = os::random_bits() | std::uint64_t{1} << 63;
-    has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
-    register_cache(the_fallback_cache);
-}
-
-thread_cache* make() noexcept
-{
-    if (numbers == thread_owner_max)
-        return nullptr;
-    void* const room = store.allocate(sizeof(thread_cache));
-    if (room == nullptr)
-        return nullptr;
-    thread_cache* const cache = ::new (room) thread_cache;
-    register_cache(*cache);
-    return cache;
-}
-
-std::uint64_t classes_of(const thread_cache& cache) noexcept
+std::uint64_t classes_with_free_blocks(const thread_cache& cache) noexcept
 {
     std::uint64_t classes = 0;
     for (std::size_t i = 0; i < span_class_first; ++i)
@@ -100,91 +119,53 @@ std::uint64_t classes_of(const thread_cache& cache) noexcept
     return classes;
 }
 
-bool make_sampling_decoy(thread_cache& cache) noexcept
-{
-    if (cache.sampled != nullptr)
-        return true;
-    void* const room = store.allocate(align_up(sizeof(sampling_decoy), alignof(sampling_decoy)));
-    if (room == nullptr)
-        return false;
-    cache.sampled = ::new (room) sampling_decoy;
-    set_up_sampling_decoy(*cache.sampled, cache);
-    return true;
-}
-
-/// From now on other threads may change this thread's `my_cache`.
-void publish_cache(thread_cache& cache) noexcept
-{
-    access const alone(abandoned_lock);
-    cache.shown_at = &my_cache;
-    if (sampling)
-        make_sampling_decoy(cache);
-    my_cache = cache_to_show(cache);
-}
-
-void unpublish_cache(thread_cache& cache) noexcept
-{
-    access const alone(abandoned_lock);
-    cache.shown_at = nullptr;
-    my_cache = &exited_thread_cache;
-}
-
-/// Adds a thread cache to the abandoned ones. A guest may do so too.
+/// A guest may call this, too: it only adds to the list.
 void abandon(thread_cache& cache) noexcept
 {
-    access const alone(abandoned_lock);
+    access const alone(registry_lock);
     cache.next_abandoned = abandoned;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen here
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen between the two
     abandoned = &cache;
-    abandoned_classes.fetch_or(classes_of(cache), std::memory_order_relaxed);
-}
-
-/// Reclaims an abandoned thread cache, or makes a new one; null if there is no memory. A guest does
-/// not reclaim.
-thread_cache* reclaim_or_make() noexcept
-{
-    access const alone(abandoned_lock);
-    initialize();
-    if (abandoned == nullptr || alone.is_guest())
-        return make();
-    return std::exchange(abandoned, abandoned->next_abandoned);
+    abandoned_classes.fetch_or(classes_with_free_blocks(cache), std::memory_order_relaxed);
 }
 
 void abandon_at_exit(thread_cache& cache) noexcept
 {
-    unpublish_cache(cache);
+    {
+        access const alone(registry_lock);
+        stop_showing(cache);
+    }
     {
         busy_scope const busy(cache);
-        empty(cache);
+        flush(cache);
     }
     abandon(cache);
 }
 
+// --- the start of a thread -------------------------------------------------------------
+
+/// Chooses the key and registers the fallback cache. Only the first call does something.
+void init_once() noexcept
+{
+    if (the_key != 0)
+        return;
+    // The highest bit is set, so that no small number and no address is a mark by chance.
+    the_key = os::random_bits() | std::uint64_t{1} << 63;
+    has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
+    register_cache(the_fallback_cache, policy_of_threads);
+}
+
+/// Takes over an abandoned cache, or makes one. Null: there is no memory.
+thread_cache* take_cache() noexcept
+{
+    access const alone(registry_lock);
+    init_once();
+    if (abandoned == nullptr || alone.is_guest())
+        return make_cache(policy_of_threads);
+    return std::exchange(abandoned, abandoned->next_abandoned);
+}
+
 } // namespace
-
-thread_cache* cache_to_show(thread_cache& cache) noexcept
-{
-    return sampling && cache.sampled != nullptr ? cache.sampled : &cache;
-}
-
-void empty(thread_cache& cache) noexcept
-{
-    return_all_deferred(cache);
-    for (std::size_t i = 0; i < class_count; ++i)
-        shrink(cache, i, 0);
-    send_batches(cache);
-    read_messages(cache, ~std::size_t{0});
-    for (slab_queue& q : cache.queues)
-        if (q.fresh != nullptr && q.fresh->used == 0)
-            give_slab(*std::exchange(q.fresh, nullptr));
-}
-
-std::uint64_t key_of_process() noexcept
-{
-    access const alone(abandoned_lock);
-    initialize();
-    return the_key;
-}
 
 thread_cache* own_cache() noexcept
 {
@@ -194,24 +175,33 @@ thread_cache* own_cache() noexcept
     if (cache == &exited_thread_cache)
         return nullptr;
     if (cache == &visited_thread_cache) {
-        busy_scope const busy(*owned_cache);
+        busy_scope const resumed(*owned_cache); // waits for the visitor
         return owned_cache;
     }
-    cache = reclaim_or_make();
+    cache = take_cache();
     if (cache == nullptr)
         return nullptr;
     owned_cache = cache;
-    my_cache = cache; // before pthread_setspecific, which may allocate
+    my_cache = cache; // set before `pthread_setspecific`, which may allocate
     if (has_exit_key &&
-        ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1})) == 0)
-        publish_cache(*cache);
+        ::pthread_setspecific(exit_key, reinterpret_cast<void*>(std::uintptr_t{1})) == 0) {
+        access const alone(registry_lock);
+        start_showing(*cache);
+    }
     return cache;
+}
+
+std::uint64_t key_of_process() noexcept
+{
+    access const alone(registry_lock);
+    init_once();
+    return the_key;
 }
 
 thread_cache* take_fallback_cache() noexcept
 {
-    // While a fork keeps the lock, use another thread cache for this call.
-    return fallback_lock.take_unless_kept() ? &the_fallback_cache : reclaim_or_make();
+    // The fallback cache is registered: this thread tried to get a cache of its own before.
+    return fallback_lock.take_unless_kept() ? &the_fallback_cache : take_cache();
 }
 
 const thread_cache& fallback_cache() noexcept
@@ -227,153 +217,75 @@ void give_fallback_cache(thread_cache& cache) noexcept
         abandon(cache);
 }
 
-/// Waits for the visitor, who holds the lock. A later visitor sees `busy`.
-void busy_scope::wait_for_visitor() noexcept
+void flush_abandoned() noexcept
 {
-    access const until_he_is_gone(abandoned_lock);
-    resume_after_visit(front_);
-}
-
-void visit_if_idle(thread_cache& cache) noexcept
-{
-    if (!abandoned_lock.try_take())
-        return;
-    std::uint32_t const passed = cache.slow_paths.load(std::memory_order_relaxed);
-    if (std::exchange(cache.slow_paths_seen, passed) == passed) {
-        std::uint32_t const before = cache.wanted.exchange(1, std::memory_order_relaxed);
-        bool const is_visited =
-            before != 0; // an earlier visit has not ended: the thread still waits
-        if (is_visited ||
-            (os::barrier_in_all_threads() && cache.busy.load(std::memory_order_acquire) == 0))
-            read_messages(cache, ~std::size_t{0});
-        cache.wanted.store(before, std::memory_order_release);
-    }
-    abandoned_lock.give();
-}
-
-slab* reclaim_slab(thread_cache& cache, class_offset offset, slab_queue& q) noexcept
-{
-    std::size_t const index = class_of_offset(offset);
-    std::uint64_t const bit = std::uint64_t{1} << index;
-    if ((abandoned_classes.load(std::memory_order_relaxed) & bit) == 0)
-        return nullptr;
-    access const alone(abandoned_lock);
-    if (alone.is_guest())
-        return nullptr;
-    for (thread_cache* each = abandoned; each != nullptr; each = each->next_abandoned) {
-        slab* const s = each->queues[index].partial;
-        if (s == nullptr)
-            continue;
-        unlink_slab(each->queues[index], *s);
-        if (each->queues[index].fresh == s)
-            each->queues[index].fresh = nullptr; // the rest of the slab stays uncarved
-        s->owner.store(&cache, std::memory_order_release);
-        reservation& w = *reservation_of(s->start);
-        w.mark(w.slice_of(s->start), s->slices, entry_of(cache.tag, offset));
-        link_slab(q, *s);
-        return s;
-    }
-    abandoned_classes.fetch_and(~bit, std::memory_order_relaxed);
-    return nullptr;
-}
-
-void empty_abandoned() noexcept
-{
-    // No thread may ever use the fallback cache again.
+    // No thread may ever use the fallback cache again, so it is flushed here, too.
     if (fallback_lock.try_take()) {
         {
             busy_scope const busy(the_fallback_cache);
-            empty(the_fallback_cache);
+            flush(the_fallback_cache);
         }
         fallback_lock.give();
     }
-    if (!abandoned_lock.try_take())
+    if (!registry_lock.try_take())
         return;
     std::uint64_t classes = 0;
     for (thread_cache* each = abandoned; each != nullptr; each = each->next_abandoned) {
-        empty(*each);
-        classes |= classes_of(*each);
+        flush(*each);
+        classes |= classes_with_free_blocks(*each);
     }
     abandoned_classes.store(classes, std::memory_order_relaxed);
-    abandoned_lock.give();
+    registry_lock.give();
 }
 
 namespace {
 
-void flush_own_and(visits others) noexcept
+void flush_own_and(visited others) noexcept
 {
     if (owned_cache != nullptr) {
         busy_scope const busy(*owned_cache);
-        empty(*owned_cache);
+        flush(*owned_cache);
     }
     visit_threads(others);
-    empty_abandoned();
+    flush_abandoned();
 }
 
 } // namespace
 
 void flush_idle_threads() noexcept
 {
-    flush_own_and(visits::of_idle);
+    flush_own_and(visited::idle);
 }
 
 void flush_all_threads() noexcept
 {
-    flush_own_and(visits::of_all);
+    flush_own_and(visited::all);
 }
 
-thread_cache* all_caches() noexcept
-{
-    access const alone(abandoned_lock);
-    return newest;
-}
-
-bool show_sampling_decoys(bool shown) noexcept
-{
-    os::hold const alone(abandoned_lock);
-    for (thread_cache* cache = newest; shown && cache != nullptr; cache = cache->next_of_all)
-        if (cache->shown_at != nullptr && !make_sampling_decoy(*cache))
-            return false;
-    sampling = shown;
-    for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all)
-        if (cache->shown_at != nullptr && cache->wanted.load(std::memory_order_relaxed) == 0)
-            *cache->shown_at = cache_to_show(*cache);
-    return true;
-}
-
-void take_caches() noexcept
+void take_cache_locks() noexcept
 {
     fallback_lock.take();
-    abandoned_lock.take();
-    initialize(); // so that a guest never has to
+    registry_lock.take();
+    init_once(); // a guest must not do that
 }
 
-void keep_caches() noexcept
+void keep_cache_locks() noexcept
 {
     fallback_lock.keep();
-    abandoned_lock.keep();
+    registry_lock.keep();
 }
 
-void open_caches() noexcept
+void open_cache_locks() noexcept
 {
-    abandoned_lock.open();
+    registry_lock.open();
     fallback_lock.open();
 }
 
-void reset_caches() noexcept
+void reset_cache_locks() noexcept
 {
-    abandoned_lock.reset();
+    registry_lock.reset();
     fallback_lock.reset();
-    // Compute the sum anew: another thread may have been changing it during the fork.
-    std::size_t allowed = 0;
-    for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all) {
-        if (cache->shown_at != &my_cache) {
-            cache->shown_at = nullptr;
-            cache->allowance[0] = cache->allowance[1] = 0;
-        }
-        allowed += cache->allowance[0] + cache->allowance[1];
-    }
-    allowances.store(allowed, std::memory_order_relaxed);
+    forget_missing_threads();
 }
 
 } // namespace mallard::engine

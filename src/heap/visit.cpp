@@ -1,24 +1,9 @@
-// Visits return the free blocks of idle threads while these threads sleep.
-//
-// In every call a thread uses the lists of its own thread cache without a lock, and no other thread
-// uses them. A visitor, a thread that wants the blocks, can still take these lists, and only the
-// slow paths of the visited thread pay for that:
-//
-//   1. The visitor shows the thread `visited_thread_cache`, whose lists are empty, in place of its
-//      own thread cache, and marks the thread cache as wanted. All threads pass a barrier. From now
-//      on the thread begins no operation on its lists before `resume_after_visit`, which waits for
-//      the visitor. Only an operation that was interrupted in the middle can still go on.
-//   2. The visitor takes the heads of all lists. All threads pass a barrier again.
-//   3. An operation changes `room` first, then reads the head. Suppose that the operation has read
-//      a head before the visitor took that head. Then the visitor now sees that `room` plus the
-//      number of blocks is not `limit`, or that the list has a head again. Such a list is in doubt,
-//      and its thread decides in `resume_after_visit`. All other lists belong to the visitor. (If
-//      the system refuses the second barrier, the blocks taken belong to no thread.)
-//
-// tests/models/engine_lists.pml models this protocol for Spin.
-#include "threads.hpp"
+#include "visit.hpp"
 
-#include "fork.hpp"
+#include "cached_slabs.hpp"
+#include "guests.hpp"
+#include "racy_read.hpp"
+#include "registry.hpp"
 #include "remote.hpp"
 #include "slice_heap.hpp"
 
@@ -28,7 +13,7 @@
 namespace mallard::engine {
 namespace {
 
-constexpr std::size_t caches_at_once = 64; // then the lock is released for a moment
+constexpr std::size_t caches_at_once = 64; // visited before the lock is released for a moment
 
 /// Counts the blocks of a list that the caller owns.
 std::size_t length(const void* block, std::uint64_t key) noexcept
@@ -39,7 +24,8 @@ std::size_t length(const void* block, std::uint64_t key) noexcept
     return count;
 }
 
-/// Counts the blocks of a list whose first block may be in use by now; at most one too many.
+/// Counts the blocks of a list whose first block may have been allocated meanwhile. Stops after
+/// `most` + 1 blocks.
 std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -55,19 +41,13 @@ std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t ke
     return count;
 }
 
-void return_blocks(thread_cache& cache, void* block) noexcept
-{
-    while (block != nullptr)
-        return_block(cache, std::exchange(block, next_of(block, cache.key)));
-}
-
 /// Takes the heads of all lists that are not hidden. False: all of them are empty.
 bool take_heads(thread_cache& cache, void** heads) noexcept
 {
     bool any = false;
     for (std::size_t i = 0; i < class_count; ++i) {
         free_list& l = cache.lists[i];
-        heads[i] = free_list::is_hidden(racy_read(l.room)) ||
+        heads[i] = deferred_frees::is_hidden(racy_read(l.room)) ||
                            head_of(l).load(std::memory_order_relaxed) == nullptr
                        ? nullptr
                        : head_of(l).exchange(nullptr, std::memory_order_acq_rel);
@@ -84,7 +64,7 @@ bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
            racy_read(l.room) + static_cast<std::int32_t>(count) == l.limit;
 }
 
-void empty_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
+void return_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
 {
     if (is_lost(cache.lists[index], taken, cache.key)) {
         return_blocks(cache, taken);
@@ -94,30 +74,25 @@ void empty_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
     }
 }
 
-void empty_lists_of_visited(thread_cache& cache) noexcept
+void take_lists(thread_cache& cache) noexcept
 {
     void* heads[class_count];
     if (take_heads(cache, heads) && os::barrier_in_all_threads())
         for (std::size_t i = 0; i < class_count; ++i)
             if (heads[i] != nullptr)
-                empty_taken(cache, i, heads[i]);
-    if (racy_read(cache.deferred.count) !=
-        0) // one of the deferred blocks may have been freed twice
+                return_taken(cache, i, heads[i]);
+    if (racy_read(cache.deferred.count()) != 0) // a deferred block may be in a hidden list, too
         return;
     for (std::size_t i = 0; i < deferred_class_count; ++i)
-        if (free_list::is_hidden(racy_read(cache.lists[i].room)))
-            return_blocks(cache, std::exchange(cache.deferred.hidden[i], nullptr));
+        if (deferred_frees::is_hidden(racy_read(cache.lists[i].room)))
+            return_blocks(cache, std::exchange(cache.deferred.hidden_head(i), nullptr));
 }
 
-/// Empties a thread cache whose thread waits for the caller before it uses the thread cache.
-void empty_visited(thread_cache& cache) noexcept
+/// Flushes a cache whose thread waits for the caller before it uses the cache.
+void flush_visited(thread_cache& cache) noexcept
 {
-    empty_lists_of_visited(cache);
-    send_batches(cache);
-    read_messages(cache, ~std::size_t{0});
-    for (slab_queue& q : cache.queues)
-        if (q.fresh != nullptr && q.fresh->used == 0)
-            give_slab(*std::exchange(q.fresh, nullptr));
+    take_lists(cache);
+    flush_slabs(cache);
     os::add(allowances, ~(cache.allowance[0] + cache.allowance[1]) + 1);
     cache.allowance[0] = cache.allowance[1] = 0;
 }
@@ -127,13 +102,19 @@ bool is_visited(const thread_cache& cache) noexcept
     return cache.wanted.load(std::memory_order_relaxed) != 0;
 }
 
-bool is_to_be_visited(thread_cache& cache, visits which) noexcept
+/// Whether the thread was in no slow path since this was asked last.
+bool is_idle(thread_cache& cache) noexcept
 {
-    // Skip thread caches without a thread, and the caller's own.
+    std::uint32_t const now = cache.slow_paths.load(std::memory_order_relaxed);
+    return std::exchange(cache.slow_paths_seen, now) == now;
+}
+
+bool is_to_be_visited(thread_cache& cache, visited which) noexcept
+{
+    // Skip caches without a thread, and the caller's own.
     if (cache.shown_at == nullptr || cache.shown_at == &my_cache || is_visited(cache))
         return false;
-    std::uint32_t const passed = cache.slow_paths.load(std::memory_order_relaxed);
-    return std::exchange(cache.slow_paths_seen, passed) == passed || which == visits::of_all;
+    return is_idle(cache) || which == visited::all;
 }
 
 void show_own_cache(thread_cache& cache) noexcept
@@ -143,8 +124,8 @@ void show_own_cache(thread_cache& cache) noexcept
         *cache.shown_at = cache_to_show(cache);
 }
 
-/// Visits the next thread caches from `cache` on; returns where to continue.
-thread_cache* visit_some(thread_cache* cache, visits which) noexcept
+/// Visits the next caches from `cache` on. Returns the cache to continue with.
+thread_cache* visit_some(thread_cache* cache, visited which) noexcept
 {
     thread_cache* these[caches_at_once];
     std::size_t count = 0;
@@ -159,7 +140,7 @@ thread_cache* visit_some(thread_cache* cache, visits which) noexcept
     for (std::size_t i = 0; i < count; ++i) {
         thread_cache& each = *these[i];
         if (is_settled && each.busy.load(std::memory_order_acquire) == 0)
-            empty_visited(each);
+            flush_visited(each);
         else
             show_own_cache(each);
     }
@@ -183,21 +164,18 @@ void settle_doubt(thread_cache& cache) noexcept
     l.head = taken;
 }
 
-/// Sets `room` and `limit` of a list from its blocks. Even an empty list loses what it may keep
-/// above its first limit.
+/// Sets `room` and `limit` of a list from its blocks. A longer limit than the first one is lost,
+/// because the visitor took back the allowance.
 void count_again(thread_cache& cache, std::size_t index) noexcept
 {
     free_list& l = cache.lists[index];
-    bool const is_hidden = l.is_hidden();
-    std::size_t const count = length(is_hidden ? cache.deferred.hidden[index] : l.head, cache.key);
+    std::size_t const count = length(cache.deferred.head(l, index), cache.key);
     l.limit = std::max(std::min(l.limit, shapes[index].limit), static_cast<std::uint16_t>(count));
-    l.room = l.limit - static_cast<std::int32_t>(count);
-    if (is_hidden)
-        l.room -= free_list::hidden_by;
+    deferred_frees::set_room(l, l.limit - static_cast<std::int32_t>(count));
 }
 
-} // namespace
-
+/// Lets the thread of a visited cache use the cache again. The caller is that thread and holds
+/// `registry_lock`.
 void resume_after_visit(thread_cache& cache) noexcept
 {
     if (!is_visited(cache))
@@ -208,11 +186,35 @@ void resume_after_visit(thread_cache& cache) noexcept
     show_own_cache(cache);
 }
 
-void visit_threads(visits which) noexcept
+void splice_if_idle(thread_cache& cache) noexcept
+{
+    if (!registry_lock.try_take())
+        return;
+    if (is_idle(cache)) {
+        std::uint32_t const before = cache.wanted.exchange(1, std::memory_order_relaxed);
+        bool const waits = before != 0; // an earlier visit took the lists: the thread will wait
+        if (waits ||
+            (os::barrier_in_all_threads() && cache.busy.load(std::memory_order_acquire) == 0))
+            read_messages(cache, ~std::size_t{0});
+        cache.wanted.store(before, std::memory_order_release);
+    }
+    registry_lock.give();
+}
+
+} // namespace
+
+/// A visitor that comes later finds `busy` set.
+void busy_scope::wait_for_visitor() noexcept
+{
+    access const visitor_is_gone(registry_lock);
+    resume_after_visit(cache_);
+}
+
+void visit_threads(visited which) noexcept
 {
     the_slice_heap.expect_growth(); // so that no other thread visits at the same time
     for (thread_cache* cache = all_caches(); cache != nullptr;) {
-        access const alone(abandoned_lock);
+        access const alone(registry_lock);
         if (alone.is_guest()) // a fork keeps the lock, and visits do not wait for forks
             break;
         cache = visit_some(cache, which);
@@ -227,7 +229,17 @@ void visit_threads_soon() noexcept
     std::uint64_t last = visited_last.load(std::memory_order_relaxed);
     if (now - last >= 250 &&
         visited_last.compare_exchange_strong(last, now, std::memory_order_relaxed))
-        visit_threads(visits::of_idle);
+        visit_threads(visited::idle);
+}
+
+void visit_if_much_is_waiting(thread_cache& to, std::size_t bytes) noexcept
+{
+    constexpr std::size_t bytes_per_visit = std::size_t{1} << 20;
+    // Several threads that send at once may lose a count; a visit now and then is enough.
+    std::size_t const waiting = to.waiting.load(std::memory_order_relaxed);
+    to.waiting.store(waiting + bytes, std::memory_order_relaxed);
+    if (waiting / bytes_per_visit != (waiting + bytes) / bytes_per_visit) [[unlikely]]
+        splice_if_idle(to);
 }
 
 } // namespace mallard::engine

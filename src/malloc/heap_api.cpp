@@ -150,7 +150,7 @@ void mallard_heap_trim(mallard_heap* heap, std::size_t keep_bytes)
 void mallard_heap_adopt(mallard_heap* heap)
 {
     if (heap != nullptr && of(heap).fresh.thread != nullptr)
-        engine::holder_of(of(heap)).store(engine::this_thread(), std::memory_order_relaxed);
+        engine::thread_of(of(heap)).store(engine::this_thread(), std::memory_order_relaxed);
 }
 
 mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout)

@@ -5,6 +5,7 @@
 
 #include "../heap/heap.hpp"
 #include "../heap/large.hpp"
+#include "../heap/requests.hpp"
 #include "../heap/threads.hpp"
 
 #include "../os/system.hpp"
@@ -103,10 +104,10 @@ template <class From>
 /// thread at a time uses the heap.
 void adopt(heap& h) noexcept
 {
-    auto const holder = engine::holder_of(h);
-    const void* const thread = holder.load(std::memory_order_relaxed);
+    auto const thread_of_heap = engine::thread_of(h);
+    const void* const thread = thread_of_heap.load(std::memory_order_relaxed);
     if (thread != nullptr && thread != engine::this_thread()) [[unlikely]]
-        holder.store(engine::this_thread(), std::memory_order_relaxed);
+        thread_of_heap.store(engine::this_thread(), std::memory_order_relaxed);
 }
 
 void* cleared(void* block, std::size_t bytes, bool zero) noexcept
@@ -186,8 +187,8 @@ void* mallard_rust_heap_pop(heap* h, std::size_t bytes, std::size_t c)
 {
     if (c >= engine::class_offset_end)
         __builtin_unreachable();
-    if (engine::is_with_caller(*h)) [[likely]]
-        if (void* const block = engine::take_at_hand(*h, static_cast<engine::class_offset>(c)))
+    if (engine::is_confined_to_caller(*h)) [[likely]]
+        if (void* const block = engine::allocate_cached(*h, static_cast<engine::class_offset>(c)))
             [[likely]]
             return block;
     return mallard_rust_heap_allocate(h, bytes, 1);

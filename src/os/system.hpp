@@ -91,7 +91,7 @@ extern constinit thread_local unsigned locks_of_thread;
 
 /// A mutex of one word (futex). Waiters spin, then sleep. Threads hold a lock for some tens of
 /// nanoseconds, or during one system call. A fork holds all locks for longer and marks them as
-/// kept: see src/heap/fork.hpp.
+/// kept: see src/heap/guests.hpp.
 class lock {
 public:
     void take() noexcept

@@ -99,7 +99,7 @@ void run_program(std::uint64_t seed, bool may_fail)
                 }
             }
         });
-        engine::empty_abandoned();
+        engine::flush_abandoned();
     }
     in_a_thread([&] { market.clear(); });
 }

@@ -1,5 +1,5 @@
 // Visits: other threads return the free blocks in the lists of idle threads.
-#include "../../src/heap/thread_cache.hpp"
+#include "../../src/heap/registry.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 

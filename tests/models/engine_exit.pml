@@ -29,7 +29,7 @@ byte list[caches];                 /* what each thread cache has at hand */
 byte inbox[caches];
 byte made = 1;
 bool abandoned[caches];               /* under the lock */
-bool abandoned_lock;
+bool registry_lock;
 
 /* What only the properties need. */
 byte held = all;                   /* callers have these */
@@ -39,12 +39,12 @@ byte calls_left = 4;
 
 inline lock()
 {
-    atomic { !abandoned_lock -> abandoned_lock = true }
+    atomic { !registry_lock -> registry_lock = true }
 }
 
 inline unlock()
 {
-    abandoned_lock = false
+    registry_lock = false
 }
 
 inline begin_touch(f)

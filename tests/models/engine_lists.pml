@@ -30,7 +30,7 @@ byte memory[words];
 chan buffer[2] = [4] of { byte, byte };
 byte pending[2 * words];
 byte newest[2 * words];
-bool abandoned_lock;
+bool registry_lock;
 bool visits_ended;
 byte in_doubt;
 
@@ -65,13 +65,13 @@ inline fence_in(thread)
 
 inline lock()
 {
-    atomic { !abandoned_lock -> abandoned_lock = true }
+    atomic { !registry_lock -> registry_lock = true }
 }
 
 inline unlock()
 {
     fence_in(me);
-    abandoned_lock = false
+    registry_lock = false
 }
 
 /* Of the caller's own list: nobody else writes to it. */

@@ -25,7 +25,7 @@ byte tag = abandoned;                   /* what the slices' entries say */
 byte free_blocks = 4;
 byte used = 2;
 bool gone;                           /* given back: anybody may take it anew */
-bool abandoned_lock;
+bool registry_lock;
 byte inbox[3] = none;                /* of each front: the last block of the message */
 byte message[3];                      /* by its last block: what is in it */
 byte link[3];                        /* by its last block: the message before */
@@ -38,12 +38,12 @@ byte calls_left = 8;
 
 inline lock()
 {
-    atomic { !abandoned_lock -> abandoned_lock = true }
+    atomic { !registry_lock -> registry_lock = true }
 }
 
 inline unlock()
 {
-    abandoned_lock = false
+    registry_lock = false
 }
 
 inline begin_touch(f)

@@ -28,7 +28,7 @@ byte memory[words];
 chan buffer[threads] = [4] of { byte, byte };
 byte pending[threads * words];     /* stores in the buffer, for each word */
 byte newest[threads * words];      /* of those */
-bool abandoned_lock;
+bool registry_lock;
 
 /* What only the properties need. */
 bool touched;
@@ -65,7 +65,7 @@ inline fence_in(thread)
 inline unlock()
 {
     fence_in(me);
-    abandoned_lock = false
+    registry_lock = false
 }
 
 inline touch()
@@ -94,7 +94,7 @@ inline busy_begins()
     if
 #ifndef BREAK_NO_WAIT
     :: loaded != 0 ->
-        atomic { !abandoned_lock -> abandoned_lock = true };
+        atomic { !registry_lock -> registry_lock = true };
         store(wanted, 0);
         unlock()
 #endif
@@ -185,10 +185,10 @@ proctype visits(byte me)
     :: atomic { visits_left != 0 -> visits_left-- };
         if
 #ifndef BREAK_VISIT_WITHOUT_LOCK
-        :: atomic { !abandoned_lock -> abandoned_lock = true };
+        :: atomic { !registry_lock -> registry_lock = true };
             visit_if_idle();
             unlock()
-        :: abandoned_lock             /* it did not get it */
+        :: registry_lock             /* it did not get it */
 #else
         :: visit_if_idle()
 #endif

@@ -1,5 +1,5 @@
 // Forks of a process whose threads use the engine of malloc meanwhile: the child goes on.
-#include "../../src/heap/fork.hpp"
+#include "../../src/heap/guests.hpp"
 #include "../../src/heap/sample.hpp"
 #include "../support/asan.hpp"
 #include "../support/child.hpp"
@@ -82,7 +82,7 @@ TEST(engine_forks, find_a_child_that_goes_on)
                         in_a_thread(work);
                     else
                         work();
-                    engine::empty_abandoned();
+                    engine::flush_abandoned();
                     engine::the_slice_heap.age();
                 }
             });
@@ -91,7 +91,7 @@ TEST(engine_forks, find_a_child_that_goes_on)
                           engine_user user(i);
                           engine_market own(32);
                           own.trade(user, 300);
-                          engine::empty_abandoned();
+                          engine::flush_abandoned();
                           engine::the_slice_heap.trim(0);
                           if (!threads_may_come())
                               return;
@@ -145,7 +145,7 @@ TEST(engine_forks, lose_nothing_of_what_others_do_meanwhile)
                       while_a_fork_waits(
                           [&] {
                               market.trade(user, rounds(3000));
-                              engine::empty_abandoned();
+                              engine::flush_abandoned();
                               engine::the_slice_heap.age();
                               engine::the_slice_heap.trim(0);
                           },

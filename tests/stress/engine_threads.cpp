@@ -121,7 +121,7 @@ TEST_F(engine_threads, come_and_go_under_visits)
         }
         engine::key_of_process(); // whoever visits has allocated
         while (at_work != 0) {
-            engine::empty_abandoned();
+            engine::flush_abandoned();
             if (number == threads)
                 engine::the_slice_heap.age();
             else

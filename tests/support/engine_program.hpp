@@ -199,7 +199,7 @@ private:
 inline std::size_t slices_used()
 {
     for (int i = 0; i < 4; ++i)
-        engine::empty_abandoned();
+        engine::flush_abandoned();
     return engine::the_slice_heap.now().used;
 }
 

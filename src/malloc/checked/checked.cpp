@@ -10,6 +10,7 @@
 #include "../options.hpp"
 
 #include "../../heap/fork.hpp"
+#include "../../heap/guests.hpp"
 #include "../../heap/heap.hpp"
 #include "../../heap/misuse.hpp"
 #include "../../heap/requests.hpp"
@@ -61,7 +62,7 @@ constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames =
 using checked_engine = checked<engine_blocks, options, own_mappings>;
 
 constinit os::lock one_at_a_time;
-constinit os::lock guests; ///< for guests, while a fork keeps the lock: see src/heap/fork.hpp
+constinit os::lock guests; ///< for guests, while a fork keeps the lock: see src/heap/guests.hpp
 
 const void* module_of(const void* address) noexcept
 {

@@ -1,0 +1,52 @@
+// The slabs of a thread cache: taken, carved into blocks, and given back when no block is used.
+//
+// All functions need a `busy_scope`, or a cache that no thread uses.
+#pragma once
+
+#include "thread_cache.hpp"
+
+namespace mallard::engine {
+
+/// Takes a new slab for this class. It becomes `queue.fresh`. False: out of memory.
+bool take_slab(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
+
+/// Takes a span that holds one block of `bytes`. Sets `zero` to whether the block reads as zero.
+/// Null: out of memory.
+void* take_span(thread_cache& cache, std::size_t bytes, bool& zero) noexcept;
+
+/// Carves a page of blocks of `queue.fresh` that were never allocated. Returns one of them and puts
+/// the others onto the list. This is `cache_policy::carve` of threads.
+void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
+
+/// Puts all free blocks of a slab onto the list of its class.
+void take_free_blocks(thread_cache& cache, slab& s) noexcept;
+
+/// Returns a block to its slab, or a span to where it came from.
+void return_block(thread_cache& cache, void* block) noexcept;
+/// Returns a list of blocks.
+void return_blocks(thread_cache& cache, void* first) noexcept;
+
+/// Files a slab after blocks came back to it: it is in the queue if it has free blocks, and is
+/// given back if no block is used.
+void settle(thread_cache& cache, slab& s) noexcept;
+
+/// Gives back the slab that is being carved if no block of it is used.
+void give_fresh_if_unused(slab_queue& queue) noexcept;
+
+inline void give_slab(slab& s) noexcept
+{
+    thread_cache& owner = *s.owner.load(std::memory_order_relaxed);
+    owner.policy->give_slab(owner, s);
+}
+/// Returns a block that is checked to its slab, of which `cache` is the owner.
+[[gnu::always_inline]] inline void return_to_slab(thread_cache& cache, slab& s, void* block,
+                                                  std::uint64_t mark) noexcept
+{
+    link(block, s.free, mark);
+    s.free = block;
+    s.used -= 1;
+    if (s.used == 0 || !s.listed) [[unlikely]]
+        settle(cache, s);
+}
+
+} // namespace mallard::engine

@@ -1,0 +1,107 @@
+// Frees that a thread defers while it frees many blocks in a row.
+#pragma once
+
+#include "free_list.hpp"
+
+#include <utility>
+
+namespace mallard::engine {
+
+/// How many size classes may be deferred: blocks up to 1 KiB. Deferring larger blocks would hold
+/// back too much memory.
+inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
+
+/// The last few blocks that a thread freed and that no free list had room for.
+///
+/// A program that frees a million blocks in random order waits for memory at every block. Deferring
+/// `capacity` blocks and prefetching each one overlaps these waits. A deferred block still counts
+/// as used in its slab.
+///
+/// The checks for a double free run when the deferred blocks are returned. Until then a block that
+/// was freed twice might also be in the free list of its class. So the first deferred free of a
+/// class hides the free list: its blocks cannot be allocated until the deferred blocks are
+/// returned. Each return also returns as many blocks of a hidden list, because those blocks were
+/// freed earlier and would keep their slabs from becoming free.
+///
+/// Only a free list of this cache's own blocks is hidden. The sign of `free_list::room` says which
+/// lists are hidden. Between two operations of the thread:
+///
+///     shown list:   room == limit - blocks  >= 0              first block: free_list::head
+///     hidden list:  room == limit - blocks - hidden_by < -1   first block: hidden_[class]
+///
+/// During a free into a full list, `room` is -1 for a moment; such a list is shown.
+class deferred_frees {
+public:
+    static constexpr std::uint32_t capacity = 16;
+
+    /// Whether a list with this `room` is hidden. Other threads may ask, too.
+    static constexpr bool is_hidden(std::int32_t room) noexcept { return room < -1; }
+    static bool is_hidden(const free_list& l) noexcept { return is_hidden(l.room); }
+    /// `limit - blocks` of a list with this `room`.
+    static constexpr std::int32_t room_if_shown(std::int32_t room) noexcept
+    {
+        return is_hidden(room) ? room + hidden_by : room;
+    }
+
+    /// Counts a free that no free list had room for, or that frees another thread's block. True:
+    /// there were many in a row, so this one should be deferred.
+    bool count_free() noexcept { return ++in_a_row_ > undeferred_in_a_row; }
+    void end_row() noexcept { in_a_row_ = 0; }
+
+    /// Defers a block. True: there is no room for another one, so the caller returns all of them.
+    [[gnu::always_inline]] bool add(void* block) noexcept
+    {
+        __builtin_prefetch(block, 1);
+        blocks_[count_++] = block;
+        return count_ == capacity;
+    }
+    void* block(std::uint32_t i) const noexcept { return blocks_[i]; }
+    const std::uint32_t& count() const noexcept { return count_; }
+
+    /// Removes all deferred blocks and calls `f(block)` for each.
+    template <class F>
+    void take_blocks(F f) noexcept
+    {
+        std::uint32_t const count = std::exchange(count_, 0);
+        for (std::uint32_t i = 0; i < count; ++i)
+            f(blocks_[i]);
+    }
+
+    /// Hides the shown list of class `index`.
+    void hide(free_list& l, std::size_t index) noexcept
+    {
+        l.room -= hidden_by;
+        hidden_[index] = std::exchange(l.head, nullptr);
+    }
+    /// Shows the list of class `index` again if it is hidden. No block may be deferred.
+    void show(free_list& l, std::size_t index) noexcept
+    {
+        if (!is_hidden(l))
+            return;
+        l.head = std::exchange(hidden_[index], nullptr);
+        l.room += hidden_by;
+    }
+
+    /// Where the first block of a list is stored, hidden or shown. `index` of any class.
+    void*& head(free_list& l, std::size_t index) noexcept
+    {
+        return is_hidden(l) ? hidden_[index] : l.head;
+    }
+    void*& hidden_head(std::size_t index) noexcept { return hidden_[index]; }
+    /// Sets `limit - blocks`; the list stays hidden or shown.
+    static void set_room(free_list& l, std::int32_t room) noexcept
+    {
+        l.room = is_hidden(l) ? room - hidden_by : room;
+    }
+
+private:
+    static constexpr std::uint32_t undeferred_in_a_row = 64;
+    static constexpr std::int32_t hidden_by = std::int32_t{1} << 30;
+
+    std::uint32_t count_ = 0;
+    std::uint32_t in_a_row_ = 0; ///< such frees since the last refill
+    void* blocks_[capacity] = {};
+    void* hidden_[deferred_class_count] = {}; ///< first blocks of hidden lists
+};
+
+} // namespace mallard::engine

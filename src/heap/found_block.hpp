@@ -1,0 +1,26 @@
+// What an address is: looked up by the rare calls that cannot assume that it is a block.
+#pragma once
+
+#include "reservation.hpp"
+
+namespace mallard::engine {
+
+/// A block in use.
+struct found_block {
+    reservation* in; ///< null: the block is a mapping
+    std::size_t slice;
+    entry what; ///< the entry of the slice
+    slab* of;   ///< the block's slab or span; null: the block is large or sampled
+
+    bool is_span() const noexcept { return of != nullptr && of->index >= span_class_first; }
+    bool is_of_heap() const noexcept { return is_heaps(what); }
+    /// The record of the slab, or of the large or sampled block.
+    slab& record() const noexcept { return of != nullptr ? *of : in->slabs[slice]; }
+};
+
+/// Finds the block at `p`. Stops the process if `p` is inside a block, is a free block, or is in a
+/// reservation and no block. The message names `call`, which is what the program called. An
+/// address outside all reservations is reported as a mapping, unchecked.
+found_block find_block(const void* p, const char* call) noexcept;
+
+} // namespace mallard::engine

@@ -1,0 +1,79 @@
+// Free blocks, linked through their own memory, and the lists of them that a thread cache keeps.
+#pragma once
+
+#include "classes.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+namespace mallard::engine {
+
+/// The first two words of a free block: the next block, and the same pointer XORed with the mark
+/// of this block.
+///
+/// The mark is the address of the block XORed with a secret key of the process (`mark_for`). Every
+/// pop compares the two words, so a stray write into a free block cannot choose the address that
+/// malloc returns next. (snmalloc and glibc's safe linking sign links in the same way.) Allocation
+/// clears the first word, so an allocated block does not look free.
+///
+/// A double free is detected when the block would be allocated a second time. It is detected at
+/// once if the block is the newest of its list, or if the free reads the block anyway. Reading
+/// every freed block would make each free wait for a cache line (decision 18).
+struct free_block {
+    std::uint64_t guarded;
+    void* next;
+};
+
+/// Free blocks of one size class that the thread can allocate without a lock, newest first.
+///
+/// Every operation changes `room` before it reads `head`. A visitor relies on that order: while no
+/// operation is under way, `room` plus the number of blocks equals `limit` (see visit.cpp). A
+/// negative `room` has a meaning that `deferred_frees` defines.
+struct free_list {
+    void* head = nullptr;
+    std::int32_t room = 0;            ///< how many more blocks the list may hold
+    std::uint16_t limit = 0;          ///< how many blocks the list may hold
+    std::uint16_t unaligned_bits = 0; ///< address bits that are 0 in every block; see class_shape
+};
+static_assert(sizeof(free_list) == class_offset_unit);
+
+inline std::atomic_ref<void*> head_of(free_list& l) noexcept
+{
+    return std::atomic_ref(l.head);
+}
+
+/// The first words of a block as a `free_block`. In an allocated block they hold the caller's data.
+inline free_block& as_free(void* block) noexcept
+{
+    return *static_cast<free_block*>(block);
+}
+inline std::uint64_t mark_for(const void* block, std::uint64_t key) noexcept
+{
+    return reinterpret_cast<std::uintptr_t>(block) ^ key;
+}
+inline void link(void* block, void* next, std::uint64_t mark) noexcept
+{
+    as_free(block) = {reinterpret_cast<std::uintptr_t>(next) ^ mark, next};
+}
+inline bool is_free(const void* block, std::uint64_t mark) noexcept
+{
+    auto const& b = *static_cast<const free_block*>(block);
+    return (b.guarded ^ mark) == reinterpret_cast<std::uintptr_t>(b.next);
+}
+/// Makes a block that is about to be allocated look like an allocated one.
+inline void clear(void* block) noexcept
+{
+    as_free(block).guarded = 0;
+}
+
+[[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
+
+/// The block after a free block. Stops the process if the two words of `block` do not match.
+[[gnu::always_inline]] inline void* next_of(const void* block, std::uint64_t key) noexcept
+{
+    if (!is_free(block, mark_for(block, key))) [[unlikely]]
+        stop_at_damaged_list(block);
+    return static_cast<const free_block*>(block)->next;
+}
+
+} // namespace mallard::engine

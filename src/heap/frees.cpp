@@ -1,0 +1,162 @@
+// Frees that the fast path does not finish: into a full list, and of other threads' blocks.
+#include "cached_slabs.hpp"
+#include "deferred_frees.hpp"
+#include "misuse.hpp"
+#include "remote.hpp"
+#include "thread_cache.hpp"
+
+namespace mallard::engine {
+namespace {
+
+/// Returns a block to its slab, or collects it for the cache that owns the slab. Stops the process
+/// if the address is no block or a free one.
+[[gnu::always_inline]] inline void return_checked(thread_cache& cache, void* block) noexcept
+{
+    slab& s = slab_of(block);
+    if (!s.shape().begins(s.offset_of(block))) [[unlikely]]
+        stop_at_interior(block, "free");
+    std::uint64_t const mark = mark_for(block, cache.key);
+    if (is_free(block, mark)) [[unlikely]]
+        stop_at_freed_twice(block);
+    if (s.owner.load(std::memory_order_relaxed) != &cache) [[unlikely]]
+        return add_to_batch(cache, s, block);
+    return_to_slab(cache, s, block, mark);
+}
+
+/// Returns up to `count` blocks of the list of class `index` if that list is hidden.
+void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) noexcept
+{
+    void*& head = cache.deferred.hidden_head(index);
+    for (; head != nullptr && count != 0; --count) {
+        void* const block = std::exchange(head, next_of(head, cache.key));
+        cache.lists[index].room += 1;
+        return_block(cache, block);
+    }
+}
+
+/// Returns the deferred blocks, of which there are as many as fit.
+[[gnu::noinline]] void return_deferred(thread_cache& cache) noexcept
+{
+    busy_scope const busy(cache);
+    tick(cache);
+    // A thread that frees several classes hides several lists: choose a class by the slow path's
+    // number, so that each gets its turn.
+    std::uint32_t const chosen =
+        cache.slow_paths.load(std::memory_order_relaxed) % deferred_frees::capacity;
+    std::size_t const index = slab_of(cache.deferred.block(chosen)).index;
+    return_deferred_blocks(cache);
+    return_hidden(cache, index, deferred_frees::capacity);
+}
+
+/// Defers a block of a slab, whoever owns it, of a class below `deferred_class_count`.
+[[gnu::always_inline]] inline void defer(thread_cache& cache, void* block) noexcept
+{
+    if (cache.deferred.add(block)) [[unlikely]]
+        return_deferred(cache);
+}
+
+[[gnu::always_inline]] inline void count_overflow(thread_cache& cache, std::size_t index) noexcept
+{
+    std::uint16_t& overflows = cache.overflows[index];
+    overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
+}
+
+/// The lists of a decoy are always full. Frees into the cache that the decoy stands for.
+[[gnu::noinline]] void push_to_real(void* block, thread_cache& decoy, class_offset offset) noexcept
+{
+    push(block, decoy.real, offset);
+}
+
+/// Frees a block of a class whose list is full. Hides the list if there were many such frees.
+[[gnu::noinline]] void overflow_shown(void* block, thread_cache& cache,
+                                      class_offset offset) noexcept
+{
+    free_list& l = cache.list_at(offset);
+    l.room = 0;
+    if (cache.is_decoy()) [[unlikely]]
+        return push_to_real(block, cache, offset);
+    std::size_t const index = class_of_offset(offset);
+    count_overflow(cache, index);
+    bool const are_many = cache.deferred.count_free();
+    if (index >= classed_count)
+        cache.overflows[index] = static_cast<std::uint16_t>(slab_of(block).slices);
+    if (index >= deferred_class_count || !are_many)
+        return free_past_list(block, cache);
+    {
+        busy_scope const busy(cache); // a visitor may take hidden lists
+        cache.deferred.hide(l, index);
+    }
+    defer(cache, block);
+}
+
+/// Whether the address is in a slab of a thread, not a heap, of a class that may be deferred. The
+/// calling thread is not the owner.
+bool may_be_deferred(const void* block) noexcept
+{
+    std::size_t const slice = reservations[0].slice_of(block);
+    if (!reservations[0].has(slice))
+        return false;
+    entry const e = reservations[0].entry_at(slice);
+    return (e & (heap_bit | (class_offset_end - 1))) - offset_of_class(0) <
+           deferred_class_count * class_offset_unit;
+}
+
+} // namespace
+
+// Most frees of a program that frees many blocks in a row come here.
+void overflow(void* block, thread_cache* cache, class_offset offset) noexcept
+{
+    free_list& l = cache->list_at(offset);
+    if (!deferred_frees::is_hidden(l)) [[unlikely]]
+        return overflow_shown(block, *cache, offset);
+    l.room += 1; // undoes what `push` did
+    count_overflow(*cache, class_of_offset(offset));
+    cache->deferred.count_free();
+    defer(*cache, block);
+}
+
+void free_elsewhere(void* block, thread_cache* cache) noexcept
+{
+    if (cache->is_decoy() || !may_be_deferred(block)) [[unlikely]]
+        return free_rare(block, cache);
+    if (!cache->deferred.count_free())
+        return free_past_list(block, *cache);
+    defer(*cache, block);
+}
+
+void free_past_list(void* block, thread_cache& cache) noexcept
+{
+    busy_scope const busy(cache);
+    tick(cache);
+    slab& s = slab_of(block);
+    if (s.index < span_class_first)
+        return return_checked(cache, block);
+    if (block != s.start)
+        stop_at_interior(block, "free");
+    if (is_free(block, mark_for(block, cache.key)))
+        stop_at_freed_twice(block);
+    give_slab(s);
+}
+
+void return_deferred_blocks(thread_cache& cache) noexcept
+{
+    cache.deferred.take_blocks([&](void* block) { return_checked(cache, block); });
+}
+
+void return_all_deferred(thread_cache& cache) noexcept
+{
+    return_deferred_blocks(cache);
+    for (std::size_t i = 0; i < deferred_class_count; ++i)
+        cache.deferred.show(cache.lists[i], i);
+}
+
+void stop_at_freed_inside(void* block) noexcept
+{
+    stop_at_interior(block, "free");
+}
+void stop_at_freed_twice(void* block) noexcept
+{
+    stop_at_double_free(block, "free");
+}
+
+} // namespace mallard::engine

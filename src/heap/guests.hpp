@@ -1,0 +1,55 @@
+// What a fork does with the engine's locks, and what other threads do during the fork.
+//
+// The child of a fork has one thread. To leave the child a consistent state, the thread that forks
+// takes all locks before the fork, and opens them after it. But between its handlers and the fork
+// the C library waits for locks of its own. It waits for the list of all streams: `fflush(NULL)`
+// holds that list while it waits for one stream, and `getline` holds the lock of that stream while
+// it calls malloc. So a thread that may hold such a lock must not wait for the thread that forks.
+//
+// Therefore no thread waits for a lock that a fork keeps (`os::lock::keep`). A thread that wants
+// such a lock becomes a guest: it takes the lock of guests instead, and the fork does not end
+// before that lock is free. While a thread is a guest, the data under the kept lock does not
+// change. A guest may read that data and take memory that the fork does not know of, such as
+// memory beyond the commit limits. A guest leaves notes of what is to be done after the fork. In
+// the child, memory that guests took stays taken, and the notes are forgotten.
+//
+// The locks of heaps are taken but not kept: calls on heaps wait for the end of a fork.
+//
+// Lock order: calls about samples, heaps, fallback cache, abandoned caches, slice heap, mappings;
+// then guests. Under the lock of guests no other lock is taken. The handlers are in fork.cpp.
+//
+// tests/models/engine_fork.pml models this for Spin.
+#pragma once
+
+#include "../os/system.hpp"
+
+namespace mallard::engine {
+
+/// The lock of guests: held for a few memory accesses, and never across a fork.
+extern constinit os::lock guests;
+
+/// Scoped lock: holds the lock, or makes this thread a guest if a fork keeps the lock.
+class access {
+public:
+    explicit access(os::lock& l, os::lock& of_guests = guests) noexcept
+        : lock_(l), guests_(of_guests)
+    {
+        take();
+    }
+    access(const access&) = delete;
+    access& operator=(const access&) = delete;
+    ~access() { give(); }
+
+    bool is_guest() const noexcept { return is_guest_; }
+
+    /// Unlocks for a while, for work during which no other thread has to wait; `take` locks again.
+    void give() noexcept;
+    void take() noexcept;
+
+private:
+    os::lock& lock_;
+    os::lock& guests_;
+    bool is_guest_ = false;
+};
+
+} // namespace mallard::engine

@@ -1,0 +1,51 @@
+// The registry of all caches of threads, and which cache each thread is shown.
+#pragma once
+
+#include "thread_cache.hpp"
+
+namespace mallard::engine {
+
+/// Protects the registry, the abandoned caches (see threads.cpp), and the choice of the cache that
+/// each thread is shown. Lock order: see guests.hpp.
+extern constinit os::lock registry_lock;
+
+/// The newest of all caches of threads, linked by `next_of_all`. The fallback cache is one of them.
+thread_cache* all_caches() noexcept;
+
+/// The secret key of the process, for the marks of free blocks. 0 until a thread has a cache.
+extern std::uint64_t the_key;
+
+/// The bytes by which the list limits of all threads exceed their first values, and their maximum.
+inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
+extern constinit std::atomic<std::size_t> allowances;
+
+/// A decoy in front of the cache of a thread that is sampled: see sample.hpp.
+struct sampling_decoy : thread_cache {
+    double left = 0; ///< until the next sampled byte, as a fraction of the mean distance
+    std::uint64_t random = 0;
+};
+/// Prepares a decoy for `cache`. Defined in sample.cpp.
+void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept;
+
+/// Lets all threads, and those that start later, use their decoy, or no longer. False: there is no
+/// memory, and nothing has changed.
+bool show_sampling_decoys(bool shown) noexcept;
+
+// The functions below require `registry_lock`.
+
+/// Makes a cache and registers it. Null: there is no memory, or there are too many caches.
+thread_cache* make_cache(const cache_policy& policy) noexcept;
+/// Gives a cache a tag and adds it to the registry.
+void register_cache(thread_cache& cache, const cache_policy& policy) noexcept;
+
+/// The cache that the thread of `cache` is to use: `cache` or its decoy.
+thread_cache* cache_to_show(thread_cache& cache) noexcept;
+/// Shows this thread its cache. From now on other threads may change what it is shown.
+void start_showing(thread_cache& cache) noexcept;
+/// Shows this thread `exited_thread_cache`. No other thread changes that.
+void stop_showing(thread_cache& cache) noexcept;
+
+/// In the child of a fork: the caches of missing threads stay as they are, without a thread.
+void forget_missing_threads() noexcept;
+
+} // namespace mallard::engine
