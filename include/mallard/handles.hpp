@@ -1,4 +1,4 @@
-// Who gives an object of an object_pool back: box, rc, arc, weak. A pointer each.
+// Handles of objects in an object_pool: box, rc, arc and weak. Each is one pointer wide.
 #pragma once
 
 #include <mallard/detail/objects/object_slot.hpp>
@@ -8,15 +8,16 @@
 
 namespace mallard {
 
-/// The only owner of an object: destroys it and frees its slot at its end.
+/// The only owner of an object in an object_pool, like `std::unique_ptr`. Its destructor destroys
+/// the object and frees the slot.
 ///
-///     auto order = orders.make(7);       // object_pool<order_t>::box
-///     order_t* raw = order.leak();       // now the caller's to destroy
-///     orders.destroy(raw);               // or orders.adopt(raw), a box again
+///     auto order = orders.make(7);       // an object_pool<order_t>::box
+///     order_t* raw = order.leak();       // now the caller has to destroy the object
+///     orders.destroy(raw);               // or orders.adopt(raw), which returns a box
 ///
-/// `sizeof(void*)`: the pool is found from the object's address, by masking it to
-/// its chunk. Moves, does not copy. Must not outlive its pool. One thread at a time;
-/// any thread may end one where the pool is for several.
+/// A box holds the address of the object and nothing else: a mask of the address finds the chunk,
+/// and the chunk names the pool. A box can be moved but not copied, and must not outlive its pool.
+/// One thread at a time may use a box. It may end in any thread if the pool is for several threads.
 template <class T, class Pool>
 class box {
 public:
@@ -32,14 +33,15 @@ public:
     }
     ~box() { reset(); }
 
-    /// Destroys the object now.
+    /// Destroys the object now. The box is empty afterwards.
     void reset() noexcept
     {
         if (object_ != nullptr)
             Pool::drop(leak());
     }
 
-    /// The object becomes the caller's.
+    /// Releases the object without destroying it: the caller has to pass it to `destroy` or `adopt`
+    /// of the pool.
     [[nodiscard]] T* leak() noexcept { return std::exchange(object_, nullptr); }
 
     T* get() const noexcept { return object_; }
@@ -62,17 +64,16 @@ private:
     T* object_ = nullptr;
 };
 
-/// One of the owners of an object, which dies with the last of them: an `rc`, or an
-/// `arc` where the pool has `counts::shared`.
+/// One of several owners of an object, like `std::shared_ptr`: an `rc`, or an `arc` if the pool has
+/// `counts::shared`. The object is destroyed with its last owner.
 ///
 ///     auto mesh = meshes.make_rc("tree.obj");
 ///     auto again = mesh;                      // one more owner
-///     mallard::weak watcher = mesh;           // none: it sees whether the object lives
+///     mallard::weak watcher = mesh;           // not an owner
 ///
-/// `sizeof(void*)`, and no control block: the count stands in the slot. Copies and
-/// moves. Must not outlive its pool. An `arc` may be copied and dropped by threads
-/// at the same time, each with a handle of its own, as `std::shared_ptr`; to copy
-/// takes one atomic operation, to drop one as well, or none where it is the only handle.
+/// There is no control block: the count stands in the slot. A handle must not outlive its pool.
+/// Threads may copy and drop an `arc` at the same time, each with a handle of its own. A copy is
+/// one atomic operation; so is a drop, unless it is the only handle: then it is none.
 template <class T, class Pool>
 class shared_handle {
 public:
@@ -97,9 +98,10 @@ public:
     }
     ~shared_handle() { reset(); }
 
+    /// Drops this handle; destroys the object if it was the last owner.
     void reset() noexcept
     {
-        // Here and not above: objects may hold handles of their own type.
+        // Not in the class body, since objects may hold handles of their own incomplete type.
         static_assert(Pool::shares != counts::none,
                       "rc, arc and weak need .counts = counts::local or counts::shared in the "
                       "options of the object_pool");
@@ -111,15 +113,16 @@ public:
             Pool::drop_last(object, sole);
     }
 
-    /// A box, if this is the only handle of the object, weak ones included; else
-    /// nothing has changed.
+    /// Turns the only handle of an object into a box. If there is another handle, even a weak one,
+    /// it returns an empty box and changes nothing.
     [[nodiscard]] box try_unique() noexcept
     {
         bool const sole = object_ != nullptr && Pool::handles_of(object_).is_sole();
         return box(sole ? std::exchange(object_, nullptr) : nullptr);
     }
 
-    /// Strong handles, this one included; a moment's picture for an `arc`.
+    /// The number of owners, this one included; 0 for an empty handle. Other threads may change the
+    /// count of an `arc` at any time.
     std::size_t use_count() const noexcept
     {
         return object_ == nullptr ? 0 : Pool::handles_of(object_).strong();
@@ -148,10 +151,14 @@ private:
     T* object_ = nullptr;
 };
 
-/// Sees an object without owning it: `lock` gives an owner, or nothing once the
-/// object is dead, for ever. Keeps the slot, though not the object: where many stay
-/// behind, a `slot_map` and its keys hold less. `sizeof(void*)`; must not outlive
-/// its pool.
+/// Refers to an object without owning it, like `std::weak_ptr`.
+///
+///     mallard::weak watcher = mesh;
+///     if (auto owner = watcher.lock())    // empty once the object is destroyed
+///         owner->draw();
+///
+/// A weak handle keeps the slot in use, though not the object. If many such handles outlive their
+/// objects, a `slot_map` with keys needs less memory. A weak handle must not outlive its pool.
 template <class T, class Pool>
 class weak {
 public:
@@ -169,6 +176,7 @@ public:
     }
     ~weak() { reset(); }
 
+    /// Drops this handle; frees the slot if it was the last handle of a destroyed object.
     void reset() noexcept
     {
         if (object_ == nullptr)
@@ -178,11 +186,14 @@ public:
             Pool::free_slot(object);
     }
 
+    /// An owner of the object, or an empty handle if the object is destroyed.
     [[nodiscard]] strong lock() const noexcept
     {
         bool const lives = object_ != nullptr && Pool::handles_of(object_).lock();
         return strong(lives ? object_ : nullptr);
     }
+    /// Whether `lock` would return an empty handle. For an `arc` another thread may destroy the
+    /// object right after this returned false.
     bool expired() const noexcept
     {
         return object_ == nullptr || !Pool::handles_of(object_).is_alive();

@@ -1,32 +1,30 @@
-/* counts::shared: handles of one object that threads copy, drop and lock.
+/* counts::shared: handles of one object that several threads copy, drop and lock.
 
-   The inlines add_strong, lock, drop_strong, drop_weak, is_sole and reset are those of
-   handle_counts, and of shared_handle::reset and object_pool::drop_last above it; a
-   load, an addition or a compare_exchange here is one there. Three threads begin with
-   a strong handle, a weak one and one of each, and copy, drop, lock and watch in any
-   order; a slot that is freed may hold another object at once, with handles nobody
-   here knows.
+   The inlines add_strong, lock, drop_strong, drop_weak and is_sole are functions of handle_counts;
+   reset stands for shared_handle::reset and object_pool::drop_last. One load, addition or
+   compare_exchange here is one there. Three threads start with a strong handle, a weak handle, and one
+   of each. They copy, drop, lock and make weak handles in any order. A freed slot may hold another
+   object at once, so no thread may touch it.
 
-   Left out: weaker memory than sequential consistency; the end of all objects at
-   once, which is for one thread; overflow.
+   Not modelled: memory orders weaker than sequential consistency; the destruction of all objects at
+   once, by one thread; overflow.
 
-   Holds: the object is destroyed once, and while nobody has a strong handle; its slot
-   is freed once, after that, and while nobody has a handle at all or looks at it; lock
-   gives no handle of a dead object; in the end, where all handles are gone, object and
-   slot are gone too. */
+   Checked: the object is destroyed once, when there is no strong handle; the slot is freed once, after
+   that, when there is no handle and no thread reads it; lock returns no handle of a destroyed object;
+   when all handles are gone, the object is destroyed and the slot is free. */
 
 #define handles_max 2      /* of each kind and thread */
 
-/* The word {weak, strong}. What changes it changes it as one. */
+/* The word {weak, strong}, which is changed as a whole. */
 byte strong = 2;
-byte weak = 1 + 2;         /* the strong ones hold one together */
+byte weak = 1 + 2;         /* all strong handles together hold one */
 
-/* What only the properties need. */
+/* State that only the properties need. */
 byte owners = 2;           /* strong handles that threads have */
-byte watchers = 2;         /* weak ones, or one that drop_last has */
+byte watchers = 2;         /* weak handles that threads have, or that drop_last holds */
 bool destroyed;
 bool freed;
-byte copies_left = 3;      /* and locks: so that the search has an end */
+byte copies_left = 3;      /* copies and locks: bounds the search */
 
 inline touch()
 {
@@ -54,7 +52,7 @@ inline add_weak()
     }
 }
 
-/* With `seen` loaded. */
+/* The caller has loaded `seen`. */
 inline lock()
 {
     do
@@ -118,7 +116,7 @@ inline drop_weak()
     fi
 }
 
-/* One handle, and nobody who might make another. */
+/* There is one handle, and no thread can make another. */
 inline is_sole()
 {
     d_step {
@@ -131,8 +129,7 @@ inline is_sole()
     }
 }
 
-/* The handle that goes is its thread's until then: it is counted out of `owners`
-   where it ceases to be one. */
+/* Drops a strong handle. `owners` counts it until the moment when it stops being an owner. */
 inline reset()
 {
     is_sole();
@@ -171,7 +168,7 @@ inline reset()
     fi
 }
 
-/* Called where they are dead: values that nobody looks at again only make more states. */
+/* Values that no later step reads only make more states. */
 inline forget_locals()
 {
     seen = 0;

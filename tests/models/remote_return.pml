@@ -1,21 +1,20 @@
 /* sync::thread_cached: blocks that other threads free return to their chunk.
 
-   The inlines free_remotely, post and collect are those of cached_blocks; a load, a
-   store, an exchange, a fetch_or or a compare_exchange here is one there. Two threads
-   free blocks in any order; the owner collects whenever it likes, and hands out once
-   more what came back.
+   The inlines free_remotely, post and collect are functions of cached_blocks. One load, store,
+   exchange, fetch_or or compare_exchange here is one there. Two threads free blocks in any order. The
+   owner collects at any time, and gives the returned blocks out once more.
 
-   Left out: weaker memory than sequential consistency; an owner that dies, which
-   keeps its chunks.
+   Not modelled: memory orders weaker than sequential consistency; an owner whose thread ends: its
+   cache keeps the chunks.
 
-   Holds: a chunk on a list is not posted again, so that lists have an end; in the end
-   the owner has each freed block once, and neither words nor summaries have a bit. */
+   Checked: a chunk in a list is not posted again, so lists end; at the end the owner has each freed
+   block once, and no word and no summary has a bit. */
 
 #define none         7
 #define bit_of(i)    (1 << (i))
 
-/* Two chunks of two words of two blocks; the four blocks in use are two of one word,
-   one of that chunk's other word and one of the other chunk. */
+/* Two chunks, each with two words of two blocks. Four blocks are in use: two of one word, one of the
+   other word of that chunk, and one of the other chunk. */
 #define blocks_in_use    (bit_of(0) | bit_of(1) | bit_of(2) | bit_of(4))
 #define first_of(c, w)   (4 * (c) + 2 * (w))
 #define chunk_of(block)  ((block) / 4)
@@ -27,13 +26,13 @@ byte words[4];                 /* a set bit is a free block */
 byte summary[2];               /* a set bit is a word to look at */
 byte next_posted[2];
 byte inbox = none;             /* the chunk posted last */
-byte free_list;                /* the owner's, a bit for each block */
+byte free_list;                /* of the owner: a bit for each block */
 
-/* What only the properties need. */
+/* State that only the properties need. */
 byte in_use = blocks_in_use;
 bool handed_out_again;
-byte listed;                   /* a bit for each chunk in the inbox, or taken out and not left */
-byte released;                 /* a bit for each chunk whose memory is gone */
+byte listed;                   /* a bit for each chunk in the inbox, or taken out and not read yet */
+byte released;                 /* a bit for each chunk whose memory was returned */
 
 inline exchange(old, place, value)
 {
@@ -92,7 +91,7 @@ inline mark()
     touch(chunk_of(block));
     old = summary[chunk_of(block)];
     if
-    :: old & bit_of(word_of(block))   /* who clears the mark looks at the word after that */
+    :: old & bit_of(word_of(block))   /* the owner clears the mark first and reads the word after that */
     :: else ->
         touch(chunk_of(block));
         fetch_or(old, summary[chunk_of(block)], bit_of(word_of(block)));
@@ -143,7 +142,7 @@ proctype freer()
     od
 }
 
-/* The word may be empty: a thread that set its bit long ago marks it only now. */
+/* The word may be empty: a thread may set the mark long after it set the bit. */
 inline take_word(w)
 {
     if
@@ -189,8 +188,8 @@ inline collect()
         summary[chunk] = 0;
 #endif
 #ifdef BREAK_RELEASE_WHEN_FREE
-        /* All its blocks are here, but who freed the last may be about to mark it: so
-           cached_core::trim freezes all fronts first. */
+        /* All blocks of the chunk are free here, but the thread that freed the last one may be about
+           to mark it. So cached_core::trim freezes all caches first. */
         if
         :: chunk == 0 && (free_list & 7) == 7 && handed_out_again -> released = bit_of(0)
         :: else

@@ -1,4 +1,4 @@
-// A slot of an object_pool: the object, and behind it what its handles need.
+// A slot of an object_pool: the object, and behind it the counts of its handles.
 #pragma once
 
 #include <mallard/options.hpp>
@@ -9,36 +9,36 @@
 
 namespace mallard {
 
-/// How many handles there are of one object, in a word {weak, strong}. The strong
-/// ones together hold one weak: the object dies with the last strong handle, its
-/// slot becomes free with the last weak one.
+/// The number of handles of one object, in one word: {weak, strong}. All strong handles together
+/// hold one weak count. The object is destroyed with the last strong handle; the slot is freed with
+/// the last weak one.
 ///
 ///     strong > 0   ==   the object lives
 ///     weak > 0     ==   the slot is in use
 ///
-/// A strong handle may be copied as long as one exists, so a count of 0 is final;
-/// `lock`, which has none, must never make 1 of it.
-/// tests/models/arc.pml has the proof.
+/// Only a thread with a strong handle may copy one, so a strong count of 0 is final: `lock`, whose
+/// caller has none, must never raise it from 0. tests/models/arc.pml checks this.
 template <counts Kind>
 class handle_counts {
     using word = std::uint64_t;
     static constexpr word one_strong = 1;
     static constexpr word one_weak = word{1} << 32;
     static constexpr word half = one_weak - 1;
-    static constexpr word too_many = word{1} << 29;      // as many again before it would matter
-    static constexpr word at_the_end = word{1} << 30;    // of one that lived when it began
-    static constexpr word after_the_end = word{1} << 31; // and has died since: negative
+    static constexpr word too_many = word{1} << 29;      // leaves 2^29 counts before a bit is used
+    static constexpr word at_the_end = word{1} << 30;    // the object lived when the end began
+    static constexpr word after_the_end = word{1} << 31; // and was destroyed since: negative
 
 public:
     std::size_t strong() const noexcept { return load() % at_the_end; }
     bool is_alive() const noexcept { return is_alive(load()); }
-    /// One handle, and nobody who might make another: it may go without counting.
+    /// There is one handle and no thread can make another: it may be dropped without an atomic
+    /// write.
     bool is_sole() const noexcept { return load() == one_strong + one_weak; }
 
     void add_strong() noexcept { stop_at_overflow(add(one_strong)); }
     void add_weak() noexcept { stop_at_overflow(add(one_weak) / one_weak); }
 
-    /// Another strong handle, if there is one.
+    /// Adds a strong handle if there is one already; returns whether it did.
     bool lock() noexcept
     {
         word seen = load();
@@ -48,24 +48,23 @@ public:
         return false;
     }
 
-    /// True: that was the last strong handle; the object is the caller's to destroy,
-    /// and then a weak handle to drop.
+    /// True: it was the last strong handle. The caller has to destroy the object and then drop a
+    /// weak handle.
     bool drop_strong() noexcept { return (subtract(one_strong) & half) == 1; }
-    /// True: that was the last handle of all; the slot is the caller's to free.
+    /// True: it was the last handle. The caller has to free the slot.
     bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
-    // --- the end of all objects at once, by one thread. While it lasts, handles that
-    // objects hold of each other come and go, and none of them is the last.
+    // --- destroying all objects of a pool, by one thread. Objects may drop and copy handles of
+    // each other meanwhile; an extra weak count makes sure that none of them is the last.
     void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }
-    /// True: the object lived until now, and is the caller's to destroy. No `lock`
-    /// finds it any more.
+    /// True: the object lived until now; the caller has to destroy it. `lock` fails from now on.
     bool die_at_end() noexcept
     {
         word const lived = word_ & at_the_end;
         word_ += lived; // which carries into `after_the_end`
         return lived != 0;
     }
-    /// True: no weak handle is left, and the slot is the caller's to free.
+    /// True: no weak handle is left. The caller has to free the slot.
     bool finish_end() noexcept
     {
         word_ = (word_ & ~half) - ((word_ & after_the_end) != 0 ? 2 : 1) * one_weak;
@@ -73,7 +72,7 @@ public:
     }
 
 private:
-    /// Its strong half as a signed number is positive.
+    /// The strong half, as a signed number, is positive.
     static bool is_alive(word w) noexcept { return static_cast<std::int32_t>(w & half) > 0; }
 
     word load() const noexcept
@@ -124,7 +123,7 @@ public:
     static constexpr bool finish_end() noexcept { return true; }
 };
 
-/// `Owner`: the slot itself leads to its pool, since its chunk cannot.
+/// `Owner`: the slot holds the address of its pool, because its chunk does not.
 template <class T, counts Kind, bool Owner>
 struct object_slot {
     struct no_owner {};
@@ -133,7 +132,8 @@ struct object_slot {
     [[no_unique_address]] handle_counts<Kind> handles;
     [[no_unique_address]] std::conditional_t<Owner, void*, no_owner> owner;
 
-    /// With the padding behind it: AddressSanitizer marks eight bytes or none.
+    /// The bytes to poison: the object and its padding, since AddressSanitizer marks 8 bytes at a
+    /// time.
     static constexpr std::size_t object_bytes() noexcept
     {
         return std::min(align_up(sizeof(T), alignof(void*)), sizeof(object_slot));
