@@ -19,7 +19,6 @@ use core::ptr::{self, NonNull};
 ///   from the pointer to that chunk, so they may access all of it.
 /// - `cursor`, `end` and the start of every chunk are multiples of `M`.
 #[repr(C)] // the two fields of the hot path first
-#[repr(C)] // the two of the hot path first
 pub(crate) struct Blocks<const M: usize> {
     cursor: Cell<*mut u8>,
     end: Cell<*mut u8>,

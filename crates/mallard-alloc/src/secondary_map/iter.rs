@@ -1,24 +1,24 @@
-//! Walks over the values of a secondary map.
+//! The iterators of a secondary map.
 
 use super::SecondaryMap;
 use crate::base::source::{DefaultHeap, Source};
 use crate::slot_map::key::Key;
-use crate::slot_map::keyed::{as_a_map, Walk};
+use crate::slot_map::keyed::{map_traits, Walk};
 use crate::slot_map::{key_of, take_out, Iter, IterMut, Keys, Values, ValuesMut};
 use core::iter::FusedIterator;
 
-/// The values of a map that is no more, and their keys: what `into_iter` gives.
+/// Iterator over the keys and values of a map by value.
 pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SecondaryMap<K, V, S>, Walk<K, V>);
-/// Takes all values out: what [`SecondaryMap::drain`] gives.
+/// Iterator that removes all values, from [`SecondaryMap::drain`].
 pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SecondaryMap<K, V, S>, Walk<K, V>);
 
-// SAFETY: the walk is over the map's own slots.
+// SAFETY: the walk is over slots of the map in the same value.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
-// SAFETY: the same.
+// SAFETY: the walk is over slots of the map that is borrowed.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
 
 take_out! { [K: Key, V, S: Source] IntoIter<K, V, S> }
@@ -31,36 +31,36 @@ impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
-    /// All values and their keys, in the order of slots.
+    /// Iterator over all keys and values, in slot order.
     #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.slots, self.len)
     }
-    /// The same, to change the values.
+    /// Iterator over all keys and values, mutably.
     #[inline]
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         IterMut::new(&mut self.slots, self.len)
     }
-    /// All keys.
+    /// Iterator over all keys.
     pub fn keys(&self) -> Keys<'_, K, V> {
         Keys(self.iter())
     }
-    /// All values.
+    /// Iterator over all values.
     pub fn values(&self) -> Values<'_, K, V> {
         Values(self.iter())
     }
-    /// All values, to change them.
+    /// Iterator over all values, mutably.
     pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
         ValuesMut(self.iter_mut())
     }
-    /// Takes all values out, one after another. What was not met when this ends goes with it; if it is
-    /// leaked, that stays in the map.
+    /// Removes all values, one after another. Dropping the iterator removes the remaining values. If it
+    /// is leaked, the remaining values stay in the map.
     pub fn drain(&mut self) -> Drain<'_, K, V, S> {
         let walk = self.slots.walk();
         Drain(self, walk)
     }
-    /// Removes those for which `keep(key, value)` is false. If it panics, or a destructor does, the
-    /// rest stays.
+    /// Removes the values for which `keep(key, value)` is false. If `keep` or a destructor panics, the
+    /// remaining values stay.
     ///
     /// ```
     /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -74,17 +74,17 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         let mut walk = self.slots.walk();
         while let Some(slot) = walk.next() {
-            // SAFETY: it is alive.
+            // SAFETY: the walk returns live slots.
             let (key, value) = unsafe { (key_of(slot), slot.value().as_mut()) };
             if !keep(key, value) {
-                // SAFETY: the same.
+                // SAFETY: the walk returns live slots.
                 drop(unsafe { self.take_at(slot) });
             }
         }
     }
 }
 
-as_a_map!(SecondaryMap, Iter, IterMut, by_insert);
+map_traits!(SecondaryMap, Iter, IterMut, by_insert);
 impl<K: Key, V, S: Source> IntoIterator for SecondaryMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V, S>;

@@ -1,6 +1,8 @@
-//! More values for the keys of a slot map, beside it.
+//! Secondary maps: more values for the keys of a slot map.
 
 mod iter;
+#[cfg(feature = "serde")]
+mod serde;
 mod sparse;
 
 pub use crate::slot_map::{Iter, IterMut, Keys, Values, ValuesMut};
@@ -13,10 +15,10 @@ use crate::base::growth::Growth;
 use crate::base::source::{DefaultHeap, Source};
 use crate::base::statistics::Statistics;
 use crate::slot_map::key::{Bits, Key, Words};
-use crate::slot_map::keyed::{no_word, Shape, Slot, Slots};
+use crate::slot_map::keyed::{free_word, ChunkLayout, Slot, Slots};
 use core::alloc::Layout;
 
-/// Values for keys that a [`SlotMap`](crate::SlotMap) gave, in slots of its own by the same numbers.
+/// More values for the keys of a [`SlotMap`](crate::SlotMap), in slots with the same indices.
 ///
 /// ```
 /// use mallard::{Key32, SecondaryMap, SlotMap};
@@ -32,73 +34,74 @@ use core::alloc::Layout;
 /// assert_eq!((speeds.get(duck), speeds[swan]), (None, 7.0));
 /// ```
 ///
-/// It does not know the map. What was set for a key that is stale in the map by now is found by
-/// that key until its slot is set again, for a newer key; walk the map and not this to meet only
-/// what is alive, or `retain` what the map contains. An older key never replaces a newer
-/// one, while generations do not wrap.
+/// A secondary map does not know its slot map. A value stays after its key has become stale in the slot
+/// map, until a value is inserted for a newer key of the same slot. So iterate over the slot map to see
+/// only live elements, or `retain` the keys that it contains. A value for an older key never replaces
+/// one for a newer key, unless generations wrap.
 ///
-/// A lookup costs what one in the map does. There is memory, in chunks, about those slots that
-/// were set; for a few of many see [`SparseSecondaryMap`]. Values do not move. Threads and refused memory are as
-/// with the map.
+/// A lookup costs as much as in the slot map. Memory is taken in chunks around the slots that have
+/// values; for values of few keys see [`SparseSecondaryMap`]. Values do not move. Threads and failures
+/// are as with the slot map.
 pub struct SecondaryMap<K: Key, V, S: Source = DefaultHeap> {
     slots: Slots<K, V, S>,
     len: usize,
 }
 
-// SAFETY: it has its chunks and what is in them to itself.
+// SAFETY: the map has exclusive use of its chunks and their values.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SecondaryMap<K, V, S> {}
-// SAFETY: by a shared reference nothing can be changed.
+// SAFETY: nothing can be changed through a shared reference.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SecondaryMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SecondaryMap<K, V> {
-    /// An empty map. Takes nothing.
+    /// An empty map. Takes no memory.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that the
-    /// map takes.
+    /// An empty map that grows as `growth` says, by at least one chunk a step. The limit counts all
+    /// memory that the map takes.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
 }
 
 impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
-    /// An empty map of this source. Takes nothing.
+    /// An empty map whose memory comes from `source`. Takes no memory.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Growth::fixed(1), source)
     }
-    /// The same, with steps of one's own, as [`with_growth`](SecondaryMap::with_growth) has them.
+    /// An empty map with its own growth and source, as [`with_growth`](SecondaryMap::with_growth).
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self { slots: Slots::new(growth, source), len: 0 }
     }
-    /// Where its memory comes from.
+    /// The source of the memory.
     pub fn source(&self) -> &S {
         self.slots.source()
     }
-    /// Values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value of `key` from now on; gives the one it had. The value is dropped if the key is null or
-    /// there is one for a newer key of the same slot.
+    /// Stores the value of `key` and returns the old one. If the key is null, or if there is a value for
+    /// a newer key of the same slot, `value` is dropped.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.place(key, value) {
             Ok(before) => before,
             Err(full) if full.cause() == Cause::StaleKey => None,
-            Err(_) => out_of_memory(Shape::<K, V>::layout().unwrap_or(Layout::new::<V>())),
+            Err(_) => out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>())),
         }
     }
-    /// The same; the value comes back when the key is null or outdated, or memory is refused.
+    /// Stores the value of `key` and returns the old one. If the key is null or outdated, or without
+    /// memory, `value` comes back.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         self.place(key, value)
     }
-    /// The value of `key`; if it has none, what `make` gives. `None` if the key is null or outdated.
+    /// The value of `key`, made by `make` if there is none. `None` if the key is null or outdated.
     ///
     /// ```
     /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -121,13 +124,13 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
             return Err(Full::because(Cause::StaleKey, value));
         }
         let Some(slot) = self.slot_for(key) else { return Err(Full::no_memory(value)) };
-        // SAFETY: the slot is in a chunk; if it has a word, it is alive.
+        // SAFETY: the slot is in a chunk. If its word is not 0, the slot is live.
         unsafe {
             let there = *slot.word();
             if there > word {
                 return Err(Full::because(Cause::StaleKey, value));
             }
-            if there == no_word::<K>() {
+            if there == free_word::<K>() {
                 slot.begin(word, value);
                 slot.mark();
                 self.len += 1;
@@ -140,15 +143,15 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     }
 
     fn slot_for(&mut self, key: K) -> Option<Slot<K, V>> {
-        let number = key.index() / Shape::<K, V>::SLOTS;
+        let number = key.index() / ChunkLayout::<K, V>::SLOTS;
         let chunk = match self.slots.chunk_of(number) {
             Some(chunk) => chunk,
             None => self.slots.put(number)?,
         };
-        Some(chunk.slot(key.index() % Shape::<K, V>::SLOTS))
+        Some(chunk.slot(key.index() % ChunkLayout::<K, V>::SLOTS))
     }
 
-    /// Whether there is a value for this key.
+    /// Whether the key has a value.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.slots.find(key).is_some()
@@ -159,13 +162,13 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         // SAFETY: a live slot has a value.
         Some(unsafe { self.slots.find(key)?.value().as_ref() })
     }
-    /// The same, to change it.
+    /// The value of a key, mutably.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         // SAFETY: a live slot has a value.
         Some(unsafe { self.slots.find(key)?.value().as_mut() })
     }
-    /// The values of several keys at once; `None` if one has none or is given twice.
+    /// The values of several keys, mutably. `None` if a key has no value or occurs twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         let mut slots = [None; N];
         for (i, &key) in keys.iter().enumerate() {
@@ -174,45 +177,47 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
                 return None;
             }
         }
-        // SAFETY: each is alive, and another than all before it.
+        // SAFETY: each slot is live, and differs from all slots before it.
         Some(slots.map(|slot| unsafe { slot.unwrap_unchecked().value().as_mut() }))
     }
 
-    /// Takes the value of a key out.
+    /// Removes the value of a key and returns it.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<V> {
         let slot = self.slots.find(key)?;
-        // SAFETY: it is alive.
+        // SAFETY: `find` returned a live slot.
         Some(unsafe { self.take_at(slot) }.1)
     }
 
+    /// Removes the value of a slot.
+    ///
     /// # Safety
-    /// The slot is alive.
+    /// The slot is live.
     unsafe fn take_at(&mut self, slot: Slot<K, V>) -> (K, V) {
         self.len -= 1;
-        // SAFETY: the word of a live slot is its key.
+        // SAFETY: the caller says that the slot is live, so its word is its key.
         unsafe {
             let key = Words::<K>::known(*slot.word());
             slot.unmark();
-            (key, slot.end(no_word::<K>()))
+            (key, slot.end(free_word::<K>()))
         }
     }
 
-    /// Removes all. Memory is kept. If a destructor panics, the rest stays.
+    /// Removes all values and keeps the memory. If a destructor panics, the remaining values stay.
     pub fn clear(&mut self) {
         self.retain(|_, _| false);
     }
 
-    /// Gives memory back in which there is no value. The first chunk stays.
+    /// Gives memory without values back to the source. The first chunk stays.
     pub fn trim(&mut self) {
         self.slots.trim(|chunk| {
-            // SAFETY: it is in the directory, and has so many groups.
+            // SAFETY: the chunk is in the directory, and has so many groups.
             let marks = |group| unsafe { *(*chunk.marks(group)).as_ptr() };
-            (0..Shape::<K, V>::GROUPS).all(|group| marks(group) == 0).then(no_word::<K>)
+            (0..ChunkLayout::<K, V>::GROUPS).all(|group| marks(group) == 0).then(free_word::<K>)
         });
     }
 
-    /// What it holds.
+    /// What the map holds. Values count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len, ..Statistics::default() };
         s.bytes_live = self.len * size_of::<V>();
@@ -224,7 +229,7 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
 
 impl<K: Key, V, S: Source> Drop for SecondaryMap<K, V, S> {
     fn drop(&mut self) {
-        // SAFETY: nobody uses them any more.
+        // SAFETY: nothing borrows the values any more.
         unsafe { self.slots.end_all() };
     }
 }
@@ -240,7 +245,7 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SecondaryMap<K, V, S> {
     fn clone(&self) -> Self {
         let mut map = Self::with_growth_in(*self.slots.growth(), self.slots.source().clone());
         if !map.slots.mirror(&self.slots) {
-            out_of_memory(Shape::<K, V>::layout().unwrap_or(Layout::new::<V>()));
+            out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>()));
         }
         map.slots.clone_values(&self.slots);
         map.len = self.len;

@@ -1,13 +1,13 @@
-//! Walks over the elements of a slot map.
+//! The iterators of a slot map.
 
 use super::SlotMap;
 use crate::base::source::{DefaultHeap, Source};
 use crate::slot_map::key::{Key, Words};
-use crate::slot_map::keyed::{as_a_map, AtHand, Slot, Slots, View, Walk};
+use crate::slot_map::keyed::{map_traits, FreeKeys, Slot, Slots, View, Walk};
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
-/// Over all elements and their keys, in the order of slots: what `iter` gives.
+/// Iterator over all keys and elements in slot order, from [`SlotMap::iter`].
 pub struct Iter<'a, K: Key, V> {
     walk: Walk<K, V>,
     left: usize,
@@ -15,7 +15,7 @@ pub struct Iter<'a, K: Key, V> {
     marker: PhantomData<&'a V>,
 }
 
-/// Over all elements, to change them, and their keys: what `iter_mut` gives.
+/// Iterator over all keys and elements in slot order, mutably, from [`SlotMap::iter_mut`].
 pub struct IterMut<'a, K: Key, V> {
     walk: Walk<K, V>,
     left: usize,
@@ -23,10 +23,10 @@ pub struct IterMut<'a, K: Key, V> {
     marker: PhantomData<&'a mut V>,
 }
 
-/// What is done at the end of a walk that was doubtful: the next one will not be.
+/// Removes the stale marks at the end of an iteration, so that the next one need not test each slot.
 struct End<'a, K: Key, V> {
     owed: bool,
-    at_hand: &'a AtHand<K::Bits>,
+    free_keys: &'a FreeKeys<K::Bits>,
     view: &'a View<K, V>,
 }
 
@@ -37,42 +37,48 @@ impl<K: Key, V> Clone for End<'_, K, V> {
 }
 impl<'a, K: Key, V> End<'a, K, V> {
     fn new<S: Source>(slots: &'a Slots<K, V, S>) -> Self {
-        Self { owed: slots.at_hand.is_doubtful(), at_hand: &slots.at_hand, view: &slots.view }
+        Self {
+            owed: slots.free_keys.has_stale_marks(),
+            free_keys: &slots.free_keys,
+            view: &slots.view,
+        }
     }
     #[inline(always)]
     fn reach(&mut self) {
         if core::mem::take(&mut self.owed) {
-            self.at_hand.park(self.view);
+            self.free_keys.unmark_all(self.view);
         }
     }
 }
 
-// SAFETY: it is a shared reference to the elements.
+// SAFETY: the iterator is a shared reference to the elements.
 unsafe impl<K: Key, V: Sync> Send for Iter<'_, K, V> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<K: Key, V: Sync> Sync for Iter<'_, K, V> {}
-// SAFETY: it is an exclusive reference to the elements.
+// SAFETY: the iterator is an exclusive reference to the elements.
 unsafe impl<K: Key, V: Send> Send for IterMut<'_, K, V> {}
-// SAFETY: by a shared reference to it nothing can be reached.
+// SAFETY: nothing can be reached through a shared reference to the iterator.
 unsafe impl<K: Key, V: Sync> Sync for IterMut<'_, K, V> {}
 
+/// The key of a live slot.
+///
 /// # Safety
-/// The slot is alive.
+/// The slot is live.
 #[inline(always)]
 pub(crate) unsafe fn key_of<K: Key, V>(slot: Slot<K, V>) -> K {
-    // SAFETY: the word of a live slot is its key.
+    // SAFETY: the caller says that the slot is live, so its word is its key.
     Words::<K>::known(unsafe { *slot.word() })
 }
 
 impl<'a, K: Key, V> Iter<'a, K, V> {
-    /// `left` are alive.
+    /// An iterator over `left` live slots.
     #[inline]
     pub(crate) fn new<S: Source>(slots: &'a Slots<K, V, S>, left: usize) -> Self {
         Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
     }
 }
 impl<'a, K: Key, V> IterMut<'a, K, V> {
-    /// `left` are alive.
+    /// An iterator over `left` live slots.
     #[inline]
     pub(crate) fn new<S: Source>(slots: &'a mut Slots<K, V, S>, left: usize) -> Self {
         Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
@@ -90,7 +96,7 @@ macro_rules! walk {
                     return None;
                 };
                 self.left -= 1;
-                // SAFETY: it is alive, and met once.
+                // SAFETY: the walk returns each live slot once.
                 Some(unsafe { $give })
             }
             #[inline]
@@ -103,7 +109,7 @@ macro_rules! walk {
             }
             #[inline]
             fn fold<B, F: FnMut(B, Self::Item) -> B>(mut self, init: B, mut f: F) -> B {
-                // SAFETY: as above.
+                // SAFETY: the walk returns each live slot once.
                 let sum = self.walk.fold(init, |sum, $slot| f(sum, unsafe { $give }));
                 self.end.reach();
                 sum
@@ -111,7 +117,7 @@ macro_rules! walk {
         }
         impl<K: Key, V> ExactSizeIterator for $name<'_, K, V> {}
         impl<K: Key, V> FusedIterator for $name<'_, K, V> {}
-        $crate::slot_map::keyed::says_what_is_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
+        $crate::slot_map::keyed::debug_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
     };
 }
 walk! { Iter, (K, &'a V), slot => (key_of(slot), slot.value().as_ref()) }
@@ -128,19 +134,19 @@ impl<K: Key, V> Clone for Iter<'_, K, V> {
     }
 }
 
-/// Over all keys: what `keys` gives.
+/// Iterator over all keys, from [`SlotMap::keys`].
 pub struct Keys<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
-/// Over all elements: what `values` gives.
+/// Iterator over all elements, from [`SlotMap::values`].
 pub struct Values<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
-/// Over all elements, to change them: what `values_mut` gives.
+/// Iterator over all elements, mutably, from [`SlotMap::values_mut`].
 pub struct ValuesMut<'a, K: Key, V>(pub(crate) IterMut<'a, K, V>);
-/// The elements of a map that is no more, and their keys: what `into_iter` gives.
+/// Iterator over the keys and elements of a map by value.
 pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SlotMap<K, V, S>, Walk<K, V>);
-/// The same without the elements: what [`SlotMap::into_keys`] gives.
+/// Iterator over the keys of a map by value, from [`SlotMap::into_keys`].
 pub struct IntoKeys<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
-/// The same without the keys: what [`SlotMap::into_values`] gives.
+/// Iterator over the elements of a map by value, from [`SlotMap::into_values`].
 pub struct IntoValues<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
-/// Takes all elements out: what [`SlotMap::drain`] gives.
+/// Iterator that removes all elements, from [`SlotMap::drain`].
 pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SlotMap<K, V, S>, Walk<K, V>);
 
 impl<K: Key, V> Clone for Keys<'_, K, V> {
@@ -154,13 +160,13 @@ impl<K: Key, V> Clone for Values<'_, K, V> {
     }
 }
 
-// SAFETY: the walk is over the map's own slots.
+// SAFETY: the walk is over slots of the map in the same value.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
-// SAFETY: the same.
+// SAFETY: the walk is over slots of the map that is borrowed.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
 
 macro_rules! project {
@@ -183,7 +189,7 @@ macro_rules! project {
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
         impl<$($generics)*> FusedIterator for $name {}
-        $crate::slot_map::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
+        $crate::slot_map::keyed::debug_left!([$($generics)*] $name, stringify!($name));
     };
 }
 project! { ['a, K: Key, V] Keys<'a, K, V>, K, (key, _) => key }
@@ -199,7 +205,7 @@ macro_rules! take_out {
             #[inline]
             fn next(&mut self) -> Option<Self::Item> {
                 let slot = self.1.next()?;
-                // SAFETY: it is alive.
+                // SAFETY: the walk returns live slots.
                 Some(unsafe { self.0.take_at(slot) })
             }
             #[inline]
@@ -209,7 +215,7 @@ macro_rules! take_out {
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
         impl<$($generics)*> FusedIterator for $name {}
-        $crate::slot_map::keyed::says_what_is_left!([$($generics)*] $name, stringify!($name));
+        $crate::slot_map::keyed::debug_left!([$($generics)*] $name, stringify!($name));
     };
 }
 pub(crate) use take_out;
@@ -223,44 +229,45 @@ impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// All elements and their keys, in the order of slots: 64 slots are passed over at once where
-    /// none is in use. `for_each`, `sum` and what else ends in `fold` also pass through 64 that are
-    /// all in use without a look at each, which a `for` loop cannot.
+    /// Iterator over all keys and elements, in slot order.
+    ///
+    /// It skips 64 unused slots at a time. `for_each`, `sum` and everything else that uses `fold` also
+    /// passes 64 used slots without testing each, which a `for` loop cannot do.
     #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.slots, self.len())
     }
-    /// The same, to change the elements.
+    /// Iterator over all keys and elements, mutably.
     #[inline]
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         let len = self.len();
         IterMut::new(&mut self.slots, len)
     }
-    /// All keys.
+    /// Iterator over all keys.
     #[inline]
     pub fn keys(&self) -> Keys<'_, K, V> {
         Keys(self.iter())
     }
-    /// All elements.
+    /// Iterator over all elements.
     #[inline]
     pub fn values(&self) -> Values<'_, K, V> {
         Values(self.iter())
     }
-    /// All elements, to change them.
+    /// Iterator over all elements, mutably.
     #[inline]
     pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
         ValuesMut(self.iter_mut())
     }
-    /// The keys of a map that ends.
+    /// Consumes the map and returns an iterator over its keys.
     pub fn into_keys(self) -> IntoKeys<K, V, S> {
         IntoKeys(self.into_iter())
     }
-    /// The elements of a map that ends.
+    /// Consumes the map and returns an iterator over its elements.
     pub fn into_values(self) -> IntoValues<K, V, S> {
         IntoValues(self.into_iter())
     }
-    /// Takes all elements out, one after another; detached keys stay. What was not met when this
-    /// ends goes with it; if it is leaked, that stays in the map.
+    /// Removes all elements, one after another. Detached keys stay. Dropping the iterator removes the
+    /// remaining elements. If the iterator is leaked, the remaining elements stay in the map.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -274,9 +281,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Drain(self, walk)
     }
 
-    /// Removes the elements for which `keep(key, value)` is false; each element is visited once. The map
-    /// is borrowed during the call, so nothing else is inserted or removed. If `keep` or a destructor
-    /// panics, the remaining elements stay.
+    /// Removes the elements for which `keep(key, value)` is false. Each element is visited once. If
+    /// `keep` or a destructor panics, the remaining elements stay.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -288,17 +294,17 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         let mut walk = self.slots.walk();
         while let Some(slot) = walk.next() {
-            // SAFETY: it is alive.
+            // SAFETY: the walk returns live slots.
             let (key, value) = unsafe { (key_of(slot), slot.value().as_mut()) };
             if !keep(key, value) {
-                // SAFETY: the same.
+                // SAFETY: the walk returns live slots.
                 drop(unsafe { self.take_at(slot) });
             }
         }
     }
 }
 
-as_a_map!(SlotMap, Iter, IterMut);
+map_traits!(SlotMap, Iter, IterMut);
 impl<K: Key, V, S: Source> IntoIterator for SlotMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V, S>;

@@ -1,12 +1,12 @@
-//! Names for the elements of keyed collections: integers that are never given twice.
+//! Generational keys: integers that name one element of a slot map and are never reused.
 
 use core::fmt::Debug;
 use core::hash::Hash;
 
-/// Names one element of a [`SlotMap`](crate::SlotMap), for ever: the number of its slot, and
-/// which of those that have lived there it is, its generation.
+/// A generational key: names one element of a [`SlotMap`](crate::SlotMap) for ever. It consists of the
+/// index of the element's slot and a generation, which counts the elements of that slot.
 ///
-/// Types of keys are made by [`key_type!`](crate::key_type); [`Key32`] and [`Key64`] are there.
+/// [`key_type!`](crate::key_type) makes key types. [`Key32`] and [`Key64`] are predefined.
 ///
 /// ```
 /// use mallard::{Key, SlotMap};
@@ -18,58 +18,58 @@ use core::hash::Hash;
 /// assert_eq!(size_of::<Option<EnemyKey>>(), 4);
 /// ```
 ///
-/// A key is never 0, so an `Option` of one takes no more room. The default key is null and names
-/// nothing. Any other integer may become a key: one that was never given names nothing.
+/// A key is never 0, so an `Option` of a key is no larger than the key. The default key is null and
+/// names nothing. Any other integer can be made a key; a made-up key names nothing.
 ///
-/// Layout: the index is in the low bits, the generation above it. The order is that of the
-/// integers: by generation first.
+/// Layout: the index is in the low bits, and the generation above it. Keys are ordered as integers, so
+/// by generation first.
 ///
 /// # Safety
-/// `to_bits` gives what `from_bits` was given, never 0; equality and order are those of the
-/// bits. What `key_type!` makes is so.
+/// `to_bits` returns the integer that `from_bits` was called with, which is never 0. Equality and order
+/// are those of the integers. Every type made by `key_type!` fulfils this.
 pub unsafe trait Key:
     Copy + Eq + Ord + Hash + Debug + Default + Send + Sync + 'static
 {
-    /// `u32` or `u64`.
+    /// The integer type: `u32` or `u64`.
     type Bits: Bits;
 
-    /// A map of this key has 2^`INDEX_BITS` - 1 slots at most.
+    /// Bits of the index. A map has at most 2^`INDEX_BITS` - 1 slots.
     const INDEX_BITS: u32;
-    /// Each of them for 2^`GENERATION_BITS` - 1 elements.
+    /// Bits of the generation. A slot has at most 2^`GENERATION_BITS` - 1 elements.
     const GENERATION_BITS: u32;
-    /// Whether a slot whose generations are used up begins again, so that a very old key may
-    /// name a new element. Otherwise it retires.
+    /// Whether a slot whose generations are used up starts again at the first, so that a very old key
+    /// may name a new element. Otherwise the slot retires.
     const WRAPPING: bool;
 
     /// The key as an integer, never 0.
     fn to_bits(self) -> Self::Bits;
 
-    /// The key that an integer is; `None` for 0. Any other will do.
+    /// The key with these bits. `None` for 0.
     fn from_bits(bits: Self::Bits) -> Option<Self>;
 
-    /// A key that names nothing, in any map.
+    /// The null key, which names nothing in any map.
     #[inline]
     fn null() -> Self {
-        // Index 1 and generation 0, which is nobody's.
+        // Index 1 and generation 0, which no element has.
         match Self::from_bits(Self::Bits::from_u64(1)) {
             Some(key) => key,
             None => unreachable!("1 is not 0"),
         }
     }
 
-    /// Whether it is the null key; another may name nothing all the same.
+    /// Whether this is the null key. Other keys may name nothing as well.
     #[inline]
     fn is_null(self) -> bool {
         self.to_bits().to_u64() == 1
     }
 
-    /// The number of its slot, from 1 on.
+    /// The index of the slot. The first is 1.
     #[inline]
     fn index(self) -> usize {
         Words::<Self>::index(self.to_bits())
     }
 
-    /// Which of its slot's elements it names, from 1 on.
+    /// The generation: which element of the slot the key names. The first is 1.
     #[inline]
     fn generation(self) -> u64 {
         self.to_bits().to_u64() >> Self::INDEX_BITS
@@ -82,14 +82,14 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-/// What a key may be made of: `u32` and `u64`.
+/// The integer types that a key can have: `u32` and `u64`. This trait is sealed.
 pub trait Bits: Copy + Eq + Ord + Debug + Send + Sync + 'static + sealed::Sealed {
-    /// The same, and never 0.
+    /// The integer type without 0.
     #[doc(hidden)]
     type NonZero: Copy;
     #[doc(hidden)]
     fn from_u64(value: u64) -> Self;
-    /// The same integer.
+    /// The integer as a `u64`.
     fn to_u64(self) -> u64;
 }
 
@@ -117,24 +117,25 @@ impl Bits for u64 {
     }
 }
 
-/// What stands in the words of keyed slots. Each slot has a word beside its value:
+/// The words of keyed slots. Each slot has a word beside its value:
 ///
 /// ```text
-/// live        { generation, own index }   its key
-/// at hand     { 0, 0 }                    its next key is in the magazine
-/// idle        { generation, 0 }           of its next key; its bit among the idle is set
-/// detached    { generation, 0 }           of its key; that bit is not set
+/// state       word
+/// live        { generation, own index }   the slot's key
+/// free key    { 0, 0 }                    the slot's next key is in `FreeKeys`
+/// idle        { generation, 0 }           the slot's next key; the idle bit is set
+/// detached    { generation, 0 }           the slot's key; the idle bit is not set
 /// retired     { 0, 0 }                    for ever
-/// fresh       { 0, 0 }
-/// slot 0      { 0, 0 }                    it has no value
+/// fresh       { 0, 0 }                    never used
+/// slot 0      { 0, 0 }                    never has a value
 /// ```
 ///
-/// So one comparison of a whole key with the word of the slot that it addresses says whether
-/// it is alive: no other state has the slot's own index, and no key is 0.
+/// A key names a live element exactly if it equals the word of the slot that it addresses: only a live
+/// slot's word has the slot's own index, and no key is 0.
 ///
-/// An index is cut to a power of two of slots, by a mask, before it is used. Any integer
-/// addresses some slot then, and if it is not that slot's own it differs from its word all the
-/// same: every index in a word is that of the slot, or 0 where the slot is not slot 0.
+/// A key's index is masked to a power of two before use, so that every integer addresses some slot. If
+/// that slot is not the key's own, the comparison fails all the same: the index in a word is the slot's
+/// own index, or 0.
 pub(crate) struct Words<K>(core::marker::PhantomData<K>);
 
 impl<K: Key> Words<K> {
@@ -143,7 +144,7 @@ impl<K: Key> Words<K> {
     pub(crate) const VALUE_MAX: u64 = u64::MAX >> (64 - K::INDEX_BITS - K::GENERATION_BITS);
     #[allow(dead_code)] // not on every target
     pub(crate) const GENERATION_MAX: u64 = Self::VALUE_MAX >> K::INDEX_BITS;
-    /// Slots that a key can name, slot 0 included, as far as this machine can count them.
+    /// The number of slots that a key can name on this machine, including slot 0.
     pub(crate) const SLOTS_MAX: usize = if Self::INDEX_MASK < (usize::MAX as u64) >> 1 {
         Self::INDEX_MASK as usize + 1
     } else {
@@ -158,26 +159,26 @@ impl<K: Key> Words<K> {
     pub(crate) fn key(index: usize, generation: u64) -> K::Bits {
         K::Bits::from_u64(generation << K::INDEX_BITS | index as u64)
     }
-    /// The word of a slot that is idle or detached: its key but for the index.
+    /// The word of an idle or detached slot: its key without the index.
     #[inline(always)]
     pub(crate) fn without_index(key: K::Bits) -> K::Bits {
         K::Bits::from_u64(key.to_u64() & !Self::INDEX_MASK)
     }
-    /// The next of the same slot. Below `key` when there was none left.
+    /// The next key of the same slot. Smaller than `key` if the generations are used up.
     #[inline(always)]
     pub(crate) fn after(key: K::Bits) -> K::Bits {
         K::Bits::from_u64(key.to_u64().wrapping_add(Self::ONE_GENERATION) & Self::VALUE_MAX)
     }
-    /// The key in a word or magazine, which is not 0.
+    /// The key in a word or in `FreeKeys`, which is not 0.
     #[inline(always)]
     pub(crate) fn known(word: K::Bits) -> K {
         debug_assert!(word.to_u64() != 0);
-        // SAFETY: the words of live slots and the keys at hand have a generation.
+        // SAFETY: the words of live slots and free keys have a generation above 0.
         unsafe { K::from_bits(word).unwrap_unchecked() }
     }
 }
 
-/// Chooses the integer of a key by its width.
+/// Selects the integer type of a key by its width.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Width<const ABOVE_32: bool>;
@@ -192,23 +193,22 @@ impl Select for Width<true> {
     type Bits = u64;
 }
 
-/// Makes types of keys: bits of the index, bits of the generation, 64 at most in both, and 4
-/// bytes instead of 8 if they are 32 at most.
+/// Makes key types from the bits of the index and the bits of the generation. A key has at most 64 bits,
+/// and takes 4 bytes instead of 8 if 32 bits are enough.
 ///
 /// ```
 /// mallard::key_type! {
-///     /// Names an enemy.
+///     /// The key of an enemy.
 ///     pub struct EnemyKey(20, 12);
-///     /// Begins again when the generations of a slot are used up: 255 elements later an
-///     /// old key may name a new bullet.
+///     /// Wraps: 255 elements later, an old key may name a new bullet.
 ///     pub struct BulletKey(24, 8, wrapping);
 /// }
 /// # assert_eq!((size_of::<EnemyKey>(), size_of::<BulletKey>()), (4, 4));
 /// ```
 ///
-/// With the feature `serde` they are serialised as their integer.
+/// With the feature `serde`, keys are serialised as integers.
 ///
-/// A key of one type is not one of another:
+/// Keys of one type are not keys of another:
 /// ```compile_fail
 /// mallard::key_type! { struct A(20, 12); struct B(20, 12); }
 /// let mut a: mallard::SlotMap<A, u8> = mallard::SlotMap::new();
@@ -248,7 +248,7 @@ macro_rules! __key_type {
             type Bits = <$crate::__key::Width<{ ($index) + ($generation) > 32 }>
                 as $crate::__key::Select>::Bits;
 
-            // SAFETY: one integer, and what is derived from it.
+            // SAFETY: the key is one integer, and all other functions are derived from it.
             unsafe impl $crate::Key for $name {
                 type Bits = Bits;
                 const INDEX_BITS: u32 = $index;
@@ -318,8 +318,8 @@ macro_rules! __key_serde {
 }
 
 crate::key_type! {
-    /// A million slots, each for 4,095 elements.
+    /// A key of 4 bytes: a million slots, each for 4,095 elements.
     pub struct Key32(20, 12);
-    /// Four billion slots, each for as many elements.
+    /// A key of 8 bytes: four billion slots, each for four billion elements.
     pub struct Key64(32, 32);
 }

@@ -1,25 +1,28 @@
-//! A pool addressed by keys that are never given twice.
+//! Slot maps: elements addressed by generational keys that are never reused.
 
 mod iter;
 pub(crate) mod key;
 pub(crate) mod keyed;
+mod refill;
 #[cfg(feature = "serde")]
 mod serde;
-mod supply;
-mod whole;
+mod vacant_entry;
 
 pub(crate) use iter::{key_of, take_out};
 pub use iter::{Drain, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
-pub use whole::VacantEntry;
+#[cfg(feature = "serde")]
+pub(crate) use serde::Pairs;
+pub use vacant_entry::VacantEntry;
 
 use crate::base::full::{Cause, Full};
 use crate::base::growth::Growth;
 use crate::base::source::{DefaultHeap, Source};
 use crate::slot_map::key::{Key, Words};
-use crate::slot_map::keyed::{no_word, Shape, Slot, Slots};
+use crate::slot_map::keyed::{free_word, ChunkLayout, Slot, Slots};
 use core::ptr::NonNull;
 
-/// Elements by key: one that is removed makes its key stale for ever, and no element moves.
+/// A map from generational keys to elements. Removing an element makes its key stale for ever, and no
+/// element ever moves.
 ///
 /// ```
 /// use mallard::{Key32, SlotMap};
@@ -29,29 +32,30 @@ use core::ptr::NonNull;
 ///     e.1 -= 1;
 /// }
 /// assert_eq!(enemies.remove(duck), Some(("duck", 6)));
-/// let swan = enemies.insert(("swan", 9)); // in the slot of the duck
-/// assert_eq!(enemies.get(duck), None); // from now on
+/// let swan = enemies.insert(("swan", 9)); // reuses the slot of the duck
+/// assert_eq!(enemies.get(duck), None); // the old key stays stale
 /// # assert!(enemies.contains_key(swan));
 /// ```
 ///
-/// A lookup is two loads and one comparison, safe for any key, of another map or made up.
+/// **Lookup.** A lookup is two loads and one comparison, and is safe for every key, also one of another
+/// map or a made-up one.
 ///
-/// Slots are in chunks of about 16 KiB, found through a directory of pointers: a map grows by a
-/// chunk, and nothing is ever copied but that directory. The address of an element is the same
-/// from its insert to its removal, wherever the map is moved. Nothing is taken before the first
-/// element. Each costs a word (4 bytes for [`Key32`](crate::Key32)) and two bits beside its own.
-/// Memory is kept until [`trim`](Self::trim) or the end of the map, and so it stays known which keys
-/// are stale, after `trim` too.
+/// **Memory.** Slots are in chunks of about 16 KiB, and a directory points to the chunks. A map grows
+/// by a chunk and copies only the directory, so an element keeps its address from insert to removal,
+/// even if the map is moved. An empty map takes no memory. Each element costs a word (4 bytes for
+/// [`Key32`](crate::Key32)) and two bits more than its value. The map keeps memory until
+/// [`trim`](Self::trim), which still remembers which keys are stale.
 ///
-/// A slot that was emptied is among the next to be used. When all generations of a slot have been
-/// given it retires: [`retired`](Self::retired) counts those. A `Key32` lasts for 4,095 elements
-/// a slot, so a map of n slots for 4,095 n at least.
+/// **Reuse.** A freed slot is among the next to be used. A slot whose generations are used up retires,
+/// which [`retired`](Self::retired) counts. A slot of a `Key32` lasts for 4,095 elements, so a map of n
+/// slots lasts for at least 4,095 n elements.
 ///
-/// `insert` ends the program as `handle_alloc_error` does where memory is refused, and panics
-/// when every slot that a key can name is in use or retired; `try_insert` gives the value back.
-/// One thread at a time; for several see `SharedSlotMap`.
+/// **Errors.** Without memory, `insert` ends the program as `handle_alloc_error` does. If every slot that
+/// a key can name is in use or retired, it panics. `try_insert` returns the value in both cases.
 ///
-/// What a lookup gives cannot outlive the element:
+/// **Threads.** One thread at a time. For several threads see `SharedSlotMap`.
+///
+/// A reference from a lookup cannot outlive the element:
 /// ```compile_fail
 /// let mut map: mallard::SlotMap<mallard::Key32, String> = mallard::SlotMap::new();
 /// let key = map.insert(String::from("a"));
@@ -59,38 +63,39 @@ use core::ptr::NonNull;
 /// map.remove(key);
 /// println!("{value:?}");
 /// ```
+#[doc(alias = "generational arena")]
 pub struct SlotMap<K: Key, V, S: Source = DefaultHeap> {
     slots: Slots<K, V, S>,
-    // Of the slots that have memory, with |x| for how many are in x:
-    //   live + |at_hand| + |fresh| + idle + retired + detached + slot 0  ==  present * SLOTS
-    // So nothing is counted where an element comes or goes.
-    /// The next slots that were never used since their chunk is here, up to `fresh_end`.
+    // Every slot of a chunk is counted in exactly one term, with |x| for the size of x:
+    //   live + |free_keys| + |fresh| + idle + retired + detached + slot 0  ==  present * SLOTS
+    // So `len` is computed, and insert and remove count nothing.
+    /// The slots that were never used since their chunk was added: `fresh` up to `fresh_end`.
     fresh: usize,
     fresh_end: usize,
-    /// Slots that are free and not at hand. Their chunks are a list.
+    /// Free slots whose next key is not in `free_keys`. Their chunks form the list `with_idle`.
     idle: usize,
     with_idle: Option<NonNull<u8>>,
     retired: usize,
     detached: usize,
 }
 
-// SAFETY: it has its chunks and what is in them to itself.
+// SAFETY: the map has exclusive use of its chunks and their elements.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SlotMap<K, V, S> {}
-// SAFETY: by a shared reference nothing can be changed.
+// SAFETY: nothing can be changed through a shared reference but mark bits, which are atomic.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SlotMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SlotMap<K, V> {
-    /// An empty map. Takes nothing.
+    /// An empty map. Takes no memory.
     pub const fn new() -> Self {
         Self::with_growth_in(Self::GROWTH, DefaultHeap)
     }
-    /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that the
-    /// map takes.
+    /// An empty map that grows as `growth` says, by at least one chunk a step. The limit counts all
+    /// memory that the map takes.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// With memory for so many elements.
+    /// An empty map with memory for `count` elements.
     pub fn with_capacity(count: usize) -> Self {
         let mut map = Self::new();
         map.reserve(count);
@@ -99,14 +104,14 @@ impl<K: Key, V> SlotMap<K, V> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// A chunk at a time.
+    /// One chunk a step.
     const GROWTH: Growth = Growth::fixed(1);
 
-    /// An empty map of this source. Takes nothing.
+    /// An empty map whose memory comes from `source`. Takes no memory.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Self::GROWTH, source)
     }
-    /// The same, with steps of one's own, as [`with_growth`](SlotMap::with_growth) has them.
+    /// An empty map with its own growth and source, as [`with_growth`](SlotMap::with_growth).
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self {
             slots: Slots::new(growth, source),
@@ -118,53 +123,61 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             detached: 0,
         }
     }
-    /// Where its memory comes from.
+    /// The source of the memory.
     pub fn source(&self) -> &S {
         self.slots.source()
     }
 
-    /// Elements.
+    /// The number of elements.
     #[inline]
     pub fn len(&self) -> usize {
-        let slots = self.slots.present * Shape::<K, V>::SLOTS;
+        let slots = self.slots.present * ChunkLayout::<K, V>::SLOTS;
         let others = self.fresh_end - self.fresh + self.idle + self.retired + self.detached;
-        slots - (slots != 0) as usize - self.slots.at_hand.len() - others
+        slots - (slots != 0) as usize - self.slots.free_keys.len() - others
     }
-    /// Whether there is none.
+    /// Whether there are no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Elements for which there is memory, those there are included.
+    /// The number of elements for which there is memory, including those in the map.
     pub fn capacity(&self) -> usize {
         let slots = self.slots.capacity();
         slots - (slots != 0) as usize - self.retired - self.detached
     }
-    /// Slots that no key can name any more.
+    /// The number of slots whose generations are used up.
     pub fn retired(&self) -> usize {
         self.retired
     }
-    /// Keys that wait for [`reattach`](Self::reattach).
+    /// The number of keys that wait for [`reattach`](Self::reattach).
     pub fn detached(&self) -> usize {
         self.detached
     }
 
-    /// Stores a value, and tells its key.
+    /// Stores a value and returns its key.
     #[inline]
     pub fn insert(&mut self, value: V) -> K {
         self.make_ready();
         self.place(|_| value)
     }
-    /// The value comes back when memory is refused or no slot is left; nothing has changed then.
+    /// Stores a value and returns its key. Without memory or a free slot, the value comes back in the
+    /// error and nothing has changed.
     #[inline]
     pub fn try_insert(&mut self, value: V) -> Result<K, Full<V>> {
-        if self.slots.at_hand.is_empty() && !self.refill() {
-            return Err(Full::because(self.why_refused(), value));
+        if self.slots.free_keys.is_empty() && !self.refill() {
+            return Err(Full::because(self.failure_cause(), value));
         }
         Ok(self.place(|_| value))
     }
-    /// Stores what `make(key)` returns, for elements that know their key. If it panics, nothing
-    /// has changed.
+    /// Stores the result of `make(key)`, for elements that contain their own key. If `make` panics,
+    /// nothing has changed.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap};
+    /// let mut map: SlotMap<Key32, (Key32, &str)> = SlotMap::new();
+    /// let key = map.insert_with_key(|key| (key, "knows itself"));
+    /// assert_eq!(map[key].0, key);
+    /// ```
     #[inline]
     pub fn insert_with_key(&mut self, make: impl FnOnce(K) -> V) -> K {
         self.make_ready();
@@ -173,63 +186,63 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 
     #[inline(always)]
     fn make_ready(&mut self) {
-        if self.slots.at_hand.is_empty() {
-            self.slots.at_hand.top = self.refill_or_end(); // as in `make_room`
+        if self.slots.free_keys.is_empty() {
+            self.slots.free_keys.top = self.refill_or_abort(); // assigned as in `make_room`
         }
     }
 
-    /// The one place where an element begins. A key is ready.
+    /// Starts an element. Every element starts here. There is a free key.
     #[inline(always)]
     fn place(&mut self, make: impl FnOnce(K) -> V) -> K {
-        // SAFETY: one is.
-        let key = unsafe { self.slots.at_hand.peek() };
+        // SAFETY: `make_ready` or `refill` made sure of a free key.
+        let key = unsafe { self.slots.free_keys.peek() };
         let value = make(Words::<K>::known(key));
-        // SAFETY: the slot of a key at hand is in a chunk, and free, and marked.
+        // SAFETY: the slot of a free key is in a chunk, free, and marked.
         unsafe {
-            self.slots.at_hand.pop();
+            self.slots.free_keys.pop();
             self.slots.view.slot_of(key).begin(key, value);
         }
         Words::<K>::known(key)
     }
 
-    /// Whether there is an element of this key.
+    /// Whether the map has an element with this key.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.slots.view.find(key).is_some()
     }
-    /// The element of a key, or `None`: the key is null, stale, or of nobody.
+    /// The element of a key. `None` if the key is null, stale, or of another map.
     #[inline]
     pub fn get(&self, key: K) -> Option<&V> {
         // SAFETY: a live slot has a value.
         Some(unsafe { self.slots.view.find(key)?.value().as_ref() })
     }
-    /// The same, to change it.
+    /// The element of a key, mutably.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         // SAFETY: a live slot has a value.
         Some(unsafe { self.slots.view.find(key)?.value().as_mut() })
     }
-    /// The element of a key that has one.
+    /// The element of a key, without a check.
     ///
     /// # Safety
-    /// `contains_key(key)`.
+    /// `contains_key(key)` is true.
     #[inline]
     pub unsafe fn get_unchecked(&self, key: K) -> &V {
         debug_assert!(self.contains_key(key));
         // SAFETY: a live slot has a value.
         unsafe { self.slots.view.slot_of(key.to_bits()).value().as_ref() }
     }
-    /// The same, to change it.
+    /// The element of a key, mutably and without a check.
     ///
     /// # Safety
-    /// `contains_key(key)`.
+    /// `contains_key(key)` is true.
     #[inline]
     pub unsafe fn get_unchecked_mut(&mut self, key: K) -> &mut V {
         debug_assert!(self.contains_key(key));
         // SAFETY: a live slot has a value.
         unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }
     }
-    /// The elements of several keys at once; `None` if one names nothing or is given twice.
+    /// The elements of several keys, mutably. `None` if a key has no element or occurs twice.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -247,16 +260,16 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
                 return None;
             }
         }
-        // SAFETY: each is alive, and another than all before it.
+        // SAFETY: each key has an element, and differs from all keys before it.
         Some(keys.map(|key| unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }))
     }
 
-    /// Takes an element out; its key is stale from now on. A detached key is given up.
+    /// Removes an element and returns it. Its key is stale from now on. A detached key is given up.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<V> {
         self.make_room(); // first, so that a loop of removals keeps the top of the stack in a register
         match self.slots.view.find(key) {
-            // SAFETY: it is alive.
+            // SAFETY: `find` returned a live slot.
             Some(slot) => Some(unsafe { self.remove_at(slot, key.to_bits()) }),
             None => {
                 self.give_up(key);
@@ -265,39 +278,44 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Room for one key more at hand, if any element ever was.
+    /// Makes room for one more free key, unless the map has never had an element.
     #[inline(always)]
     fn make_room(&mut self) {
-        if self.slots.at_hand.is_full() {
-            // Which it is already; but a loop knows it so.
-            self.slots.at_hand.top = self.make_way();
+        if self.slots.free_keys.is_full() {
+            // The assignment changes nothing, but tells the compiler the value in a loop.
+            self.slots.free_keys.top = self.make_room_for_key();
         }
     }
 
+    /// Removes the element of a slot.
+    ///
     /// # Safety
-    /// The slot is alive.
+    /// The slot is live.
     unsafe fn take_at(&mut self, slot: Slot<K, V>) -> (K, V) {
         self.make_room();
-        // SAFETY: the word of a live slot is its key.
+        // SAFETY: the caller says that the slot is live, so its word is its key.
         unsafe {
             let key = *slot.word();
             (Words::<K>::known(key), self.remove_at(slot, key))
         }
     }
 
+    /// Removes the element of a slot.
+    ///
     /// # Safety
-    /// The slot is alive, this is its key, and there is room at hand.
+    /// The slot is live, `key` is its key, and there is room for a free key.
     #[inline(always)]
     unsafe fn remove_at(&mut self, slot: Slot<K, V>, key: K::Bits) -> V {
-        // SAFETY: as the caller says. The value is read last, so that it is copied once.
+        // SAFETY: the caller says so. The value is read last, so that it is copied once.
         unsafe {
-            *slot.word() = no_word::<K>();
+            *slot.word() = free_word::<K>();
             self.recycle(slot, key);
             slot.value().read()
         }
     }
 
-    /// The next key of a slot, whose word is 0 and which is marked, comes at hand. There is room.
+    /// Makes the next key of a slot free. The slot's word is 0, the slot is marked, and there is room
+    /// for the key.
     #[inline(always)]
     fn recycle(&mut self, slot: Slot<K, V>, key: K::Bits) {
         let mut next = Words::<K>::after(key);
@@ -307,29 +325,39 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             }
             next = Words::<K>::key(Words::<K>::index(key), 1);
         }
-        // SAFETY: there is room for one.
-        unsafe { self.slots.at_hand.push(next) };
+        // SAFETY: the caller made room for the key.
+        unsafe { self.slots.free_keys.push(next) };
     }
 
-    /// Takes an element out and keeps its key: it names nothing until [`reattach`](Self::reattach),
-    /// and no other element gets it. `remove` and `clear` give it up.
+    /// Removes an element and keeps its key for [`reattach`](Self::reattach). Until then the key has no
+    /// element, and no other element gets it. `remove` and `clear` give the key up.
+    ///
+    /// ```
+    /// # use mallard::{Key32, SlotMap};
+    /// let mut map: SlotMap<Key32, String> = SlotMap::new();
+    /// let key = map.insert("duck".into());
+    /// let duck = map.detach(key).unwrap(); // the map can be used meanwhile
+    /// assert!(!map.contains_key(key));
+    /// map.reattach(key, duck).unwrap();
+    /// assert_eq!(map[key], "duck");
+    /// ```
     pub fn detach(&mut self, key: K) -> Option<V> {
         let slot = self.slots.view.find(key)?;
         self.detached += 1;
-        // SAFETY: it is alive.
+        // SAFETY: `find` returned a live slot.
         unsafe {
             slot.unmark();
             Some(slot.end(Words::<K>::without_index(key.to_bits())))
         }
     }
 
-    /// The value comes back when the key is not detached.
+    /// Stores the element of a detached key. If the key is not detached, the value comes back.
     pub fn reattach(&mut self, key: K, value: V) -> Result<(), Full<V>> {
         let Some(slot) = self.find_detached(key) else {
             return Err(Full::because(Cause::NotDetached, value));
         };
         self.detached -= 1;
-        // SAFETY: a detached slot is in a chunk and not alive.
+        // SAFETY: a detached slot is in a chunk and not live.
         unsafe {
             slot.begin(key.to_bits(), value);
             slot.mark();
@@ -338,15 +366,15 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 
     fn find_detached(&self, key: K) -> Option<Slot<K, V>> {
-        let number = key.index() / Shape::<K, V>::SLOTS;
+        let number = key.index() / ChunkLayout::<K, V>::SLOTS;
         if self.detached == 0 || number >= self.slots.view.count {
             return None;
         }
-        let slot = self.slots.view.chunk(number)?.slot(key.index() % Shape::<K, V>::SLOTS);
+        let slot = self.slots.view.chunk(number)?.slot(key.index() % ChunkLayout::<K, V>::SLOTS);
         let word = Words::<K>::without_index(key.to_bits());
-        // SAFETY: it is in a chunk.
+        // SAFETY: the slot is in a chunk.
         let found = unsafe { *slot.word() == word && !slot.is_idle() };
-        (found && word != no_word::<K>()).then_some(slot)
+        (found && word != free_word::<K>()).then_some(slot)
     }
 
     #[cold]
@@ -354,9 +382,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     fn give_up(&mut self, key: K) {
         if let Some(slot) = self.find_detached(key) {
             self.detached -= 1;
-            // SAFETY: a detached slot is in a chunk. What is at hand and not parked is marked.
+            // SAFETY: a detached slot is in a chunk. The slot of a marked free key is marked.
             unsafe {
-                *slot.word() = no_word::<K>();
+                *slot.word() = free_word::<K>();
                 slot.mark();
             }
             self.make_room();
@@ -365,11 +393,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 }
 
-/// The generations of a slot are used up. Not of the map, so that what a loop knows of that holds.
+/// Retires a slot whose generations are used up. Takes the counter and not the map, so that the
+/// compiler keeps what it knows about the map in a loop.
 #[cold]
 #[inline(never)]
 fn retire<K: Key, V>(retired: &mut usize, slot: Slot<K, V>) {
     *retired += 1;
-    // SAFETY: it is in a chunk, and there is no walk now that has not met it.
+    // SAFETY: the slot is in a chunk, and every iterator has passed it.
     unsafe { slot.unmark() };
 }

@@ -1,18 +1,17 @@
-//! Slot maps and secondary maps as data; their keys stay good.
+//! Serialisation of slot maps. Keys stay valid.
 
 use super::SlotMap;
-use crate::base::source::{DefaultHeap, Source};
-use crate::secondary_map::{SecondaryMap, SparseSecondaryMap};
+use crate::base::source::Source;
 use crate::slot_map::key::{Bits, Key, Words};
-use crate::slot_map::keyed::Shape;
+use crate::slot_map::keyed::ChunkLayout;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A sequence with a pair for each slot, from slot 1 to the last that was ever used: the key of its
-/// element and that, or the key it will give next and nothing. A slot that is retired has
+/// A sequence of one pair for each slot, from slot 1 to the last slot ever used. The pair is the key of
+/// the slot's element and the element, or the next key of the slot and nothing. A retired slot has
 /// generation 0. A detached key is given up.
 impl<K: Key, V: Serialize, S: Source> Serialize for SlotMap<K, V, S> {
     fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
@@ -27,16 +26,16 @@ impl<K: Key, V: Serialize, S: Source> Serialize for SlotMap<K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// Of slot 1 and so on: the key it has, or gives next; 0 if it has retired.
+    /// The current or next key of slot 1, slot 2, and so on. 0 if the slot has retired.
     fn next_keys(&self) -> Vec<K::Bits> {
         let none = K::Bits::from_u64(0);
         let mut next = Vec::new();
-        for i in 1..self.slots.view.count * Shape::<K, V>::SLOTS {
-            let number = i / Shape::<K, V>::SLOTS;
+        for i in 1..self.slots.view.count * ChunkLayout::<K, V>::SLOTS {
+            let number = i / ChunkLayout::<K, V>::SLOTS;
             let there = self.slots.view.chunk(number);
             let is_fresh = there.is_none() || (self.fresh..self.fresh_end).contains(&i);
             // SAFETY: a chunk has so many words.
-            let word = there.map(|c| unsafe { *c.slot(i % Shape::<K, V>::SLOTS).word() });
+            let word = there.map(|c| unsafe { *c.slot(i % ChunkLayout::<K, V>::SLOTS).word() });
             next.push(match word {
                 _ if is_fresh => Words::<K>::key(i, self.fresh_generation(number)),
                 Some(word) if word == none => none,
@@ -45,9 +44,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             });
         }
         for i in 1..=next.len() {
-            let number = i / Shape::<K, V>::SLOTS;
+            let number = i / ChunkLayout::<K, V>::SLOTS;
             let Some(chunk) = self.slots.view.chunk(number) else { continue };
-            let slot = chunk.slot(i % Shape::<K, V>::SLOTS);
+            let slot = chunk.slot(i % ChunkLayout::<K, V>::SLOTS);
             // SAFETY: a chunk has so many slots.
             let (word, idle) = unsafe { (*slot.word(), slot.is_idle()) };
             if word != none && Words::<K>::index(word) == 0 {
@@ -55,7 +54,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
                 next[i - 1] = if idle { key } else { after_or_none::<K>(key) };
             }
         }
-        self.slots.at_hand.for_each(|key| next[Words::<K>::index(key) - 1] = key);
+        self.slots.free_keys.for_each(|key| next[Words::<K>::index(key) - 1] = key);
         let first = |i: usize| Words::<K>::key(i, 1);
         while next.last().is_some_and(|&key| key == first(next.len()) && !self.has_bits(key)) {
             next.pop();
@@ -66,10 +65,10 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         K::from_bits(bits).is_some_and(|key| self.contains_key(key))
     }
 
-    /// What stands in a pair, for the slot after those that were read.
+    /// Adds the next slot from its pair.
     fn read_slot(&mut self, bits: K::Bits, value: Option<V>) -> Result<(), &'static str> {
         let no_memory = "no memory for the slots of a slot map";
-        if self.slots.at_hand.places() == 0 && !self.widen(64) {
+        if self.slots.free_keys.places() == 0 && !self.widen(64) {
             return Err(no_memory);
         }
         if self.fresh == self.fresh_end && !self.add_chunk() {
@@ -108,8 +107,8 @@ fn after_or_none<K: Key>(key: K::Bits) -> K::Bits {
     }
 }
 
-/// Names what is read, for errors.
-struct Pairs<M>(&'static str, PhantomData<M>);
+/// The type of the data, for error messages, and the map that is read.
+pub(crate) struct Pairs<M>(pub(crate) &'static str, pub(crate) PhantomData<M>);
 
 impl<'de, K: Key, V: Deserialize<'de>> Visitor<'de> for Pairs<SlotMap<K, V>> {
     type Value = SlotMap<K, V>;
@@ -132,37 +131,3 @@ impl<'de, K: Key, V: Deserialize<'de>> Deserialize<'de> for SlotMap<K, V> {
         from.deserialize_seq(Pairs::<Self>("the slots of a slot map", PhantomData))
     }
 }
-
-macro_rules! secondary {
-    ($map:ident) => {
-        /// A sequence of pairs of key and value.
-        impl<K: Key + Serialize, V: Serialize, S: Source> Serialize for $map<K, V, S> {
-            fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
-                to.collect_seq(self)
-            }
-        }
-        impl<'de, K: Key + Deserialize<'de>, V: Deserialize<'de>> Visitor<'de>
-            for Pairs<$map<K, V>>
-        {
-            type Value = $map<K, V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.0)
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
-                let mut map = $map::new_in(DefaultHeap);
-                while let Some((key, value)) = from.next_element::<(K, V)>()? {
-                    let refused = |_| A::Error::custom("no memory, or a key that names nothing");
-                    map.try_insert(key, value).map_err(refused)?;
-                }
-                Ok(map)
-            }
-        }
-        impl<'de, K: Key + Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for $map<K, V> {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                from.deserialize_seq(Pairs::<Self>("the keys and values of a map", PhantomData))
-            }
-        }
-    };
-}
-secondary!(SecondaryMap);
-secondary!(SparseSecondaryMap);

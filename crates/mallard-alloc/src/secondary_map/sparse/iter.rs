@@ -1,30 +1,30 @@
-//! Walks over the values of a sparse secondary map.
+//! The iterators of a sparse secondary map.
 
 use super::{Place, SparseSecondaryMap};
 use crate::base::source::{DefaultHeap, Source};
 use crate::slot_map::key::{Bits, Key, Words};
-use crate::slot_map::keyed::{as_a_map, says_what_is_left};
+use crate::slot_map::keyed::{debug_left, map_traits};
 use core::iter::FusedIterator;
 use core::slice;
 
-/// Over all values and their keys: what [`SparseSecondaryMap::iter`] gives.
+/// Iterator over all keys and values in any order, from [`SparseSecondaryMap::iter`].
 pub struct SparseIter<'a, K: Key, V> {
     words: slice::Iter<'a, K::Bits>,
     values: slice::Iter<'a, Place<V>>,
     left: usize,
 }
-/// Over all values, to change them, and their keys: what [`SparseSecondaryMap::iter_mut`] gives.
+/// Iterator over all keys and values, mutably, from [`SparseSecondaryMap::iter_mut`].
 pub struct SparseIterMut<'a, K: Key, V> {
     words: slice::Iter<'a, K::Bits>,
     values: slice::IterMut<'a, Place<V>>,
     left: usize,
 }
-/// Iterator that removes all values, which [`SparseSecondaryMap::drain`] returns.
+/// Iterator that removes all values, from [`SparseSecondaryMap::drain`].
 pub struct SparseDrain<'a, K: Key, V, S: Source = DefaultHeap>(
     pub(super) &'a mut SparseSecondaryMap<K, V, S>,
     pub(super) usize,
 );
-/// The values of a map that is no more, and their keys: what `into_iter` gives.
+/// Iterator over the keys and values of a map by value.
 pub struct SparseIntoIter<K: Key, V, S: Source = DefaultHeap>(SparseSecondaryMap<K, V, S>, usize);
 
 impl<K: Key, V> Clone for SparseIter<'_, K, V> {
@@ -58,7 +58,7 @@ macro_rules! walk {
         }
         impl<K: Key, V> ExactSizeIterator for $name<'_, K, V> {}
         impl<K: Key, V> FusedIterator for $name<'_, K, V> {}
-        says_what_is_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
+        debug_left!([K: Key, V] $name<'_, K, V>, stringify!($name));
     };
 }
 walk! { SparseIter, (K, &'a V), &'a [Place<V>], assume_init_ref }
@@ -90,13 +90,13 @@ macro_rules! take_out {
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
         impl<$($generics)*> FusedIterator for $name {}
-        says_what_is_left!([$($generics)*] $name, stringify!($name));
+        debug_left!([$($generics)*] $name, stringify!($name));
     };
 }
 take_out! { [K: Key, V, S: Source] SparseIntoIter<K, V, S> }
 take_out! { [K: Key, V, S: Source] SparseDrain<'_, K, V, S> }
 
-as_a_map!(SparseSecondaryMap, SparseIter, SparseIterMut, by_insert);
+map_traits!(SparseSecondaryMap, SparseIter, SparseIterMut, by_insert);
 impl<K: Key, V, S: Source> IntoIterator for SparseSecondaryMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = SparseIntoIter<K, V, S>;

@@ -1,4 +1,4 @@
-//! The same for a few of many keys, in a hash table.
+//! The secondary map for few of many keys: a hash table.
 
 mod iter;
 mod table;
@@ -13,7 +13,8 @@ use core::alloc::Layout;
 use core::mem::MaybeUninit;
 use table::Table;
 
-/// Values for a few of the keys that a [`SlotMap`](crate::SlotMap) gave: memory for what is set alone.
+/// Values for a few keys of a [`SlotMap`](crate::SlotMap), in a hash table. Takes memory only for keys
+/// that have a value.
 ///
 /// ```
 /// use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -24,60 +25,61 @@ use table::Table;
 /// assert_eq!(titles.get(swan), Some(&"Queen"));
 /// ```
 ///
-/// As [`SecondaryMap`](crate::SecondaryMap), but for this: values move when it grows, which it does by
-/// doubling; iterators are in no order; and a lookup costs a few cycles more.
+/// It differs from a [`SecondaryMap`](crate::SecondaryMap) in three ways: values move when the table
+/// grows, which doubles it; iterators have no order; and a lookup costs a few cycles more.
 pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
-    // A place is taken if its word is not 0, and then has a value. Between the place that a key's index
-    // hashes to and the one it is in, all are taken. At least one is not.
+    // A place is used if its word is not 0, and then has a value. All places are used from the one that
+    // a key's index hashes to up to the key's own place. At least one place is unused.
     table: Table<K, V>,
     len: usize,
     source: S,
 }
 
-// SAFETY: it has its table and what is in it to itself.
+// SAFETY: the map has exclusive use of its table and its values.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SparseSecondaryMap<K, V, S> {}
-// SAFETY: by a shared reference nothing can be changed.
+// SAFETY: nothing can be changed through a shared reference.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SparseSecondaryMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SparseSecondaryMap<K, V> {
-    /// An empty map. Takes nothing.
+    /// An empty map. Takes no memory.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
 }
 
 impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
-    /// An empty map of this source. Takes nothing.
+    /// An empty map whose memory comes from `source`. Takes no memory.
     pub const fn new_in(source: S) -> Self {
         Self { table: Table::NONE, len: 0, source }
     }
-    /// Where its memory comes from.
+    /// The source of the memory.
     pub fn source(&self) -> &S {
         &self.source
     }
-    /// Values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Values for which there is memory, those there are included.
+    /// The number of values for which there is memory, including those in the map.
     pub fn capacity(&self) -> usize {
         self.table.places() / 4 * 3
     }
 
-    /// The value of `key` from now on; gives the one it had. The value is dropped if the key is null or
-    /// there is one for a newer key of the same slot.
+    /// Stores the value of `key` and returns the old one. If the key is null, or if there is a value for
+    /// a newer key of the same slot, `value` is dropped.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if !Self::is_outdated(key) && !self.try_reserve(1) {
             out_of_memory(Layout::new::<V>());
         }
         self.try_insert(key, value).ok().flatten()
     }
-    /// The same; the value comes back when the key is null or outdated, or memory is refused.
+    /// Stores the value of `key` and returns the old one. If the key is null or outdated, or without
+    /// memory, `value` comes back.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         let word = key.to_bits();
         if Self::is_outdated(key) {
@@ -95,7 +97,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
                 Ok(None)
             }
             there => {
-                // SAFETY: it is taken.
+                // SAFETY: the place is used.
                 let before = core::mem::replace(unsafe { self.table.value_mut(place) }, value);
                 self.table.words_mut()[place] = word;
                 Ok((there == word).then_some(before))
@@ -106,7 +108,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         key.index() == 0 || key.generation() == 0 || key.to_bits().to_u64() > Words::<K>::VALUE_MAX
     }
 
-    /// The value of `key`, inserted from `make()` if there is none. `None` if the key is null or outdated.
+    /// The value of `key`, made by `make` if there is none. `None` if the key is null or outdated.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -123,13 +125,13 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         self.get_mut(key)
     }
 
-    /// Makes memory for `more` further values; without memory the program ends.
+    /// Makes memory for `more` further values. Without memory the program ends.
     pub fn reserve(&mut self, more: usize) {
         if !self.try_reserve(more) {
             out_of_memory(Layout::array::<V>(more).unwrap_or(Layout::new::<V>()));
         }
     }
-    /// Makes memory for so many more values. False: refused, and nothing has changed.
+    /// Makes memory for `more` further values. False without memory; then nothing has changed.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(wanted) = self.len.checked_add(more) else { return false };
         if wanted <= self.capacity() {
@@ -154,21 +156,21 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         let place = self.table.place_of(key.index());
         (self.table.words()[place] == key.to_bits()).then_some(place)
     }
-    /// Whether there is a value for this key.
+    /// Whether the key has a value.
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some()
     }
     /// The value of a key.
     pub fn get(&self, key: K) -> Option<&V> {
-        // SAFETY: it is taken.
+        // SAFETY: `find` returns used places.
         self.find(key).map(|place| unsafe { self.table.value(place) })
     }
-    /// The same, to change it.
+    /// The value of a key, mutably.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        // SAFETY: it is taken.
+        // SAFETY: `find` returns used places.
         self.find(key).map(|place| unsafe { self.table.value_mut(place) })
     }
-    /// The values of several keys at once; `None` if a key has no value or is given twice.
+    /// The values of several keys, mutably. `None` if a key has no value or occurs twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         let mut places = [0; N];
         for (i, &key) in keys.iter().enumerate() {
@@ -178,10 +180,10 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
             }
         }
         let values = self.table.words_and_values().1.as_mut_ptr();
-        // SAFETY: each place is taken, and another than all before it.
+        // SAFETY: each place is used, and differs from all places before it.
         Some(places.map(|place| unsafe { (*values.add(place)).assume_init_mut() }))
     }
-    /// Takes the value of a key out.
+    /// Removes the value of a key and returns it.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let place = self.find(key)?;
         Some(self.remove_at(place))
@@ -192,10 +194,10 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         self.table.remove(place)
     }
 
-    /// Removes those for which `keep(key, value)` is false. If it panics, or a destructor does, the
-    /// rest stays.
+    /// Removes the values for which `keep(key, value)` is false. If `keep` or a destructor panics, the
+    /// remaining values stay.
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
-        // From a place that is not taken, so that nothing comes from the far end where something goes.
+        // Starts at an unused place, so that a removal never moves a value from the end to the start.
         let free = |word: &K::Bits| *word == K::Bits::from_u64(0);
         let begin = self.table.words().iter().position(free).unwrap_or(0);
         for i in 1..self.table.places() {
@@ -205,7 +207,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
                 if word == K::Bits::from_u64(0) {
                     break;
                 }
-                // SAFETY: it is taken.
+                // SAFETY: the word is not 0, so the place is used.
                 if keep(Words::<K>::known(word), unsafe { self.table.value_mut(place) }) {
                     break;
                 }
@@ -213,8 +215,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
             }
         }
     }
-    /// Removes all values and returns them one after another. Dropping the iterator drops the remaining
-    /// values; leaking the iterator leaves them in the map.
+    /// Removes all values, one after another. Dropping the iterator removes the remaining values. If it
+    /// is leaked, the remaining values stay in the map.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -228,29 +230,29 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
     pub fn drain(&mut self) -> SparseDrain<'_, K, V, S> {
         SparseDrain(self, 0)
     }
-    /// Removes all. Memory is kept.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.retain(|_, _| false);
     }
 
-    /// All values and their keys, in no order.
+    /// Iterator over all keys and values, in any order.
     pub fn iter(&self) -> SparseIter<'_, K, V> {
         SparseIter::new(self.table.words(), self.table.values(), self.len)
     }
-    /// The same, to change the values.
+    /// Iterator over all keys and values, mutably.
     pub fn iter_mut(&mut self) -> SparseIterMut<'_, K, V> {
         let (words, values) = self.table.words_and_values();
         SparseIterMut::new(words, values, self.len)
     }
-    /// All keys.
+    /// Iterator over all keys.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = K> + '_ {
         self.iter().map(|(key, _)| key)
     }
-    /// All values.
+    /// Iterator over all values.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &V> {
         self.iter().map(|(_, value)| value)
     }
-    /// All values, to change them.
+    /// Iterator over all values, mutably.
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> {
         self.iter_mut().map(|(_, value)| value)
     }

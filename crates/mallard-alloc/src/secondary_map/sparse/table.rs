@@ -1,4 +1,4 @@
-//! The places of a hash table: words, and values for those that are not 0.
+//! The table of a sparse secondary map: words, and values where the word is not 0. Linear probing.
 
 use super::Place;
 use crate::base::bits::{align_up, layout};
@@ -7,11 +7,11 @@ use crate::slot_map::key::{Bits, Key, Words};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// Without memory it has one place, which is not taken, and nobody puts anything there.
+/// Without memory the table has one unused place, in which nothing is stored.
 pub(super) struct Table<K: Key, V> {
     words: NonNull<K::Bits>,
     values: NonNull<Place<V>>,
-    /// A power of two.
+    /// The number of places: a power of two.
     places: usize,
     taken: Option<Chunk>,
     marker: PhantomData<V>,
@@ -21,7 +21,7 @@ static NO_WORD: u64 = 0;
 
 impl<K: Key, V> Table<K, V> {
     pub(super) const NONE: Self = Self {
-        // SAFETY: a static is not at null. It is never written: no value is put before there is memory.
+        // SAFETY: the address of a static is not null. It is never written: `put` needs memory.
         words: unsafe { NonNull::new_unchecked((&raw const NO_WORD).cast_mut().cast()) },
         values: NonNull::dangling(),
         places: 1,
@@ -36,17 +36,17 @@ impl<K: Key, V> Table<K, V> {
         let chunk = source.try_take(layout(bytes, align)?)?;
         let words = chunk.data.cast::<K::Bits>();
         for i in 0..places {
-            // SAFETY: the chunk begins with so many.
+            // SAFETY: the chunk begins with so many words.
             unsafe { words.add(i).write(K::Bits::from_u64(0)) };
         }
-        // SAFETY: the chunk is larger.
+        // SAFETY: the values are in the chunk, behind the words.
         let values = unsafe { chunk.data.add(values_at).cast() };
         Some(Self { words, values, places, taken: Some(chunk), marker: PhantomData })
     }
-    /// Nothing is in it any more.
+    /// Gives the memory back. The table has no values.
     pub(super) fn give<S: Source>(self, source: &S) {
         if let Some(chunk) = self.taken {
-            // SAFETY: it is from `take`.
+            // SAFETY: the chunk is from `take`.
             unsafe { source.give(chunk) };
         }
     }
@@ -55,13 +55,13 @@ impl<K: Key, V> Table<K, V> {
         self.places
     }
     pub(super) fn words(&self) -> &[K::Bits] {
-        // SAFETY: there are so many words.
+        // SAFETY: the table has so many words.
         unsafe { core::slice::from_raw_parts(self.words.as_ptr(), self.places) }
     }
-    /// Only of a table that has memory.
+    /// The words, mutably. The table has memory.
     pub(super) fn words_mut(&mut self) -> &mut [K::Bits] {
         debug_assert!(self.taken.is_some());
-        // SAFETY: there are so many words, and this has them to itself.
+        // SAFETY: the table has so many words, and access is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.words.as_ptr(), self.places) }
     }
     fn value_count(&self) -> usize {
@@ -72,37 +72,41 @@ impl<K: Key, V> Table<K, V> {
         }
     }
     pub(super) fn values(&self) -> &[Place<V>] {
-        // SAFETY: there are so many values, which may have none in them.
+        // SAFETY: the table has so many values, initialised or not.
         unsafe { core::slice::from_raw_parts(self.values.as_ptr(), self.value_count()) }
     }
     pub(super) fn words_and_values(&mut self) -> (&[K::Bits], &mut [Place<V>]) {
         let (words, values, count) = (self.words, self.values, self.value_count());
-        // SAFETY: as above; they are different memory, and this has it to itself.
+        // SAFETY: words and values are disjoint memory, and access is exclusive.
         unsafe {
             let values = core::slice::from_raw_parts_mut(values.as_ptr(), count);
             (core::slice::from_raw_parts(words.as_ptr(), self.places), values)
         }
     }
 
+    /// The value in a place.
+    ///
     /// # Safety
-    /// The place is taken.
+    /// The place is used.
     pub(super) unsafe fn value(&self, place: usize) -> &V {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe { self.values()[place].assume_init_ref() }
     }
+    /// The value in a place, mutably.
+    ///
     /// # Safety
-    /// The place is taken.
+    /// The place is used.
     pub(super) unsafe fn value_mut(&mut self, place: usize) -> &mut V {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe { self.words_and_values().1[place].assume_init_mut() }
     }
 
     fn home_of(&self, index: usize) -> usize {
-        // The high bits of a product depend on all bits of the index; 1 place takes none of them.
+        // The high bits of the product depend on all bits of the index.
         let product = (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (product >> 32) as usize & (self.places - 1)
     }
-    /// Where an index is, or would be put.
+    /// The place of an index, or the unused place where it would be stored.
     pub(super) fn place_of(&self, index: usize) -> usize {
         let mut place = self.home_of(index);
         loop {
@@ -113,25 +117,25 @@ impl<K: Key, V> Table<K, V> {
             place = (place + 1) & (self.places - 1);
         }
     }
-    /// Into a place that is not taken, of a table that has memory.
+    /// Stores a value in an unused place. The table has memory.
     pub(super) fn put(&mut self, place: usize, word: K::Bits, value: V) {
         self.words_and_values().1[place].write(value);
         self.words_mut()[place] = word;
     }
-    /// Takes out what is in a place, and leaves a hole there.
+    /// Removes the value in a place, and leaves the place unused.
     pub(super) fn take_at(&mut self, place: usize) -> Option<(K::Bits, V)> {
         let word = self.words()[place];
         if word == K::Bits::from_u64(0) {
             return None;
         }
         self.words_mut()[place] = K::Bits::from_u64(0);
-        // SAFETY: it was taken.
+        // SAFETY: the word was not 0, so the place was used.
         Some((word, unsafe { self.values()[place].assume_init_read() }))
     }
-    /// Takes out what is in a place that is taken; what came after it moves up.
+    /// Removes the value in a used place, and moves later values up so that no search ends too early.
     pub(super) fn remove(&mut self, place: usize) -> V {
         let mask = self.places - 1;
-        // SAFETY: it is taken.
+        // SAFETY: the caller says that the place is used.
         let value = unsafe { self.values()[place].assume_init_read() };
         let (mut hole, mut next) = (place, (place + 1) & mask);
         loop {
@@ -139,10 +143,10 @@ impl<K: Key, V> Table<K, V> {
             if word == K::Bits::from_u64(0) {
                 break;
             }
-            // It may go to the hole if that is not before its home.
+            // A value may move to the hole unless the hole is before its home place.
             let home = self.home_of(Words::<K>::index(word));
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
-                // SAFETY: it is taken, and the hole is not.
+                // SAFETY: the place is used, and the hole is not.
                 let moved = unsafe { self.values()[next].assume_init_read() };
                 self.put(hole, word, moved);
                 hole = next;

@@ -1,35 +1,35 @@
-//! The directory of a map: finds a chunk by its number.
+//! The directory of a map, which finds a chunk by its number.
 
-use super::{ChunkOf, Shape, Slot, Slots};
+use super::{ChunkLayout, Slot, SlotChunk, Slots};
 use crate::base::bits::layout;
 use crate::base::source::Source;
 use crate::slot_map::key::{Bits, Key};
 use core::ptr::{self, NonNull};
 
-/// Direct entries that any directory may have; more of them have to be in proportion to the chunks.
+/// Every directory may have so many direct entries. More of them must be in proportion to the chunks.
 const BY_NUMBER_MIN: usize = 4096;
 
-// | direct entries: 0 .. by_number | far entries: by_number .. by_number + far | .. room
+// | direct entries: 0 .. direct | far entries: direct .. direct + far | .. room
 //
-// Direct entries are indexed by chunk number, and their count is a power of two. In a slot map all entries
-// are direct. Only a secondary map can get a key whose chunk number is far beyond all others: a key of a
-// very large map, or one that somebody made up. With direct entries alone, such a key would take 64 MiB
-// for one value (docs/decisions/0035-far-chunks.md). So there are at most 1,024 direct entries for each
-// chunk, and 4,096 if there are few chunks. Chunks with greater numbers are far: their entries are sorted
-// by number and found by binary search. Far entries become direct when there are enough chunks.
+// Direct entries are indexed by chunk number, and their number is a power of two. In a slot map all
+// entries are direct. Only a secondary map can get a key whose chunk number is far beyond all others: a
+// key of a very large map, or a made-up key. With direct entries alone, such a key would take 64 MiB for
+// one value (docs/decisions/0035-far-chunks.md). So there are at most 1,024 direct entries for each
+// chunk, and 4,096 if there are few chunks. Chunks with greater numbers are far: their entries are
+// sorted by number and found by binary search. Far entries become direct when there are enough chunks.
 impl<K: Key, V, S: Source> Slots<K, V, S> {
-    /// The place of a chunk number: of a direct entry, used or not, or of the far chunk, if there is one.
+    /// The place of a chunk number: its direct entry, used or not, or the entry of the far chunk.
     pub(crate) fn place_of(&self, number: usize) -> Option<usize> {
-        if number < self.by_number {
+        if number < self.direct {
             return Some(number);
         }
         let place = self.far_place(number);
-        (place < self.by_number + self.far && self.number_at(place) == number).then_some(place)
+        (place < self.direct + self.far && self.number_at(place) == number).then_some(place)
     }
 
-    /// The place where the entry of a far number is, or would be inserted.
+    /// The place where the entry of a far chunk number is, or would be inserted.
     fn far_place(&self, number: usize) -> usize {
-        let (mut begin, mut end) = (self.by_number, self.by_number + self.far);
+        let (mut begin, mut end) = (self.direct, self.direct + self.far);
         while begin < end {
             let middle = begin + (end - begin) / 2;
             match self.number_at(middle) < number {
@@ -40,20 +40,20 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         begin
     }
 
-    /// The number of the chunk at a place that has a chunk.
+    /// The number of the chunk at a place that has one.
     fn number_at(&self, place: usize) -> usize {
-        // SAFETY: entries name chunks, and those have a header.
-        unsafe { (*ChunkOf::<K, V>::new(*self.view.directory.add(place)).header()).number }
+        // SAFETY: entries point to chunks, and a chunk has a header.
+        unsafe { (*SlotChunk::<K, V>::new(*self.view.directory.add(place)).header()).number }
     }
 
-    /// The chunk of a number, if it has one.
-    pub(crate) fn chunk_of(&self, number: usize) -> Option<ChunkOf<K, V>> {
+    /// The chunk with a number, if there is one.
+    pub(crate) fn chunk_of(&self, number: usize) -> Option<SlotChunk<K, V>> {
         let place = self.place_of(number).filter(|place| *place < self.view.count)?;
         self.view.chunk(place)
     }
 
-    /// The slot of a live element, also in a far chunk. Tests for far chunks first, so that the compiler
-    /// can move the test out of a loop.
+    /// The slot of a live element, in direct and far chunks. The test for far chunks comes first, so
+    /// that the compiler can move it out of a loop.
     #[inline(always)]
     pub(crate) fn find(&self, key: K) -> Option<Slot<K, V>> {
         if self.far != 0 {
@@ -64,69 +64,69 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     #[cold]
     #[inline(never)]
     fn find_far(&self, key: K) -> Option<Slot<K, V>> {
-        let chunk = self.chunk_of(key.index() / Shape::<K, V>::SLOTS)?;
-        let slot = chunk.slot(key.index() % Shape::<K, V>::SLOTS);
-        // SAFETY: it is in a chunk.
+        let chunk = self.chunk_of(key.index() / ChunkLayout::<K, V>::SLOTS)?;
+        let slot = chunk.slot(key.index() % ChunkLayout::<K, V>::SLOTS);
+        // SAFETY: the slot is in a chunk.
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// Makes a place for the chunk of a number that has none. Between far entries this leaves a gap,
-    /// which the caller fills. `None`: the source refused memory, and no visible state has changed.
+    /// Makes a place for the chunk with a number that has none. Between far entries this is a gap, which
+    /// the caller fills. `None` without memory; then nothing visible has changed.
     pub(super) fn make_place(&mut self, number: usize) -> Option<usize> {
-        if number < self.by_number {
+        if number < self.direct {
             return Some(number);
         }
-        let first = Shape::<K, V>::CHUNKS_MAX.min(8);
+        let first = ChunkLayout::<K, V>::CHUNKS_MAX.min(8);
         let wanted = (number + 1).next_power_of_two().max(first);
         if wanted <= BY_NUMBER_MIN.max(1024 * (self.present + 1)) {
             return self.make_room(wanted, wanted + self.far).then_some(number);
         }
-        let needed = self.by_number + self.far + 1;
+        let needed = self.direct + self.far + 1;
         if needed > self.room {
-            let by_number = self.by_number.max(first);
-            if !self.make_room(by_number, by_number + (2 * self.far).max(8)) {
+            let direct = self.direct.max(first);
+            if !self.make_room(direct, direct + (2 * self.far).max(8)) {
                 return None;
             }
         }
         Some(self.far_place(number))
     }
 
-    /// Enters a chunk, whose header is made, at a place from `make_place`.
+    /// Enters a chunk, whose header is initialised, at a place from `make_place`.
     pub(super) fn enter(&mut self, place: usize, chunk: NonNull<u8>) {
-        // SAFETY: there is room for one more entry, and of far ones `far` are in use.
+        // SAFETY: there is room for one more entry, and `far` of the far entries are in use.
         unsafe {
             let at = self.view.directory.add(place);
-            if place >= self.by_number {
-                ptr::copy(at, at.add(1), self.by_number + self.far - place);
+            if place >= self.direct {
+                ptr::copy(at, at.add(1), self.direct + self.far - place);
                 self.far += 1;
             }
             *at = chunk;
         }
         self.view.count = match self.far {
             0 => self.view.count.max(place + 1),
-            far => self.by_number + far,
+            far => self.direct + far,
         };
     }
 
-    /// Removes a chunk. `resume`: the generation, in a word, from which its slots continue later.
+    /// Removes a chunk. Its slots continue from the generation in `resume` if it is added again.
     pub(super) fn leave(&mut self, number: usize, resume: K::Bits) {
         let Some(place) = self.place_of(number) else { return };
-        // SAFETY: the directory has this entry, and those behind it.
+        // SAFETY: the directory has this entry and those after it.
         unsafe {
             let at = self.view.directory.add(place);
-            if place < self.by_number {
+            if place < self.direct {
                 *at = self.view.stand_in;
                 *self.resume_at(number) = resume;
             } else {
-                ptr::copy(at.add(1), at, self.by_number + self.far - place - 1);
+                ptr::copy(at.add(1), at, self.direct + self.far - place - 1);
                 self.far -= 1;
-                self.view.count = self.by_number + self.far;
+                self.view.count = self.direct + self.far;
             }
         }
     }
 
-    /// Grows the directory to `by_number` direct entries, at least as many as now, and `room` in all.
-    pub(super) fn make_room(&mut self, by_number: usize, room: usize) -> bool {
+    /// Grows the directory to `direct` direct entries, at least as many as now, and `room` in all.
+    pub(super) fn make_room(&mut self, direct: usize, room: usize) -> bool {
         let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
         let entries = room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8));
         let Some(taken) = entries.and_then(|entries| self.take_aside(entries)) else {
@@ -134,7 +134,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         };
         let directory = taken.data.as_ptr().cast::<NonNull<u8>>();
         let resume = directory.wrapping_add(room).cast::<K::Bits>();
-        let there = self.view.count.min(self.by_number);
+        let there = self.view.count.min(self.direct);
         for i in 0..room {
             let (entry, word) = if i < there {
                 // SAFETY: the old directory has so many entries of both kinds.
@@ -142,29 +142,29 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             } else {
                 (self.view.stand_in, K::Bits::from_u64(0))
             };
-            // SAFETY: the new one has `room` of both kinds.
+            // SAFETY: the new directory has `room` entries of both kinds.
             unsafe {
                 directory.add(i).write(entry);
                 resume.add(i).write(word);
             }
         }
         let mut far = 0;
-        for place in self.by_number..self.by_number + self.far {
+        for place in self.direct..self.direct + self.far {
             let number = self.number_at(place);
-            let place_now = if number < by_number { number } else { by_number + far };
-            far += (number >= by_number) as usize;
+            let place_now = if number < direct { number } else { direct + far };
+            far += (number >= direct) as usize;
             // SAFETY: the old directory has this entry, and the new one has room for all.
             unsafe { *directory.add(place_now) = *self.view.directory.add(place) };
         }
         if self.far != 0 {
-            self.view.count = by_number + far; // those between may have none
+            self.view.count = direct + far; // direct entries may have no chunk
         }
         let before = self.entries.replace(taken);
         self.give_aside(before);
         self.view.directory = directory;
-        (self.by_number, self.far, self.room) = (by_number, far, room);
+        (self.direct, self.far, self.room) = (direct, far, room);
         if self.present != 0 {
-            self.view.mask = by_number * Shape::<K, V>::SLOTS - 1;
+            self.view.mask = direct * ChunkLayout::<K, V>::SLOTS - 1;
         }
         true
     }

@@ -1,8 +1,8 @@
-//! Visiting the elements that two maps have by the same keys.
+//! Iteration over the elements that two maps have for the same keys.
 
 use crate::slot_map::key::Key;
 
-/// A map by keys, which another may be visited together with.
+/// A map by keys that can be iterated together with another map.
 ///
 /// ```
 /// use mallard::{Key64, SecondaryMap, SlotMap};
@@ -15,9 +15,9 @@ use crate::slot_map::key::Key;
 /// assert_eq!((places[car], places[tree]), (1.5, 2.0));
 /// ```
 pub trait Join<K: Key> {
-    /// Of an element.
+    /// The type of the elements.
     type Value;
 
-    /// None where there is nothing by this key.
+    /// The element of a key, if there is one.
     fn element(&mut self, key: K) -> Option<&mut Self::Value>;
 }

@@ -1,17 +1,18 @@
-//! Keyed slots in chunks of a source, found through a directory.
+//! Keyed slots: chunks of slots that are found through a directory. Slot maps and secondary maps
+//! consist of them.
 
-mod as_a_map;
-mod at_hand;
+mod chunk;
+mod clone;
 mod directory;
+mod free_keys;
 mod join;
-mod shape;
+mod map_traits;
 mod walk;
-mod whole;
 
-pub(crate) use as_a_map::{as_a_map, no_element, says_what_is_left};
-pub(crate) use at_hand::{AtHand, Block};
+pub(crate) use chunk::{free_word, ChunkLayout, Header, Slot, SlotChunk, GROUP};
+pub(crate) use free_keys::{Block, FreeKeys};
 pub use join::Join;
-pub(crate) use shape::{no_word, ChunkOf, Header, Shape, Slot, GROUP};
+pub(crate) use map_traits::{debug_left, map_traits, no_element};
 pub(crate) use walk::Walk;
 
 use crate::base::bits::layout;
@@ -24,28 +25,28 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
 struct NoChunk([NonNull<u8>; 1]);
-// SAFETY: nobody writes it, or what it points to.
+// SAFETY: nothing writes to it, or to what it points to.
 unsafe impl Sync for NoChunk {}
 
-/// What stands in where there is no memory: a directory of one chunk, of one slot, whose word
-/// is no key. So nothing on a hot path asks whether there is any.
+/// Stands in for a directory while there is no memory: one chunk with one slot, whose word is no key. So
+/// no hot path tests whether there is memory.
 static NO_CHUNK: NoChunk = NoChunk([NO_WORD]);
 const NO_WORD: NonNull<u8> = {
     static NO_WORD: u64 = 0;
-    // SAFETY: statics are not at null.
+    // SAFETY: the address of a static is not null.
     unsafe { NonNull::new_unchecked((&raw const NO_WORD).cast_mut().cast()) }
 };
 
-/// Where the chunks of a map are: all that a lookup or a walk asks.
+/// The chunks of a map, as lookups and iterators see them.
 pub(crate) struct View<K, V> {
     directory: *mut NonNull<u8>,
-    /// Slots that the directory has entries for, less 1.
+    /// The number of slots that the direct entries cover, minus 1.
     mask: usize,
-    /// Number of directory entries up to the last chunk. Entries that the mask can reach are indexed by
-    /// chunk number; after these come only entries of far chunks, with greater numbers (`directory`).
+    /// The number of directory entries up to the last chunk. Direct entries, which the mask can reach,
+    /// are indexed by chunk number. After them come the entries of far chunks (see `directory`).
     pub(crate) count: usize,
-    /// What entries without a chunk name: a chunk all the same. What its words say of their own
-    /// indices is wrong for every other, so no key is alive there.
+    /// The chunk that entries without a chunk point to: a real chunk of the map. A key that reaches this
+    /// chunk by mistake has another index than every word in it, so the lookup fails.
     stand_in: NonNull<u8>,
     marker: PhantomData<(K, V)>,
 }
@@ -59,57 +60,57 @@ impl<K: Key, V> View<K, V> {
         marker: PhantomData,
     };
 
-    /// The slot that a key addresses. Its word may be read, whatever the key; all else only if
-    /// the word is the key.
+    /// The slot that a key addresses. The word of the slot may always be read. Everything else may be
+    /// used only if the word equals the key.
     #[inline(always)]
     pub(crate) fn slot_of(&self, key: K::Bits) -> Slot<K, V> {
         let i = key.to_u64() as usize & self.mask;
         // SAFETY: the directory has an entry for each chunk up to the mask.
-        let chunk = unsafe { *self.directory.add(i / Shape::<K, V>::SLOTS) };
-        ChunkOf::new(chunk).slot(i % Shape::<K, V>::SLOTS)
+        let chunk = unsafe { *self.directory.add(i / ChunkLayout::<K, V>::SLOTS) };
+        SlotChunk::new(chunk).slot(i % ChunkLayout::<K, V>::SLOTS)
     }
 
     /// The slot of a live element.
     #[inline(always)]
     pub(crate) fn find(&self, key: K) -> Option<Slot<K, V>> {
         let slot = self.slot_of(key.to_bits());
-        // SAFETY: any slot's word may be read.
+        // SAFETY: the word of every slot may be read.
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// The chunk at a place below `count`, if any. In a slot map the place is the chunk number.
+    /// The chunk at a place below `count`, if there is one. In a slot map the place is the chunk number.
     #[inline]
-    pub(crate) fn chunk(&self, place: usize) -> Option<ChunkOf<K, V>> {
+    pub(crate) fn chunk(&self, place: usize) -> Option<SlotChunk<K, V>> {
         debug_assert!(place < self.count);
-        // SAFETY: the directory has an entry for it.
-        let chunk = ChunkOf::<K, V>::new(unsafe { *self.directory.add(place) });
-        // SAFETY: entries name chunks, and those have a header.
+        // SAFETY: `place` is below the number of entries.
+        let chunk = SlotChunk::<K, V>::new(unsafe { *self.directory.add(place) });
+        // SAFETY: entries point to chunks, and a chunk has a header.
         let own = unsafe { (*chunk.header()).number };
-        let is_own = chunk.at != self.stand_in || own == place || place >= self.by_number();
+        let is_own = chunk.at != self.stand_in || own == place || place >= self.direct();
         is_own.then_some(chunk)
     }
-    /// Entries by number.
+    /// The number of direct entries.
     #[inline]
-    fn by_number(&self) -> usize {
-        self.mask / Shape::<K, V>::SLOTS + 1
+    fn direct(&self) -> usize {
+        self.mask / ChunkLayout::<K, V>::SLOTS + 1
     }
 }
 
-/// The chunks of one map and where they come from. It knows of words and bits, and not of
-/// values: who has it ends their lives.
+/// The chunks of one map, and their source. This type knows words and bits, and not whether a slot has a
+/// value: its owner drops the values.
 pub(crate) struct Slots<K: Key, V, S: Source> {
     pub(crate) view: View<K, V>,
-    /// Entries of the directory that have a chunk.
+    /// The number of directory entries that have a chunk.
     pub(crate) present: usize,
-    /// Number of direct entries, a power of two once there is memory. Entries of far chunks follow.
-    by_number: usize,
+    /// The number of direct entries: 0, or a power of two. Entries of far chunks follow.
+    direct: usize,
     far: usize,
-    /// Number of entries that the directory has memory for.
+    /// The number of entries that the directory has memory for.
     room: usize,
     entries: Option<Chunk>,
-    /// A secondary map has no use for it, and leaves it empty.
-    pub(crate) at_hand: AtHand<K::Bits>,
-    /// Chunks of the last run that are not in the directory.
+    /// The free keys of a slot map. Always empty in a secondary map.
+    pub(crate) free_keys: FreeKeys<K::Bits>,
+    /// Chunks of the last growth step that are not in the directory yet.
     pending: NonNull<u8>,
     pending_count: usize,
     growth: GrowthState,
@@ -121,11 +122,11 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         Self {
             view: View::NOTHING,
             present: 0,
-            by_number: 0,
+            direct: 0,
             far: 0,
             room: 0,
             entries: None,
-            at_hand: AtHand::new(),
+            free_keys: FreeKeys::new(),
             pending: NO_WORD,
             pending_count: 0,
             growth: GrowthState::new(growth),
@@ -139,57 +140,58 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     pub(crate) fn growth(&self) -> &Growth {
         self.growth.growth()
     }
-    /// Slots there is memory for, slot 0 included.
+    /// The number of slots for which there is memory, including slot 0.
     pub(crate) fn capacity(&self) -> usize {
-        (self.present + self.pending_count).min(Shape::<K, V>::CHUNKS_MAX) * Shape::<K, V>::SLOTS
+        (self.present + self.pending_count).min(ChunkLayout::<K, V>::CHUNKS_MAX)
+            * ChunkLayout::<K, V>::SLOTS
     }
     pub(crate) fn is_at_limit(&self) -> bool {
-        self.present == Shape::<K, V>::CHUNKS_MAX
+        self.present == ChunkLayout::<K, V>::CHUNKS_MAX
     }
 
     pub(crate) fn walk(&self) -> Walk<K, V> {
-        Walk::new(&self.view, self.at_hand.is_doubtful())
+        Walk::new(&self.view, self.free_keys.has_stale_marks())
     }
 
-    /// The generation in words of a chunk that is not there, from which its slots are to go on
-    /// when it comes again; 0: from the first.
+    /// The word from whose generation the slots of an absent chunk continue when the chunk is added
+    /// again. 0: they start with the first generation.
     pub(crate) fn resume_at(&self, number: usize) -> *mut K::Bits {
-        debug_assert!(number < self.by_number);
+        debug_assert!(number < self.direct);
         self.view.directory.wrapping_add(self.room).cast::<K::Bits>().wrapping_add(number)
     }
 
-    /// Puts a chunk at a number that has none: words and bits 0. `None`: refused, and nothing has
-    /// changed that can be seen.
+    /// Adds a chunk with a number that has none. All words and bits are 0. `None` without memory; then
+    /// nothing visible has changed.
     #[cold]
     #[inline(never)]
-    pub(crate) fn put(&mut self, number: usize) -> Option<ChunkOf<K, V>> {
-        if number >= Shape::<K, V>::CHUNKS_MAX {
+    pub(crate) fn put(&mut self, number: usize) -> Option<SlotChunk<K, V>> {
+        if number >= ChunkLayout::<K, V>::CHUNKS_MAX {
             return None;
         }
         let place = self.make_place(number)?;
         let mut run_bytes = 0;
         if self.pending_count == 0 {
-            let least = Shape::<K, V>::layout()?;
-            let whole = |bytes| bytes & !(Shape::<K, V>::ALIGN - 1);
+            let least = ChunkLayout::<K, V>::layout()?;
+            let whole = |bytes| bytes & !(ChunkLayout::<K, V>::ALIGN - 1);
             let run = self.growth.take(&self.source, least, least.size(), whole)?;
             self.pending = run.data;
-            self.pending_count = run.layout.size() / Shape::<K, V>::BYTES;
+            self.pending_count = run.layout.size() / ChunkLayout::<K, V>::BYTES;
             run_bytes = run.layout.size();
         }
-        let chunk = ChunkOf::<K, V>::new(self.pending);
-        // SAFETY: it is in the run, or its end.
-        self.pending = unsafe { self.pending.add(Shape::<K, V>::BYTES) };
+        let chunk = SlotChunk::<K, V>::new(self.pending);
+        // SAFETY: the result is in the run, or at its end.
+        self.pending = unsafe { self.pending.add(ChunkLayout::<K, V>::BYTES) };
         self.pending_count -= 1;
         let header = Header { number, idle: 0, next: None, run_bytes };
-        // SAFETY: it is memory that the source gave, and nobody has used it yet.
+        // SAFETY: the memory is from the source, and nothing has used it yet.
         unsafe { chunk.init(header) };
         if self.present == 0 {
             self.view.stand_in = chunk.at;
-            for i in 0..self.by_number {
-                // SAFETY: the directory has room for these.
+            for i in 0..self.direct {
+                // SAFETY: the directory has room for all direct entries.
                 unsafe { *self.view.directory.add(i) = chunk.at };
             }
-            self.view.mask = self.by_number * Shape::<K, V>::SLOTS - 1;
+            self.view.mask = self.direct * ChunkLayout::<K, V>::SLOTS - 1;
         }
         self.enter(place, chunk.at);
         self.present += 1;
@@ -207,40 +209,40 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     fn give_aside(&mut self, taken: Option<Chunk>) {
         if let Some(chunk) = taken {
             self.growth.gave(chunk.layout.size());
-            // SAFETY: it is from `take_aside`, and nobody uses it any more.
+            // SAFETY: the memory is from `take_aside`, and nothing uses it any more.
             unsafe { self.source.give(chunk) };
         }
     }
 
-    /// Room for so many keys.
+    /// Takes memory for a block of keys.
     pub(crate) fn take_block(&mut self, places: usize) -> Option<NonNull<Block>> {
         let taken = self.take_aside(Block::layout::<K::Bits>(places)?)?;
-        // SAFETY: it was just taken.
+        // SAFETY: the memory was just taken, with this layout.
         Some(unsafe { Block::make(taken.data, taken.layout, places) })
     }
     pub(crate) fn give_block(&mut self, block: Option<NonNull<Block>>) {
-        // SAFETY: it is from `take_block`, and nobody uses it any more.
+        // SAFETY: the block is from `take_block`, and nothing uses it any more.
         let chunk = block.map(|block| unsafe { Block::chunk(block) });
         self.give_aside(chunk);
     }
 
-    /// Gives back those runs of which `is_idle` says so of all chunks, with the word that their slots are
-    /// to go on from. The stand-in stays.
-    pub(crate) fn trim(&mut self, is_idle: impl Fn(ChunkOf<K, V>) -> Option<K::Bits>) {
-        // From the last chunk on: when the entry of a far chunk goes, later entries move down.
+    /// Gives back every growth step of whose chunks `is_idle` returns a word. The slots continue from
+    /// that word if the chunk is added again. The stand-in chunk stays.
+    pub(crate) fn trim(&mut self, is_idle: impl Fn(SlotChunk<K, V>) -> Option<K::Bits>) {
+        // From the last chunk down: removing the entry of a far chunk moves later entries.
         for place in (0..self.view.count).rev() {
             let there = (place < self.view.count).then(|| self.view.chunk(place)).flatten();
             let Some(first) = there else { continue };
             // SAFETY: a chunk in the directory has a header.
             let run_bytes = unsafe { (*first.header()).run_bytes };
-            let chunks = run_bytes / Shape::<K, V>::BYTES;
+            let chunks = run_bytes / ChunkLayout::<K, V>::BYTES;
             let begin = first.at.addr().get();
             let pending_here = self.pending_count != 0
-                && (begin..begin + chunks * Shape::<K, V>::BYTES)
+                && (begin..begin + chunks * ChunkLayout::<K, V>::BYTES)
                     .contains(&self.pending.addr().get());
             let in_service = chunks - if pending_here { self.pending_count } else { 0 };
-            // SAFETY: a run has so many chunks.
-            let chunk = |i| ChunkOf::new(unsafe { first.at.add(i * Shape::<K, V>::BYTES) });
+            // SAFETY: the growth step has so many chunks.
+            let chunk = |i| SlotChunk::new(unsafe { first.at.add(i * ChunkLayout::<K, V>::BYTES) });
             let goes = |i| chunk(i).at != self.view.stand_in && is_idle(chunk(i)).is_some();
             if run_bytes == 0 || !(0..in_service).all(goes) {
                 continue;
@@ -259,16 +261,16 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     }
 
     fn give_run(&mut self, data: NonNull<u8>, run_bytes: usize) {
-        if let Some(layout) = layout(run_bytes, Shape::<K, V>::ALIGN) {
+        if let Some(layout) = layout(run_bytes, ChunkLayout::<K, V>::ALIGN) {
             self.growth.gave(run_bytes);
-            // SAFETY: a run as the source gave it; no entry names a chunk of it any more.
+            // SAFETY: this is exactly what the source returned, and no entry points to it any more.
             unsafe { self.source.give(Chunk { data, layout }) };
         }
     }
 
-    /// Gives everything back, and is as new.
+    /// Gives all memory back, and becomes as new.
     pub(crate) fn release(&mut self) {
-        // First a list, since what a run gives back has the headers of its other chunks.
+        // A list is made first, because giving a growth step back frees the headers of all its chunks.
         let mut first: Option<NonNull<u8>> = None;
         for number in 0..self.view.count {
             let Some(chunk) = self.view.chunk(number) else { continue };
@@ -279,17 +281,17 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             }
         }
         while let Some(at) = first {
-            // SAFETY: as above.
-            let header = unsafe { ptr::read(ChunkOf::<K, V>::new(at).header()) };
+            // SAFETY: the header is valid until its growth step is given back.
+            let header = unsafe { ptr::read(SlotChunk::<K, V>::new(at).header()) };
             self.give_run(at, header.run_bytes);
             first = header.next;
         }
         let entries = self.entries.take();
         self.give_aside(entries);
-        for list in core::mem::replace(&mut self.at_hand, AtHand::new()).into_lists() {
+        for list in core::mem::replace(&mut self.free_keys, FreeKeys::new()).into_block_lists() {
             let mut list = list;
             while let Some(block) = list {
-                // SAFETY: it was the stack's, and is in one list.
+                // SAFETY: the block is from the free keys, and is in one list.
                 list = unsafe { Block::next(block) };
                 self.give_block(Some(block));
             }
@@ -297,7 +299,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         self.growth.restart();
         self.view = View::NOTHING;
         (self.present, self.pending_count) = (0, 0);
-        (self.by_number, self.far, self.room) = (0, 0, 0);
+        (self.direct, self.far, self.room) = (0, 0, 0);
     }
 
     pub(crate) fn add_to(&self, s: &mut Statistics) {

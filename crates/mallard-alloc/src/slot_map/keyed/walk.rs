@@ -1,26 +1,26 @@
-//! Walking keyed slots by their marks, many at a time.
+//! Iteration over live slots by their mark bits, many slots at a time.
 
-use super::{ChunkOf, Shape, Slot, View, GROUP};
+use super::{ChunkLayout, Slot, SlotChunk, View, GROUP};
 use crate::slot_map::key::Key;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Walks the live slots of a map, in their order; what is there is asked when it gets there.
+/// Visits the live slots of a map in order. A chunk is read when the walk reaches it.
 pub(crate) struct Walk<K, V> {
     directory: *const NonNull<u8>,
     stand_in: NonNull<u8>,
-    /// Number of entries, and of direct entries among them.
+    /// The number of entries, and how many of them are direct.
     count: usize,
-    by_number: usize,
-    /// The next to go to.
+    direct: usize,
+    /// The entry to visit next.
     number: usize,
     chunk: NonNull<u8>,
     group: usize,
-    /// Those of this group that are still to come.
+    /// The marks of the current group that are not visited yet.
     bits: usize,
-    /// Whether a mark may be of a slot that is not alive.
-    doubtful: bool,
+    /// Whether slots may be marked that are not live.
+    stale_marks: bool,
     marker: PhantomData<(K, V)>,
 }
 
@@ -31,24 +31,24 @@ impl<K, V> Clone for Walk<K, V> {
 }
 
 impl<K: Key, V> Walk<K, V> {
-    /// The chunks of `view` stay where they are, and are not fewer, while it is used.
+    /// The chunks of `view` must stay in place, and not become fewer, while the walk is used.
     #[inline]
-    pub(crate) fn new(view: &View<K, V>, doubtful: bool) -> Self {
+    pub(crate) fn new(view: &View<K, V>, stale_marks: bool) -> Self {
         Self {
             directory: view.directory,
             stand_in: view.stand_in,
             count: view.count,
-            by_number: view.by_number(),
+            direct: view.direct(),
             number: 0,
             chunk: view.stand_in,
-            group: Shape::<K, V>::GROUPS - 1,
+            group: ChunkLayout::<K, V>::GROUPS - 1,
             bits: 0,
-            doubtful,
+            stale_marks,
             marker: PhantomData,
         }
     }
 
-    /// The next live slot. What it meets may end at once, and no other before it is met.
+    /// The next live slot. Its element may end now. No element may end before the walk has met it.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Slot<K, V>> {
         while self.find_group() {
@@ -59,13 +59,13 @@ impl<K: Key, V> Walk<K, V> {
         None
     }
 
-    /// Calls `f` for each that is left.
+    /// Calls `f` for each remaining slot.
     #[inline(always)]
     pub(crate) fn fold<A>(mut self, mut sum: A, mut f: impl FnMut(A, Slot<K, V>) -> A) -> A {
         while self.find_group() {
-            if self.bits == !0 && !self.doubtful {
-                // All of them are alive: a loop that a compiler can unroll.
-                let (chunk, first) = (ChunkOf::new(self.chunk), self.group * GROUP);
+            if self.bits == !0 && !self.stale_marks {
+                // All slots of the group are live: a loop that the compiler can unroll.
+                let (chunk, first) = (SlotChunk::new(self.chunk), self.group * GROUP);
                 self.bits = 0;
                 sum = (first..first + GROUP).fold(sum, |sum, place| f(sum, chunk.slot(place)));
             }
@@ -78,51 +78,52 @@ impl<K: Key, V> Walk<K, V> {
         sum
     }
 
-    /// Goes on to a group that has one more, unless this has. False: there is none.
+    /// Moves to the next group with unvisited marks, unless the current group has some. False at the
+    /// end.
     #[inline(always)]
     fn find_group(&mut self) -> bool {
         while self.bits == 0 {
             self.group += 1;
-            if self.group == Shape::<K, V>::GROUPS {
+            if self.group == ChunkLayout::<K, V>::GROUPS {
                 self.group -= 1; // at the end it stays there
-                let at = (self.directory, self.stand_in, self.by_number);
+                let at = (self.directory, self.stand_in, self.direct);
                 let next = next_chunk::<K, V>(at, self.number, self.count);
                 let Some((chunk, number)) = next else { return false };
                 (self.chunk, self.number, self.group) = (chunk, number, 0);
             }
-            let marks = ChunkOf::<K, V>::new(self.chunk).marks(self.group);
+            let marks = SlotChunk::<K, V>::new(self.chunk).marks(self.group);
             // SAFETY: a chunk has so many groups of marks.
             self.bits = unsafe { (*marks).load(Relaxed) };
         }
         true
     }
 
-    /// The next of this group, which has one, if it is alive.
+    /// The next slot of the current group, which has one, if the slot is live.
     #[inline(always)]
     fn take(&mut self) -> Option<Slot<K, V>> {
         let place = self.group * GROUP + self.bits.trailing_zeros() as usize;
         self.bits &= self.bits - 1;
-        let slot = ChunkOf::new(self.chunk).slot(place);
-        // SAFETY: it is in a chunk.
-        (!self.doubtful || unsafe { slot.is_live() }).then_some(slot)
+        let slot = SlotChunk::new(self.chunk).slot(place);
+        // SAFETY: the slot is in a chunk.
+        (!self.stale_marks || unsafe { slot.is_live() }).then_some(slot)
     }
 }
 
-/// The next chunk from a place on, and the place after its own. Not a method, so that a walk can
-/// be in registers.
+/// The next chunk from an entry on, and the entry after it. A function and not a method, so that the
+/// fields of a walk can be in registers.
 #[inline(never)]
 fn next_chunk<K: Key, V>(
-    (directory, stand_in, by_number): (*const NonNull<u8>, NonNull<u8>, usize),
+    (directory, stand_in, direct): (*const NonNull<u8>, NonNull<u8>, usize),
     mut number: usize,
     count: usize,
 ) -> Option<(NonNull<u8>, usize)> {
     while number < count {
-        // SAFETY: the directory has an entry for each number below the count.
+        // SAFETY: `number` is below the number of entries.
         let chunk = unsafe { *directory.add(number) };
-        // SAFETY: entries name chunks, and those have a header.
-        let own = unsafe { (*ChunkOf::<K, V>::new(chunk).header()).number };
+        // SAFETY: entries point to chunks, and a chunk has a header.
+        let own = unsafe { (*SlotChunk::<K, V>::new(chunk).header()).number };
         number += 1;
-        if chunk != stand_in || own == number - 1 || number > by_number {
+        if chunk != stand_in || own == number - 1 || number > direct {
             return Some((chunk, number));
         }
     }

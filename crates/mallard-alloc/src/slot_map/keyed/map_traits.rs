@@ -1,13 +1,13 @@
-//! What each map by keys is to Rust's own syntax, and to `{:?}`.
+//! Macros that give the maps their traits: indexing, iteration, `Extend`, `Debug`.
 
 use core::fmt;
 
-/// `map[key]`, `for` over references to a map, alone or joined to another, `extend`, `collect` and
-/// `{:?}`. Each map has `get`, `get_mut`, `iter`, `iter_mut` and, if it is `by_insert`, an `insert`
-/// of a key and a value.
-macro_rules! as_a_map {
+/// Implements `map[key]`, iteration over references, `Join`, and `Debug` for a map with `get`,
+/// `get_mut`, `iter` and `iter_mut`. With `by_insert`, the map has `insert(key, value)`, and implements
+/// `Extend` and `FromIterator` too.
+macro_rules! map_traits {
     ($Map:ident, $Iter:ident, $IterMut:ident) => {
-        /// Panics when the key names nothing.
+        /// Panics if the key names nothing.
         impl<K: Key, V, S: Source> core::ops::Index<K> for $Map<K, V, S> {
             type Output = V;
             #[inline]
@@ -19,7 +19,7 @@ macro_rules! as_a_map {
                 }
             }
         }
-        /// Panics when the key names nothing.
+        /// Panics if the key names nothing.
         impl<K: Key, V, S: Source> core::ops::IndexMut<K> for $Map<K, V, S> {
             #[inline]
             #[track_caller]
@@ -54,7 +54,8 @@ macro_rules! as_a_map {
             }
         }
         impl<K: Key, V, S: Source> $Map<K, V, S> {
-            /// Calls `f` for each element that has one by the same key in `other`, with both.
+            /// Calls `f` with the element of each key that has one in `other` as well, and with both
+            /// elements. See [`Join`](crate::Join).
             #[inline]
             pub fn for_each_with<J: $crate::Join<K>>(
                 &mut self,
@@ -75,7 +76,7 @@ macro_rules! as_a_map {
         }
     };
     ($Map:ident, $Iter:ident, $IterMut:ident, by_insert) => {
-        $crate::slot_map::keyed::as_a_map!($Map, $Iter, $IterMut);
+        $crate::slot_map::keyed::map_traits!($Map, $Iter, $IterMut);
         impl<K: Key, V, S: Source> Extend<(K, V)> for $Map<K, V, S> {
             fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, values: I) {
                 values.into_iter().for_each(|(key, value)| drop(self.insert(key, value)));
@@ -91,10 +92,10 @@ macro_rules! as_a_map {
         }
     };
 }
-pub(crate) use as_a_map;
+pub(crate) use map_traits;
 
-/// Implements `Debug` for an iterator that knows how many elements remain, without reading them.
-macro_rules! says_what_is_left {
+/// Implements `Debug` for an iterator by its number of remaining elements, without reading them.
+macro_rules! debug_left {
     ([$($generics:tt)*] $type:ty, $name:expr) => {
         impl<$($generics)*> core::fmt::Debug for $type {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -104,7 +105,7 @@ macro_rules! says_what_is_left {
         }
     };
 }
-pub(crate) use says_what_is_left;
+pub(crate) use debug_left;
 
 #[cold]
 #[inline(never)]

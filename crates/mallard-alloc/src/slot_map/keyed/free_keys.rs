@@ -1,4 +1,4 @@
-//! The keys that the next elements get.
+//! The free keys of a slot map: the keys that the next elements get.
 
 use super::View;
 use crate::base::bits::{align_up, layout};
@@ -8,44 +8,47 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// A stack of keys: blocks of them, of which all but one are full. Without memory it is empty and
-/// full.
+/// A stack of free keys, in blocks of which all but the current one are full. Without memory the stack
+/// is both empty and full.
 ///
 /// ```text
-/// | parked | ready | no key |      | full block | -> | full block |
-/// bottom   low     top      high   stored
+///         current block                        full blocks
+/// | unmarked | marked | no key |      | full block | -> | full block |
+/// bottom     low      top      high   stored
 /// ```
 ///
-/// The slots of those that are ready have a mark, as the living have: so where keys come and go no
-/// bit is written. The slots of those that are parked have none. Who walks over the map and meets
-/// the marks of the ready must ask each slot; at the end of the walk it removes them and parks all,
-/// so that others need not. This is why `low`, and what says the same of full blocks, may change
-/// under a shared reference; all else does not.
-pub(crate) struct AtHand<W> {
+/// Every slot has a mark bit for iterators. Live slots are marked. The slots of *marked* free keys are
+/// marked too, so that insert and remove write no bit. The slots of *unmarked* free keys are not.
+///
+/// The mark of a free slot is stale: an iterator that may meet one must test each slot. At the end of
+/// the iteration it removes all stale marks (`unmark_all`), so that the next iterator need not test. So
+/// `low`, and the same boundary of full blocks, may change through a shared reference. Nothing else
+/// does.
+pub(crate) struct FreeKeys<W> {
     pub(crate) top: *mut W,
     low: AtomicPtr<W>,
     high: *mut W,
     bottom: *mut W,
     block: Option<NonNull<Block>>,
     stored: Option<NonNull<Block>>,
-    /// In the full blocks.
+    /// The number of keys in full blocks.
     stored_keys: usize,
-    /// Whether there are ready ones among them.
-    stored_ready: AtomicBool,
-    /// One empty block, so that who goes to and fro between two of them takes none.
+    /// Whether a full block has marked keys.
+    stored_marked: AtomicBool,
+    /// One empty block, kept so that alternating between two blocks takes no memory.
     spare: Option<NonNull<Block>>,
-    parking: AtomicBool,
+    unmarking: AtomicBool,
 }
 
-/// What is in front of a block of keys.
+/// The header of a block of keys.
 pub(crate) struct Block {
     next: Option<NonNull<Block>>,
-    /// Of the chunk that it is.
+    /// The layout of the chunk that the block is in.
     layout: Layout,
-    /// Places for keys.
+    /// The number of keys that the block has room for.
     places: usize,
-    /// How many of its keys are parked, if it is full.
-    parked: AtomicUsize,
+    /// The number of unmarked keys, if the block is full.
+    unmarked: AtomicUsize,
 }
 
 impl Block {
@@ -55,27 +58,31 @@ impl Block {
     pub(crate) const fn layout<W>(places: usize) -> Option<Layout> {
         layout(Self::KEYS_AT + places * size_of::<W>(), Self::ALIGN)
     }
-    /// Makes one of a chunk.
+    /// Makes a block in a chunk.
     ///
     /// # Safety
-    /// It is memory of this layout for at least so many places, and nobody else uses it.
+    /// The chunk has this layout and room for so many keys, and nothing else uses it.
     pub(crate) unsafe fn make(at: NonNull<u8>, layout: Layout, places: usize) -> NonNull<Block> {
         let block = at.cast::<Block>();
-        let parked = AtomicUsize::new(0);
-        // SAFETY: as the caller says.
-        unsafe { block.write(Self { next: None, layout, places, parked }) };
+        let unmarked = AtomicUsize::new(0);
+        // SAFETY: the caller says so.
+        unsafe { block.write(Self { next: None, layout, places, unmarked }) };
         block
     }
+    /// The next block of the same list.
+    ///
     /// # Safety
-    /// It is a block.
+    /// `block` points to a block.
     pub(super) unsafe fn next(block: NonNull<Block>) -> Option<NonNull<Block>> {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe { block.as_ref().next }
     }
+    /// The chunk that the block is in.
+    ///
     /// # Safety
-    /// It is a block.
+    /// `block` points to a block.
     pub(super) unsafe fn chunk(block: NonNull<Block>) -> Chunk {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         Chunk { data: block.cast(), layout: unsafe { block.as_ref().layout } }
     }
     fn keys<W>(block: NonNull<Block>) -> *mut W {
@@ -83,7 +90,7 @@ impl Block {
     }
 }
 
-impl<W: Copy> AtHand<W> {
+impl<W: Copy> FreeKeys<W> {
     pub(super) const fn new() -> Self {
         let nowhere = NonNull::<W>::dangling().as_ptr();
         Self {
@@ -94,12 +101,12 @@ impl<W: Copy> AtHand<W> {
             block: None,
             stored: None,
             stored_keys: 0,
-            stored_ready: AtomicBool::new(false),
+            stored_marked: AtomicBool::new(false),
             spare: None,
-            parking: AtomicBool::new(false),
+            unmarking: AtomicBool::new(false),
         }
     }
-    /// Whether none is ready.
+    /// Whether the current block has no marked key.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.top == self.low.load(Ordering::Relaxed)
@@ -112,111 +119,116 @@ impl<W: Copy> AtHand<W> {
     pub(crate) fn len(&self) -> usize {
         self.stored_keys + (self.top.addr() - self.bottom.addr()) / size_of::<W>()
     }
-    /// Of the block that is not full.
+    /// The number of keys that the current block has room for.
     pub(crate) fn places(&self) -> usize {
         (self.high.addr() - self.bottom.addr()) / size_of::<W>()
     }
 
-    /// What the next element gets.
+    /// The key that the next element gets.
     ///
     /// # Safety
-    /// One is ready.
+    /// There is a marked key.
     #[inline(always)]
     pub(crate) unsafe fn peek(&self) -> W {
         debug_assert!(!self.is_empty());
-        // SAFETY: below the top is a key.
+        // SAFETY: there is a key below the top.
         unsafe { *self.top.sub(1) }
     }
+    /// Removes the key that `peek` returns.
+    ///
     /// # Safety
-    /// One is ready.
+    /// There is a marked key.
     #[inline(always)]
     pub(crate) unsafe fn pop(&mut self) {
-        // SAFETY: the top stays at the low end or above it.
+        // SAFETY: the top stays at `low` or above it.
         self.top = unsafe { self.top.sub(1) };
     }
+    /// Adds a key.
+    ///
     /// # Safety
-    /// It is not full. The slot of the key is marked.
+    /// The current block is not full. The slot of the key is marked.
     #[inline(always)]
     pub(crate) unsafe fn push(&mut self, key: W) {
         debug_assert!(!self.is_full());
-        // SAFETY: the top is below the high end.
+        // SAFETY: the top is below `high`.
         unsafe {
             *self.top = key;
             self.top = self.top.add(1);
         }
     }
 
-    /// Whether there are marks of slots that are not alive.
+    /// Whether slots are marked that are not live.
     #[inline]
-    pub(crate) fn is_doubtful(&self) -> bool {
-        self.top != self.low.load(Ordering::Acquire) || self.stored_ready.load(Ordering::Acquire)
+    pub(crate) fn has_stale_marks(&self) -> bool {
+        self.top != self.low.load(Ordering::Acquire) || self.stored_marked.load(Ordering::Acquire)
     }
 
-    /// Parks all, and removes their marks. Others may walk meanwhile, and do the same.
+    /// Removes the marks of all free keys. Other threads may iterate meanwhile, and call this too.
     #[cold]
     #[inline(never)]
-    pub(crate) fn park<K: Key<Bits = W>, V>(&self, view: &View<K, V>) {
+    pub(crate) fn unmark_all<K: Key<Bits = W>, V>(&self, view: &View<K, V>) {
         #[cfg(target_has_atomic = "8")]
-        if !self.parking.swap(true, Ordering::Acquire) {
+        if !self.unmarking.swap(true, Ordering::Acquire) {
             let mut stored = self.stored;
             while let Some(block) = stored {
-                // SAFETY: the blocks in the list are this stack's.
-                let Block { next, places, parked, .. } = unsafe { block.as_ref() };
+                // SAFETY: the blocks in the list belong to this stack.
+                let Block { next, places, unmarked, .. } = unsafe { block.as_ref() };
                 let keys = Block::keys::<W>(block);
                 self.unmark(
                     view,
-                    keys.wrapping_add(parked.load(Ordering::Relaxed)),
+                    keys.wrapping_add(unmarked.load(Ordering::Relaxed)),
                     keys.wrapping_add(*places),
                 );
-                parked.store(*places, Ordering::Relaxed);
+                unmarked.store(*places, Ordering::Relaxed);
                 stored = *next;
             }
             self.unmark(view, self.low.load(Ordering::Relaxed), self.top);
-            self.stored_ready.store(false, Ordering::Release);
+            self.stored_marked.store(false, Ordering::Release);
             self.low.store(self.top, Ordering::Release);
-            self.parking.store(false, Ordering::Release);
+            self.unmarking.store(false, Ordering::Release);
         }
         #[cfg(not(target_has_atomic = "8"))]
-        let _ = (view, &self.parking);
+        let _ = (view, &self.unmarking);
     }
 
     #[cfg(target_has_atomic = "8")]
     fn unmark<K: Key<Bits = W>, V>(&self, view: &View<K, V>, from: *mut W, to: *mut W) {
         let mut at = from;
         while at != to {
-            // SAFETY: these are keys, whose slots are in chunks. Nobody else changes marks: for that
-            // one must be here, or have the map to itself.
+            // SAFETY: these are keys, and their slots are in chunks. Nothing else changes marks: that
+            // takes this function, which one thread at a time runs, or exclusive access to the map.
             unsafe { view.slot_of(*at).unmark() };
             at = at.wrapping_add(1);
         }
     }
 
-    /// Makes `most` of the parked ready, and gives them. None is ready, and the block is not empty.
-    pub(crate) fn unpark(&mut self, most: usize) -> &[W] {
+    /// Declares up to `most` unmarked keys marked, and returns them. The caller marks their slots. There
+    /// is no marked key, and the current block is not empty.
+    pub(crate) fn mark_some(&mut self, most: usize) -> &[W] {
         let len = self.keys().len();
         let count = most.min(len);
         *self.low.get_mut() = self.top.wrapping_sub(count);
         &self.keys()[len - count..]
     }
 
-    /// Those of the block that is not full, from the one that comes last to the next.
+    /// The keys of the current block, from the one used last to the one used next.
     pub(crate) fn keys(&self) -> &[W] {
         let len = (self.top.addr() - self.bottom.addr()) / size_of::<W>();
-        // SAFETY: those from the bottom to the top are keys.
+        // SAFETY: there are keys from the bottom to the top.
         unsafe { core::slice::from_raw_parts(self.bottom, len) }
     }
-    /// The same, to change their order. All are ready.
+    /// The keys of the current block, to change their order. All of them are marked.
     pub(crate) fn keys_mut(&mut self) -> &mut [W] {
         let len = self.keys().len();
-        // SAFETY: the same, and this has them to itself.
+        // SAFETY: there are keys from the bottom to the top, and access is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.bottom, len) }
     }
-    /// Calls `f` for all keys.
+    /// Calls `f` with every key.
     pub(crate) fn for_each(&self, mut f: impl FnMut(W)) {
         self.keys().iter().copied().for_each(&mut f);
         let mut stored = self.stored;
         while let Some(block) = stored {
-            // SAFETY: the blocks in the list are this stack's, and full.
+            // SAFETY: the blocks in the list belong to this stack, and are full.
             unsafe {
                 let keys = Block::keys::<W>(block);
                 (0..block.as_ref().places).for_each(|i| f(*keys.wrapping_add(i)));
@@ -224,43 +236,44 @@ impl<W: Copy> AtHand<W> {
             }
         }
     }
-    /// The `count` of the block that come last are no longer in it.
+    /// Removes the `count` keys of the current block that would be used last.
     pub(crate) fn forget(&mut self, count: usize) {
-        let parked = self.parked();
+        let unmarked = self.unmarked();
         self.keys_mut().copy_within(count.., 0);
         self.top = self.top.wrapping_sub(count);
-        *self.low.get_mut() = self.bottom.wrapping_add(parked.saturating_sub(count));
+        *self.low.get_mut() = self.bottom.wrapping_add(unmarked.saturating_sub(count));
     }
-    fn parked(&mut self) -> usize {
+    fn unmarked(&mut self) -> usize {
         (self.low.get_mut().addr() - self.bottom.addr()) / size_of::<W>()
     }
 
-    /// Goes on in an empty block; the one there was is full, and stored.
+    /// Continues in an empty block, and stores the current one, which is full.
     pub(crate) fn store(&mut self, empty: NonNull<Block>) {
         if let Some(mut full) = self.block {
-            let parked = self.parked();
+            let unmarked = self.unmarked();
             self.stored_keys += self.places();
-            *self.stored_ready.get_mut() |= parked != self.places();
-            // SAFETY: it is this stack's, and nobody else uses it.
+            *self.stored_marked.get_mut() |= unmarked != self.places();
+            // SAFETY: the block belongs to this stack, and access is exclusive.
             let full_block = unsafe { full.as_mut() };
-            *full_block.parked.get_mut() = parked;
+            *full_block.unmarked.get_mut() = unmarked;
             full_block.next = self.stored.replace(full);
         }
-        self.go_on_in(empty, 0, 0);
+        self.continue_in(empty, 0, 0);
     }
-    /// Goes on in the full block that was stored last. The one there is is empty.
+    /// Continues in the full block that was stored last. The current block is empty; it is returned if
+    /// it is not needed as the spare.
     pub(crate) fn unstore(&mut self) -> Option<NonNull<Block>> {
         let mut full = self.stored?;
         let emptied = self.block;
-        // SAFETY: it is this stack's, and nobody else uses it.
-        let (places, parked) = unsafe {
+        // SAFETY: the block belongs to this stack, and access is exclusive.
+        let (places, unmarked) = unsafe {
             self.stored = full.as_ref().next;
-            (full.as_ref().places, *full.as_mut().parked.get_mut())
+            (full.as_ref().places, *full.as_mut().unmarked.get_mut())
         };
         self.stored_keys -= places;
-        self.go_on_in(full, places, parked);
+        self.continue_in(full, places, unmarked);
         if self.stored.is_none() {
-            *self.stored_ready.get_mut() = false;
+            *self.stored_marked.get_mut() = false;
         }
         match self.spare {
             Some(_) => emptied,
@@ -273,8 +286,8 @@ impl<W: Copy> AtHand<W> {
     pub(crate) fn take_spare(&mut self) -> Option<NonNull<Block>> {
         self.spare.take()
     }
-    fn go_on_in(&mut self, block: NonNull<Block>, keys: usize, parked: usize) {
-        // SAFETY: it is this stack's from now on.
+    fn continue_in(&mut self, block: NonNull<Block>, keys: usize, unmarked: usize) {
+        // SAFETY: the block belongs to this stack from now on.
         let places = unsafe {
             (*block.as_ptr()).next = None;
             block.as_ref().places
@@ -283,20 +296,20 @@ impl<W: Copy> AtHand<W> {
         self.bottom = Block::keys(block);
         self.high = self.bottom.wrapping_add(places);
         self.top = self.bottom.wrapping_add(keys);
-        *self.low.get_mut() = self.bottom.wrapping_add(parked);
+        *self.low.get_mut() = self.bottom.wrapping_add(unmarked);
     }
 
-    /// Moves to a larger block, and gives the one there was. Nothing is stored.
+    /// Moves to a larger block, and returns the old one. No block is stored.
     pub(crate) fn widen(&mut self, to: NonNull<Block>) -> Option<NonNull<Block>> {
-        let (len, parked, before) = (self.keys().len(), self.parked(), self.block);
-        // SAFETY: it has more places, which are others.
+        let (len, unmarked, before) = (self.keys().len(), self.unmarked(), self.block);
+        // SAFETY: the new block has more room, and is another block.
         unsafe { ptr::copy_nonoverlapping(self.bottom, Block::keys(to), len) };
-        self.go_on_in(to, len, parked);
+        self.continue_in(to, len, unmarked);
         before
     }
 
-    /// The blocks that it has, as lists.
-    pub(super) fn into_lists(self) -> [Option<NonNull<Block>>; 3] {
+    /// All blocks, as lists.
+    pub(super) fn into_block_lists(self) -> [Option<NonNull<Block>>; 3] {
         [self.block, self.stored, self.spare]
     }
 }

@@ -1,20 +1,20 @@
-//! What is done with all slots at once.
+//! Dropping and cloning all elements of a map.
 
-use super::{Shape, Slots, Walk};
+use super::{ChunkLayout, Slots, Walk};
 use crate::base::source::Source;
 use crate::slot_map::key::{Key, Words};
 
 impl<K: Key, V, S: Source> Slots<K, V, S> {
-    /// Ends all values. If a destructor panics, the others end all the same.
+    /// Drops all values. If a destructor panics, the others still run.
     ///
     /// # Safety
-    /// Nobody uses them any more, and slots and bits are asked no more.
+    /// Nothing uses the values, the words or the bits any more.
     pub(crate) unsafe fn end_all(&mut self) {
         struct Rest<K: Key, V>(Walk<K, V>);
         impl<K: Key, V> Rest<K, V> {
             fn end(&mut self) {
                 while let Some(slot) = self.0.next() {
-                    // SAFETY: it is alive, and met once.
+                    // SAFETY: the walk returns each live slot once.
                     unsafe { slot.value().drop_in_place() };
                 }
             }
@@ -29,24 +29,24 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Takes chunks for all that `other` has, with its words and bits; but none is alive.
-    /// False: refused.
+    /// Takes chunks for all slots of `other`, with the same words and bits, but without live elements.
+    /// False without memory.
     pub(crate) fn mirror(&mut self, other: &Self) -> bool {
-        if other.view.count != 0 && !self.make_room(other.by_number, other.room) {
+        if other.view.count != 0 && !self.make_room(other.direct, other.room) {
             return false;
         }
-        let by_number = other.view.count.min(other.by_number);
-        for number in 0..by_number {
-            // SAFETY: both directories have an entry for it.
+        let direct = other.view.count.min(other.direct);
+        for number in 0..direct {
+            // SAFETY: both directories have so many direct entries.
             unsafe { *self.resume_at(number) = *other.resume_at(number) };
         }
         for place in 0..other.view.count {
             let Some(from) = other.view.chunk(place) else { continue };
-            // SAFETY: chunks in the directory have a header.
+            // SAFETY: a chunk in the directory has a header.
             let Some(to) = self.put(unsafe { (*from.header()).number }) else { return false };
-            for place in 0..Shape::<K, V>::SLOTS {
+            for place in 0..ChunkLayout::<K, V>::SLOTS {
                 let (from, to) = (from.slot(place), to.slot(place));
-                // SAFETY: both are in chunks.
+                // SAFETY: both slots are in chunks.
                 unsafe {
                     if !from.is_live() {
                         *to.word() = *from.word();
@@ -56,28 +56,28 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
                     }
                 }
             }
-            // SAFETY: chunks in the directory have a header.
+            // SAFETY: a chunk in the directory has a header.
             unsafe { (*to.header()).idle = (*from.header()).idle };
         }
         if self.far == 0 {
-            self.view.count = self.view.count.max(by_number);
+            self.view.count = self.view.count.max(direct);
         }
         true
     }
 
-    /// After `mirror`, the values. If one panics, those before it are alive.
+    /// Clones the values, after `mirror`. If a clone panics, the elements before it are live.
     pub(crate) fn clone_values(&mut self, other: &Self)
     where
         V: Clone,
     {
         let mut walk = other.walk();
         while let Some(from) = walk.next() {
-            // SAFETY: it is alive.
+            // SAFETY: the walk returns live slots.
             let (key, value) = unsafe { (*from.word(), from.value().as_ref().clone()) };
             let index = Words::<K>::index(key);
-            let Some(chunk) = self.chunk_of(index / Shape::<K, V>::SLOTS) else { return };
-            let to = chunk.slot(index % Shape::<K, V>::SLOTS);
-            // SAFETY: there is a chunk for each of the other's, and nobody else uses it.
+            let Some(chunk) = self.chunk_of(index / ChunkLayout::<K, V>::SLOTS) else { return };
+            let to = chunk.slot(index % ChunkLayout::<K, V>::SLOTS);
+            // SAFETY: `mirror` took a chunk for each chunk of `other`, and nothing else uses it.
             unsafe {
                 to.begin(key, value);
                 to.mark();

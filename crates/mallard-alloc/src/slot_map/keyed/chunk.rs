@@ -1,4 +1,4 @@
-//! One chunk of keyed slots: what is where.
+//! The layout of one chunk of keyed slots.
 
 use crate::base::bits::{align_up, layout};
 use crate::slot_map::key::{Bits, Key, Words};
@@ -7,27 +7,27 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// About so many bytes are a chunk.
+/// The approximate size of a chunk.
 const CHUNK_BYTES: usize = 1 << 14;
 
-/// Slots whose bits are in one word.
+/// The number of slots whose bits are in one machine word.
 pub(crate) const GROUP: usize = usize::BITS as usize;
 
-/// A chunk:
+/// The layout of a chunk:
 ///
 /// ```text
-/// | words | marks | bits of the idle | header | values |
+/// | words | mark bits | idle bits | header | values |
 /// ```
 ///
-/// Words are apart from values: this costs a cache line more for an element that is in no cache, and
-/// saves the padding between them. With u64 values and 4-byte words, of 100,000: a get 2.4 ns
-/// instead of 3.6, and all removed and inserted again 11.0 instead of 11.8.
-pub(crate) struct Shape<K, V>(PhantomData<(K, V)>);
+/// Words are apart from values, which saves padding and costs a cache line more for an element that is
+/// not in the cache. With 100,000 u64 values and 4-byte words, a lookup takes 2.4 ns instead of 3.6 ns,
+/// and removing and inserting an element takes 11.0 ns instead of 11.8 ns.
+pub(crate) struct ChunkLayout<K, V>(PhantomData<(K, V)>);
 
-impl<K: Key, V> Shape<K, V> {
+impl<K: Key, V> ChunkLayout<K, V> {
     const WORD: usize = size_of::<K::Bits>();
 
-    /// Of a chunk: a power of two.
+    /// The number of slots of a chunk: a power of two.
     pub(crate) const SLOTS: usize = {
         let wanted = CHUNK_BYTES / (Self::WORD + size_of::<V>());
         let floor = if wanted < 8 { 8 } else { 1 << wanted.ilog2() };
@@ -37,7 +37,7 @@ impl<K: Key, V> Shape<K, V> {
             Words::<K>::SLOTS_MAX
         }
     };
-    /// Words of bits.
+    /// The number of machine words of mark bits.
     pub(crate) const GROUPS: usize = Self::SLOTS.div_ceil(GROUP);
     const GROUP_BYTES: usize = size_of::<usize>();
     const MARKS_AT: usize = align_up(Self::SLOTS * Self::WORD, Self::GROUP_BYTES);
@@ -47,41 +47,41 @@ impl<K: Key, V> Shape<K, V> {
     pub(super) const ALIGN: usize = if align_of::<V>() < 64 { 64 } else { align_of::<V>() };
     pub(super) const BYTES: usize =
         align_up(Self::VALUES_AT + Self::SLOTS * size_of::<V>(), Self::ALIGN);
-    /// Chunks that keys can name.
+    /// The number of chunks that keys can name.
     pub(super) const CHUNKS_MAX: usize = Words::<K>::SLOTS_MAX / Self::SLOTS;
 
-    /// `None`: larger than any memory.
+    /// The layout of the memory. `None` if it is larger than any memory.
     pub(crate) const fn layout() -> Option<Layout> {
         layout(Self::BYTES, Self::ALIGN)
     }
 }
 
-/// Of one chunk.
+/// The header of a chunk.
 pub(crate) struct Header {
-    /// Its place in the directory.
+    /// The number of the chunk, which decides its place in the directory.
     pub(crate) number: usize,
-    /// Bits of the idle that are set.
+    /// The number of idle bits that are set.
     pub(crate) idle: usize,
-    /// The next in a list of chunks.
+    /// The next chunk of a list.
     pub(crate) next: Option<NonNull<u8>>,
-    /// Bytes of the run of chunks that the source gave, in the first of them; else 0.
+    /// In the first chunk of a growth step, the bytes that the source returned. Otherwise 0.
     pub(crate) run_bytes: usize,
 }
 
-/// A chunk by its address, as good as that.
-pub(crate) struct ChunkOf<K, V> {
+/// The address of a chunk. Copying it does not keep the chunk alive.
+pub(crate) struct SlotChunk<K, V> {
     pub(crate) at: NonNull<u8>,
     marker: PhantomData<(K, V)>,
 }
 
-impl<K, V> Clone for ChunkOf<K, V> {
+impl<K, V> Clone for SlotChunk<K, V> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K, V> Copy for ChunkOf<K, V> {}
+impl<K, V> Copy for SlotChunk<K, V> {}
 
-impl<K: Key, V> ChunkOf<K, V> {
+impl<K: Key, V> SlotChunk<K, V> {
     #[inline(always)]
     pub(crate) fn new(at: NonNull<u8>) -> Self {
         Self { at, marker: PhantomData }
@@ -94,37 +94,37 @@ impl<K: Key, V> ChunkOf<K, V> {
     fn part<T>(self, at: usize) -> *mut T {
         self.at.as_ptr().wrapping_add(at).cast()
     }
-    /// Of so many slots, those that may be alive, and are if none is ready (see `SlotMap`). Atomic,
-    /// since one who only reads a map may remove the marks of the dead.
+    /// The mark bits of a group of slots. Live slots are marked; other slots may be (see `FreeKeys`).
+    /// Atomic, because an iterator with a shared reference may remove stale marks.
     #[inline(always)]
     pub(crate) fn marks(self, group: usize) -> *mut AtomicUsize {
-        self.part::<AtomicUsize>(Shape::<K, V>::MARKS_AT).wrapping_add(group)
+        self.part::<AtomicUsize>(ChunkLayout::<K, V>::MARKS_AT).wrapping_add(group)
     }
     #[inline(always)]
     pub(crate) fn idle(self, group: usize) -> *mut usize {
-        self.part::<usize>(Shape::<K, V>::IDLE_AT).wrapping_add(group)
+        self.part::<usize>(ChunkLayout::<K, V>::IDLE_AT).wrapping_add(group)
     }
     #[inline(always)]
     pub(crate) fn header(self) -> *mut Header {
-        self.part(Shape::<K, V>::HEADER_AT)
+        self.part(ChunkLayout::<K, V>::HEADER_AT)
     }
 
-    /// Makes all of it that is not values.
+    /// Initialises everything but the values.
     ///
     /// # Safety
-    /// It has the memory of a chunk to itself.
+    /// The caller has exclusive use of the memory of a chunk.
     pub(super) unsafe fn init(self, header: Header) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe {
-            self.at.write_bytes(0, Shape::<K, V>::HEADER_AT);
+            self.at.write_bytes(0, ChunkLayout::<K, V>::HEADER_AT);
             self.header().write(header);
         }
     }
 }
 
-/// One slot: a place in a chunk. It says nothing of whose it is, and is as good as that chunk.
+/// One slot: a place in a chunk. Copying it does not keep the chunk alive.
 pub(crate) struct Slot<K, V> {
-    pub(crate) chunk: ChunkOf<K, V>,
+    pub(crate) chunk: SlotChunk<K, V>,
     place: usize,
 }
 
@@ -136,78 +136,86 @@ impl<K, V> Clone for Slot<K, V> {
 impl<K, V> Copy for Slot<K, V> {}
 
 impl<K: Key, V> Slot<K, V> {
+    /// The slot's word.
+    ///
     /// # Safety
-    /// It is in a chunk, or slot 0 of what stands in for one.
+    /// The slot is in a chunk, or is slot 0 of the stand-in.
     #[inline(always)]
     pub(crate) unsafe fn word(self) -> *mut K::Bits {
-        // SAFETY: a chunk begins with as many words.
+        // SAFETY: a chunk begins with one word for each slot.
         unsafe { self.chunk.at.cast().add(self.place).as_ptr() }
     }
+    /// The place of the slot's value.
+    ///
     /// # Safety
-    /// It is in a chunk.
+    /// The slot is in a chunk.
     #[inline(always)]
     pub(crate) unsafe fn value(self) -> NonNull<V> {
-        // SAFETY: a chunk has as many values there.
-        unsafe { self.chunk.at.add(Shape::<K, V>::VALUES_AT).cast().add(self.place) }
+        // SAFETY: a chunk has one value for each slot there.
+        unsafe { self.chunk.at.add(ChunkLayout::<K, V>::VALUES_AT).cast().add(self.place) }
     }
     #[inline(always)]
     pub(crate) fn bit(self) -> usize {
         1 << (self.place % GROUP)
     }
 
-    /// Whether it is alive: no other word has an index.
+    /// Whether the slot is live: no other word has an index.
     ///
     /// # Safety
-    /// It is in a chunk.
+    /// The slot is in a chunk.
     #[inline(always)]
     pub(crate) unsafe fn is_live(self) -> bool {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         Words::<K>::index(unsafe { *self.word() }) != 0
     }
+    /// Whether the slot is idle.
+    ///
     /// # Safety
-    /// It is in a chunk that nobody changes.
+    /// The slot is in a chunk that nothing changes meanwhile.
     pub(crate) unsafe fn is_idle(self) -> bool {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe { *self.chunk.idle(self.place / GROUP) & self.bit() != 0 }
     }
 
-    /// An element begins. The slot is marked, or will be before anybody walks.
+    /// Starts an element. The slot is marked, or will be before the next iteration.
     ///
     /// # Safety
-    /// It is in a chunk that nobody else uses, and not alive.
+    /// The slot is in a chunk that nothing else uses, and is not live.
     #[inline(always)]
     pub(crate) unsafe fn begin(self, key: K::Bits, value: V) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe {
             self.value().write(value);
             *self.word() = key;
         }
     }
-    /// An element ends, of which the caller has the value from now on.
+    /// Ends an element and returns its value.
     ///
     /// # Safety
-    /// It is alive, and nobody else uses its chunk. `word` has no index.
+    /// The slot is live, nothing else uses its chunk, and `word` has no index.
     #[inline(always)]
     pub(crate) unsafe fn end(self, word: K::Bits) -> V {
         debug_assert!(Words::<K>::index(word) == 0);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe {
             *self.word() = word;
             self.value().read()
         }
     }
 
-    /// # Safety
-    /// It is in a chunk whose marks nobody else changes.
-    #[inline(always)]
-    pub(crate) unsafe fn mark(self) {
-        // SAFETY: it is in its own group.
-        unsafe { self.mark_many(1) }
-    }
-    /// Marks it and those that follow it, `count` in all.
+    /// Marks the slot.
     ///
     /// # Safety
-    /// As for `mark`. There is one at least, and they are of one group.
+    /// The slot is in a chunk whose marks nothing else changes.
+    #[inline(always)]
+    pub(crate) unsafe fn mark(self) {
+        // SAFETY: one slot is in one group.
+        unsafe { self.mark_many(1) }
+    }
+    /// Marks the slot and those after it, `count` in all.
+    ///
+    /// # Safety
+    /// As for `mark`. `count` is at least 1, and all slots are in one group.
     #[inline(always)]
     pub(crate) unsafe fn mark_many(self, count: usize) {
         debug_assert!(count != 0 && self.place % GROUP + count <= GROUP);
@@ -216,6 +224,8 @@ impl<K: Key, V> Slot<K, V> {
         let bits = (!0 >> (GROUP - count)) << (self.place % GROUP);
         marks.store(marks.load(Relaxed) | bits, Relaxed);
     }
+    /// Removes the mark.
+    ///
     /// # Safety
     /// As for `mark`.
     #[inline(always)]
@@ -224,10 +234,12 @@ impl<K: Key, V> Slot<K, V> {
         let marks = unsafe { &*self.chunk.marks(self.place / GROUP) };
         marks.store(marks.load(Relaxed) & !self.bit(), Relaxed);
     }
+    /// Sets the idle bit, and removes the mark.
+    ///
     /// # Safety
-    /// It is in a chunk that nobody else uses.
+    /// The slot is in a chunk that nothing else uses.
     pub(crate) unsafe fn make_idle(self) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe {
             *self.chunk.idle(self.place / GROUP) |= self.bit();
             self.unmark();
@@ -235,8 +247,8 @@ impl<K: Key, V> Slot<K, V> {
     }
 }
 
-/// The next of the same slot, and so on: the word of a slot that nobody names.
+/// The word of a slot that no key names: 0.
 #[inline(always)]
-pub(crate) fn no_word<K: Key>() -> K::Bits {
+pub(crate) fn free_word<K: Key>() -> K::Bits {
     K::Bits::from_u64(0)
 }

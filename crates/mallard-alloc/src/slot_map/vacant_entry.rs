@@ -4,28 +4,28 @@ use super::SlotMap;
 use crate::base::source::Source;
 use crate::base::statistics::Statistics;
 use crate::slot_map::key::{Bits, Key, Words};
-use crate::slot_map::keyed::Shape;
+use crate::slot_map::keyed::ChunkLayout;
 
-/// The place of the next element, whose key is known before it is there.
+/// The slot of the next element, whose key is known before the element is made.
 pub struct VacantEntry<'a, K: Key, V, S: Source>(&'a mut SlotMap<K, V, S>);
 
 impl<'a, K: Key, V, S: Source> VacantEntry<'a, K, V, S> {
     /// The key of the next element.
     pub fn key(&self) -> K {
-        // SAFETY: it was made ready when this was made, and nothing has changed since.
-        Words::<K>::known(unsafe { self.0.slots.at_hand.peek() })
+        // SAFETY: `vacant_entry` made sure of a free key, and the map is borrowed since then.
+        Words::<K>::known(unsafe { self.0.slots.free_keys.peek() })
     }
     /// Stores the element.
     pub fn insert(self, value: V) -> &'a mut V {
         let key = self.0.place(|_| value);
-        // SAFETY: it is there.
+        // SAFETY: the element was just stored.
         unsafe { self.0.get_unchecked_mut(key) }
     }
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// The place of the next element, for those that must know their key before they are made.
-    /// Ends as `insert` does.
+    /// The slot of the next element, for elements that must know their key before they are made. Fails
+    /// like `insert`.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -40,12 +40,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         VacantEntry(self)
     }
 
-    /// Removes all; keys become stale, detached ones too. Memory is kept. If a destructor
-    /// panics, the rest stays.
+    /// Removes all elements and keeps the memory. Their keys become stale, and detached keys too. If a
+    /// destructor panics, the remaining elements stay.
     pub fn clear(&mut self) {
         self.retain(|_, _| false);
         for number in 0..self.slots.view.count {
-            for place in 0..Shape::<K, V>::SLOTS {
+            for place in 0..ChunkLayout::<K, V>::SLOTS {
                 if self.detached == 0 {
                     return;
                 }
@@ -60,12 +60,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         // SAFETY: a chunk has so many slots.
         let (word, idle) = unsafe { (*slot.word(), slot.is_idle()) };
         if word.to_u64() != 0 && Words::<K>::index(word) == 0 && !idle {
-            let index = number * Shape::<K, V>::SLOTS + place;
+            let index = number * ChunkLayout::<K, V>::SLOTS + place;
             self.give_up(Words::<K>::known(K::Bits::from_u64(word.to_u64() | index as u64)));
         }
     }
 
-    /// What it holds.
+    /// What the map holds. Elements count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         s.bytes_live = self.len() * size_of::<V>();
@@ -77,7 +77,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 
 impl<K: Key, V, S: Source> Drop for SlotMap<K, V, S> {
     fn drop(&mut self) {
-        // SAFETY: nobody uses them any more.
+        // SAFETY: nothing borrows the elements any more.
         unsafe { self.slots.end_all() };
     }
 }
@@ -89,16 +89,16 @@ impl<K: Key, V> Default for SlotMap<K, V> {
     }
 }
 
-/// Keys are as good in the one as in the other, detached ones too.
+/// The clone has the same keys, detached ones too.
 impl<K: Key, V: Clone, S: Source + Clone> Clone for SlotMap<K, V, S> {
     fn clone(&self) -> Self {
         let mut map = Self::with_growth_in(*self.slots.growth(), self.slots.source().clone());
-        let places = self.slots.at_hand.places(); // a map with an element has some
+        let places = self.slots.free_keys.places(); // a map with an element has some
         if !map.slots.mirror(&self.slots) || places != 0 && !map.widen(places) {
-            map.refuse();
+            map.no_slot_or_memory();
         }
         map.list_idle();
-        self.slots.at_hand.for_each(|key| map.make_idle(key));
+        self.slots.free_keys.for_each(|key| map.make_idle(key));
         (map.fresh, map.fresh_end) = (self.fresh, self.fresh_end);
         (map.retired, map.detached) = (self.retired, self.detached);
         map.slots.clone_values(&self.slots);
