@@ -1,5 +1,5 @@
-// The C header as its definitions see it: what it declares is exported, and
-// nothing else in this folder is.
+// Includes the C header with default visibility: its functions are exported, and nothing else in
+// this folder is.
 #pragma once
 
 #pragma GCC visibility push(default)

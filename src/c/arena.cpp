@@ -6,8 +6,8 @@
 namespace mallard::c {
 namespace {
 
-/// The functions that may take a jump more. An arena of many threads has no
-/// marks, and does not know which block is the last.
+/// The functions of an arena that are called through a second pointer. An arena of many threads has
+/// no marks, and does not know which block is the last.
 struct arena_functions {
     void (*destroy)(mallard_arena&) noexcept;
     void (*free)(mallard_arena&, void*, layout) noexcept;
@@ -58,7 +58,7 @@ struct alignas(cache_line_bytes) arena_of : mallard_arena {
     arena_of(origin&& memory, const growth& rule) noexcept;
 };
 
-/// The arena behind a handle.
+/// The arena of a handle.
 template <class Arena>
 Arena& in(mallard_arena& a) noexcept
 {
@@ -154,7 +154,7 @@ mallard_arena* make(const char* function, const choice& chosen) noexcept
     return fail(messages::null_handle, function, "arena", "mallard_arena_create");
 }
 
-/// What is unusual in a call of allocate: not wrong, if the alignment is 0.
+/// Allocates with unusual arguments: alignment 0 means the default; others are errors.
 [[gnu::noinline]] void* allocate_with_care(mallard_arena* arena, std::size_t bytes,
                                            std::size_t align) noexcept
 {
@@ -186,7 +186,7 @@ mallard_arena* mallard_arena_create(const mallard_arena_options* options)
     if (!c::read_choice(function, c::common_of(o), arena_options().grow, chosen))
         return nullptr;
     if (chosen.threads != sync::none)
-        chosen.fills_buffer = false; // the threads share it
+        chosen.fills_buffer = false; // the threads share the buffer
     return c::make(function, chosen);
 }
 

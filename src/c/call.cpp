@@ -1,15 +1,14 @@
-// Calls of a caller's functions.
+// Calls functions of the caller, which must not throw.
 //
-// They may not throw, and no exception may pass the allocators, which would be
-// left half changed. This file alone is compiled without unwind tables (see
-// CMakeLists.txt): an exception that gets here finds no way on, so the C++
-// runtime that threw it calls std::terminate, with the stack as it was. That is
-// what `noexcept` does, without a C++ runtime of our own.
+// An exception that passed through an allocator would leave it half changed. Therefore this file
+// alone is compiled without unwind tables (see CMakeLists.txt): an exception that arrives here
+// cannot propagate, and the C++ runtime that threw it calls std::terminate with the stack intact.
+// This is the effect of `noexcept`, without a C++ runtime in this library.
 #include "source.hpp"
 
 namespace mallard::c {
 
-// Not a tail call, as a frame that is gone stops nobody.
+// Not a tail call: it would drop the frame that stops the exception.
 void* call_take(const source_choice& to, std::size_t bytes, std::size_t align) noexcept
 {
     void* volatile const data = to.take(to.context, bytes, align);

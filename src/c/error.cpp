@@ -1,4 +1,4 @@
-// Errors of the C API: codes, words, and the last failure of each thread.
+// Errors of the C API: their names, and the last failure of each thread.
 #include "error.hpp"
 
 #include <mallard/detail/base/bits.hpp>
@@ -19,13 +19,12 @@ struct failure {
     value values[5];
 };
 
-// In the thread's static block (see CMakeLists.txt), so that reading it never
-// allocates; and small, since that block has little room for libraries that are
-// opened late.
+// In static thread-local storage (see CMakeLists.txt), so that reading it never allocates. Small,
+// since a library that is loaded by dlopen gets little of that storage.
 constinit thread_local failure last;
 static_assert(sizeof last <= 64);
 
-/// Text for a caller's buffer, cut at its end.
+/// Writes text to the caller's buffer, and truncates it at the end.
 class writer {
 public:
     writer(char* text, std::size_t bytes) noexcept : next_(text), end_(text + bytes - 1) {}

@@ -1,4 +1,4 @@
-// What failed last in each thread of a C program.
+// The last failure of each thread of a C program.
 #pragma once
 
 #include "api.hpp"
@@ -7,14 +7,15 @@
 
 namespace mallard::c {
 
-/// In `text` stands %s for a word of static life, %n for a number, %i for an int
-/// and %p for an address: the values of a failure, in their order. Three lines.
+/// An error code, and a text of three lines. In `text`, %s stands for a string with static
+/// lifetime, %n for a size, %i for an int and %p for an address: the values of the failure in
+/// order.
 struct message {
     mallard_error code;
     const char* text;
 };
 
-/// What takes the place of a % in a message.
+/// A value that replaces a % in a message.
 class value {
 public:
     constexpr value() noexcept = default;
@@ -26,13 +27,12 @@ public:
     std::uintptr_t bits = 0;
 };
 
-/// Sets errno and remembers the failure; the text is put together by
-/// `mallard_explain`, if anyone asks. Failing is cheap, as a program may do it in
-/// a loop, and takes no memory, as there may be none.
+/// Records a failure and sets errno. Cheap, since a program may fail in a loop, and without
+/// allocation, since memory may be short. `mallard_explain` formats the text if it is called.
 [[gnu::cold]] mallard_error fail(const message& what, value a = {}, value b = {}, value c = {},
                                  value d = {}, value e = {}) noexcept;
 
-/// The same for those who verify: false.
+/// Records a failure and returns false.
 template <class... Values>
 bool reject(const message& what, Values... values) noexcept
 {

@@ -1,7 +1,7 @@
-// What a handle of the C API is made of, and how it begins and ends.
+// Handles of the C API: how they are made and destroyed.
 //
-// A handle stands in the first memory that its source gave: a program that says
-// where memory comes from has all of it come from there.
+// A handle lies in the first memory that it takes from its source. So a program that chooses a
+// source gets all memory from that source.
 #pragma once
 
 #include "options.hpp"
@@ -11,13 +11,13 @@
 
 namespace mallard::c {
 
-/// How many values of `sync`, from the first on, are compiled in.
+/// The number of values of `sync` that are compiled in, counted from the first.
 inline constexpr std::size_t sync_modes = 4;
 inline constexpr const char* sync_names[] = {"MALLARD_SYNC_NONE", "MALLARD_SYNC_MUTEX",
                                              "MALLARD_SYNC_LOCK_FREE",
                                              "MALLARD_SYNC_THREAD_CACHED"};
 
-/// Where an allocator's memory comes from, that of its handle included.
+/// The source of an allocator's memory and of its handle.
 struct origin {
     chosen_source from;
     chunk self;
@@ -29,7 +29,7 @@ struct origin {
     }
 };
 
-/// Makes a `Handle` from an origin, a growth and `arguments`. Null: failed.
+/// Makes a `Handle` from an origin, a growth and `arguments`. Null if the source has no memory.
 template <class Handle, class... Arguments>
 Handle* make_handle(const char* function, const choice& chosen, Arguments... arguments) noexcept
 {
@@ -46,17 +46,17 @@ Handle* make_handle(const char* function, const choice& chosen, Arguments... arg
     return ::new (at) Handle(std::move(its), rule, arguments...);
 }
 
-/// `Handle` has its allocator in `blocks`, and its origin in `its`.
+/// Destroys a handle. `Handle` has its allocator in `blocks`, and its origin in `its`.
 template <class Handle>
 void end_handle(Handle& handle) noexcept
 {
-    handle.blocks.release(); // while there is a source
+    handle.blocks.release(); // before the source is moved
     origin its = std::move(handle.its);
     std::destroy_at(&handle);
     its.from.give_handle(its.self);
 }
 
-/// A layout of an alignment that was looked at already.
+/// A layout whose alignment is known to be valid.
 [[gnu::always_inline]] inline layout verified(std::size_t bytes, std::size_t align) noexcept
 {
     if (!is_power_of_two(align))
@@ -64,7 +64,7 @@ void end_handle(Handle& handle) noexcept
     return {bytes, align};
 }
 
-/// An entry for each sync, reuse and check that is compiled in.
+/// A table with an entry for each combination of sync, reuse and check that is compiled in.
 template <class Maker>
 using makers = std::array<Maker, sync_modes * 4>;
 
@@ -77,7 +77,7 @@ constexpr sync sync_at(std::size_t index) noexcept
 {
     return static_cast<sync>(index / 4);
 }
-/// The modes for many threads that do not lock keep one order, whatever is said.
+/// The reuse order of a table entry. Modes for many threads without a lock support one order only.
 constexpr reuse reuse_at(std::size_t index) noexcept
 {
     return sync_at(index) >= sync::lock_free ? reuse::ordered : static_cast<reuse>(index / 2 % 2);

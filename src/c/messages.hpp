@@ -1,7 +1,5 @@
-// What the C API says when a call fails, all of it. As everywhere in Mallard:
-// what happened, in what state things are, what to do next.
-//
-// The first value is the function that failed.
+// All messages of the C API about failures. A message has three lines: what happened, the state,
+// and what to do next. The first value is the name of the function that failed.
 #pragma once
 
 #include "error.hpp"
@@ -11,7 +9,7 @@ namespace mallard::c::messages {
 inline constexpr message null_handle{
     MALLARD_ERROR_NULL, "%s: the %s is NULL\n"
                         "  nothing was done\n"
-                        "  help: look at what %s gave, and at mallard_explain right after it\n"};
+                        "  help: check the result of %s; mallard_explain says why it was NULL\n"};
 
 inline constexpr message null_argument{MALLARD_ERROR_NULL, "%s: %s is NULL\n"
                                                            "  nothing was done\n"
@@ -30,7 +28,7 @@ inline constexpr message struct_newer{
                           "was compiled for\n"};
 
 inline constexpr message unknown_value{MALLARD_ERROR_OPTION,
-                                       "%s: %s is %i, which means nothing\n"
+                                       "%s: %s is %i, which is not a valid value\n"
                                        "  nothing was made\n"
                                        "  help: see enum mallard_%s in mallard/c/mallard.h\n"};
 
@@ -41,8 +39,8 @@ inline constexpr message reserved{MALLARD_ERROR_OPTION,
 
 inline constexpr message no_block_bytes{
     MALLARD_ERROR_OPTION, "%s: block_bytes is 0\n"
-                          "  no pool was made: it has to know how long its blocks are\n"
-                          "  help: set block_bytes to sizeof what a block shall hold\n"};
+                          "  no pool was made: all blocks of a pool have one size\n"
+                          "  help: set block_bytes to the sizeof of what a block holds\n"};
 
 inline constexpr message no_step{MALLARD_ERROR_OPTION,
                                  "%s: growth is %s, and %s is 0\n"
@@ -76,7 +74,7 @@ inline constexpr message bad_align{
                          "32, ...\n"};
 
 inline constexpr message unsupported_sync{MALLARD_ERROR_UNSUPPORTED,
-                                          "%s: %s does not come with sync %s\n"
+                                          "%s: %s does not support sync %s\n"
                                           "  nothing was made\n"
                                           "  help: set sync to %s\n"};
 
@@ -87,33 +85,34 @@ inline constexpr message growing_lock_free{
                             "bytes of that chunk, or sync to MALLARD_SYNC_THREAD_CACHED\n"};
 
 inline constexpr message unsupported_call{
-    MALLARD_ERROR_UNSUPPORTED, "%s: an arena of many threads does not do that\n"
+    MALLARD_ERROR_UNSUPPORTED, "%s: an arena of many threads does not support this call\n"
                                "  nothing was done: each thread bumps a pointer of its own\n"
                                "  help: create the arena with sync MALLARD_SYNC_NONE, one for "
                                "each thread\n"};
 
 inline constexpr message unsupported_order{
-    MALLARD_ERROR_UNSUPPORTED, "%s: only pools with reuse lifo and sync none or mutex can say\n"
-                               "  the chunks of others are aligned to their size, so it depends "
-                               "on the buffer's address\n"
-                               "  help: set reuse to MALLARD_REUSE_LIFO, or pass a buffer of "
-                               "twice the bytes of its blocks\n"};
+    MALLARD_ERROR_UNSUPPORTED,
+    "%s: only pools with reuse lifo and sync none or mutex can compute this\n"
+    "  other pools align chunks to their size, so the result depends "
+    "on the buffer's address\n"
+    "  help: set reuse to MALLARD_REUSE_LIFO, or pass a buffer of "
+    "twice the bytes of its blocks\n"};
 
 inline constexpr message too_large{
-    MALLARD_ERROR_TOO_LARGE, "%s: %n bytes, aligned to %n, fit into no address space\n"
+    MALLARD_ERROR_TOO_LARGE, "%s: %n bytes, aligned to %n, are more than any address space\n"
                              "  nothing was allocated\n"
-                             "  help: look how the size was computed; did a subtraction wrap?\n"};
+                             "  help: check how the size is computed; did a subtraction wrap?\n"};
 
-inline constexpr message heap_refused{
-    MALLARD_ERROR_REFUSED, "%s: malloc gave no %n bytes, aligned to %n\n"
+inline constexpr message heap_failed{
+    MALLARD_ERROR_REFUSED, "%s: malloc failed to allocate %n bytes, aligned to %n\n"
                            "  nothing has changed\n"
                            "  help: free something and call again; `ulimit -v` shows whether the "
                            "process is limited\n"};
 
-inline constexpr message take_refused{
-    MALLARD_ERROR_REFUSED, "%s: the caller's take gave no %n bytes, aligned to %n\n"
-                           "  nothing has changed; where less would do, less was asked for last\n"
-                           "  help: free something and call again, or let take give more\n"};
+inline constexpr message take_failed{
+    MALLARD_ERROR_REFUSED, "%s: the caller's take returned no %n bytes, aligned to %n\n"
+                           "  nothing has changed; take was asked for less after each failure\n"
+                           "  help: free something and call again, or let take return more\n"};
 
 inline constexpr message buffer_full{
     MALLARD_ERROR_REFUSED, "%s: the buffer has no %n bytes left, aligned to %n\n"
@@ -127,25 +126,26 @@ inline constexpr message buffer_used_up{
                            "  help: free something and call again, or pass a larger buffer; "
                            "mallard_pool_bytes_for says how large\n"};
 
-inline constexpr message others_refused{
+inline constexpr message others_failed{
     MALLARD_ERROR_REFUSED, "%s: the source refused another thread of the same allocator\n"
                            "  nothing has changed\n"
                            "  help: free something and call again\n"};
 
-inline constexpr message misaligned{MALLARD_ERROR_CHUNK,
-                                    "%s: the caller's take gave %p, which is not a multiple of %n\n"
-                                    "  it was given back, and nothing has changed\n"
-                                    "  help: let take honour its third argument, the alignment\n"};
+inline constexpr message misaligned{
+    MALLARD_ERROR_CHUNK, "%s: the caller's take returned %p, which is not a multiple of %n\n"
+                         "  it was given back, and nothing has changed\n"
+                         "  help: let take return a multiple of its third argument, align\n"};
 
 inline constexpr message limit_reached{
-    MALLARD_ERROR_LIMIT, "%s: the limit of %n bytes leaves no room for what is asked\n"
+    MALLARD_ERROR_LIMIT, "%s: the limit of %n bytes leaves no room for this request\n"
                          "  nothing has changed; a chunk also holds its header\n"
                          "  help: free something and call again, or raise limit_bytes "
                          "(first_bytes, where growth is none)\n"};
 
 inline constexpr message not_in_place{
-    MALLARD_ERROR_PLACE, "%s: the block cannot grow from %n to %n bytes where it is\n"
-                         "  it is as it was: not the last block, or its chunk is full\n"
-                         "  help: allocate a longer block and copy\n"};
+    MALLARD_ERROR_PLACE,
+    "%s: the block cannot grow from %n to %n bytes where it is\n"
+    "  the block is unchanged: it is not the last block, or its chunk is full\n"
+    "  help: allocate a longer block and copy\n"};
 
 } // namespace mallard::c::messages

@@ -1,4 +1,4 @@
-// The multipools of the C API: as its pools are made.
+// The multipools of the C API; they are built like its pools.
 #include "handle.hpp"
 
 #include <mallard/multipool.hpp>
@@ -6,7 +6,7 @@
 namespace mallard::c {
 namespace {
 
-/// The functions that may take a jump more.
+/// The functions of a multipool that are called through a second pointer.
 struct multipool_functions {
     void (*destroy)(mallard_multipool&) noexcept;
     void (*reset)(mallard_multipool&) noexcept;
@@ -17,7 +17,7 @@ struct multipool_functions {
     statistics (*stats)(const mallard_multipool&) noexcept;
 };
 
-/// A buffer has to do for all of the pools.
+/// The growth of each pool. With a buffer, all pools share the buffer.
 growth growth_for(const mallard_multipool_options& o) noexcept
 {
     growth rule = multipool_options().grow;
@@ -49,7 +49,7 @@ struct alignas(cache_line_bytes) multipool_of : mallard_multipool {
     multipool_of(origin&& memory, const growth& rule) noexcept;
 };
 
-/// The multipool behind a handle.
+/// The multipool of a handle.
 template <class Multipool>
 Multipool& in(mallard_multipool& m) noexcept
 {
@@ -68,7 +68,7 @@ template <class Multipool>
     return nullptr;
 }
 
-// Flat: g++ 12 calls the size class otherwise, since so many functions look it up.
+// gnu::flatten: g++ 12 would not inline the size class lookup, since many functions use it.
 template <class Multipool>
 [[gnu::flatten]] void* allocate_in(mallard_multipool& m, std::size_t bytes,
                                    std::size_t align) noexcept
@@ -133,7 +133,7 @@ constexpr makers<maker> all_makers = []<std::size_t... I>(std::index_sequence<I.
     return fail(messages::null_handle, function, "multipool", "mallard_multipool_create");
 }
 
-/// What is unusual in a call of allocate: not wrong, if the alignment is 0.
+/// Allocates with unusual arguments: alignment 0 means the default; others are errors.
 [[gnu::noinline]] void* allocate_with_care(mallard_multipool* multipool, std::size_t bytes,
                                            std::size_t align) noexcept
 {
@@ -170,7 +170,7 @@ mallard_multipool* mallard_multipool_create(const mallard_multipool_options* opt
     if (!c::read_struct(function, "mallard_multipool_options", options, o) ||
         !c::read_choice(function, c::common_of(o), c::growth_for(o), chosen))
         return nullptr;
-    chosen.fills_buffer = false; // its pools share it
+    chosen.fills_buffer = false; // the pools share the buffer
     c::maker const make = c::all_makers[c::index_of(chosen)];
     if (make != nullptr)
         return make(function, chosen);

@@ -1,4 +1,4 @@
-// Reading options: each mistake has its own words.
+// Reads and verifies options. Each mistake has its own message.
 #include "options.hpp"
 
 namespace mallard::c {
@@ -17,11 +17,11 @@ bool is_known(const char* function, const char* member, int number, int last) no
            reject(messages::unknown_value, function, member, number, member);
 }
 
-/// One of the numbers that make a growth, and the kinds of growth that use it.
+/// A number in the options of growth, and the kinds of growth that use it.
 struct growth_member {
     const char* name;
     std::size_t number;
-    unsigned users; // bit MALLARD_GROWTH_...
+    unsigned users; // bit i: the growth with the value i uses this number
     const char* other;
 };
 
@@ -48,7 +48,7 @@ bool uses_all_members(const char* function, const common_options& o) noexcept
     return true;
 }
 
-/// Zeros are defaults, and in order with anything.
+/// Checks that `low` is at most `high`. 0 is a default, and fits any other value.
 bool are_in_order(const char* function, const char* low_name, std::size_t low,
                   const char* high_name, std::size_t high) noexcept
 {
@@ -74,7 +74,7 @@ std::size_t den_of(const common_options& o) noexcept
     return o.growth_den != 0 ? o.growth_den : 1;
 }
 
-/// The growth of numbers that fit together.
+/// Makes a growth from verified numbers.
 growth rule_of(const common_options& o, const growth& defaults) noexcept
 {
     growth rule = defaults;
@@ -159,7 +159,7 @@ bool read_struct(const char* function, const char* name, const void* given, void
 {
     std::size_t bytes;
     std::memcpy(&bytes, given, sizeof bytes);
-    // Members come in whole words, in every version.
+    // In every version, the struct consists of whole words.
     if (bytes < sizeof bytes || bytes % sizeof(void*) != 0 || bytes > struct_bytes_max)
         return reject(messages::struct_bytes, function, bytes, name, name);
     std::memcpy(taken, given, std::min(bytes, known_bytes));
@@ -204,7 +204,7 @@ int write_stats(const char* function, const statistics& s, mallard_stats* out) n
 
 namespace {
 
-/// For those whose C cannot write `= {sizeof o}` where they want it.
+/// Clears an options struct and sets its size, for C89 programs and assignments.
 void clear(void* options, std::size_t struct_bytes) noexcept
 {
     if (options == nullptr || struct_bytes < sizeof struct_bytes)

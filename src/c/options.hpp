@@ -1,4 +1,5 @@
-// The options of the C API: read from a struct of any age, and verified.
+// Reads and verifies the options of the C API. The caller's struct may be older or newer than this
+// library.
 #pragma once
 
 #include "messages.hpp"
@@ -41,19 +42,19 @@ common_options common_of(const Options& o) noexcept
     return common;
 }
 
-/// What an allocator is made of.
+/// The verified options of an allocator.
 struct choice {
     growth rule;
-    bool fills_buffer = false; ///< the first step is all of the buffer
+    bool fills_buffer = false; ///< the first step takes all of the buffer
     source_choice from;
     sync threads = sync::none;
     reuse order = reuse::lifo;
     check checks = check::off;
 };
 
-/// Copies the members that both the caller and this library know. False: failed.
-/// `struct_bytes_max` is more than any version will ever have, and stands between
-/// a struct that was never set and a read far beyond it.
+/// Copies the members that both the caller and this library know. False, with a recorded failure,
+/// if the struct is not valid. No version will ever have `struct_bytes_max` bytes: the limit stops
+/// a read far beyond an uninitialised struct.
 inline constexpr std::size_t struct_bytes_max = 4096;
 
 bool read_struct(const char* function, const char* name, const void* given, void* taken,
@@ -67,11 +68,12 @@ bool read_struct(const char* function, const char* name, const Options* given,
     return given == nullptr || read_struct(function, name, given, &taken, sizeof taken);
 }
 
-/// `defaults`: the growth that the allocator has in C++. False: failed.
+/// Verifies the common options. `defaults` is the growth of the allocator in C++. False, with a
+/// recorded failure, if an option is not valid.
 bool read_choice(const char* function, const common_options& options, const growth& defaults,
                  choice& chosen) noexcept;
 
-/// Fills the caller's struct, as far as both know it; 0 or an error.
+/// Fills the members of the caller's struct that both sides know. Returns 0 or an error.
 int write_stats(const char* function, const statistics& s, mallard_stats* out) noexcept;
 
 } // namespace mallard::c

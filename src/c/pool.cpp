@@ -1,5 +1,5 @@
-// The pools of the C API: a class for each sync, reuse and check, behind a handle
-// that begins with the two functions that have to be fast.
+// The pools of the C API. There is a class for each combination of sync, reuse and check. A handle
+// begins with the two functions that have to be fast, as pointers.
 #include "handle.hpp"
 
 #include <mallard/pool.hpp>
@@ -7,7 +7,7 @@
 namespace mallard::c {
 namespace {
 
-/// The functions that may take a jump more.
+/// The functions of a pool that are called through a second pointer.
 struct pool_functions {
     void (*destroy)(mallard_pool&) noexcept;
     bool (*allocate_batch)(mallard_pool&, std::span<void*>) noexcept;
@@ -45,8 +45,8 @@ struct alignas(cache_line_bytes) pool_of : mallard_pool {
     pool_of(origin&& memory, const growth& rule, std::size_t block_bytes,
             std::size_t align) noexcept;
 
-    /// Of a buffer; 0 where chunks are aligned to their size, so that the address
-    /// decides how many fit.
+    /// The bytes of a buffer for `count` blocks. 0 if chunks are aligned to their size: then the
+    /// buffer's address decides how many blocks fit.
     static std::size_t bytes_for(slot_shape asked, std::size_t count) noexcept
     {
         if constexpr (Order == reuse::ordered)
@@ -57,7 +57,7 @@ struct alignas(cache_line_bytes) pool_of : mallard_pool {
     }
 };
 
-/// The pool behind a handle.
+/// The pool of a handle.
 template <class Pool>
 Pool& in(mallard_pool& p) noexcept
 {
@@ -154,7 +154,7 @@ constexpr makers<maker> all_makers = []<std::size_t... I>(std::index_sequence<I.
 
 bool verify_shape(const char* function, std::size_t block_bytes, std::size_t align) noexcept
 {
-    constexpr std::size_t most = bytes_max / 4; // so that no sum of a few overflows
+    constexpr std::size_t most = bytes_max / 4; // sums of up to four sizes do not overflow
     if (block_bytes == 0)
         return reject(messages::no_block_bytes, function);
     if (align != 0 && !is_power_of_two(align))
@@ -185,7 +185,7 @@ bool read_pool(const char* function, const mallard_pool_options* options, choice
     return true;
 }
 
-/// Null: failed.
+/// The maker for verified options. Null, with a recorded failure, if an option is not valid.
 const maker* maker_for(const char* function, const mallard_pool_options* options, choice& chosen,
                        slot_shape& asked) noexcept
 {
@@ -247,7 +247,7 @@ void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t cou
     if (pool == nullptr || blocks == nullptr)
         return;
     std::span<void* const> left(blocks, count);
-    while (!left.empty()) { // what is between two nulls
+    while (!left.empty()) { // free the blocks before the next null
         auto const end = std::find(left.begin(), left.end(), nullptr);
         auto const length = static_cast<std::size_t>(end - left.begin());
         pool->rest->free_batch(*pool, left.first(length));

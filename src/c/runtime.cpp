@@ -1,5 +1,5 @@
-// What the headers and src/os want of a C++ runtime, so that a C program needs
-// none. None of these names leaves the library: see CMakeLists.txt.
+// The functions of a C++ runtime that the headers and src/os call, so that a C program needs no C++
+// runtime. The library does not export them: see CMakeLists.txt.
 #include <mallard/detail/base/fatal.hpp>
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace std {
 
-// A lock that fails was destroyed, or is held by the thread that wants it.
+// A std::mutex throws this if the lock was destroyed, or is held by the same thread.
 void __throw_system_error(int error)
 {
     (mallard::fatal_message() << "mallard: a lock failed with error "
@@ -21,7 +21,7 @@ void __throw_system_error(int error)
         .stop();
 }
 
-// Called where the headers are compiled with -D_GLIBCXX_ASSERTIONS.
+// Called by the headers of libstdc++ if they are compiled with -D_GLIBCXX_ASSERTIONS.
 [[noreturn]] void __glibcxx_assert_fail(const char* file, int line, const char* function,
                                         const char* condition) noexcept
 {
@@ -34,14 +34,14 @@ void __throw_system_error(int error)
 
 } // namespace std
 
-// The C library's own, which that of the C++ runtime calls too.
+// The function of the C library that the C++ runtime's function calls, too.
 extern "C" int __cxa_thread_atexit_impl(void (*f)(void*), void* object, void* dso) noexcept;
 extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) noexcept
 {
     return __cxa_thread_atexit_impl(f, object, dso);
 }
 
-// Static objects of functions: the first byte of a guard says "ready".
+// Initialisation of function-local statics: the first byte of the guard means "initialised".
 namespace {
 pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }

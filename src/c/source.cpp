@@ -1,4 +1,4 @@
-// The sources of the C API, and why they refuse.
+// The sources of the C API, and the reasons of their failures.
 #include "source.hpp"
 
 #include "messages.hpp"
@@ -8,15 +8,15 @@
 namespace mallard::c {
 namespace {
 
-/// What a source said last in this thread. An allocator asks for less after a
-/// refusal, so this is not a failure yet.
-struct refusal {
+/// The last failed take in this thread. Not a failure of a call yet: an allocator asks for less
+/// after a failed take.
+struct failed_take {
     const chosen_source* by = nullptr;
     const message* why = nullptr;
     value details[2];
 };
 
-constinit thread_local refusal last; // like the last failure: see error.cpp
+constinit thread_local failed_take last; // thread-local like the last failure: see error.cpp
 static_assert(sizeof last <= 32);
 
 void* take_from_heap(layout l) noexcept
@@ -27,7 +27,7 @@ void* take_from_heap(layout l) noexcept
     return ::posix_memalign(&data, l.align, l.bytes) == 0 ? data : nullptr;
 }
 
-/// What a source said that stood at the same address is not said by this one.
+/// Forgets a failed take of an earlier source at the same address.
 void begin(const chosen_source* source) noexcept
 {
     if (last.by == source)
@@ -54,14 +54,14 @@ chunk chosen_source::try_take(layout l) noexcept
         last = {this, &messages::too_large, {l.bytes, l.align}};
         return {};
     }
-    l.align = std::max(l.align, alignof(std::max_align_t)); // what posix_memalign takes, too
+    l.align = std::max(l.align, alignof(std::max_align_t)); // posix_memalign needs 8 at least
     void* const data = is_heap() ? take_from_heap(l) : take_locked(l);
     if (data == nullptr) {
-        last = {this, &refusal_message(), {l.bytes, l.align}};
+        last = {this, &failure_message(), {l.bytes, l.align}};
         return {};
     }
     chunk const taken{data, l.bytes, l.align};
-    if (reinterpret_cast<std::uintptr_t>(data) % l.align != 0) { // the caller's take did that
+    if (reinterpret_cast<std::uintptr_t>(data) % l.align != 0) { // an error of the caller's take
         give(taken);
         last = {this, &messages::misaligned, {static_cast<const void*>(data), l.align}};
         return {};
@@ -105,24 +105,25 @@ void chosen_source::give_handle(chunk c) noexcept
         give(c);
 }
 
-const message& chosen_source::refusal_message() const noexcept
+const message& chosen_source::failure_message() const noexcept
 {
-    return is_heap()     ? messages::heap_refused
+    return is_heap()     ? messages::heap_failed
            : is_buffer() ? messages::buffer_full
-                         : messages::take_refused;
+                         : messages::take_failed;
 }
 
 mallard_error chosen_source::fail_allocation(const char* function, std::size_t limit) const noexcept
 {
     if (last.by == this) {
-        refusal const said = std::exchange(last, {});
+        failed_take const said = std::exchange(last, {});
         return fail(*said.why, function, said.details[0], said.details[1]);
     }
     if (limit != growth{}.limit)
         return fail(messages::limit_reached, function, limit);
     if (is_buffer())
         return fail(messages::buffer_used_up, function, choice_.buffer_bytes);
-    return fail(messages::others_refused, function); // to another thread, which we waited for
+    return fail(messages::others_failed,
+                function); // it failed in a thread that this one waited for
 }
 
 } // namespace mallard::c

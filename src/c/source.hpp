@@ -1,5 +1,5 @@
-// Where an allocator of a C program takes its chunks: malloc, a caller's two
-// functions, or a caller's bytes.
+// The source of an allocator of a C program: malloc, two functions of the caller, or a buffer of
+// the caller.
 #pragma once
 
 #include "error.hpp"
@@ -10,7 +10,7 @@
 
 namespace mallard::c {
 
-/// What the options say. All null: malloc.
+/// The source that the options choose. All members null means malloc.
 struct source_choice {
     mallard_take take = nullptr;
     mallard_give give = nullptr;
@@ -19,31 +19,31 @@ struct source_choice {
     std::size_t buffer_bytes = 0;
 };
 
-/// A source that was chosen at run time. Each take tests what it is, which is
-/// nothing beside the take itself.
+/// A source that is chosen at run time. Each take tests which one it is; the test is cheap compared
+/// with the take.
 class chosen_source {
 public:
-    /// malloc needs no lock; a caller's functions and buffer have one.
+    /// Several threads may use the source. malloc needs no lock; the caller's functions and buffer
+    /// are called under a lock.
     static constexpr bool any_thread = true;
 
     explicit chosen_source(const source_choice& choice) noexcept;
-    /// While no other thread knows of it.
+    /// Moves a source that no other thread uses yet.
     chosen_source(chosen_source&& other) noexcept;
 
     chunk try_take(layout l) noexcept;
     void give(chunk c) noexcept;
 
-    /// Memory for a handle, before all else and until after all else: a buffer is
-    /// what is left of it from then on, so that it is whole again when all but the
-    /// handle is given back.
+    /// Takes memory for the handle, before any chunk. From then on a buffer is only its rest after
+    /// the handle, so that the buffer counts as whole again when all chunks are given back.
     chunk try_take_handle(layout l) noexcept;
     void give_handle(chunk c) noexcept;
 
-    /// Of a buffer.
+    /// Bytes left in a buffer.
     std::size_t bytes_left() const noexcept { return left_.size(); }
 
-    /// Says why an allocation from this source failed: because of what the source
-    /// said in this thread, or else because `limit` is reached.
+    /// Records why an allocation failed: the last failure of this source in this thread, or else
+    /// the limit.
     [[gnu::cold]] mallard_error fail_allocation(const char* function,
                                                 std::size_t limit) const noexcept;
 
@@ -51,7 +51,7 @@ private:
     bool is_buffer() const noexcept { return choice_.buffer != nullptr; }
     bool is_heap() const noexcept { return choice_.take == nullptr && !is_buffer(); }
     void* take_locked(layout l) noexcept;
-    const message& refusal_message() const noexcept;
+    const message& failure_message() const noexcept;
 
     source_choice choice_;
     std::span<std::byte> left_;
@@ -61,7 +61,7 @@ private:
 
 using visitor = void (*)(void* context, void* block);
 
-// Call a caller's function from a frame that no exception passes: see call.cpp.
+// Call a function of the caller from a frame that no exception can pass: see call.cpp.
 void* call_take(const source_choice& to, std::size_t bytes, std::size_t align) noexcept;
 void call_give(const source_choice& to, chunk c) noexcept;
 void call_visit(visitor visit, void* context, void* block) noexcept;

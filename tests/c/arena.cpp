@@ -1,4 +1,4 @@
-// Arenas: every function.
+// Tests of every function of arenas.
 #include "support.hpp"
 
 #include <cstring>
@@ -30,7 +30,7 @@ void for_each_kind(F f)
 
 } // namespace
 
-TEST(c_arena, gives_blocks_that_are_apart_and_aligned)
+TEST(c_arena, allocates_disjoint_aligned_blocks)
 {
     for_each_kind([](const mallard_arena_options& options) {
         mallard_arena* const arena = mallard_arena_create(&options);
@@ -52,7 +52,7 @@ TEST(c_arena, gives_blocks_that_are_apart_and_aligned)
     });
 }
 
-TEST(c_arena, aligns_for_any_type_unless_told_otherwise)
+TEST(c_arena, aligns_for_any_type_by_default)
 {
     mallard_arena* const arena = mallard_arena_create(nullptr);
     mallard_arena_allocate(arena, 1, 1);
@@ -62,7 +62,7 @@ TEST(c_arena, aligns_for_any_type_unless_told_otherwise)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_arena, refuses_alignments_that_are_no_power_of_two)
+TEST(c_arena, rejects_alignments_that_are_not_powers_of_two)
 {
     mallard_arena* const arena = mallard_arena_create(nullptr);
     for (std::size_t const align : {std::size_t{3}, std::size_t{24}, SIZE_MAX}) {
@@ -78,7 +78,7 @@ TEST(c_arena, refuses_alignments_that_are_no_power_of_two)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_arena, refuses_sizes_that_no_address_space_holds)
+TEST(c_arena, rejects_sizes_above_the_address_space)
 {
     for_each_kind([](const mallard_arena_options& options) {
         mallard_arena* const arena = mallard_arena_create(&options);
@@ -94,12 +94,12 @@ TEST(c_arena, refuses_sizes_that_no_address_space_holds)
     });
 }
 
-TEST(c_arena, takes_back_the_last_block)
+TEST(c_arena, reuses_the_memory_of_the_last_block)
 {
     mallard_arena* const arena = mallard_arena_create(nullptr);
     void* const first = mallard_arena_allocate(arena, 100, 8);
     void* const second = mallard_arena_allocate(arena, 100, 8);
-    mallard_arena_free(arena, first, 100, 8); // not the last: nothing happens
+    mallard_arena_free(arena, first, 100, 8); // not the last block: nothing happens
     mallard_arena_free(arena, second, 100, 8);
     EXPECT_EQ(mallard_arena_allocate(arena, 50, 8), second);
     mallard_arena_free(arena, nullptr, 50, 8);
@@ -109,7 +109,7 @@ TEST(c_arena, takes_back_the_last_block)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_arena, grows_and_shrinks_the_last_block_where_it_is)
+TEST(c_arena, grows_and_shrinks_the_last_block_in_place)
 {
     mallard_arena* const arena = mallard_arena_create(nullptr);
     void* const first = mallard_arena_allocate(arena, 100, 8);
@@ -125,7 +125,7 @@ TEST(c_arena, grows_and_shrinks_the_last_block_where_it_is)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_arena, comes_back_to_its_marks)
+TEST(c_arena, rewinds_to_its_marks)
 {
     for (int const check : {MALLARD_CHECK_OFF, MALLARD_CHECK_ON}) {
         auto options = sized<mallard_arena_options>();
@@ -148,10 +148,10 @@ TEST(c_arena, comes_back_to_its_marks)
     }
 }
 
-TEST(c_arena, keeps_its_memory_at_reset_and_not_at_release)
+TEST(c_arena, keeps_its_memory_at_reset_but_not_at_release)
 {
     for_each_kind([](mallard_arena_options options) {
-        booked_source source;
+        recording_source source;
         source.serve(options);
         mallard_arena* const arena = mallard_arena_create(&options);
         EXPECT_EQ(source.calls(), 1U);
@@ -179,7 +179,7 @@ TEST(c_arena, keeps_its_memory_at_reset_and_not_at_release)
     });
 }
 
-TEST(c_arena, says_what_it_holds)
+TEST(c_arena, reports_its_statistics)
 {
     for_each_kind([](const mallard_arena_options& options) {
         mallard_arena* const arena = mallard_arena_create(&options);
@@ -203,24 +203,24 @@ TEST(c_arena, stays_within_its_limit)
         while (bytes < 100000 && mallard_arena_allocate(arena, 100, 4) != nullptr)
             bytes += 100;
         expect_failure(MALLARD_ERROR_LIMIT, "mallard_arena_allocate: the limit of 16384 bytes "
-                                            "leaves no room for what is asked");
+                                            "leaves no room for this request");
         EXPECT_GT(bytes, 15000U);
         EXPECT_LE(stats_of(arena).bytes_taken, 16384U);
         mallard_arena_destroy(arena);
     });
 }
 
-TEST(c_arena, comes_for_many_threads_only_with_a_cache_for_each)
+TEST(c_arena, supports_many_threads_only_with_thread_caches)
 {
     auto options = sized<mallard_arena_options>();
     options.sync = MALLARD_SYNC_MUTEX;
     EXPECT_EQ(mallard_arena_create(&options), nullptr);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_create: an arena does not come with sync MALLARD_SYNC_MUTEX");
+                   "mallard_arena_create: an arena does not support sync MALLARD_SYNC_MUTEX");
     options.sync = MALLARD_SYNC_LOCK_FREE;
     EXPECT_EQ(mallard_arena_create(&options), nullptr);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_create: an arena does not come with sync "
+                   "mallard_arena_create: an arena does not support sync "
                    "MALLARD_SYNC_LOCK_FREE");
 }
 
@@ -234,17 +234,17 @@ TEST(c_arena, of_many_threads_has_no_marks)
     mallard_mark mark{};
     EXPECT_EQ(mallard_arena_mark(arena, &mark), MALLARD_ERROR_UNSUPPORTED);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_mark: an arena of many threads does not do that");
+                   "mallard_arena_mark: an arena of many threads does not support this call");
     EXPECT_EQ(mallard_arena_expand(arena, block, 8, 16), MALLARD_ERROR_UNSUPPORTED);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_expand: an arena of many threads does not do that");
+                   "mallard_arena_expand: an arena of many threads does not support this call");
     mallard_arena_rewind(arena, &mark);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_rewind: an arena of many threads does not do that");
+                   "mallard_arena_rewind: an arena of many threads does not support this call");
     mallard_arena_destroy(arena);
 }
 
-TEST(c_arena_death, stops_at_a_mark_that_is_gone_when_it_checks)
+TEST(c_arena_death, stops_at_an_outdated_mark_with_checks_on)
 {
     auto options = sized<mallard_arena_options>();
     options.check = MALLARD_CHECK_ON;

@@ -1,4 +1,4 @@
-// Buffers: allocators that take no memory from anywhere else.
+// Tests of allocators whose only memory is a caller's buffer.
 #include "support.hpp"
 
 #include <thread>
@@ -8,7 +8,7 @@ using namespace mallard::testing;
 
 namespace {
 
-/// The options of a pool that lives in `bytes`.
+/// The options of a pool whose buffer is `bytes`.
 mallard_pool_options pool_in(std::vector<char>& bytes, std::size_t block_bytes)
 {
     auto options = pool_of(block_bytes);
@@ -19,7 +19,7 @@ mallard_pool_options pool_in(std::vector<char>& bytes, std::size_t block_bytes)
 
 } // namespace
 
-TEST(c_buffer, is_all_that_a_pool_takes)
+TEST(c_buffer, is_the_only_memory_of_its_pool)
 {
     for (int sync = MALLARD_SYNC_NONE; sync <= MALLARD_SYNC_THREAD_CACHED; ++sync)
         for (int const reuse : {MALLARD_REUSE_DEFAULT, MALLARD_REUSE_ORDERED, MALLARD_REUSE_LIFO}) {
@@ -43,13 +43,13 @@ TEST(c_buffer, is_all_that_a_pool_takes)
                 EXPECT_GT(count * 48, bytes.size() - 1200);
             }
 
-            mallard_pool_release(pool); // then the buffer is whole again
+            mallard_pool_release(pool); // the whole buffer is free again
             EXPECT_EQ(allocate_all(pool), count);
             mallard_pool_destroy(pool);
         }
 }
 
-TEST(c_buffer, that_is_used_up_says_so)
+TEST(c_buffer, exhaustion_is_explained)
 {
     std::vector<char> bytes(8192);
     auto const options = pool_in(bytes, 48);
@@ -60,7 +60,7 @@ TEST(c_buffer, that_is_used_up_says_so)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_buffer, that_holds_no_handle_makes_create_fail)
+TEST(c_buffer, too_small_for_a_handle_makes_create_fail)
 {
     std::vector<char> bytes(100);
     auto const options = pool_in(bytes, 48);
@@ -84,7 +84,7 @@ TEST(c_buffer, may_have_any_size_and_address)
         }
 }
 
-TEST(c_buffer, of_bytes_for_so_many_blocks_holds_them)
+TEST(c_buffer, of_the_computed_size_holds_the_blocks)
 {
     for (int const sync : {MALLARD_SYNC_NONE, MALLARD_SYNC_MUTEX})
         for (int const check : {MALLARD_CHECK_OFF, MALLARD_CHECK_ON})
@@ -109,12 +109,12 @@ TEST(c_buffer, of_bytes_for_so_many_blocks_holds_them)
                     }
 }
 
-TEST(c_buffer, of_bytes_for_has_limits)
+TEST(c_buffer, size_cannot_be_computed_for_every_pool)
 {
     auto options = pool_of(48);
     EXPECT_EQ(mallard_pool_bytes_for(&options, 10), 0U);
     expect_failure(MALLARD_ERROR_UNSUPPORTED, "mallard_pool_bytes_for: only pools with reuse lifo "
-                                              "and sync none or mutex can say");
+                                              "and sync none or mutex can compute this");
     options.reuse = MALLARD_REUSE_LIFO;
     EXPECT_EQ(mallard_pool_bytes_for(&options, SIZE_MAX), 0U);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_TOO_LARGE);
@@ -152,7 +152,7 @@ TEST(c_buffer, serves_an_arena_of_many_threads)
     EXPECT_NE(mallard_arena_allocate(arena, 100, 8), nullptr);
     auto stats = sized<mallard_stats>();
     EXPECT_EQ(mallard_arena_stats(arena, &stats), 0);
-    EXPECT_LT(stats.bytes_taken, bytes.size() / 2); // this thread has not taken it all
+    EXPECT_LT(stats.bytes_taken, bytes.size() / 2); // one thread does not take the whole buffer
     std::thread([&] {
         EXPECT_NE(mallard_arena_allocate(arena, 100, 8), nullptr) << explanation();
     }).join();

@@ -1,4 +1,4 @@
-// Errors: codes, explanations, NULL handles.
+// Tests of error codes, explanations and NULL handles.
 #include "support.hpp"
 
 #include <cstring>
@@ -7,9 +7,9 @@
 
 using namespace mallard::testing;
 
-TEST(c_errors, are_none_in_a_thread_where_nothing_has_failed)
+TEST(c_errors, are_none_in_a_thread_without_a_failure)
 {
-    mallard_pool_create(nullptr); // here something has
+    mallard_pool_create(nullptr); // fails in this thread
     std::thread([] {
         EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_NONE);
         EXPECT_EQ(explanation().substr(0, explanation().find('\n')),
@@ -29,7 +29,7 @@ TEST(c_errors, stay_until_the_next_failure)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_errors, have_words_each_of_its_own)
+TEST(c_errors, have_distinct_descriptions)
 {
     std::set<std::string> words;
     for (int error = MALLARD_ERROR_NONE; error <= MALLARD_ERROR_PLACE; ++error)
@@ -41,7 +41,7 @@ TEST(c_errors, have_words_each_of_its_own)
     EXPECT_EQ(words.count(unknown), 0U);
 }
 
-TEST(c_errors, are_explained_in_as_much_room_as_there_is)
+TEST(c_errors, are_explained_up_to_the_size_of_the_buffer)
 {
     mallard_pool_create(nullptr);
     std::string const all = explanation();
@@ -54,7 +54,7 @@ TEST(c_errors, are_explained_in_as_much_room_as_there_is)
     }
 }
 
-TEST(c_errors, are_named_where_there_is_no_room_to_explain)
+TEST(c_errors, are_described_briefly_without_a_buffer)
 {
     mallard_pool_create(nullptr);
     char text[] = "#";
@@ -63,7 +63,7 @@ TEST(c_errors, are_named_where_there_is_no_room_to_explain)
     EXPECT_STREQ(text, "#");
 }
 
-TEST(c_errors, explain_in_three_lines)
+TEST(c_errors, are_explained_in_three_lines)
 {
     mallard_pool_create(nullptr);
     EXPECT_EQ(explanation(), "mallard_pool_create: options is NULL\n"
@@ -71,7 +71,7 @@ TEST(c_errors, explain_in_three_lines)
                              "  help: pass the address of a struct with block_bytes\n");
 }
 
-TEST(c_errors, tell_of_a_pool_that_is_null)
+TEST(c_errors, name_the_function_that_got_a_null_pool)
 {
     auto const tells = [](const char* function) {
         expect_failure(MALLARD_ERROR_NULL, std::string(function) + ": the pool is NULL");
@@ -96,7 +96,7 @@ TEST(c_errors, tell_of_a_pool_that_is_null)
     tells("mallard_pool_for_each");
 }
 
-TEST(c_errors, tell_of_an_arena_that_is_null)
+TEST(c_errors, name_the_function_that_got_a_null_arena)
 {
     auto const tells = [](const char* function) {
         expect_failure(MALLARD_ERROR_NULL, std::string(function) + ": the arena is NULL");
@@ -116,7 +116,7 @@ TEST(c_errors, tell_of_an_arena_that_is_null)
     tells("mallard_arena_stats");
 }
 
-TEST(c_errors, tell_of_a_multipool_that_is_null)
+TEST(c_errors, name_the_function_that_got_a_null_multipool)
 {
     auto const tells = [](const char* function) {
         expect_failure(MALLARD_ERROR_NULL, std::string(function) + ": the multipool is NULL");
@@ -133,7 +133,7 @@ TEST(c_errors, tell_of_a_multipool_that_is_null)
     tells("mallard_multipool_stats");
 }
 
-TEST(c_errors, are_none_when_null_is_freed)
+TEST(c_errors, do_not_occur_when_null_is_freed)
 {
     int block = 0;
     void* const blocks[] = {&block};
@@ -160,7 +160,7 @@ TEST(c_errors, are_none_when_null_is_freed)
     EXPECT_EQ(errno, 0);
 }
 
-TEST(c_errors, tell_of_arguments_that_are_null)
+TEST(c_errors, name_the_argument_that_is_null)
 {
     auto options = pool_of(8);
     mallard_pool* const pool = mallard_pool_create(&options);
@@ -177,14 +177,14 @@ TEST(c_errors, tell_of_arguments_that_are_null)
     EXPECT_EQ(mallard_arena_mark(arena, nullptr), MALLARD_ERROR_NULL);
     expect_failure(MALLARD_ERROR_NULL, "mallard_arena_mark: out is NULL");
 
-    mallard_pool_free_batch(pool, nullptr, 3); // frees nothing, like a block of NULL
+    mallard_pool_free_batch(pool, nullptr, 3); // ignored, like a free of NULL
     mallard_arena_rewind(arena, nullptr);
     EXPECT_EQ(errno, 0);
     mallard_pool_destroy(pool);
     mallard_arena_destroy(arena);
 }
 
-TEST(c_errors, know_the_version_of_the_library)
+TEST(c_version, is_that_of_the_project)
 {
     EXPECT_EQ(mallard_version(), MALLARD_VERSION);
     std::string const version = std::to_string(MALLARD_VERSION_MAJOR) + "." +

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the names that a library shows with those that a header declares.
+"""Compares the symbols that a library exports with the functions that a header declares.
 
     exports.py shared LIBRARY.so HEADER    exported, in this version, and nothing else
     exports.py static LIBRARY.a HEADER     global, and nothing else; needs only C
@@ -36,8 +36,8 @@ def main(kind, library, header):
         shown = {name for k, name in names("nm", "--defined-only", library)
                  if k.isupper() or k == "u"}
         missing = names("nm", "-u", library)
-    faults += [f"{name}: is shown and not declared" for name in shown - wanted]
-    faults += [f"{name}: is declared and not shown" for name in wanted - shown]
+    faults += [f"{name}: is exported and not declared" for name in shown - wanted]
+    faults += [f"{name}: is declared and not exported" for name in wanted - shown]
     runtime = re.compile(r"_Z|__cxa_(?!atexit|finalize|thread_atexit_impl)|__gxx_|_Unwind_")
     faults += [f"{name}: needs a C++ runtime" for _, name in missing if runtime.match(name)]
     print("\n".join(sorted(faults)), end="\n" if faults else "")

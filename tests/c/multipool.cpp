@@ -1,4 +1,4 @@
-// Multipools: every function, in every mode.
+// Tests of every function of multipools, in every mode.
 #include "support.hpp"
 
 #include <cstring>
@@ -31,7 +31,7 @@ mallard_stats stats_of(const mallard_multipool* multipool)
     return stats;
 }
 
-/// A block that knows what was asked for, and is full of a pattern.
+/// A block with its requested size and alignment, filled with a pattern.
 struct block {
     unsigned char* data;
     std::size_t bytes;
@@ -66,7 +66,7 @@ std::vector<block> allocate_many(mallard_multipool* multipool, std::size_t count
 
 } // namespace
 
-TEST(c_multipool, gives_and_takes_blocks_of_any_size)
+TEST(c_multipool, allocates_and_frees_blocks_of_any_size)
 {
     for_each_kind([](const mallard_multipool_options& options) {
         mallard_multipool* const multipool = mallard_multipool_create(&options);
@@ -84,7 +84,7 @@ TEST(c_multipool, gives_and_takes_blocks_of_any_size)
     });
 }
 
-TEST(c_multipool, refuses_alignments_that_are_no_power_of_two)
+TEST(c_multipool, rejects_alignments_that_are_not_powers_of_two)
 {
     mallard_multipool* const multipool = mallard_multipool_create(nullptr);
     EXPECT_EQ(mallard_multipool_allocate(multipool, 8, 12), nullptr);
@@ -101,7 +101,7 @@ TEST(c_multipool, refuses_alignments_that_are_no_power_of_two)
     mallard_multipool_destroy(multipool);
 }
 
-TEST(c_multipool, refuses_sizes_that_no_address_space_holds)
+TEST(c_multipool, rejects_sizes_above_the_address_space)
 {
     for_each_kind([](const mallard_multipool_options& options) {
         mallard_multipool* const multipool = mallard_multipool_create(&options);
@@ -116,7 +116,7 @@ TEST(c_multipool, refuses_sizes_that_no_address_space_holds)
     });
 }
 
-TEST(c_multipool, knows_its_blocks)
+TEST(c_multipool, recognises_its_blocks)
 {
     for_each_kind([](const mallard_multipool_options& options) {
         mallard_multipool* const multipool = mallard_multipool_create(&options);
@@ -133,10 +133,10 @@ TEST(c_multipool, knows_its_blocks)
     });
 }
 
-TEST(c_multipool, gives_back_what_it_took)
+TEST(c_multipool, returns_all_memory_to_its_source)
 {
     for_each_kind([](mallard_multipool_options options) {
-        booked_source source;
+        recording_source source;
         source.serve(options);
         mallard_multipool* const multipool = mallard_multipool_create(&options);
         EXPECT_EQ(source.calls(), 1U);
@@ -156,10 +156,10 @@ TEST(c_multipool, gives_back_what_it_took)
     });
 }
 
-TEST(c_multipool, has_handles_of_the_sizes_that_the_header_says)
+TEST(c_multipool, handle_sizes_are_those_in_the_header)
 {
     for_each_kind([](mallard_multipool_options options) {
-        booked_source source;
+        recording_source source;
         source.serve(options);
         mallard_multipool* const multipool = mallard_multipool_create(&options);
         bool const is_shared = options.sync != MALLARD_SYNC_NONE;
@@ -176,13 +176,13 @@ TEST(c_multipool, limits_each_of_its_pools)
     mallard_multipool* const multipool = mallard_multipool_create(&options);
     while (mallard_multipool_allocate(multipool, 64, 8) != nullptr) {}
     expect_failure(MALLARD_ERROR_LIMIT, "mallard_multipool_allocate: the limit of 4096 bytes "
-                                        "leaves no room for what is asked");
+                                        "leaves no room for this request");
     EXPECT_NE(mallard_multipool_allocate(multipool, 128, 8), nullptr);
     EXPECT_NE(mallard_multipool_allocate(multipool, 100000, 8), nullptr);
     mallard_multipool_destroy(multipool);
 }
 
-TEST(c_multipool_death, stops_at_a_double_free_when_it_checks)
+TEST(c_multipool_death, stops_at_a_double_free_with_checks_on)
 {
     auto options = sized<mallard_multipool_options>();
     options.check = MALLARD_CHECK_ON;

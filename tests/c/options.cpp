@@ -1,4 +1,4 @@
-// Options: structs of any age, and each value that is refused.
+// Tests of options: structs of older and newer versions, and every invalid value.
 #include "support.hpp"
 
 #include <cstring>
@@ -9,7 +9,7 @@ using namespace mallard::testing;
 
 namespace {
 
-/// No pool comes of these options, and the explanation begins so.
+/// Expects that no pool is made from these options, with this error and first line.
 void expect_refused(const mallard_pool_options& options, mallard_error error,
                     const std::string& what)
 {
@@ -17,7 +17,7 @@ void expect_refused(const mallard_pool_options& options, mallard_error error,
     expect_failure(error, "mallard_pool_create: " + what);
 }
 
-/// A pool comes of these, and works.
+/// Expects that a pool is made from these options, and works.
 void expect_accepted(const mallard_pool_options& options)
 {
     mallard_pool* const pool = mallard_pool_create(&options);
@@ -28,7 +28,7 @@ void expect_accepted(const mallard_pool_options& options)
     mallard_pool_destroy(pool);
 }
 
-/// The options of a pool as some later version might have them.
+/// The pool options of an imaginary later version.
 struct newer_options {
     mallard_pool_options known;
     std::size_t unknown[2];
@@ -36,12 +36,12 @@ struct newer_options {
 
 } // namespace
 
-TEST(c_options, of_a_pool_say_how_long_its_blocks_are)
+TEST(c_options, of_a_pool_need_block_bytes)
 {
     expect_refused(sized<mallard_pool_options>(), MALLARD_ERROR_OPTION, "block_bytes is 0");
 }
 
-TEST(c_options, may_be_left_out_for_arenas_and_multipools)
+TEST(c_options, are_optional_for_arenas_and_multipools)
 {
     mallard_arena* const arena = mallard_arena_create(nullptr);
     mallard_multipool* const multipool = mallard_multipool_create(nullptr);
@@ -73,11 +73,11 @@ TEST(c_options, begin_with_the_size_of_their_struct)
                                          "mallard_multipool_options has that size");
 }
 
-TEST(c_options, of_an_older_caller_lack_members_that_are_then_defaults)
+TEST(c_options, of_an_older_caller_use_defaults_for_missing_members)
 {
     auto options = pool_of(48);
     std::memset(&options.align, 0xee, sizeof options - offsetof(mallard_pool_options, align));
-    options.struct_bytes = offsetof(mallard_pool_options, align); // beyond it, nobody looks
+    options.struct_bytes = offsetof(mallard_pool_options, align); // later members are not read
     expect_accepted(options);
 
     auto arena = sized<mallard_arena_options>();
@@ -88,7 +88,7 @@ TEST(c_options, of_an_older_caller_lack_members_that_are_then_defaults)
     mallard_arena_destroy(made);
 }
 
-TEST(c_options, of_a_newer_caller_may_have_members_that_are_zero)
+TEST(c_options, of_a_newer_caller_may_have_unknown_members_that_are_zero)
 {
     newer_options options{pool_of(48), {}};
     options.known.struct_bytes = sizeof options;
@@ -104,7 +104,7 @@ TEST(c_options, of_a_newer_caller_may_have_members_that_are_zero)
         << explanation();
 }
 
-TEST(c_options, can_be_cleared_in_any_c)
+TEST(c_options, can_be_cleared_in_c89)
 {
     mallard_pool_options pool;
     mallard_arena_options arena;
@@ -122,12 +122,12 @@ TEST(c_options, can_be_cleared_in_any_c)
     EXPECT_EQ(std::memcmp(&arena, &clear_arena, sizeof arena), 0);
     EXPECT_EQ(std::memcmp(&multipool, &clear_multipool, sizeof multipool), 0);
 
-    mallard_pool_options_init(nullptr, sizeof pool); // nothing to clear
-    mallard_pool_options_init(&pool, 3);             // nor room to say so
+    mallard_pool_options_init(nullptr, sizeof pool); // ignored
+    mallard_pool_options_init(&pool, 3);             // too small for struct_bytes: ignored
     EXPECT_EQ(std::memcmp(&pool, &clear_pool, sizeof pool), 0);
 }
 
-TEST(c_options, refuse_values_that_mean_nothing)
+TEST(c_options, reject_unknown_values)
 {
     struct member {
         const char* name;
@@ -143,7 +143,7 @@ TEST(c_options, refuse_values_that_mean_nothing)
             options.*m.at = wrong;
             expect_refused(options, MALLARD_ERROR_OPTION,
                            std::string(m.name) + " is " + std::to_string(wrong) +
-                               ", which means nothing");
+                               ", which is not a valid value");
             EXPECT_NE(explanation().find(std::string("enum mallard_") + m.name), std::string::npos);
         }
     }
@@ -153,7 +153,7 @@ TEST(c_options, refuse_values_that_mean_nothing)
     expect_failure(MALLARD_ERROR_OPTION, "mallard_arena_create: reserved is 7, not 0");
 }
 
-TEST(c_options, refuse_alignments_that_are_no_power_of_two)
+TEST(c_options, reject_alignments_that_are_not_powers_of_two)
 {
     for (std::size_t const align : {std::size_t{3}, std::size_t{24}, SIZE_MAX}) {
         auto options = pool_of(48);
@@ -163,18 +163,19 @@ TEST(c_options, refuse_alignments_that_are_no_power_of_two)
     }
 }
 
-TEST(c_options, refuse_blocks_that_no_address_space_holds)
+TEST(c_options, reject_blocks_above_the_address_space)
 {
     std::size_t const absurd = SIZE_MAX - 7;
     expect_refused(pool_of(absurd), MALLARD_ERROR_TOO_LARGE,
-                   std::to_string(absurd) + " bytes, aligned to 0, fit into no address space");
+                   std::to_string(absurd) +
+                       " bytes, aligned to 0, are more than any address space");
     auto options = pool_of(1);
     options.align = std::size_t{1} << 63;
     expect_refused(options, MALLARD_ERROR_TOO_LARGE,
-                   "1 bytes, aligned to 9223372036854775808, fit into no address space");
+                   "1 bytes, aligned to 9223372036854775808, are more than any address space");
 }
 
-TEST(c_options, know_which_numbers_a_growth_uses)
+TEST(c_options, reject_numbers_that_a_growth_does_not_use)
 {
     struct wrong {
         int growth;
@@ -206,7 +207,7 @@ TEST(c_options, know_which_numbers_a_growth_uses)
     }
 }
 
-TEST(c_options, know_which_numbers_a_growth_needs)
+TEST(c_options, reject_missing_numbers_of_a_growth)
 {
     auto options = pool_of(48);
     options.growth = MALLARD_GROWTH_NONE;
@@ -217,7 +218,7 @@ TEST(c_options, know_which_numbers_a_growth_needs)
                    "growth is MALLARD_GROWTH_LINEAR, and growth_add is 0");
 }
 
-TEST(c_options, refuse_numbers_that_are_out_of_order)
+TEST(c_options, reject_numbers_that_contradict_each_other)
 {
     auto options = pool_of(48);
     options.first_bytes = 4096;
@@ -240,12 +241,12 @@ TEST(c_options, refuse_numbers_that_are_out_of_order)
     options.growth_den = 3;
     expect_refused(options, MALLARD_ERROR_CONFLICT,
                    "growth_num is 2, less than growth_den, which is 3");
-    options.growth_num = 0; // then it is 2
+    options.growth_num = 0; // the default is 2
     expect_refused(options, MALLARD_ERROR_CONFLICT,
                    "growth_num is 2, less than growth_den, which is 3");
 }
 
-TEST(c_options, refuse_halves_of_a_source)
+TEST(c_options, reject_incomplete_sources)
 {
     char bytes[64];
     auto const with = [](auto set) {
@@ -275,7 +276,7 @@ TEST(c_options, refuse_halves_of_a_source)
                    MALLARD_ERROR_CONFLICT, "take and buffer are both set");
 }
 
-TEST(c_options, choose_among_all_combinations)
+TEST(c_options, support_all_combinations)
 {
     for (int sync = MALLARD_SYNC_NONE; sync <= MALLARD_SYNC_THREAD_CACHED; ++sync)
         for (int reuse = MALLARD_REUSE_DEFAULT; reuse <= MALLARD_REUSE_LIFO; ++reuse)
@@ -297,7 +298,7 @@ TEST(c_options, choose_among_all_combinations)
                 }
 }
 
-TEST(c_options, refuse_growth_for_a_lock_free_pool)
+TEST(c_options, reject_growth_for_a_lock_free_pool)
 {
     auto options = pool_of(48);
     options.sync = MALLARD_SYNC_LOCK_FREE;
@@ -311,7 +312,7 @@ TEST(c_options, refuse_growth_for_a_lock_free_pool)
     expect_accepted(options);
 }
 
-TEST(c_options, make_each_growth_what_it_says)
+TEST(c_options, determine_the_chunk_sizes)
 {
     struct expected {
         int growth;
@@ -336,7 +337,7 @@ TEST(c_options, make_each_growth_what_it_says)
         options.growth_add = e.add;
         options.step_max_bytes = e.step_max;
         options.first_bytes = 4096;
-        booked_source source;
+        recording_source source;
         source.serve(options);
         mallard_pool* const pool = mallard_pool_create(&options);
         ASSERT_NE(pool, nullptr) << explanation();
@@ -350,11 +351,11 @@ TEST(c_options, make_each_growth_what_it_says)
     }
 }
 
-TEST(c_options, let_the_first_step_exceed_the_usual_largest)
+TEST(c_options, allow_a_first_step_above_the_default_maximum)
 {
     auto options = sized<mallard_arena_options>();
     options.first_bytes = 4 << 20;
-    booked_source source;
+    recording_source source;
     source.serve(options);
     mallard_arena* const arena = mallard_arena_create(&options);
     EXPECT_NE(mallard_arena_allocate(arena, 8, 8), nullptr);
@@ -362,7 +363,7 @@ TEST(c_options, let_the_first_step_exceed_the_usual_largest)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_options, let_a_pool_without_growth_take_once)
+TEST(c_options, without_growth_make_a_pool_take_one_chunk)
 {
     auto options = pool_of(64);
     options.growth = MALLARD_GROWTH_NONE;
@@ -375,7 +376,7 @@ TEST(c_options, let_a_pool_without_growth_take_once)
     EXPECT_GT(count, 55);
     EXPECT_LE(count, 64);
     expect_failure(MALLARD_ERROR_LIMIT, "mallard_pool_allocate: the limit of 4096 bytes leaves "
-                                        "no room for what is asked");
+                                        "no room for this request");
     auto stats = sized<mallard_stats>();
     EXPECT_EQ(mallard_pool_stats(pool, &stats), 0);
     EXPECT_EQ(stats.growths, 1U);

@@ -1,4 +1,4 @@
-// Pools: every function, in every mode.
+// Tests of every function of pools, in every mode.
 #include "support.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::vector<void*> allocate(mallard_pool* pool, std::size_t count)
 
 } // namespace
 
-TEST(c_pool, gives_blocks_that_are_apart_and_aligned)
+TEST(c_pool, allocates_disjoint_aligned_blocks)
 {
     for_each_kind([](const mallard_pool_options& options) {
         mallard_pool* const pool = mallard_pool_create(&options);
@@ -61,7 +61,7 @@ TEST(c_pool, gives_blocks_that_are_apart_and_aligned)
     });
 }
 
-TEST(c_pool, gives_freed_blocks_again)
+TEST(c_pool, reuses_freed_blocks)
 {
     for_each_kind([](const mallard_pool_options& options) {
         mallard_pool* const pool = mallard_pool_create(&options);
@@ -76,7 +76,7 @@ TEST(c_pool, gives_freed_blocks_again)
     });
 }
 
-TEST(c_pool, does_nothing_when_null_is_freed)
+TEST(c_pool, ignores_a_free_of_null)
 {
     for_each_kind([](const mallard_pool_options& options) {
         mallard_pool* const pool = mallard_pool_create(&options);
@@ -89,10 +89,10 @@ TEST(c_pool, does_nothing_when_null_is_freed)
     });
 }
 
-TEST(c_pool, takes_nothing_but_its_handle_before_the_first_block)
+TEST(c_pool, takes_only_its_handle_before_the_first_block)
 {
     for_each_kind([](mallard_pool_options options) {
-        booked_source source;
+        recording_source source;
         source.serve(options);
         mallard_pool* const pool = mallard_pool_create(&options);
         EXPECT_EQ(source.calls(), 1U);
@@ -122,7 +122,7 @@ TEST(c_pool, rounds_blocks_up_to_their_alignment)
     }
 }
 
-TEST(c_pool, says_what_it_holds)
+TEST(c_pool, reports_its_statistics)
 {
     for_each_kind([](const mallard_pool_options& options) {
         mallard_pool* const pool = mallard_pool_create(&options);
@@ -161,7 +161,7 @@ TEST(c_pool, fills_the_stats_of_older_and_newer_callers)
     older.bytes_live = 7;
     EXPECT_EQ(mallard_pool_stats(pool, &older), 0);
     EXPECT_EQ(older.blocks_live, 3U);
-    EXPECT_EQ(older.bytes_live, 7U); // not the library's to write
+    EXPECT_EQ(older.bytes_live, 7U); // beyond the caller's struct: not written
 
     older.struct_bytes = 0;
     EXPECT_EQ(mallard_pool_stats(pool, &older), MALLARD_ERROR_STRUCT);
@@ -170,7 +170,7 @@ TEST(c_pool, fills_the_stats_of_older_and_newer_callers)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_pool, knows_its_blocks)
+TEST(c_pool, recognises_its_blocks)
 {
     for_each_kind([](const mallard_pool_options& options) {
         mallard_pool* const pool = mallard_pool_create(&options);
@@ -190,7 +190,7 @@ TEST(c_pool, knows_its_blocks)
     });
 }
 
-TEST(c_pool, allocates_batches_and_frees_them_but_for_nulls)
+TEST(c_pool, frees_batches_that_contain_nulls)
 {
     for_each_kind([](const mallard_pool_options& options) {
         mallard_pool* const pool = mallard_pool_create(&options);
@@ -221,7 +221,7 @@ TEST(c_pool, allocates_all_of_a_batch_or_nothing)
         EXPECT_EQ(mallard_pool_allocate_batch(pool, blocks.data(), blocks.size()),
                   MALLARD_ERROR_LIMIT);
         expect_failure(MALLARD_ERROR_LIMIT, "mallard_pool_allocate_batch: the limit of 32768 "
-                                            "bytes leaves no room for what is asked");
+                                            "bytes leaves no room for this request");
         EXPECT_EQ(std::count(blocks.begin(), blocks.end(), nullptr), 5000);
         EXPECT_EQ(stats_of(pool).blocks_live, 0U);
         EXPECT_EQ(mallard_pool_allocate_batch(pool, blocks.data(), 100), 0);
@@ -229,10 +229,10 @@ TEST(c_pool, allocates_all_of_a_batch_or_nothing)
     });
 }
 
-TEST(c_pool, keeps_its_memory_at_reset_and_not_at_release)
+TEST(c_pool, keeps_its_memory_at_reset_but_not_at_release)
 {
     for_each_kind([](mallard_pool_options options) {
-        booked_source source;
+        recording_source source;
         source.serve(options);
         mallard_pool* const pool = mallard_pool_create(&options);
         std::size_t const handle = source.bytes_taken();
@@ -249,10 +249,10 @@ TEST(c_pool, keeps_its_memory_at_reset_and_not_at_release)
     });
 }
 
-TEST(c_pool, trims_what_is_idle)
+TEST(c_pool, trims_idle_chunks)
 {
     for_each_kind([](mallard_pool_options options) {
-        booked_source source;
+        recording_source source;
         source.serve(options);
         mallard_pool* const pool = mallard_pool_create(&options);
         std::size_t const handle = source.bytes_taken();
@@ -270,7 +270,7 @@ TEST(c_pool, trims_what_is_idle)
     });
 }
 
-TEST(c_pool, visits_what_is_live_and_lets_it_go)
+TEST(c_pool, visits_live_blocks_and_allows_freeing_them)
 {
     struct walk {
         mallard_pool* pool;
@@ -299,7 +299,7 @@ TEST(c_pool, visits_what_is_live_and_lets_it_go)
     });
 }
 
-TEST(c_pool_death, stops_at_a_double_free_when_it_checks)
+TEST(c_pool_death, stops_at_a_double_free_with_checks_on)
 {
     auto options = pool_of(48);
     options.check = MALLARD_CHECK_ON;
@@ -310,7 +310,7 @@ TEST(c_pool_death, stops_at_a_double_free_when_it_checks)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_pool, gives_blocks_of_nine_tenths_of_a_limit_at_every_size)
+TEST(c_pool, uses_nine_tenths_of_its_limit_at_every_block_size)
 {
     for_each_kind([](mallard_pool_options options) {
         for (std::size_t const block : {48, 600, 4096, 10'000, 33'000, 200'000})
@@ -326,7 +326,7 @@ TEST(c_pool, gives_blocks_of_nine_tenths_of_a_limit_at_every_size)
                 std::size_t count = 0;
                 while (mallard_pool_allocate(pool) != nullptr)
                     ++count;
-                // Beside a block: 4 bytes in a lock-free pool, up to three bits in others.
+                // Overhead of a block: 4 bytes in a lock-free pool, up to three bits in others.
                 std::size_t const each = block + (options.sync == MALLARD_SYNC_LOCK_FREE ? 4 : 1);
                 EXPECT_GE(count, limit / 10 * 9 / each) << block << " bytes, limit " << limit;
                 mallard_pool_destroy(pool);
@@ -334,11 +334,11 @@ TEST(c_pool, gives_blocks_of_nine_tenths_of_a_limit_at_every_size)
     });
 }
 
-TEST(c_pool, takes_little_more_than_the_first_block_however_large_it_is)
+TEST(c_pool, takes_little_more_than_the_first_block_at_any_size)
 {
     for_each_kind([](mallard_pool_options options) {
         if (options.sync == MALLARD_SYNC_LOCK_FREE)
-            return; // takes the chunk that the options name
+            return; // takes one chunk, whose size the options choose
         options.block_bytes = std::size_t{16} << 20;
         mallard_pool* const pool = mallard_pool_create(&options);
         void* const block = mallard_pool_allocate(pool);

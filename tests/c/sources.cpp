@@ -1,5 +1,4 @@
-// Where the memory comes from: the heap, and functions of the caller's,
-// which may refuse.
+// Tests of sources: malloc, and functions of the caller, both of which may fail.
 #include "support.hpp"
 
 #include <memory>
@@ -8,7 +7,7 @@
 
 using namespace mallard::testing;
 
-// A heap that refuses gives null under a sanitizer, too.
+// malloc returns null under a sanitizer too, instead of stopping the process.
 extern "C" const char* __asan_default_options()
 {
     return "allocator_may_return_null=1";
@@ -29,9 +28,9 @@ mallard_stats stats_of(const mallard_pool* pool)
 
 } // namespace
 
-TEST(c_source, that_refuses_the_handle_makes_create_fail)
+TEST(c_source, failing_at_the_handle_makes_create_fail)
 {
-    booked_source source;
+    recording_source source;
     source.refuse_every = 1;
     auto pool = pool_of(48);
     auto arena = sized<mallard_arena_options>();
@@ -41,24 +40,25 @@ TEST(c_source, that_refuses_the_handle_makes_create_fail)
     source.serve(multipool);
     EXPECT_EQ(mallard_pool_create(&pool), nullptr);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_pool_create: the caller's take gave no "), 0U);
+    EXPECT_EQ(explanation().find("mallard_pool_create: the caller's take returned no "), 0U);
     EXPECT_EQ(mallard_arena_create(&arena), nullptr);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_arena_create: the caller's take gave no "), 0U);
+    EXPECT_EQ(explanation().find("mallard_arena_create: the caller's take returned no "), 0U);
     EXPECT_EQ(mallard_multipool_create(&multipool), nullptr);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_multipool_create: the caller's take gave no "), 0U);
+    EXPECT_EQ(explanation().find("mallard_multipool_create: the caller's take returned no "), 0U);
     EXPECT_EQ(errno, ENOMEM);
 }
 
-TEST(c_source, that_is_the_heap_may_refuse)
+TEST(c_source, failure_of_malloc_is_explained)
 {
     std::size_t const bytes = std::size_t{1} << 50;
     mallard_arena* const arena = mallard_arena_create(nullptr);
     EXPECT_EQ(mallard_arena_allocate(arena, bytes, 8), nullptr);
     EXPECT_EQ(errno, ENOMEM);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_arena_allocate: malloc gave no 1125899906842"), 0U);
+    EXPECT_EQ(explanation().find("mallard_arena_allocate: malloc failed to allocate 1125899906842"),
+              0U);
     EXPECT_NE(mallard_arena_allocate(arena, 8, 8), nullptr);
     mallard_arena_destroy(arena);
 
@@ -69,43 +69,43 @@ TEST(c_source, that_is_the_heap_may_refuse)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, is_asked_for_less_when_it_refuses)
+TEST(c_source, is_asked_for_less_after_a_failure)
 {
     auto options = pool_of(48);
     options.first_bytes = 1 << 20;
-    booked_source source;
+    recording_source source;
     source.serve(options);
     source.bytes_max = 100000;
     mallard_pool* const pool = mallard_pool_create(&options);
     mallard_pool_create(nullptr);
     EXPECT_NE(mallard_pool_allocate(pool), nullptr);
     EXPECT_GT(source.refusals(), 0U);
-    EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_NULL); // those were no failures
+    EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_NULL); // a smaller request succeeded
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, that_refused_before_is_not_blamed_for_a_limit)
+TEST(c_source, failure_is_not_reported_when_a_limit_is_reached_later)
 {
     auto options = pool_of(48);
     options.reuse = MALLARD_REUSE_LIFO;
     options.limit_bytes = 40000;
-    booked_source source;
+    recording_source source;
     source.serve(options);
     source.bytes_max = 20000;
     mallard_pool* const pool = mallard_pool_create(&options);
     allocate_all(pool);
     EXPECT_GT(source.refusals(), 0U);
     expect_failure(MALLARD_ERROR_LIMIT, "mallard_pool_allocate: the limit of 40000 bytes leaves "
-                                        "no room for what is asked");
+                                        "no room for this request");
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, that_refuses_now_and_then_loses_nothing)
+TEST(c_source, failing_now_and_then_leaks_nothing_in_pools)
 {
     for (int const sync : {MALLARD_SYNC_NONE, MALLARD_SYNC_MUTEX, MALLARD_SYNC_THREAD_CACHED})
         for (std::size_t every = 2; every < 12; ++every) {
             SCOPED_TRACE(::testing::Message() << "sync " << sync << ", every " << every);
-            booked_source source;
+            recording_source source;
             source.refuse_every = every;
             auto options = sized<mallard_multipool_options>();
             options.sync = sync;
@@ -140,14 +140,14 @@ TEST(c_source, that_refuses_now_and_then_loses_nothing)
                 mallard_multipool_free(multipool, b.data, b.bytes, 8);
             mallard_multipool_stats(multipool, &stats);
             EXPECT_EQ(stats.blocks_live, 0U);
-            mallard_multipool_destroy(multipool); // and the source says whether all is back
+            mallard_multipool_destroy(multipool); // the destructor of the source checks for leaks
         }
 }
 
-TEST(c_source, that_refuses_an_arena_loses_nothing)
+TEST(c_source, failing_now_and_then_leaks_nothing_in_arenas)
 {
     for (std::size_t every = 2; every < 12; ++every) {
-        booked_source source;
+        recording_source source;
         source.refuse_every = every;
         source.bytes_max = 60000;
         auto options = sized<mallard_arena_options>();
@@ -162,27 +162,28 @@ TEST(c_source, that_refuses_an_arena_loses_nothing)
     }
 }
 
-TEST(c_source, that_refuses_a_batch_loses_nothing)
+TEST(c_source, failing_in_a_batch_leaks_nothing)
 {
     auto options = pool_of(1000);
-    booked_source source;
+    recording_source source;
     source.serve(options);
     mallard_pool* const pool = mallard_pool_create(&options);
     source.refuse_every = 1;
     std::vector<void*> blocks(10);
     EXPECT_EQ(mallard_pool_allocate_batch(pool, blocks.data(), 10), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_pool_allocate_batch: the caller's take gave no "), 0U);
+    EXPECT_EQ(explanation().find("mallard_pool_allocate_batch: the caller's take returned no "),
+              0U);
     EXPECT_EQ(stats_of(pool).blocks_live, 0U);
     source.refuse_every = 0;
     EXPECT_EQ(mallard_pool_allocate_batch(pool, blocks.data(), 10), 0);
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, that_ignores_the_alignment_is_told_so)
+TEST(c_source, misalignment_is_explained)
 {
     auto options = pool_of(64);
     options.align = 64;
-    booked_source source;
+    recording_source source;
     source.serve(options);
     mallard_pool* const pool = mallard_pool_create(&options);
     source.misalign_by = 8;
@@ -190,16 +191,16 @@ TEST(c_source, that_ignores_the_alignment_is_told_so)
     EXPECT_EQ(mallard_pool_allocate(pool), nullptr);
     EXPECT_EQ(errno, EINVAL);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_CHUNK);
-    EXPECT_EQ(explanation().find("mallard_pool_allocate: the caller's take gave 0x"), 0U);
+    EXPECT_EQ(explanation().find("mallard_pool_allocate: the caller's take returned 0x"), 0U);
     EXPECT_NE(explanation().find(", which is not a multiple of "), std::string::npos);
     source.misalign_by = 0;
     EXPECT_NE(mallard_pool_allocate(pool), nullptr);
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, gets_back_everything_before_destroy_returns)
+TEST(c_source, gets_all_memory_back_before_destroy_returns)
 {
-    auto source = std::make_unique<booked_source>();
+    auto source = std::make_unique<recording_source>();
     auto options = pool_of(48);
     source->serve(options);
     mallard_pool* const pool = mallard_pool_create(&options);
@@ -209,7 +210,7 @@ TEST(c_source, gets_back_everything_before_destroy_returns)
     EXPECT_EQ(source->bytes_taken(), 0U);
 }
 
-TEST(c_source_death, that_throws_stops_the_process)
+TEST(c_source_death, exception_stops_the_process)
 {
     auto options = pool_of(48);
     options.take = [](void*, std::size_t, std::size_t) -> void* {

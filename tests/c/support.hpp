@@ -1,4 +1,4 @@
-// What the tests of the C API share.
+// Helpers of the tests of the C API.
 #pragma once
 
 #include <mallard/c/mallard.h>
@@ -21,8 +21,8 @@ inline std::string explanation()
     return mallard_explain(text, sizeof text);
 }
 
-/// The last failure was of this kind, with this first line, and the other two
-/// lines that every explanation has. Clears errno for the next.
+/// Expects that the last failure has this code and this first line, and an explanation of three
+/// lines. Clears errno for the next failure.
 inline void expect_failure(mallard_error error, const std::string& first_line)
 {
     EXPECT_EQ(errno, error < MALLARD_ERROR_TOO_LARGE ? EINVAL : ENOMEM);
@@ -69,7 +69,7 @@ inline bool is_aligned(const void* p, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(p) % align == 0;
 }
 
-/// How many blocks a pool gives until it fails.
+/// Allocates until the pool fails; returns the number of blocks.
 inline std::size_t allocate_all(mallard_pool* pool)
 {
     std::size_t count = 0;
@@ -78,10 +78,10 @@ inline std::size_t allocate_all(mallard_pool* pool)
     return count;
 }
 
-/// A source in the manner of C, which keeps books and may refuse. Any thread.
-class booked_source {
+/// A source of C functions that records its chunks and may fail. Thread-safe.
+class recording_source {
 public:
-    ~booked_source() { EXPECT_TRUE(taken_.empty()) << "not all was given back"; }
+    ~recording_source() { EXPECT_TRUE(taken_.empty()) << "not all was given back"; }
 
     template <class Options>
     void serve(Options& options)
@@ -95,18 +95,18 @@ public:
     std::size_t calls() const { return calls_; }
     std::size_t refusals() const { return refusals_; }
 
-    std::size_t refuse_every = 0;     ///< n-th call; 0: none
-    std::size_t bytes_max = SIZE_MAX; ///< of one call
-    std::size_t misalign_by = 0;      ///< of what is aligned to more than 8
+    std::size_t refuse_every = 0;     ///< every n-th take fails; 0: none
+    std::size_t bytes_max = SIZE_MAX; ///< larger takes fail
+    std::size_t misalign_by = 0;      ///< added to addresses if more than 8-byte alignment is asked
 
 private:
     static void* take(void* self, std::size_t bytes, std::size_t align)
     {
-        return static_cast<booked_source*>(self)->take(bytes, align);
+        return static_cast<recording_source*>(self)->take(bytes, align);
     }
     static void give(void* self, void* chunk, std::size_t bytes, std::size_t align)
     {
-        static_cast<booked_source*>(self)->give(chunk, bytes, align);
+        static_cast<recording_source*>(self)->give(chunk, bytes, align);
     }
 
     struct entry {

@@ -1,4 +1,4 @@
-// Handles that many threads use at a time. Run with ThreadSanitizer, too.
+// Tests of handles that many threads use at the same time. ThreadSanitizer runs them, too.
 #include "support.hpp"
 
 #include <cstring>
@@ -14,7 +14,7 @@ constexpr int shared_modes[] = {MALLARD_SYNC_MUTEX, MALLARD_SYNC_LOCK_FREE,
 constexpr int growing_modes[] = {MALLARD_SYNC_MUTEX, MALLARD_SYNC_THREAD_CACHED};
 constexpr unsigned threads_count = 4;
 
-/// Calls `f(number)` in so many threads at once.
+/// Calls `f(number)` in several threads at the same time.
 template <class F>
 void in_threads(F f)
 {
@@ -31,7 +31,7 @@ TEST(c_threads, share_a_pool)
 {
     for (int const sync : shared_modes) {
         SCOPED_TRACE(sync);
-        booked_source source;
+        recording_source source;
         auto options = pool_of(64);
         choose_sync(options, sync);
         options.check = MALLARD_CHECK_ON;
@@ -55,7 +55,7 @@ TEST(c_threads, share_a_pool)
                 }
             }
         });
-        in_threads([&](unsigned number) { // those of another
+        in_threads([&](unsigned number) { // free the blocks of another thread
             for (unsigned char* const block : kept[(number + 1) % threads_count])
                 mallard_pool_free(pool, block);
         });
@@ -66,11 +66,11 @@ TEST(c_threads, share_a_pool)
     }
 }
 
-TEST(c_threads, share_a_multipool_over_a_source_that_refuses)
+TEST(c_threads, share_a_multipool_with_a_failing_source)
 {
     for (int const sync : growing_modes) {
         SCOPED_TRACE(sync);
-        booked_source source;
+        recording_source source;
         source.refuse_every = 5;
         auto options = sized<mallard_multipool_options>();
         options.sync = sync;
@@ -97,7 +97,7 @@ TEST(c_threads, share_a_multipool_over_a_source_that_refuses)
 
 TEST(c_threads, share_an_arena)
 {
-    booked_source source;
+    recording_source source;
     auto options = sized<mallard_arena_options>();
     options.sync = MALLARD_SYNC_THREAD_CACHED;
     source.serve(options);
@@ -117,12 +117,12 @@ TEST(c_threads, share_an_arena)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_threads, fail_each_for_itself)
+TEST(c_threads, have_separate_errors)
 {
     in_threads([](unsigned number) {
         for (int i = 0; i < 100; ++i) {
             mallard_pool_options options = pool_of(8);
-            options.align = number + 5; // 5, 6, 7 and then 8, which is fine
+            options.align = number + 5; // 5, 6 and 7 are errors, 8 is valid
             mallard_pool* const pool = mallard_pool_create(&options);
             EXPECT_EQ(pool != nullptr, number == 3);
             if (pool == nullptr) {
