@@ -199,6 +199,6 @@ TEST(c_multipool, cannot_be_lock_free)
     auto options = sized<mallard_multipool_options>();
     options.sync = MALLARD_SYNC_LOCK_FREE;
     EXPECT_EQ(mallard_multipool_create(&options), nullptr);
-    expect_failure(MALLARD_ERROR_UNSUPPORTED, "mallard_multipool_create: a multipool does not come "
-                                              "with sync MALLARD_SYNC_LOCK_FREE");
+    expect_failure(MALLARD_ERROR_UNSUPPORTED, "mallard_multipool_create: a multipool does not "
+                                              "support sync MALLARD_SYNC_LOCK_FREE");
 }
