@@ -6,7 +6,7 @@ use crate::base::source::{DefaultHeap, Source};
 use crate::handles::Atomic;
 use crate::handles::{Box, Counts, Handle, Local, Slot};
 use crate::object_pool::ObjectPool;
-use crate::sync::{self, Mode};
+use crate::sync::{self, Growing, Mode};
 use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
 use core::fmt;
@@ -83,7 +83,7 @@ impl<T> RcPool<T> {
 }
 
 #[cfg(target_has_atomic = "64")]
-impl<T, M: sync::Shared> ArcPool<T, M> {
+impl<T, M: sync::Shared + Growing> ArcPool<T, M> {
     /// Makes a pool for several threads, without allocating.
     pub const fn new() -> Self {
         Self::with_mode()
@@ -91,31 +91,49 @@ impl<T, M: sync::Shared> ArcPool<T, M> {
 }
 
 impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
-    /// Makes a pool of any mode, without allocating.
-    pub const fn with_mode() -> Self {
+    /// Makes a pool in any mode that can grow, without allocating.
+    pub const fn with_mode() -> Self
+    where
+        M: Growing,
+    {
         Self { slots: ObjectPool::with_mode() }
     }
-    /// How much it takes at a time, and in all. Takes nothing yet.
-    pub const fn with_growth(growth: Growth) -> Self {
+    /// Makes a pool that grows as `growth` says, without allocating.
+    pub const fn with_growth(growth: Growth) -> Self
+    where
+        M: Growing,
+    {
         Self { slots: ObjectPool::with_growth(growth) }
     }
-    /// Exactly `count` objects, in one step: the first object takes it.
+    /// Makes a pool whose first step of growth has room for `count` objects, without allocating. The
+    /// first object takes that step.
+    pub const fn with_capacity(count: usize) -> Self
+    where
+        M: Growing,
+    {
+        Self { slots: ObjectPool::with_capacity(count) }
+    }
+    /// `with_mode`, with the caller's source.
+    pub const fn new_in<S: Source>(source: S) -> CountedPool<T, C, M, S>
+    where
+        M: Growing,
+    {
+        CountedPool { slots: ObjectPool::new_in(source) }
+    }
+    /// `with_growth`, with the caller's source.
+    pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> CountedPool<T, C, M, S>
+    where
+        M: Growing,
+    {
+        CountedPool { slots: ObjectPool::with_growth_in(growth, source) }
+    }
+
+    /// Makes a pool for exactly `count` objects, without allocating. The first object takes the
+    /// memory of all.
     pub const fn fixed(count: usize) -> Self {
         Self { slots: ObjectPool::fixed(count) }
     }
-    /// The first step, which the first object takes, has room for `count`.
-    pub const fn with_capacity(count: usize) -> Self {
-        Self { slots: ObjectPool::with_capacity(count) }
-    }
-    /// `new`, with a source of one's own.
-    pub const fn new_in<S: Source>(source: S) -> CountedPool<T, C, M, S> {
-        CountedPool { slots: ObjectPool::new_in(source) }
-    }
-    /// `with_growth`, with a source of one's own.
-    pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> CountedPool<T, C, M, S> {
-        CountedPool { slots: ObjectPool::with_growth_in(growth, source) }
-    }
-    /// `fixed`, with a source of one's own.
+    /// `fixed`, with the caller's source.
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> CountedPool<T, C, M, S> {
         CountedPool { slots: ObjectPool::fixed_in(count, source) }
     }
@@ -177,7 +195,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
     crate::pool::methods::pool_methods!();
 }
 
-impl<T, C: Counts, M: Mode> Default for CountedPool<T, C, M> {
+impl<T, C: Counts, M: Growing> Default for CountedPool<T, C, M> {
     fn default() -> Self {
         Self::with_mode()
     }

@@ -52,8 +52,6 @@ mod debug;
 mod guide;
 pub mod handles;
 mod hooks;
-#[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // nothing else needs one there
-mod lock;
 mod loom;
 mod multipool;
 pub mod object_pool;
@@ -78,9 +76,6 @@ pub mod shared_slot_map;
 pub mod size_class;
 pub mod slot_map;
 pub mod sync;
-#[cfg(target_has_atomic = "64")]
-mod tagged_stack;
-#[cfg(feature = "std")]
 mod threads;
 pub mod typed_arena;
 
@@ -90,9 +85,7 @@ pub use adapt::counted::{CallCounts, Counted, CountingScope};
 pub use adapt::failing::{for_each_failure, Failing, FailureRule, Failures};
 pub use adapt::fallback::Fallback;
 pub use adapt::limited::{Budget, Limited};
-#[cfg(feature = "std")]
-pub use adapt::synchronized::StdLock;
-pub use adapt::synchronized::{DefaultLock, Lock, Spin, SpinGuard, Synchronized};
+pub use adapt::synchronized::Synchronized;
 #[cfg(feature = "tracing")]
 pub use adapt::traced::TracingEvents;
 pub use adapt::traced::{Event, Observer, Traced};
@@ -112,7 +105,7 @@ pub use base::growth::Growth;
 pub use base::resettable::{Measured, Resettable};
 pub use base::source::{Buffer, Chunk, DefaultHeap, Null, PinSource, Source};
 pub use base::statistics::{Statistics, Validity};
-use base::{bits, growth, source, statistics};
+use base::{bits, growth, source};
 #[cfg(target_has_atomic = "64")]
 pub use counted_pool::ArcPool;
 pub use counted_pool::{CountedPool, RcPool};
@@ -149,6 +142,9 @@ pub use slot_map::key::{Bits, Key, Key32, Key64};
 pub use slot_map::keyed::Join;
 #[doc(inline)]
 pub use slot_map::SlotMap;
+#[cfg(feature = "std")]
+pub use threads::lock::StdLock;
+pub use threads::lock::{DefaultLock, Lock, Spin, SpinGuard};
 #[doc(inline)]
 pub use typed_arena::TypedArena;
 

@@ -17,7 +17,7 @@ use crate::pool::layout::SlotShape;
 use crate::pool::methods::pool_methods;
 use crate::pool::slots::{Sizing, Slots};
 use crate::source::{DefaultHeap, Source};
-use crate::sync::{self, Mode, Shared};
+use crate::sync::{self, Growing, Mode, Shared};
 use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -149,42 +149,84 @@ impl<T> ObjectPool<T> {
 }
 
 impl<T, M: Mode> ObjectPool<T, M> {
-    /// Makes a pool of any mode, without allocating.
-    pub const fn with_mode() -> Self {
+    /// Makes a pool in any mode that can grow, without allocating.
+    pub const fn with_mode() -> Self
+    where
+        M: Growing,
+    {
         Self::new_in(DefaultHeap)
     }
-    /// How much it takes at a time, and in all. Takes nothing yet.
-    pub const fn with_growth(growth: Growth) -> Self {
+    /// Makes a pool that grows as `growth` says, without allocating.
+    ///
+    /// ```
+    /// use mallard::{Growth, ObjectPool};
+    /// let pool: ObjectPool<[u8; 64]> = ObjectPool::with_growth(Growth::new().limit(1 << 20));
+    /// while let Ok(object) = pool.try_make([0; 64]) {
+    ///     std::mem::forget(object);
+    /// }
+    /// assert!(pool.statistics().bytes_taken <= 1 << 20);
+    /// ```
+    pub const fn with_growth(growth: Growth) -> Self
+    where
+        M: Growing,
+    {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// Exactly `count` objects, in one step: the first object takes it.
-    pub const fn fixed(count: usize) -> Self {
-        Self::fixed_in(count, DefaultHeap)
-    }
-    /// The first step, which the first object takes, has room for `count`.
-    pub const fn with_capacity(count: usize) -> Self {
+    /// Makes a pool whose first step of growth has room for `count` objects, without allocating. The
+    /// first object takes that step.
+    pub const fn with_capacity(count: usize) -> Self
+    where
+        M: Growing,
+    {
         Self::with_capacity_in(count, DefaultHeap)
     }
-    /// With hooks; see [`hooked`](Self::hooked) for other pools.
-    pub const fn with_hooks<H: Hooks<T>>(hooks: H) -> ObjectPool<T, M, DefaultHeap, H> {
+    /// Makes a pool with hooks, without allocating. [`hooked`](Self::hooked) adds hooks to a pool
+    /// that another constructor makes.
+    pub const fn with_hooks<H: Hooks<T>>(hooks: H) -> ObjectPool<T, M, DefaultHeap, H>
+    where
+        M: Growing,
+    {
         ObjectPool::new_with(Sizing::Usual, DefaultHeap, hooks)
     }
 
-    /// `new`, with a source of one's own.
-    pub const fn new_in<S: Source>(source: S) -> ObjectPool<T, M, S> {
+    /// `with_mode`, with the caller's source.
+    pub const fn new_in<S: Source>(source: S) -> ObjectPool<T, M, S>
+    where
+        M: Growing,
+    {
         ObjectPool::new_with(Sizing::Usual, source, NoHooks)
     }
-    /// `with_growth`, with a source of one's own.
-    pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> ObjectPool<T, M, S> {
+    /// `with_growth`, with the caller's source.
+    pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> ObjectPool<T, M, S>
+    where
+        M: Growing,
+    {
         ObjectPool::new_with(Sizing::Growth(growth), source, NoHooks)
     }
-    /// `fixed`, with a source of one's own.
+    /// `with_capacity`, with the caller's source.
+    pub const fn with_capacity_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S>
+    where
+        M: Growing,
+    {
+        ObjectPool::new_with(Sizing::First(count), source, NoHooks)
+    }
+
+    /// Makes a pool for exactly `count` objects, without allocating. The first object takes the
+    /// memory of all.
+    ///
+    /// ```
+    /// use mallard::{sync, ObjectPool};
+    /// let two: ObjectPool<u8, sync::LockFree> = ObjectPool::fixed(2);
+    /// let (a, b) = (two.make(1), two.make(2));
+    /// assert!(two.try_make(3).is_err());
+    /// # drop((a, b));
+    /// ```
+    pub const fn fixed(count: usize) -> Self {
+        Self::fixed_in(count, DefaultHeap)
+    }
+    /// `fixed`, with the caller's source.
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
         ObjectPool::new_with(Sizing::Fixed(count), source, NoHooks)
-    }
-    /// `with_capacity`, with a source of one's own.
-    pub const fn with_capacity_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
-        ObjectPool::new_with(Sizing::First(count), source, NoHooks)
     }
 }
 
@@ -341,7 +383,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for ObjectPool<T, M, S, H> {
     }
 }
 
-impl<T, M: Mode> Default for ObjectPool<T, M> {
+impl<T, M: Growing> Default for ObjectPool<T, M> {
     fn default() -> Self {
         Self::with_mode()
     }

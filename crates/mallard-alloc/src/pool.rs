@@ -2,20 +2,15 @@
 
 #[cfg(feature = "std")]
 pub(crate) mod cached;
-pub(crate) mod chunk;
-#[cfg_attr(not(feature = "std"), allow(dead_code))]
 pub(crate) mod chunk_list;
-pub(crate) mod chunk_store;
 pub(crate) mod core_trait;
+pub(crate) mod free_bitmap;
 pub(crate) mod layout;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod lock_free;
 #[cfg(feature = "std")]
 pub(crate) mod locked;
-pub(crate) mod magazine;
 pub(crate) mod methods;
-#[cfg(target_has_atomic = "64")]
-pub(crate) mod numbered_chunks;
 pub(crate) mod plain;
 pub(crate) mod slots;
 
@@ -23,7 +18,7 @@ use crate::pool::core_trait::{Core, LiveCursor};
 use crate::pool::methods::pool_methods;
 use crate::pool::slots::{Sizing, Slots};
 use crate::source::{DefaultHeap, Source};
-use crate::sync::{self, Mode, Shared};
+use crate::sync::{self, Growing, Mode, Shared};
 use crate::{BlockAllocator, Growth, Owns, Validity};
 use core::alloc::Layout;
 use core::fmt;
@@ -62,31 +57,49 @@ impl Pool {
 }
 
 impl<M: Mode> Pool<M> {
-    /// Makes a pool for blocks of layout `block` in any mode, without allocating.
-    pub const fn with_mode(block: Layout) -> Self {
+    /// Makes a pool for blocks of layout `block` in any mode that can grow, without allocating.
+    pub const fn with_mode(block: Layout) -> Self
+    where
+        M: Growing,
+    {
         Self::new_in(block, DefaultHeap)
     }
-    /// How much it takes at a time, and in all. Takes nothing yet.
-    pub const fn with_growth(block: Layout, growth: Growth) -> Self {
+    /// Makes a pool that grows as `growth` says, without allocating.
+    pub const fn with_growth(block: Layout, growth: Growth) -> Self
+    where
+        M: Growing,
+    {
         Self::with_growth_in(block, growth, DefaultHeap)
     }
-    /// Exactly `count` blocks, in one step: the first block takes it.
+    /// Makes a pool whose first step of growth has room for `count` blocks, without allocating. The
+    /// first block takes that step.
+    pub const fn with_capacity(block: Layout, count: usize) -> Self
+    where
+        M: Growing,
+    {
+        Pool { slots: Slots::new(block, Sizing::First(count), DefaultHeap, ()) }
+    }
+    /// `with_mode`, with the caller's source.
+    pub const fn new_in<S: Source>(block: Layout, source: S) -> Pool<M, S>
+    where
+        M: Growing,
+    {
+        Pool { slots: Slots::new(block, Sizing::Usual, source, ()) }
+    }
+    /// `with_growth`, with the caller's source.
+    pub const fn with_growth_in<S: Source>(block: Layout, growth: Growth, source: S) -> Pool<M, S>
+    where
+        M: Growing,
+    {
+        Pool { slots: Slots::new(block, Sizing::Growth(growth), source, ()) }
+    }
+
+    /// Makes a pool for exactly `count` blocks, without allocating. The first block takes the memory
+    /// of all.
     pub const fn fixed(block: Layout, count: usize) -> Self {
         Self::fixed_in(block, count, DefaultHeap)
     }
-    /// The first step, which the first block takes, has room for `count`.
-    pub const fn with_capacity(block: Layout, count: usize) -> Self {
-        Pool { slots: Slots::new(block, Sizing::First(count), DefaultHeap, ()) }
-    }
-    /// `new`, with a source of one's own.
-    pub const fn new_in<S: Source>(block: Layout, source: S) -> Pool<M, S> {
-        Pool { slots: Slots::new(block, Sizing::Usual, source, ()) }
-    }
-    /// `with_growth`, with a source of one's own.
-    pub const fn with_growth_in<S: Source>(block: Layout, growth: Growth, source: S) -> Pool<M, S> {
-        Pool { slots: Slots::new(block, Sizing::Growth(growth), source, ()) }
-    }
-    /// `fixed`, with a source of one's own.
+    /// `fixed`, with the caller's source.
     pub const fn fixed_in<S: Source>(block: Layout, count: usize, source: S) -> Pool<M, S> {
         Pool { slots: Slots::new(block, Sizing::Fixed(count), source, ()) }
     }

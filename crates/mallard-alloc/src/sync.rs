@@ -4,7 +4,7 @@
 //! use mallard::{sync, ObjectPool};
 //! let local = ObjectPool::new(); // sync::Unshared: one thread at a time, no locks
 //! static SHARED: ObjectPool<u64, sync::Mutex> = ObjectPool::with_mode(); // a lock around each call
-//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::with_mode(); // a free never waits
+//! static FREE: ObjectPool<u64, sync::LockFree> = ObjectPool::fixed(100); // no call waits
 //! static CACHED: ObjectPool<u64, sync::ThreadCached> = ObjectPool::with_mode(); // a cache per thread
 //! # let _ = (local.make(1), SHARED.make(2), FREE.make(3), CACHED.make(4));
 //! ```
@@ -64,6 +64,28 @@ pub trait Mode: sealed::Sealed {
 /// Any number of threads may call the `&self` functions of the mode's cores at once.
 pub unsafe trait Shared: Mode {}
 
+/// A mode whose pools can grow: all modes but [`LockFree`].
+///
+/// ```
+/// use mallard::{sync, ObjectPool};
+/// fn make<M: sync::Growing>() -> ObjectPool<u64, M> {
+///     ObjectPool::with_mode()
+/// }
+/// assert_eq!(*make::<sync::Mutex>().make(7), 7);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a pool of `{Self}` cannot grow",
+    label = "this constructor makes a pool that grows",
+    note = "make the pool with `fixed` or `fixed_in`, or use `sync::ThreadCached` or `sync::Mutex`"
+)]
+pub trait Growing: Mode {}
+
+impl<const CHUNK: usize> Growing for Unshared<CHUNK> {}
+#[cfg(feature = "std")]
+impl<const CHUNK: usize> Growing for Mutex<CHUNK> {}
+#[cfg(feature = "std")]
+impl<const CHUNK: usize> Growing for ThreadCached<CHUNK> {}
+
 const fn chunk_bytes(chunk: usize) -> usize {
     assert!(chunk.is_power_of_two() && chunk >= 256, "chunks are a power of two, from 256 on");
     chunk
@@ -118,21 +140,30 @@ impl<const CHUNK: usize> Mode for Mutex<CHUNK> {
 // SAFETY: every `&self` function of the core takes the lock.
 unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 
-/// Any thread at any time: two locked operations a pair, and nobody ever waits for one who frees.
-/// One who finds nothing grows under a lock, for which only those wait who find nothing too.
+/// Any thread at any time, without a lock, for a pool with a fixed number of blocks. For processors
+/// with 64-bit atomics.
+///
+/// The first allocation takes the memory of all blocks. From then on no call takes a lock, waits for
+/// another thread, or calls the source, so real-time threads and signal handlers may call the pool.
+/// A pair of calls takes two locked operations. Use [`ThreadCached`] for speed, and this mode where
+/// a thread must not wait.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
-/// static JOBS: ObjectPool<[u64; 4], sync::LockFree> = ObjectPool::with_mode();
+/// static JOBS: ObjectPool<[u64; 4], sync::LockFree> = ObjectPool::fixed(1000);
 /// let job = JOBS.make([1; 4]);
 /// std::thread::spawn(move || drop(job)).join().unwrap();
 /// ```
 ///
-/// A source must not call the pool that it serves.
+/// Blocks are at least 8 bytes apart. Each takes 4 bytes more, a block of 8 bytes 8 bytes more. A pool
+/// has less than 2^32 blocks.
+/// The source must not call the pool that it serves. `CHUNK`: see [`Unshared`].
 ///
-/// A slot is at least 8 bytes apart from the next, and costs 4 bytes and a bit beside it. There
-/// are at most 2^32 slots. `CHUNK` is as for [`Unshared`]. Without `std` the lock
-/// spins. For processors with 64-bit atomics.
+/// A pool that grows does not compile, because growth needs a lock, which [`Mutex`] and
+/// [`ThreadCached`] have. Its constructors need [`Growing`]:
+/// ```compile_fail,E0277
+/// let pool = mallard::ObjectPool::<u64, mallard::sync::LockFree>::with_mode();
+/// ```
 #[cfg(target_has_atomic = "64")]
 #[derive(Clone, Copy, Debug)]
 pub struct LockFree<const CHUNK: usize = 65536>;

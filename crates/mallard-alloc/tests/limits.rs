@@ -29,7 +29,7 @@ fn promised(limit: usize, block: usize, beside: usize) -> usize {
 }
 
 /// A core is part of what a pool holds, and a limit in the growth counts it.
-fn sweep<M: sync::Mode>(beside: impl Fn(usize) -> usize, from: usize, fewer: usize) {
+fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: usize) {
     for block in BLOCKS {
         for limit in limits_for(block).into_iter().filter(|&l| l >= from) {
             let growth = Growth { first: 65_536, ..Growth::new() }.limit(limit + 1024);
@@ -87,21 +87,40 @@ fn pools_behind_a_mutex_use_nine_tenths_of_any_limit() {
 #[cfg_attr(miri, ignore)]
 fn pools_that_threads_share_use_nine_tenths_of_any_limit_but_for_a_block() {
     sweep::<sync::ThreadCached>(|_| 2, 16_384, 1);
-    let beside = |block| {
-        1 + 8 * if block <= 8 {
-            9
-        } else if block <= 16 {
-            6
-        } else {
-            4
+}
+
+#[test]
+#[cfg_attr(miri, ignore)]
+fn lock_free_pools_take_little_more_than_their_blocks_and_links() {
+    for block in BLOCKS {
+        for count in [1, 2, 5, 16, 100, 1000, 20_000].into_iter().filter(|n| n * block <= 5 << 20) {
+            let wanted = layout(block, 8);
+            let pool: Pool<sync::LockFree> = Pool::fixed(wanted, count);
+            let blocks: Vec<_> = std::iter::from_fn(|| pool.try_allocate(wanted)).collect();
+            assert_eq!(blocks.len(), count);
+            for b in &blocks {
+                // SAFETY: a block of so many bytes, nobody else's.
+                unsafe {
+                    b.write(1);
+                    b.add(block - 1).write(1);
+                }
+                assert_eq!(pool.classify(b.as_ptr()), Validity::Valid);
+            }
+            // The core, a header for each chunk, and a few blocks that do not fit into a chunk.
+            let taken = pool.statistics().bytes_taken;
+            let beside = if block <= 8 { 8 } else { 6 };
+            let bound = count * (block + beside) * 10 / 9 + 2 * block + 6 * 1024;
+            assert!(taken <= bound, "{taken} of {bound} for {count} blocks of {block}");
+            // SAFETY: from this pool, with this layout, each once.
+            blocks.into_iter().for_each(|b| unsafe { pool.deallocate(b, wanted) });
+            assert_eq!(pool.statistics().blocks_live, 0);
         }
-    };
-    sweep::<sync::LockFree>(beside, 16_384, 1);
+    }
 }
 
 #[test]
 fn the_first_block_takes_little_more_than_itself() {
-    fn first<M: sync::Mode>() {
+    fn first<M: sync::Growing>() {
         let bytes = if cfg!(miri) { 100_000 } else { 16 << 20 };
         let growth = Growth { first: 65_536, ..Growth::new() };
         let pool: Pool<M> = Pool::with_growth(layout(bytes, 8), growth);
@@ -121,7 +140,6 @@ fn the_first_block_takes_little_more_than_itself() {
     }
     first::<sync::Unshared>();
     first::<sync::Mutex>();
-    first::<sync::LockFree>();
     first::<sync::ThreadCached>();
 }
 
@@ -134,7 +152,7 @@ fn a_pool_of_a_gibibyte_a_block_gives_one() {
 
 #[test]
 fn large_objects_live_in_pools_of_every_mode() {
-    fn live<M: sync::Mode>() {
+    fn live<M: sync::Growing>() {
         let mut pool: ObjectPool<[u64; 4096], M> =
             ObjectPool::with_growth(Growth { first: 65_536, limit: 600_000, ..Growth::new() });
         let mut boxes: Vec<_> = (0..16).map(|i| pool.make([i; 4096])).collect();
@@ -153,7 +171,6 @@ fn large_objects_live_in_pools_of_every_mode() {
     }
     live::<sync::Unshared>();
     live::<sync::Mutex>();
-    live::<sync::LockFree>();
     live::<sync::ThreadCached>();
 }
 

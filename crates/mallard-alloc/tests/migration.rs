@@ -105,7 +105,7 @@ fn from_fastalloc(pool: &ObjectPool<u8>) {
     let _: [fn(); 3] = [
         || drop(ObjectPool::<u8, sync::Mutex>::with_mode()),
         || drop(ObjectPool::<u8, sync::ThreadCached>::with_mode()),
-        || drop(ObjectPool::<u8, sync::LockFree>::with_mode()),
+        || drop(ObjectPool::<u8, sync::LockFree>::fixed(8)),
     ];
     let _ = (pool.try_make(1).is_ok(), pool.make_with(|| 1));
     let _ = (pool.make_batch([1]), pool.try_make_batch([1]).is_ok());

@@ -267,7 +267,7 @@ unsafe impl Source for Panicky {
     }
 }
 
-fn after_a_panic_of_the_source<M: sync::Mode>() {
+fn after_a_panic_of_the_source<M: sync::Growing>() {
     for call in 1..6 {
         let pool = ObjectPool::<u64, M>::new_in(Panicky(Cell::new(call)));
         let mut all = Vec::new();

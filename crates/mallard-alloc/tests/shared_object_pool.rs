@@ -1,7 +1,7 @@
 //! Object pools of the modes for many threads, as programs use them.
 #![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
-use mallard::sync::{self, Shared};
+use mallard::sync::{self, Growing, Shared};
 use mallard::{handles, Chunk, DefaultHeap, Growth, ObjectPool, Source};
 use std::alloc::Layout;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -32,9 +32,26 @@ impl Drop for Counted<'_> {
     }
 }
 
-fn each_object_is_dropped_once<M: Shared + 'static>() {
+/// Makes a pool with room for `count` objects.
+trait Make: Shared + 'static {
+    fn pool<T>(count: usize) -> ObjectPool<T, Self>
+    where
+        Self: Sized;
+}
+impl Make for sync::LockFree {
+    fn pool<T>(count: usize) -> ObjectPool<T, Self> {
+        ObjectPool::fixed(count)
+    }
+}
+impl Make for sync::ThreadCached {
+    fn pool<T>(_: usize) -> ObjectPool<T, Self> {
+        ObjectPool::with_mode()
+    }
+}
+
+fn each_object_is_dropped_once<M: Make>() {
     let live = AtomicIsize::new(0);
-    let mut pool: ObjectPool<Counted, M> = ObjectPool::with_mode();
+    let mut pool: ObjectPool<Counted, M> = M::pool(3 * steps(10_000, 60) + 200);
     let (send, receive) = mpsc::channel::<handles::Box<'_, Counted, M>>();
     let kept = AtomicUsize::new(0);
     thread::scope(|s| {
@@ -70,13 +87,13 @@ fn each_object_is_dropped_once<M: Shared + 'static>() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-fn objects_of_any_layout<M: Shared>() {
+fn objects_of_any_layout<M: Make>() {
     #[repr(align(256))]
     #[derive(PartialEq, Debug)]
     struct Aligned(u8);
-    fn try_it<T: PartialEq + std::fmt::Debug + Send, M: Shared>(make: impl Fn(usize) -> T) {
-        let mut pool: ObjectPool<T, M> = ObjectPool::with_mode();
+    fn try_it<T: PartialEq + std::fmt::Debug + Send, M: Make>(make: impl Fn(usize) -> T) {
         let count = steps(3000, 40);
+        let mut pool: ObjectPool<T, M> = M::pool(count);
         let boxes: Vec<_> = (0..count).map(|i| pool.make(make(i))).collect();
         for (i, object) in boxes.iter().enumerate() {
             assert_eq!((&raw const **object).addr() % align_of::<T>(), 0);
@@ -114,7 +131,7 @@ unsafe impl Source for &Moody {
     }
 }
 
-fn a_source_that_panics_spoils_nothing<M: Shared>() {
+fn a_source_that_panics_spoils_nothing<M: Shared + Growing>() {
     for calls in 0..4 {
         let source = Moody(AtomicBool::new(false), AtomicIsize::new(0));
         let growth = Growth::fixed(65536);
@@ -167,11 +184,6 @@ macro_rules! owed_by {
                 super::objects_of_any_layout::<$mode>();
             }
             #[test]
-            #[cfg_attr(miri, ignore)] // many chunks
-            fn a_source_that_panics_spoils_nothing() {
-                super::a_source_that_panics_spoils_nothing::<$mode>();
-            }
-            #[test]
             fn a_constructor_that_panics_leaks_no_slot() {
                 super::a_constructor_that_panics_leaks_no_slot::<$mode>();
             }
@@ -180,6 +192,27 @@ macro_rules! owed_by {
 }
 owed_by!(lock_free, sync::LockFree);
 owed_by!(thread_cached, sync::ThreadCached);
+
+#[test]
+#[cfg_attr(miri, ignore)] // many chunks
+fn a_source_that_panics_spoils_no_pool_that_grows() {
+    a_source_that_panics_spoils_nothing::<sync::ThreadCached>();
+    a_source_that_panics_spoils_nothing::<sync::Mutex>();
+}
+
+#[test]
+fn a_source_that_panics_spoils_no_lock_free_pool() {
+    let source = Moody(AtomicBool::new(true), AtomicIsize::new(0));
+    let pool: ObjectPool<u64, sync::LockFree, _> = ObjectPool::fixed_in(100, &source);
+    assert!(catch_unwind(AssertUnwindSafe(|| pool.make(1))).is_err());
+    source.0.store(false, SeqCst);
+    let all: Vec<_> = (0..100).map(|i| pool.make(i)).collect();
+    source.0.store(true, SeqCst);
+    assert!(pool.try_make(7).is_err(), "a full pool does not call the source");
+    drop(all);
+    drop(pool);
+    assert_eq!(source.1.load(SeqCst), 0);
+}
 
 #[test]
 fn a_static_pool_serves_threads_that_outlive_its_boxes() {

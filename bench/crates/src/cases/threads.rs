@@ -1,6 +1,6 @@
 //! fastalloc's programs of several threads: one pool, from which all of them make objects.
 
-use crate::contenders::mallard_objects::MallardPool;
+use crate::contenders::mallard_objects::{MallardFixed, MallardPool};
 use crate::contenders::objects::{Object, Objects, Plan};
 use crate::contenders::objects_peers as peers;
 use crate::harness::crew::Crew;
@@ -33,7 +33,7 @@ fn everyone<T: Object>(play: impl SharedPlay<T>) -> Vec<Entrant> {
     vec![
         entrant::<T, peers::Boxes>(play),
         entrant::<T, MallardPool<T, sync::ThreadCached>>(play),
-        entrant::<T, MallardPool<T, sync::LockFree>>(play),
+        entrant::<T, MallardFixed<T, sync::LockFree>>(play),
         entrant::<T, MallardPool<T, sync::Mutex>>(play),
         entrant_of(peers::thread_safe(|pool, value: T| pool.allocate(value).unwrap()), play),
         entrant::<T, peers::ObjectPool<T>>(play),

@@ -4,10 +4,10 @@ use super::objects::{Growth, Object, Objects, Plan};
 use super::objects_peers::by_deref;
 use crate::harness::Why;
 use mallard::handles::Box;
-use mallard::sync::{self, Mode};
+use mallard::sync::{self, Growing, Mode};
 use mallard::ObjectPool;
 
-/// What a mode is called in rows.
+/// The name of a mode in rows.
 pub trait Named: Mode + 'static {
     const NAME: &'static str;
 }
@@ -25,10 +25,10 @@ impl Named for sync::ThreadCached {
     const NAME: &'static str = "/ThreadCached";
 }
 
-/// One that grows as it needs.
+/// A pool that grows as it needs.
 pub struct MallardPool<T, M: Mode = sync::Unshared>(ObjectPool<T, M>);
 
-impl<T: Object, M: Named> Objects<T> for MallardPool<T, M> {
+impl<T: Object, M: Named + Growing> Objects<T> for MallardPool<T, M> {
     type Handle<'p> = Box<'p, T, M>;
 
     fn name() -> String {
@@ -54,14 +54,15 @@ impl<T: Object, M: Named> Objects<T> for MallardPool<T, M> {
     by_deref!();
 }
 
-/// For exactly so many, in one step.
-pub struct MallardFixed<T>(ObjectPool<T>);
+/// A pool for a fixed number of objects, whose memory it takes in one step.
+pub struct MallardFixed<T, M: Mode = sync::Unshared>(ObjectPool<T, M>);
 
-impl<T: Object> Objects<T> for MallardFixed<T> {
-    type Handle<'p> = Box<'p, T>;
+impl<T: Object, M: Named> Objects<T> for MallardFixed<T, M> {
+    type Handle<'p> = Box<'p, T, M>;
 
     fn name() -> String {
-        "mallard/ObjectPool/fixed".to_string()
+        // `LockFree` has no other pools.
+        format!("mallard/ObjectPool{}", if M::NAME.is_empty() { "/fixed" } else { M::NAME })
     }
     fn new(plan: Plan) -> Result<Self, Why> {
         match plan.growth {

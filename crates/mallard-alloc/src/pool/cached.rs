@@ -1,246 +1,267 @@
-//! What a pool of `sync::ThreadCached` is: chunks that all threads share, and for each thread a
-//! front with the blocks it has at hand.
+//! The core of `sync::ThreadCached`: chunks that all threads share, and a cache for each thread.
 
 pub(crate) mod chunk;
-pub(crate) mod owned_chunks;
-pub(crate) mod remote;
+pub(crate) mod inbox;
 pub(crate) mod thread_cache;
-mod upkeep;
 
-use crate::growth::{Growth, GrowthState};
-use crate::lock::Lock;
-use crate::pool::cached::chunk::{header_bytes, At};
-use crate::pool::cached::thread_cache::{place_of, Front};
-use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Runs};
-use crate::pool::core_trait::{Core, LiveCursor};
-use crate::pool::layout::SlotShape;
-use crate::source::Source;
-use crate::statistics::{Statistics, Validity};
-use crate::threads::Ticket;
-use core::cell::Cell;
+use super::chunk_list::{core_of, ChunkList};
+use super::core_trait::{Core, LiveCursor};
+use super::free_bitmap::BitChunk;
+use super::layout::{header_of, ChunkLayout, SlotShape};
+use crate::base::growth::Growth;
+use crate::base::source::Source;
+use crate::base::statistics::{Statistics, Validity};
+use crate::threads::lock::{Held, Locked};
+use crate::threads::registry::ThreadKey;
+use chunk::{header_bytes, CachedChunk};
 use core::ptr::NonNull;
+use thread_cache::{bit_of, ThreadCache, NO_CACHE};
 
-/// A thread allocates from and frees to its own front, without a lock or an atomic
-/// read-modify-write. What it looks at when its front has nothing, in this order: chunks of
-/// its own; what others have freed of them; the fronts of threads that ended; the source; the
-/// chunks of other threads.
+type Block = NonNull<u8>;
+
+/// The core of `sync::ThreadCached`.
 ///
-/// A front owns its chunks for good, and outlives its thread: a new thread takes it over
-/// whole (docs/decisions/0013-a-front-owns-its-chunks.md).
+/// A thread allocates from its own cache and frees to it, without a lock and without an atomic
+/// read-modify-write. A thread whose cache is empty looks, in this order, at the chunks of its cache;
+/// at the blocks of them that other threads freed; at abandoned caches; at the source; at the chunks
+/// of other caches.
 ///
-/// Memory may be refused while blocks are free in the magazines of other threads: at most 1,024,
-/// or 256 KiB, or a 16th of what the pool may have, in each. They are asked for then, and come
-/// with the next free of that thread.
+/// A cache owns its chunks for good, and outlives its thread: a new thread reclaims it whole
+/// (docs/decisions/0013-a-front-owns-its-chunks-for-good.md).
 ///
-/// A thread that cannot have a front, for lack of memory or because it is at its end, works
-/// under the lock, slowly. A free never waits for one who grows.
+/// The limit or the source may refuse memory while blocks are free in the magazines of other
+/// threads: at most 1,024 in each, or 256 KiB, or a 16th of what the pool may have. Their threads are
+/// then asked for them, and hand them over at their next free.
+///
+/// A thread that has no cache, for lack of memory or because it is ending, works under the lock. A
+/// free never waits for a thread that grows.
 #[doc(hidden)]
-#[allow(missing_debug_implementations)] // nobody has one by its name
+#[allow(missing_debug_implementations)] // not a public name
 #[repr(C)]
 pub struct CachedCore<S: Source> {
-    /// Changes only in `release`.
-    ticket: Cell<Ticket>,
-    cut: Cut,
-    /// Slots of all chunks, at most.
-    most: usize,
-    /// With the source, which is called with it held.
-    shared: Lock<Shared>,
+    key: ThreadKey,
+    layout: ChunkLayout,
+    /// Held while the source is called.
+    shared: Locked<Shared>,
     source: S,
 }
 
-// Between any two calls, with |x| for the blocks in x:
+// Between any two calls, with |x| for the number of blocks in x:
 //   live + |magazines| + |free bits| + |remote bits| + |not carved|  ==  capacity of all chunks
 struct Shared {
-    growth: GrowthState,
-    runs: Runs,
-    /// Slots of all chunks.
-    slots: usize,
-    /// A list of all.
-    fronts: *const Front,
-    front_bytes: usize,
-    /// Of fronts that are gone.
+    chunks: ChunkList,
+    /// A list of all caches.
+    caches: *const ThreadCache,
+    cache_bytes: usize,
+    // Of caches that are gone:
     refills: usize,
     flushes: usize,
 }
 
-// SAFETY: the fronts that it points to are part of it.
+// SAFETY: the caches it points to are its own.
 unsafe impl Send for Shared {}
-// SAFETY: a front is its thread's, or under the lock, as is all that is shared; so is the source,
-// which goes from thread to thread, to one at a time.
+// SAFETY: a cache is used by its thread, or under the lock. So is everything shared, and the source,
+// which therefore serves one thread at a time.
 unsafe impl<S: Source + Send> Sync for CachedCore<S> {}
 // SAFETY: nothing in it depends on the thread that made it.
 unsafe impl<S: Source + Send> Send for CachedCore<S> {}
 
 impl<S: Source> CachedCore<S> {
-    /// This thread's front, if it has one.
+    /// This thread's cache.
     #[inline(always)]
-    fn here(&self) -> Option<&Front> {
-        // SAFETY: fronts begin with what the table leads to. It has those that live, for the
-        // id changes when they are given back.
-        self.ticket.get().find().map(|front| unsafe { front.cast::<Front>().as_ref() })
+    fn cache(&self) -> Option<&ThreadCache> {
+        // SAFETY: a cache begins with its `ThreadPart`. The key finds only caches that live: it
+        // ends before they are given back.
+        self.key.find().map(|part| unsafe { part.cast::<ThreadCache>().as_ref() })
     }
 
-    fn address(&self) -> *const () {
-        (&raw const *self).cast()
-    }
-
-    // --- slow paths
-
-    /// The front has nothing at hand, or there is none.
+    /// A block when the cache has none, or the thread has no cache.
     #[cold]
     #[inline(never)]
-    fn refill(&self) -> Option<NonNull<u8>> {
-        if let Some(block) = self.here().and_then(|front| front.take(&self.cut)) {
+    fn refill(&self) -> Option<Block> {
+        if let Some(block) = self.cache().and_then(|cache| cache.take(&self.layout)) {
             return Some(block);
         }
         let mut shared = self.shared.lock();
-        match self.here().or_else(|| self.join(&mut shared)) {
-            Some(front) => self.grow(&mut shared, front),
-            None => self.grow_without_front(&mut shared),
+        match self.cache().or_else(|| self.get_cache(&mut shared)) {
+            Some(cache) => self.grow(&mut shared, cache),
+            None => self.grow_without_cache(&mut shared),
         }
     }
 
-    /// `front` is this thread's.
-    fn grow(&self, shared: &mut Shared, front: &Front) -> Option<NonNull<u8>> {
-        // A front that was just taken over has what it had.
-        let adopted = front.take(&self.cut);
-        adopted
-            .or_else(|| self.idle(shared).find_map(|f| front.take_from(f, &self.cut)))
+    fn grow(&self, shared: &mut Shared, cache: &ThreadCache) -> Option<Block> {
+        let layout = &self.layout;
+        let others = |shared| self.caches(shared).filter(|c| !core::ptr::eq(*c, cache));
+        // A cache that was just reclaimed has blocks.
+        cache
+            .take(layout)
+            .or_else(|| self.abandoned(shared).find_map(|c| cache.take_from(c, layout)))
             .or_else(|| {
-                self.make_chunk(shared, front)?;
-                front.take(&self.cut)
+                self.make_chunk(shared, cache)?;
+                cache.take(layout)
             })
-            .or_else(|| self.others(shared, front).find_map(|f| front.take_from(f, &self.cut)))
+            .or_else(|| others(shared).find_map(|c| cache.take_from(c, layout)))
             .or_else(|| {
-                self.others(shared, front).for_each(Front::shut);
-                front.take(&self.cut) // what was freed while the source said no
+                others(shared).for_each(ThreadCache::close);
+                cache.take(layout) // blocks that were freed while the source refused
             })
     }
 
-    /// The chunk becomes that of a front which is nobody's.
-    fn grow_without_front(&self, shared: &mut Shared) -> Option<NonNull<u8>> {
-        let lent = self.idle(shared).find_map(|f| f.take_one(&self.cut));
+    /// A block for a thread without a cache. A new chunk goes to a cache without a thread.
+    fn grow_without_cache(&self, shared: &mut Shared) -> Option<Block> {
+        let layout = &self.layout;
+        let lent = self.abandoned(shared).find_map(|c| c.take_one(layout));
         lent.or_else(|| {
-            let idle = self.idle(shared).next();
-            let owner = match idle {
-                Some(front) => front,
-                None => self.make_front(shared)?,
-            };
+            let abandoned = self.abandoned(shared).next();
+            let owner = abandoned.or_else(|| self.make_cache(shared))?;
             self.make_chunk(shared, owner)?;
-            owner.take_one(&self.cut)
+            owner.take_one(layout)
         })
-        .or_else(|| self.fronts(shared).find_map(|f| f.take_one(&self.cut)))
+        .or_else(|| self.caches(shared).find_map(|c| c.take_one(layout)))
         .or_else(|| {
-            self.fronts(shared).for_each(Front::shut);
+            self.caches(shared).for_each(ThreadCache::close);
             None
         })
     }
 
-    fn make_chunk(&self, shared: &mut Shared, owner: &Front) -> Option<()> {
-        let Shared { runs, growth, slots, .. } = shared;
-        let left = self.most - *slots;
-        if left == 0 {
-            return None;
-        }
-        let (header, bytes) = runs.take(&self.cut, growth, &self.source, self.address())?;
-        let own = self.cut.slots(header, bytes, left);
-        *slots += own.capacity();
-        // SAFETY: `take` wrote the head; the owner lives until no chunk is its own.
-        owner.chunks().add(unsafe { At::begin(header, own, owner) });
+    /// Adds a chunk to the cache `owner`.
+    fn make_chunk(&self, shared: &mut Shared, owner: &ThreadCache) -> Option<()> {
+        let core = (&raw const *self).cast();
+        let chunks = &shared.chunks;
+        let header = chunks
+            .next_chunk(core)
+            .or_else(|| chunks.grow(&self.source, self.layout.shape.bytes, core))?;
+        // SAFETY: the list wrote the head. The owner lives as long as the chunk.
+        owner.chunks().add(unsafe { CachedChunk::begin(header, owner) });
         Some(())
     }
 
-    /// The front has no room, or there is none.
+    /// Frees a block when the cache has no room, or the thread has no cache.
     #[cold]
     #[inline(never)]
-    fn overflow(&self, block: NonNull<u8>) {
-        // A free does not wait for who grows.
-        let front = self.here().or_else(|| self.join(&mut *self.shared.try_lock()?));
-        match front {
-            Some(front) => front.push(&self.cut, block),
+    fn overflow(&self, block: Block) {
+        // `try_lock`: a free does not wait for a thread that grows.
+        let cache = self.cache().or_else(|| self.get_cache(&mut *self.shared.try_lock()?));
+        match cache {
+            Some(cache) => cache.push(&self.layout, block),
             None => {
-                let (c, w, bit) = place_of(&self.cut, block);
-                c.free_remotely(w, bit);
+                let (chunk, w, bit) = bit_of(&self.layout, block);
+                chunk.free_remotely(w, bit);
             }
         }
     }
 
-    /// A front for this thread, which has none: one that is idle, or else a new one.
-    fn join(&self, shared: &mut Shared) -> Option<&Front> {
-        if !self.ticket.get().may_join() {
+    /// Gives this thread, which has no cache, an abandoned one or a new one.
+    fn get_cache(&self, shared: &mut Shared) -> Option<&ThreadCache> {
+        if !self.key.prepare() {
             return None;
         }
-        let idle = self.idle(shared).next();
-        let front = match idle {
-            Some(front) => front,
-            None => self.make_front(shared)?,
-        };
-        front.thread().adopt();
-        self.ticket.get().join(NonNull::from(front).cast());
-        Some(front)
+        let abandoned = self.abandoned(shared).next();
+        let cache = abandoned.or_else(|| self.make_cache(shared))?;
+        cache.thread().reclaim();
+        self.key.set(NonNull::from(cache).cast());
+        Some(cache)
     }
 
-    fn make_front(&self, shared: &mut Shared) -> Option<&Front> {
-        let most = self.most.min(shared.growth.growth().limit / self.cut.block_bytes.max(1));
-        let limit = Front::limit(&self.cut, most);
-        let taken = self.source.try_take(Front::layout(limit)?)?;
-        // SAFETY: just taken, with that layout; it lives as long as it is in the list.
-        let front = unsafe { Front::begin(taken, limit).as_ref() };
-        front.of_pool.0.next.set(shared.fronts);
-        shared.fronts = front;
-        shared.front_bytes += taken.layout.size();
-        Some(front)
+    fn make_cache(&self, shared: &mut Shared) -> Option<&ThreadCache> {
+        let block_bytes = self.layout.shape.stride;
+        let limit = shared.chunks.growth.growth().limit;
+        let most = self.layout.shape.most.min(limit / block_bytes);
+        let entries = ThreadCache::entries_max(block_bytes, most);
+        let taken = self.source.try_take(ThreadCache::layout(entries)?)?;
+        // SAFETY: just taken, with that layout. It lives as long as it is in the list.
+        let cache = unsafe { ThreadCache::begin(taken, entries, shared.caches).as_ref() };
+        shared.caches = cache;
+        shared.cache_bytes += taken.layout.size();
+        Some(cache)
     }
 
-    fn fronts<'a>(&'a self, shared: &Shared) -> impl Iterator<Item = &'a Front> {
-        // SAFETY: those in the list live as long as the lock is held, or nobody releases them.
-        let first = unsafe { shared.fronts.as_ref() };
+    fn caches<'a>(&'a self, shared: &Shared) -> impl Iterator<Item = &'a ThreadCache> {
+        // SAFETY: caches in the list live while the lock is held.
+        let first = unsafe { shared.caches.as_ref() };
         // SAFETY: the same.
-        core::iter::successors(first, |f| unsafe { f.of_pool.0.next.get().as_ref() })
+        core::iter::successors(first, |c| unsafe { c.next().as_ref() })
     }
-    fn idle<'a>(&'a self, shared: &Shared) -> impl Iterator<Item = &'a Front> {
-        self.fronts(shared).filter(|f| f.is_idle())
-    }
-    fn others<'a>(&'a self, shared: &Shared, own: &'a Front) -> impl Iterator<Item = &'a Front> {
-        self.fronts(shared).filter(move |f| !core::ptr::eq(*f, own))
+    fn abandoned<'a>(&'a self, shared: &Shared) -> impl Iterator<Item = &'a ThreadCache> {
+        self.caches(shared).filter(|c| c.is_abandoned())
     }
 
-    fn for_each_chunk(&self, shared: &Shared, mut f: impl FnMut(At)) {
-        // SAFETY: `make_chunk` has begun all of them.
-        shared.runs.for_each(&self.cut, |header| f(unsafe { At::new(header) }));
+    // --- while no other thread is inside a call, though threads may end
+
+    /// Sets the bit of every free block.
+    fn flush_all(&self) -> Held<'_, Shared> {
+        let shared = self.shared.lock();
+        self.caches(&shared).for_each(|c| c.flush_all(&self.layout));
+        shared
+    }
+
+    /// Lists all chunks anew, after some have gone or have been emptied.
+    fn list_all(&self, shared: &Shared) {
+        self.caches(shared).for_each(ThreadCache::clear);
+        for_each_chunk(shared, |chunk| chunk.owner().chunks().add(chunk));
+    }
+
+    /// Gives back the caches for which `is_gone`.
+    fn give_caches(&self, shared: &mut Shared, is_gone: impl Fn(&ThreadCache) -> bool) {
+        let mut at = core::mem::replace(&mut shared.caches, NO_CACHE);
+        // SAFETY: it is in the list, or was until now.
+        while let Some(cache) = unsafe { at.as_ref() } {
+            at = cache.next();
+            if !is_gone(cache) {
+                cache.set_next(core::mem::replace(&mut shared.caches, cache));
+                continue;
+            }
+            shared.refills += cache.refills();
+            shared.flushes += cache.flushes();
+            shared.cache_bytes -= cache.memory().layout.size();
+            // SAFETY: the source gave it. No thread finds the cache, and no chunk is its own.
+            unsafe { self.source.give(cache.memory()) }
+        }
+    }
+
+    fn give_all(&mut self) {
+        self.key.end();
+        let mut guard = self.shared.lock();
+        let shared = &mut *guard;
+        self.caches(shared).for_each(ThreadCache::clear);
+        shared.chunks.release(&self.source);
+        self.give_caches(shared, |_| true);
     }
 }
 
-// SAFETY: a block is a slot of a chunk that is not in any front, has no bit, and is carved; so it
-// is nobody else's until it comes back. All may call what takes `&self`.
+/// The chunk of a header in the list.
+fn chunk_of(header: NonNull<u8>) -> CachedChunk {
+    // SAFETY: `make_chunk` has begun every chunk of the list.
+    unsafe { CachedChunk::new(header) }
+}
+
+fn for_each_chunk(shared: &Shared, mut f: impl FnMut(CachedChunk)) {
+    shared.chunks.for_each(|header| f(chunk_of(header)));
+}
+
+// SAFETY: a block is a carved slot without a bit that is in no cache, so it is nobody else's until it
+// is freed. All threads may call the `&self` functions.
 unsafe impl<S: Source> Core<S> for CachedCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
+        let layout = ChunkLayout::new(shape, header_bytes);
         let shared = Shared {
-            growth: GrowthState::new(growth),
-            runs: Runs::new(),
-            slots: 0,
-            fronts: core::ptr::null(),
-            front_bytes: 0,
+            chunks: ChunkList::new(layout, growth),
+            caches: NO_CACHE,
+            cache_bytes: 0,
             refills: 0,
             flushes: 0,
         };
-        Self {
-            ticket: Cell::new(Ticket::new()),
-            cut: Cut::new(shape, 1, header_bytes),
-            most: shape.most,
-            shared: Lock::new(shared),
-            source,
-        }
+        Self { key: ThreadKey::new(), layout, shared: Locked::new(shared), source }
     }
 
     fn bytes_for(shape: SlotShape, count: usize) -> usize {
-        Cut::new(shape, 1, header_bytes).bytes_for(count)
+        ChunkLayout::new(shape, header_bytes).bytes_for(count)
     }
 
     #[inline]
-    fn try_allocate(&self) -> Option<NonNull<u8>> {
-        if let Some(front) = self.here() {
-            if let Some(block) = front.try_pop() {
+    fn try_allocate(&self) -> Option<Block> {
+        if let Some(cache) = self.cache() {
+            if let Some(block) = cache.try_pop() {
                 return Some(block);
             }
         }
@@ -248,9 +269,9 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
     }
 
     #[inline]
-    unsafe fn deallocate(&self, block: NonNull<u8>) {
-        if let Some(front) = self.here() {
-            if front.try_push(block) {
+    unsafe fn deallocate(&self, block: Block) {
+        if let Some(cache) = self.cache() {
+            if cache.try_push(block) {
                 return;
             }
         }
@@ -258,78 +279,70 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
     }
 
     #[inline(always)]
-    unsafe fn of<'a>(block: NonNull<u8>, shape: &SlotShape) -> &'a Self {
-        // SAFETY: a block in use leads to its header, and that to the core, which lives.
-        unsafe { &*header_of(block, shape.chunk).cast::<ChunkHead>().as_ref().core.cast() }
+    unsafe fn of<'a>(block: Block, shape: &SlotShape) -> &'a Self {
+        // SAFETY: the header of a block in use points to its core.
+        unsafe { &*core_of(header_of(block, shape)).cast() }
     }
 
-    fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
+    fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block> {
         let shared = match cursor.chunk.is_null() {
-            true => self.settle(),
+            true => self.flush_all(),
             false => self.shared.lock(),
         };
         let mut header = NonNull::new(cursor.chunk);
         loop {
             if let Some(header) = header {
-                // SAFETY: all chunks were begun.
-                if let Some(slot) = unsafe { At::new(header) }.next_used(cursor.slot) {
+                if let Some(slot) = chunk_of(header).next_used(cursor.slot) {
                     cursor.slot = slot + 1;
-                    return Some(self.cut.block_at(header, slot));
+                    return Some(self.layout.block_at(header, slot));
                 }
             }
-            header = Some(shared.runs.next(&self.cut, cursor)?);
+            header = Some(shared.chunks.next(cursor)?);
         }
     }
 
     fn reset(&mut self) {
-        let shared = self.settle();
-        self.for_each_chunk(&shared, |c| c.uncarve());
+        let shared = self.flush_all();
+        for_each_chunk(&shared, |chunk| chunk.reset());
         self.list_all(&shared);
     }
 
     fn release(&mut self) {
-        self.ticket.get().end();
         self.give_all();
-        self.ticket.set(Ticket::new());
     }
 
     fn trim(&mut self, keep: usize) {
-        let mut guard = self.settle();
+        let mut guard = self.flush_all();
         let shared = &mut *guard;
-        // SAFETY: all chunks were begun.
-        let is_idle = |header| unsafe { At::new(header) }.is_idle();
-        let from = (&self.cut, &shared.growth, &self.source);
-        let slots = &mut shared.slots;
-        // SAFETY: the same.
-        let gone = |header| *slots -= unsafe { At::new(header) }.capacity();
-        shared.runs.give_idle(from, keep, is_idle, gone);
+        shared.chunks.give_idle(&self.source, keep, |header| chunk_of(header).is_idle());
         self.list_all(shared);
-        self.give_fronts(shared, |f| f.is_idle() && f.chunks().count() == 0);
+        self.give_caches(shared, |c| c.is_abandoned() && c.chunks().count() == 0);
     }
 
     fn statistics(&self) -> Statistics {
         let shared = self.shared.lock();
-        let (mut live, mut capacity, mut idle, mut chunks) = (0, 0, 0, 0);
-        self.for_each_chunk(&shared, |c| {
-            live += c.carved_blocks();
-            capacity += c.capacity();
-            idle += c.free_blocks() + c.remote_blocks();
+        let (mut live, mut capacity, mut free, mut chunks) = (0, 0, 0, 0);
+        for_each_chunk(&shared, |chunk| {
+            live += chunk.carved_blocks();
+            capacity += chunk.slots().capacity();
+            free += chunk.free_blocks() + chunk.remote_blocks();
             chunks += 1;
         });
         let (mut refills, mut flushes) = (shared.refills, shared.flushes);
-        for front in self.fronts(&shared) {
-            idle += front.held();
-            refills += front.refills();
-            flushes += front.flushes();
+        for cache in self.caches(&shared) {
+            free += cache.len();
+            refills += cache.refills();
+            flushes += cache.flushes();
         }
-        live = live.saturating_sub(idle);
+        live = live.saturating_sub(free);
+        let (growth, block_bytes) = (&shared.chunks.growth, self.layout.shape.stride);
         Statistics {
             blocks_live: live,
-            bytes_live: live * self.cut.block_bytes,
-            bytes_idle: (capacity - live) * self.cut.block_bytes,
-            bytes_taken: shared.growth.taken() + shared.front_bytes,
+            bytes_live: live * block_bytes,
+            bytes_idle: (capacity - live) * block_bytes,
+            bytes_taken: growth.taken() + shared.cache_bytes,
             chunks,
-            growths: shared.growth.steps(),
+            growths: growth.steps(),
             refills,
             flushes,
         }
@@ -337,14 +350,13 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
 
     fn classify(&self, p: *const u8) -> Validity {
         let shared = self.shared.lock();
-        let Some(header) = shared.runs.find(&self.cut, p) else {
+        let Some(header) = shared.chunks.find(p) else {
             return Validity::Miss;
         };
-        // SAFETY: all chunks were begun.
-        let c = unsafe { At::new(header) };
-        let used = |slot| c.is_carved(slot) && !c.is_free(slot);
-        let live = self.cut.slot_at(header, p).is_some_and(used);
-        match live && !self.fronts(&shared).any(|f| f.has(p)) {
+        let chunk = chunk_of(header);
+        let used = |slot| chunk.is_carved(slot) && !chunk.has_bit(slot);
+        let is_out = self.layout.slot_at(header, p).is_some_and(used);
+        match is_out && !self.caches(&shared).any(|c| c.contains(p)) {
             true => Validity::Valid,
             false => Validity::Invalid,
         }
@@ -357,7 +369,6 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
 
 impl<S: Source> Drop for CachedCore<S> {
     fn drop(&mut self) {
-        self.ticket.get().end();
         self.give_all();
     }
 }

@@ -1,423 +1,287 @@
-//! The chunks of a pool that threads share: where a block's header is, and the runs in which
-//! chunks come from the source.
+//! All chunks of one pool, in the order in which the source gave them.
 
-use crate::bits::layout;
-use crate::growth::GrowthState;
-use crate::pool::core_trait::LiveCursor;
-use crate::pool::layout::SlotShape;
-use crate::source::{Chunk, Source};
+use super::core_trait::LiveCursor;
+use super::layout::{ChunkLayout, SlotRange};
+use crate::base::growth::{Growth, GrowthState};
+use crate::base::source::{Chunk, Source};
 use core::cell::Cell;
-use core::ops::Range;
 use core::ptr::NonNull;
 
-/// What headers, and parts of them that different threads write to, are apart.
-pub(crate) const LINE_BYTES: usize = 64;
-
-/// Of nearly all chunks: larger where blocks are large.
-pub(crate) const CHUNK_BYTES: usize = 64 << 10;
-
-/// Layout of chunks of equal size; under a limit the last chunk may end early. Slots begin at the first
-/// byte of a chunk. The header takes the place of some slots, and is a cache line further on in each of up to 32
-/// neighbouring chunks: all at one offset, headers would fight for the same few cache sets
-/// (docs/decisions/0003-coloured-headers.md).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
-    pub(crate) stride: usize,
-    /// Alignment of a chunk.
-    pub(crate) chunk: usize,
-    /// Bytes of a whole chunk; a chunk that ends early has at least `least`.
-    pub(crate) bytes: usize,
-    least: usize,
-    /// What a block counts as.
-    pub(crate) block_bytes: usize,
-    /// Slots of a chunk, the missing ones included; 0: it is too small for its header.
-    pub(crate) count: usize,
-    header_bytes: fn(usize) -> usize,
-    #[cfg_attr(not(feature = "std"), allow(dead_code))] // only fronts need it
-    colours: Colours,
-    division: Division,
-}
-
-/// By the stride, where nothing remains: stride == odd << shift, and odd * inverse == 1, modulo
-/// 2^BITS.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Division {
-    inverse: usize,
-    shift: u32,
-}
-
-impl Division {
-    fn by(stride: usize) -> Self {
-        let shift = stride.trailing_zeros();
-        let mut inverse = 1usize;
-        for _ in 0..7 {
-            // Newton: each step doubles the bits that are right, and one is to begin with
-            let error = 2usize.wrapping_sub((stride >> shift).wrapping_mul(inverse));
-            inverse = inverse.wrapping_mul(error);
-        }
-        Self { inverse, shift }
-    }
-
-    #[inline(always)]
-    pub(crate) fn of(self, offset: usize) -> usize {
-        (offset >> self.shift).wrapping_mul(self.inverse)
-    }
-}
-
-impl Cut {
-    /// `header_bytes(count)`: of a chunk with so many slots. At least `stride_min` apart.
-    pub(crate) fn new(
-        shape: SlotShape,
-        stride_min: usize,
-        header_bytes: fn(usize) -> usize,
-    ) -> Self {
-        let SlotShape { chunk, bytes, .. } = shape;
-        let block = shape.stride.max(stride_min).next_multiple_of(shape.align);
-        // A chunk of one slot counts as two slots, of which the header is the first.
-        let stride = if shape.is_alone() { chunk / 2 } else { block };
-        let mut count = (chunk / stride).min(1 << 30);
-        let reach = |count| Colours::of(chunk).mask + header_bytes(count);
-        if reach(count) > if shape.is_alone() { stride } else { chunk } {
-            count = 0;
-        }
-        // Whether a chunk of this many slots has room for a block, wherever its header is.
-        let leaves_one = |&slots: &usize| {
-            let hole = match header_bytes(slots) {
-                _ if reach(slots) <= stride => 1,
-                header => header.div_ceil(stride) + 1,
-            };
-            slots > hole && reach(slots) <= slots * stride
-        };
-        let least = match shape.is_alone() {
-            true => stride + block,
-            false => (1..count).find(leaves_one).map_or(bytes, |slots| slots * stride),
-        };
-        Self {
-            stride,
-            chunk,
-            bytes,
-            least,
-            block_bytes: shape.stride,
-            colours: Colours::of(chunk),
-            count,
-            header_bytes,
-            division: Division::by(stride),
-        }
-    }
-
-    pub(crate) fn division(&self) -> Division {
-        self.division
-    }
-
-    /// Of a block: its number in its chunk.
-    #[cfg_attr(not(feature = "std"), allow(dead_code))] // only fronts need it
-    #[inline(always)]
-    pub(crate) fn slot_of(&self, block: NonNull<u8>) -> usize {
-        let offset = block.addr().get() & (self.chunk - 1);
-        debug_assert!(offset % self.stride == 0);
-        self.division.of(offset)
-    }
-
-    /// `header_of` where the size of chunks is known as the program runs.
-    #[cfg_attr(not(feature = "std"), allow(dead_code))] // only fronts need it
-    #[inline(always)]
-    pub(crate) fn header_of(&self, p: NonNull<u8>) -> NonNull<u8> {
-        self.colours.header_of(p, self.chunk)
-    }
-
-    /// `header` may be any pointer into the chunk that is good for all of it.
-    #[inline(always)]
-    pub(crate) fn block_at(&self, header: NonNull<u8>, slot: usize) -> NonNull<u8> {
-        let base = header.as_ptr().map_addr(|a| a & !(self.chunk - 1));
-        // SAFETY: a slot lies in its chunk, which does not begin at 0.
-        unsafe { NonNull::new_unchecked(base.wrapping_add(slot * self.stride)) }
-    }
-
-    /// The slots of the chunk with this header and this many bytes, at most `most` of them.
-    pub(crate) fn slots(&self, header: NonNull<u8>, bytes: usize, most: usize) -> Slots {
-        let offset = header.addr().get() & (self.chunk - 1);
-        let count = self.count.min(bytes / self.stride);
-        let begin = offset / self.stride;
-        let end = (offset + (self.header_bytes)(count)).div_ceil(self.stride).min(count);
-        match begin.min(end) {
-            begin if most <= begin => {
-                Slots { count: most as u32, hole: (most as u32, most as u32) }
-            }
-            begin => Slots {
-                count: most.saturating_add(end - begin).min(count) as u32,
-                hole: (begin as u32, end as u32),
-            },
-        }
-    }
-
-    /// Bytes of chunks that surely hold `count` blocks.
-    pub(crate) fn bytes_for(&self, count: usize) -> usize {
-        let hole = match self.bytes == self.chunk {
-            true => (self.header_bytes)(self.count).div_ceil(self.stride) + 1,
-            false => 1,
-        };
-        match self.count.saturating_sub(hole) {
-            0 => usize::MAX,
-            each => count.div_ceil(each).max(1).saturating_mul(self.bytes),
-        }
-    }
-
-    /// The part of a step that chunks can use: whole chunks, or a part of one chunk.
-    fn useful(&self, bytes: usize) -> usize {
-        match bytes / self.bytes {
-            0 => (bytes / self.stride * self.stride).max(self.least),
-            chunks => chunks * self.bytes,
-        }
-    }
-
-    /// Where the chunk with this header begins.
-    fn base(&self, header: NonNull<u8>) -> usize {
-        header.addr().get() & !(self.chunk - 1)
-    }
-
-    /// The slot that begins at `p`, an address in the chunk with this header.
-    pub(crate) fn slot_at(&self, header: NonNull<u8>, p: *const u8) -> Option<usize> {
-        let offset = p.addr() - self.base(header);
-        let slot = offset / self.stride;
-        (offset % self.stride == 0 && slot < self.count).then_some(slot)
-    }
-}
-
-/// Which slots of a chunk are blocks: those below `count` but for a hole, where the header is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slots {
-    count: u32,
-    hole: (u32, u32),
-}
-
-impl Slots {
-    pub(crate) fn count(&self) -> usize {
-        self.count as usize
-    }
-    pub(crate) fn hole(&self) -> Range<usize> {
-        self.hole.0 as usize..self.hole.1 as usize
-    }
-    pub(crate) fn contains(&self, slot: usize) -> bool {
-        slot < self.count() && !self.hole().contains(&slot)
-    }
-    /// Of those below `end`, how many are blocks.
-    pub(crate) fn below(&self, end: usize) -> usize {
-        let hole = self.hole();
-        end.min(hole.start) + end.saturating_sub(hole.end)
-    }
-    pub(crate) fn capacity(&self) -> usize {
-        self.below(self.count())
-    }
-    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
-        let hole = self.hole();
-        (0..hole.start).chain(hole.end..self.count())
-    }
-}
-
-/// Where in a chunk the header stands, by the bits of its number.
-#[derive(Clone, Copy, Debug)]
-struct Colours {
-    shift: u32,
-    mask: usize,
-}
-
-impl Colours {
-    #[inline(always)]
-    const fn of(chunk: usize) -> Self {
-        let count = match chunk >> 11 {
-            0 => 1,
-            n if n > 32 => 32,
-            n => n,
-        };
-        Self {
-            shift: chunk.trailing_zeros() - LINE_BYTES.trailing_zeros(),
-            mask: (count - 1) * LINE_BYTES,
-        }
-    }
-
-    #[inline(always)]
-    fn header_of(self, p: NonNull<u8>, chunk: usize) -> NonNull<u8> {
-        let header = p.as_ptr().map_addr(|a| (a & !(chunk - 1)) | ((a >> self.shift) & self.mask));
-        // SAFETY: a chunk does not begin at 0.
-        unsafe { NonNull::new_unchecked(header) }
-    }
-}
-
-/// The header of the chunk that `p` points into; it may be used as far as `p` may.
-#[inline(always)]
-pub(crate) fn header_of(p: NonNull<u8>, chunk: usize) -> NonNull<u8> {
-    Colours::of(chunk).header_of(p, chunk)
-}
-
-/// What every header begins with.
+/// The beginning of every chunk's header.
 #[repr(C)]
 pub(crate) struct ChunkHead {
-    /// Who gave the blocks of the chunk.
-    pub(crate) core: *const (),
-    // Of the first chunk of a run:
-    taken: Option<Chunk>,
-    begun: Cell<usize>,
-    older: Cell<Option<NonNull<ChunkHead>>>,
+    /// The core of the pool.
+    core: *const (),
+    pub(crate) slots: SlotRange,
+    // Of the first chunk of a take:
+    /// Chunks of the take that have a header, from the first on.
+    made: Cell<u32>,
+    taken_bytes: Cell<usize>,
+    /// First chunk of the take before.
+    older: Cell<Option<Head>>,
 }
 
-/// Chunks as they come from the source: several at a time, where growth says so.
+/// Address of a `ChunkHead`, valid for the whole take.
+type Head = NonNull<ChunkHead>;
+
+/// The core that owns the chunk of `header`.
 ///
-/// Chunks of a run that have a header: `begun`. All runs but the newest have begun all of
-/// theirs, and that one all but `spare`.
-pub(crate) struct Runs {
-    newest: Option<NonNull<ChunkHead>>,
-    spare: usize,
+/// # Safety
+/// `header` is the header of a chunk that a pool holds.
+#[inline(always)]
+pub(crate) unsafe fn core_of(header: NonNull<u8>) -> *const () {
+    // SAFETY: written before any block of the chunk was allocated, and never changed.
+    unsafe { (&raw const (*header.cast::<ChunkHead>().as_ptr()).core).read() }
 }
 
-// SAFETY: it has what it points to, which is no part of a thread.
-unsafe impl Send for Runs {}
+/// The chunks of one pool, in takes: a take is the memory that the source gave for one step of
+/// growth. It has one chunk or several, side by side. A chunk gets its header when its first block
+/// is needed.
+///
+/// The source may call the pool that it serves. So no function keeps a borrow while it calls the
+/// source.
+#[repr(C)] // an allocation reads the stride, which comes first
+pub(crate) struct ChunkList {
+    pub(crate) layout: ChunkLayout,
+    pub(crate) growth: GrowthState,
+    newest: Cell<Option<Head>>,
+    /// Bytes of the newest take that have no header yet; its first chunk aside, whose header says
+    /// how many bytes the take has.
+    rest: Cell<usize>,
+    /// Slots of all chunks with a header.
+    slots: Cell<usize>,
+}
 
-impl Runs {
-    pub(crate) const fn new() -> Self {
-        Self { newest: None, spare: 0 }
-    }
+// SAFETY: the list owns its chunks; nothing in it depends on a thread.
+unsafe impl Send for ChunkList {}
 
-    /// Takes a chunk and writes its `ChunkHead` only. Returns the address of the head, and the bytes
-    /// of the chunk.
-    pub(crate) fn take<S: Source>(
-        &mut self,
-        cut: &Cut,
-        growth: &GrowthState,
-        source: &S,
-        core: *const (),
-    ) -> Option<(NonNull<u8>, usize)> {
-        if cut.count == 0 {
-            return None;
+/// # Safety
+/// `head` is in a list that holds its chunk, for as long as the reference is used.
+unsafe fn get<'a>(head: Head) -> &'a ChunkHead {
+    // SAFETY: the caller promises it.
+    unsafe { head.as_ref() }
+}
+
+impl ChunkList {
+    pub(crate) fn new(layout: ChunkLayout, growth: Growth) -> Self {
+        Self {
+            layout,
+            growth: GrowthState::new(growth),
+            newest: Cell::new(None),
+            rest: Cell::new(0),
+            slots: Cell::new(0),
         }
-        if let (Some(newest), true) = (self.newest, self.spare != 0) {
-            self.spare -= 1;
-            // SAFETY: a run in the list has its first header, and so many chunks.
-            let run = unsafe { newest.as_ref() };
-            let number = run.begun.get();
-            run.begun.set(number + 1);
-            let head = ChunkHead { core, taken: None, begun: 0.into(), older: None.into() };
-            // SAFETY: `spare` was not 0, so this chunk is part of the run, and nobody's.
-            return Some((unsafe { begin(run_header(run, cut, number), head) }, cut.bytes));
-        }
-        let least = layout(cut.least, cut.chunk)?;
-        let taken = growth.take(source, least, cut.bytes, |step| cut.useful(step))?;
-        let bytes = taken.layout.size();
-        self.spare = (bytes / cut.bytes).max(1) - 1;
-        let older = Cell::new(self.newest);
-        let head = ChunkHead { core, taken: Some(taken), begun: 1.into(), older };
-        // SAFETY: the chunk was just taken.
-        let header = unsafe { begin(header_of(taken.data, cut.chunk), head) };
-        self.newest = Some(header.cast());
-        Some((header, bytes.min(cut.bytes)))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.newest.is_none()
+        self.newest.get().is_none()
     }
 
-    /// The headers of all chunks.
-    pub(crate) fn for_each(&self, cut: &Cut, mut f: impl FnMut(NonNull<u8>)) {
-        let mut at = self.newest;
-        while let Some(run) = at {
-            // SAFETY: a run in the list has its first header.
-            let run = unsafe { run.as_ref() };
-            (0..run.begun.get()).for_each(|i| f(run_header(run, cut, i)));
-            at = run.older.get();
+    /// Slots that the pool may still add.
+    fn slots_left(&self) -> usize {
+        self.layout.shape.most - self.slots.get()
+    }
+
+    /// Writes the `ChunkHead` of the next chunk of the newest take. Returns the address of the
+    /// header. `None`: the take has no chunk left that has room for a slot.
+    pub(crate) fn next_chunk(&self, core: *const ()) -> Option<NonNull<u8>> {
+        let rest = self.rest.get();
+        if rest == 0 {
+            return None;
         }
+        let first = self.newest.get()?;
+        // SAFETY: the newest take is in the list.
+        let take = unsafe { get(first) };
+        let number = take.made.get();
+        let at = self.chunk_at(first, number as usize);
+        let bytes = rest.min(self.layout.shape.bytes);
+        let slots = self.layout.slots(at.addr().get(), bytes, self.slots_left());
+        if slots.capacity() == 0 {
+            return None;
+        }
+        take.made.set(number + 1);
+        self.rest.set(rest - bytes);
+        // SAFETY: the chunk has no header yet, and is this list's.
+        Some(unsafe { self.write_head(at, core, slots, 0, None) })
     }
 
-    /// Moves a cursor on to the next chunk in the order of `for_each`; its header.
-    pub(crate) fn next(&self, cut: &Cut, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
-        let (run, number) = match NonNull::new(cursor.take.cast::<ChunkHead>()) {
-            None => (self.newest?, 0),
-            Some(at) => {
-                // SAFETY: it came from here, and no run has gone since.
-                let run = unsafe { at.as_ref() };
-                let data = run.taken.map_or(0, |t| t.data.addr().get());
-                let number = (cursor.chunk.addr() - data) / cut.bytes + 1;
-                match number < run.begun.get() {
-                    true => (at, number),
-                    false => (run.older.get()?, 0),
-                }
-            }
+    /// Takes the memory of one step of growth, at least `wish` bytes if the limit allows. Returns
+    /// the header of its first chunk, as `next_chunk` does. `None`: the limit or the source
+    /// refuses.
+    ///
+    /// A pool with a bound of its slots takes memory for all slots that are left.
+    pub(crate) fn grow<S: Source>(
+        &self,
+        source: &S,
+        wish: usize,
+        core: *const (),
+    ) -> Option<NonNull<u8>> {
+        let is_bounded = self.layout.shape.most != usize::MAX;
+        let slots = if is_bounded { self.slots_left() } else { 1 };
+        if slots == 0 {
+            return None;
+        }
+        let least = self.layout.layout_for(slots)?;
+        let is_limited = self.growth.is_limited();
+        let useful = |bytes| match is_limited {
+            true => self.layout.useful(bytes),
+            false => bytes & !(super::layout::STEP_UNIT - 1),
         };
-        // SAFETY: a run in the list has its first header.
-        let header = run_header(unsafe { run.as_ref() }, cut, number);
-        *cursor = LiveCursor { take: run.as_ptr().cast(), chunk: header.as_ptr(), slot: 0 };
+        let taken = self.growth.take(source, least, wish, useful)?;
+        let bytes = taken.layout.size();
+        let slots = self.layout.slots(taken.data.addr().get(), bytes, self.slots_left());
+        debug_assert!(slots.capacity() != 0, "a take has room for a slot");
+        self.rest.set(bytes - bytes.min(self.layout.shape.bytes));
+        // SAFETY: the source just gave it.
+        let header = unsafe { self.write_head(taken.data, core, slots, bytes, self.newest.get()) };
+        self.newest.set(Some(header.cast()));
         Some(header)
     }
 
-    /// The header of the chunk that `p` is in; O(runs).
-    pub(crate) fn find(&self, cut: &Cut, p: *const u8) -> Option<NonNull<u8>> {
-        let mut at = self.newest;
-        while let Some(run) = at {
-            // SAFETY: a run in the list has its first header.
-            let run = unsafe { run.as_ref() };
-            let taken = run.taken?;
-            let offset = p.addr().wrapping_sub(taken.data.addr().get());
-            if offset < taken.layout.size() {
-                let number = offset / cut.bytes;
-                return (number < run.begun.get()).then(|| run_header(run, cut, number));
-            }
-            at = run.older.get();
+    /// # Safety
+    /// `at` is the first byte of a chunk that is this list's and has no header.
+    unsafe fn write_head(
+        &self,
+        at: NonNull<u8>,
+        core: *const (),
+        slots: SlotRange,
+        taken_bytes: usize,
+        older: Option<Head>,
+    ) -> NonNull<u8> {
+        let header = self.layout.header_of(at);
+        self.slots.set(self.slots.get() + slots.capacity());
+        // SAFETY: the layout says that the header lies within the chunk; offsets of headers are
+        // multiples of 256.
+        unsafe {
+            header.cast::<ChunkHead>().write(ChunkHead {
+                core,
+                slots,
+                made: Cell::new(1),
+                taken_bytes: Cell::new(taken_bytes),
+                older: Cell::new(older),
+            });
         }
-        None
+        header
     }
 
-    /// Gives back the runs of which every chunk is idle, but for `keep` bytes; `gone` is told
-    /// of each chunk before.
+    /// First byte of a chunk of a take.
+    fn chunk_at(&self, first: Head, number: usize) -> NonNull<u8> {
+        let base = self.layout.base(first.cast());
+        // SAFETY: a chunk of the take, so within its memory, which is not at address 0.
+        unsafe { NonNull::new_unchecked(base.wrapping_add(number * self.layout.shape.bytes)) }
+    }
+    fn header_in(&self, first: Head, number: usize) -> NonNull<u8> {
+        self.layout.header_of(self.chunk_at(first, number))
+    }
+
+    fn takes(&self) -> impl Iterator<Item = Head> {
+        // SAFETY: takes in the list; the caller's loop gives none back before the next step.
+        core::iter::successors(self.newest.get(), |&head| unsafe { get(head) }.older.get())
+    }
+    fn headers(&self, first: Head) -> impl Iterator<Item = NonNull<u8>> + '_ {
+        // SAFETY: a take in the list.
+        let made = unsafe { get(first) }.made.get() as usize;
+        (0..made).map(move |number| self.header_in(first, number))
+    }
+
+    /// Calls `f` with the headers of all chunks, the newest take first.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(NonNull<u8>)) {
+        self.takes().for_each(|first| self.headers(first).for_each(&mut f));
+    }
+
+    /// Moves a cursor to the next chunk, in the order of `for_each`. Returns its header.
+    pub(crate) fn next(&self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
+        let (first, number) = match NonNull::new(cursor.take.cast::<ChunkHead>()) {
+            None => (self.newest.get()?, 0),
+            Some(first) => {
+                // SAFETY: it came from here, and no take has gone since.
+                let take = unsafe { get(first) };
+                let offset = cursor.chunk.addr() - self.layout.base(first.cast()).addr();
+                let number = offset / self.layout.shape.bytes + 1;
+                match number < take.made.get() as usize {
+                    true => (first, number),
+                    false => (take.older.get()?, 0),
+                }
+            }
+        };
+        let header = self.header_in(first, number);
+        *cursor = LiveCursor { take: first.as_ptr().cast(), chunk: header.as_ptr(), slot: 0 };
+        Some(header)
+    }
+
+    /// The header of the chunk that contains `p`. O(takes).
+    pub(crate) fn find(&self, p: *const u8) -> Option<NonNull<u8>> {
+        self.takes().find_map(|first| {
+            // SAFETY: a take in the list.
+            let take = unsafe { get(first) };
+            let offset = p.addr().wrapping_sub(self.layout.base(first.cast()).addr());
+            let number = offset / self.layout.shape.bytes;
+            let is_inside = offset < take.taken_bytes.get() && number < take.made.get() as usize;
+            is_inside.then(|| self.header_in(first, number))
+        })
+    }
+
+    /// Gives back the takes whose chunks are all idle, except `keep` bytes.
     pub(crate) fn give_idle<S: Source>(
-        &mut self,
-        (cut, growth, source): (&Cut, &GrowthState, &S),
+        &self,
+        source: &S,
         mut keep: usize,
         mut is_idle: impl FnMut(NonNull<u8>) -> bool,
-        mut gone: impl FnMut(NonNull<u8>),
     ) {
-        let mut newer: Option<NonNull<ChunkHead>> = None;
-        let mut at = self.newest;
-        while let Some(first) = at {
-            // SAFETY: a run in the list has its first header.
-            let run = unsafe { first.as_ref() };
-            let (chunks, older, taken) = (run.begun.get(), run.older.get(), run.taken);
-            at = older;
-            let bytes = taken.map_or(0, |t| t.layout.size());
-            let idle = (0..chunks).all(|i| is_idle(run_header(run, cut, i)));
+        let mut newer: Option<Head> = None;
+        let mut next = self.newest.get();
+        while let Some(first) = next {
+            // SAFETY: a take in the list.
+            let take = unsafe { get(first) };
+            next = take.older.get();
+            let bytes = take.taken_bytes.get();
+            let idle = self.headers(first).all(&mut is_idle);
             if !idle || bytes <= keep {
                 keep -= if idle { bytes } else { 0 };
                 newer = Some(first);
                 continue;
             }
-            (0..chunks).for_each(|i| gone(run_header(run, cut, i)));
+            // SAFETY: headers of the take.
+            let capacity = |h: NonNull<u8>| unsafe { get(h.cast()) }.slots.capacity();
+            let slots: usize = self.headers(first).map(capacity).sum();
+            self.slots.set(self.slots.get() - slots);
             match newer {
                 // SAFETY: it stays in the list.
-                Some(newer) => unsafe { newer.as_ref() }.older.set(older),
-                None => (self.newest, self.spare) = (older, 0),
+                Some(newer) => unsafe { get(newer) }.older.set(next),
+                None => {
+                    self.newest.set(next);
+                    self.rest.set(0);
+                }
             }
-            growth.gave(bytes);
-            if let Some(taken) = taken {
-                // SAFETY: what the source gave, out of the list, with no block in use.
-                unsafe { source.give(taken) }
+            self.growth.gave(bytes);
+            let layout = crate::base::bits::layout(bytes, self.layout.shape.chunk);
+            if let Some(layout) = layout {
+                let chunk = Chunk { data: self.chunk_at(first, 0), layout };
+                // SAFETY: the source gave it; it has left the list, and no block of it is in use.
+                unsafe { source.give(chunk) }
             }
         }
     }
 
-    /// Gives back all.
-    pub(crate) fn release<S: Source>(&mut self, cut: &Cut, growth: &GrowthState, source: &S) {
-        self.give_idle((cut, growth, source), 0, |_| true, |_| ());
-        growth.restart();
+    /// Gives back all takes.
+    pub(crate) fn release<S: Source>(&self, source: &S) {
+        self.give_idle(source, 0, |_| true);
+        self.growth.restart();
     }
-}
 
-fn run_header(run: &ChunkHead, cut: &Cut, number: usize) -> NonNull<u8> {
-    let data = run.taken.map_or(NonNull::dangling(), |t| t.data);
-    // SAFETY: the run has that chunk.
-    header_of(unsafe { data.add(number * cut.bytes) }, cut.chunk)
-}
-
-/// # Safety
-/// `at` is where the header of a chunk belongs that has none.
-unsafe fn begin(at: NonNull<u8>, head: ChunkHead) -> NonNull<u8> {
-    // SAFETY: there is room for a header, aligned to a line.
-    unsafe { at.cast::<ChunkHead>().write(head) };
-    at
+    /// Slots of all chunks, including those of the newest take that have no header yet.
+    pub(crate) fn capacity(&self) -> usize {
+        let Some(first) = self.newest.get() else { return 0 };
+        let (mut rest, mut slots) = (self.rest.get(), 0);
+        // SAFETY: a take in the list.
+        let mut number = unsafe { get(first) }.made.get() as usize;
+        while rest != 0 {
+            let bytes = rest.min(self.layout.shape.bytes);
+            let at = self.chunk_at(first, number).addr().get();
+            slots += self.layout.slots(at, bytes, usize::MAX).capacity();
+            rest -= bytes;
+            number += 1;
+        }
+        self.slots.get() + slots.min(self.slots_left())
+    }
 }

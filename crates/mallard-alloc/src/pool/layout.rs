@@ -1,5 +1,10 @@
 //! The layout of a pool's chunks: where the header and the slots of a chunk are.
 
+use crate::base::bits::{align_up, layout};
+use core::alloc::Layout;
+use core::ops::Range;
+use core::ptr::NonNull;
+
 /// The slots of a pool, and the size of its chunks.
 ///
 /// Handles compute the shape from the type of an object, to find the chunk of an object by its
@@ -26,11 +31,11 @@ impl SlotShape {
     /// The shape for blocks of `layout`, in chunks of `chunk` bytes or, if that is more, of the
     /// power of two that holds 15 slots. A slot of 16 KiB or more that needs little alignment has a
     /// chunk of its own: otherwise the first slot of 16 MiB would take 256 MiB.
-    pub(crate) const fn of(layout: core::alloc::Layout, chunk: usize) -> Self {
+    pub(crate) const fn of(layout: Layout, chunk: usize) -> Self {
         let (bytes, align) = (layout.size(), layout.align());
-        let stride = if bytes == 0 { align } else { crate::bits::align_up(bytes, align) };
+        let stride = if bytes == 0 { align } else { align_up(bytes, align) };
         // The header with one word of bits, padded to the alignment of slots.
-        let header = crate::bits::align_up(HEADER_BYTES_MAX, align);
+        let header = align_up(HEADER_BYTES_MAX, align);
         let needed = match stride.checked_mul(SLOTS_MIN) {
             Some(slots) => slots.saturating_add(header),
             None => usize::MAX,
@@ -51,11 +56,6 @@ impl SlotShape {
         let chunk = if power > chunk { power } else { chunk };
         Self { stride, align, chunk, bytes: chunk, most: usize::MAX }
     }
-
-    /// Whether each slot has a chunk of its own.
-    pub(crate) const fn is_alone(&self) -> bool {
-        self.bytes != self.chunk
-    }
 }
 
 /// Least number of slots of a chunk, unless the chunk is for one slot alone.
@@ -66,3 +66,257 @@ const ALONE_BYTES_MIN: usize = 16 << 10;
 pub(crate) const ALONE_HEADER_BYTES: usize = 512;
 /// Bound of the header of a chunk of up to 64 slots, in `sync::Unshared`.
 pub(crate) const HEADER_BYTES_MAX: usize = 128;
+
+/// Sizes that a pool asks its source for are multiples of this.
+pub(crate) const STEP_UNIT: usize = 64;
+
+/// Where the headers and slots of all chunks of one pool are.
+///
+/// ```text
+///     slots                    header, free bits               end
+///       | 0 | 1 | 2 | ...  | hole.start ......... | hole.end | ...  |
+/// ```
+///
+/// The header takes the place of some slots, the hole. In each of 16 neighbouring chunks it stands
+/// 256 bytes further on, because headers that are all at one offset compete for the same few cache
+/// sets (docs/decisions/0003-coloured-headers.md). Slots above `COLOURED_STRIDE_MAX` are few to a
+/// chunk, and begin behind the header.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct ChunkLayout {
+    pub(crate) shape: SlotShape,
+    /// Offset of slot 0 in its chunk: 0 if the header is in a hole.
+    origin: usize,
+    /// floor((2^64 - 1) / stride)
+    reciprocal: u64,
+    /// Bytes of the header of a chunk with so many slots.
+    header_bytes: fn(usize) -> usize,
+}
+
+const COLOURED_STRIDE_MAX: usize = 512;
+const COLOUR_STEP: usize = 256;
+const COLOURS: usize = 16;
+
+/// Mask of the offset of a header: headers stand within the first 16th of their chunks.
+#[inline(always)]
+const fn colour_mask(shape: &SlotShape) -> usize {
+    if shape.stride > COLOURED_STRIDE_MAX || shape.chunk < COLOURS * COLOURS * COLOUR_STEP {
+        return 0;
+    }
+    (COLOURS - 1) * COLOUR_STEP
+}
+
+/// Offset of the header in the chunk that contains `address`.
+#[inline(always)]
+fn header_offset(address: usize, shape: &SlotShape) -> usize {
+    address >> (shape.chunk.trailing_zeros() - COLOUR_STEP.trailing_zeros()) & colour_mask(shape)
+}
+
+/// The header of the chunk that contains `block`. Has the provenance of `block`.
+#[inline(always)]
+pub(crate) fn header_of(block: NonNull<u8>, shape: &SlotShape) -> NonNull<u8> {
+    let header =
+        block.as_ptr().map_addr(|a| (a & !(shape.chunk - 1)).wrapping_add(header_offset(a, shape)));
+    // SAFETY: no chunk is at address 0.
+    unsafe { NonNull::new_unchecked(header) }
+}
+
+impl ChunkLayout {
+    /// `header_bytes(count)` is the size of the header of a chunk with `count` slots.
+    pub(crate) fn new(shape: SlotShape, header_bytes: fn(usize) -> usize) -> Self {
+        let in_hole = shape.stride <= COLOURED_STRIDE_MAX;
+        let header = header_bytes((shape.chunk / shape.stride).max(1));
+        let origin = if in_hole { 0 } else { align_up(header, shape.align) };
+        Self { shape, origin, reciprocal: u64::MAX / shape.stride as u64, header_bytes }
+    }
+
+    /// The slots of a chunk that begins at the address `at` and has `bytes` bytes: at most `most`.
+    pub(crate) fn slots(&self, at: usize, bytes: usize, most: usize) -> SlotRange {
+        let (stride, offset) = (self.shape.stride, header_offset(at, &self.shape));
+        let bytes = bytes.min(self.shape.bytes);
+        let mut count = (bytes.saturating_sub(self.origin) / stride).min(u32::MAX as usize);
+        while offset + (self.header_bytes)(count) > bytes && count != 0 {
+            count = (count - 1) / 64 * 64; // a smaller header, of fewer slots
+        }
+        if self.origin != 0 {
+            return SlotRange::new(count.min(most), count..count);
+        }
+        let begin = (offset / stride).min(count);
+        let end = (offset + (self.header_bytes)(count)).div_ceil(stride).min(count);
+        if most <= begin {
+            return SlotRange::new(most, most..most);
+        }
+        SlotRange::new(most.saturating_add(end - begin).min(count), begin..end)
+    }
+
+    /// The capacity of a chunk of `bytes` bytes whose header stands at the worst offset.
+    fn capacity_at_least(&self, bytes: usize) -> usize {
+        let colours = 0..=colour_mask(&self.shape) / COLOUR_STEP;
+        let slots = |colour| self.slots(colour * self.shape.chunk, bytes, usize::MAX);
+        colours.map(|colour| slots(colour).capacity()).min().unwrap_or(0)
+    }
+
+    /// Bytes that hold `count` blocks at any address.
+    pub(crate) fn bytes_for(&self, count: usize) -> usize {
+        let SlotShape { stride, bytes: chunk, .. } = self.shape;
+        let full = self.capacity_at_least(chunk);
+        if full == 0 {
+            return usize::MAX; // chunks are too small for their header
+        }
+        let rest = count % full;
+        let mut part = 0;
+        if rest != 0 {
+            let header = (self.header_bytes)(rest);
+            let least =
+                (rest * stride + header.max(self.origin)).max(colour_mask(&self.shape) + header);
+            part = align_up(least, STEP_UNIT);
+            while self.capacity_at_least(part) < rest {
+                let missing = rest - self.capacity_at_least(part);
+                part += align_up(missing * stride, STEP_UNIT);
+            }
+        }
+        (count / full).saturating_mul(chunk).saturating_add(part.min(chunk))
+    }
+
+    /// Layout of the least memory with room for `count` blocks.
+    pub(crate) fn layout_for(&self, count: usize) -> Option<Layout> {
+        layout(self.bytes_for(count), self.shape.chunk)
+    }
+
+    /// The part of `bytes` that slots can use: whole chunks, and whole slots of the last chunk.
+    pub(crate) fn useful(&self, bytes: usize) -> usize {
+        let SlotShape { stride, bytes: chunk, .. } = self.shape;
+        let rest = bytes % chunk;
+        let waste = match self.origin {
+            0 => 0,
+            origin if rest < origin + stride => rest,
+            origin => (rest - origin) % stride,
+        };
+        align_up(bytes - waste, STEP_UNIT).min(bytes & !(STEP_UNIT - 1))
+    }
+
+    #[inline(always)]
+    pub(crate) fn header_of(&self, block: NonNull<u8>) -> NonNull<u8> {
+        header_of(block, &self.shape)
+    }
+
+    /// The number of the slot that contains `block`, a block of this pool.
+    #[inline(always)]
+    pub(crate) fn slot_of(&self, block: NonNull<u8>) -> usize {
+        let offset = (block.addr().get() & (self.shape.chunk - 1)).wrapping_sub(self.origin);
+        // (n + 1) * floor((2^64 - 1) / d) / 2^64 is n / d, for all n * d below 2^64.
+        (((offset as u128 + 1) * self.reciprocal as u128) >> 64) as usize
+    }
+
+    /// The slot that begins at `p`, an address in the chunk of `header`.
+    pub(crate) fn slot_at(&self, header: NonNull<u8>, p: *const u8) -> Option<usize> {
+        let offset = (p.addr() - self.base(header).addr()).checked_sub(self.origin)?;
+        (offset % self.shape.stride == 0).then_some(offset / self.shape.stride)
+    }
+
+    /// The address of a slot in the chunk of `header`, which may be used for the whole chunk.
+    #[inline(always)]
+    pub(crate) fn block_at(&self, header: NonNull<u8>, slot: usize) -> NonNull<u8> {
+        let block = self.base(header).wrapping_add(self.origin + slot * self.shape.stride);
+        // SAFETY: a slot lies in its chunk, which does not begin at address 0.
+        unsafe { NonNull::new_unchecked(block) }
+    }
+
+    /// First byte of the chunk of `header`.
+    #[inline(always)]
+    pub(crate) fn base(&self, header: NonNull<u8>) -> *mut u8 {
+        header.as_ptr().map_addr(|a| a & !(self.shape.chunk - 1))
+    }
+}
+
+/// The slots of one chunk: those below `count`, except the hole, where the header is.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct SlotRange {
+    count: u32,
+    hole_begin: u32,
+    hole_end: u32,
+}
+
+impl SlotRange {
+    fn new(count: usize, hole: Range<usize>) -> Self {
+        Self { count: count as u32, hole_begin: hole.start as u32, hole_end: hole.end as u32 }
+    }
+    /// The number after the last slot.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> usize {
+        self.count as usize
+    }
+    #[inline(always)]
+    pub(crate) fn hole(&self) -> Range<usize> {
+        self.hole_begin as usize..self.hole_end as usize
+    }
+    pub(crate) fn contains(&self, slot: usize) -> bool {
+        slot < self.end() && !self.hole().contains(&slot)
+    }
+    /// How many of the numbers below `end` are slots.
+    pub(crate) fn count_below(&self, end: usize) -> usize {
+        end.min(self.hole().start) + end.saturating_sub(self.hole().end)
+    }
+    pub(crate) fn capacity(&self) -> usize {
+        self.count_below(self.end())
+    }
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..self.hole().start.min(self.end())).chain(self.hole().end..self.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layouts() -> impl Iterator<Item = ChunkLayout> {
+        let headers: [fn(usize) -> usize; 3] = [
+            |slots| 72 + slots.div_ceil(64) * 8,
+            |slots| 64 + slots * 4,
+            |slots| 192 + 2 * slots.div_ceil(512) * 64,
+        ];
+        let slots =
+            [(8, 8), (24, 8), (64, 64), (100, 4), (512, 8), (520, 8), (3000, 8), (4096, 4096)];
+        slots.into_iter().flat_map(move |(bytes, align)| {
+            headers.into_iter().flat_map(move |header| {
+                [1024, 65536].map(|chunk| {
+                    let layout = Layout::from_size_align(bytes, align).unwrap();
+                    ChunkLayout::new(SlotShape::of(layout, chunk), header)
+                })
+            })
+        })
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // much arithmetic
+    fn bytes_for_a_count_hold_it_at_every_address() {
+        for layout in layouts() {
+            let chunk = layout.shape.bytes;
+            for count in (1..300).chain([1000, 2000, 4000, 7777, 50_000]) {
+                let bytes = layout.bytes_for(count);
+                for colour in 0..COLOURS {
+                    let at = colour * layout.shape.chunk;
+                    let capacity = |bytes| layout.slots(at, bytes, usize::MAX).capacity();
+                    let all = bytes / chunk * capacity(chunk) + capacity(bytes % chunk);
+                    assert!(all >= count, "{all} of {count} in {bytes}: {layout:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // much arithmetic
+    fn slot_of_finds_the_slot_of_every_address() {
+        for layout in layouts() {
+            let SlotShape { stride, chunk, .. } = layout.shape;
+            for slot in 0..(chunk - layout.origin) / stride {
+                for within in [0, stride - 1] {
+                    let address = 7 * chunk + layout.origin + slot * stride + within;
+                    let block = core::ptr::without_provenance_mut(address);
+                    assert_eq!(layout.slot_of(NonNull::new(block).unwrap()), slot);
+                }
+            }
+        }
+    }
+}

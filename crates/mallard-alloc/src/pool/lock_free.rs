@@ -1,237 +1,284 @@
-//! What a pool of `sync::LockFree` is: a stack of slot numbers.
+//! The core of `sync::LockFree`: a stack of slot numbers in memory that never grows.
 
-use crate::growth::{Growth, GrowthState};
-use crate::lock::Lock;
-use crate::loom::atomic::Ordering::Relaxed;
-use crate::pool::chunk_list::{header_of, ChunkHead, Cut, Runs, CHUNK_BYTES};
-use crate::pool::core_trait::{Core, LiveCursor};
-use crate::pool::layout::SlotShape;
-use crate::pool::numbered_chunks::{header_bytes, At, NumberedChunks, Numbers};
-use crate::source::Source;
-use crate::statistics::{Statistics, Validity};
-use crate::tagged_stack::TaggedStack;
-use core::ptr::NonNull;
+use super::chunk_list::{core_of, ChunkHead, ChunkList};
+use super::core_trait::{Core, LiveCursor};
+use super::layout::{header_of, ChunkLayout, SlotShape};
+use crate::base::growth::Growth;
+use crate::base::source::Source;
+use crate::base::statistics::{Statistics, Validity};
+use crate::loom::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
+use crate::threads::lock::Locked;
+use crate::threads::tagged_stack::TaggedStack;
+use core::ptr::{null_mut, NonNull};
 
-/// The free blocks are a stack of numbers, chunk and slot in 32 bits, and the link of each is
-/// in an array in the header of its chunk: blocks are never read, and no exchange is wider
-/// than a word.
+type Block = NonNull<u8>;
+
+/// The core of `sync::LockFree`.
 ///
-/// Growth happens under a lock, while others push and pop; only those who find nothing wait for
-/// it. A free never does.
+/// The first allocation takes the memory of all blocks, under a lock. From then on no call locks,
+/// waits, or calls the source.
+///
+/// The free blocks are a stack of numbers: chunk and slot in 32 bits. The link of each is in an array
+/// in the header of its chunk, so blocks are never read, and no exchange is wider than a word. While
+/// a block is in use, its link is `IN_USE`.
 #[doc(hidden)]
 #[repr(C)]
-#[allow(missing_debug_implementations)] // nobody has one by its name
+#[allow(missing_debug_implementations)] // not a public name
 pub struct LockFreeCore<S: Source> {
-    cut: Cut,
-    /// Slots of all chunks, at most.
-    most: usize,
-    chunks: NumberedChunks,
-    // Between any two calls, where no other thread is inside one:
-    //   live + |stack|  ==  capacity of all chunks
-    stack: Apart<TaggedStack>,
-    /// With the source, which is called with it held.
-    shared: Lock<Shared>,
+    layout: ChunkLayout,
+    /// Low bits of a number, which are the slot.
+    slot_bits: u32,
+    /// Bytes of a block in statistics.
+    block_bytes: usize,
+    /// First byte of the memory; null before it is taken.
+    memory: AtomicPtr<u8>,
+    /// The memory is taken, and all blocks were pushed.
+    is_filled: AtomicBool,
+    // Between any two calls, while no other thread is inside one:
+    //   live + |stack|  ==  capacity
+    stack: Line<TaggedStack>,
+    /// Held while the memory is taken, which calls the source.
+    chunks: Locked<ChunkList>,
     source: S,
 }
 
-/// On lines that nothing else is on: processors fetch two at a time.
+/// A value on cache lines of its own: two, because processors fetch them in pairs.
 #[repr(align(128))]
-struct Apart<T>(T);
+struct Line<T>(T);
 
-struct Shared {
-    growth: GrowthState,
-    runs: Runs,
-    /// Slots of all chunks.
-    slots: usize,
-    numbers: Numbers,
-    refills: usize,
-}
-
-// SAFETY: chunks are all atomics to those who share them; the source goes from thread to thread,
-// to one at a time.
+// SAFETY: the chunks have atomics for what threads share; the source serves one thread at a time.
 unsafe impl<S: Source + Send> Sync for LockFreeCore<S> {}
 // SAFETY: nothing in it depends on the thread that made it.
 unsafe impl<S: Source + Send> Send for LockFreeCore<S> {}
 
-impl<S: Source> LockFreeCore<S> {
+/// The link of a block in use. No link of a free block has this value.
+const IN_USE: u32 = u32::MAX;
+
+/// The header of a chunk. Behind it stand the links of the slots.
+#[repr(C)]
+struct Header {
+    head: ChunkHead,
+    /// The number of slot 0.
+    number: u32,
+}
+
+fn header_bytes(slots: usize) -> usize {
+    size_of::<Header>() + slots * size_of::<AtomicU32>()
+}
+
+/// A chunk of a pool that lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct NumberedChunk(NonNull<Header>);
+
+impl NumberedChunk {
     #[inline(always)]
-    fn pop(&self) -> Option<NonNull<u8>> {
-        let found = self.stack.0.pop(|number| {
-            let (c, slot) = self.chunks.place_of(number);
-            (c.link(slot), (c, slot))
-        });
-        found.map(|(c, slot)| self.cut.block_at(c.header(), slot))
+    fn header<'a>(self) -> &'a Header {
+        // SAFETY: the header lives as long as its pool holds the chunk, and never changes.
+        unsafe { self.0.as_ref() }
     }
-
     #[inline(always)]
-    fn push(&self, block: NonNull<u8>, chunk: usize) {
-        let (c, slot) = At::place_of(block, chunk);
-        self.stack.0.push(c.number_of(slot), c.link(slot));
+    fn number_of(self, slot: usize) -> u32 {
+        self.header().number + slot as u32
     }
-    #[cold]
-    #[inline(never)]
-    fn push_large(&self, block: NonNull<u8>) {
-        self.push(block, self.cut.chunk);
+    fn slots(self) -> impl Iterator<Item = usize> {
+        self.header().head.slots.iter()
     }
-
-    /// One thread at a time; it looks again, since the one before may have grown.
-    #[cold]
-    #[inline(never)]
-    fn grow(&self) -> Option<NonNull<u8>> {
-        let mut guard = self.shared.lock();
-        let shared = &mut *guard;
-        loop {
-            if let Some(block) = self.pop() {
-                return Some(block); // others may have been quicker, or grown
-            }
-            if self.make_chunk(shared).is_none() {
-                return self.pop(); // what was freed while the source said no
-            }
-        }
+    fn contains(self, slot: usize) -> bool {
+        self.header().head.slots.contains(slot)
     }
-
-    fn make_chunk(&self, shared: &mut Shared) -> Option<()> {
-        let Shared { growth, runs, numbers, slots, refills } = shared;
-        let left = self.most - *slots;
-        if left == 0 {
-            return None;
-        }
-        // The number first: a chunk without one would be of no use.
-        let number = self.chunks.next(numbers, growth, &self.source)?;
-        let address = (&raw const *self).cast();
-        let (header, bytes) = runs.take(&self.cut, growth, &self.source, address)?;
-        let own = self.cut.slots(header, bytes, left);
-        *slots += own.capacity();
-        *refills += 1;
-        // SAFETY: `take` wrote the head.
-        let c = unsafe { self.chunks.enter(number, header, &self.cut, own) };
-        self.push_all(c, own.iter());
-        Some(())
+    fn capacity(self) -> usize {
+        self.header().head.slots.capacity()
     }
-
-    /// Pushes some slots of a chunk at once, so that the first is on top.
-    fn push_all(&self, c: At, mut slots: impl Iterator<Item = usize>) {
-        let Some(first) = slots.next() else { return };
-        let mut last = first;
-        for slot in slots {
-            c.link(last).store(c.number_of(slot) + 1, Relaxed);
-            last = slot;
-        }
-        self.stack.0.push(c.number_of(first), c.link(last));
+    /// Made from the chunk's address, since a reference to the header does not reach so far.
+    #[inline(always)]
+    fn link<'a>(self, slot: usize) -> &'a AtomicU32 {
+        // SAFETY: the layout has room for the links behind the header, and `begin` wrote them.
+        unsafe { self.0.add(1).cast::<AtomicU32>().add(slot).as_ref() }
     }
-
-    fn for_each_chunk(&self, shared: &Shared, mut f: impl FnMut(At)) {
-        // SAFETY: `grow` has begun all of them.
-        shared.runs.for_each(&self.cut, |header| f(unsafe { At::new(header) }));
+    fn is_in_use(self, slot: usize) -> bool {
+        self.link(slot).load(Relaxed) == IN_USE
     }
-
-    /// Exact while no other thread is inside a call.
-    fn for_each_free(&self, shared: &Shared, mut f: impl FnMut(At, usize)) {
-        let mut most = 0;
-        self.for_each_chunk(shared, |c| most += c.slots.capacity());
-        let place = |number| self.chunks.place_of(number);
-        let link = |number| {
-            let (c, slot) = place(number);
-            c.link(slot)
-        };
-        self.stack.0.for_each(most, link, |number| {
-            let (c, slot) = place(number);
-            f(c, slot);
-        });
-    }
-
-    /// Marks all that are on the stack, while no other thread is inside a call.
-    fn mark_free(&self, shared: &Shared) {
-        self.for_each_chunk(shared, At::clear_marks);
-        self.for_each_free(shared, |c, slot| c.mark(slot));
-    }
-
-    fn give_all(&self) {
-        let mut guard = self.shared.lock();
-        let Shared { growth, runs, numbers, slots, .. } = &mut *guard;
-        self.stack.0.clear();
-        // SAFETY: `grow` has begun all of them.
-        runs.for_each(&self.cut, |h| self.chunks.leave(numbers, unsafe { At::new(h) }));
-        runs.release(&self.cut, growth, &self.source);
-        *slots = 0;
-        self.chunks.release(numbers, growth, &self.source);
+    fn blocks_in_use(self) -> usize {
+        self.slots().filter(|&slot| self.is_in_use(slot)).count()
     }
 }
 
-// SAFETY: a block is a slot of a chunk whose number is not on the stack; a pop takes a number off
-// for one thread only, and it comes back by a push. All may call what takes `&self`.
+fn layout_of(shape: SlotShape) -> ChunkLayout {
+    // A link has 4 bytes. Beside blocks of 1 byte, links would take most of the memory.
+    let stride = shape.stride.max(8).next_multiple_of(shape.align);
+    ChunkLayout::new(SlotShape { stride, ..shape }, header_bytes)
+}
+
+impl<S: Source> LockFreeCore<S> {
+    #[inline(always)]
+    fn pop(&self) -> Option<Block> {
+        let popped = self.stack.0.pop(|number| {
+            let (chunk, slot) = self.place_of(number);
+            (chunk.link(slot), (chunk, slot))
+        });
+        popped.map(|(chunk, slot)| {
+            chunk.link(slot).store(IN_USE, Relaxed);
+            self.layout.block_at(chunk.0.cast(), slot)
+        })
+    }
+
+    /// The chunk and the slot of a number that is on the stack, or was.
+    #[inline(always)]
+    fn place_of(&self, number: u32) -> (NumberedChunk, usize) {
+        let chunk = (number >> self.slot_bits) as usize;
+        let slot = number & ((1 << self.slot_bits) - 1);
+        let at = self.memory.load(Relaxed).wrapping_add(chunk * self.layout.shape.bytes);
+        // SAFETY: the memory was there before the number was on the stack, and has this chunk.
+        let at = unsafe { NonNull::new_unchecked(at) };
+        (NumberedChunk(self.layout.header_of(at).cast()), slot as usize)
+    }
+
+    /// The stack was empty: takes the memory if that is not done yet.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self) -> Option<Block> {
+        if !self.is_filled.load(Acquire) {
+            let chunks = self.chunks.lock();
+            if !self.is_filled.load(Relaxed) {
+                self.take_memory(&chunks)?;
+            }
+        }
+        self.pop() // the blocks may have come after the first look at the stack
+    }
+
+    fn take_memory(&self, chunks: &ChunkList) -> Option<()> {
+        let core = (&raw const *self).cast();
+        let mut header = chunks.grow(&self.source, 0, core)?;
+        let memory = self.layout.base(header);
+        let numbers = 1 << self.slot_bits; // of one chunk
+        let mut first = 0u32;
+        loop {
+            // SAFETY: the list wrote the head. The layout has room for the header.
+            unsafe { begin(header, first) };
+            // A number plus one is a link, and must not reach `IN_USE`.
+            let Some(next) = first.checked_add(numbers).filter(|n| *n < IN_USE - numbers) else {
+                break;
+            };
+            let Some(chunk) = chunks.next_chunk(core) else { break };
+            (header, first) = (chunk, next);
+        }
+        // A thread that sees a number on the stack sees the memory.
+        self.memory.store(memory, Relaxed);
+        self.push_all(chunks);
+        self.is_filled.store(true, Release);
+        Some(())
+    }
+
+    /// Pushes all blocks on the empty stack, so that the first of them is on top.
+    fn push_all(&self, chunks: &ChunkList) {
+        let mut ends: Option<(u32, &AtomicU32)> = None;
+        for_each_chunk(chunks, |chunk| {
+            for slot in chunk.slots() {
+                let (number, link) = (chunk.number_of(slot), chunk.link(slot));
+                let top = ends.map_or(number, |(top, last)| {
+                    last.store(number + 1, Relaxed);
+                    top
+                });
+                ends = Some((top, link));
+            }
+        });
+        if let Some((top, last)) = ends {
+            self.stack.0.push(top, last);
+        }
+    }
+
+    /// Forgets the memory, while no other thread is inside a call.
+    fn forget(&self) {
+        self.stack.0.clear();
+        self.memory.store(null_mut(), Relaxed);
+        self.is_filled.store(false, Relaxed);
+    }
+
+    fn give_all(&self) {
+        let chunks = self.chunks.lock();
+        self.forget();
+        chunks.release(&self.source);
+    }
+}
+
+/// Writes the part of a chunk's header behind its `ChunkHead`.
+///
+/// # Safety
+/// `header` has a `ChunkHead`, and nothing behind it.
+unsafe fn begin(header: NonNull<u8>, number: u32) {
+    let chunk = NumberedChunk(header.cast());
+    // SAFETY: the layout has room for the header, and nobody else knows of the chunk.
+    unsafe {
+        let h = chunk.0.as_ptr();
+        (&raw mut (*h).number).write(number);
+        let links = chunk.0.add(1).cast::<AtomicU32>();
+        (0..(*h).head.slots.end()).for_each(|slot| links.add(slot).write(AtomicU32::new(0)));
+    }
+}
+
+fn for_each_chunk(chunks: &ChunkList, mut f: impl FnMut(NumberedChunk)) {
+    chunks.for_each(|header| f(NumberedChunk(header.cast())));
+}
+
+// SAFETY: a block is a slot whose number is not on the stack. A pop takes a number off for one thread
+// only. All threads may call the `&self` functions.
 unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
-        // A link has 4 bytes: blocks of 1 byte would leave too little room for themselves.
-        let cut = Cut::new(shape, 8, header_bytes);
-        let shared = Shared {
-            growth: GrowthState::new(growth),
-            runs: Runs::new(),
-            slots: 0,
-            numbers: Numbers::new(),
-            refills: 0,
-        };
+        let layout = layout_of(shape);
+        let slots = layout.slots(0, layout.shape.bytes, usize::MAX).end();
         Self {
-            cut,
-            most: shape.most,
-            chunks: NumberedChunks::new(&cut),
-            stack: Apart(TaggedStack::new()),
-            shared: Lock::new(shared),
+            layout,
+            slot_bits: slots.max(2).next_power_of_two().trailing_zeros(),
+            block_bytes: shape.stride,
+            memory: AtomicPtr::new(null_mut()),
+            is_filled: AtomicBool::new(false),
+            stack: Line(TaggedStack::new()),
+            chunks: Locked::new(ChunkList::new(layout, growth)),
             source,
         }
     }
 
     fn bytes_for(shape: SlotShape, count: usize) -> usize {
-        let cut = Cut::new(shape, 8, header_bytes);
-        cut.bytes_for(count)
-            .saturating_add(NumberedChunks::bytes_for(cut.bytes_for(count) / cut.bytes))
+        layout_of(shape).bytes_for(count)
     }
 
     #[inline]
-    fn try_allocate(&self) -> Option<NonNull<u8>> {
-        self.pop().or_else(|| self.grow())
+    fn try_allocate(&self) -> Option<Block> {
+        self.pop().or_else(|| self.refill())
     }
 
     #[inline]
-    unsafe fn deallocate(&self, block: NonNull<u8>) {
-        // So the processor need not wait for the size of chunks.
-        match self.cut.chunk {
-            CHUNK_BYTES => self.push(block, CHUNK_BYTES),
-            _ => self.push_large(block),
-        }
+    unsafe fn deallocate(&self, block: Block) {
+        let (chunk, slot) = (self.layout.header_of(block), self.layout.slot_of(block));
+        let chunk = NumberedChunk(chunk.cast());
+        self.stack.0.push(chunk.number_of(slot), chunk.link(slot));
     }
 
     #[inline(always)]
-    unsafe fn of<'a>(block: NonNull<u8>, shape: &SlotShape) -> &'a Self {
-        let header = header_of(block, shape.chunk).cast::<ChunkHead>();
-        // SAFETY: a block in use leads to its header, and that to the core, which lives.
-        unsafe { &*header.as_ref().core.cast() }
+    unsafe fn of<'a>(block: Block, shape: &SlotShape) -> &'a Self {
+        // SAFETY: the header of a block in use points to its core.
+        unsafe { &*core_of(header_of(block, shape)).cast() }
     }
 
-    fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
-        let shared = self.shared.lock();
+    fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block> {
+        let chunks = self.chunks.lock();
         let mut header = NonNull::new(cursor.chunk);
-        if header.is_none() {
-            self.mark_free(&shared);
-        }
         loop {
             if let Some(header) = header {
-                // SAFETY: `grow` has begun all of them.
-                let c = unsafe { At::new(header) };
-                let mut rest = cursor.slot..c.slots.count();
-                if let Some(slot) = rest.find(|&s| c.slots.contains(s) && !c.is_marked(s)) {
+                let chunk = NumberedChunk(header.cast());
+                let mut slots = chunk.slots().skip_while(|&slot| slot < cursor.slot);
+                if let Some(slot) = slots.find(|&slot| chunk.is_in_use(slot)) {
                     cursor.slot = slot + 1;
-                    return Some(self.cut.block_at(header, slot));
+                    return Some(self.layout.block_at(header, slot));
                 }
             }
-            header = Some(shared.runs.next(&self.cut, cursor)?);
+            header = Some(chunks.next(cursor)?);
         }
     }
 
     fn reset(&mut self) {
-        let shared = self.shared.lock();
         self.stack.0.clear();
-        self.for_each_chunk(&shared, |c| self.push_all(c, c.slots.iter()));
+        self.push_all(&self.chunks.lock());
     }
 
     fn release(&mut self) {
@@ -239,60 +286,43 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
     }
 
     fn trim(&mut self, keep: usize) {
-        let mut guard = self.shared.lock();
-        let shared = &mut *guard;
-        self.mark_free(shared);
-        // SAFETY: `grow` has begun all of them.
-        let at = |header| unsafe { At::new(header) };
-        let Shared { growth, runs, numbers, slots, .. } = shared;
-        let is_idle = |h| at(h).free.get() as usize == at(h).slots.capacity();
-        let gone = |h| {
-            *slots -= at(h).slots.capacity();
-            self.chunks.leave(numbers, at(h));
-        };
-        self.stack.0.clear();
-        runs.give_idle((&self.cut, &*growth, &self.source), keep, is_idle, gone);
-        if runs.is_empty() {
-            self.chunks.release(numbers, growth, &self.source);
+        let chunks = self.chunks.lock();
+        let is_idle = |header: NonNull<u8>| NumberedChunk(header.cast()).blocks_in_use() == 0;
+        chunks.give_idle(&self.source, keep, is_idle);
+        if chunks.is_empty() {
+            self.forget();
         }
-        self.for_each_chunk(shared, |c| {
-            self.push_all(c, c.slots.iter().filter(|&slot| c.is_marked(slot)));
-        });
     }
 
     fn statistics(&self) -> Statistics {
-        let shared = self.shared.lock();
-        let (mut capacity, mut free, mut chunks) = (0, 0, 0);
-        self.for_each_chunk(&shared, |c| {
-            capacity += c.slots.capacity();
-            chunks += 1;
+        let chunks = self.chunks.lock();
+        let (mut live, mut capacity, mut count) = (0, 0, 0);
+        for_each_chunk(&chunks, |chunk| {
+            live += chunk.blocks_in_use();
+            capacity += chunk.capacity();
+            count += 1;
         });
-        self.for_each_free(&shared, |_, _| free += 1);
+        let growths = chunks.growth.steps();
         Statistics {
-            blocks_live: capacity - free,
-            bytes_live: (capacity - free) * self.cut.block_bytes,
-            bytes_idle: free * self.cut.block_bytes,
-            bytes_taken: shared.growth.taken(),
-            chunks,
-            growths: shared.growth.steps(),
-            refills: shared.refills,
+            blocks_live: live,
+            bytes_live: live * self.block_bytes,
+            bytes_idle: (capacity - live) * self.block_bytes,
+            bytes_taken: chunks.growth.taken(),
+            chunks: count,
+            growths,
+            refills: growths,
             flushes: 0,
         }
     }
 
     fn classify(&self, p: *const u8) -> Validity {
-        let shared = self.shared.lock();
-        let Some(header) = shared.runs.find(&self.cut, p) else {
+        let chunks = self.chunks.lock();
+        let Some(header) = chunks.find(p) else {
             return Validity::Miss;
         };
-        // SAFETY: `grow` has begun all of them.
-        let slots = unsafe { At::new(header) }.slots;
-        let slot = self.cut.slot_at(header, p).filter(|&slot| slots.contains(slot));
-        let mut live = slot.is_some();
-        self.for_each_free(&shared, |c, slot_free| {
-            live &= c.header() != header || Some(slot_free) != slot;
-        });
-        match live {
+        let chunk = NumberedChunk(header.cast());
+        let slot = self.layout.slot_at(header, p);
+        match slot.is_some_and(|slot| chunk.contains(slot) && chunk.is_in_use(slot)) {
             true => Validity::Valid,
             false => Validity::Invalid,
         }

@@ -1,53 +1,50 @@
-//! The core of `sync::Mutex`: a plain one behind a lock.
+//! The core of `sync::Mutex`: the state of `sync::Unshared` behind a lock.
 
-use crate::pool::chunk::header_of;
-use crate::pool::core_trait::{Core, LiveCursor};
-use crate::pool::layout::SlotShape;
-use crate::pool::plain::PoolState;
-use crate::source::{Chunk, Source};
+use super::chunk_list::core_of;
+use super::core_trait::{Core, LiveCursor};
+use super::layout::{header_of, SlotShape};
+use super::plain::PoolState;
+use crate::base::source::{Chunk, Source};
+use crate::threads::lock::{Held, Locked};
 use crate::{Growth, Statistics, Validity};
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 type Block = NonNull<u8>;
 
-/// The lock is not held while the source is called for more: a thread that frees, or finds a
-/// free block, never waits for one that grows. Those who grow do it one by one, and look again
-/// before, so that one step serves them all.
+/// The core of `sync::Mutex`.
+///
+/// The source is called without `lock`, so a thread that frees, or finds a free block, never waits
+/// for a thread that grows. Threads that grow do so one after the other, and look for free blocks
+/// first, so that one step of growth serves all of them.
 #[doc(hidden)]
 #[repr(C, align(64))]
-#[allow(missing_debug_implementations)] // nobody has one by its name
+#[allow(missing_debug_implementations)] // not a public name
 pub struct LockedCore<S> {
-    lock: Mutex<()>,
-    /// Only under the lock, or with `&mut self`.
+    lock: Locked<()>,
+    /// Used under the lock, or with `&mut self`.
     state: PoolState,
     source: S,
-    /// For the source; taken before `lock`.
-    growing: Mutex<()>,
+    /// Held while the source is called for a chunk. Taken before `lock`.
+    growing: Locked<()>,
 }
 
-/// Nothing that runs under our locks can leave a state by halves.
-fn locked(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A source that is called without the lock that its caller holds.
+/// The source of a caller that holds the lock: releases the lock while the source works.
 struct Unlocked<'c, S> {
     core: &'c LockedCore<S>,
-    held: Cell<Option<MutexGuard<'c, ()>>>,
-    /// Whether the caller has `growing`. If not, it gets memory only if nobody else is growing.
-    alone: bool,
+    held: Cell<Option<Held<'c, ()>>>,
+    /// The caller holds `growing`. A caller without it gets memory only if no thread is growing.
+    may_grow: bool,
 }
 
 impl<'c, S> Unlocked<'c, S> {
-    fn new(core: &'c LockedCore<S>, alone: bool) -> Self {
-        Self { core, held: Cell::new(Some(locked(&core.lock))), alone }
+    fn new(core: &'c LockedCore<S>, may_grow: bool) -> Self {
+        Self { core, held: Cell::new(Some(core.lock.lock())), may_grow }
     }
     fn without_lock<R>(&self, f: impl FnOnce(&S) -> R) -> R {
-        let _again = Relock(self); // even if the source panics
+        let _relock = Relock(self); // even if the source panics
         self.held.take();
         f(&self.core.source)
     }
@@ -57,58 +54,54 @@ struct Relock<'u, 'c, S>(&'u Unlocked<'c, S>);
 
 impl<S> Drop for Relock<'_, '_, S> {
     fn drop(&mut self) {
-        self.0.held.set(Some(locked(&self.0.core.lock)));
+        self.0.held.set(Some(self.0.core.lock.lock()));
     }
 }
 
-// SAFETY: passed on to the source.
+// SAFETY: the source keeps the promises.
 unsafe impl<S: Source> Source for Unlocked<'_, S> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
-        let alone = match self.alone {
+        let _growing = match self.may_grow {
             true => None,
-            false => match self.core.growing.try_lock() {
-                Ok(guard) => Some(guard),
-                Err(std::sync::TryLockError::Poisoned(error)) => Some(error.into_inner()),
-                Err(std::sync::TryLockError::WouldBlock) => return None,
-            },
+            false => Some(self.core.growing.try_lock()?),
         };
-        let taken = self.without_lock(|source| source.try_take(layout));
-        drop(alone);
-        taken
+        self.without_lock(|source| source.try_take(layout))
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller promises it.
         self.without_lock(|source| unsafe { source.give(chunk) });
     }
 }
 
 impl<S: Source> LockedCore<S> {
-    fn address(&self) -> *const u8 {
+    fn address(&self) -> *const () {
         (&raw const *self).cast()
     }
 
     #[cold]
     #[inline(never)]
     fn grow(&self) -> Option<Block> {
-        let _alone = locked(&self.growing);
+        let _growing = self.growing.lock();
         let source = Unlocked::new(self, true);
-        match self.state.at_hand() {
-            None => self.state.refill(&source, self.address()),
-            block => block,
+        self.take(&source)
+    }
+
+    fn take(&self, source: &impl Source) -> Option<Block> {
+        self.state.pop().or_else(|| self.state.refill(source, self.address()))
+    }
+    fn give(&self, block: Block, source: &impl Source) {
+        if !self.state.push(block) {
+            self.state.overflow(source, block);
         }
     }
 
-    /// `true` when all of `out` was at hand, or in a chunk that is there.
+    /// Fills all of `out`, or none and returns `false`.
     fn fill(&self, out: &mut [MaybeUninit<Block>], source: &impl Source) -> bool {
         for i in 0..out.len() {
-            let block = match self.state.at_hand() {
-                None => self.state.refill(source, self.address()),
-                block => block,
-            };
-            let Some(block) = block else {
+            let Some(block) = self.take(source) else {
                 for block in &out[..i] {
-                    // SAFETY: written above.
-                    self.put(unsafe { block.assume_init() }, source);
+                    // SAFETY: this loop wrote it.
+                    self.give(unsafe { block.assume_init() }, source);
                 }
                 return false;
             };
@@ -116,22 +109,16 @@ impl<S: Source> LockedCore<S> {
         }
         true
     }
-
-    fn put(&self, block: Block, source: &impl Source) {
-        if !self.state.take_back(block) {
-            self.state.overflow(source, block);
-        }
-    }
 }
 
-// SAFETY: the state is that of `PlainCore`, and under the lock.
+// SAFETY: the state is that of `PlainCore`, and every `&self` function takes the lock.
 unsafe impl<S: Source> Core<S> for LockedCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         Self {
-            lock: Mutex::new(()),
+            lock: Locked::new(()),
             state: PoolState::new(shape, growth),
             source,
-            growing: Mutex::new(()),
+            growing: Locked::new(()),
         }
     }
     fn bytes_for(shape: SlotShape, count: usize) -> usize {
@@ -139,54 +126,48 @@ unsafe impl<S: Source> Core<S> for LockedCore<S> {
     }
 
     fn try_allocate(&self) -> Option<Block> {
-        {
-            let _one_at_a_time = locked(&self.lock);
-            if let Some(block) = self.state.at_hand() {
-                return Some(block);
-            }
-            if let Some(block) = self.state.refill(&crate::Null, self.address()) {
-                return Some(block);
-            }
+        let locked = self.lock.lock();
+        // Without a source at first: chunks that are there may have blocks.
+        if let Some(block) = self.take(&crate::Null) {
+            return Some(block);
         }
+        drop(locked);
         self.grow()
     }
 
     unsafe fn deallocate(&self, block: Block) {
-        {
-            let _one_at_a_time = locked(&self.lock);
-            if self.state.take_back(block) {
-                return;
-            }
+        let locked = self.lock.lock();
+        if self.state.push(block) {
+            return;
         }
-        self.put(block, &Unlocked::new(self, false));
+        drop(locked);
+        self.give(block, &Unlocked::new(self, false));
     }
 
     fn try_allocate_batch(&self, out: &mut [MaybeUninit<Block>]) -> bool {
-        {
-            let _one_at_a_time = locked(&self.lock);
-            if self.fill(out, &crate::Null) {
-                return true;
-            }
+        let locked = self.lock.lock();
+        if self.fill(out, &crate::Null) {
+            return true;
         }
-        let _alone = locked(&self.growing);
+        drop(locked);
+        let _growing = self.growing.lock();
         self.fill(out, &Unlocked::new(self, true))
     }
 
     unsafe fn deallocate_batch(&self, blocks: &[Block]) {
         let source = Unlocked::new(self, false);
-        blocks.iter().for_each(|&block| self.put(block, &source));
+        blocks.iter().for_each(|&block| self.give(block, &source));
     }
 
     #[inline(always)]
     unsafe fn of<'a>(block: Block, shape: &SlotShape) -> &'a Self {
-        // SAFETY: headers of this pool lead to this core.
-        unsafe { &*header_of(block.as_ptr(), shape).owner().cast() }
+        // SAFETY: the header of a block in use points to its core.
+        unsafe { &*core_of(header_of(block, shape)).cast() }
     }
 
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block> {
         self.state.next_live(cursor)
     }
-
     fn reset(&mut self) {
         self.state.reset();
     }
@@ -197,11 +178,11 @@ unsafe impl<S: Source> Core<S> for LockedCore<S> {
         self.state.trim(&self.source, keep);
     }
     fn statistics(&self) -> Statistics {
-        let _one_at_a_time = locked(&self.lock);
+        let _locked = self.lock.lock();
         self.state.statistics()
     }
     fn classify(&self, p: *const u8) -> Validity {
-        let _one_at_a_time = locked(&self.lock);
+        let _locked = self.lock.lock();
         self.state.classify(p)
     }
     fn source(&self) -> &S {

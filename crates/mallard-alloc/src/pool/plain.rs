@@ -1,36 +1,37 @@
-//! What a pool is: a magazine of free blocks over a store of chunks.
+//! The core of `sync::Unshared`: a magazine of free blocks over chunks.
 
-use crate::growth::GrowthState;
-use crate::pool::chunk::{header_of, Cut, STEP_UNIT};
-use crate::pool::chunk_store::ChunkStore;
-use crate::pool::core_trait::{Core, LiveCursor};
-use crate::pool::layout::SlotShape;
-use crate::pool::magazine::Magazine;
-use crate::source::{Chunk, Source};
+use super::chunk_list::{core_of, ChunkList};
+use super::core_trait::{Core, LiveCursor};
+use super::free_bitmap::{chunk_layout, FreeBitmap};
+use super::layout::{header_of, SlotShape};
+use crate::base::bits::layout;
+use crate::base::source::{Chunk, Source};
 use crate::{Growth, Statistics, Validity};
 use core::alloc::Layout;
 use core::cell::Cell;
-use core::ptr::NonNull;
+use core::ptr::{null_mut, NonNull};
 
 type Block = NonNull<u8>;
 
+/// Entries of a magazine when it is made, and at most. The largest size covers what programs free
+/// before they allocate again; see `./x bench pool --case '^burst/'`.
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MAX: usize = 1024;
-/// The most bytes of blocks that a magazine may hold.
+/// Most bytes of blocks that a magazine may hold.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
-/// A pool without its source, which each call brings. While a source is called, all may be
-/// called but what grows: by the source itself, or by other threads (`locked_core`).
+/// A pool without its source, which each call passes.
 ///
-/// Between any two calls, with |x| for the blocks in x, summed over chunks:
-///   live + |magazine| + |free in the store| + |window| + |not carved|  ==  capacity
-#[repr(C)] // what an allocation reads first comes first
+/// While the source works for this pool, the source itself or, under a lock, another thread may call
+/// any function. Only growth is then refused.
+///
+/// Between any two calls, with |x| for the number of blocks in x:
+///   live + |magazine| + |free bits| + |bump range| + |not carved|  ==  capacity
+#[repr(C)] // an allocation reads the magazine first, then the bump range
 pub(crate) struct PoolState {
     magazine: Magazine,
-    store: ChunkStore,
-    /// What headers lead to.
-    growth: GrowthState,
-    /// The source is at work for this pool.
+    free: FreeBitmap,
+    /// The source is working for this pool.
     growing: Cell<bool>,
     refills: Cell<usize>,
     flushes: Cell<usize>,
@@ -45,24 +46,17 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Fewer where fewer are enough; the array takes at most a 64th of a limit.
-fn entries_limit(shape: &SlotShape, limit: usize) -> usize {
-    let bytes = CACHED_BYTES_MAX.min(limit);
+/// Most entries of the magazine of a pool with this limit. The array takes at most a 64th of it.
+fn entries_max(shape: &SlotShape, limit: usize) -> usize {
     let most = shape.most.min(limit / (64 * size_of::<Block>()));
-    (bytes / shape.stride).min(most).clamp(1, ENTRIES_MAX)
-}
-
-/// Of a magazine.
-fn array(entries: usize) -> Option<Layout> {
-    Layout::array::<Block>(entries).ok()
+    (CACHED_BYTES_MAX.min(limit) / shape.stride).min(most).clamp(1, ENTRIES_MAX)
 }
 
 impl PoolState {
     pub(crate) fn new(shape: SlotShape, growth: Growth) -> Self {
         Self {
             magazine: Magazine::new(),
-            store: ChunkStore::new(Cut::new(shape)),
-            growth: GrowthState::new(growth),
+            free: FreeBitmap::new(ChunkList::new(chunk_layout(shape), growth)),
             growing: Cell::new(false),
             refills: Cell::new(0),
             flushes: Cell::new(0),
@@ -70,226 +64,347 @@ impl PoolState {
     }
 
     pub(crate) fn bytes_for(shape: SlotShape, count: usize) -> usize {
-        let entries = count.min(entries_limit(&shape, usize::MAX)).min(ENTRIES_FIRST);
-        let chunks = Cut::new(shape).bytes_for(count);
+        let entries = count.min(entries_max(&shape, usize::MAX)).min(ENTRIES_FIRST);
+        let chunks = chunk_layout(shape).bytes_for(count);
         chunks.saturating_add(entries * size_of::<Block>())
     }
 
-    /// A block that is at hand.
     #[inline(always)]
-    pub(crate) fn at_hand(&self) -> Option<Block> {
+    fn chunks(&self) -> &ChunkList {
+        &self.free.chunks
+    }
+    fn entries_max(&self) -> usize {
+        entries_max(&self.chunks().layout.shape, self.chunks().growth.growth().limit)
+    }
+
+    /// A block of the magazine or the bump range.
+    #[inline(always)]
+    pub(crate) fn pop(&self) -> Option<Block> {
         match self.magazine.pop() {
-            None => self.store.carve(),
+            None => self.free.bump(),
             block => block,
         }
     }
 
-    /// Nothing is at hand. `owner` is what headers lead to.
+    /// A block when `pop` has none. `core` is the address that chunk headers keep.
     #[cold]
     #[inline(never)]
-    pub(crate) fn refill(&self, source: &impl Source, owner: *const u8) -> Option<Block> {
-        // The array comes before the chunk, which may take all that the limit has left; but not
-        // if there is no chunk with it.
-        let entries = entries_limit(&self.store.cut.shape, self.growth.growth().limit);
-        let without = !self.magazine.has_memory();
-        let with = without && self.enlarge(source, entries.min(ENTRIES_FIRST));
-        if !self.replenish(source, owner) {
-            if with && self.magazine.is_empty() {
-                self.forget_magazine(source);
+    pub(crate) fn refill(&self, source: &impl Source, core: *const ()) -> Option<Block> {
+        // The array is taken before the chunk, which may use up the limit. It is given back if
+        // there is no chunk.
+        let is_first = !self.magazine.has_memory();
+        let has_array = is_first && self.enlarge(source, self.entries_max().min(ENTRIES_FIRST));
+        if !self.find_blocks(source, core) {
+            if has_array && self.magazine.is_empty() {
+                self.give_array(source, self.magazine.take_memory());
             }
-            return self.at_hand();
+            return self.pop();
         }
         self.refills.set(self.refills.get() + 1);
-        if self.store.has_recycled() && self.magazine.is_empty() {
-            return self.recycle();
+        if self.free.has_free() && self.magazine.is_empty() {
+            return self.load();
         }
-        self.at_hand() // some may have come while the source was at work
+        self.pop() // the magazine has blocks that were freed while the source worked
     }
 
-    /// `false` when the source is dry. Else there is a block to give. Carves what there is
-    /// before it grows.
-    fn replenish(&self, source: &impl Source, owner: *const u8) -> bool {
-        if !self.store.replenish(owner) {
-            self.grow(source, owner);
+    /// Finds blocks in chunks, or else grows. `false`: the limit or the source refuses.
+    fn find_blocks(&self, source: &impl Source, core: *const ()) -> bool {
+        if !self.free.refill(core) && !self.growing.replace(true) {
+            let _end = Growing(&self.growing);
+            self.free.grow(source, core);
         }
-        !self.magazine.is_empty() || self.store.replenish(owner)
+        !self.magazine.is_empty() || self.free.refill(core)
     }
 
-    fn grow(&self, source: &impl Source, owner: *const u8) {
-        if self.growing.replace(true) {
-            return; // the source calls the pool it is working for
-        }
-        let _ends = Growing(&self.growing);
-        let Some(least) = self.store.least_take() else { return };
-        let limited = self.growth.is_limited();
-        let useful = |bytes| match limited {
-            true => self.store.cut.useful(bytes),
-            false => bytes & !(STEP_UNIT - 1),
-        };
-        if let Some(taken) = self.growth.take(source, least, least.size(), useful) {
-            // SAFETY: it is from the source, for us alone.
-            unsafe { self.store.add(taken, owner) };
-        }
-    }
-
-    /// Brings recycled blocks to an empty magazine, and gives the last of them. Half of the
-    /// array, so that a few frees after it do not overflow.
-    fn recycle(&self) -> Option<Block> {
+    /// Loads an empty magazine with free blocks, and takes the last. Fills half of the array, so
+    /// that the next few frees do not overflow it.
+    fn load(&self) -> Option<Block> {
         let room = self.magazine.capacity() / 2;
         if room == 0 {
-            let mut one = NonNull::dangling();
-            // SAFETY: there is room for one.
-            let count = unsafe { self.store.recycle(&mut one, 1) };
-            return (count != 0).then_some(one);
+            let mut block = NonNull::dangling();
+            // SAFETY: there is room for one block.
+            let count = unsafe { self.free.take_free(&mut block, 1) };
+            return (count != 0).then_some(block);
         }
-        // SAFETY: the array has twice as much room.
-        self.magazine.load(room, |array| unsafe { self.store.recycle(array, room) });
+        // SAFETY: the array has room for twice as many.
+        self.magazine.load(|array| unsafe { self.free.take_free(array, room) });
         self.magazine.pop()
     }
 
-    /// `false`: nothing has changed, and `overflow` is to be called.
+    /// Frees a block. `false`: the magazine is full; nothing changed, and the caller calls
+    /// `overflow`.
     #[inline(always)]
-    pub(crate) fn take_back(&self, block: Block) -> bool {
+    pub(crate) fn push(&self, block: Block) -> bool {
         self.magazine.push(block)
     }
 
-    /// Makes room in a full magazine for one more. An array that has been emptied since it was
-    /// last full is too small for this program: it doubles. Else the older half goes to the
-    /// bits, where it costs one each.
+    /// Frees a block when the magazine is full. If the magazine was emptied since it was last full,
+    /// it is too small for this program and doubles. Otherwise its older half goes to the bits.
     #[cold]
     #[inline(never)]
     pub(crate) fn overflow(&self, source: &impl Source, block: Block) {
-        let capacity = self.magazine.capacity();
-        let limit = entries_limit(&self.store.cut.shape, self.growth.growth().limit);
-        if self.magazine.was_reloaded() && capacity < limit {
-            self.enlarge(source, limit.min((capacity * 2).max(1)));
+        let (capacity, most) = (self.magazine.capacity(), self.entries_max());
+        if self.magazine.take_reloaded() && capacity < most {
+            self.enlarge(source, most.min((capacity * 2).max(1)));
         }
         if self.magazine.is_full() {
             let older = self.magazine.capacity().div_ceil(2);
-            self.store.put_back(&self.magazine.blocks()[..older]);
+            self.free.put_free(&self.magazine.blocks()[..older]);
             self.magazine.drop_oldest(older);
             self.flushes.set(self.flushes.get() + 1);
         }
         if !self.magazine.push(block) {
-            self.store.put_back(&[block]); // there was no memory for an array
+            self.free.put_free(&[block]); // there was no memory for an array
         }
     }
 
+    /// Gives the magazine an array of so many entries. `false`: there is no memory for it.
     fn enlarge(&self, source: &impl Source, entries: usize) -> bool {
-        let Some(wanted) = array(entries) else { return false };
-        if self.growth.left() < wanted.size() || self.growing.replace(true) {
+        let growth = &self.chunks().growth;
+        let Ok(wanted) = Layout::array::<Block>(entries) else { return false };
+        if growth.left() < wanted.size() || self.growing.replace(true) {
             return false;
         }
-        let ends = Growing(&self.growing);
+        let end = Growing(&self.growing);
         let Some(taken) = source.try_take(wanted) else { return false };
         let bytes = taken.layout.size();
-        if self.growth.left() < bytes {
-            // SAFETY: it was just taken. The source gave more than it was asked for.
+        if growth.left() < bytes {
+            // The source gave more than it was asked for.
+            // SAFETY: it was just taken.
             unsafe { source.give(taken) };
             return false;
         }
-        self.growth.took_aside(bytes);
-        // SAFETY: it is ours, and has room for more than there are.
+        growth.took_aside(bytes);
+        // SAFETY: the memory is this pool's, and larger than the present array.
         let old = unsafe { self.magazine.move_to(taken, entries) };
-        drop(ends);
+        drop(end);
         self.give_array(source, old);
         true
     }
 
     fn give_array(&self, source: &impl Source, array: Option<Chunk>) {
         if let Some(chunk) = array {
-            self.growth.gave(chunk.layout.size());
-            // SAFETY: it is from the source, and nothing is in it any more.
+            self.chunks().growth.gave(chunk.layout.size());
+            // SAFETY: the source gave it, and the magazine no longer uses it.
             unsafe { source.give(chunk) };
         }
     }
 
-    fn forget_magazine(&self, source: &impl Source) {
-        self.give_array(source, self.magazine.forget());
-    }
-
-    /// The free blocks at hand go to the store.
-    fn settle(&self) {
-        self.store.put_back(self.magazine.blocks());
+    /// Moves the blocks of the magazine to the bits.
+    fn flush(&self) {
+        self.free.put_free(self.magazine.blocks());
         self.magazine.clear();
     }
 
     pub(crate) fn next_live(&self, cursor: &mut LiveCursor) -> Option<Block> {
         if !self.magazine.is_empty() {
-            self.settle();
+            self.flush();
         }
-        self.store.next_out(cursor)
+        self.free.next_out(cursor)
     }
 
     pub(crate) fn reset(&self) {
         self.magazine.clear();
-        self.store.reset();
+        self.free.reset();
     }
 
-    /// The array goes last: it was taken first, and a buffer takes back only the last.
     pub(crate) fn trim(&self, source: &impl Source, keep: usize) {
-        self.settle();
-        let array = self.magazine.forget();
-        self.store.give_idle(keep, |chunk| {
-            self.growth.gave(chunk.layout.size());
-            // SAFETY: it is from the source, and nothing in it is in use.
-            unsafe { source.give(chunk) };
-        });
+        self.flush();
+        let array = self.magazine.take_memory();
+        self.free.give_idle(source, keep);
+        // Last, because it was taken first, and a `Buffer` takes back only what it gave last.
         self.give_array(source, array);
     }
 
     pub(crate) fn release(&self, source: &impl Source) {
         self.reset();
         self.trim(source, 0);
-        self.growth.restart();
+        self.chunks().growth.restart();
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
-        let stride = self.store.cut.shape.stride;
-        let (out, all, chunks) = self.store.count();
+        let chunks = self.chunks();
+        let stride = chunks.layout.shape.stride;
+        let (out, count) = self.free.count_out();
         let live = out - self.magazine.len();
         Statistics {
             blocks_live: live,
             bytes_live: live * stride,
-            bytes_idle: (all - live) * stride,
-            bytes_taken: self.growth.taken(),
-            chunks,
-            growths: self.growth.steps(),
+            bytes_idle: (chunks.capacity() - live) * stride,
+            bytes_taken: chunks.growth.taken(),
+            chunks: count,
+            growths: chunks.growth.steps(),
             refills: self.refills.get(),
             flushes: self.flushes.get(),
         }
     }
 
     pub(crate) fn classify(&self, p: *const u8) -> Validity {
-        if !self.store.owns(p) {
-            return Validity::Miss;
+        let is_cached =
+            || self.magazine.blocks().iter().any(|block| core::ptr::eq(block.as_ptr(), p));
+        match self.free.is_out(p) {
+            None => Validity::Miss,
+            Some(true) if !is_cached() => Validity::Valid,
+            Some(_) => Validity::Invalid,
         }
-        let at_hand =
-            || self.magazine.blocks().iter().any(|block| block.as_ptr().addr() == p.addr());
-        match self.store.is_out(p) && !at_hand() {
-            true => Validity::Valid,
-            false => Validity::Invalid,
+    }
+}
+
+/// Free blocks of one size: a stack of pointers in an array beside the blocks, so that neither push
+/// nor pop reads or writes a free block. The name is Bonwick's ("Magazines and Vmem", 2001).
+///
+/// `low <= top <= high`. Without an array all three are null, and the magazine is empty and full at
+/// once.
+#[repr(C)]
+struct Magazine {
+    top: Cell<*mut Block>,
+    low: Cell<*mut Block>,
+    high: Cell<*mut Block>,
+    /// Bytes of the memory at `low`.
+    bytes: Cell<usize>,
+    /// `load` ran since `take_reloaded` was last called.
+    reloaded: Cell<bool>,
+}
+
+impl Magazine {
+    const fn new() -> Self {
+        Self {
+            top: Cell::new(null_mut()),
+            low: Cell::new(null_mut()),
+            high: Cell::new(null_mut()),
+            bytes: Cell::new(0),
+            reloaded: Cell::new(false),
         }
+    }
+
+    fn has_memory(&self) -> bool {
+        !self.low.get().is_null()
+    }
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.top.get() == self.low.get()
+    }
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.top.get() == self.high.get()
+    }
+    fn capacity(&self) -> usize {
+        (self.high.get().addr() - self.low.get().addr()) / size_of::<Block>()
+    }
+    fn len(&self) -> usize {
+        (self.top.get().addr() - self.low.get().addr()) / size_of::<Block>()
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<Block> {
+        if self.is_empty() {
+            return None;
+        }
+        let top = self.top.get().wrapping_sub(1);
+        self.top.set(top);
+        // SAFETY: the magazine was not empty, so an entry is below the old top.
+        Some(unsafe { top.read() })
+    }
+
+    /// `false`: the magazine is full, and nothing changed.
+    #[inline(always)]
+    fn push(&self, block: Block) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let top = self.top.get();
+        // SAFETY: the magazine is not full, so the top is within the array.
+        unsafe { top.write(block) };
+        self.top.set(top.wrapping_add(1));
+        true
+    }
+
+    /// The blocks, oldest first. Callers end the borrow before they push or pop.
+    fn blocks(&self) -> &[Block] {
+        if !self.has_memory() {
+            return &[];
+        }
+        // SAFETY: all entries below the top are written.
+        unsafe { core::slice::from_raw_parts(self.low.get(), self.len()) }
+    }
+
+    /// Lets `f` write blocks to the array of an empty magazine, and return how many.
+    fn load(&self, f: impl FnOnce(*mut Block) -> usize) {
+        debug_assert!(self.is_empty());
+        self.reloaded.set(true);
+        self.top.set(self.low.get().wrapping_add(f(self.low.get())));
+    }
+
+    /// Whether `load` ran since this was last called.
+    fn take_reloaded(&self) -> bool {
+        self.reloaded.replace(false)
+    }
+
+    fn clear(&self) {
+        self.top.set(self.low.get());
+        self.reloaded.set(false);
+    }
+
+    fn drop_oldest(&self, count: usize) {
+        let (low, left) = (self.low.get(), self.len() - count);
+        // SAFETY: both ranges are within the written entries.
+        unsafe { low.copy_from(low.wrapping_add(count), left) };
+        self.top.set(low.wrapping_add(left));
+    }
+
+    /// Moves the blocks into a larger array of `entries`, at the beginning of `memory`. Returns the
+    /// memory of the array before.
+    ///
+    /// # Safety
+    /// The caller owns `memory`, which has room for so many entries.
+    unsafe fn move_to(&self, memory: Chunk, entries: usize) -> Option<Chunk> {
+        let (low, len) = (memory.data.cast::<Block>().as_ptr(), self.len());
+        if len != 0 {
+            // SAFETY: the entries are written; `memory` is larger, and elsewhere.
+            unsafe { low.copy_from_nonoverlapping(self.low.get(), len) };
+        }
+        let old = self.memory();
+        self.low.set(low);
+        self.top.set(low.wrapping_add(len));
+        self.high.set(low.wrapping_add(entries));
+        self.bytes.set(memory.layout.size());
+        old
+    }
+
+    /// The memory of the array, as the source gave it.
+    fn memory(&self) -> Option<Chunk> {
+        let data = NonNull::new(self.low.get())?.cast();
+        let layout = layout(self.bytes.get(), align_of::<Block>())?;
+        Some(Chunk { data, layout })
+    }
+
+    /// Empties the magazine and returns its memory.
+    fn take_memory(&self) -> Option<Chunk> {
+        let memory = self.memory();
+        self.low.set(null_mut());
+        self.high.set(null_mut());
+        self.clear();
+        memory
     }
 }
 
 /// The core of `sync::Unshared`.
 #[doc(hidden)]
 #[repr(C)]
-#[allow(missing_debug_implementations)] // nobody has one by its name
+#[allow(missing_debug_implementations)] // not a public name
 pub struct PlainCore<S> {
     state: PoolState,
     source: S,
 }
 
 impl<S> PlainCore<S> {
-    fn address(&self) -> *const u8 {
+    fn address(&self) -> *const () {
         (&raw const *self).cast()
     }
 }
 
-// SAFETY: blocks are slots of chunks that are the core's from `add` to `give`, each given out
-// once between two `deallocate`s.
+// SAFETY: blocks are slots of chunks that the core holds, and each is given out once between two
+// `deallocate`s.
 unsafe impl<S: Source> Core<S> for PlainCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         Self { state: PoolState::new(shape, growth), source }
@@ -300,27 +415,26 @@ unsafe impl<S: Source> Core<S> for PlainCore<S> {
 
     #[inline(always)]
     fn try_allocate(&self) -> Option<Block> {
-        match self.state.at_hand() {
+        match self.state.pop() {
             None => self.state.refill(&self.source, self.address()),
             block => block,
         }
     }
     #[inline(always)]
     unsafe fn deallocate(&self, block: Block) {
-        if !self.state.take_back(block) {
+        if !self.state.push(block) {
             self.state.overflow(&self.source, block);
         }
     }
     #[inline(always)]
     unsafe fn of<'a>(block: Block, shape: &SlotShape) -> &'a Self {
-        // SAFETY: headers of this pool lead to this core.
-        unsafe { &*header_of(block.as_ptr(), shape).owner().cast() }
+        // SAFETY: the header of a block in use points to its core.
+        unsafe { &*core_of(header_of(block, shape)).cast() }
     }
 
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block> {
         self.state.next_live(cursor)
     }
-
     fn reset(&mut self) {
         self.state.reset();
     }

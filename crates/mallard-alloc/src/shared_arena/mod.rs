@@ -1,7 +1,5 @@
 //! An arena for several threads.
 
-mod threads;
-
 use crate::arena::blocks::Blocks;
 use crate::arena::finalizers::{Owned, SharedFinalizers};
 use crate::arena::methods::{object_methods, owning_methods};
@@ -10,15 +8,13 @@ use crate::arena::{Box, GROWTH};
 use crate::base::allocator::BlockAllocator;
 use crate::base::bits::dangling;
 use crate::base::source::PinSource;
+use crate::threads::lock::{Held, Locked};
+use crate::threads::registry::{ThreadKey, ThreadPart};
 use crate::{Cause, Chunk, DefaultHeap, Full, Growth, Source, Statistics};
-use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::fmt;
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use threads::Thread;
 
 /// Gives blocks to any thread, each from a part of its own: without a lock or an atomic
 /// read-modify-write while that has room. All die together. Needs the feature `std`.
@@ -59,11 +55,10 @@ use threads::Thread;
 /// request.own_pin(String::new()); // forget the arena, and the bytes are free
 /// ```
 pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
-    /// 0: no thread has a part yet. Otherwise of this arena since its last release alone, so
-    /// that nobody finds a part that is gone.
-    id: AtomicUsize,
+    /// Finds the part of a thread. Ends at each release, so that no thread finds a part that is gone.
+    key: ThreadKey,
     owned: SharedFinalizers,
-    shared: Mutex<Shared<S, MIN_ALIGN>>,
+    shared: Locked<Shared<S, MIN_ALIGN>>,
 }
 
 /// What is under the lock.
@@ -79,9 +74,9 @@ struct Shared<S: Source, const M: usize> {
 
 #[repr(C, align(128))] // two lines: processors fetch them in pairs
 struct Part<const M: usize> {
+    thread: ThreadPart, // first: the registry of threads has its address
     blocks: Blocks<M>,
     next: *mut Part<M>,
-    owner: Arc<Thread>,
     taken: Chunk,
 }
 
@@ -132,8 +127,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     pub const fn with_min_align_in(growth: Growth, source: S) -> Self {
         let house = Blocks::new(growth);
         let shared = Shared { source, growth, taken: 0, parts: ptr::null_mut(), house };
-        let id = AtomicUsize::new(0);
-        Self { id, owned: SharedFinalizers::new(), shared: Mutex::new(shared) }
+        Self { key: ThreadKey::new(), owned: SharedFinalizers::new(), shared: Locked::new(shared) }
     }
 
     /// Frees everything and keeps the memory; O(parts), but for owned values.
@@ -175,19 +169,19 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         unsafe { self.owned.run() }
     }
     fn shared_mut(&mut self) -> &mut Shared<S, M> {
-        self.shared.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.shared.get_mut()
     }
     /// A source that panics leaves nothing half done.
-    fn lock(&self) -> MutexGuard<'_, Shared<S, M>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Held<'_, Shared<S, M>> {
+        self.shared.lock()
     }
 
     /// The blocks of the calling thread, if it was here lately.
     #[inline(always)]
     fn here(&self) -> Option<&Blocks<M>> {
-        let part = threads::recall(self.id.load(Ordering::Relaxed))?.cast::<Part<M>>();
-        // SAFETY: the id is of this arena alone, since its last release, so the part is its own
-        // and alive. It is this thread's: it got it, and forgets it before it ends.
+        let part = self.key.find()?.cast::<Part<M>>();
+        // SAFETY: the key finds a part of this arena since its last release, so the part is alive.
+        // It belongs to this thread until the thread ends.
         Some(unsafe { &(*part.as_ptr()).blocks })
     }
 
@@ -216,13 +210,17 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
 
     /// The part of the calling thread, and from now on at hand.
     fn part(&self, shared: &mut Shared<S, M>) -> Option<NonNull<Part<M>>> {
-        let thread = threads::this()?;
-        if self.id.load(Ordering::Relaxed) == 0 {
-            self.id.store(threads::next_id(), Ordering::Relaxed); // under the lock
+        if let Some(part) = self.key.find() {
+            return Some(part.cast());
         }
-        let id = Some(self.id.load(Ordering::Relaxed)).filter(|id| *id != 0)?;
-        let part = shared.part_of(thread)?;
-        threads::remember(id, part.cast());
+        if !self.key.prepare() {
+            return None; // the thread is ending, or there is no memory
+        }
+        let part = shared.abandoned_part().or_else(|| shared.new_part())?;
+        // SAFETY: a part in the list is alive.
+        let thread = unsafe { &(*part.as_ptr()).thread };
+        thread.reclaim();
+        self.key.set(thread.into());
         Some(part)
     }
 
@@ -237,36 +235,29 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
 }
 
 impl<S: Source, const M: usize> Shared<S, M> {
-    /// The part of `thread`: its own, that of one that has ended, or a new one.
-    fn part_of(&mut self, thread: Arc<Thread>) -> Option<NonNull<Part<M>>> {
-        let mut ended = None;
-        let mut next = self.parts;
-        while let Some(part) = NonNull::new(next) {
-            // SAFETY: in the list, so alive; owners change under the lock only, and `next` never.
-            let owner = unsafe { &(*next).owner };
-            if Arc::ptr_eq(owner, &thread) {
-                return Some(part);
-            }
-            if owner.has_ended() {
-                ended = Some(part);
-            }
-            // SAFETY: the same.
-            next = unsafe { (*next).next };
-        }
-        let Some(part) = ended else { return self.new_part(thread) };
-        // SAFETY: nobody's, and under the lock.
-        unsafe { (*part.as_ptr()).owner = thread };
-        Some(part)
+    /// A part whose thread has ended.
+    fn abandoned_part(&self) -> Option<NonNull<Part<M>>> {
+        // SAFETY: parts in the list are alive, and `next` never changes.
+        let parts = core::iter::successors(NonNull::new(self.parts), |part| unsafe {
+            NonNull::new((*part.as_ptr()).next)
+        });
+        // SAFETY: the same.
+        parts.into_iter().find(|part| unsafe { (*part.as_ptr()).thread.is_abandoned() })
     }
 
-    fn new_part(&mut self, owner: Arc<Thread>) -> Option<NonNull<Part<M>>> {
+    fn new_part(&mut self) -> Option<NonNull<Part<M>>> {
         let left = self.growth.limit.saturating_sub(self.taken);
         let taken = Limited(&self.source, left).try_take(Layout::new::<Part<M>>())?;
         self.taken += taken.layout.size();
         let part = taken.data.cast::<Part<M>>();
         // SAFETY: taken just now, with the layout of a part.
         unsafe {
-            part.write(Part { blocks: Blocks::new(self.growth), next: self.parts, owner, taken })
+            part.write(Part {
+                thread: ThreadPart::new(),
+                blocks: Blocks::new(self.growth),
+                next: self.parts,
+                taken,
+            })
         };
         self.parts = part.as_ptr();
         Some(part)
@@ -315,7 +306,7 @@ struct End<'a, S: Source, const M: usize>(&'a mut SharedArena<S, M>);
 
 impl<S: Source, const M: usize> Drop for End<'_, S, M> {
     fn drop(&mut self) {
-        *self.0.id.get_mut() = 0;
+        self.0.key.end();
         self.0.shared_mut().release();
     }
 }

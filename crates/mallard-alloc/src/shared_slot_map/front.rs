@@ -1,10 +1,11 @@
 //! What a thread has of the free slots of a shared slot map.
 
 use super::memory::Memory;
-use super::stack::{Link, Stack};
-use super::thread::{number, share};
 use crate::base::source::Source;
+use crate::loom::atomic::AtomicU32;
 use crate::slot_map::key::Key;
+use crate::threads::registry::{thread_number, thread_share};
+use crate::threads::tagged_stack::TaggedStack;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
@@ -14,7 +15,7 @@ pub(super) const MAGAZINE: usize = 64;
 
 /// The indices of free slots. It is one thread's, or on a stack; others may look at the link alone.
 pub(super) struct Magazine {
-    pub(super) link: Link,
+    pub(super) link: AtomicU32,
     len: Cell<usize>,
     slots: [Cell<u32>; MAGAZINE],
 }
@@ -27,11 +28,11 @@ impl Magazine {
         let slots = core::array::from_fn(|i| Cell::new((first + MAGAZINE - 1 - i) as u32));
         let len = Cell::new(MAGAZINE - (first == 0) as usize); // slot 0 is nobody's
                                                                // SAFETY: as the caller says.
-        unsafe { at.write(Self { link: Link::new(0), len, slots }) };
+        unsafe { at.write(Self { link: AtomicU32::new(0), len, slots }) };
     }
     fn empty() -> Self {
         let slots = [const { Cell::new(0) }; MAGAZINE];
-        Self { link: Link::new(0), len: Cell::new(0), slots }
+        Self { link: AtomicU32::new(0), len: Cell::new(0), slots }
     }
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Front {
 
 /// What others come to, on a line of its own.
 #[repr(align(128))]
-struct Stacks([Stack; 2]);
+struct Stacks([TaggedStack; 2]);
 
 /// What magazines on a stack are.
 #[derive(Clone, Copy)]
@@ -84,7 +85,7 @@ impl Front {
                 previous_number: Cell::new(first_number + 1),
                 balance: AtomicIsize::new(0),
                 own: UnsafeCell::new([Magazine::empty(), Magazine::empty()]),
-                stacks: Stacks([Stack::new(), Stack::new()]),
+                stacks: Stacks([TaggedStack::new(), TaggedStack::new()]),
             });
         }
     }
@@ -98,11 +99,11 @@ impl Front {
     ///
     /// # Safety
     /// It is a front, and stays.
-    pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: Kind) -> &'a Stack {
+    pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: Kind) -> &'a TaggedStack {
         // SAFETY: as the caller says; nothing else of it is looked at.
         unsafe { &(*at.as_ptr()).stacks.0[kind as usize] }
     }
-    pub(super) fn own_stack(&self, kind: Kind) -> &Stack {
+    pub(super) fn own_stack(&self, kind: Kind) -> &TaggedStack {
         &self.stacks.0[kind as usize]
     }
     /// Elements that began here less those that ended here. Any thread.
@@ -208,7 +209,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     /// waits for it.
     #[inline(always)]
     pub(super) fn here(&self) -> Here {
-        Here(match number() {
+        Here(match thread_number() {
             0 => core::ptr::null_mut(),
             number => self.front(number),
         })
@@ -250,11 +251,11 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
 
     /// Makes the front of this thread if need be.
     fn with_front<R>(&self, f: impl FnOnce(&Front) -> R) -> Option<R> {
-        let number = number();
+        let number = thread_number();
         // First one for all, so that what has begun can end.
         self.make_front(Self::shared_number(0))?;
         if number == 0 {
-            let share = share();
+            let share = thread_share();
             self.make_front(Self::shared_number(share))?;
             return self.with_shared_front(share, f);
         }

@@ -2,14 +2,15 @@
 
 use super::front::{Front, Kind, Magazine, MAGAZINE};
 use super::slot::SlotState;
-use super::stack::{find, Link, Stack};
-use super::thread::{pause, NUMBERS, SHARED};
 use crate::base::bits::{align_up, layout};
 use crate::base::growth::{Growth, GrowthState};
 use crate::base::source::{Chunk, Source};
 use crate::base::statistics::Statistics;
-use crate::lock::Lock;
+use crate::loom::atomic::AtomicU32;
 use crate::slot_map::key::{Key, Words};
+use crate::threads::lock::Locked;
+use crate::threads::registry::{pause, NUMBERS, SHARES};
+use crate::threads::tagged_stack::{pop_any, TaggedStack};
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -97,11 +98,11 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     directory: AtomicPtr<AtomicPtr<u8>>,
     /// Fronts, indexed by thread number. The first, and those after the last thread number, are shared by
     /// threads without a number, and each of these has a lock.
-    fronts: [AtomicPtr<Front>; NUMBERS + SHARED - 1],
+    fronts: [AtomicPtr<Front>; NUMBERS + SHARES - 1],
     /// Held while the memory grows; with `std`, waiters sleep.
-    lock: Lock<()>,
+    lock: Locked<()>,
     /// Locks of the shared fronts. Lock order: one of these before `lock`.
-    shared: [Lock<()>; SHARED],
+    shared: [Locked<()>; SHARES],
     growing: UnsafeCell<Growing<S>>,
     /// Values go in through `&self`, so a map of `V` may not become one of a `V` with a shorter
     /// lifetime: the map is invariant in `V`.
@@ -140,9 +141,9 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         Self {
             count: AtomicUsize::new(0),
             directory: AtomicPtr::new(ptr::null_mut()),
-            fronts: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS + SHARED - 1],
-            lock: Lock::new(()),
-            shared: [const { Lock::new(()) }; SHARED],
+            fronts: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS + SHARES - 1],
+            lock: Locked::new(()),
+            shared: [const { Locked::new(()) }; SHARES],
             growing: UnsafeCell::new(growing),
             marker: PhantomData,
         }
@@ -212,7 +213,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     fn fronts(&self) -> impl Iterator<Item = NonNull<Front>> + '_ {
         self.fronts.iter().filter_map(|front| NonNull::new(front.load(Ordering::Acquire)))
     }
-    pub(super) fn shared_lock(&self, share: usize) -> &Lock<()> {
+    pub(super) fn shared_lock(&self, share: usize) -> &Locked<()> {
         &self.shared[share]
     }
     /// The index of a shared front among all fronts.
@@ -272,13 +273,13 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     fn find(&self, own: &Front, kind: Kind) -> Option<u32> {
         // SAFETY: a front stays where it is.
         let all = self.fronts().map(|front| unsafe { Front::stack(front, kind) });
-        find(own.own_stack(kind), all, |number| self.link(number))
+        pop_any(own.own_stack(kind), all, |number| self.link(number))
     }
-    fn link(&self, number: u32) -> &Link {
+    fn link(&self, number: u32) -> &AtomicU32 {
         // SAFETY: it is a magazine, and stays.
         unsafe { &(*self.magazine(number).as_ptr()).link }
     }
-    pub(super) fn push(&self, stack: &Stack, number: u32) {
+    pub(super) fn push(&self, stack: &TaggedStack, number: u32) {
         stack.push(number, self.link(number));
     }
 

@@ -5,8 +5,6 @@ mod front;
 mod guard;
 mod memory;
 mod slot;
-mod stack;
-mod thread;
 
 pub use access::{Access, Copied, Guarded, Plain};
 pub use guard::Guard;

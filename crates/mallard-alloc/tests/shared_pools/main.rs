@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{mpsc, Mutex};
 use std::thread;
 
-fn agrees_with_a_model<C: Core<Books>>(shape: SlotShape, seed: u64) {
+fn agrees_with_a_model<C: Core<Books>>(grows: bool, shape: SlotShape, seed: u64) {
     let books = Books::default();
-    let mut pool = Pool::<C>::new(shape, Growth::new(), &books);
+    let mut pool = with_room::<C>(grows, shape, 20_000, &books);
     assert_eq!(books.bytes(), 0, "a new core takes nothing");
     let mut random = Random(seed | 1);
     let mut live: Vec<Block> = Vec::new();
@@ -100,9 +100,13 @@ fn keeps_its_limits<C: Core<Books>>() {
     }
 }
 
-fn passes_from_thread_to_thread<C: Core<Books> + Sync>(producers: usize, consumers: usize) {
+fn passes_from_thread_to_thread<C: Core<Books> + Sync>(
+    grows: bool,
+    producers: usize,
+    consumers: usize,
+) {
     let books = Books::default();
-    let pool = Pool::<C>::new(WORD, Growth::new(), &books);
+    let pool = with_room::<C>(grows, WORD, 2000, &books);
     let each = steps(100_000, 120);
     let (send, receive) = mpsc::sync_channel::<Block>(512);
     let receive = Mutex::new(receive);
@@ -133,9 +137,9 @@ fn passes_from_thread_to_thread<C: Core<Books> + Sync>(producers: usize, consume
 }
 
 /// Blocks lie in bins that all threads take from and put into; threads come and go.
-fn is_shared_at_random<C: Core<Books> + Sync>(threads: usize, generations: usize) {
+fn is_shared_at_random<C: Core<Books> + Sync>(grows: bool, threads: usize, generations: usize) {
     let books = Books::default();
-    let mut pool = Pool::<C>::new(WORD, Growth::new(), &books);
+    let mut pool = with_room::<C>(grows, WORD, 5000, &books);
     let bins: Vec<Mutex<Option<(Block, usize)>>> =
         (0..steps(4096, 32)).map(|_| Mutex::new(None)).collect();
     for generation in 0..generations {
@@ -184,9 +188,9 @@ fn is_shared_at_random<C: Core<Books> + Sync>(threads: usize, generations: usize
     assert_eq!(books.bytes(), 0);
 }
 
-fn all_can_ask_at_any_time<C: Core<Books> + Sync>() {
+fn all_can_ask_at_any_time<C: Core<Books> + Sync>(grows: bool) {
     let books = Books::default();
-    let pool = Pool::<C>::new(WORD, Growth::new(), &books);
+    let pool = with_room::<C>(grows, WORD, 5000, &books);
     let done = AtomicBool::new(false);
     thread::scope(|s| {
         let workers: Vec<_> = (0..2)
@@ -216,7 +220,7 @@ fn all_can_ask_at_any_time<C: Core<Books> + Sync>() {
 }
 
 macro_rules! owed_by {
-    ($name:ident, $core:ty) => {
+    ($name:ident, $core:ty, $grows:expr) => {
         mod $name {
             use super::*;
             #[test]
@@ -227,14 +231,11 @@ macro_rules! owed_by {
                         .enumerate()
                 {
                     super::agrees_with_a_model::<$core>(
+                        $grows,
                         shape(stride, align, usize::MAX),
                         i as u64 * 77,
                     );
                 }
-            }
-            #[test]
-            fn refuses_and_recovers() {
-                super::refuses_and_recovers::<$core>();
             }
             #[test]
             fn keeps_its_limits() {
@@ -242,24 +243,58 @@ macro_rules! owed_by {
             }
             #[test]
             fn passes_from_thread_to_thread() {
-                super::passes_from_thread_to_thread::<$core>(1, 1);
+                super::passes_from_thread_to_thread::<$core>($grows, 1, 1);
                 if cfg!(miri) {
                     return;
                 }
-                super::passes_from_thread_to_thread::<$core>(2, 1);
-                super::passes_from_thread_to_thread::<$core>(1, 3);
+                super::passes_from_thread_to_thread::<$core>($grows, 2, 1);
+                super::passes_from_thread_to_thread::<$core>($grows, 1, 3);
             }
             #[test]
             fn is_shared_at_random() {
-                super::is_shared_at_random::<$core>(2, 3);
-                super::is_shared_at_random::<$core>(4, steps(8, 1));
+                super::is_shared_at_random::<$core>($grows, 2, 3);
+                super::is_shared_at_random::<$core>($grows, 4, steps(8, 1));
             }
             #[test]
             fn all_can_ask_at_any_time() {
-                super::all_can_ask_at_any_time::<$core>();
+                super::all_can_ask_at_any_time::<$core>($grows);
             }
         }
     };
 }
-owed_by!(thread_cached, Cached);
-owed_by!(lock_free, LockFree);
+owed_by!(thread_cached, Cached, true);
+owed_by!(lock_free, LockFree, false);
+
+#[test]
+fn a_pool_that_grows_refuses_and_recovers() {
+    refuses_and_recovers::<Cached>();
+}
+
+#[test]
+fn a_lock_free_pool_takes_its_memory_at_once_or_not_at_all() {
+    let books = Books::default();
+    let pool = with_room::<LockFree>(false, WORD, 5000, &books);
+    books.fail_after(1);
+    assert!(pool.make(1).is_none(), "the source refuses");
+    assert_eq!(books.bytes(), 0);
+    books.fail_after(2);
+    let live: Vec<_> = core::iter::from_fn(|| pool.make(1)).collect();
+    assert_eq!(live.len(), 5000, "one call of the source, for all blocks");
+    live.iter().for_each(|&block| pool.free(block, 1));
+    assert_eq!(pool.live(), 0);
+}
+
+/// Threads that make the first block at once all get one.
+#[test]
+fn the_first_blocks_of_a_lock_free_pool_may_be_made_at_once() {
+    for _ in 0..steps(200, 5) {
+        let books = Books::default();
+        let pool = &with_room::<LockFree>(false, WORD, 4, &books);
+        thread::scope(|s| {
+            (0..4).for_each(|_| {
+                s.spawn(|| pool.make(1).unwrap());
+            });
+        });
+        assert_eq!(pool.live(), 4);
+    }
+}

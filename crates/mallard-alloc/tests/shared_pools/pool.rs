@@ -99,6 +99,20 @@ impl<C: Core<Books>> Pool<C> {
     }
 }
 
+/// A pool with room for `count` blocks: one that `grows`, or one that takes the memory of all.
+pub fn with_room<C: Core<Books>>(
+    grows: bool,
+    shape: SlotShape,
+    count: usize,
+    books: &Books,
+) -> Pool<C> {
+    if grows {
+        return Pool::new(shape, Growth::new(), books);
+    }
+    let shape = SlotShape { most: count, ..shape };
+    Pool::new(shape, Growth::none(C::bytes_for(shape, count)), books)
+}
+
 pub struct Random(pub u64);
 
 impl Random {

@@ -17,7 +17,7 @@ use element::{Aligned, Element, Empty, Plain};
 use key_subject::KeySubject;
 use line::{broken, Held, Line};
 use mallard::handles::{Atomic, Counts, Local};
-use mallard::sync::{self, Mode};
+use mallard::sync::{self, Growing};
 use mallard::{Arena, CountedPool, Growth, Key32, Key64, Multipool, ObjectPool, Pool};
 use object_subject::ObjectSubject;
 use std::alloc::Layout;
@@ -31,19 +31,16 @@ mallard::key_type! {
 
 type Made = Held<Box<dyn Subject>>;
 
-/// Every program runs in each manner, as far as its allocators know them.
+/// Every program runs in each manner, if its allocators have thread modes. Pools of `sync::LockFree`
+/// do not grow, and the programs are about pools that do.
 trait Manner: 'static {
-    type Mode: Mode + 'static;
+    type Mode: Growing + 'static;
     type Counts: Counts + 'static;
     /// For a pool with a limit: what lists of threads hold comes on top of one.
-    type Limited: Mode + 'static;
+    type Limited: Growing + 'static;
 }
-const MANNERS: [(&str, program::Maker); 4] = [
-    ("one thread", make::<One>),
-    ("a mutex", make::<Locked>),
-    ("lock-free", make::<LockFree>),
-    ("cached", make::<Cached>),
-];
+const MANNERS: [(&str, program::Maker); 3] =
+    [("one thread", make::<One>), ("a mutex", make::<Locked>), ("cached", make::<Cached>)];
 
 macro_rules! manners {
     ($($name:ident: $mode:ty, $counts:ty, $limited:ty;)*) => {
@@ -61,7 +58,6 @@ macro_rules! manners {
 manners! {
     One: sync::Unshared, Local, sync::Unshared;
     Locked: sync::Mutex, Atomic, sync::Mutex;
-    LockFree: sync::LockFree, Atomic, sync::LockFree<2048>;
     Cached: sync::ThreadCached, Atomic, sync::Unshared;
 }
 

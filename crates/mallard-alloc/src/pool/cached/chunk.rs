@@ -1,57 +1,50 @@
-//! A chunk of a pool that has a front for each thread.
+//! A chunk of a pool of `sync::ThreadCached`.
 
-use crate::loom::atomic::{AtomicU32, AtomicUsize, Ordering::*};
-use crate::pool::cached::remote::{Posted, Remote};
-use crate::pool::cached::thread_cache::{Front, Slot};
-use crate::pool::chunk_list::{ChunkHead, Cut, Slots};
+use super::inbox::{Posted, Remote};
+use super::thread_cache::ThreadCache;
+use crate::loom::atomic::{AtomicUsize, Ordering::*};
+use crate::pool::chunk_list::ChunkHead;
+use crate::pool::free_bitmap::{words_for, BitChunk, Bits, WORD_BITS};
+use crate::pool::layout::{ChunkLayout, SlotRange};
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicUsize as PlainAtomicUsize;
 
-pub(crate) const WORD_BITS: usize = usize::BITS as usize;
-
-/// Then come the remote words and, from the next line on, the free words.
-///
-/// A slot that is carved is in use, or in some front, or free here: then it has a bit in
-/// one of the two.
-#[repr(C)]
-pub(crate) struct Header {
-    head: ChunkHead,
-    /// The front that the chunk belongs to for good.
-    owner: *const Front,
-    words: usize,
-    pub(crate) own: Own,
-    remote: Line<Remote<Header>>,
-}
-
+/// A value on cache lines of its own.
 #[repr(align(64))]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// For the owner. What statistics look at while others work is atomic, but only ever written
-/// by one thread at a time.
-#[repr(align(64))]
-pub(crate) struct Own {
-    /// The chunks of its owner that have blocks to give: a list.
-    pub(crate) next: Cell<Option<At>>,
-    pub(crate) listed: Cell<bool>,
-    /// Words with a free bit.
-    partial: Cell<u32>,
-    /// The word that gave slots last.
-    hint: Cell<u32>,
-    carved: AtomicU32,
-    slots: Slots,
+/// The header of a chunk. Behind it stand the remote words, which any thread sets bits in, and from
+/// the next cache line on the free words, which only the owner writes.
+///
+/// A carved slot is in use, or in some thread's cache, or free: then its bit is set in one of the
+/// two.
+#[repr(C)]
+pub(crate) struct Header {
+    head: ChunkHead,
+    /// The cache that owns the chunk for good.
+    owner: *const ThreadCache,
+    words: usize,
+    own: Line<Own>,
+    remote: Line<Remote<Header>>,
 }
 
-const fn words_for(slots: usize) -> usize {
-    slots.div_ceil(WORD_BITS)
+/// The part of the header that only the owner uses, under the lock of its chunks.
+struct Own {
+    bits: Bits,
+    /// In the owner's list of chunks that have blocks.
+    next: Cell<Option<CachedChunk>>,
+    is_listed: Cell<bool>,
 }
+
 const fn words_bytes(words: usize) -> usize {
     (words * size_of::<AtomicUsize>()).next_multiple_of(64)
 }
 
-/// For `Cut::new`.
-pub(crate) fn header_bytes(count: usize) -> usize {
-    size_of::<Header>() + 2 * words_bytes(words_for(count))
+/// For `ChunkLayout::new`.
+pub(crate) fn header_bytes(slots: usize) -> usize {
+    size_of::<Header>() + 2 * words_bytes(words_for(slots))
 }
 
 impl Posted for Header {
@@ -60,20 +53,38 @@ impl Posted for Header {
     }
 }
 
-/// A header of a chunk of a pool that lives, good for the whole chunk.
+/// A chunk of a pool that lives.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At(NonNull<Header>);
+pub(crate) struct CachedChunk(NonNull<Header>);
 
-impl Deref for At {
+impl Deref for CachedChunk {
     type Target = Header;
     #[inline(always)]
     fn deref(&self) -> &Header {
-        // SAFETY: it lives, and is only ever shared.
+        // SAFETY: the header lives as long as its pool holds the chunk, and is only ever shared.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl At {
+impl BitChunk for CachedChunk {
+    fn header(self) -> NonNull<u8> {
+        self.0.cast()
+    }
+    fn slots(&self) -> &SlotRange {
+        &self.head.slots
+    }
+    fn bits(&self) -> &Bits {
+        &self.own.0.bits
+    }
+    #[inline(always)]
+    fn word(&self, w: usize) -> &PlainAtomicUsize {
+        debug_assert!(w < self.words);
+        // SAFETY: `begin` wrote it, and it lives as long as the header.
+        unsafe { self.word_at(w, words_bytes(self.words)).cast().as_ref() }
+    }
+}
+
+impl CachedChunk {
     /// # Safety
     /// `header` is what `begin` wrote, in a pool that lives as long as this is used.
     #[inline(always)]
@@ -82,217 +93,182 @@ impl At {
     }
 
     /// # Safety
-    /// `header` has a `ChunkHead`, and behind it nothing yet; `slots` are its own, and `owner`
-    /// lives as long.
-    pub(crate) unsafe fn begin(header: NonNull<u8>, slots: Slots, owner: *const Front) -> Self {
-        let at = Self(header.cast());
-        let own = Own {
-            next: Cell::new(None),
-            listed: Cell::new(false),
-            partial: Cell::new(0),
-            hint: Cell::new(0),
-            carved: AtomicU32::new(0),
-            slots,
-        };
-        let words = words_for(slots.count());
-        // SAFETY: there is room for a header, which nobody else knows of.
+    /// `header` has a `ChunkHead`, and nothing behind it. `owner` lives as long as the chunk.
+    pub(crate) unsafe fn begin(header: NonNull<u8>, owner: *const ThreadCache) -> Self {
+        let chunk = Self(header.cast());
+        let bits = Bits::new();
+        let own = Own { bits, next: Cell::new(None), is_listed: Cell::new(false) };
+        // SAFETY: the layout has room for the header, and nobody else knows of the chunk.
         unsafe {
-            let h = at.0.as_ptr();
+            let h = chunk.0.as_ptr();
+            let words = words_for((*h).head.slots.end());
             (&raw mut (*h).owner).write(owner);
             (&raw mut (*h).words).write(words);
-            (&raw mut (*h).own).write(own);
+            (&raw mut (*h).own).write(Line(own));
             (&raw mut (*h).remote).write(Line(Remote::new()));
             for w in 0..words {
-                at.word_at(w, 0).write(AtomicUsize::new(0));
-                at.word_at(w, words_bytes(words)).write(AtomicUsize::new(0));
+                chunk.word_at(w, 0).write(AtomicUsize::new(0));
+                let free = chunk.word_at(w, words_bytes(words));
+                free.cast::<PlainAtomicUsize>().write(PlainAtomicUsize::new(0));
             }
         }
-        at.uncarve();
-        at
+        chunk.carve_to(0);
+        chunk
     }
 
-    /// Not from a reference to the header: it goes beyond it.
+    /// A word behind the header. Made from the chunk's address, since a reference to the header
+    /// does not reach so far.
     #[inline(always)]
     fn word_at(self, w: usize, offset: usize) -> NonNull<AtomicUsize> {
         let bytes = size_of::<Header>() + offset + w * size_of::<AtomicUsize>();
-        // SAFETY: the chunk has room for the words behind its header.
+        // SAFETY: the layout has room for the words.
         unsafe { self.0.byte_add(bytes).cast() }
-    }
-    fn free_word(&self, w: usize) -> &AtomicUsize {
-        debug_assert!(w < self.words);
-        // SAFETY: `begin` wrote it, and it lives as long as the header.
-        unsafe { self.word_at(w, words_bytes(self.words)).as_ref() }
     }
     fn remote_word(&self, w: usize) -> &AtomicUsize {
         debug_assert!(w < self.words);
-        // SAFETY: the same.
+        // SAFETY: `begin` wrote it, and it lives as long as the header.
         unsafe { self.word_at(w, 0).as_ref() }
     }
 
     #[inline]
-    pub(crate) fn owner(&self) -> &Front {
-        // SAFETY: a front lives as long as it owns chunks.
+    pub(crate) fn owner(&self) -> &ThreadCache {
+        // SAFETY: a cache lives as long as it owns chunks.
         unsafe { &*self.owner }
     }
-    pub(crate) fn header(self) -> NonNull<u8> {
-        self.0.cast()
-    }
 
-    fn carved(&self) -> usize {
-        self.own.carved.load(Relaxed) as usize
+    fn has_blocks(&self) -> bool {
+        self.bits().has_free() || !self.is_fully_carved()
     }
-    /// Moves `carved` on, and past the hole.
-    fn carve_to(&self, slot: usize) {
-        let hole = self.own.slots.hole();
-        let slot = if slot == hole.start { hole.end } else { slot };
-        self.own.carved.store(slot as u32, Relaxed);
-    }
-
-    /// Whether it has blocks to give.
-    pub(crate) fn has_any(&self) -> bool {
-        self.has_recycled() || self.carved() < self.own.slots.count()
-    }
-    pub(crate) fn has_recycled(&self) -> bool {
-        self.own.partial.get() != 0
-    }
-    /// Blocks that it can hold.
-    pub(crate) fn capacity(&self) -> usize {
-        self.own.slots.capacity()
-    }
-    /// Of them, those that were given out at least once.
-    pub(crate) fn carved_blocks(&self) -> usize {
-        self.own.slots.below(self.carved())
-    }
-    fn sum(&self, word: impl Fn(usize) -> usize) -> usize {
-        (0..self.words).map(|w| word(w).count_ones() as usize).sum()
-    }
-    /// Of those carved, those that are free with the owner.
-    pub(crate) fn free_blocks(&self) -> usize {
-        self.sum(|w| self.free_word(w).load(Relaxed))
-    }
-    /// Of those carved, those that were freed elsewhere and not yet collected.
+    /// Blocks that other threads freed, and that the owner has not collected.
     pub(crate) fn remote_blocks(&self) -> usize {
-        self.sum(|w| self.remote_word(w).load(Relaxed))
+        (0..self.words).map(|w| self.remote_word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    pub(crate) fn is_idle(&self) -> bool {
-        self.carved_blocks() == self.free_blocks()
-    }
-    pub(crate) fn is_carved(&self, slot: usize) -> bool {
-        slot < self.carved() && self.own.slots.contains(slot)
-    }
-    /// Whether the slot has a bit here.
-    pub(crate) fn is_free(&self, slot: usize) -> bool {
-        let (w, bit) = (slot / WORD_BITS, 1 << (slot % WORD_BITS));
-        (self.free_word(w).load(Relaxed) | self.remote_word(w).load(Relaxed)) & bit != 0
+    /// Whether `slot` has a bit in one of its two words.
+    pub(crate) fn has_bit(&self, slot: usize) -> bool {
+        let remote = self.remote_word(slot / WORD_BITS).load(Relaxed);
+        self.is_free(slot) || remote >> (slot % WORD_BITS) & 1 != 0
     }
 
-    // --- under the lock of its owner
-
-    /// Several of one word, none of which was free.
-    pub(crate) fn set_free(&self, w: usize, bits: usize) {
-        let word = self.free_word(w);
-        let before = word.load(Relaxed);
-        debug_assert!(before & bits == 0, "freed twice");
-        word.store(before | bits, Relaxed);
-        if before == 0 && bits != 0 {
-            self.own.partial.set(self.own.partial.get() + 1);
-        }
-    }
-
-    /// Writes recycled blocks, the highest address first, so that taking them from the end
-    /// walks memory forwards. How many: none only if there are none.
-    pub(crate) fn recycle(&self, cut: &Cut, room: &[Slot]) -> usize {
-        let mut count = 0;
-        while count < room.len() && self.has_recycled() {
-            let w = self.own.hint.get() as usize;
-            let word = self.free_word(w);
-            let mut bits = word.load(Relaxed);
-            let more = (bits.count_ones() as usize).min(room.len() - count);
-            for slot in room[count..count + more].iter().rev() {
-                let block = cut.block_at(self.header(), w * WORD_BITS + ctz(bits));
-                slot.store(block.as_ptr(), Relaxed);
-                bits &= bits - 1;
-            }
-            count += more;
-            word.store(bits, Relaxed);
-            if bits != 0 {
-                break;
-            }
-            self.own.partial.set(self.own.partial.get() - (more != 0) as u32);
-            let words = words_for(self.carved()) as u32;
-            self.own.hint.set(if w != 0 { w as u32 } else { words } - 1);
-        }
-        count
-    }
-
-    /// The same for blocks that were never given out.
-    pub(crate) fn carve(&self, cut: &Cut, room: &[Slot]) -> usize {
-        let (carved, hole) = (self.carved(), self.own.slots.hole());
-        let end = if carved < hole.start { hole.start } else { self.own.slots.count() };
-        let count = (end - carved).min(room.len());
-        for (i, slot) in room[..count].iter().rev().enumerate() {
-            slot.store(cut.block_at(self.header(), carved + i).as_ptr(), Relaxed);
-        }
+    /// Gives out at most `room` blocks that were never given out. As `BitChunk::take_free`.
+    fn carve(
+        &self,
+        layout: &ChunkLayout,
+        room: usize,
+        mut write: impl FnMut(usize, NonNull<u8>),
+    ) -> usize {
+        let carved = self.bits().carved();
+        let count = (self.carvable_end() - carved).min(room);
+        (0..count).for_each(|i| write(count - 1 - i, layout.block_at(self.header(), carved + i)));
         self.carve_to(carved + count);
         count
     }
 
-    /// Takes what other threads have freed, of a chunk that was posted.
-    pub(crate) fn collect(&self) {
+    /// Takes the blocks that other threads freed, of a chunk that was posted to its owner.
+    fn collect(&self) {
         let mut summary = self.remote().take_summary();
         while summary != 0 {
-            for w in (ctz(summary)..self.words).step_by(WORD_BITS) {
-                self.set_free(w, self.remote_word(w).swap(0, AcqRel));
+            let first = summary.trailing_zeros() as usize;
+            for w in (first..self.words).step_by(WORD_BITS) {
+                match self.remote_word(w).swap(0, AcqRel) {
+                    0 => {}
+                    bits => {
+                        self.put_free(w, bits);
+                    }
+                }
             }
             summary &= summary - 1;
         }
     }
 
-    // --- for every thread, at any time
-
-    /// Several of one word, which others have had.
+    /// Frees several blocks of one word. Any thread may, for blocks in use that are its own.
     pub(crate) fn free_remotely(&self, w: usize, bits: usize) {
         if self.remote().free(self.remote_word(w), w, bits) {
-            // SAFETY: the owner's inbox, in which the chunk is not, as `free` has just said.
+            // SAFETY: it is the owner's inbox. The chunk is not in it, as `free` just said.
             unsafe { self.owner().inbox().post(self.0) }
         }
     }
 
-    // --- while no other thread is inside a call
-
-    /// Every slot is as if never given out.
-    pub(crate) fn uncarve(&self) {
+    /// Marks every slot as never given out, while no other thread is inside a call.
+    pub(crate) fn reset(&self) {
         let _ = self.remote().take_summary();
         for w in 0..self.words {
-            self.free_word(w).store(0, Relaxed);
+            self.word(w).store(0, Relaxed);
             self.remote_word(w).store(0, Relaxed);
         }
-        self.own.partial.set(0);
-        self.own.hint.set(0);
-        self.own.listed.set(false);
+        self.uncarve();
         self.carve_to(0);
-    }
-
-    /// The first slot from `from` on that is carved and has no bit.
-    pub(crate) fn next_used(&self, from: usize) -> Option<usize> {
-        let carved = self.carved();
-        let mut at = from;
-        while at < carved {
-            let used = !self.free_word(at / WORD_BITS).load(Relaxed) >> (at % WORD_BITS);
-            if used == 0 {
-                at = (at / WORD_BITS + 1) * WORD_BITS;
-                continue;
-            }
-            at += ctz(used);
-            if self.is_carved(at) {
-                return Some(at);
-            }
-            at = (at + 1).max(self.own.slots.hole().end);
-        }
-        None
     }
 }
 
-fn ctz(bits: usize) -> usize {
-    bits.trailing_zeros() as usize
+/// The chunks that one cache owns. Used under a lock, which a thread takes once for many blocks.
+pub(crate) struct OwnedChunks {
+    /// A list of those that have blocks. Chunks with free bits come first.
+    available: Option<CachedChunk>,
+    count: usize,
+}
+
+impl OwnedChunks {
+    pub(crate) const NONE: Self = Self { available: None, count: 0 };
+
+    /// Adds a chunk that is in no list.
+    pub(crate) fn add(&mut self, chunk: CachedChunk) {
+        self.count += 1;
+        chunk.own.0.is_listed.set(false);
+        self.list(chunk);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn list(&mut self, chunk: CachedChunk) {
+        let own = &chunk.own.0;
+        if chunk.has_blocks() && !own.is_listed.replace(true) {
+            own.next.set(self.available.replace(chunk));
+        }
+    }
+
+    /// Sets bits of one word, none of which is set.
+    pub(crate) fn put_free(&mut self, (chunk, w, bits): (CachedChunk, usize, usize)) {
+        chunk.put_free(w, bits);
+        self.list(chunk);
+    }
+
+    /// Takes the blocks that other threads freed.
+    pub(crate) fn collect(&mut self, inbox: &super::inbox::Inbox<Header>) {
+        inbox.take_all(|header| {
+            // SAFETY: whoever frees a block posts its chunk, a chunk of this pool.
+            let chunk = unsafe { CachedChunk::new(header.cast()) };
+            chunk.collect();
+            self.list(chunk);
+        });
+    }
+
+    /// Takes at most `room` blocks: those with a bit, or else some that were never given out. Calls
+    /// `write(index, block)` with each. Returns how many.
+    pub(crate) fn take(
+        &mut self,
+        layout: &ChunkLayout,
+        inbox: &super::inbox::Inbox<Header>,
+        room: usize,
+        mut write: impl FnMut(usize, NonNull<u8>),
+    ) -> usize {
+        if !inbox.is_empty() && !self.available.is_some_and(|chunk| chunk.bits().has_free()) {
+            self.collect(inbox);
+        }
+        let mut count = 0;
+        while let Some(chunk) = self.available {
+            let before = count;
+            count += chunk.take_free(layout, room - before, |i, block| write(before + i, block));
+            if count == 0 {
+                count = chunk.carve(layout, room, &mut write);
+            }
+            if chunk.has_blocks() {
+                break;
+            }
+            self.available = chunk.own.0.next.take();
+            chunk.own.0.is_listed.set(false);
+        }
+        count
+    }
 }

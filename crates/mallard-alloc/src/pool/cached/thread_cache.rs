@@ -1,107 +1,122 @@
-//! The blocks that one thread has at hand.
+//! The cache of free blocks that one thread has of one pool.
 
-use crate::lock::{Held, Lock};
+use super::chunk::{CachedChunk, Header, Line, OwnedChunks};
+use super::inbox::Inbox;
+use crate::base::source::Chunk;
 use crate::loom::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
-use crate::pool::cached::chunk::{At, Header, Line, WORD_BITS};
-use crate::pool::cached::owned_chunks::OwnedChunks;
-use crate::pool::cached::remote::Inbox;
-use crate::pool::chunk_list::Cut;
-use crate::source::Chunk;
-use crate::threads::ThreadFront;
+use crate::pool::free_bitmap::WORD_BITS;
+use crate::pool::layout::ChunkLayout;
+use crate::threads::lock::{Held, Locked};
+use crate::threads::registry::ThreadPart;
 use core::alloc::Layout;
 use core::cell::Cell;
-use core::ptr::NonNull;
+use core::ptr::{null, null_mut, NonNull};
 
-/// An entry of a magazine. Atomic because statistics may look while its thread works; only one
-/// thread at a time writes.
-pub(crate) type Slot = AtomicPtr<u8>;
+type Block = NonNull<u8>;
+
+/// An entry of a magazine. One thread at a time writes; it is atomic because statistics may read
+/// meanwhile.
+type Entry = AtomicPtr<u8>;
 
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MIN: usize = 2;
 const ENTRIES_MAX: usize = 1024;
-const BYTES_MAX: usize = 256 << 10;
+/// Most bytes of blocks that a magazine may hold.
+const CACHED_BYTES_MAX: usize = 256 << 10;
 
-/// A magazine over the chunks that it owns. Into the magazine comes every block that its thread
-/// frees, whosever chunk it is from: only when half of it has to leave does anyone look.
+/// The cache of one thread: a magazine of free blocks, and the chunks that the cache owns.
 ///
-/// The magazine is for its thread; or, while it is idle, for who holds the lock of the pool.
-/// The chunks have a lock of their own, which a thread takes once for many blocks: so others who
-/// find no memory elsewhere may help themselves.
+/// The magazine gets every block that its thread frees, from whichever chunk. Only when the
+/// magazine overflows are the owners of its older half looked up.
+///
+/// The thread alone uses the magazine; while the cache is abandoned, whoever holds the lock of the
+/// pool may. The chunks have a lock of their own, which a thread takes once for many blocks. Other
+/// threads that find no memory elsewhere take that lock and help themselves.
 #[repr(C, align(64))]
-pub(crate) struct Front {
-    thread: ThreadFront,
-    /// Above the last block; entries begin behind the front.
-    top: AtomicPtr<Slot>,
-    /// Where the magazine is full. Null: whoever was refused a block asks that those here go
-    /// home with the next free.
-    high: AtomicPtr<Slot>,
-    base: *mut Slot,
+pub(crate) struct ThreadCache {
+    thread: ThreadPart,
+    /// The entry above the last block. The entries stand behind the cache.
+    top: AtomicPtr<Entry>,
+    /// The entry at which the magazine is full. Null: another thread was refused a block, and asks
+    /// that the blocks here go home with the next free.
+    high: AtomicPtr<Entry>,
+    base: *mut Entry,
     capacity: Cell<u32>,
-    limit: u32,
+    entries_max: u32,
     reloaded: Cell<bool>,
-    /// Read by who holds the lock, while the thread works.
+    // Statistics read these while the thread works:
     refills: AtomicUsize,
     flushes: AtomicUsize,
-    chunks: Line<Lock<OwnedChunks>>,
-    pub(crate) of_pool: Line<OfPool>,
+    chunks: Line<Locked<OwnedChunks>>,
+    of_pool: Line<OfPool>,
     inbox: Line<Inbox<Header>>,
 }
 
-/// Under the lock of the pool.
-pub(crate) struct OfPool {
-    pub(crate) next: Cell<*const Front>,
-    pub(crate) taken: Chunk,
+/// The part that is used under the lock of the pool.
+struct OfPool {
+    next: Cell<*const ThreadCache>,
+    taken: Chunk,
 }
 
-impl Front {
-    /// Entries of a magazine, in a pool of no more than `most` blocks: few where those are few,
-    /// since what one thread has in its magazine is not there for others.
-    pub(crate) fn limit(cut: &Cut, most: usize) -> usize {
-        (BYTES_MAX / cut.block_bytes.max(1)).min(most / 16).clamp(ENTRIES_MIN, ENTRIES_MAX)
+impl ThreadCache {
+    /// Entries of the magazines in a pool of at most `most` blocks. A pool of few blocks has small
+    /// magazines, because other threads cannot use what is in them.
+    pub(crate) fn entries_max(block_bytes: usize, most: usize) -> usize {
+        (CACHED_BYTES_MAX / block_bytes.max(1)).min(most / 16).clamp(ENTRIES_MIN, ENTRIES_MAX)
     }
-    pub(crate) fn layout(limit: usize) -> Option<Layout> {
-        crate::bits::layout(size_of::<Self>() + limit * size_of::<Slot>(), align_of::<Self>())
-    }
-
-    fn new(base: *mut Slot, limit: usize, taken: Chunk) -> Self {
-        let capacity = limit.min(ENTRIES_FIRST);
-        Self {
-            thread: ThreadFront::new(),
-            top: AtomicPtr::new(base),
-            high: AtomicPtr::new(base.wrapping_add(capacity)),
-            base,
-            capacity: Cell::new(capacity as u32),
-            limit: limit as u32,
-            reloaded: Cell::new(false),
-            refills: AtomicUsize::new(0),
-            flushes: AtomicUsize::new(0),
-            chunks: Line(Lock::new(OwnedChunks::NONE)),
-            of_pool: Line(OfPool { next: Cell::new(core::ptr::null()), taken }),
-            inbox: Line(Inbox::new()),
-        }
+    pub(crate) fn layout(entries_max: usize) -> Option<Layout> {
+        let bytes = size_of::<Self>() + entries_max * size_of::<Entry>();
+        crate::base::bits::layout(bytes, align_of::<Self>())
     }
 
-    /// One that is idle.
+    /// Makes an abandoned cache, the first of the list `next`.
     ///
     /// # Safety
-    /// `taken` is fresh memory of the layout for `limit`.
-    pub(crate) unsafe fn begin(taken: Chunk, limit: usize) -> NonNull<Self> {
-        let front = taken.data.cast::<Self>();
-        // SAFETY: there is room for the front, and behind it for the entries.
+    /// `taken` is fresh memory with the layout for `entries_max`.
+    pub(crate) unsafe fn begin(
+        taken: Chunk,
+        entries_max: usize,
+        next: *const Self,
+    ) -> NonNull<Self> {
+        let cache = taken.data.cast::<Self>();
+        let capacity = entries_max.min(ENTRIES_FIRST);
+        // SAFETY: there is room for the cache, and behind it for the entries.
         unsafe {
-            let base = front.as_ptr().add(1).cast::<Slot>();
-            front.write(Self::new(base, limit, taken));
-            for i in 0..limit {
-                base.add(i).write(Slot::new(core::ptr::null_mut()));
-            }
+            let base = cache.as_ptr().add(1).cast::<Entry>();
+            cache.write(Self {
+                thread: ThreadPart::new(),
+                top: AtomicPtr::new(base),
+                high: AtomicPtr::new(base.wrapping_add(capacity)),
+                base,
+                capacity: Cell::new(capacity as u32),
+                entries_max: entries_max as u32,
+                reloaded: Cell::new(false),
+                refills: AtomicUsize::new(0),
+                flushes: AtomicUsize::new(0),
+                chunks: Line(Locked::new(OwnedChunks::NONE)),
+                of_pool: Line(OfPool { next: Cell::new(next), taken }),
+                inbox: Line(Inbox::new()),
+            });
+            (0..entries_max).for_each(|i| base.add(i).write(Entry::new(null_mut())));
         }
-        front
+        cache
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
-        self.thread.is_idle()
+    /// The next cache of the pool's list.
+    pub(crate) fn next(&self) -> *const Self {
+        self.of_pool.0.next.get()
     }
-    pub(crate) fn thread(&self) -> &ThreadFront {
+    pub(crate) fn set_next(&self, next: *const Self) {
+        self.of_pool.0.next.set(next);
+    }
+    /// The memory of the cache, as the source gave it.
+    pub(crate) fn memory(&self) -> Chunk {
+        self.of_pool.0.taken
+    }
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.thread.is_abandoned()
+    }
+    pub(crate) fn thread(&self) -> &ThreadPart {
         &self.thread
     }
     pub(crate) fn chunks(&self) -> Held<'_, OwnedChunks> {
@@ -119,36 +134,33 @@ impl Front {
 
     // --- the magazine
 
-    /// Where entries begin, as an address: without a load.
+    /// Address of the first entry, without a load.
     #[inline(always)]
     fn low(&self) -> usize {
         (&raw const *self).addr() + size_of::<Self>()
     }
     /// Blocks in the magazine.
-    pub(crate) fn held(&self) -> usize {
-        (self.top.load(Relaxed).addr() - self.low()) / size_of::<Slot>()
+    pub(crate) fn len(&self) -> usize {
+        (self.top.load(Relaxed).addr() - self.low()) / size_of::<Entry>()
     }
-    fn set_held(&self, count: usize) {
+    fn set_len(&self, count: usize) {
         self.top.store(self.base.wrapping_add(count), Relaxed);
     }
-    fn entries(&self, count: usize) -> &[Slot] {
-        debug_assert!(count <= self.limit as usize);
-        // SAFETY: behind the front are as many entries as its limit.
+    fn entries(&self, count: usize) -> &[Entry] {
+        debug_assert!(count <= self.entries_max as usize);
+        // SAFETY: so many entries stand behind the cache.
         unsafe { core::slice::from_raw_parts(self.base, count) }
     }
-    /// The oldest `count` in the magazine.
-    fn blocks(&self, count: usize) -> impl Iterator<Item = NonNull<u8>> + '_ {
+    /// The oldest `count` blocks.
+    fn blocks(&self, count: usize) -> impl Iterator<Item = Block> + '_ {
         self.entries(count).iter().filter_map(|e| NonNull::new(e.load(Relaxed)))
     }
     fn capacity(&self) -> usize {
         self.capacity.get() as usize
     }
-    fn open(&self) {
-        self.high.store(self.base.wrapping_add(self.capacity()), Relaxed);
-    }
 
     #[inline(always)]
-    pub(crate) fn try_pop(&self) -> Option<NonNull<u8>> {
+    pub(crate) fn try_pop(&self) -> Option<Block> {
         let top = self.top.load(Relaxed);
         if top.addr() == self.low() {
             return None;
@@ -159,9 +171,9 @@ impl Front {
         Some(unsafe { NonNull::new_unchecked((*last).load(Relaxed)) })
     }
 
-    /// False: it is full, or shut.
+    /// `false`: the magazine is full or closed, and nothing changed.
     #[inline(always)]
-    pub(crate) fn try_push(&self, block: NonNull<u8>) -> bool {
+    pub(crate) fn try_push(&self, block: Block) -> bool {
         let top = self.top.load(Relaxed);
         if top.addr() >= self.high.load(Relaxed).addr() {
             return false;
@@ -172,142 +184,149 @@ impl Front {
         true
     }
 
-    /// Any thread may, while the front lives: its blocks go home with the next free.
-    pub(crate) fn shut(&self) {
-        self.high.store(core::ptr::null_mut(), Relaxed);
+    /// Asks that the blocks go home with the next free. Any thread may, while the cache lives.
+    pub(crate) fn close(&self) {
+        self.high.store(null_mut(), Relaxed);
     }
 
-    /// What `try_push` could not. The older half goes home first, unless the magazine, which has
-    /// been emptied since it was last full, should rather be larger.
-    pub(crate) fn push(&self, cut: &Cut, block: NonNull<u8>) {
-        let shut = self.high.load(Relaxed).is_null();
-        let (held, capacity) = (self.held(), self.capacity());
-        if shut || held == capacity {
-            let enlarge = !shut && self.reloaded.get() && self.capacity.get() < self.limit;
-            if enlarge {
-                self.capacity.set((2 * self.capacity.get()).min(self.limit));
+    /// Frees a block when `try_push` could not. If the magazine was emptied since it was last full,
+    /// it is too small for this program and doubles. Otherwise its older half goes home.
+    pub(crate) fn push(&self, layout: &ChunkLayout, block: Block) {
+        let is_closed = self.high.load(Relaxed).is_null();
+        let (len, capacity) = (self.len(), self.capacity());
+        if is_closed || len == capacity {
+            if !is_closed && self.reloaded.get() && self.capacity.get() < self.entries_max {
+                self.capacity.set((2 * self.capacity.get()).min(self.entries_max));
             } else {
-                self.flush(cut, if shut { held } else { capacity.div_ceil(2) });
+                self.flush(layout, if is_closed { len } else { capacity.div_ceil(2) });
             }
             self.reloaded.set(false);
-            self.open();
+            self.high.store(self.base.wrapping_add(self.capacity()), Relaxed);
         }
-        if shut || !self.try_push(block) {
-            self.put_back(cut, core::iter::once(block));
+        if is_closed || !self.try_push(block) {
+            self.put_home(layout, core::iter::once(block));
         }
     }
 
-    /// The oldest `count` blocks go home.
-    fn flush(&self, cut: &Cut, count: usize) {
-        let held = self.held();
-        let entries = self.entries(held);
-        self.put_back(cut, self.blocks(count));
+    /// Sends the oldest `count` blocks home.
+    fn flush(&self, layout: &ChunkLayout, count: usize) {
+        let len = self.len();
+        let entries = self.entries(len);
+        self.put_home(layout, self.blocks(count));
         for (to, from) in entries.iter().zip(&entries[count..]) {
             to.store(from.load(Relaxed), Relaxed);
         }
-        self.set_held(held - count);
+        self.set_len(len - count);
         self.flushes.store(self.flushes() + 1, Relaxed);
     }
 
-    /// Blocks of chunks of its own get their bits, others are freed remotely: neighbours with one
-    /// write.
-    fn put_back(&self, cut: &Cut, blocks: impl Iterator<Item = NonNull<u8>>) {
+    /// Sets the bits of blocks in their chunks; in chunks of other caches, those of remote frees.
+    /// Neighbours share one write.
+    fn put_home(&self, layout: &ChunkLayout, blocks: impl Iterator<Item = Block>) {
         let mut own = None;
-        let mut put = |(c, w, bits): (At, usize, usize)| match core::ptr::eq(c.owner(), self) {
-            true => own.get_or_insert_with(|| self.chunks()).set_free((c, w, bits)),
-            false => c.free_remotely(w, bits),
+        let mut put = |(chunk, w, bits): (CachedChunk, usize, usize)| match core::ptr::eq(
+            chunk.owner(),
+            self,
+        ) {
+            true => own.get_or_insert_with(|| self.chunks()).put_free((chunk, w, bits)),
+            false => chunk.free_remotely(w, bits),
         };
-        let mut gathered: Option<(At, usize, usize)> = None;
-        for (c, w, bit) in blocks.map(|block| place_of(cut, block)) {
+        let mut gathered: Option<(CachedChunk, usize, usize)> = None;
+        for (chunk, w, bit) in blocks.map(|block| bit_of(layout, block)) {
             gathered = match gathered {
-                Some((c0, w0, bits)) if c0 == c && w0 == w => Some((c, w, bits | bit)),
+                Some((c, v, bits)) if c == chunk && v == w => Some((chunk, w, bits | bit)),
                 before => {
                     before.map(&mut put);
-                    Some((c, w, bit))
+                    Some((chunk, w, bit))
                 }
             };
         }
         gathered.map(put);
     }
 
-    // --- chunks
+    // --- blocks of chunks
 
-    fn take_own(&self, cut: &Cut, room: &[Slot]) -> usize {
-        self.chunks().take(cut, self.inbox(), room)
+    fn take_own(&self, layout: &ChunkLayout, room: &[Entry]) -> usize {
+        self.chunks().take(layout, self.inbox(), room.len(), |i, block| {
+            room[i].store(block.as_ptr(), Relaxed);
+        })
     }
 
-    /// Loads what `f` writes and gives the last: half of the magazine, so that a few frees
-    /// after it do not overflow.
-    fn load(&self, f: impl FnOnce(&[Slot]) -> usize) -> Option<NonNull<u8>> {
-        debug_assert!(self.held() == 0);
+    /// Loads the blocks that `f` writes into the empty magazine, and takes the last. Fills half of
+    /// the magazine, so that the next few frees do not overflow it.
+    fn load(&self, f: impl FnOnce(&[Entry]) -> usize) -> Option<Block> {
+        debug_assert!(self.len() == 0);
         let room = self.entries(self.capacity() / 2);
         let count = f(room);
         let last = NonNull::new(room.get(count.wrapping_sub(1))?.load(Relaxed));
-        self.set_held(count - 1);
+        self.set_len(count - 1);
         self.reloaded.set(true);
         self.refills.store(self.refills() + 1, Relaxed);
         last
     }
 
-    /// A block from all that is its own.
-    pub(crate) fn take(&self, cut: &Cut) -> Option<NonNull<u8>> {
-        self.try_pop().or_else(|| self.load(|room| self.take_own(cut, room)))
+    /// A block of the magazine or of its own chunks.
+    pub(crate) fn take(&self, layout: &ChunkLayout) -> Option<Block> {
+        self.try_pop().or_else(|| self.load(|room| self.take_own(layout, room)))
     }
 
-    /// Blocks of another, under the lock of the pool; gives the last of them.
-    pub(crate) fn take_from(&self, other: &Front, cut: &Cut) -> Option<NonNull<u8>> {
-        self.load(|room| other.lend(cut, room))
+    /// Loads blocks of another cache, and takes the last. Needs the lock of the pool.
+    pub(crate) fn take_from(&self, other: &Self, layout: &ChunkLayout) -> Option<Block> {
+        self.load(|room| other.lend(layout, room))
     }
 
-    /// A single block of this, for a thread without a front, under the lock of the pool.
-    pub(crate) fn take_one(&self, cut: &Cut) -> Option<NonNull<u8>> {
-        let room = [Slot::new(core::ptr::null_mut())];
-        self.lend(cut, &room);
+    /// A single block for a thread without a cache. Needs the lock of the pool.
+    pub(crate) fn take_one(&self, layout: &ChunkLayout) -> Option<Block> {
+        let room = [Entry::new(null_mut())];
+        self.lend(layout, &room);
         NonNull::new(room[0].load(Relaxed))
     }
 
-    /// From its chunks; and from its magazine, if it is idle.
-    fn lend(&self, cut: &Cut, room: &[Slot]) -> usize {
-        let held = if self.is_idle() { self.held() } else { 0 };
-        let count = held.min(room.len());
+    /// Writes blocks of its magazine if it is abandoned, or else of its chunks.
+    fn lend(&self, layout: &ChunkLayout, room: &[Entry]) -> usize {
+        let len = if self.is_abandoned() { self.len() } else { 0 };
+        let count = len.min(room.len());
         if count == 0 {
-            return self.take_own(cut, room);
+            return self.take_own(layout, room);
         }
-        for (to, from) in room.iter().zip(&self.entries(held)[held - count..]) {
+        for (to, from) in room.iter().zip(&self.entries(len)[len - count..]) {
             to.store(from.load(Relaxed), Relaxed);
         }
-        self.set_held(held - count);
+        self.set_len(len - count);
         count
     }
 
     // --- while no other thread is inside a call
 
-    /// Every free block gets its bit.
-    pub(crate) fn settle(&self, cut: &Cut) {
-        for block in self.blocks(self.held()) {
-            let place = place_of(cut, block);
-            place.0.owner().chunks().set_free(place);
+    /// Sets the bit of every free block.
+    pub(crate) fn flush_all(&self, layout: &ChunkLayout) {
+        for block in self.blocks(self.len()) {
+            let bit = bit_of(layout, block);
+            bit.0.owner().chunks().put_free(bit);
         }
-        self.set_held(0);
+        self.set_len(0);
         self.chunks().collect(self.inbox());
     }
 
-    /// Has no chunks, though some may still name it their owner.
+    /// Forgets all blocks and chunks. The chunks may still name it their owner.
     pub(crate) fn clear(&self) {
-        self.set_held(0);
+        self.set_len(0);
         *self.chunks() = OwnedChunks::NONE;
         self.inbox().clear();
     }
 
-    pub(crate) fn has(&self, p: *const u8) -> bool {
-        self.blocks(self.held()).any(|b| core::ptr::eq(b.as_ptr(), p))
+    pub(crate) fn contains(&self, p: *const u8) -> bool {
+        self.blocks(self.len()).any(|b| core::ptr::eq(b.as_ptr(), p))
     }
 }
 
-/// Of a block in use, or in a magazine: its chunk, the number of its word, its bit.
-pub(crate) fn place_of(cut: &Cut, block: NonNull<u8>) -> (At, usize, usize) {
-    let slot = cut.slot_of(block);
-    // SAFETY: a block of the pool leads to the header of its chunk.
-    let c = unsafe { At::new(cut.header_of(block)) };
-    (c, slot / WORD_BITS, 1 << (slot % WORD_BITS))
+/// No cache: the end of a list.
+pub(crate) const NO_CACHE: *const ThreadCache = null();
+
+/// The chunk of a block, the number of its word, and its bit.
+pub(crate) fn bit_of(layout: &ChunkLayout, block: Block) -> (CachedChunk, usize, usize) {
+    let slot = layout.slot_of(block);
+    // SAFETY: the layout finds the header of the chunk of a block of the pool.
+    let chunk = unsafe { CachedChunk::new(layout.header_of(block)) };
+    (chunk, slot / WORD_BITS, 1 << (slot % WORD_BITS))
 }

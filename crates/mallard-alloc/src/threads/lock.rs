@@ -1,0 +1,157 @@
+//! Locks: the standard library's where there is one, else a spin lock.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, Ordering::*};
+
+/// A lock that needs no memory beside itself, and can be in a `static`.
+///
+/// ```
+/// use mallard::{Lock, Spin};
+/// static LOCK: Spin = Spin::NEW;
+/// let guard = LOCK.lock();
+/// drop(guard); // unlocks
+/// ```
+///
+/// # Safety
+/// At most one guard exists at a time. Everything written before a guard is dropped is seen after
+/// the next one is made.
+#[doc(alias("mutex", "raw_mutex"))]
+pub unsafe trait Lock {
+    /// A lock that nobody holds.
+    const NEW: Self;
+    /// Holds the lock until it is dropped.
+    type Guard<'a>
+    where
+        Self: 'a;
+    /// Waits until nobody holds the lock, and takes it.
+    fn lock(&self) -> Self::Guard<'_>;
+}
+
+/// A [`Lock`] made of `std::sync::Mutex`. Ignores poison: what the lock protects stays valid when a
+/// caller panics.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct StdLock(std::sync::Mutex<()>);
+
+#[cfg(feature = "std")]
+// SAFETY: a mutex has one guard at a time, and orders what its holders write.
+unsafe impl Lock for StdLock {
+    #[allow(clippy::declare_interior_mutable_const)] // an initial value
+    const NEW: Self = Self(std::sync::Mutex::new(()));
+    type Guard<'a> = std::sync::MutexGuard<'a, ()>;
+    #[inline]
+    fn lock(&self) -> Self::Guard<'_> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(feature = "std")]
+impl StdLock {
+    fn try_lock(&self) -> Option<std::sync::MutexGuard<'_, ()>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(std::sync::TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// A [`Lock`] that waits by looking again and again, for systems without an operating system. With
+/// threads of different priority on one processor, a waiting thread may never see it unlocked.
+#[derive(Debug)]
+pub struct Spin(AtomicBool);
+
+/// Holds a [`Spin`] until it is dropped.
+#[derive(Debug)]
+pub struct SpinGuard<'a>(&'a AtomicBool);
+
+// SAFETY: only the thread that changes the flag from false to true has a guard. Dropping the guard
+// releases what was written to the thread that acquires the flag next.
+unsafe impl Lock for Spin {
+    #[allow(clippy::declare_interior_mutable_const)] // an initial value
+    const NEW: Self = Self(AtomicBool::new(false));
+    type Guard<'a> = SpinGuard<'a>;
+    #[inline]
+    fn lock(&self) -> SpinGuard<'_> {
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            while self.0.load(Relaxed) {
+                core::hint::spin_loop();
+            }
+        }
+    }
+}
+
+impl Spin {
+    #[inline]
+    fn try_lock(&self) -> Option<SpinGuard<'_>> {
+        (!self.0.swap(true, Acquire)).then_some(SpinGuard(&self.0))
+    }
+}
+
+impl Drop for SpinGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Release);
+    }
+}
+
+/// The lock of the standard library where there is one, else [`Spin`].
+#[cfg(feature = "std")]
+pub type DefaultLock = StdLock;
+/// The lock of the standard library where there is one, else [`Spin`].
+#[cfg(not(feature = "std"))]
+pub type DefaultLock = Spin;
+
+/// A value behind a `DefaultLock`. A panic of a holder does not spoil the value: holders change it
+/// only after everything that can fail.
+pub(crate) struct Locked<T> {
+    lock: DefaultLock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time uses the value, so it may be used by one after the other.
+unsafe impl<T: Send> Sync for Locked<T> {}
+
+impl<T> Locked<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self { lock: DefaultLock::NEW, value: UnsafeCell::new(value) }
+    }
+
+    pub(crate) fn lock(&self) -> Held<'_, T> {
+        Held { _guard: self.lock.lock(), value: self.value.get() }
+    }
+    /// `None`: another thread holds the lock.
+    #[allow(dead_code)] // pools of the feature `std` use it
+    pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
+        Some(Held { _guard: self.lock.try_lock()?, value: self.value.get() })
+    }
+    #[allow(dead_code)] // arenas of the feature `std` use it
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
+
+/// The lock of a `Locked`, until it is dropped.
+pub(crate) struct Held<'a, T> {
+    _guard: <DefaultLock as Lock>::Guard<'a>,
+    value: *mut T,
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the guard excludes everyone else.
+        unsafe { &*self.value }
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard excludes everyone else, and `self` is borrowed for as long.
+        unsafe { &mut *self.value }
+    }
+}

@@ -1,0 +1,408 @@
+//! The registry of threads: what a thread has of each allocator, and what happens when it ends.
+//!
+//! An allocator has a key: an `id` that no other key ever has, and a `place` that no other live key
+//! has. A thread has a table of {id, part} by place. Only its own thread reads or writes a table.
+//! When an allocator ends, its id is never used again, so the entries in the tables match nothing
+//! and need not be removed.
+
+#[cfg(feature = "std")]
+pub(crate) use keys::{ThreadKey, ThreadPart};
+#[cfg(target_has_atomic = "64")]
+pub(crate) use numbers::{pause, thread_number, thread_share, NUMBERS, SHARES};
+
+#[cfg(feature = "std")]
+mod keys {
+    use crate::loom::atomic::{AtomicBool, Ordering::*};
+    use alloc::vec::Vec;
+    use core::alloc::Layout;
+    use core::cell::Cell;
+    use core::ptr::NonNull;
+    use core::sync::atomic::AtomicUsize;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// The beginning of what one thread has of one allocator, for example its cache.
+    #[repr(C)]
+    pub(crate) struct ThreadPart {
+        /// No thread owns the part. Any may reclaim it, under the lock of the allocator.
+        abandoned: AtomicBool,
+    }
+
+    impl ThreadPart {
+        pub(crate) fn new() -> Self {
+            Self { abandoned: AtomicBool::new(true) }
+        }
+        /// After `true`, the caller sees everything that the last owner did with the part.
+        pub(crate) fn is_abandoned(&self) -> bool {
+            self.abandoned.load(Acquire)
+        }
+        /// Makes this thread the owner. It has the lock of the allocator, and `is_abandoned` was
+        /// true under that lock.
+        pub(crate) fn reclaim(&self) {
+            self.abandoned.store(false, Relaxed);
+        }
+        /// The last that the owner does with the part.
+        pub(super) fn abandon(&self) {
+            self.abandoned.store(true, Release);
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    struct Entry {
+        id: usize,
+        /// Dangling if `id` is 0.
+        part: NonNull<ThreadPart>,
+    }
+
+    const EMPTY_ENTRY: Entry = Entry { id: 0, part: NonNull::dangling() };
+    const ENTRY_BYTES: usize = size_of::<Entry>();
+
+    /// The head of a table. Its entries follow.
+    #[repr(C)]
+    struct Table {
+        /// Bytes of all entries but one: masks the offset of an entry. So the offset of a place
+        /// beyond the table leads to the entry of another place, whose id does not match.
+        mask: usize,
+    }
+
+    #[repr(C)]
+    struct EmptyTable(Table, Entry);
+    // SAFETY: nobody writes to it.
+    unsafe impl Sync for EmptyTable {}
+
+    /// The table of a thread without parts: no key has the id 0.
+    static EMPTY_TABLE: EmptyTable = EmptyTable(Table { mask: 0 }, EMPTY_ENTRY);
+    const EMPTY: *const Table = &raw const EMPTY_TABLE as *const Table;
+
+    std::thread_local! {
+        /// Has no destructor, so every destructor of the thread may still use it.
+        static TABLE: Cell<*const Table> = const { Cell::new(EMPTY) };
+        static AT_EXIT: AtExit = const { AtExit };
+    }
+
+    /// Makes sure that `AtExit` runs when this thread ends. `false`: it has already run.
+    pub(super) fn watch_exit() -> bool {
+        AT_EXIT.try_with(|_| ()).is_ok()
+    }
+
+    /// The entry at an offset in a table.
+    ///
+    /// # Safety
+    /// `table` is a table of this thread, and `bytes` a multiple of `ENTRY_BYTES`, at most its
+    /// mask.
+    #[inline(always)]
+    unsafe fn entry(table: *const Table, bytes: usize) -> *const Entry {
+        // SAFETY: the entries follow the head.
+        unsafe { table.add(1).byte_add(bytes).cast() }
+    }
+
+    /// The key of an allocator of which each thread may have a part.
+    pub(crate) struct ThreadKey {
+        id: AtomicUsize,
+        /// Offset of the entry in the tables.
+        place_bytes: AtomicUsize,
+    }
+
+    impl ThreadKey {
+        /// The id of a key that is not made. No entry has it.
+        const NO_ID: usize = usize::MAX;
+
+        /// A key that is not made: no thread has a part.
+        pub(crate) const fn new() -> Self {
+            Self { id: AtomicUsize::new(Self::NO_ID), place_bytes: AtomicUsize::new(0) }
+        }
+
+        /// This thread's part.
+        #[inline(always)]
+        pub(crate) fn find(&self) -> Option<NonNull<ThreadPart>> {
+            let table = TABLE.get();
+            let place_bytes = self.place_bytes.load(Relaxed);
+            // SAFETY: this thread's table, and an offset up to its mask.
+            let entry = unsafe { *entry(table, place_bytes & (*table).mask) };
+            // Another thread may be making the key, and this one see only one of the two words.
+            // Then the id matches no entry.
+            (entry.id == self.id.load(Relaxed)).then_some(entry.part)
+        }
+
+        /// Makes the key if need be. The caller has the lock of the allocator. `false`: there is
+        /// no memory, and no thread gets a part.
+        fn make(&self) -> bool {
+            if self.id.load(Relaxed) != Self::NO_ID {
+                return true;
+            }
+            let mut all = registry();
+            if all.last == Self::NO_ID - 1 {
+                return false; // after 2^32 allocators, on machines of 32 bits
+            }
+            let place = match all.ids.iter().position(|&id| id == 0) {
+                Some(place) => place,
+                None if all.ids.try_reserve(1).is_ok() => {
+                    all.ids.push(0);
+                    all.ids.len() - 1
+                }
+                None => return false,
+            };
+            all.last += 1;
+            all.ids[place] = all.last;
+            self.place_bytes.store(place * ENTRY_BYTES, Relaxed);
+            self.id.store(all.last, Relaxed);
+            true
+        }
+
+        /// Ends the key: no thread has a part any more, and a thread that ends later does not touch
+        /// the parts.
+        pub(crate) fn end(&mut self) {
+            let id = core::mem::replace(self.id.get_mut(), Self::NO_ID);
+            if id != Self::NO_ID {
+                registry().ids[*self.place_bytes.get_mut() / ENTRY_BYTES] = 0;
+            }
+        }
+
+        /// Prepares this thread for `set`. The caller has the lock of the allocator. `false`: there
+        /// is no memory, or the thread is ending.
+        pub(crate) fn prepare(&self) -> bool {
+            if !watch_exit() || !self.make() {
+                return false;
+            }
+            let place_bytes = self.place_bytes.load(Relaxed);
+            let old = TABLE.get();
+            // SAFETY: this thread's table.
+            let old_bytes = unsafe { (*old).mask } + ENTRY_BYTES;
+            if old != EMPTY && place_bytes < old_bytes {
+                return true;
+            }
+            let bytes = (place_bytes + ENTRY_BYTES).next_power_of_two().max(8 * ENTRY_BYTES);
+            // SAFETY: the size is not 0.
+            let memory = unsafe { alloc::alloc::alloc(table_layout(bytes)) };
+            let Some(table) = NonNull::new(memory.cast::<Table>()) else { return false };
+            let table = table.as_ptr();
+            // SAFETY: fresh memory of that layout. The old table has `old_bytes` of entries.
+            unsafe {
+                table.write(Table { mask: bytes - ENTRY_BYTES });
+                for at in (0..bytes).step_by(ENTRY_BYTES) {
+                    let known = if at < old_bytes { *entry(old, at) } else { EMPTY_ENTRY };
+                    entry(table, at).cast_mut().write(known);
+                }
+            }
+            TABLE.set(table);
+            if old != EMPTY {
+                // SAFETY: it was this thread's, and is no longer used.
+                unsafe { free_table(old) }
+            }
+            true
+        }
+
+        /// Makes `part` this thread's, after `prepare`.
+        pub(crate) fn set(&self, part: NonNull<ThreadPart>) {
+            let new = Entry { id: self.id.load(Relaxed), part };
+            // SAFETY: this thread's table, which reaches to the place since `prepare`.
+            unsafe { entry(TABLE.get(), self.place_bytes.load(Relaxed)).cast_mut().write(new) }
+        }
+    }
+
+    /// The layout of a table with so many bytes of entries, a power of two.
+    fn table_layout(bytes: usize) -> Layout {
+        let head = Layout::new::<Table>();
+        // SAFETY: ids of as many bytes are in memory, so the size is small.
+        unsafe { Layout::from_size_align_unchecked(head.size() + bytes, align_of::<Entry>()) }
+    }
+
+    /// # Safety
+    /// `table` was allocated by `prepare`, and no thread uses it any more.
+    unsafe fn free_table(table: *const Table) {
+        // SAFETY: it was allocated with this layout.
+        unsafe {
+            let layout = table_layout((*table).mask + ENTRY_BYTES);
+            alloc::alloc::dealloc(table.cast_mut().cast(), layout)
+        }
+    }
+
+    /// The ids of all live keys, by place; 0 in a free place.
+    struct Registry {
+        ids: Vec<usize>,
+        last: usize,
+    }
+
+    /// A thread that holds it calls nothing outside this file.
+    static REGISTRY: Mutex<Registry> = Mutex::new(Registry { ids: Vec::new(), last: 0 });
+
+    fn registry() -> MutexGuard<'static, Registry> {
+        REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs when a thread ends.
+    struct AtExit;
+
+    impl Drop for AtExit {
+        /// Abandons all parts of this thread, and gives its number back. Destructors that run after
+        /// this one use allocators as a thread without a part does.
+        fn drop(&mut self) {
+            #[cfg(target_has_atomic = "64")]
+            super::numbers::give_back();
+            let table = TABLE.replace(EMPTY);
+            if table == EMPTY {
+                return;
+            }
+            let all = registry();
+            // SAFETY: this thread's table.
+            let bytes = unsafe { (*table).mask } + ENTRY_BYTES;
+            for (place, at) in (0..bytes).step_by(ENTRY_BYTES).enumerate() {
+                // SAFETY: an entry of the table.
+                let entry = unsafe { *entry(table, at) };
+                if entry.id != 0 && all.ids.get(place) == Some(&entry.id) {
+                    // SAFETY: the allocator lives, because it needs the registry to end; its parts
+                    // live until then, or are abandoned.
+                    unsafe { entry.part.as_ref() }.abandon();
+                }
+            }
+            drop(all);
+            // SAFETY: it was this thread's.
+            unsafe { free_table(table) }
+        }
+    }
+}
+
+/// Numbers for threads: each of the first 63 live threads has one to itself.
+#[cfg(target_has_atomic = "64")]
+mod numbers {
+    /// Threads have the numbers from 1 to 63. Number 0 means that a thread has none of its own.
+    pub(crate) const NUMBERS: usize = 64;
+
+    /// Number of shares for threads without a number, so that these threads seldom contend.
+    pub(crate) const SHARES: usize = if cfg!(feature = "std") { 8 } else { 1 };
+
+    /// The number of this thread.
+    #[inline(always)]
+    pub(crate) fn thread_number() -> usize {
+        #[cfg(feature = "std")]
+        return with_std::number();
+        #[cfg(not(feature = "std"))]
+        0
+    }
+
+    /// The share that this thread uses while it has no number, assigned round robin.
+    pub(crate) fn thread_share() -> usize {
+        #[cfg(feature = "std")]
+        return with_std::share();
+        #[cfg(not(feature = "std"))]
+        0
+    }
+
+    /// Waits a moment for another thread.
+    pub(crate) fn pause() {
+        #[cfg(feature = "std")]
+        std::thread::yield_now();
+        #[cfg(not(feature = "std"))]
+        core::hint::spin_loop();
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) use with_std::give_back;
+
+    #[cfg(feature = "std")]
+    mod with_std {
+        use super::super::keys::watch_exit;
+        use core::cell::Cell;
+        use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+
+        /// A bit for each number that a live thread has; number 0 is nobody's.
+        static TAKEN: AtomicU64 = AtomicU64::new(1);
+        const _: () = assert!(super::NUMBERS == u64::BITS as usize);
+
+        const UNKNOWN: usize = usize::MAX;
+
+        std::thread_local! {
+            static SHARE: Cell<usize> = const { Cell::new(UNKNOWN) };
+            static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
+        }
+
+        #[inline(always)]
+        pub(in super::super) fn number() -> usize {
+            match NUMBER.get() {
+                UNKNOWN => take_number(),
+                number => number,
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        fn take_number() -> usize {
+            if !watch_exit() {
+                NUMBER.set(0); // the thread is ending, and would not give a number back
+                return 0;
+            }
+            let mut taken = TAKEN.load(Relaxed);
+            while taken != u64::MAX {
+                let number = taken.trailing_ones() as usize; // the lowest, used most recently
+                let with = taken | 1 << number;
+                match TAKEN.compare_exchange_weak(taken, with, Acquire, Relaxed) {
+                    Ok(_) => {
+                        NUMBER.set(number);
+                        return number;
+                    }
+                    Err(now) => taken = now,
+                }
+            }
+            0 // 63 threads have numbers; asked again next time
+        }
+
+        /// At the end of a thread. What runs on the thread after this has the number 0.
+        pub(in super::super) fn give_back() {
+            let number = NUMBER.replace(0);
+            if number != 0 && number != UNKNOWN {
+                // Release: the next owner of the number sees everything this thread did.
+                TAKEN.fetch_and(!(1 << number), Release);
+            }
+        }
+
+        pub(in super::super) fn share() -> usize {
+            static NEXT: AtomicUsize = AtomicUsize::new(0);
+            if SHARE.get() == UNKNOWN {
+                SHARE.set(NEXT.fetch_add(1, Relaxed) % super::SHARES);
+            }
+            SHARE.get()
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::ThreadPart;
+    use crate::loom::{model, sync, thread, TrackedCell};
+    use std::vec::Vec;
+    use sync::{Arc, Mutex};
+
+    #[test]
+    fn the_thread_that_reclaims_a_part_sees_all_that_its_last_owner_did() {
+        model(|| {
+            let part = Arc::new((ThreadPart::new(), TrackedCell::new(0), Mutex::new(())));
+            let use_it = |part: Arc<(ThreadPart, TrackedCell<u32>, Mutex<()>)>| {
+                let (thread, content, lock) = &*part;
+                let held = lock.lock().unwrap();
+                if !thread.is_abandoned() {
+                    return false;
+                }
+                thread.reclaim();
+                drop(held);
+                // SAFETY: the model checks it.
+                content.with_mut(|n| unsafe { *n += 1 });
+                thread.abandon();
+                true
+            };
+            let others: Vec<_> = (0..2)
+                .map(|_| {
+                    let part = part.clone();
+                    thread::spawn(move || use_it(part))
+                })
+                .collect();
+            let mut uses = use_it(part.clone()) as u32;
+            for other in others {
+                uses += other.join().unwrap() as u32;
+            }
+            assert!(uses >= 1);
+            let _held = part.2.lock().unwrap();
+            assert!(part.0.is_abandoned());
+            // SAFETY: the model checks it.
+            part.1.with(|n| assert_eq!(unsafe { *n }, uses));
+        });
+    }
+}
