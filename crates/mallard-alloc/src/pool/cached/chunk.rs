@@ -1,11 +1,11 @@
 //! A chunk of a pool of `sync::ThreadCached`.
 
-use super::inbox::{Posted, Remote};
-use super::thread_cache::ThreadCache;
+use super::inbox::{Inbox, Posted, Remote};
 use crate::loom::atomic::{AtomicUsize, Ordering::*};
 use crate::pool::chunk_list::ChunkHead;
 use crate::pool::free_bitmap::{words_for, BitChunk, Bits, WORD_BITS};
 use crate::pool::layout::{ChunkLayout, SlotRange};
+use crate::threads::lock::{Held, Locked};
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -23,8 +23,8 @@ pub(crate) struct Line<T>(pub(crate) T);
 #[repr(C)]
 pub(crate) struct Header {
     head: ChunkHead,
-    /// The cache that owns the chunk for good.
-    owner: *const ThreadCache,
+    /// In the cache that owns the chunk for good.
+    owner: *const ChunkOwner,
     words: usize,
     own: Line<Own>,
     remote: Line<Remote<Header>>,
@@ -94,7 +94,7 @@ impl CachedChunk {
 
     /// # Safety
     /// `header` has a `ChunkHead`, and nothing behind it. `owner` lives as long as the chunk.
-    pub(crate) unsafe fn begin(header: NonNull<u8>, owner: *const ThreadCache) -> Self {
+    pub(crate) unsafe fn begin(header: NonNull<u8>, owner: *const ChunkOwner) -> Self {
         let chunk = Self(header.cast());
         let bits = Bits::new();
         let own = Own { bits, next: Cell::new(None), is_listed: Cell::new(false) };
@@ -131,8 +131,8 @@ impl CachedChunk {
     }
 
     #[inline]
-    pub(crate) fn owner(&self) -> &ThreadCache {
-        // SAFETY: a cache lives as long as it owns chunks.
+    pub(crate) fn owner(&self) -> &ChunkOwner {
+        // SAFETY: an owner lives as long as it owns chunks.
         unsafe { &*self.owner }
     }
 
@@ -184,7 +184,7 @@ impl CachedChunk {
     pub(crate) fn free_remotely(&self, w: usize, bits: usize) {
         if self.remote().free(self.remote_word(w), w, bits) {
             // SAFETY: it is the owner's inbox. The chunk is not in it, as `free` just said.
-            unsafe { self.owner().inbox().post(self.0) }
+            unsafe { self.owner().inbox.0.post(self.0) }
         }
     }
 
@@ -200,26 +200,77 @@ impl CachedChunk {
     }
 }
 
-/// The chunks that one cache owns. Used under a lock, which a thread takes once for many blocks.
-pub(crate) struct OwnedChunks {
+/// The part of a thread's cache that owns chunks.
+pub(crate) struct ChunkOwner {
+    chunks: Line<Locked<OwnedChunks>>,
+    inbox: Line<Inbox<Header>>,
+}
+
+impl ChunkOwner {
+    pub(crate) fn new() -> Self {
+        Self { chunks: Line(Locked::new(OwnedChunks::NONE)), inbox: Line(Inbox::new()) }
+    }
+    fn chunks(&self) -> Held<'_, OwnedChunks> {
+        self.chunks.0.lock()
+    }
+
+    /// Lists a chunk that is in no list, and whose owner is `self`.
+    pub(crate) fn add(&self, chunk: CachedChunk) {
+        let mut chunks = self.chunks();
+        chunks.count += 1;
+        chunk.own.0.is_listed.set(false);
+        chunks.list(chunk);
+    }
+    /// How many chunks it owns.
+    pub(crate) fn count(&self) -> usize {
+        self.chunks().count
+    }
+
+    /// Sets bits of one word, none of which is set.
+    pub(crate) fn put_free(&self, bits: Bit) {
+        self.chunks().put_free(bits);
+    }
+    /// The same for bits of several words: locks once, when it is first called.
+    pub(crate) fn putter(&self) -> impl FnMut(Bit) + '_ {
+        let mut chunks = None;
+        move |bits| chunks.get_or_insert_with(|| self.chunks()).put_free(bits)
+    }
+
+    /// Takes the blocks that other threads freed.
+    pub(crate) fn collect(&self) {
+        self.chunks().collect(&self.inbox.0);
+    }
+
+    /// Takes at most `room` blocks: those with a bit, or else some that were never given out. Calls
+    /// `write(index, block)` with each. Returns how many.
+    pub(crate) fn take(
+        &self,
+        layout: &ChunkLayout,
+        room: usize,
+        write: impl FnMut(usize, NonNull<u8>),
+    ) -> usize {
+        self.chunks().take(layout, &self.inbox.0, room, write)
+    }
+
+    /// Forgets all chunks, which may still name it their owner. No other thread is inside a call.
+    pub(crate) fn clear(&self) {
+        *self.chunks() = OwnedChunks::NONE;
+        self.inbox.0.clear();
+    }
+}
+
+/// Bits of one word: the chunk, the number of the word, the bits.
+pub(crate) type Bit = (CachedChunk, usize, usize);
+
+/// The chunks of an owner. Used under a lock, which a thread takes once for many blocks.
+struct OwnedChunks {
     /// A list of those that have blocks. Chunks with free bits come first.
     available: Option<CachedChunk>,
     count: usize,
 }
 
 impl OwnedChunks {
-    pub(crate) const NONE: Self = Self { available: None, count: 0 };
-
-    /// Adds a chunk that is in no list.
-    pub(crate) fn add(&mut self, chunk: CachedChunk) {
-        self.count += 1;
-        chunk.own.0.is_listed.set(false);
-        self.list(chunk);
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
+    const NONE: Self = Self { available: None, count: 0 };
 
     fn list(&mut self, chunk: CachedChunk) {
         let own = &chunk.own.0;
@@ -228,14 +279,12 @@ impl OwnedChunks {
         }
     }
 
-    /// Sets bits of one word, none of which is set.
-    pub(crate) fn put_free(&mut self, (chunk, w, bits): (CachedChunk, usize, usize)) {
+    fn put_free(&mut self, (chunk, w, bits): Bit) {
         chunk.put_free(w, bits);
         self.list(chunk);
     }
 
-    /// Takes the blocks that other threads freed.
-    pub(crate) fn collect(&mut self, inbox: &super::inbox::Inbox<Header>) {
+    fn collect(&mut self, inbox: &Inbox<Header>) {
         inbox.take_all(|header| {
             // SAFETY: whoever frees a block posts its chunk, a chunk of this pool.
             let chunk = unsafe { CachedChunk::new(header.cast()) };
@@ -244,12 +293,10 @@ impl OwnedChunks {
         });
     }
 
-    /// Takes at most `room` blocks: those with a bit, or else some that were never given out. Calls
-    /// `write(index, block)` with each. Returns how many.
-    pub(crate) fn take(
+    fn take(
         &mut self,
         layout: &ChunkLayout,
-        inbox: &super::inbox::Inbox<Header>,
+        inbox: &Inbox<Header>,
         room: usize,
         mut write: impl FnMut(usize, NonNull<u8>),
     ) -> usize {

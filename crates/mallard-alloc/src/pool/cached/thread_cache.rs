@@ -1,12 +1,10 @@
 //! The cache of free blocks that one thread has of one pool.
 
-use super::chunk::{CachedChunk, Header, Line, OwnedChunks};
-use super::inbox::Inbox;
+use super::chunk::{Bit, CachedChunk, ChunkOwner, Line};
 use crate::base::source::Chunk;
 use crate::loom::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use crate::pool::free_bitmap::WORD_BITS;
 use crate::pool::layout::ChunkLayout;
-use crate::threads::lock::{Held, Locked};
 use crate::threads::registry::ThreadPart;
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -47,9 +45,8 @@ pub(crate) struct ThreadCache {
     // Statistics read these while the thread works:
     refills: AtomicUsize,
     flushes: AtomicUsize,
-    chunks: Line<Locked<OwnedChunks>>,
+    owner: ChunkOwner,
     of_pool: Line<OfPool>,
-    inbox: Line<Inbox<Header>>,
 }
 
 /// The part that is used under the lock of the pool.
@@ -93,9 +90,8 @@ impl ThreadCache {
                 reloaded: Cell::new(false),
                 refills: AtomicUsize::new(0),
                 flushes: AtomicUsize::new(0),
-                chunks: Line(Locked::new(OwnedChunks::NONE)),
+                owner: ChunkOwner::new(),
                 of_pool: Line(OfPool { next: Cell::new(next), taken }),
-                inbox: Line(Inbox::new()),
             });
             (0..entries_max).for_each(|i| base.add(i).write(Entry::new(null_mut())));
         }
@@ -119,11 +115,8 @@ impl ThreadCache {
     pub(crate) fn thread(&self) -> &ThreadPart {
         &self.thread
     }
-    pub(crate) fn chunks(&self) -> Held<'_, OwnedChunks> {
-        self.chunks.0.lock()
-    }
-    pub(crate) fn inbox(&self) -> &Inbox<Header> {
-        &self.inbox.0
+    pub(crate) fn owner(&self) -> &ChunkOwner {
+        &self.owner
     }
     pub(crate) fn refills(&self) -> usize {
         self.refills.load(Relaxed)
@@ -223,15 +216,12 @@ impl ThreadCache {
     /// Sets the bits of blocks in their chunks; in chunks of other caches, those of remote frees.
     /// Neighbours share one write.
     fn put_home(&self, layout: &ChunkLayout, blocks: impl Iterator<Item = Block>) {
-        let mut own = None;
-        let mut put = |(chunk, w, bits): (CachedChunk, usize, usize)| match core::ptr::eq(
-            chunk.owner(),
-            self,
-        ) {
-            true => own.get_or_insert_with(|| self.chunks()).put_free((chunk, w, bits)),
+        let mut put_own = self.owner.putter();
+        let mut put = |(chunk, w, bits): Bit| match core::ptr::eq(chunk.owner(), &self.owner) {
+            true => put_own((chunk, w, bits)),
             false => chunk.free_remotely(w, bits),
         };
-        let mut gathered: Option<(CachedChunk, usize, usize)> = None;
+        let mut gathered: Option<Bit> = None;
         for (chunk, w, bit) in blocks.map(|block| bit_of(layout, block)) {
             gathered = match gathered {
                 Some((c, v, bits)) if c == chunk && v == w => Some((chunk, w, bits | bit)),
@@ -247,7 +237,7 @@ impl ThreadCache {
     // --- blocks of chunks
 
     fn take_own(&self, layout: &ChunkLayout, room: &[Entry]) -> usize {
-        self.chunks().take(layout, self.inbox(), room.len(), |i, block| {
+        self.owner.take(layout, room.len(), |i, block| {
             room[i].store(block.as_ptr(), Relaxed);
         })
     }
@@ -302,17 +292,16 @@ impl ThreadCache {
     pub(crate) fn flush_all(&self, layout: &ChunkLayout) {
         for block in self.blocks(self.len()) {
             let bit = bit_of(layout, block);
-            bit.0.owner().chunks().put_free(bit);
+            bit.0.owner().put_free(bit);
         }
         self.set_len(0);
-        self.chunks().collect(self.inbox());
+        self.owner.collect();
     }
 
     /// Forgets all blocks and chunks. The chunks may still name it their owner.
     pub(crate) fn clear(&self) {
         self.set_len(0);
-        *self.chunks() = OwnedChunks::NONE;
-        self.inbox().clear();
+        self.owner.clear();
     }
 
     pub(crate) fn contains(&self, p: *const u8) -> bool {
@@ -324,7 +313,7 @@ impl ThreadCache {
 pub(crate) const NO_CACHE: *const ThreadCache = null();
 
 /// The chunk of a block, the number of its word, and its bit.
-pub(crate) fn bit_of(layout: &ChunkLayout, block: Block) -> (CachedChunk, usize, usize) {
+pub(crate) fn bit_of(layout: &ChunkLayout, block: Block) -> Bit {
     let slot = layout.slot_of(block);
     // SAFETY: the layout finds the header of the chunk of a block of the pool.
     let chunk = unsafe { CachedChunk::new(layout.header_of(block)) };

@@ -132,7 +132,7 @@ impl<S: Source> CachedCore<S> {
             .next_chunk(core)
             .or_else(|| chunks.grow(&self.source, self.layout.shape.bytes, core))?;
         // SAFETY: the list wrote the head. The owner lives as long as the chunk.
-        owner.chunks().add(unsafe { CachedChunk::begin(header, owner) });
+        owner.owner().add(unsafe { CachedChunk::begin(header, owner.owner()) });
         Some(())
     }
 
@@ -198,7 +198,7 @@ impl<S: Source> CachedCore<S> {
     /// Lists all chunks anew, after some have gone or have been emptied.
     fn list_all(&self, shared: &Shared) {
         self.caches(shared).for_each(ThreadCache::clear);
-        for_each_chunk(shared, |chunk| chunk.owner().chunks().add(chunk));
+        for_each_chunk(shared, |chunk| chunk.owner().add(chunk));
     }
 
     /// Gives back the caches for which `is_gone`.
@@ -316,7 +316,7 @@ unsafe impl<S: Source> Core<S> for CachedCore<S> {
         let shared = &mut *guard;
         shared.chunks.give_idle(&self.source, keep, |header| chunk_of(header).is_idle());
         self.list_all(shared);
-        self.give_caches(shared, |c| c.is_abandoned() && c.chunks().count() == 0);
+        self.give_caches(shared, |c| c.is_abandoned() && c.owner().count() == 0);
     }
 
     fn statistics(&self) -> Statistics {
