@@ -1,6 +1,6 @@
-// Every standard container, with either binding, over every kind of allocator:
-// it does what it does with std::allocator, draws from one place alone, keeps to
-// the rules of copy, move and swap, and gives all of it back.
+// Every standard container, with each binding, over every kind of allocator. The container behaves
+// as with std::allocator, allocates from one place only, follows the rules of copy, move and swap,
+// and frees all its memory.
 #include "../support/sources.hpp"
 
 #include <mallard/allocator.hpp>
@@ -25,7 +25,7 @@ using namespace mallard::testing;
 using mallard::layout;
 using from_heap = mallard::ref<counting_source>;
 
-/// An allocator of any kind, so that each container is compiled once for all.
+/// A type-erased allocator, so that each container is compiled once for all kinds.
 struct memory {
     virtual ~memory() = default;
     virtual void* allocate(layout l) = 0;
@@ -85,7 +85,7 @@ public:
         return Binding::template over<typename C::value_type>(from);
     }
 
-    /// Calls `f(one, another)` for each kind of allocator, and wants all back.
+    /// Calls `f(one, another)` for each kind of allocator, and verifies that all memory is freed.
     template <class F>
     void each_memory(F f)
     {
@@ -96,7 +96,7 @@ public:
         use(nested(), nested(), f);
     }
 
-    /// The same random steps on `C` and on its like with std::allocator.
+    /// Makes the same random steps on `C` and on the container with std::allocator.
     template <class C, class Plain, class Step>
     void compare(Step step)
     {
@@ -269,7 +269,7 @@ TYPED_TEST(container, forward_list_is_as_with_the_standard_allocator)
     });
 }
 
-// Inserts, erases, and moves nodes to another container and back.
+// Inserts and erases, and moves nodes to another container and back.
 constexpr auto churn = [](auto& c, numbers& random) {
     int const key = static_cast<int>(random() % 500);
     auto other = std::remove_reference_t<decltype(c)>(c.get_allocator());

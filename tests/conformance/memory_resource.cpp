@@ -1,4 +1,4 @@
-// What std::pmr asks of every memory_resource, of each that Mallard has.
+// The requirements of std::pmr on memory resources, for each of Mallard's resources.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
@@ -43,7 +43,7 @@ struct as_shared_multipool {
 template <class Kind>
 class memory_resource : public ::testing::Test {
 public:
-    failing_resource upstream; // checks every deallocate against its allocate
+    failing_resource upstream; // verifies every deallocate
     failing_source& calls = upstream.source;
     decltype(Kind::plain()) own = Kind::over(&upstream);
     std::pmr::memory_resource& r = own;
@@ -129,7 +129,7 @@ TYPED_TEST(memory_resource, requests_the_alignment_of_a_strictly_aligned_block_u
     EXPECT_EQ(this->calls.asked().back().align, std::size_t{1} << 14);
 }
 
-/// The strictest alignment of the next two chunks for small blocks.
+/// The strictest alignment of the next two chunks that small blocks need.
 std::size_t alignment_of_chunks(std::pmr::memory_resource& r, failing_source& calls)
 {
     std::size_t const asked = calls.calls();
@@ -148,7 +148,7 @@ TYPED_TEST(memory_resource, requests_later_chunks_without_an_earlier_strict_alig
     std::size_t const usual = alignment_of_chunks(untouched, other.source);
     std::ignore = this->r.allocate(1, 1 << 20);
     EXPECT_EQ(alignment_of_chunks(this->r, this->calls), usual);
-    // Where a block leads to its chunk, that is aligned to its size.
+    // A pool that finds the chunk by the address of a block aligns chunks to their size.
     EXPECT_LE(usual, (std::is_same_v<TypeParam, as_shared_multipool>) ? 65'536u : 16u);
 }
 
@@ -183,7 +183,7 @@ TYPED_TEST(memory_resource, loses_nothing_when_upstream_throws_at_any_call)
             try {
                 blocks.add(resource.allocate(l.bytes, l.align), l);
             } catch (const refusal&) {
-                blocks.add(resource.allocate(l.bytes, l.align), l); // refused once
+                blocks.add(resource.allocate(l.bytes, l.align), l); // fails once
             }
         }
         blocks.verify();
@@ -208,7 +208,7 @@ TYPED_TEST(memory_resource, gives_all_memory_back_at_release_and_at_its_end)
         this->own.release();
         EXPECT_EQ(this->calls.bytes(), 0u);
     }
-    std::ignore = this->r.allocate(100); // which its destructor gives back
+    std::ignore = this->r.allocate(100); // the destructor gives it back
 }
 
 } // namespace

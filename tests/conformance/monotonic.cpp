@@ -1,4 +1,4 @@
-// What std::pmr::monotonic_buffer_resource promises, of mallard::pmr::arena.
+// The requirements on std::pmr::monotonic_buffer_resource, for mallard::pmr::arena.
 #include "../support/sources.hpp"
 
 #include <mallard/pmr.hpp>

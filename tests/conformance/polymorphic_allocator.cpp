@@ -1,4 +1,4 @@
-// What std::pmr::polymorphic_allocator does with a resource, with Mallard's.
+// The requirements on std::pmr::polymorphic_allocator, over Mallard's resources.
 #include "../support/sources.hpp"
 
 #include <mallard/pmr.hpp>
@@ -46,7 +46,7 @@ TEST_F(over_pool, fails_for_more_objects_than_the_address_space_holds)
 {
     polymorphic_allocator<double> from(&memory);
     EXPECT_THROW(std::ignore = from.allocate(SIZE_MAX / 8 + 1), std::bad_array_new_length);
-    volatile std::size_t most = SIZE_MAX / 8; // which the compiler would warn of
+    volatile std::size_t most = SIZE_MAX / 8; // hides the value from the compiler
     EXPECT_THROW(std::ignore = from.allocate(most), refusal) << "as upstream says it";
     EXPECT_EQ(live(), 0u);
 }

@@ -1,4 +1,4 @@
-// What the standard's pool resources promise, of mallard::pmr::multipool and
+// The requirements on the standard's pool resources, for mallard::pmr::multipool and
 // mallard::pmr::shared_multipool.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
@@ -16,7 +16,7 @@ using namespace mallard::testing;
 using mallard::pmr::multipool;
 using mallard::pmr::shared_multipool;
 
-/// One of the two, so that each test is compiled once for both.
+/// One of the two resources, type-erased, so that each test is compiled once.
 struct resource {
     virtual ~resource() = default;
     virtual std::pmr::memory_resource& base() = 0;

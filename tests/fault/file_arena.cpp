@@ -1,4 +1,4 @@
-// Whatever interrupts a commit, the file is the one before it or the one after it.
+// After any interruption of a commit, the file is in the state before or after the commit.
 #include "../support/child.hpp"
 #include "../support/choices.hpp"
 #include "../support/disk.hpp"
@@ -18,8 +18,8 @@ using mallard::file_options;
 
 constexpr file_options small{.max_bytes = 64 << 20};
 
-/// A step of a program: blocks come and go, bytes change, and now and then all begins
-/// anew. What it does depends on nothing but the choices and what it did before.
+/// One step of a random program: allocates and frees blocks, changes bytes, and now and then resets
+/// the arena. The steps depend only on the choices and on earlier steps.
 void change(file_arena& file, seeded& choose)
 {
     auto const fill = [&](std::byte* p, std::size_t bytes) {
@@ -29,9 +29,10 @@ void change(file_arena& file, seeded& choose)
     if (choose(6) == 0)
         file.reset();
     for (std::size_t n = choose(4); n > 0; --n) {
-        std::size_t const bytes = 16 * (1 + choose(2500)); // so that no gap is between blocks
+        std::size_t const bytes =
+            16 * (1 + choose(2500)); // a multiple of 16, so blocks have no gaps
         auto* const block = static_cast<std::byte*>(file.allocate({bytes}));
-        std::memset(block, 0, bytes); // what was there before depends on what was dropped
+        std::memset(block, 0, bytes); // the old bytes depend on dropped changes
         fill(block, bytes);
         if (choose(5) == 0)
             file.deallocate(block, {bytes});
@@ -45,7 +46,7 @@ void change(file_arena& file, seeded& choose)
 
 constexpr std::size_t commits = 8;
 
-/// What the file holds after so many commits of a program, when nothing goes wrong.
+/// The contents of the file after each commit of a program that is not interrupted.
 std::vector<std::string> history_of(std::uint64_t seed)
 {
     temporary_folder const folder;
@@ -59,8 +60,8 @@ std::vector<std::string> history_of(std::uint64_t seed)
     return history;
 }
 
-/// Opens what an accident left, which must be the state after `done` commits or, if
-/// another was under way, the one after it.
+/// Opens the file after an interruption. The state must be that after `done` commits or, if a
+/// commit was interrupted, the next one.
 void expect_state(const std::string& path, const std::vector<std::string>& history,
                   std::size_t done)
 {
@@ -81,7 +82,7 @@ void expect_state(const std::string& path, const std::vector<std::string>& histo
     ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_failure();
     EXPECT_TRUE(is_right(file)) << "after " << done << " commits";
 
-    // And it can be gone on with.
+    // The program can continue with the file.
     static_cast<void>(file.make<int>(1));
     ASSERT_TRUE(file.commit()) << file.last_failure();
     std::string const more = contents_of(file);
@@ -90,13 +91,14 @@ void expect_state(const std::string& path, const std::vector<std::string>& histo
     EXPECT_TRUE(contents_of(file) == more);
 }
 
-/// What a child that will be killed has done, where its parent sees it.
+/// The progress of a child that will be killed, in memory that its parent shares.
 struct progress {
     bool opened;
     std::size_t commits;
 };
 
-/// Kills a child in its first call, then another in its second, ..., then one never.
+/// Kills a child in its first system call, another child in its second call, and so on, until a
+/// child finishes.
 void kill_at_each_call(std::uint64_t seed, std::size_t tear)
 {
     std::vector<std::string> const history = history_of(seed);
@@ -116,10 +118,11 @@ void kill_at_each_call(std::uint64_t seed, std::size_t tear)
                 change(file, choose);
         });
         if (seen->opened) {
-            std::string const again = in_a_child([&] { // while it finishes the commit
-                disk.fail_at(1 + call % 5, 0);
-                ::_exit(file_arena().open(path.c_str(), small) ? 0 : 1);
-            });
+            std::string const again =
+                in_a_child([&] { // is killed again while it finishes the commit
+                    disk.fail_at(1 + call % 5, 0);
+                    ::_exit(file_arena().open(path.c_str(), small) ? 0 : 1);
+                });
             EXPECT_TRUE(again == "fine" || again == "signal 9") << again;
             expect_state(path, history, seen->commits);
         }
@@ -142,7 +145,7 @@ TEST(a_killed_program, leaves_the_last_commit_after_a_kill_in_the_middle_of_each
         kill_at_each_call(4, tear);
 }
 
-/// A program whose disk refuses some calls. It commits until that succeeds.
+/// A program whose disk fails some calls. It repeats each commit until the commit succeeds.
 void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size_t tear)
 {
     std::vector<std::string> const history = history_of(seed);
@@ -205,8 +208,8 @@ TEST(an_interrupted_call, is_repeated)
     disk = {};
 }
 
-/// A disk that has lost power: of what was not synced some is there and some is not,
-/// in sectors of 512 bytes.
+/// A disk after a power failure: of the sectors of 512 bytes that were not synced, some are written
+/// and some are not.
 class disk_image {
 public:
     void make(const disk_change& change)
@@ -264,7 +267,7 @@ TEST(a_power_failure, leaves_the_last_commit_for_any_order_of_writes)
                     if (log[begin].what != disk_change::sync)
                         synced.make(log[begin]);
             if (end + 1 < done_at.begin()->first)
-                continue; // the file was being made
+                continue; // the file was being created
             std::size_t const done = std::prev(done_at.upper_bound(end + 1))->second;
             for (int time = 0; time < 6; ++time) {
                 SCOPED_TRACE("seed " + std::to_string(seed) + ", call " + std::to_string(end));
@@ -302,8 +305,8 @@ TEST(a_file_arena, finds_changed_pages_when_the_system_does_not_report_them)
     EXPECT_TRUE(contents_of(file) == history[commits]);
 }
 
-/// Against what the program remembers: it closes the file without a commit, goes on
-/// elsewhere, finds it relocated, is refused by the disk.
+/// A random program that compares the file with a model: it closes the file without a commit, opens
+/// it at another address, and survives failures of the disk.
 TEST(a_file_arena, agrees_with_a_model_in_random_programs)
 {
     for (std::uint64_t seed = 100; seed < 130; ++seed) {

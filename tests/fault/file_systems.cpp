@@ -1,5 +1,5 @@
-// File arenas on real disks that are full, read-only, or limited; in processes of
-// their own, with a small file system that nobody else sees.
+// File arenas on real disks that are full, read-only, or limited. Each test runs in a process with
+// a small file system of its own.
 #include "../support/child.hpp"
 #include "../support/files.hpp"
 
@@ -17,7 +17,7 @@ using mallard::file_arena;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// Calls `f(folder)` with a disk of 1 MiB. "skipped" where that is not permitted.
+/// Calls `f(folder)` with a disk of 1 MiB. Returns "skipped" if mounting is not permitted.
 template <class F>
 std::string with_a_small_disk(F f)
 {
@@ -40,10 +40,10 @@ TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_commits_again_when_t
         require(file.open(path.c_str()), "a file is made");
         auto* const kept = static_cast<char*>(file.allocate({mib / 4}));
         require(file.commit(), "what was never touched is on the disk too");
-        write_bytes(other, std::string(mib, 'x')); // as much as there is room for
+        write_bytes(other, std::string(mib, 'x')); // fills the disk
 
         for (std::size_t i = 0; i < mib / 4; i += 4096)
-            kept[i] = 1; // from zeros of the file
+            kept[i] = 1; // a page that was zero in the file
         auto* const more = static_cast<char*>(file.allocate({mib / 4}));
         std::memset(more, 2, mib / 4);
         for (int time = 0; time < 3; ++time) {
@@ -122,7 +122,7 @@ TEST(a_file_arena_under_a_limit, is_refused_where_no_address_space_is_left)
 {
     temporary_folder const folder;
     EXPECT_EQ(in_a_child([&] {
-                  std::size_t pages = 0; // that are mapped already
+                  std::size_t pages = 0; // pages that are mapped already
                   std::ifstream("/proc/self/statm") >> pages;
                   rlim_t const bytes = pages * 4096 + 64 * mib;
                   rlimit const limit{bytes, bytes};

@@ -1,4 +1,4 @@
-// Segments that somebody damaged, truncated or forbids, and a /dev/shm that is full or away.
+// Segments that are damaged, truncated or not permitted, and a /dev/shm that is full or missing.
 #include <mallard/persist/shared_memory.hpp>
 
 #include "../support/child.hpp"
@@ -32,7 +32,7 @@ void require_refused(const shared_memory& s, int error, std::string_view words)
     require(says(s.last_failure(), words), "and in words");
 }
 
-/// A segment with a root, which its bytes can be changed behind.
+/// A segment with a root, whose bytes a test can change.
 class segment_file {
 public:
     segment_file() : name("-fault")
@@ -251,7 +251,7 @@ TEST(more_than_the_machine_has, fails_before_any_page_is_filled)
     require_refused(shared_memory::anonymous(too_much), ENOMEM, "free -m");
 }
 
-/// Gives this process, a child, a /dev/shm of its own. False: it may not have one.
+/// Gives this child process its own /dev/shm. Returns false if that is not permitted.
 bool mount_own_shm(const char* options)
 {
     return ::unshare(CLONE_NEWNS) == 0 &&
@@ -269,7 +269,7 @@ TEST(a_full_dev_shm, makes_creation_fail_and_leaves_no_file)
                   require_refused(shared_memory::create("third", 2 << 20), ENOSPC, "full");
                   require_refused(shared_memory::open("second"), ENOENT, "no segment");
                   static_cast<void>(required(shared_memory::create("rest", 512 << 10)));
-                  // All that was given can be written, though nothing is left.
+                  // All memory of the segment can be written, although the disk is full.
                   std::size_t const bytes = first.stats().bytes_idle;
                   std::memset(first.allocate({bytes, 1}), 1, bytes);
               }),

@@ -81,7 +81,7 @@ TEST(processes, see_no_incomplete_segment_when_they_race_to_create_and_remove)
     expect_fine(all);
 }
 
-/// Its constructor ends the process when told so, having allocated.
+/// A root whose constructor allocates, and then ends the process if told to.
 struct fragile {
     fragile(shared_memory& segment, std::atomic<int>& lives)
         : part(static_cast<int*>(segment.allocate({sizeof(int)})))
@@ -99,7 +99,7 @@ TEST(a_root, is_constructed_by_the_next_caller_after_its_constructor_is_killed)
     common_number lives;
     *lives = 3;
     auto segment = required(shared_memory::create(name, bytes));
-    children dying; // zombies until their end is asked for, which comes last
+    children dying; // children stay zombies until the end of the test
     for (int i = 0; i < 3; ++i)
         dying.push_back(std::make_unique<running_child>([&] {
             auto own = required(shared_memory::open(name));
@@ -145,7 +145,7 @@ struct message {
     offset_ptr<message> self;
 };
 
-/// Numbers of blocks on their way from one process to another.
+/// A queue of block numbers from one process to another.
 struct channel {
     explicit channel(shared_memory& segment) : messages(segment, 1000) {}
 
@@ -203,7 +203,7 @@ TEST(a_producer_and_a_consumer, pass_millions_of_blocks_between_different_addres
     EXPECT_EQ(here->messages.stats().blocks_live, 0U);
 }
 
-/// A pool, and beside it what says in whose hands its blocks are: 0 is nobody's.
+/// A pool, and the process that holds each block; 0 for none.
 struct market {
     static constexpr std::uint32_t blocks_of_all = 1000;
 
@@ -211,7 +211,7 @@ struct market {
 
     std::atomic<std::uint32_t>& owner_of(void* block) { return owners[blocks.number_of(block)]; }
 
-    /// For ever. Killed while a block is in use and nobody's, `me` has lost it.
+    /// Runs until it is killed. A kill between an allocation and its record loses that block.
     void trade(std::uint32_t me)
     {
         seeded choose(me);

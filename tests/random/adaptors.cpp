@@ -1,4 +1,4 @@
-// Random programs over stacks of adaptors, against a model of each.
+// Random programs over stacks of adaptors, compared with a model of each adaptor.
 #include "../support/choices.hpp"
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
@@ -21,7 +21,7 @@ namespace {
 constexpr budget most{.bytes = 60'000, .blocks = 300};
 constexpr failures rule{.first = 5, .count = 2, .every = 31};
 
-/// Any stack behind one interface.
+/// A type-erased stack of adaptors.
 class stack {
 public:
     virtual ~stack() = default;
@@ -56,10 +56,10 @@ private:
     A a_;
 };
 
-/// What the adaptors must say, kept beside them.
+/// The model: the counts that the adaptors must report.
 class ledger {
 public:
-    /// Whether a call gets past the budget and the rule.
+    /// Whether the budget and the failure rule allow a call.
     bool admits(layout l)
     {
         if (l.bytes > most.bytes - live_bytes() || live_blocks() == most.blocks)
@@ -123,8 +123,7 @@ using few = pool<below, pool_options{.block = 64, .grow = {.first = 4096, .limit
 using pool_first = fallback<few, multipool<ref<failing_source>>>;
 using arena_first = by_size<128, arena<below>, multipool<ref<failing_source>>>;
 
-/// `make(source)` gives what the stack stands on; `Count` is around
-/// it all.
+/// `make(source)` returns the innermost allocator; `Count` is the outermost adaptor.
 template <template <class> class Count, class Make>
 void run_stacks(Make make)
 {

@@ -1,4 +1,4 @@
-// Random programs over a slot map, against one of the standard library.
+// Random programs over a slot map, compared with a standard map.
 #include "../support/choices.hpp"
 #include "../support/element.hpp"
 #include "../support/sources.hpp"
@@ -15,9 +15,9 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// What each step promises: every key that was ever given names its element while that
-/// is there, and nothing after; a refusal or an exception changes nothing; the totals add
-/// up; a walk meets what is there, in the order of slots.
+/// Verifies after each step: every key names its element while the element is present, and nothing
+/// afterwards; a failure or an exception changes nothing; the totals add up; an iteration visits
+/// all elements in the order of slots.
 template <class Map>
 class program {
     using key_type = typename Map::key_type;
@@ -90,7 +90,7 @@ private:
     {
         if (keys_.empty() || choose_(20) == 0)
             return key_type(static_cast<typename key_type::raw_type>(choose_(~std::size_t{0})));
-        // Of all ages: half of them among the last hundred.
+        // A key of any age; half of them from the last hundred.
         std::size_t const of =
             choose_(2) == 0 ? keys_.size() : std::min<std::size_t>(100, keys_.size());
         return keys_[keys_.size() - 1 - choose_(of)];
@@ -189,7 +189,7 @@ private:
     Map& map_;
     std::size_t most_;
     std::uint64_t next_ = 0;
-    std::vector<key_type> keys_; // all that were ever given
+    std::vector<key_type> keys_; // all keys that the map gave
     std::unordered_map<key_type, std::size_t> given_;
     std::unordered_map<key_type, std::uint64_t> live_, detached_;
 };

@@ -1,5 +1,5 @@
-// The adaptors that several threads may call at once: exact in the end, and within
-// their bounds at every moment.
+// Adaptors for several threads at once: their counts are exact in the end, and within bounds at
+// every moment.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
@@ -28,7 +28,7 @@ using mallard::sync;
 constexpr std::size_t threads = 4;
 using shared_pool = pool<default_heap, pool_options{.block = 64, .threads = sync::mutex}>;
 
-/// Each thread holds some blocks, of sizes of its own; gives what it allocated.
+/// Each thread allocates and frees blocks of its own sizes. Returns the bytes it allocated.
 template <class A>
 std::array<call_counts, threads> use(A& memory)
 {
@@ -107,7 +107,7 @@ TEST(shared_counted, can_be_read_and_scoped_while_other_threads_run)
     expect_totals(memory.counts(), expected);
 }
 
-/// Knows how much is out at every moment.
+/// A source that knows the bytes in use at every moment.
 class strict : public shared_pool {
 public:
     static constexpr std::size_t bytes_max = 1200, blocks_max = 40;

@@ -1,4 +1,4 @@
-// Random programs over an arena, against a model.
+// Random programs over an arena, compared with a model.
 #pragma once
 
 #include "asan.hpp"
@@ -12,10 +12,9 @@
 
 namespace mallard::testing {
 
-/// What each step promises: blocks are apart, aligned, inside the initial buffer
-/// or what the source gave, and keep their bytes; a rewind frees what is younger
-/// than its mark, owned objects newest first, and nothing else; a refusal has a
-/// reason and changes nothing; the totals add up.
+/// Verifies after each step: blocks do not overlap, are aligned, lie inside the initial buffer or a
+/// chunk of the source, and keep their bytes; a rewind frees exactly the blocks younger than its
+/// mark, owned objects newest first; a failure has a reason and changes nothing; the totals add up.
 template <class Choices, arena_options Options>
 class arena_program {
     using arena_type = arena<ref<failing_source>, Options>;
@@ -46,7 +45,7 @@ private:
         std::size_t owned;
     };
 
-    /// Knows that it is the newest of those that live.
+    /// An owned object that verifies in its destructor that it is the newest one.
     struct witness {
         witness(std::vector<const witness*>& all, bool throws) : owned(all)
         {
@@ -165,7 +164,7 @@ private:
                (buffer_.data() <= p && p + bytes <= buffer_.data() + buffer_.size());
     }
 
-    /// Half the time the youngest, as programs do.
+    /// A live block: in half of the cases the youngest one, as in real programs.
     void* some_block()
     {
         return blocks_[either() ? blocks_.count() - 1 : choose_(blocks_.count())];
@@ -186,9 +185,9 @@ private:
         require(!done || to.align <= from.align, "alignment is not gained in place");
         require(done || !shrinks || to.align > from.align, "what shrinks fits");
         if (!shrinks && done)
-            blocks_.remove(block); // it kept its bytes
+            blocks_.remove(block); // verifies that it kept its bytes
         if (!shrinks && done)
-            ages_[block] = age_++; // and a rewind frees those it gained
+            ages_[block] = age_++; // a rewind frees the bytes it gained
         if (shrinks || done)
             blocks_.add(block, done ? to : from);
         require(holds(block, blocks_.layout_at(block).bytes), "a block grows within its chunk");
@@ -225,23 +224,23 @@ private:
         marks_.resize(1 + (either() ? marks_.size() - 1 : choose_(marks_.size())));
         saved const to = marks_.back();
         if (either())
-            marks_.pop_back(); // else it may be used again
+            marks_.pop_back(); // otherwise it may be used again
         std::vector<void*> const freed = forget_since(to.age);
         arena_->rewind(to.mark);
         require(owned_.size() == to.owned, "what is owned since the mark is destroyed");
-        for (const void* const block : freed) // save in place of an older one given back since
+        for (const void* const block : freed) // unless an older block was there before
             require(block < to.mark.cursor || block >= to.mark.end || is_free(block),
                     "what is rewound is poisoned");
     }
 
-    /// ASan marks no part of eight bytes whose others are in use: those after the buffer.
+    /// ASan cannot poison some of eight bytes when others are in use: the bytes after the buffer.
     bool is_free(const void* block) const
     {
         const std::byte* const end = buffer_.data() + buffer_.size();
         return (block < end && block > end - 8) || is_poisoned(block, true);
     }
 
-    /// Takes the blocks that are younger out of the model.
+    /// Removes younger blocks from the model.
     std::vector<void*> forget_since(std::size_t age)
     {
         std::vector<void*> freed;

@@ -1,4 +1,4 @@
-// What AddressSanitizer thinks of an address, in programs that are built with it.
+// Whether AddressSanitizer has poisoned an address, in programs that are built with it.
 #pragma once
 
 extern "C" [[gnu::weak]] int __asan_address_is_poisoned(void const volatile*);
@@ -10,7 +10,7 @@ inline bool has_asan()
     return __asan_address_is_poisoned != nullptr;
 }
 
-/// Without AddressSanitizer, what one would like to hear.
+/// Without AddressSanitizer, returns the expected value.
 inline bool is_poisoned(const void* p, bool without_asan)
 {
     return has_asan() ? __asan_address_is_poisoned(p) != 0 : without_asan;

@@ -1,17 +1,17 @@
-// Replaces operator new and delete by ones that count: for one file of a program.
-// All forms, since under AddressSanitizer none is made of another.
+// Replaces operator new and delete by functions that count. Include it in one file of a program. It
+// replaces all forms, because AddressSanitizer does not define one by another.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
-// Inlined, they are malloc and free, and g++ sees one meet operator new.
+// Not inlined: otherwise g++ warns that free gets memory of operator new.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 namespace mallard::testing {
 
-/// Of the global heap, since the program began.
+/// Counts of the global heap since the start of the program.
 struct heap_counts {
     std::size_t taken = 0;
     std::size_t given = 0;

@@ -1,4 +1,4 @@
-// Faults, collected instead of stopping the process.
+// A fault handler that collects faults instead of stopping the process.
 #pragma once
 
 #include <mallard/detail/base/fault.hpp>
@@ -30,7 +30,8 @@ public:
     const one& last() const { return all_.back(); }
     void clear() { all_.clear(); }
 
-    /// Whether the one fault since the last call was this; `at` where that is given.
+    /// Whether exactly one fault was found since the last call, and it was of this kind, at `at` if
+    /// given.
     bool were(fault_kind kind, const void* block, const void* at = nullptr)
     {
         bool const were_this =
@@ -45,7 +46,7 @@ private:
     std::vector<one> all_;
 };
 
-/// Writes where one may not, behind the back of AddressSanitizer.
+/// Writes to a forbidden byte, unseen by AddressSanitizer.
 [[gnu::no_sanitize_address, gnu::noinline]] inline void flip(void* p)
 {
     auto* const byte = static_cast<volatile unsigned char*>(p);

@@ -1,4 +1,4 @@
-// Files of file arenas: a folder for them, their bytes, and arenas in them.
+// Helpers for files of file arenas: a folder, the bytes of a file, and an arena in it.
 #pragma once
 
 #include <mallard/persist/file_arena.hpp>
@@ -13,7 +13,7 @@
 
 namespace mallard::testing {
 
-/// A folder that is gone with this.
+/// A temporary folder, removed by the destructor.
 class temporary_folder {
 public:
     temporary_folder()
@@ -45,11 +45,11 @@ inline std::string bytes_of(const std::string& path)
 
 inline void write_bytes(const std::string& path, const std::string& bytes)
 {
-    std::filesystem::remove(path); // to overwrite a file that was cut waits for the disk
+    std::filesystem::remove(path); // overwriting a truncated file waits for the disk
     std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// All that is committed, but for the word that each process sets for itself.
+/// All committed bytes, without the word that each process sets for itself.
 inline std::string contents_of(const file_arena& file)
 {
     std::string bytes(file.stats().bytes_used, '\0');

@@ -1,4 +1,4 @@
-// A small file arena, for tests of who may open it and what is in it then.
+// A small file arena, for tests of access and of its contents.
 #pragma once
 
 #include "files.hpp"
@@ -9,7 +9,7 @@
 
 namespace mallard::testing {
 
-/// A list that can be anywhere.
+/// A linked list that works at any address.
 struct list {
     struct node {
         int key;
@@ -27,7 +27,7 @@ struct list {
     }
 };
 
-/// A folder with one file, in which a list has the keys 1, 2 and 3.
+/// A folder with one file, which contains a list with the keys 1, 2 and 3.
 struct with_list {
     temporary_folder folder;
     std::string path = folder / "list";

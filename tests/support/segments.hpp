@@ -1,4 +1,4 @@
-// Segments for tests, which leave none behind, and the memory that processes count in.
+// Helpers for segments: a unique name, and counters that processes share.
 #pragma once
 
 #include <mallard/persist/shared_memory.hpp>
@@ -12,7 +12,7 @@
 
 namespace mallard::testing {
 
-/// A name that no other test has, removed in the end.
+/// A unique segment name. The destructor removes the segment.
 class segment_name {
 public:
     explicit segment_name(const char* of) : text_("mallard-test-" + std::to_string(::getpid()) + of)
@@ -30,14 +30,14 @@ private:
     std::string text_;
 };
 
-/// Refusals are read with the test that fails.
+/// Prints the failure of a segment with the failing test.
 inline shared_memory required(shared_memory segment)
 {
     require(bool(segment), segment.last_failure());
     return segment;
 }
 
-/// A number that children count in too.
+/// A counter in memory that child processes share.
 class common_number {
 public:
     common_number() : segment_(required(shared_memory::anonymous(1)))

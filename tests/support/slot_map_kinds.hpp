@@ -1,4 +1,4 @@
-// The slot maps that a test is written once for.
+// The kinds of slot maps for typed tests.
 #pragma once
 
 #include <mallard/slot_map.hpp>

@@ -1,4 +1,4 @@
-// Sources that check the allocator on them.
+// Sources that verify the allocator above them.
 #pragma once
 
 #include "require.hpp"
@@ -11,9 +11,9 @@
 
 namespace mallard::testing {
 
-/// The heap, strictly: a chunk is aligned as asked and no better, is full of
-/// `fresh` bytes, has canaries on both sides, and comes back as it was given.
-/// At its end everything must be back.
+/// A strict source over the heap. A chunk has exactly the requested alignment, is filled with
+/// `fresh` bytes, and has canaries on both sides. `give` verifies that the chunk is as it was
+/// taken, and the destructor that all chunks were given back.
 ///
 ///     counting_source heap;
 ///     pool<ref<counting_source>> blocks(48, 0, heap);
@@ -61,11 +61,11 @@ public:
         asan::unpoison(data + c.bytes, canary_bytes);
         require(is_intact(data - front, front), "nothing is written in front of a chunk");
         require(is_intact(data + c.bytes, canary_bytes), "nothing is written behind a chunk");
-        std::memset(data, canary, c.bytes); // which AddressSanitizer has to permit
+        std::memset(data, canary, c.bytes); // AddressSanitizer must allow it
         ::operator delete(data - c.align, std::align_val_t{2 * c.align});
     }
 
-    /// Every request, refused ones too.
+    /// All requests, failed ones too.
     const std::vector<layout>& asked() const { return asked_; }
     std::size_t calls() const { return asked_.size(); }
     std::size_t gives() const { return gives_; }
@@ -73,7 +73,7 @@ public:
     std::size_t bytes_peak() const { return peak_; }
     const std::map<void*, chunk>& live() const { return live_; }
 
-    /// Whether `bytes` from `p` on, or at least one, are in one live chunk.
+    /// Whether `bytes` from `p` on, at least one, are in one live chunk.
     bool holds(const void* p, std::size_t bytes = 1) const
     {
         auto const after = live_.upper_bound(const_cast<void*>(p));
@@ -84,7 +84,7 @@ public:
                static_cast<std::byte*>(c.data) + c.bytes;
     }
 
-    /// Bytes of live chunks that somebody has written to, free ones included.
+    /// How many bytes of live chunks were written, by the allocator or its callers.
     [[gnu::no_sanitize_address]] std::size_t written() const
     {
         std::size_t count = 0;
@@ -117,7 +117,7 @@ private:
     std::size_t bytes_ = 0, peak_ = 0, gives_ = 0;
 };
 
-/// A `counting_source` that gives more than was asked for, as one of pages does.
+/// A `counting_source` that gives more than requested, as `pages` does.
 class generous_source : public counting_source {
 public:
     chunk try_take(layout l) noexcept
@@ -126,16 +126,15 @@ public:
     }
 };
 
-/// A `counting_source` that can be told to refuse.
+/// A `counting_source` that fails when told to.
 class failing_source : public counting_source {
 public:
-    /// Refuses the `n`-th call from now, the first being 1, and those after it
-    /// to `last`.
+    /// Makes calls number `n` to `last` from now on fail; the next call is number 1.
     void fail_at(std::size_t n, std::size_t last) { first_ = calls() + n, last_ = calls() + last; }
     void fail_at(std::size_t n) { fail_at(n, n); }
     void fail_from(std::size_t n) { fail_at(n, std::size_t{1} << 40); }
     void fail_every(std::size_t n) { every_ = n; }
-    /// Refuses chunks of more bytes than these.
+    /// Makes requests of more bytes fail.
     void fail_above(std::size_t bytes) { largest_ = bytes; }
     void fail_never() { first_ = last_ = every_ = 0, largest_ = bytes_max; }
 
@@ -154,8 +153,8 @@ private:
     std::size_t first_ = 0, last_ = 0, every_ = 0, largest_ = bytes_max, failures_ = 0;
 };
 
-/// Runs `f(source)` with a source that refuses its first call, then on a new one
-/// with its second, ..., until no call is left to refuse. Each must end balanced.
+/// Runs `f(source)` with a source whose first call fails, then with a new source whose second call
+/// fails, and so on, until no call fails. Each run must free all memory.
 template <class F>
 void for_each_refusal(F f)
 {
@@ -169,12 +168,12 @@ void for_each_refusal(F f)
     doing.clear();
 }
 
-/// What `failing_resource` throws; deliberately not a `std::bad_alloc`.
+/// The exception of `failing_resource`; deliberately not a `std::bad_alloc`.
 struct refusal {
     std::size_t bytes, align;
 };
 
-/// A `std::pmr` upstream over a `failing_source`, which refuses in its own words.
+/// A `std::pmr` upstream over a `failing_source` that throws an exception of its own type.
 class failing_resource final : public std::pmr::memory_resource {
 public:
     failing_source source;

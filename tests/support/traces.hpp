@@ -1,4 +1,4 @@
-// Traces, read as a whole.
+// Reads a whole trace file.
 #pragma once
 
 #include <mallard/trace/trace_reader.hpp>

@@ -203,7 +203,7 @@ TYPED_TEST(any_counted, counts_nested_scopes_separately)
 
 template <class Limited>
 class any_limited : public ::testing::Test {};
-using strict = multipool<counting_source>; // which refuses what is absurd
+using strict = multipool<counting_source>; // fails absurd sizes
 using all_limited = ::testing::Types<limited<strict>, limited<strict, sync::lock_free>>;
 TYPED_TEST_SUITE(any_limited, all_limited);
 

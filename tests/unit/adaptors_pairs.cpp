@@ -81,7 +81,7 @@ TEST(fallback, distinguishes_even_chunks_of_zero_bytes)
     std::array<std::byte, 32> bytes;
     fallback<borrowed, ref<counting_source>> source(borrowed{std::span(bytes)}, heap);
     chunk const first = source.take({32, 1});
-    chunk const none = source.take({0, 1}); // not the address behind the bytes
+    chunk const none = source.take({0, 1}); // must not start after the last byte
     EXPECT_EQ(heap.calls(), 1u);
     source.give(none);
     source.give(first);
@@ -160,7 +160,7 @@ struct watched_mutex {
     static void unlock() { --depth; }
 };
 
-/// Requires the lock for every call.
+/// Verifies that the lock is held in every call.
 struct locked_only : counted<arena<>> {
     void* allocate(layout l) { return held(), counted::allocate(l); }
     void* try_allocate(layout l) noexcept { return held(), counted::try_allocate(l); }

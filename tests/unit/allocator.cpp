@@ -22,7 +22,7 @@ using mallard::arena;
 using mallard::layout;
 using mallard::ref;
 
-/// Remembers what was asked of it; gives from the heap.
+/// An allocator over the heap that records its requests.
 struct recorder {
     std::vector<layout> allocated, deallocated;
 

@@ -60,7 +60,7 @@ TEST(arena_rewind, crosses_large_chunks_in_between)
     counted_arena a(heap);
     std::byte* const first = bytes(a.allocate({10, 1}));
     auto const outer = a.mark();
-    std::memset(a.allocate({1 << 20, 1}), 1, 1 << 20); // the cursor stays where it was
+    std::memset(a.allocate({1 << 20, 1}), 1, 1 << 20); // the cursor stays in the smaller chunk
     auto const inner = a.mark();
     EXPECT_EQ(a.allocate({10, 1}), first + 10);
     std::ignore = a.allocate({1 << 21, 1});
@@ -107,7 +107,7 @@ TEST(arena_rewind, works_after_a_block_older_than_the_mark_was_freed)
     void* const block = a.allocate({10, 1});
     mark = a.mark();
     a.deallocate(block, {10, 1});
-    a.rewind(mark); // not stale: nobody has rewound
+    a.rewind(mark); // not stale, because there was no rewind
     EXPECT_NE(a.allocate({1, 1}), nullptr);
 }
 

@@ -19,7 +19,7 @@ using mallard::ref;
 using counted_arena = arena<ref<counting_source>>;
 using log = std::vector<int>;
 
-/// Says when it is destroyed.
+/// Records when it is destroyed.
 struct witness {
     log& destroyed;
     int number;
@@ -90,7 +90,8 @@ TEST(arena_own, runs_in_one_order_with_deferred_calls)
         arena<> a;
         a.defer([&] { destroyed.push_back(1); });
         a.own<witness>(destroyed, 2);
-        a.defer([&, held = std::make_unique<int>(3)] { destroyed.push_back(*held); }); // no leak
+        a.defer(
+            [&, held = std::make_unique<int>(3)] { destroyed.push_back(*held); }); // must not leak
     }
     EXPECT_EQ(destroyed, (log{3, 2, 1}));
 }
@@ -187,7 +188,7 @@ TEST(arena_objects, are_made_completely_or_not_at_all_when_the_source_fails)
         failing_source source;
         {
             arena<ref<failing_source>, one_block_a_chunk> a(source);
-            source.fail_at(call, call + 1); // a step, and what it is halved to
+            source.fail_at(call, call + 1); // a step and its halves
             for (int i = 0; i < 8; ++i) {
                 try {
                     a.own<witness>(destroyed, i);

@@ -27,7 +27,7 @@ static_assert(block_allocator<checked_multipool> && resettable<checked_multipool
 static_assert(chunk_source<checked<>> && !block_allocator<checked<>>);
 static_assert(block_allocator<checked<checked<arena<>>>>);
 
-/// Blocks whose faults are asked for, all of them.
+/// Checked blocks with a collector of their faults.
 struct watched {
     ~watched() { EXPECT_TRUE(faults.empty()); }
 
@@ -133,7 +133,7 @@ TEST(checked, finds_an_overrun_at_reset)
     w.blocks.reset();
     EXPECT_TRUE(w.faults.were(fault_kind::overrun, block));
     w.blocks.deallocate(block, {40});
-    EXPECT_TRUE(w.faults.were(fault_kind::foreign_free, nullptr)); // all were freed by reset
+    EXPECT_TRUE(w.faults.were(fault_kind::foreign_free, nullptr)); // reset has freed all blocks
 }
 
 TEST(checked, finds_a_write_into_a_freed_block)
@@ -191,7 +191,7 @@ TEST(checked, keeps_freed_blocks_in_quarantine_up_to_its_limit)
     EXPECT_EQ(heap.bytes(), 1000 / each * each);
     chunks.give(taken.back());
     EXPECT_TRUE(faults.were(fault_kind::double_free, taken.back().data));
-    chunks.give(taken.front()); // forgotten by now
+    chunks.give(taken.front()); // the record is gone by now
     EXPECT_TRUE(faults.were(fault_kind::foreign_free, nullptr));
 }
 
@@ -204,13 +204,13 @@ TEST(checked, empties_its_quarantine_before_an_allocation_fails)
     EXPECT_EQ(heap.live().size(), 1);
     heap.fail_at(1);
     chunk const c = chunks.take({64});
-    EXPECT_EQ(heap.live().size(), 1); // that of `c`
+    EXPECT_EQ(heap.live().size(), 1); // the block of `c`
     heap.fail_at(1);
     EXPECT_THROW(static_cast<void>(chunks.take({64})), std::bad_alloc);
     chunks.give(c);
 }
 
-/// Has a number of chunks.
+/// A source with a fixed number of chunks.
 struct scarce_heap : default_heap {
     inline static int left = 0;
     chunk try_take(layout l) noexcept { return left-- > 0 ? default_heap::try_take(l) : chunk{}; }
@@ -332,7 +332,8 @@ TEST(checked, can_be_called_by_many_threads)
     });
 }
 
-/// Right programs, with a byte changed now and then: it is found, and nothing else.
+/// A correct random program in which a byte outside a block is changed now and then. Exactly these
+/// changes must be found.
 TEST(checked, finds_exactly_the_planted_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 20; ++seed) {

@@ -38,7 +38,7 @@ TEST(fatal_message, is_cut_at_the_end_of_its_buffer)
         "^x{512}$");
 }
 
-// Each says what happened, what state things are in, and what to do next.
+// Each message says what happened, the state, and what to do next.
 constexpr char third_line[] = "\n  help: [a-z`][^\n]*\n$";
 
 TEST(fatal, messages_have_three_lines)
@@ -70,7 +70,7 @@ TEST(fatal, messages_have_three_lines)
 TEST(fatal, stops_at_an_alignment_that_is_no_power_of_two)
 {
     for (std::size_t align : {std::size_t{0}, std::size_t{3}, std::size_t{48}, SIZE_MAX}) {
-        volatile std::size_t unknown = align; // to the compiler, which would refuse it
+        volatile std::size_t unknown = align; // hides the value from the compiler
         EXPECT_DEATH(mallard::layout(8, unknown), "is not a power of two");
     }
 }

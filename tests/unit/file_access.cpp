@@ -1,4 +1,4 @@
-// Who may open a file arena, where, and what is refused.
+// Which processes can open a file arena, at which address, and which files are refused.
 #include <mallard/persist/file_arena.hpp>
 
 #include "../support/child.hpp"

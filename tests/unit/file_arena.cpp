@@ -63,7 +63,7 @@ TEST(file_arena, loses_uncommitted_changes)
     EXPECT_EQ(file.root<list>()->sum(), 6);
 }
 
-/// In a process of its own, which the test below makes of this program.
+/// Runs in another process, which the test below starts from this program.
 void extend(const char* path)
 {
     file_arena file;
@@ -175,14 +175,14 @@ TEST(file_arena, shrinks_the_file_by_a_commit_after_reset)
     EXPECT_TRUE(file.verify());
 }
 
-/// Lines of /proc/self/maps.
+/// The number of lines of /proc/self/maps.
 std::size_t mappings()
 {
     std::ifstream maps("/proc/self/maps");
     return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
 }
 
-/// Pages of anonymous memory, by pagemap.
+/// The number of anonymous pages, read from pagemap.
 std::size_t copied_pages(const void* from, std::size_t pages)
 {
     std::vector<std::uint64_t> entries(pages);

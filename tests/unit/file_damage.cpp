@@ -1,4 +1,4 @@
-// Files that are not what was committed.
+// Files that were damaged after a commit.
 #include <mallard/persist/file_arena.hpp>
 
 #include "../support/files.hpp"
@@ -17,7 +17,7 @@ using mallard::file_options;
 
 constexpr std::size_t page = 4096;
 
-/// As long as seven pages of data, made in three commits.
+/// A file with seven pages of data, made in three commits.
 struct written_file {
     temporary_folder folder;
     std::string path = folder / "file";
@@ -39,7 +39,7 @@ struct written_file {
         EXPECT_EQ(bytes.size(), (3 + 7) * page);
     }
 
-    /// Puts other bytes in the place of the file, and opens it.
+    /// Replaces the bytes of the file, and opens it.
     bool open(file_arena& file, const std::string& other, bool verify = false) const
     {
         file.close();
@@ -166,7 +166,7 @@ TEST(a_damaged_file, opens_with_any_bytes_after_its_end)
 
 } // namespace
 
-namespace golden_file { // a name that every compiler spells alike
+namespace golden_file { // every compiler spells this name in the same way
 struct root {
     std::uint64_t number;
     std::array<char, 16> text;

@@ -162,7 +162,7 @@ TEST(guarded, reuses_addresses_when_the_quarantine_is_full)
         block = blocks.allocate({8});
         blocks.deallocate(block, {8});
     }
-    EXPECT_EQ(rounds_until_again, 5); // four were kept
+    EXPECT_EQ(rounds_until_again, 5); // four blocks were in quarantine
 }
 
 TEST(guarded, does_not_guard_more_than_blocks_max_and_says_why)
@@ -188,7 +188,7 @@ TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
         GTEST_SKIP();
     EXPECT_EXIT(
         {
-            guarded<buffer<2 * page_bytes>> chunks; // no heap, which would be refused too
+            guarded<buffer<2 * page_bytes>> chunks; // not the heap, which would fail too
             chunk const guarded_one = chunks.take({100});
             limit(RLIMIT_DATA, page_bytes);
             chunk const c = chunks.try_take({page_bytes});
@@ -210,7 +210,7 @@ TEST(guarded, guards_nothing_without_address_space)
         {
             guarded_multipool blocks;
             auto& below = blocks.upstream();
-            below.deallocate(below.allocate({100}), {100}); // has a chunk from here on
+            below.deallocate(below.allocate({100}), {100}); // takes a chunk before the limit is set
             limit(RLIMIT_AS, 0);
             void* const block = blocks.allocate({100});
             limit(RLIMIT_AS, RLIM_INFINITY);
@@ -259,7 +259,7 @@ TEST(guarded, guards_one_allocation_in_one_in)
     EXPECT_EQ(blocks.upstream().stats().blocks_live, 0);
 }
 
-/// Right programs, with a byte in the slack changed now and then.
+/// A correct random program in which a byte in the gap is changed now and then.
 TEST(guarded, keeps_blocks_intact_and_finds_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 5; ++seed) {
@@ -329,7 +329,7 @@ TEST(guarded, can_be_called_by_many_threads)
             layout const l(24);
             if (choose(2) == 0) {
                 mine.add(blocks.allocate(l), l);
-            } else if (!mine.empty()) { // freed by whoever comes next
+            } else if (!mine.empty()) { // the next thread frees it
                 void* block = mine[choose(mine.count())];
                 mine.remove(block);
                 {

@@ -1,5 +1,4 @@
-// Every iterator of the library: the concept that it names, and what the standard's
-// algorithms and ranges do with it.
+// All iterators of the library: their concepts, and their use by standard algorithms and ranges.
 #include <mallard/persist/offset_ptr.hpp>
 #include <mallard/secondary_map.hpp>
 #include <mallard/shared_slot_map.hpp>
@@ -160,7 +159,7 @@ TYPED_TEST(keyed, maps_are_standard_ranges)
                     std::views::transform(value_of) | std::views::drop(5) | std::views::take(3);
         std::vector<int> met;
         std::ranges::copy(tens, std::back_inserter(met));
-        std::ranges::copy(tens, std::back_inserter(met)); // a forward range is walked twice
+        std::ranges::copy(tens, std::back_inserter(met)); // a forward range can be iterated twice
         EXPECT_EQ(met, (std::vector{50, 60, 70, 50, 60, 70}));
     };
     one(this->own);
@@ -189,8 +188,8 @@ TEST(offset_ptr, works_as_an_iterator_of_algorithms_and_ranges)
 
 // --- elements that are erased or inserted while a map is walked
 
-/// Each element that stays is met once, in the order of slots. An element that was erased
-/// before its turn is not met, and no element is met twice.
+/// Verifies that each remaining element is visited once, in the order of slots, that no element
+/// erased before its turn is visited, and that no element is visited twice.
 template <class Walk>
 void promises_of_a_walk(Walk walk)
 {
@@ -208,13 +207,13 @@ void promises_of_a_walk(Walk walk)
         EXPECT_FALSE(erased[static_cast<std::size_t>(value)]) << value;
         if (value % 10 != 2)
             return;
-        // This element, the next, a later, an earlier one, and one of another word.
+        // The current element, the next one, a later one, an earlier one, and one of another group.
         for (int const other : {value, value + 1, value + 5, value / 2, value + 100}) {
             auto const i = static_cast<std::size_t>(other) % 200;
             map.erase(keys[i]);
             erased[i] = true;
         }
-        map.insert(1000 + value); // may be met or not
+        map.insert(1000 + value); // may be visited or not
     });
     EXPECT_TRUE(std::ranges::is_sorted(met));
     EXPECT_EQ(std::ranges::adjacent_find(met), met.end());
@@ -269,7 +268,7 @@ TEST(a_walk_of_a_secondary_map, visits_no_element_that_was_erased_before_its_tur
         [&](key32, int, int& value) {
             joined.push_back(value);
             if (value == 4) {
-                values.erase(keys[5]); // of the other map alone
+                values.erase(keys[5]); // only in the secondary map
                 map.erase(keys[6]);
             }
         },
@@ -293,7 +292,7 @@ TEST(a_walk_of_a_shared_slot_map, visits_no_element_that_the_visitor_removed_bef
             map.insert(1000);
         }
     });
-    std::erase(met, 1000); // may be met or not
+    std::erase(met, 1000); // may be visited or not
     EXPECT_EQ(met, (std::vector{0, 1, 2, 4, 5, 6, 8, 9}));
     EXPECT_EQ(map.size(), 8u);
 }

@@ -14,8 +14,8 @@ using namespace mallard;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// The heap, with the peak of its bytes in use. Refuses absurd sizes, at which AddressSanitizer's
-/// heap would abort.
+/// The heap, which records its peak of bytes in use. Fails absurd sizes, for which the heap of
+/// AddressSanitizer would abort.
 class heap_of_peak {
 public:
     chunk try_take(layout l) noexcept
@@ -39,8 +39,8 @@ private:
     std::size_t bytes_ = 0, peak_ = 0;
 };
 
-/// The limits that blocks of so many bytes are tried with: some that hold a few of them, and
-/// some that do not depend on the block.
+/// The limits for a test of blocks of `bytes`: some have room for a few blocks, others do not
+/// depend on the block size.
 std::vector<std::size_t> limits_for(std::size_t block)
 {
     std::vector<std::size_t> limits;
@@ -48,7 +48,7 @@ std::vector<std::size_t> limits_for(std::size_t block)
         limits.push_back(blocks * block * 10 / 9 + 1);
     for (std::size_t bytes = 8192; bytes <= 4 * mib; bytes = bytes * 7 / 4)
         limits.push_back(bytes);
-    // Below 8 KiB the header counts; and a test need not take long.
+    // Below 8 KiB the chunk header is too large a part; above the maximum a test takes too long.
     std::erase_if(limits, [&](std::size_t limit) {
         return limit < 8192 || limit < block || limit > std::max(4 * mib, 40 * block) ||
                limit / block > 30'000;
@@ -56,21 +56,21 @@ std::vector<std::size_t> limits_for(std::size_t block)
     return limits;
 }
 
-/// What a pool documents to need beside each block, in eighths of a byte: a bit in each bitmap, or
-/// for `lock_free` a link of 4 bytes.
+/// The documented bookkeeping of a pool for each block, in bits: one in each bitmap, or for
+/// `lock_free` a link of 4 bytes.
 constexpr std::size_t eighths_beside(const pool_options& o)
 {
     std::size_t const bits = 1 + (o.checks == check::on) + (o.threads == sync::thread_cached);
     return o.threads == sync::lock_free ? 8 * 4 : bits;
 }
 
-/// Nine tenths of the limit, in whole blocks and what is beside them.
+/// The number of blocks that nine tenths of the limit must hold, bookkeeping included.
 constexpr std::size_t blocks_promised(const pool_options& o, std::size_t block, std::size_t limit)
 {
     return limit / 10 * 9 * 8 / (block * 8 + eighths_beside(o));
 }
 
-/// Takes blocks until there are none, and writes to both ends of each.
+/// Allocates until the pool is exhausted, and writes to both ends of each block.
 template <class Allocate>
 std::vector<void*> fill(Allocate allocate, std::size_t bytes)
 {
@@ -184,11 +184,12 @@ void expect_objects()
     std::size_t count = 0;
     for (; auto made = objects.try_make(); ++count)
         static_cast<void>(made.leak());
-    // What a handle counts, and what leads to the pool where that has one chunk.
+    // The counts of a handle, and in a pool with one chunk the pointer to the pool.
     std::size_t const slot =
         Bytes + 8 * (Options.counts != counts::none) + 8 * Options.grow.is_single();
     constexpr pool_options slots = Options.of_slots(Bytes, 1);
-    std::size_t const limit = Options.grow.limit; // by reference clang 16 reads another's
+    std::size_t const limit =
+        Options.grow.limit; // clang 16 reads the wrong object through a reference
     EXPECT_GE(count, blocks_promised(slots, slot, limit)) << Bytes << " bytes, limit " << limit;
     if (Options.threads != sync::thread_cached) {
         EXPECT_LE(heap.peak(), limit);

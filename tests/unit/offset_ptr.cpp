@@ -111,7 +111,7 @@ TEST(offset_ptr, converts_as_pointers_do)
     EXPECT_EQ(std::to_address(d), &object);
 }
 
-/// The heap, seen through fancy pointers.
+/// A standard allocator over the heap with fancy pointers.
 template <class T>
 struct fancy {
     using value_type = T;

@@ -233,7 +233,7 @@ TEST(pages, leave_mappings_of_other_threads_alone_when_hugetlb_fails)
     other.join();
 }
 
-/// Against a plain list of the chunks that are live.
+/// Compares the source with a list of the live chunks.
 template <pages_options O>
 void take_and_give_at_random()
 {

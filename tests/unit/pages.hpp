@@ -1,4 +1,4 @@
-// What the tests of `pages` ask the system, and the children they send to die.
+// Helpers for tests of `pages`: mappings and limits of the process, and child processes.
 #pragma once
 
 #include <mallard/pages.hpp>
@@ -37,7 +37,7 @@ inline bool is_aligned(chunk c, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(c.data) % align == 0;
 }
 
-/// A file of /proc, read without allocating, so that reading changes no mapping.
+/// Reads a file of /proc without allocating, so that reading changes no mapping.
 struct proc_file {
     explicit proc_file(const char* path)
     {
@@ -49,13 +49,13 @@ struct proc_file {
     char text[256];
 };
 
-/// Pages of address space that this process has mapped.
+/// The number of pages of address space that this process has mapped.
 inline std::size_t mapped_pages()
 {
     return std::strtoull(proc_file("/proc/self/statm").text, nullptr, 10);
 }
 
-/// Guards and reserved places count as mapped.
+/// Whether the page is mapped. Guard pages and reserved ranges count as mapped.
 inline bool is_mapped(const void* page)
 {
     unsigned char resident = 0;
@@ -90,13 +90,13 @@ inline void limit(int resource, rlim_t bytes)
     ::setrlimit(static_cast<__rlimit_resource_t>(resource), &now);
 }
 
-/// ThreadSanitizer needs memory of its own in a child, and dies where it is refused.
+/// Whether a test may limit memory: not under ThreadSanitizer, which needs memory in a child.
 inline bool may_refuse_memory()
 {
     return __tsan_init == nullptr;
 }
 
-/// Ends a child of a death test: 0 when `holds`.
+/// Ends the child of a death test, with exit status 0 if `holds`.
 [[noreturn]] inline void report(bool holds)
 {
     std::_Exit(holds ? 0 : 1);
@@ -107,7 +107,7 @@ inline bool says(std::string_view refusal, std::string_view words)
     return refusal.find(words) != refusal.npos;
 }
 
-// RLIMIT_DATA counts what can be written: the place is given, the memory not.
+// RLIMIT_DATA counts writable memory: the system grants the addresses, but not the memory.
 template <pages_options O>
 void take_without_memory()
 {

@@ -1,4 +1,4 @@
-// Pages of one NUMA node, and pages that are never swapped.
+// Pages of one NUMA node, and pages that are locked in memory.
 #include "../support/child.hpp"
 #include "../support/refused_call.hpp"
 #include "pages.hpp"
@@ -34,7 +34,8 @@ struct policy {
     }
 };
 
-/// Of the mapping of `page`: the line that begins with `key`, in KiB; -1: no such mapping.
+/// The value in KiB of the line `key` in /proc/self/smaps for the mapping of `page`; -1 if there is
+/// none.
 long kib_of_mapping(const void* page, const char* key)
 {
     auto const address = reinterpret_cast<std::uintptr_t>(page);
@@ -121,12 +122,12 @@ TEST(pages_of_a_node, fail_for_a_node_number_beyond_any_kernel)
     EXPECT_EQ(below.last_error(), EINVAL);
 }
 
-/// Whether `preferring` and `bound` do as they should where mbind fails with `error`.
+/// Whether `preferring` and `bound` behave as documented when mbind fails with `error`.
 template <pages_options Preferring, pages_options Bound>
 bool tells_refused_mbind(int error, const char* words)
 {
     if (!refuse_call(SYS_mbind, error))
-        return true; // this system lets nobody refuse anything: not ours to test
+        return true; // seccomp is not available here, so there is nothing to test
     pages<Preferring> preferring;
     pages<Bound> bound;
     chunk const c = preferring.try_take({mib});
@@ -200,7 +201,7 @@ TEST(pages_that_are_locked, are_unlocked_and_zeroed_when_a_range_reuses_them)
     EXPECT_TRUE(is_locked(again));
 }
 
-/// As somebody whom the limit binds: root is bound by none.
+/// Runs as an unprivileged user, because the limit does not apply to root.
 void take_locked_under_a_limit(std::size_t bytes, int error)
 {
     limit(RLIMIT_MEMLOCK, bytes);
@@ -208,7 +209,7 @@ void take_locked_under_a_limit(std::size_t bytes, int error)
         require(::setresuid(65534, 65534, 65534) == 0, "root may become nobody");
     pages<pages_options{.guard = true, .locked = true}> source;
     pages<pages_options{.locked = true, .reserve_bytes = 4 * mib}> in_range;
-    static_cast<void>(in_range.try_take({page_bytes})); // where two pages are allowed, it is one
+    static_cast<void>(in_range.try_take({page_bytes})); // one of the two allowed pages
     std::size_t const before = mapped_pages();
     require(source.try_take({mib}).data == nullptr, "more than the limit is refused");
     require(mapped_pages() == before, "and nothing stays mapped");

@@ -27,7 +27,7 @@ static_assert(!std::is_copy_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_assignable_v<protected_pages<>>);
 
-// ThreadSanitizer and AddressSanitizer turn the signal into an exit of their own.
+// ThreadSanitizer and AddressSanitizer exit by themselves instead of the signal.
 std::string write_to(std::byte* p)
 {
     return in_a_child([p] {
@@ -42,7 +42,7 @@ void seals_and_unseals_every_chunk_from_first_byte_to_last()
 {
     Source source;
     std::vector<chunk> chunks;
-    for (std::size_t i = 0; i < 200; ++i) // more than the first page of the list holds
+    for (std::size_t i = 0; i < 200; ++i) // more chunks than fit in the first page of the list
         chunks.push_back(source.try_take({(i % 3 + 1) * page_bytes, page_bytes << i % 5}));
     for (chunk const c : chunks)
         *begin(c) = *(end(c) - 1) = std::byte{1};
@@ -166,7 +166,7 @@ TEST(an_arena_of_protected_pages, can_be_built_sealed_read_and_destroyed_while_s
     {
         arena<protected_pages<>> built;
         built.make_array<char>(100'000);
-        built.reset(); // so that some chunks are idle, and are linked
+        built.reset(); // makes some chunks idle
         auto& s = built.make<settings>(42, built.copy("mallard"));
         built.make_array<char>(3'000'000);
         ASSERT_TRUE(built.upstream().seal());
@@ -211,8 +211,8 @@ TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
 
 TEST(protected_pages, are_all_unsealed_again_when_the_system_refuses_one)
 {
-    // Guards keep the mappings of chunks apart: to seal one more needs no more mappings, and
-    // the kernel refuses nothing. So one is unmapped behind the source's back.
+    // Guard pages keep the mappings apart, so sealing a chunk needs no new mapping, and the kernel
+    // would not refuse. So the test unmaps a chunk without telling the source.
     EXPECT_EQ(in_a_child([] {
                   protected_pages<pages_options{.guard = true}> source;
                   chunk const first = source.try_take({page_bytes});

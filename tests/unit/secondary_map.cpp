@@ -48,7 +48,7 @@ TYPED_TEST(a_secondary_map, has_no_value_for_a_newer_key_of_the_slot)
     EXPECT_FALSE(names.contains(young));
     EXPECT_EQ(*names.set(young, "young"), "young");
     EXPECT_FALSE(names.contains(old));
-    EXPECT_EQ(names.set(old, "late"), nullptr); // its element is gone for certain
+    EXPECT_EQ(names.set(old, "late"), nullptr); // the element of an older key is gone
     EXPECT_EQ(*names.get(young), "young");
     EXPECT_EQ(names.size(), 1U);
 }
@@ -67,7 +67,7 @@ TYPED_TEST(a_secondary_map, can_be_iterated_together_with_the_slot_map)
             halves.set(keys.back(), i / 2);
     }
     for (std::size_t i = 0; i < 300; i += 5)
-        numbers.erase(keys[i]); // their names stay, and are not met
+        numbers.erase(keys[i]); // their names stay, but are not visited
     std::size_t met = 0;
     numbers.for_each(
         [&](key32 k, std::size_t& number, std::string& name, const std::size_t& half) {
@@ -77,7 +77,7 @@ TYPED_TEST(a_secondary_map, can_be_iterated_together_with_the_slot_map)
             met += 1;
         },
         names, std::as_const(halves));
-    EXPECT_EQ(met, 40U); // of the 50 multiples of 6, those that are none of 30
+    EXPECT_EQ(met, 40U); // the 50 multiples of 6 without the multiples of 30
     std::size_t const dead =
         erase_if(names, [&](key32 k, std::string&) { return !numbers.contains(k); });
     EXPECT_EQ(dead, 20U);
@@ -101,7 +101,7 @@ TEST(a_dense_secondary_map, moves_all_values_and_stays_usable)
     for (auto const& [key, value] : owners)
         EXPECT_EQ(key, k);
     EXPECT_EQ(owners.stats().blocks_live, 1U);
-    EXPECT_EQ(owners.set(key32(5), nullptr), nullptr); // generation 0: of no map
+    EXPECT_EQ(owners.set(key32(5), nullptr), nullptr); // generation 0 is in no map
 }
 
 } // namespace

@@ -23,7 +23,7 @@ struct board {
     segment_pool<Block> blocks;
 };
 
-/// A segment, and a pool as its root.
+/// A segment whose root is a pool.
 template <std::size_t Block>
 struct pool_of {
     explicit pool_of(std::uint32_t count)
@@ -162,7 +162,7 @@ TEST(segment_pool, never_gives_a_block_to_two_threads)
 TEST(segment_pool, fails_only_when_no_block_is_free)
 {
     constexpr std::uint32_t threads = 4;
-    pool_of<8> p(threads); // one for each: nobody may ever be refused
+    pool_of<8> p(threads); // one block for each thread, so no allocation may fail
     in_threads(threads, [&](std::size_t) {
         for (std::size_t i = 0; i < rounds(200'000); ++i) {
             void* const block = p.blocks.try_allocate();

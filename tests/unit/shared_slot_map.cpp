@@ -25,7 +25,7 @@ TEST(shared_slot_map, finds_each_element_by_its_key)
     EXPECT_FALSE(words.get(key64(~std::uint64_t{0})));
     shared_slot_map<int, key<20, 4>> narrow;
     auto const k = narrow.insert(1);
-    EXPECT_FALSE(narrow.get(key<20, 4>(k.value() | 1U << 31))); // a bit that no key has
+    EXPECT_FALSE(narrow.get(key<20, 4>(k.value() | 1U << 31))); // a bit above the key
     EXPECT_FALSE(words.with(key64(5), [](std::string&) { FAIL(); }));
 }
 
@@ -69,7 +69,8 @@ TEST(shared_slot_map, destroys_its_elements_at_its_end)
 {
     auto const owner = std::make_shared<int>(5);
     {
-        shared_slot_map<std::shared_ptr<int>, key<20, 1>> owners; // one element a slot
+        shared_slot_map<std::shared_ptr<int>, key<20, 1>>
+            owners; // one generation: each slot has one element
         for (int i = 0; i < 1000; ++i) {
             auto const k = owners.insert(owner);
             if (i % 3 != 0)
@@ -122,7 +123,7 @@ TEST(shared_slot_map, retires_a_slot_whose_generations_are_used_up)
         keys.push_back(numbers.insert(i));
         numbers.remove(keys.back());
     }
-    EXPECT_EQ(numbers.retired(), 6U); // 15 elements each
+    EXPECT_EQ(numbers.retired(), 6U); // 15 elements for each slot
     std::ranges::sort(keys);
     EXPECT_EQ(std::ranges::adjacent_find(keys), keys.end());
     for (auto const k : keys)

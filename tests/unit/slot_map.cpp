@@ -46,7 +46,7 @@ TYPED_TEST(a_slot_map, finds_nothing_for_a_made_up_key)
     std::vector<key<8, 4>> live;
     auto const expect_only_those = [&] {
         std::size_t found = 0;
-        for (std::uint32_t value = 0; value < 1U << 14; ++value) // two bits more than it has
+        for (std::uint32_t value = 0; value < 1U << 14; ++value) // two bits more than the key has
             found += numbers.contains(key<8, 4>(value));
         EXPECT_EQ(found, live.size());
         EXPECT_FALSE(numbers.contains(key<8, 4>(~0U)));
@@ -148,7 +148,7 @@ TYPED_TEST(a_slot_map, reserves_the_key_of_a_detached_element)
     EXPECT_EQ(words.detached(), 0U);
 
     EXPECT_TRUE(words.detach(k));
-    EXPECT_TRUE(words.erase(k)); // gives the key up
+    EXPECT_TRUE(words.erase(k)); // ends the reservation of the key
     EXPECT_FALSE(words.erase(k));
     EXPECT_EQ(words.reattach(k, "late"), nullptr);
     EXPECT_EQ(words.insert("next").index(), k.index());
@@ -187,7 +187,7 @@ TYPED_TEST(a_slot_map, is_unchanged_when_a_constructor_throws)
     EXPECT_EQ(next.generation(), 1U); // no generation was lost
     element::throw_in = 1;
     EXPECT_THROW(elements.remove(next), int);
-    EXPECT_EQ(elements.get(next)->number(), 3U); // it could not be moved out, so it stays
+    EXPECT_EQ(elements.get(next)->number(), 3U); // its move constructor threw, so it stays
     EXPECT_TRUE(elements.detach(next));
     element back(4);
     element::throw_in = 1;

@@ -43,7 +43,7 @@ TYPED_TEST(a_slot_map, can_be_changed_during_an_iteration)
     for (int i = 0; i < 100; ++i)
         keys.push_back(numbers.insert(i));
     int met = 0;
-    numbers.for_each([&](key32 k, int& value) { // each erases itself and the next
+    numbers.for_each([&](key32 k, int& value) { // each element erases itself and the next one
         met += 1;
         EXPECT_EQ(value % 2, 0);
         if (value + 1 < 100)
@@ -105,7 +105,7 @@ TYPED_TEST(a_slot_map, can_be_used_by_constructors_and_destructors_of_elements)
     EXPECT_TRUE(parents.empty());
 }
 
-/// Looks itself up when it is destroyed.
+/// Looks itself up in its destructor.
 struct looks_itself_up {
     std::function<void()> look;
     explicit looks_itself_up(std::function<void()> f) : look(std::move(f)) {}
@@ -121,7 +121,7 @@ TYPED_TEST(a_slot_map, finds_no_element_during_its_destructor)
 {
     typename TestFixture::template map<looks_itself_up> elements;
     int looks = 0;
-    for (int i = 0; i < 2; ++i) { // the second in a slot that was used before
+    for (int i = 0; i < 2; ++i) { // the second time in a slot that was used before
         key32 key;
         key = elements.emplace([&] {
             looks += 1;

@@ -35,7 +35,7 @@ TEST(slot_map_growth, changes_nothing_when_the_source_fails)
         slot_map<element, key32, ref<failing_source>> elements{ref(heap)};
         std::vector<key32> keys;
         std::size_t refused = 0;
-        while (keys.size() < 20'000) { // more chunks than the first directory has room for
+        while (keys.size() < 20'000) { // more chunks than fit in the first directory
             std::size_t const before = elements.size();
             bool const throws = keys.size() % 2 == 0;
             key32 k;
@@ -143,7 +143,7 @@ TEST(slot_map_growth, touches_pages_only_when_they_are_used)
 
 constexpr std::size_t word_and_value = 4 + 4096;
 
-/// What is in the map is in it afterwards, and the refusal says what to do.
+/// The map keeps its elements after a failure, and the failure says what to do.
 template <class Map>
 bool survives_refusal(int resource, rlim_t bytes, std::string_view words)
 {
@@ -175,14 +175,14 @@ TEST(slot_map_growth, survives_when_the_system_commits_no_more_memory)
     using map = slot_map<std::array<char, 4096>>;
     EXPECT_EXIT(report(survives_refusal<map>(RLIMIT_DATA, page_bytes, "ulimit -d")),
                 ::testing::ExitedWithCode(0), "");
-    if (has_asan()) // whose own mappings are counted too
+    if (has_asan()) // the limit counts its own mappings too
         return;
     rlim_t const some = (mapped_pages() * page_bytes) + 200 * mib;
     EXPECT_EXIT(report(survives_refusal<map>(RLIMIT_DATA, some, "ulimit -d")),
                 ::testing::ExitedWithCode(0), "");
 }
 
-/// With less address space than it wants, a map takes less.
+/// A map reserves less when the address space is limited.
 template <class Map>
 bool makes_do_with_less()
 {
@@ -192,7 +192,7 @@ bool makes_do_with_less()
     while (count < 100'000 && map.try_emplace())
         ++count;
     bool const fits = count > 1000 && count * word_and_value < 128 * mib;
-    slot_map<int> other; // there is address space left for others
+    slot_map<int> other; // address space is left for other maps
     return fits && bool(other.try_emplace(1));
 }
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-// The sanitizers would rather stop than see a refusal.
+// By default, the sanitizers abort instead of returning null.
 extern "C" const char* __asan_default_options()
 {
     return "allocator_may_return_null=1";
@@ -197,7 +197,7 @@ TEST(borrowed, is_empty_after_a_move_from_it)
 
 TEST(pmr_source, gives_chunks_back_with_the_requested_layout)
 {
-    failing_resource upstream; // which checks it
+    failing_resource upstream; // verifies each deallocate
     pmr_source source(&upstream);
     EXPECT_EQ(source.resource(), &upstream);
     chunk const c = source.take({100, 64});

@@ -39,7 +39,7 @@ TEST(trace_reader, reads_the_golden_trace)
     EXPECT_EQ(events[3].flags, mallard_trace_size_cut);
     EXPECT_EQ(events[4].flags, mallard_trace_dur_cut);
     EXPECT_EQ(events[4].align, 4096);
-    EXPECT_NE(std::string(trace.remark()).find("missing"), std::string::npos); // two are
+    EXPECT_NE(std::string(trace.remark()).find("missing"), std::string::npos); // two events
 }
 
 TEST(trace_reader, packs_a_record_as_in_the_golden_trace)

@@ -26,7 +26,7 @@ using namespace mallard::testing;
 static_assert(block_allocator<traced<multipool<>>> && resettable<traced<arena<>>>);
 static_assert(chunk_source<traced<>>);
 
-/// A file that ends with the test.
+/// A file that is removed at the end of the test.
 struct temporary {
     temporary() : path(::testing::TempDir() + "mallard-" + std::to_string(::getpid()) + ".trace")
     {
@@ -74,7 +74,7 @@ TEST(traced, reports_failures_by_null_and_by_exception)
     }
 }
 
-/// Sees the order of events and calls.
+/// Records the order of events and calls.
 struct ordered_source : counting_source {
     std::vector<std::string>* order = nullptr;
     chunk try_take(layout l) noexcept
@@ -227,7 +227,7 @@ TEST(traced, counts_lost_events_and_records_where_they_are_missing)
                       for (int i = 0; i < count; ++i)
                           blocks.deallocate(blocks.allocate({40}), {40});
                   };
-                  limit.rlim_cur = 64 + 100 * 32 + 5; // cuts a record
+                  limit.rlim_cur = 64 + 100 * 32 + 5; // in the middle of a record
                   ::setrlimit(RLIMIT_FSIZE, &limit);
                   pairs(2000);
                   std::uint64_t const lost = trace.events_lost();

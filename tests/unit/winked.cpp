@@ -17,9 +17,9 @@
 #include <unordered_set>
 #include <vector>
 
-/// Gives nothing back: its text is a view.
+/// Owns no memory: its text is a view.
 struct own_type {
-    ~own_type() {} // not trivial, so nobody but its author can know
+    ~own_type() {} // not trivial, so only its author knows that it frees nothing
 };
 template <>
 inline constexpr bool mallard::enable_wink_out<own_type> = true;
@@ -90,7 +90,7 @@ struct type_parameter {
     using allocator = from_arena<T>;
 };
 
-/// All standard containers, of strings that are too long to need no memory.
+/// All standard containers, with strings too long for the small-string optimisation.
 template <class Binding>
 struct containers {
     template <class T>
@@ -205,7 +205,7 @@ TEST(winked, refers_to_the_same_container_after_a_copy)
 {
     resource memory;
     winked<std::pmr::vector<int>> first(memory);
-    winked<std::pmr::vector<int>> second(first); // of an lvalue that is not const
+    winked<std::pmr::vector<int>> second(first); // from a non-const lvalue
     auto third = second;
     third->push_back(1);
     EXPECT_EQ(first->size(), 1u);
