@@ -7,6 +7,7 @@
 
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <boost/lockfree/stack.hpp>
 

@@ -8,6 +8,7 @@
 #include <bench/threads/ring.hpp>
 
 #include <mallard/multipool.hpp>
+#include <mallard/sync.hpp>
 
 #include <boost/container/pmr/synchronized_pool_resource.hpp>
 

@@ -16,6 +16,7 @@
 
 #include <mallard/heap.hpp>
 #include <mallard/object_pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <array>
 #include <memory>

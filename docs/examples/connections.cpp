@@ -4,6 +4,7 @@
 // The object_pool has the memory and says when a connection opens and closes: its
 // hooks. A box is a connection that is in nobody's hands, or in exactly one's.
 #include <mallard/object_pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <atomic>
 #include <cassert>

@@ -1,5 +1,6 @@
 // Pools that never take memory from anyone.
 #include <mallard/pool.hpp>
+#include <mallard/source.hpp>
 
 #include <array>
 #include <cassert>

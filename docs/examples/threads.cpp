@@ -3,6 +3,7 @@
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/shared_arena.hpp>
+#include <mallard/sync.hpp>
 
 #include <cassert>
 #include <string>

@@ -29,5 +29,6 @@
 #include <mallard/shared_arena.hpp>
 #include <mallard/shared_slot_map.hpp>
 #include <mallard/slot_map.hpp>
+#include <mallard/sync.hpp>
 #include <mallard/trace/trace_reader.hpp>
 #include <mallard/winked.hpp>

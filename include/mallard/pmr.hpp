@@ -4,6 +4,7 @@
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <memory_resource>
 

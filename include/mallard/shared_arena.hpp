@@ -26,8 +26,7 @@ namespace mallard {
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
-    using holder = source_holder<Source, sync::thread_cached>;
-    using shared_source = std::remove_reference_t<decltype(std::declval<holder&>().shared())>;
+    using shared_source = mallard::shared_source<Source>;
 
     struct alignas(cache_line_bytes) thread_arena : thread_front {
         constexpr thread_arena(shared_source& from, growth_argument<Options.grow>& rule) noexcept
@@ -42,14 +41,14 @@ class shared_arena : public arena_objects<shared_arena<Source, Options>> {
 public:
     constexpr shared_arena() noexcept
         requires std::default_initializable<Source>
-        : arenas_(source_.shared(), rule_)
+        : arenas_(source_, rule_)
     {
-        arenas_.hold_at_fork(source_.mutex(), nullptr);
+        arenas_.hold_at_fork(mutex_of(source_), nullptr);
     }
     constexpr explicit shared_arena(Source from, growth_argument<Options.grow> rule = {}) noexcept
-        : source_(std::move(from)), rule_(rule), arenas_(source_.shared(), rule_)
+        : source_(std::move(from)), rule_(rule), arenas_(source_, rule_)
     {
-        arenas_.hold_at_fork(source_.mutex(), nullptr);
+        arenas_.hold_at_fork(mutex_of(source_), nullptr);
     }
     ~shared_arena() { release(); }
 
@@ -83,7 +82,7 @@ public:
         arenas_.part();
         for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
             p->blocks.release();
-        arenas_.give_all(source_.shared());
+        arenas_.give_all(source_);
     }
 
     /// Gives idle chunks back to the source, until each thread's arena has at most `keep` idle
@@ -108,8 +107,8 @@ public:
         return all;
     }
 
-    Source& upstream() noexcept { return source_.bare(); }
-    const Source& upstream() const noexcept { return source_.bare(); }
+    Source& upstream() noexcept { return source_; }
+    const Source& upstream() const noexcept { return source_; }
 
 private:
     /// Leaves the arena of the thread at the end of the scope, after an exception too.
@@ -143,7 +142,7 @@ private:
     MALLARD_COLD void* begin(layout l) noexcept(!Throws)
     {
         for (;;) {
-            thread_arena* const p = arenas_.own(source_.shared(), source_.shared(), rule_);
+            thread_arena* const p = arenas_.own(source_, source_, rule_);
             if (p == nullptr) { // no memory for one: use the shared one, under the lock
                 std::lock_guard const alone(arenas_.lock);
                 frozen const still(arenas_);
@@ -165,7 +164,7 @@ private:
         f(owned_);
     }
 
-    holder source_;
+    shared_source source_;
     growth_argument<Options.grow> rule_{};
     fronts_of<thread_arena> arenas_;
     finalizers owned_; // of all threads; guarded by arenas_.lock

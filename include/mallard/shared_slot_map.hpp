@@ -5,6 +5,7 @@
 #include <mallard/key.hpp>
 #include <mallard/pages.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <array>
 #include <atomic>

@@ -1,61 +1,15 @@
-// Sources of chunks: the heap, a buffer of the caller, a buffer in the object, any
-// std::pmr::memory_resource, another allocator, or nothing. Pages of the operating system are in
-// pages.hpp.
+// Sources of chunks: a buffer of the caller, any std::pmr::memory_resource, another allocator; and,
+// by chunk_source.hpp, the heap, a buffer in the object, or nothing. Pages of the operating system
+// are in pages.hpp.
 #pragma once
 
-#include <mallard/detail/base/annotate.hpp>
-#include <mallard/growth.hpp>
+#include <mallard/detail/base/chunk_source.hpp>
 
-#include <concepts>
 #include <memory_resource>
-#include <span>
-#include <utility>
 
 namespace mallard {
 
-/// A piece of memory from a source. `give` must get exactly the chunk that `try_take` returned.
-struct chunk {
-    void* data = nullptr; ///< null: the source is exhausted
-    std::size_t bytes = 0;
-    std::size_t align = 1;
-};
-
 // clang-format off
-/// A source of chunks: `try_take(layout)` and `give(chunk)`, neither of which throws.
-///
-///     struct my_source {
-///         mallard::chunk try_take(mallard::layout l) noexcept;
-///         void give(mallard::chunk c) noexcept;
-///     };
-///     static_assert(mallard::chunk_source<my_source>);
-template <class S>
-concept chunk_source = requires(S& s, layout l, chunk c) {
-    { s.try_take(l) } noexcept -> std::same_as<chunk>;
-    { s.give(c) } noexcept;
-};
-
-/// An allocator of blocks: `allocate`, which throws, `try_allocate`, which returns null, and
-/// `deallocate`, which gets the layout again.
-template <class A>
-concept block_allocator = requires(A& a, layout l, void* p) {
-    { a.allocate(l) } -> std::same_as<void*>;
-    { a.try_allocate(l) } noexcept -> std::same_as<void*>;
-    { a.deallocate(p, l) } noexcept;
-};
-
-/// Anything that an allocator can take its memory from. Any allocator is a source too, as in
-/// `multipool<arena<>>`.
-template <class S>
-concept source = chunk_source<S> || block_allocator<S>;
-
-/// An allocator that can free all blocks at once.
-template <class A>
-concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
-    a.reset();
-    a.release();
-    a.trim(keep);
-};
-
 /// An allocator with marks: it can free all blocks that came after a mark.
 template <class A>
 concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
@@ -69,201 +23,12 @@ concept owning = requires(const S& s, const void* p) {
     { s.owns(p) } noexcept -> std::same_as<bool>;
 };
 
-/// A source that knows the largest chunk it can give. Growth steps are cut to that size.
-template <class S>
-concept bounded = requires(const S& s) {
-    { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
-};
-
-/// A source that any thread may call at any time: it says so with `any_thread`. An allocator for
-/// several threads calls any other source under a lock. A `ref` cannot do that for a source that
-/// several allocators borrow.
-template <class S>
-concept shareable = requires { requires S::any_thread; };
-
 /// An allocator that can grow a block in place.
 template <class A>
 concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, layout to) {
     { a.try_expand(p, from, to) } noexcept -> std::same_as<bool>;
 };
 // clang-format on
-
-// The next four functions are always inlined: a function call returns the three words of a chunk
-// in memory, and hides a constant size, at the cost of an adaptor's hot path.
-
-/// Takes a chunk from a source or an allocator. Returns a null chunk when it is exhausted.
-template <source S>
-[[gnu::always_inline]] inline chunk try_take(S& from, layout l) noexcept
-{
-    if constexpr (chunk_source<S>)
-        return from.try_take(l);
-    else if (void* const data = from.try_allocate(l))
-        return {data, l.bytes, l.align};
-    else
-        return {};
-}
-
-/// Takes a chunk from a source or an allocator, or throws `std::bad_alloc` or what the source
-/// throws.
-template <source S>
-[[gnu::always_inline]] inline chunk take(S& from, layout l)
-{
-    if constexpr (requires { from.take(l); }) {
-        return from.take(l);
-    } else if constexpr (!chunk_source<S>) {
-        return {from.allocate(l), l.bytes, l.align};
-    } else {
-        chunk const taken = try_take(from, l);
-        if (taken.data == nullptr) [[unlikely]]
-            throw_bad_alloc();
-        return taken;
-    }
-}
-
-/// `take` or `try_take`, for slow paths that are written once for both.
-template <bool Throws, source S>
-[[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
-{
-    if constexpr (Throws)
-        return take(from, l);
-    else
-        return try_take(from, l);
-}
-
-/// Gives a chunk back to the source or allocator that it came from.
-template <source S>
-[[gnu::always_inline]] inline void give(S& to, chunk c) noexcept
-{
-    if constexpr (chunk_source<S>)
-        to.give(c);
-    else
-        to.deallocate(c.data, {c.bytes, c.align});
-}
-
-/// Takes the next step of an allocator's growth: at least `wish` bytes if the limit admits
-/// them, cut to `useful(bytes)`. A step above the largest that the source can give is cut to
-/// that; a step that the source refuses is halved, down to `least`. Returns null, or throws,
-/// when the limit or the source refuses `least` too.
-template <bool Throws, source S, growth G, class Useful>
-chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
-                Useful useful) noexcept(!Throws)
-{
-    chunk taken;
-    std::size_t step = state.step(wish);
-    bool const admitted = step != 0;
-    if constexpr (bounded<S>)
-        step = std::min(step, std::max(from.most_to_take(), least.bytes));
-    for (; step > least.bytes; step = std::max(least.bytes, step / 2)) {
-        std::size_t const bytes = useful(step);
-        if (bytes > least.bytes)
-            taken = try_take(from, {bytes, least.align});
-        if (bytes <= least.bytes || taken.data != nullptr)
-            break;
-    }
-    if (taken.data == nullptr && admitted)
-        taken = take_or_null<Throws>(from, least);
-    if (taken.data != nullptr)
-        state.took(taken.bytes, std::max(step, taken.bytes));
-    else if constexpr (Throws)
-        throw_bad_alloc();
-    return taken;
-}
-
-/// Fails a request whose size is so large that adding a header would overflow. Asks the source all
-/// the same, so that its own exception is thrown.
-template <bool Throws, source S>
-chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
-{
-    chunk const taken = take_or_null<Throws>(from, l);
-    if (taken.data != nullptr)
-        give(from, taken);
-    if constexpr (Throws)
-        throw_bad_alloc();
-    return {};
-}
-
-/// The heap of the program: `operator new`, also when the program replaces it. Any thread. Fails
-/// after the new-handler gave up.
-///
-///     mallard::pool<mallard::default_heap> nodes(64); // what pool<> means
-class default_heap {
-public:
-    static constexpr bool any_thread = true;
-
-    chunk try_take(layout l) noexcept
-    {
-        if (l.bytes > bytes_max)
-            return {};
-        void* const data = is_over_aligned(l.align)
-                               ? ::operator new(l.bytes, std::align_val_t{l.align}, std::nothrow)
-                               : ::operator new(l.bytes, std::nothrow);
-        return data == nullptr ? chunk{} : chunk{data, l.bytes, l.align};
-    }
-
-    void give(chunk c) noexcept
-    {
-        if (is_over_aligned(c.align))
-            ::operator delete(c.data, std::align_val_t{c.align});
-        else
-            ::operator delete(c.data);
-    }
-
-private:
-    static constexpr bool is_over_aligned(std::size_t align) noexcept
-    {
-        return align > __STDCPP_DEFAULT_NEW_ALIGNMENT__;
-    }
-};
-
-/// A source that is always exhausted. An allocator on it uses only its initial buffer.
-///
-///     mallard::arena<mallard::null> scratch(buffer); // never takes memory elsewhere
-class null {
-public:
-    static constexpr bool any_thread = true;
-
-    chunk try_take(layout) noexcept { return {}; }
-    void give(chunk) noexcept {}
-};
-
-inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
-{
-    return bytes.data() <= p && p < bytes.data() + bytes.size();
-}
-
-/// The state of a buffer that is taken from its front. A chunk that is given back is free again if
-/// it was the last one taken. When all chunks are back, the whole buffer is free, whatever the
-/// order in which they came back.
-class taken_front {
-public:
-    chunk try_take(std::span<std::byte> bytes, layout l) noexcept
-    {
-        std::span const left = bytes.subspan(used_);
-        std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
-        // Even a chunk of 0 bytes must not start at the end: that address belongs to another
-        // object.
-        if (left.size() <= padding || left.size() - padding < l.bytes)
-            return {};
-        used_ += padding + l.bytes;
-        chunks_ += 1;
-        return {left.data() + padding, l.bytes, l.align};
-    }
-
-    void give(std::span<std::byte> bytes, chunk c) noexcept
-    {
-        auto const offset =
-            static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes.data());
-        chunks_ -= 1;
-        if (chunks_ == 0)
-            used_ = 0;
-        else if (offset + c.bytes == used_)
-            used_ = offset;
-    }
-
-private:
-    std::size_t used_ = 0;
-    std::size_t chunks_ = 0;
-};
 
 /// A source in a buffer of the caller, which must outlive it.
 ///
@@ -290,29 +55,6 @@ public:
 private:
     std::span<std::byte> bytes_;
     taken_front taken_;
-};
-
-/// A source of `Bytes` inside the object itself. Uses no heap. Neither copied nor moved, because
-/// blocks point into it. Think twice above 16 KiB on a stack.
-///
-///     mallard::multipool<mallard::buffer<4096>> memory;
-template <std::size_t Bytes>
-class buffer {
-public:
-    constexpr buffer() noexcept : untouched_{} {}
-    buffer(const buffer&) = delete;
-    buffer& operator=(const buffer&) = delete;
-
-    chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
-    void give(chunk c) noexcept { taken_.give(bytes_, c); }
-    bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
-
-private:
-    taken_front taken_;
-    union { // leaves the bytes uninitialised, so that a static buffer can be constinit
-        char untouched_;
-        alignas(std::max_align_t) std::byte bytes_[Bytes];
-    };
 };
 
 /// A source over any `std::pmr::memory_resource`; without an argument, over the default resource at

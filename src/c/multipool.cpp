@@ -2,6 +2,7 @@
 #include "handle.hpp"
 
 #include <mallard/multipool.hpp>
+#include <mallard/sync.hpp>
 
 namespace mallard::c {
 namespace {

@@ -3,6 +3,7 @@
 #include "handle.hpp"
 
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 namespace mallard::c {
 namespace {
@@ -52,7 +53,7 @@ struct alignas(cache_line_bytes) pool_of : mallard_pool {
         if constexpr (Order == reuse::ordered)
             return 0;
         auto const shape = slot_shape::of(asked.bytes, asked.align, options.block_min());
-        return saturating_add(pool_cores<options, 1>::bytes_for(shape, count),
+        return saturating_add(pool_mode<Threads>::template core<options>::bytes_for(shape, count),
                               sizeof(pool_of) + alignof(pool_of));
     }
 };

@@ -8,6 +8,7 @@
 #include <mallard/object_pool.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/slot_map.hpp>
+#include <mallard/sync.hpp>
 
 using lifo = mallard::pool<mallard::default_heap,
                            mallard::pool_options{.block = 64, .order = mallard::reuse::lifo}>;

@@ -1,5 +1,6 @@
 // dies: mallard: double free of ADDRESS in a pool
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <thread>
 

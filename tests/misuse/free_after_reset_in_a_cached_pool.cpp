@@ -1,5 +1,6 @@
 // dies: mallard: free of ADDRESS, which is not a block of this pool
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 int main()
 {

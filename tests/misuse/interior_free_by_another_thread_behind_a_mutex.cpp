@@ -1,5 +1,6 @@
 // dies: mallard: free of ADDRESS, which is inside a block of a pool
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <thread>
 

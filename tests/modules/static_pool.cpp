@@ -1,5 +1,6 @@
 // Loaded by stress/modules.cpp: a pool with a library of its own.
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 namespace {
 

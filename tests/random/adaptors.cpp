@@ -12,6 +12,7 @@
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

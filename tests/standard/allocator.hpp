@@ -6,6 +6,7 @@
 
 #include <mallard/allocator.hpp>
 #include <mallard/multipool.hpp>
+#include <mallard/sync.hpp>
 
 using memory_of_tests =
     mallard::multipool<mallard::default_heap,

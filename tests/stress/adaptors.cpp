@@ -7,6 +7,7 @@
 #include <mallard/adapt/synchronized.hpp>
 #include <mallard/arena.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

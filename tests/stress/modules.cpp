@@ -3,6 +3,7 @@
 #include "../support/threads.hpp"
 
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include "../support/threads.hpp"
 
 #include <mallard/object_pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

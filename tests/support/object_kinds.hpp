@@ -4,6 +4,7 @@
 #include "sources.hpp"
 
 #include <mallard/object_pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

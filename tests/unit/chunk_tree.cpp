@@ -1,4 +1,4 @@
-#include <mallard/detail/pool/chunk_tree.hpp>
+#include <mallard/detail/pool/chunk_list.hpp>
 
 #include <gtest/gtest.h>
 

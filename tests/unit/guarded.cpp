@@ -3,6 +3,7 @@
 #include <mallard/debug/checked.hpp>
 #include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
+#include <mallard/sync.hpp>
 
 #include "../support/asan.hpp"
 #include "../support/choices.hpp"

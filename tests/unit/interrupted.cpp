@@ -3,6 +3,7 @@
 
 #include <mallard/pool.hpp>
 #include <mallard/shared_slot_map.hpp>
+#include <mallard/sync.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
-#include <mallard/detail/pool/large.hpp>
+#include <mallard/detail/pool/large_blocks.hpp>
 
 #include <gtest/gtest.h>
 

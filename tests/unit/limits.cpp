@@ -3,6 +3,7 @@
 #include <mallard/multipool.hpp>
 #include <mallard/object_pool.hpp>
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

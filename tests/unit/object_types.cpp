@@ -5,6 +5,7 @@
 #include <mallard/arena.hpp>
 #include <mallard/object_pool.hpp>
 #include <mallard/pages.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 #include "../support/threads.hpp"
 
 #include <mallard/pool.hpp>
+#include <mallard/sync.hpp>
 
 #include <gtest/gtest.h>
 #include <vector>

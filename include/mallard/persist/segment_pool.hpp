@@ -1,7 +1,7 @@
 // A pool inside a segment of shared memory.
 #pragma once
 
-#include <mallard/detail/pool/slot_shape.hpp>
+#include <mallard/detail/pool/chunk_layout.hpp>
 #include <mallard/persist/offset_ptr.hpp>
 #include <mallard/persist/shared_memory.hpp>
 

@@ -40,7 +40,7 @@ public:
     constexpr void lead_to(void* owner) noexcept
     {
         if constexpr (by_chunk)
-            base::lead_to(owner);
+            base::set_owner(owner);
         else if (!std::is_constant_evaluated()) // where there are none yet
             for_each_slot([owner](slot& s) { s.owner = owner; });
     }

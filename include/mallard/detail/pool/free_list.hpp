@@ -1,36 +1,36 @@
-// Free blocks of one size, in a list through themselves: `reuse::lifo`, `reuse::fifo`.
+// Free blocks of one size, linked through the blocks: `reuse::lifo` and `reuse::fifo`.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
-#include <mallard/detail/pool/slot_shape.hpp>
-#include <mallard/source.hpp>
+#include <mallard/detail/base/chunk_source.hpp>
 
 #include <span>
 #include <utility>
 
 namespace mallard {
 
-/// A list whose new blocks come first.
+/// The begin of a stack: a new block comes first.
 struct stack_top {
     void* first = nullptr;
 
-    static constexpr void made_for(slot_shape) noexcept {}
+    static constexpr void made_for(std::size_t) noexcept {}
     constexpr void clear() noexcept { first = nullptr; }
     void** place() noexcept { return &first; }
     static constexpr void pushed(void*) noexcept {}
     static constexpr void popped(const void*) noexcept {}
 };
 
-/// A list that begins with a queue: a new block comes behind it, in front of all others, and
-/// is of the queue if there is room. What is freed in the order of addresses is then given out
-/// in that order, and lists whose nodes come and go stay in it; a stack turns each stretch
-/// around, and soon no two neighbours are neighbours: docs/decisions/0027. The queue is of 64
-/// blocks, and of a page at most, so that what is freed and taken in turn stays in the cache.
+/// The begin of a list whose first blocks are a queue. A new block comes behind the queue, in
+/// front of all other blocks, and joins the queue if there is room. Blocks that are freed in
+/// address order are then handed out in address order, and a list whose nodes come and go
+/// stays in the order of memory. A stack reverses each sequence, and soon no two neighbours of
+/// the list are neighbours in memory: docs/decisions/0027. The queue is of 64 blocks, and of a
+/// page at most, so that blocks that are freed and taken in turn stay in the cache.
 struct queue_top {
     static constexpr std::size_t blocks_max = 64;
 
     void* first = nullptr;
-    void** behind = &first; // the queue: the link of its last block, to what is behind
+    void** behind = &first; // the link of the queue's last block
     std::uint32_t room = 0; // in the queue: `most` when it is empty
     std::uint32_t most = 0;
 
@@ -42,7 +42,7 @@ struct queue_top {
             take(other);
         return *this;
     }
-    /// All of them behind the queue.
+    /// Takes all blocks, with an empty queue in front of them.
     constexpr void take(const queue_top& other) noexcept
     {
         most = other.most;
@@ -50,9 +50,9 @@ struct queue_top {
         first = other.first;
     }
 
-    constexpr void made_for(slot_shape shape) noexcept
+    constexpr void made_for(std::size_t block_bytes) noexcept
     {
-        room = most = static_cast<std::uint32_t>(std::min(page_bytes / shape.bytes, blocks_max));
+        room = most = static_cast<std::uint32_t>(std::min(page_bytes / block_bytes, blocks_max));
     }
     constexpr void clear() noexcept
     {
@@ -76,9 +76,9 @@ struct queue_top {
     }
 };
 
-/// Costs no memory and the fewest instructions; but a pop reads the block, and misses when
-/// it has gone cold.
-template <bool Watched, class Top = stack_top>
+/// A list of free blocks. It needs no memory and the fewest instructions; but a pop reads the
+/// block, which misses the cache if the block has not been used for long.
+template <bool ChecksOn, class Top = stack_top>
 class free_list {
 public:
     constexpr free_list() noexcept = default;
@@ -89,17 +89,16 @@ public:
         other.clear();
         return *this;
     }
-    constexpr void made_for(slot_shape shape) noexcept { top_.made_for(shape); }
+    constexpr void made_for(std::size_t block_bytes) noexcept { top_.made_for(block_bytes); }
 
-    /// Needs no memory of its own, unlike a magazine.
-    static constexpr bool has_memory() noexcept { return true; }
+    /// A list has no array, unlike a magazine.
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 
-    /// Not when empty.
+    /// Takes the first block. The list is not empty.
     void* pop() noexcept
     {
-        unwatched<Watched> const reading_free_memory;
+        unwatched<ChecksOn> const reading_free_memory;
         void* const block = top_.first;
         top_.first = next_of(block);
         top_.popped(block);
@@ -108,14 +107,14 @@ public:
 
     void push(void* block) noexcept
     {
-        unwatched<Watched> const writing_free_memory;
+        unwatched<ChecksOn> const writing_free_memory;
         void** const place = top_.place();
         set_next(block, next_of(place));
         set_next(place, block);
         top_.pushed(block);
     }
 
-    /// The last of `blocks` comes on top.
+    /// Pushes all of `blocks`, in their order.
     void load(std::span<void* const> blocks) noexcept
     {
         for (void* const block : blocks)
@@ -127,12 +126,12 @@ public:
     template <class F>
     void for_each(F f) const
     {
-        unwatched<Watched> const reading_free_memory;
+        unwatched<ChecksOn> const reading_free_memory;
         for (void* block = top_.first; block != nullptr; block = next_of(block))
             f(block);
     }
 
-    /// Whether `p` is one of them; O(free blocks).
+    /// Whether `p` is one of the blocks. O(free blocks).
     bool has(const void* p) const noexcept
     {
         bool found = false;
@@ -140,30 +139,8 @@ public:
         return found;
     }
 
-    /// Takes out the blocks that are `wanted(block)`. The order of both stays.
-    template <class Test>
-    free_list split(Test wanted) noexcept
-    {
-        unwatched<Watched> const reading_and_writing_free_memory;
-        free_list out;
-        void* link = &top_.first;
-        void* out_link = &out.top_.first;
-        while (void* const block = next_of(link)) {
-            if (!wanted(block)) {
-                link = block;
-                continue;
-            }
-            set_next(link, next_of(block));
-            set_next(out_link, block);
-            out_link = block;
-        }
-        set_next(out_link, nullptr);
-        top_ = Top(top_); // no queue: its last block may be gone
-        return out;
-    }
-
 private:
-    // Free blocks are poisoned, and these two are the only ones who may look.
+    // Free blocks are poisoned for AddressSanitizer. Only these two functions may touch them.
     [[gnu::no_sanitize_address]] static void* next_of(const void* block) noexcept
     {
         return *static_cast<void* const*>(block);

@@ -1,22 +1,32 @@
-// The cores of a multipool that one thread uses, made when they are first needed.
+// The pools of a multipool for one thread, made when they are first needed.
 #pragma once
 
-#include <mallard/detail/pool/core_array.hpp>
-#include <mallard/detail/pool/starter.hpp>
+#include <mallard/detail/pool/bootstrap_slabs.hpp>
+#include <mallard/detail/pool/pool_core.hpp>
+
+#include <array>
 
 namespace mallard {
 
-/// As `core_array`, but a size that nobody asks for costs a pointer. Cores are made in
-/// groups of neighbours, in memory from the source, and stay until all is released. A
-/// multipool is so for the few sizes of one small container, too: with all cores of
-/// 56 sizes in it, 7 KiB had to be written before the first block.
+/// The block sizes of a multipool. An alignment above a cache line is served by the source:
+/// a rare request would have every chunk of its class aligned as much.
+template <std::size_t N>
+inline constexpr std::array<slot_shape, N> class_shapes = [] {
+    std::array<slot_shape, N> all{};
+    for (std::size_t i = 0; i < N; ++i)
+        all[i] = {size_class::bytes(i), std::min(size_class::align(i), cache_line_bytes)};
+    return all;
+}();
+
+/// A `Core` for each of `N` size classes, where a class that is never used costs a pointer.
+/// Cores are made in groups of neighbours, in memory from the source, and stay until all
+/// memory is released: docs/decisions/0026.
 ///
-/// No test for a core that is not made: it is one that all share, which has nothing at
-/// hand, so that only `refill` has to look. It is never written to.
+/// No call tests whether its core exists. A core that was not made yet is `absent_`, which all
+/// multipools share: it never has a block, so only `refill` looks. Nobody writes to it.
 ///
-/// A core takes a chunk only when the starter has no room left. Blocks of both come back
-/// to it alike.
-template <class Core, std::size_t N, class Rule, class Starter>
+/// A core takes chunks only when the slabs are used up. Its cache has blocks of both.
+template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores {
     static constexpr std::size_t group_size = 8;
 
@@ -26,24 +36,15 @@ class lazy_cores {
     };
 
 public:
-    /// `shapes` outlive it.
-    constexpr lazy_cores(const std::array<slot_shape, N>& shapes, Rule rule) noexcept
-        : shapes_(&shapes), rule_(rule)
+    constexpr explicit lazy_cores(const std::array<slot_shape, N>&, Rule rule) noexcept
+        : rule_(rule)
     {
         forget();
     }
     constexpr lazy_cores(lazy_cores&& other) noexcept
-        : cores_(other.cores_), shapes_(other.shapes_), rule_(other.rule_),
-          starter_(std::move(other.starter_))
+        : cores_(other.cores_), rule_(other.rule_), slabs_(std::move(other.slabs_))
     {
         other.forget();
-    }
-
-    /// A fork is the caller's to look after.
-    static constexpr void enlist() noexcept {}
-    template <class Mutex>
-    static constexpr void hold_at_fork(std::mutex*, Mutex*) noexcept
-    {
     }
 
     template <bool Throws, class Source>
@@ -53,7 +54,7 @@ public:
             [&]() noexcept(!Throws) { return refill<Throws>(source, i); });
     }
     template <class Source>
-    [[gnu::always_inline]] void deallocate(Source& source, std::size_t i, void* block) noexcept
+    [[gnu::always_inline]] void deallocate(Source& source, void* block, std::size_t i) noexcept
     {
         cores_[i]->deallocate(source, block);
     }
@@ -62,14 +63,14 @@ public:
 
     validity classify(const void* p) const noexcept
     {
-        validity answer = starter_.owns(p) ? validity::invalid : validity::miss;
-        starter_.for_each(*shapes_, [&](auto&, const void* block, std::size_t i) {
-            if (block == p && !cores_[i]->has_at_hand(p))
-                answer = validity::valid;
-        });
-        for_each_group([&](group& g) {
-            for (Core const& core : g.cores)
-                answer = answer == validity::miss ? core.classify(p) : answer;
+        if (slabs_.owns(p)) {
+            std::size_t const bytes = slabs_.bytes_of(p);
+            bool const live = bytes != 0 && !cores_[size_class::of(bytes)]->has_cached(p);
+            return live ? validity::valid : validity::invalid;
+        }
+        validity answer = validity::miss;
+        for_each_core([&](const Core& core) {
+            answer = answer == validity::miss ? core.classify(p) : answer;
         });
         return answer;
     }
@@ -77,7 +78,7 @@ public:
     void reset() noexcept
     {
         for_each_core([](Core& core) { core.reset(); });
-        starter_.reset();
+        slabs_.reset();
     }
 
     template <class Source>
@@ -88,32 +89,35 @@ public:
                 core.release(source);
             give(source, g.taken);
         });
-        starter_.release(source);
+        slabs_.release(source);
         forget();
     }
 
-    /// For a source that takes everything back by itself.
+    /// Forgets everything, for a source that takes all of it back by itself.
     constexpr void forget() noexcept
     {
         cores_.fill(&absent_);
-        starter_.forget();
+        slabs_.forget();
     }
 
     template <class Source>
     void trim(Source& source, std::size_t keep) noexcept
     {
-        starter_.trim(
-            source, *shapes_, [this](auto f) { this->for_each_core(f); },
-            [&](Core& core) { core.trim(source, keep); });
+        for_each_core([&](Core& core) {
+            core.trim(source, keep, [this](void* block) { slabs_.set_free(block); });
+        });
+        slabs_.trim(source, [&](void* block, std::size_t bytes) {
+            Core* const core = cores_[size_class::of(bytes)];
+            if (core == &absent_)
+                return false;
+            core->deallocate(source, block);
+            return true;
+        });
     }
 
     void add_to(statistics& s) const noexcept
     {
-        starter_.add_to(s);
-        starter_.for_each(*shapes_, [&](auto&, const void*, std::size_t i) {
-            s.blocks_live += 1; // or else it is at hand in its core, which knows
-            s.bytes_live += (*shapes_)[i].bytes;
-        });
+        slabs_.add_to(s);
         for_each_group([&](group& g) {
             s.bytes_taken += g.taken.bytes;
             for (Core const& core : g.cores)
@@ -122,7 +126,8 @@ public:
     }
 
 private:
-    /// Nothing is at hand: makes the core, if there is none, then cuts or takes a chunk.
+    /// The slow path of `allocate`: makes the core if it is absent, then gets a block that was
+    /// freed, else from a slab, else from a chunk.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
@@ -134,25 +139,19 @@ private:
             if (is_new)
                 drop_group(source, first);
         });
-        if (cores_[i]->is_used_up())
-            cores_[i]->borrow(starter_.cut(source, (*shapes_)[i], i));
-        void* const block = cores_[i]->template allocate<Throws>(source);
+        null no_growth;
+        void* block = cores_[i]->template allocate<false>(no_growth);
+        if (block == nullptr) {
+            cores_[i]->add_fresh(slabs_.cut(source, class_shapes<N>[i]));
+            block = cores_[i]->template allocate<Throws>(source);
+        }
         if (block != nullptr)
             without_block.keep();
         return block;
     }
 
-    /// None of its cores has a chunk.
-    template <class Source>
-    void drop_group(Source& source, std::size_t first) noexcept
-    {
-        chunk const taken = group_at(first)->taken;
-        std::fill(cores_.begin() + first, cores_.begin() + std::min(first + group_size, N),
-                  &absent_);
-        give(source, taken);
-    }
-
-    /// Of `first` and those after it. False, or throws, when the source is dry.
+    /// Makes the core at index `first` and those behind it. False, or throws, if the source is
+    /// exhausted.
     template <bool Throws, class Source>
     bool make_group(Source& source, std::size_t first) noexcept(!Throws)
     {
@@ -164,15 +163,26 @@ private:
             cores_[first + i] = &made->cores[i];
         return true;
     }
-
     template <std::size_t... Index>
     group* make_at(chunk taken, std::size_t first, std::index_sequence<Index...>) const noexcept
     {
-        auto const shape = [&](std::size_t i) { return (*shapes_)[std::min(first + i, N - 1)]; };
+        auto const shape = [&](std::size_t i) {
+            return class_shapes<N>[std::min(first + i, N - 1)];
+        };
         return ::new (taken.data) group{{Core(shape(Index), rule_)...}, taken};
     }
 
-    // Its first core is its first byte.
+    /// Takes back `make_group`. No core of the group has a chunk.
+    template <class Source>
+    void drop_group(Source& source, std::size_t first) noexcept
+    {
+        chunk const taken = group_at(first)->taken;
+        std::fill(cores_.begin() + first, cores_.begin() + std::min(first + group_size, N),
+                  &absent_);
+        give(source, taken);
+    }
+
+    // The first byte of a group is that of its first core.
     group* group_at(std::size_t first) const noexcept
     {
         return reinterpret_cast<group*>(cores_[first]);
@@ -197,9 +207,8 @@ private:
     static inline constinit Core absent_{slot_shape{sizeof(void*), sizeof(void*)}, Rule{}};
 
     std::array<Core*, N> cores_;
-    const std::array<slot_shape, N>* shapes_;
     [[no_unique_address]] Rule rule_;
-    [[no_unique_address]] Starter starter_;
+    bootstrap_slabs<HasSlabs> slabs_;
 };
 
 } // namespace mallard

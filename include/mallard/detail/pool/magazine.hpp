@@ -1,7 +1,7 @@
-// Free blocks of one size, in an array: the front of `reuse::ordered`.
+// Free blocks of one size, in an array: the cache of `reuse::ordered`.
 #pragma once
 
-#include <mallard/source.hpp>
+#include <mallard/detail/base/chunk_source.hpp>
 
 #include <algorithm>
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace mallard {
 
-/// A stack of pointers beside the blocks, so that neither push nor pop reads or
-/// writes a free block. The name is Bonwick's ("Magazines and Vmem", 2001). `Top` is
-/// where it ends: a `void**`, or what can be assigned one.
+/// A stack of pointers beside the blocks: neither a push nor a pop reads or writes a free
+/// block. The name is Bonwick's ("Magazines and Vmem", 2001). `Top` is the type of the end of
+/// the stack: `void**`, or a type that converts from and to it.
 template <class Top>
 class basic_magazine {
 public:
@@ -35,21 +35,21 @@ public:
     bool empty() const noexcept { return top_ == array(); }
     bool full() const noexcept { return top_ == high_; }
 
-    /// Not when empty.
+    /// Takes the block that was pushed last. The magazine is not empty.
     void* pop() noexcept
     {
         set_top(top() - 1);
         return *top_;
     }
 
-    /// Not when full.
+    /// Adds a block. The magazine is not full.
     void push(void* block) noexcept
     {
         *top_ = block;
         set_top(top() + 1);
     }
 
-    /// The last of `blocks` comes on top; they may stand in the array itself.
+    /// Makes `blocks` its content, the last of them on top. They may lie in the array itself.
     void load(std::span<void* const> blocks) noexcept
     {
         reloaded_ = true;
@@ -57,7 +57,7 @@ public:
                                         : std::copy(blocks.begin(), blocks.end(), array());
     }
 
-    /// Whether anything was loaded since this was asked last.
+    /// Whether `load` was called since the last call of this function.
     bool was_reloaded() noexcept { return std::exchange(reloaded_, false); }
 
     void clear() noexcept
@@ -66,14 +66,14 @@ public:
         reloaded_ = false;
     }
 
-    /// Forgets the oldest `count`.
+    /// Forgets the oldest `count` blocks.
     void drop_oldest(std::size_t count) noexcept
     {
         top_ = std::move(array() + count, top(), array());
     }
 
-    /// Moves what it holds into a larger array of `entries`, at the front of
-    /// `memory`. Gives the memory it leaves, which is the caller's again.
+    /// Moves the blocks to a larger array of `entries`, at the start of `memory`. Returns the
+    /// memory of the old array, which is the caller's again.
     chunk move_to(chunk memory, std::size_t entries) noexcept
     {
         auto** const larger = static_cast<void**>(memory.data);
@@ -83,7 +83,7 @@ public:
     }
     chunk memory() const noexcept { return memory_; }
 
-    /// Oldest first.
+    /// All blocks, the oldest first.
     std::span<void*> blocks() const noexcept { return {array(), top()}; }
     void** array() const noexcept { return static_cast<void**>(memory_.data); }
     std::size_t capacity() const noexcept { return static_cast<std::size_t>(high_ - array()); }
@@ -94,7 +94,7 @@ public:
         std::for_each(array(), top(), f);
     }
 
-    /// Whether `p` is one of them; O(blocks).
+    /// Whether `p` is one of the blocks. O(blocks).
     bool has(const void* p) const noexcept { return std::find(array(), top(), p) != top(); }
 
 protected:
@@ -102,8 +102,8 @@ protected:
     constexpr void set_top(void** to) noexcept { top_ = to; }
 
 private:
-    // array() <= top <= high. A magazine without memory is empty and full at once:
-    // all three null.
+    // array() <= top <= high. All three are null in a magazine without memory: it is empty and
+    // full at once.
     Top top_{nullptr};
     void** high_ = nullptr;
     chunk memory_;

@@ -1,53 +1,67 @@
-// What a pool is, without its source: a front of free blocks over a store of
-// chunks. `pool` is one of these, `multipool` many over one source.
+// A pool without its source: a cache of free blocks over a list of chunks.
 #pragma once
 
 #include <mallard/detail/base/event_count.hpp>
-#include <mallard/detail/pool/chunk_store.hpp>
-#include <mallard/detail/pool/core_array.hpp>
+#include <mallard/detail/base/no_mutex.hpp>
+#include <mallard/detail/base/undo.hpp>
+#include <mallard/detail/pool/free_bitmap.hpp>
 #include <mallard/detail/pool/free_list.hpp>
 #include <mallard/detail/pool/magazine.hpp>
 
-#include <type_traits>
-
 namespace mallard {
 
-/// One thread at a time. A source may call back into the same core while it
-/// takes, to allocate and to free what needs no growth: `locked_core` does so for
-/// other threads.
+/// Fills `out` with blocks of `core`. If that fails, all of them are freed again.
+template <bool Throws, class Core, class Source>
+bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Throws)
+{
+    std::size_t count = 0;
+    undo all([&] { core.deallocate_batch(source, out.first(count)); });
+    for (; count < out.size(); ++count) {
+        out[count] = core.template allocate<Throws>(source);
+        if (out[count] == nullptr)
+            return false;
+    }
+    all.keep();
+    return true;
+}
+
+/// Blocks of one size, for one thread at a time. While a source is called to grow the core, it
+/// may call back into the core, to allocate and to free without growth: `locked_core` does so
+/// for other threads.
 template <pool_options Options>
 class pool_core {
     static_assert(is_power_of_two(Options.chunk), "the chunk of a pool is a power of two");
 
-    using supply = chunk_supply<Options>;
-    static constexpr bool watched = Options.checks == check::on;
+    using list = chunk_list<Options>;
+    static constexpr bool checks_on = list::checks_on;
     static constexpr bool ordered = Options.order == reuse::ordered;
     using top = std::conditional_t<Options.order == reuse::fifo, queue_top, stack_top>;
-    using front = std::conditional_t<ordered, magazine, free_list<watched, top>>;
+    using cache = std::conditional_t<ordered, magazine, free_list<checks_on, top>>;
 
-    static constexpr std::size_t entries_first = 64;
+    static constexpr std::size_t entries_first = 64; // in the array of a magazine
     static constexpr std::size_t entries_max = 1024;
 
 public:
-    using geometry = typename supply::geometry;
+    using layout_type = chunk_layout<Options>;
 
     constexpr explicit pool_core(slot_shape shape, growth_argument<Options.grow> rule = {}) noexcept
-        : supply_(shape, rule)
+        : chunks_(shape, rule)
     {
         if constexpr (!ordered)
-            front_.made_for(this->shape());
+            cache_.made_for(shape.bytes);
     }
     constexpr pool_core(pool_core&& other) noexcept = default;
 
-    constexpr void lead_to(void* owner) noexcept { supply_.lead_to(owner); }
+    /// Writes `owner` to the headers of all chunks, and to those of later ones.
+    constexpr void set_owner(void* owner) noexcept { chunks_.set_owner(owner); }
 
-    constexpr slot_shape shape() const noexcept { return supply_.cut().shape(); }
+    constexpr slot_shape shape() const noexcept { return chunks_.shape(); }
 
     /// Source bytes that hold `count` blocks.
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         std::size_t const array = ordered ? entries_first * sizeof(void*) : 0;
-        return saturating_add(array, geometry::bytes_for(shape, count));
+        return saturating_add(array, layout_type::bytes_for(shape, count));
     }
 
     template <bool Throws, class Source>
@@ -56,42 +70,41 @@ public:
         return allocate_or([&]() noexcept(!Throws) { return refill<Throws>(source); });
     }
 
-    /// When no block is at hand, what `refill()` gives.
+    /// Returns a block of the cache, or a fresh one, or else the result of `refill()`.
     template <class Refill>
     [[gnu::always_inline]] void* allocate_or(Refill refill) noexcept(noexcept(refill()))
     {
-        if (!front_.empty()) [[likely]]
-            return hand_out(front_.pop());
-        if (store_.can_carve()) [[likely]]
-            return hand_out(store_.carve(supply_.cut()));
+        if (!cache_.empty()) [[likely]]
+            return mark_allocated(cache_.pop());
+        if (free_.can_carve()) [[likely]]
+            return mark_allocated(free_.carve(chunks_));
         return refill();
     }
 
     template <class Source>
     [[gnu::always_inline]] void deallocate(Source& source, void* block) noexcept
     {
-        take_back(block);
+        mark_freed(block);
         if constexpr (ordered)
-            if (front_.full()) [[unlikely]]
+            if (cache_.full()) [[unlikely]]
                 return overflow(source, block);
-        front_.push(block);
+        cache_.push(block);
     }
 
-    /// Whether a free is nothing but a push.
+    /// Whether the next `deallocate` only pushes, and does not call the source.
     bool has_room() const noexcept
     {
         if constexpr (ordered)
-            return !front_.full();
+            return !cache_.full();
         return true;
     }
 
-    /// All or nothing.
+    /// Allocates all of `out`, or nothing.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
         return allocate_all<Throws>(*this, source, out);
     }
-
     template <class Source>
     void deallocate_batch(Source& source, std::span<void* const> blocks) noexcept
     {
@@ -99,57 +112,35 @@ public:
             deallocate(source, block);
     }
 
-    /// Whether the next block would need a chunk, when none is at hand.
-    bool is_used_up() noexcept { return !store_.replenish(supply_.cut()); }
+    /// Adds fresh slots that lie in no chunk of this core, when it has no free block. `trim`
+    /// gives them to its argument `foreign`.
+    void add_fresh(std::span<std::byte> slots) noexcept { free_.add(slots); }
+    /// Whether `p` is free, and in the cache or the bump range. O(blocks in the cache).
+    bool has_cached(const void* p) const noexcept { return cache_.has(p) || free_.fresh().has(p); }
 
-    /// For whoever has slots for it, when it `is_used_up()`. Those that are free again are
-    /// to be taken out before `trim`, which knows chunks alone.
-    void borrow(std::span<std::byte> slots) noexcept { store_.borrow(slots); }
-    front& at_hand() noexcept { return front_; }
-
-    /// Puts the slots that are `lent(slot)` and were not given out at hand.
-    template <class Test>
-    void gather(Test lent) noexcept
-    {
-        if (store_.window().is_used_up() || !lent(store_.window().next()))
-            return;
-        carve_window left = store_.take_window();
-        for (left.show(); left.can_carve();)
-            front_.push(left.carve(shape().bytes));
-    }
-
-    bool has_at_hand(const void* p) const noexcept
-    {
-        return front_.has(p) || store_.is_in_window(p);
-    }
-
-    bool owns(const void* p) const noexcept { return supply_.find(p) != nullptr; }
+    bool owns(const void* p) const noexcept { return chunks_.find(p) != nullptr; }
 
     validity classify(const void* p) const noexcept
     {
-        pool_chunk const* const c = supply_.find(p);
+        pool_chunk const* const c = chunks_.find(p);
         if (c == nullptr)
             return validity::miss;
-        std::size_t const slot = supply_.cut().slot_of(c, p);
-        if (supply_.cut().slot_address(c, slot) != p || !store_.is_carved(supply_.cut(), c, slot))
+        std::size_t const slot = chunks_.slot_of(c, p);
+        if (chunks_.slot_address(c, slot) != p || !free_.is_carved(chunks_, c, slot))
             return validity::invalid;
-        bool live = !c->is_free(slot);
-        if constexpr (watched)
-            live = c->is_live(slot);
-        else if (live)
-            live = !front_.has(p);
+        bool const live = checks_on ? c->is_live(slot) : !c->is_free(slot) && !cache_.has(p);
         return live ? validity::valid : validity::invalid;
     }
 
-    /// `f(block)` for each block in use, in address order.
+    /// Calls `f(block)` for each block in use, in address order.
     template <class F>
     void for_each(F& f)
     {
-        settle();
-        supply_.for_each([&](const pool_chunk& c) {
+        flush_cache([](void*) {});
+        chunks_.for_each([&](const pool_chunk& c) {
             c.for_each_used([&](std::size_t slot) {
-                void* const block = supply_.cut().slot_address(&c, slot);
-                if (!store_.is_in_window(block))
+                void* const block = chunks_.slot_address(&c, slot);
+                if (!free_.fresh().has(block))
                     f(block);
             });
         });
@@ -157,47 +148,54 @@ public:
 
     void reset() noexcept
     {
-        front_.clear();
-        store_.forget(supply_);
-        supply_.for_each([](pool_chunk& c) { c.template uncarve<watched>(geometry::header); });
-        list_all();
+        cache_.clear();
+        free_.clear(chunks_);
+        chunks_.for_each([this](pool_chunk& c) { chunks_.reset_slots(c); });
+        rebuild();
     }
 
     template <class Source>
     void release(Source& source) noexcept
     {
-        chunk const array = forget_front();
-        store_ = {};
-        supply_.release(source);
+        chunk const array = forget_cache();
+        free_ = {};
+        chunks_.release(source);
         give_array(source, array);
     }
 
-    /// For a source that takes everything back by itself.
+    /// Forgets everything, for a source that takes all of it back by itself.
     void forget() noexcept
     {
-        front_ = front();
-        store_ = {};
-        supply_.forget();
+        cache_ = cache();
+        free_ = {};
+        chunks_.forget();
     }
 
     template <class Source>
     void trim(Source& source, std::size_t keep) noexcept
     {
-        settle();
-        chunk const array = forget_front();
-        store_.forget(supply_);
-        supply_.give_idle(source, keep,
-                          [](const pool_chunk& c) { return c.free_blocks() == c.carved_blocks(); });
-        list_all();
+        trim(source, keep, [](void*) {});
+    }
+
+    /// Gives idle chunks back, beyond `keep` bytes. Calls `foreign(block)` for each free block
+    /// that lies in no chunk of this core, and gives the block up.
+    template <class Source, class Foreign>
+    void trim(Source& source, std::size_t keep, Foreign foreign) noexcept
+    {
+        flush_cache(foreign);
+        chunk const array = forget_cache();
+        free_.clear(chunks_);
+        chunks_.give_idle(source, keep, [](const pool_chunk& c) { return c.is_idle(); });
+        rebuild();
         give_array(source, array);
     }
 
     void add_to(statistics& s) const noexcept
     {
         std::size_t const stride = shape().bytes;
-        std::size_t idle = store_.window_bytes() / stride; // those not free in a chunk
-        front_.for_each([&](const void*) { ++idle; });
-        supply_.for_each([&](const pool_chunk& c) {
+        std::size_t idle = free_.fresh().bytes() / stride; // free, but not in a bitmap
+        cache_.for_each([&](const void*) { ++idle; });
+        chunks_.for_each([&](const pool_chunk& c) {
             std::size_t const live = c.carved_blocks() - c.free_blocks();
             s.blocks_live += live;
             s.bytes_live += live * stride;
@@ -209,127 +207,125 @@ public:
         s.bytes_idle += idle * stride;
         s.refills += refills_;
         s.flushes += flushes_;
-        supply_.add_to(s);
+        chunks_.add_to(s);
     }
 
 private:
-    [[gnu::always_inline]] void* hand_out(void* block) noexcept
+    [[gnu::always_inline]] void* mark_allocated(void* block) noexcept
     {
-        unpoison<watched>(block, shape().bytes);
-        if constexpr (watched)
+        unpoison<checks_on>(block, shape().bytes);
+        if constexpr (checks_on)
             set_live(block);
         return block;
     }
 
-    [[gnu::always_inline]] void take_back(void* block) noexcept
+    [[gnu::always_inline]] void mark_freed(void* block) noexcept
     {
-        if constexpr (watched)
+        if constexpr (checks_on)
             clear_live(block);
-        poison<watched>(block, shape().bytes);
+        poison<checks_on>(block, shape().bytes);
     }
 
     [[gnu::noinline]] void set_live(void* block) noexcept
     {
-        pool_chunk* const c = supply_.chunk_of(block);
-        std::size_t const slot = supply_.cut().slot_of(c, block);
+        auto const [c, slot] = chunks_.place_of(block);
         c->live_bits()[slot / c->word_bits] |= c->bit(slot);
     }
 
     [[gnu::noinline]] void clear_live(void* block) noexcept
     {
-        pool_chunk* const c = supply_.find(block);
+        pool_chunk* const c = chunks_.find(block);
         if (c == nullptr)
             fatal_foreign_free(block);
-        std::size_t const slot = supply_.cut().slot_of(c, block);
-        std::byte* const address = supply_.cut().slot_address(c, slot);
-        bool const carved = store_.is_carved(supply_.cut(), c, slot);
+        std::size_t const slot = chunks_.slot_of(c, block);
+        std::byte* const address = chunks_.slot_address(c, slot);
+        bool const carved = free_.is_carved(chunks_, c, slot);
         if (address != block || !carved || !c->is_live(slot))
             fatal_bad_free(block, address, shape().bytes, carved);
         c->live_bits()[slot / c->word_bits] &= ~c->bit(slot);
     }
 
-    /// The front is empty, and nothing to carve at hand.
+    /// The slow path of `allocate`: the cache is empty, and no fresh block is ready.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source) noexcept(!Throws)
     {
-        // The array comes before the chunk, which may take all that the limit has
-        // left; but not if there is no chunk with it.
+        // The array is taken before the chunk, which may take all that the limit has left.
+        // Without a chunk the array goes back.
         if constexpr (ordered)
-            if (!front_.has_memory() && enlarge(source, std::min(entries_first, entries_limit())) &&
-                !replenish<false>(source) && front_.empty())
-                give_array(source, forget_front());
+            if (!cache_.has_memory() && enlarge(source, std::min(entries_first, entries_limit())) &&
+                !replenish<false>(source) && cache_.empty())
+                give_array(source, forget_cache());
         if (!replenish<Throws>(source))
             return nullptr;
         ++refills_;
-        if (!front_.empty()) // while the source was taking
-            return hand_out(front_.pop());
-        return hand_out(store_.has_recycled() ? recycle() : store_.carve(supply_.cut()));
+        if (!cache_.empty()) // freed by another thread while the source was called
+            return mark_allocated(cache_.pop());
+        return mark_allocated(free_.has_recycled() ? recycle() : free_.carve(chunks_));
     }
 
-    /// False, or throws, when the source is dry. Else there is a block to give.
-    /// Carves what there is before it grows.
+    /// Makes a block ready: one that was freed, else a fresh one, else one of a new chunk.
+    /// False, or throws, if the source is exhausted.
     template <bool Throws, class Source>
     bool replenish(Source& source) noexcept(!Throws)
     {
-        if (store_.replenish(supply_.cut()))
+        if (free_.replenish(chunks_))
             return true;
-        pool_chunk* const c = supply_.template make<Throws>(source);
-        if (c != nullptr)
-            store_.add(c);
-        return store_.replenish(supply_.cut()) || !front_.empty();
+        if (pool_chunk* const c = chunks_.template add_chunk<Throws>(source))
+            free_.add(c);
+        return free_.replenish(chunks_) || !cache_.empty();
     }
 
-    /// Brings recycled blocks to an empty front, and gives the last of them.
+    /// Moves recycled blocks to the cache, which is empty, and returns the last of them.
     void* recycle() noexcept
     {
         void* few[entries_first];
         std::span<void*> const room = refill_room(few);
-        std::size_t const count = store_.recycle(supply_.cut(), room);
-        front_.load(room.first(count - 1));
+        std::size_t const count = free_.recycle(chunks_, room);
+        cache_.load(room.first(count - 1));
         return room[count - 1];
     }
 
-    /// Half of the array, so that a few frees after it do not overflow; or as
-    /// many as share a page, since a list writes a link into each.
+    /// Room for the blocks of one refill. Half of the array: a few frees after the refill do
+    /// not overflow. Or, since a list writes a link into each, as many as share a page.
     std::span<void*> refill_room(std::span<void*, entries_first> few) const noexcept
     {
         if constexpr (ordered) {
-            if (front_.capacity() > 1)
-                return {front_.array(), front_.capacity() / 2};
+            if (cache_.capacity() > 1)
+                return {cache_.array(), cache_.capacity() / 2};
             return few.first(1);
         } else {
             return few.first(std::clamp(page_bytes / shape().bytes, std::size_t{1}, few.size()));
         }
     }
 
-    /// Makes room in a full front for one more. An array that has been emptied
-    /// since it was last full is too small for this program: it doubles. Else
-    /// the older half goes to the bitmaps, where it costs a bit each.
+    /// The slow path of `deallocate`: the magazine is full. If it was refilled since it was last
+    /// full, it is too small for this program, and doubles. Else its older half goes to the
+    /// bitmaps, at a cost of a bit for each block.
     template <class Source>
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {
-        std::size_t const capacity = front_.capacity();
-        if (front_.was_reloaded() && capacity != 0 && capacity < entries_limit())
+        std::size_t const capacity = cache_.capacity();
+        if (cache_.was_reloaded() && capacity != 0 && capacity < entries_limit())
             enlarge(source, std::min(capacity * 2, entries_limit()));
-        if (front_.full()) {
-            std::size_t const older = (front_.capacity() + 1) / 2;
-            store_.put_back(supply_, front_.blocks().first(older));
-            front_.drop_oldest(older);
+        if (cache_.full()) {
+            std::size_t const older = (cache_.capacity() + 1) / 2;
+            free_.put_back(chunks_, cache_.blocks().first(older));
+            cache_.drop_oldest(older);
             ++flushes_;
         }
-        if (front_.full()) // without an array: there was no memory for one
-            store_.put_back(supply_, {&block, 1});
+        if (cache_.full()) // no array: there was no memory for one
+            free_.put_back(chunks_, {&block, 1});
         else
-            front_.push(block);
+            cache_.push(block);
     }
 
     std::size_t entries_limit() const noexcept
     {
-        // The array takes at most a 64th of a limit; `bytes_for` counts one entry for a single
-        // step.
-        std::size_t const limit = supply_.growth().limit();
+        // The array takes at most a 64th of a limit. `bytes_for` counts one array of
+        // `entries_first` for a pool of one chunk.
+        std::size_t const limit = chunks_.growth().limit();
         std::size_t most = entries_max;
-        if constexpr (!geometry::single)
+        if constexpr (!list::single_chunk)
             most = std::clamp(limit / (64 * sizeof(void*)), std::size_t{1}, most);
         return std::clamp(std::min(Options.cached_bytes, limit) / shape().bytes, std::size_t{1},
                           most);
@@ -338,19 +334,20 @@ private:
     template <class Source>
     bool enlarge(Source& source, std::size_t entries) noexcept
     {
+        auto& growth = chunks_.growth();
         layout const wanted = layout_of<void*>(entries);
-        if (!supply_.growth().admits(wanted.bytes))
+        if (!growth.admits(wanted.bytes))
             return false;
         chunk const taken = try_take(source, wanted);
         if (taken.data == nullptr)
             return false;
-        if (!supply_.growth().admits(taken.bytes)) { // the source rounds up
+        if (!growth.admits(taken.bytes)) { // the source rounds up
             give(source, taken);
             return false;
         }
-        supply_.growth().took_aside(taken.bytes);
-        chunk const old = front_.move_to(taken, entries);
-        supply_.growth().gave(old.bytes);
+        growth.took_aside(taken.bytes);
+        chunk const old = cache_.move_to(taken, entries);
+        growth.gave(old.bytes);
         give_array(source, old);
         return true;
     }
@@ -362,40 +359,73 @@ private:
             give(source, array);
     }
 
-    /// Empties the front. Its array is the caller's to give back, after the
-    /// chunks: it was taken before them, and a buffer takes back only the last.
-    chunk forget_front() noexcept
+    /// Empties the cache and returns its array. The caller gives the array back after the
+    /// chunks: it was taken before them, and a buffer takes back only what was taken last.
+    chunk forget_cache() noexcept
     {
-        chunk const array = front_.memory();
-        supply_.growth().gave(array.bytes);
-        front_ = front();
+        chunk const array = cache_.memory();
+        chunks_.growth().gave(array.bytes);
+        cache_ = cache();
         return array;
     }
 
-    /// The free blocks of the front go to the store.
-    void settle() noexcept
+    /// Moves the free blocks of the cache to the bitmaps. Calls `foreign(block)` for those
+    /// that lie in no chunk.
+    template <class Foreign>
+    void flush_cache(Foreign foreign) noexcept
     {
-        pool_chunk* near = nullptr; // of the last: neighbours are often neighbours
-        while (!front_.empty()) {
-            void* const block = front_.pop();
+        pool_chunk* near = nullptr; // of the last block: neighbours often share a chunk
+        while (!cache_.empty()) {
+            void* const block = cache_.pop();
             if (near == nullptr || block < near->begin() || block >= near->end())
-                near = supply_.find(block);
-            store_.set_free(near, supply_.cut().slot_of(near, block));
+                near = chunks_.find(block);
+            if (near != nullptr)
+                free_.set_free(near, chunks_.slot_of(near, block));
+            else
+                foreign(block);
         }
+        if (free_.fresh().is_used_up() || chunks_.find(free_.fresh().next()) != nullptr)
+            return;
+        bump_range left = free_.take_fresh();
+        for (left.resume(); left.can_carve();)
+            foreign(left.carve(shape().bytes));
     }
 
-    void list_all() noexcept
+    void rebuild() noexcept
     {
-        store_.list(supply_, [](const pool_chunk&) { return true; });
+        free_.rebuild(chunks_, [](const pool_chunk&) { return true; });
     }
 
     // Between any two calls, with |x| for the blocks in x, summed over chunks:
-    //   live + |front| + |free in the store| + |window| + |not carved|  ==  capacity
-    front front_;
-    chunk_store<geometry> store_;
-    supply supply_;
+    //   live + |cache| + |free bits| + |bump range| + |not carved|  ==  capacity
+    cache cache_;
+    free_bitmap<list> free_;
+    list chunks_;
     event_count refills_;
     [[no_unique_address]] std::conditional_t<ordered, event_count, no_events> flushes_;
+};
+
+template <class Core, std::size_t N, class Rule, bool HasSlabs>
+class lazy_cores;
+
+/// What pools and multipools of one mode of `sync` are made of. The modes for several threads
+/// are in <mallard/sync.hpp>, so that a program of one thread does not compile them.
+template <sync Threads>
+struct pool_mode {
+    static_assert(Threads == sync::none,
+                  "include <mallard/sync.hpp> to use a pool in several threads");
+
+    template <pool_options Options>
+    using core = pool_core<Options>;
+    /// Of a multipool. The first blocks come from shared slabs, unless each has to lie in a
+    /// chunk of its size, or the growth says what to take.
+    template <pool_options Options, std::size_t N>
+    using cores = lazy_cores<pool_core<Options>, N, growth_argument<Options.grow>,
+                             Options.grow == multipool_options{}.grow &&
+                                 Options.order != reuse::ordered && Options.checks == check::off>;
+    template <source Source>
+    using source_of = Source;
+    using mutex = no_mutex;
 };
 
 } // namespace mallard

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <mallard/detail/base/event_count.hpp>
-#include <mallard/detail/pool/chunk_store.hpp>
+#include <mallard/detail/pool/free_bitmap.hpp>
 #include <mallard/detail/threads/gated_magazine.hpp>
 
 #include <atomic>
@@ -16,6 +16,16 @@ class cached_blocks;
 /// In the header of a chunk, behind the bitmaps: `remote_frees`, on cache lines
 /// apart from what the owner writes.
 inline constexpr header_shape remote_room{1, 2 * cache_line_bytes};
+
+/// Sets or clears the live bit of a slot, where several threads may; returns what it was.
+inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
+{
+    std::atomic_ref const bits(c->live_bits()[slot / pool_chunk::word_bits]);
+    pool_chunk::word const bit = pool_chunk::bit(slot);
+    pool_chunk::word const before = live ? bits.fetch_or(bit, std::memory_order_relaxed)
+                                         : bits.fetch_and(~bit, std::memory_order_relaxed);
+    return (before & bit) != 0;
+}
 
 /// What stands in the header of a chunk for threads that do not own it.
 ///
@@ -41,7 +51,7 @@ struct remote_frees {
 
     static remote_frees& of(pool_chunk* c) noexcept
     {
-        std::byte* const behind = c->behind(Supply::geometry::own_maps);
+        std::byte* const behind = c->behind(Supply::own_maps);
         return *reinterpret_cast<remote_frees*>(align_up(behind, cache_line_bytes));
     }
 
@@ -51,7 +61,7 @@ struct remote_frees {
         auto* const r = ::new (&of(c)) remote_frees{owner, nullptr, 0, {}};
         for (std::size_t w = 0; w < c->words_for(c->count); ++w)
             ::new (&r->at(w)) std::atomic<word>(0);
-        if constexpr (Supply::geometry::watched) // asked before anyone asks whether it is carved
+        if constexpr (Supply::checks_on) // asked before anyone asks whether it is carved
             std::fill_n(c->live_bits(), c->words_for(c->count), word{0});
     }
 
@@ -79,7 +89,6 @@ struct remote_frees {
 /// leave does anyone look.
 template <class Supply>
 class cached_blocks {
-    using geometry = typename Supply::geometry;
     using remote = remote_frees<Supply>;
     using word = pool_chunk::word;
 
@@ -89,22 +98,22 @@ public:
     gated_magazine free;
 
     /// A block from all that is its own; null when there is nothing.
-    void* take(const geometry& cut) noexcept
+    void* take(const Supply& chunks) noexcept
     {
         if (!free.empty())
             return free.pop();
-        return load([&](std::span<void*> room) { return take_own(cut, room); });
+        return load([&](std::span<void*> room) { return take_own(chunks, room); });
     }
 
     /// Blocks of another cache, which the caller may touch, for this empty one.
     /// Gives one of them; null when that has none.
-    void* take_from(cached_blocks& other, const geometry& cut) noexcept
+    void* take_from(cached_blocks& other, const Supply& chunks) noexcept
     {
         return load([&](std::span<void*> room) {
             std::size_t count = 0;
             while (count < room.size() && !other.free.empty())
                 room[count++] = other.free.pop();
-            return count != 0 ? count : other.take_own(cut, room);
+            return count != 0 ? count : other.take_own(chunks, room);
         });
     }
 
@@ -186,8 +195,9 @@ public:
     /// Makes its lists anew after chunks have gone, or have been emptied.
     void list(const Supply& supply) noexcept
     {
-        owns_chunks =
-            own.list(supply, [this](pool_chunk& c) { return remote::of(&c).owner == this; }) != 0;
+        owns_chunks = own.rebuild(supply, [this](pool_chunk& c) {
+            return remote::of(&c).owner == this;
+        }) != 0;
     }
 
     /// Has no blocks, though chunks may still name it their owner.
@@ -205,7 +215,7 @@ public:
     std::size_t owns_chunks : 1 = false; // with blocks to give or without
     std::size_t refills : 63 = 0;        // ever; in one word, so that all fit two lines
     event_count flushes;
-    chunk_store<geometry> own;
+    free_bitmap<Supply> own;
 
 private:
     /// Loads what `f` writes and gives the last: half of the array, so that a few
@@ -225,13 +235,13 @@ private:
         return room[count - 1];
     }
 
-    std::size_t take_own(const geometry& cut, std::span<void*> room) noexcept
+    std::size_t take_own(const Supply& chunks, std::span<void*> room) noexcept
     {
         if (!own.has_recycled())
             collect();
-        if (!own.replenish(cut))
+        if (!own.replenish(chunks))
             return 0;
-        return own.has_recycled() ? own.recycle(cut, room) : own.carve(cut, room);
+        return own.has_recycled() ? own.recycle(chunks, room) : own.carve(chunks, room);
     }
 
     void put_back_word(pool_chunk* c, std::size_t at, word bits) noexcept

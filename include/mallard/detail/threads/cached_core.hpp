@@ -2,7 +2,7 @@
 // share, and for each thread a front with the blocks it has at hand.
 #pragma once
 
-#include <mallard/detail/pool/core_array.hpp>
+#include <mallard/detail/pool/pool_core.hpp>
 #include <mallard/detail/threads/cached_fronts.hpp>
 
 namespace mallard {
@@ -41,10 +41,10 @@ class cached_core : public cached_fronts<Options, N> {
 public:
     using base::base;
     using base::shape;
-    using typename base::geometry;
+    using typename base::layout_type;
 
     template <bool Throws, class Source>
-    [[gnu::always_inline]] void* allocate(Source& source, std::size_t i) noexcept(!Throws)
+    [[gnu::always_inline]] void* allocate(Source& source, std::size_t i = 0) noexcept(!Throws)
     {
         if (auto* const f = static_cast<front*>(here()); f != nullptr) [[likely]] {
             f->announce();
@@ -58,7 +58,7 @@ public:
     }
 
     template <class Source>
-    [[gnu::always_inline]] void deallocate(Source& source, std::size_t i, void* block) noexcept
+    [[gnu::always_inline]] void deallocate(Source& source, void* block, std::size_t i = 0) noexcept
     {
         take_back(i, block);
         if (auto* const f = static_cast<front*>(here()); f != nullptr) [[likely]] {
@@ -71,36 +71,18 @@ public:
 
     /// All or nothing.
     template <bool Throws, class Source>
-    bool allocate_batch(Source& source, std::size_t i, std::span<void*> out) noexcept(!Throws)
+    bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
-        one_size size{*this, i};
-        return allocate_all<Throws>(size, source, out);
+        return allocate_all<Throws>(*this, source, out);
     }
     template <class Source>
-    void deallocate_batch(Source& source, std::size_t i, std::span<void* const> some) noexcept
+    void deallocate_batch(Source& source, std::span<void* const> some) noexcept
     {
         for (void* const block : some)
-            deallocate(source, i, block);
+            deallocate(source, block);
     }
 
 private:
-    /// As a core of its own.
-    struct one_size {
-        cached_core& all;
-        std::size_t i;
-
-        template <bool Throws, class Source>
-        void* allocate(Source& from) noexcept(!Throws)
-        {
-            return all.template allocate<Throws>(from, i);
-        }
-        template <class Source>
-        void deallocate_batch(Source& to, std::span<void* const> some) noexcept
-        {
-            all.deallocate_batch(to, i, some);
-        }
-    };
-
     // --- slow paths. A thread is either inside its front or waits for a lock,
     // never both: who freezes holds the lock while it waits for all to leave.
 
@@ -115,7 +97,7 @@ private:
             void* block = nullptr;
             bool const entered = f->enter();
             if (entered)
-                block = f->of[i].take(supplies_[i].cut());
+                block = f->of[i].take(supplies_[i]);
             if (block != nullptr)
                 hand_out(i, block);
             f->leave();
@@ -164,17 +146,17 @@ private:
         blocks& to = f != nullptr ? f->of[i] : without_front;
         if (f != nullptr && !to.free.has_memory())
             enlarge(from, i, to.free);
-        void* block = to.take(supplies_[i].cut());
+        void* block = to.take(supplies_[i]);
         if (block == nullptr)
             block = f != nullptr ? take_from_idle(i, to) : take_from_all(i, to);
         if (block == nullptr)
-            if (pool_chunk* const c = supplies_[i].template make<false>(from))
+            if (pool_chunk* const c = supplies_[i].template add_chunk<false>(from))
                 block = take_new(i, c, f, to);
         if (block == nullptr)
             block = take_from_all(i, to);
         if constexpr (Throws) // in the source's own words
             if (block == nullptr)
-                block = take_new(i, supplies_[i].template make<true>(from), f, to);
+                block = take_new(i, supplies_[i].template add_chunk<true>(from), f, to);
         if (block != nullptr)
             hand_out(i, block);
         return block;
@@ -189,7 +171,7 @@ private:
     void* take_from_all(std::size_t i, blocks& to) noexcept
     {
         frozen const still(*this);
-        void* const block = to.take(supplies_[i].cut());
+        void* const block = to.take(supplies_[i]);
         return block != nullptr ? block
                                 : take_from_fronts(i, to, [](const front&) { return true; });
     }
@@ -200,7 +182,7 @@ private:
         void* block = nullptr;
         for (front* f = first(); f != nullptr && block == nullptr; f = next(f))
             if (&f->of[i] != &to && which(*f))
-                block = to.take_from(f->of[i], supplies_[i].cut());
+                block = to.take_from(f->of[i], supplies_[i]);
         return block;
     }
 
@@ -209,11 +191,11 @@ private:
     {
         if (f != nullptr) {
             to.add(c);
-            return to.take(supplies_[i].cut());
+            return to.take(supplies_[i]);
         }
         frozen const still(*this);
         house().of[i].add(c);
-        return to.take_from(house().of[i], supplies_[i].cut());
+        return to.take_from(house().of[i], supplies_[i]);
     }
 
     void free_without_front(std::size_t i, void* block) noexcept
@@ -268,7 +250,7 @@ private:
         unpoison<watched>(block, shape(i).bytes);
         if constexpr (watched) {
             auto const p = supplies_[i].place_of(block);
-            p.c->exchange_live(p.slot, true);
+            exchange_live(p.c, p.slot, true);
         }
     }
 
@@ -285,9 +267,9 @@ private:
         pool_chunk* const c = supplies_[i].find(block);
         if (c == nullptr)
             fatal_foreign_free(block);
-        std::size_t const slot = supplies_[i].cut().slot_of(c, block);
-        std::byte* const address = supplies_[i].cut().slot_address(c, slot);
-        if (address == block && c->exchange_live(slot, false))
+        std::size_t const slot = supplies_[i].slot_of(c, block);
+        std::byte* const address = supplies_[i].slot_address(c, slot);
+        if (address == block && exchange_live(c, slot, false))
             return;
         frozen const still(*this);
         fatal_bad_free(block, address, shape(i).bytes, is_carved(supplies_[i], c, slot));

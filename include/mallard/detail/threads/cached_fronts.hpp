@@ -10,7 +10,7 @@
 namespace mallard {
 
 template <pool_options Options>
-using cached_supply = chunk_supply<Options.with(reuse::ordered), remote_room>;
+using cached_supply = chunk_list<Options.with(reuse::ordered), remote_room>;
 
 /// The blocks of `N` sizes that one thread has at hand: two lines a size, of which
 /// one has its magazine and nothing that another thread writes to.
@@ -39,10 +39,10 @@ protected:
     using fronts_of<front>::house;
     using fronts_of<front>::lock;
     using fronts_of<front>::next;
-    static constexpr bool watched = supply::geometry::watched;
+    static constexpr bool watched = supply::checks_on;
 
 public:
-    using geometry = typename supply::geometry;
+    using layout_type = chunk_layout<Options.with(reuse::ordered), remote_room>;
 
     template <class Rule>
     constexpr cached_fronts(const std::array<slot_shape, N>& shapes, Rule rule) noexcept
@@ -50,18 +50,26 @@ public:
     {
     }
 
+    /// Of one size.
+    template <class Rule>
+    constexpr cached_fronts(slot_shape shape, Rule rule) noexcept
+        requires(N == 1)
+        : cached_fronts(std::array{shape}, rule)
+    {
+    }
+
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
-        return geometry::bytes_for(shape, count);
+        return layout_type::bytes_for(shape, count);
     }
 
-    constexpr void lead_to(void* owner) noexcept
+    constexpr void set_owner(void* owner) noexcept
     {
         for (supply& s : supplies_)
-            s.lead_to(owner);
+            s.set_owner(owner);
     }
 
-    constexpr slot_shape shape(std::size_t i) const noexcept { return supplies_[i].cut().shape(); }
+    constexpr slot_shape shape(std::size_t i = 0) const noexcept { return supplies_[i].shape(); }
 
     bool owns(const void* p) const noexcept
     {
@@ -92,8 +100,8 @@ public:
             s.for_each([&](pool_chunk& c) {
                 auto const& owner = remote::of(&c).owner->own;
                 c.for_each_used([&](std::size_t slot) {
-                    void* const block = s.cut().slot_address(&c, slot);
-                    if (!owner.is_in_window(block))
+                    void* const block = s.slot_address(&c, slot);
+                    if (!owner.fresh().has(block))
                         f(block);
                 });
             });
@@ -105,8 +113,8 @@ public:
         frozen const still(*this);
         for_each_cache([](std::size_t, blocks& b) { b.clear(); });
         for (supply& s : supplies_)
-            s.for_each([](pool_chunk& c) {
-                c.template uncarve<watched>(geometry::header);
+            s.for_each([&s](pool_chunk& c) {
+                s.reset_slots(c);
                 remote::begin(&c, remote::of(&c).owner);
             });
         list_all();
@@ -145,10 +153,9 @@ public:
         settle();
         for_each_cache(
             [&](std::size_t, blocks& b) { give_if_any(later, count_out(b.forget_array())); });
-        for_each_cache([&](std::size_t i, blocks& b) { b.own.forget(supplies_[i]); });
+        for_each_cache([&](std::size_t i, blocks& b) { b.own.clear(supplies_[i]); });
         for (supply& s : supplies_)
-            s.give_idle(later, keep,
-                        [](const pool_chunk& c) { return c.free_blocks() == c.carved_blocks(); });
+            s.give_idle(later, keep, [](const pool_chunk& c) { return c.is_idle(); });
         list_all();
         this->give_idle(later, owns_nothing);
     }
@@ -158,7 +165,7 @@ public:
         std::lock_guard const alone(lock);
         frozen const still(*this);
         for (supply const& of : supplies_) {
-            std::size_t const stride = of.cut().shape().bytes;
+            std::size_t const stride = of.shape().bytes;
             of.for_each([&](pool_chunk& c) {
                 std::size_t const live =
                     c.carved_blocks() - c.free_blocks() - remote::of(&c).count(c);
@@ -171,7 +178,7 @@ public:
         }
         for_each_cache([&](std::size_t i, const blocks& b) {
             std::size_t const stride = shape(i).bytes;
-            std::size_t const idle = b.free.blocks().size() + b.own.window_bytes() / stride;
+            std::size_t const idle = b.free.blocks().size() + b.own.fresh().bytes() / stride;
             s.blocks_live -= idle;
             s.bytes_live -= idle * stride;
             s.bytes_idle += idle * stride;
@@ -228,13 +235,13 @@ protected:
 
     static bool is_carved(const supply& s, pool_chunk* c, std::size_t slot) noexcept
     {
-        return remote::of(c).owner->own.is_carved(s.cut(), c, slot);
+        return remote::of(c).owner->own.is_carved(s, c, slot);
     }
 
     validity classify(std::size_t i, pool_chunk* c, const void* p) const noexcept
     {
-        std::size_t const slot = supplies_[i].cut().slot_of(c, p);
-        if (supplies_[i].cut().slot_address(c, slot) != p)
+        std::size_t const slot = supplies_[i].slot_of(c, p);
+        if (supplies_[i].slot_address(c, slot) != p)
             return validity::invalid;
         if constexpr (watched) // nobody has to stand still for that
             return c->is_live(slot) ? validity::valid : validity::invalid;

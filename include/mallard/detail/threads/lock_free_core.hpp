@@ -1,7 +1,7 @@
 // The core of a `sync::lock_free` pool: one chunk whose free blocks form a lock-free stack.
 #pragma once
 
-#include <mallard/detail/pool/core_array.hpp>
+#include <mallard/detail/pool/pool_core.hpp>
 #include <mallard/detail/threads/locks.hpp>
 
 #include <atomic>
@@ -34,8 +34,8 @@ class alignas(cache_line_bytes) lock_free_core {
     static constexpr std::uint64_t one_tag = std::uint64_t{1} << 32;
 
 public:
-    struct geometry {
-        static constexpr bool gridded = false; // a mask of a block's address finds no header
+    struct layout_type {
+        static constexpr bool by_mask = false; // a mask of a block's address finds no header
     };
 
     constexpr explicit lock_free_core(slot_shape shape,

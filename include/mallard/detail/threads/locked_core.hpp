@@ -12,7 +12,7 @@ namespace mallard {
 template <pool_options Options>
 class alignas(cache_line_bytes) locked_core {
 public:
-    using geometry = typename pool_core<Options>::geometry;
+    using layout_type = typename pool_core<Options>::layout_type;
 
     constexpr explicit locked_core(slot_shape shape,
                                    growth_argument<Options.grow> rule = {}) noexcept
@@ -20,7 +20,7 @@ public:
     {
     }
 
-    constexpr void lead_to(void* owner) noexcept { core_.lead_to(owner); }
+    constexpr void set_owner(void* owner) noexcept { core_.set_owner(owner); }
 
     constexpr slot_shape shape() const noexcept { return core_.shape(); }
 

@@ -1,18 +1,13 @@
 // The locks of allocators for several threads.
 #pragma once
 
+#include <mallard/detail/base/chunk_source.hpp>
+#include <mallard/detail/base/no_mutex.hpp>
 #include <mallard/options.hpp>
-#include <mallard/source.hpp>
 
 #include <mutex>
 
 namespace mallard {
-
-/// For one thread.
-struct no_mutex {
-    static constexpr void lock() noexcept {}
-    static constexpr void unlock() noexcept {}
-};
 
 template <bool Shared>
 using mutex_if = std::conditional_t<Shared, std::mutex, no_mutex>;
@@ -91,23 +86,7 @@ private:
     node* first_ = nullptr;
 };
 
-/// The source of an allocator for one thread, or one that any thread may call.
-template <source Source>
-class bare_source {
-public:
-    constexpr bare_source() noexcept = default;
-    constexpr explicit bare_source(Source from) noexcept : bare_(std::move(from)) {}
-
-    constexpr Source& shared() noexcept { return bare_; }
-    static constexpr std::mutex* mutex() noexcept { return nullptr; }
-    Source& bare() noexcept { return bare_; }
-    const Source& bare() const noexcept { return bare_; }
-
-private:
-    [[no_unique_address]] Source bare_{};
-};
-
-/// The source of an allocator for several threads, which itself is for one.
+/// A source that one thread may call at a time, behind a lock. It converts to the source.
 template <source Source>
 class locked_source {
 public:
@@ -130,19 +109,30 @@ public:
         mallard::give(bare_, c);
     }
 
-    constexpr locked_source& shared() noexcept { return *this; }
+    operator Source&() noexcept { return bare_; }
+    operator const Source&() const noexcept { return bare_; }
     constexpr std::mutex* mutex() noexcept { return &lock_; }
-    Source& bare() noexcept { return bare_; }
-    const Source& bare() const noexcept { return bare_; }
 
 private:
     [[no_unique_address]] Source bare_{};
     std::mutex lock_;
 };
 
-/// `shared()` is what the cores of an allocator call, `bare()` its user's own.
-template <source Source, sync Threads>
-using source_holder = std::conditional_t<Threads == sync::none || shareable<Source>,
-                                         bare_source<Source>, locked_source<Source>>;
+/// The source that an allocator for several threads calls: `Source` itself if any thread may
+/// call it, else `Source` behind a lock.
+template <source Source>
+using shared_source = std::conditional_t<shareable<Source>, Source, locked_source<Source>>;
+
+/// The lock of a `shared_source`, or null.
+template <source Source>
+constexpr std::mutex* mutex_of(Source&) noexcept
+{
+    return nullptr;
+}
+template <source Source>
+constexpr std::mutex* mutex_of(locked_source<Source>& locked) noexcept
+{
+    return locked.mutex();
+}
 
 } // namespace mallard

@@ -1,20 +1,24 @@
-// Blocks too big for a pool: straight from its source, and remembered.
+// Blocks too large for a pool, straight from its source.
 #pragma once
 
-#include <mallard/detail/threads/locks.hpp>
+#include <mallard/detail/base/chunk_source.hpp>
+#include <mallard/detail/base/no_mutex.hpp>
+#include <mallard/detail/base/undo.hpp>
+#include <mallard/options.hpp>
 
 namespace mallard {
 
-/// Each block has a footer behind it, so alignment needs no room in front and a
-/// block can be given back alone or with all others. A layout comes as numbers:
-/// for a cold call g++ 12 puts one together in vector registers, before the hot
-/// path has decided whether it makes the call. `Mutex` is
-/// held for the list alone, never while the source is called.
+/// A list of blocks that can go back to the source one by one, or all at once.
+///
+/// Each block has a footer behind it, so that alignment needs no room in front of the block.
+/// `allocate` is given numbers instead of a `layout`: for a cold call g++ 12 would compose one
+/// in vector registers before the hot path has decided whether to call. `Mutex` is held for
+/// the list alone, never while the source is called.
 template <class Mutex = no_mutex>
 class large_blocks {
     struct footer {
         footer* next;
-        footer** link; // what points here
+        footer** link; // the pointer to this footer
         chunk taken;
     };
 
@@ -40,30 +44,31 @@ public:
             take_or_null<Throws>(from, {footer_offset(bytes) + sizeof(footer), align});
         if (taken.data == nullptr)
             return nullptr;
-        std::lock_guard const one_at_a_time(lock_);
-        auto* const f = ::new (footer_of(taken.data, bytes)) footer{first_, &first_, taken};
-        if (first_ != nullptr)
-            first_->link = &f->next;
-        first_ = f;
-        count_ += 1;
-        bytes_ += taken.bytes;
+        locked([&] {
+            auto* const f = ::new (footer_of(taken.data, bytes)) footer{first_, &first_, taken};
+            if (first_ != nullptr)
+                first_->link = &f->next;
+            first_ = f;
+            count_ += 1;
+            bytes_ += taken.bytes;
+        });
         return taken.data;
     }
 
-    /// `Checked`: stops at what `allocate` did not give for so many bytes;
-    /// O(large blocks).
+    /// Gives a block of `bytes` back. `Checked`: stops the process if `allocate` returned no
+    /// such block; O(large blocks).
     template <bool Checked, class Source>
     MALLARD_COLD void deallocate(Source& to, void* block, std::size_t bytes) noexcept
     {
         auto* const f = static_cast<footer*>(footer_of(block, bytes));
-        std::unique_lock one_at_a_time(lock_);
-        if (Checked && !has(f))
-            fatal_foreign_free(block);
-        *f->link = f->next;
-        if (f->next != nullptr)
-            f->next->link = f->link;
-        chunk const taken = forget(f);
-        one_at_a_time.unlock();
+        chunk const taken = locked([&] {
+            if (Checked && find([&](const footer* known) { return known == f; }) == nullptr)
+                fatal_foreign_free(block);
+            *f->link = f->next;
+            if (f->next != nullptr)
+                f->next->link = f->link;
+            return uncount(f);
+        });
         give(to, taken);
     }
 
@@ -71,10 +76,10 @@ public:
     void release(Source& to) noexcept
     {
         while (first_ != nullptr)
-            give(to, forget(std::exchange(first_, first_->next)));
+            give(to, uncount(std::exchange(first_, first_->next)));
     }
 
-    /// For a source that takes everything back by itself.
+    /// Forgets all blocks, for a source that takes everything back by itself.
     void forget() noexcept
     {
         first_ = nullptr;
@@ -83,28 +88,38 @@ public:
 
     bool owns(const void* p) const noexcept
     {
-        std::lock_guard const one_at_a_time(lock_);
-        for (const footer* f = first_; f != nullptr; f = f->next)
-            if (p >= f->taken.data && p < static_cast<const void*>(f))
-                return true;
-        return false;
+        return locked([&] {
+            return find([&](const footer* f) {
+                       return p >= f->taken.data && p < static_cast<const void*>(f);
+                   }) != nullptr;
+        });
+    }
+
+    statistics stats() const noexcept
+    {
+        return locked([this] {
+            return statistics{.blocks_live = count_, .bytes_live = bytes_, .bytes_taken = bytes_};
+        });
     }
 
     constexpr Mutex* mutex() noexcept { return &lock_; }
 
-    statistics stats() const noexcept
+private:
+    template <class F>
+    auto locked(F f) const noexcept
     {
-        std::lock_guard const one_at_a_time(lock_);
-        return {.blocks_live = count_, .bytes_live = bytes_, .bytes_taken = bytes_};
+        lock_.lock();
+        undo const unlocks([this] { lock_.unlock(); });
+        return f();
     }
 
-private:
-    bool has(const footer* wanted) const noexcept
+    template <class Test>
+    const footer* find(Test is_wanted) const noexcept
     {
         const footer* f = first_;
-        while (f != nullptr && f != wanted)
+        while (f != nullptr && !is_wanted(f))
             f = f->next;
-        return f != nullptr;
+        return f;
     }
 
     static constexpr std::size_t footer_offset(std::size_t bytes) noexcept
@@ -116,7 +131,7 @@ private:
         return static_cast<std::byte*>(block) + footer_offset(bytes);
     }
 
-    chunk forget(footer* f) noexcept
+    chunk uncount(footer* f) noexcept
     {
         chunk const taken = f->taken;
         count_ -= 1;

@@ -1,0 +1,370 @@
+// Where the header and the slots of a pool's chunks are.
+#pragma once
+
+#include <mallard/detail/pool/pool_chunk.hpp>
+#include <mallard/options.hpp>
+
+namespace mallard {
+
+/// Size and alignment of a pool's blocks.
+struct slot_shape {
+    std::size_t bytes;
+    std::size_t align;
+
+    /// Rounds up and rejects nothing: `align` to a power of two, `bytes` to `least`, which is
+    /// a power of two, and to a multiple of `align`. An `align` of 0 stands for the natural
+    /// alignment, the largest power of two up to 16 that divides `bytes`.
+    static constexpr slot_shape of(std::size_t bytes, std::size_t align, std::size_t least) noexcept
+    {
+        bytes = align_up(std::clamp(bytes, least, bytes_max + 1), least);
+        if (align == 0)
+            align = std::min(bytes & (~bytes + 1), alignof(std::max_align_t));
+        align = std::bit_ceil(std::clamp(align, least, bytes_max / 2 + 1));
+        return {align_up(bytes, align), align};
+    }
+};
+
+/// Divides by a constant with one multiplication:
+/// (n + 1) * floor((2^64 - 1) / d) / 2^64 == n / d while n * d < 2^64,
+/// which holds for offsets in 48 bits of address space and d below 2^16.
+class slot_divider {
+public:
+    constexpr explicit slot_divider(std::size_t divisor) noexcept
+        : reciprocal_(std::numeric_limits<std::size_t>::max() / divisor)
+    {
+    }
+    constexpr std::size_t operator()(std::size_t offset, std::size_t divisor) const noexcept
+    {
+        __extension__ using wide = unsigned __int128;
+        if (divisor >= 1 << 16) [[unlikely]]
+            return offset / divisor;
+        return static_cast<std::size_t>(static_cast<wide>(offset + 1) * reciprocal_ >> 64);
+    }
+
+private:
+    std::size_t reciprocal_;
+};
+
+/// Divides with a division, for pools that rarely divide: it needs no memory.
+struct plain_divider {
+    constexpr explicit plain_divider(std::size_t) noexcept {}
+    constexpr std::size_t operator()(std::size_t offset, std::size_t divisor) const noexcept
+    {
+        return offset / divisor;
+    }
+};
+
+/// Chunks that begin with their header, at any address. A block's chunk is found in the tree
+/// of its pool. `Header`: what the header of each chunk holds.
+template <header_shape Header>
+class plain_chunks {
+public:
+    /// Most callers have no wish and no limit: a chunk is as large as its growth step.
+    constexpr explicit plain_chunks(slot_shape shape, std::size_t = 0, std::size_t = 0) noexcept
+        : shape_(shape)
+    {
+    }
+
+    constexpr slot_shape shape() const noexcept { return shape_; }
+    /// Source bytes that hold `count` blocks, wherever the chunk stands.
+    static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
+    {
+        return saturating_add(pool_chunk::header_bytes(count, Header) + shape.align,
+                              saturating_mul(count, shape.bytes));
+    }
+    /// The smallest chunk that a pool takes.
+    constexpr layout least_chunk() const noexcept
+    {
+        return {bytes_for(shape_, 1), alignof(pool_chunk)};
+    }
+    constexpr std::size_t whole_bytes() const noexcept { return least_chunk().bytes; }
+
+    /// The part of `bytes` that whole blocks can use; at least the bytes of the least chunk.
+    /// Without a limit the chunk takes all of `bytes`.
+    constexpr std::size_t useful_bytes(std::size_t bytes, bool is_limited) const noexcept
+    {
+        if (!is_limited)
+            return bytes;
+        return std::clamp(bytes_for(shape_, fit(bytes, 0).count), least_chunk().bytes, bytes);
+    }
+    /// Bytes of the first chunk in a range of `bytes`.
+    static constexpr std::size_t bytes_of_chunk(std::size_t bytes) noexcept { return bytes; }
+
+    /// Writes the header of a chunk of `bytes` at `at`.
+    pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
+    {
+        placement const p = fit(bytes, reinterpret_cast<std::uintptr_t>(at) % shape_.align);
+        auto* const c = ::new (at) pool_chunk{};
+        c->slots = at + p.slots_offset;
+        c->slots_end = c->slots + p.count * shape_.bytes;
+        c->count = static_cast<std::uint32_t>(p.count);
+        return c;
+    }
+
+    struct placement {
+        std::size_t slots_offset;
+        std::size_t count; // 0: the chunk is too small for one slot
+    };
+    /// Places slots in a chunk of `bytes` at `address` modulo the alignment of the slots. The
+    /// source is asked for no more alignment than the header needs: a source of few bytes
+    /// would lose some of them between two chunks.
+    constexpr placement fit(std::size_t bytes, std::size_t address) const noexcept
+    {
+        std::size_t const stride = shape_.bytes;
+        std::size_t count = std::min(bytes / stride, std::size_t{1} << 31);
+        for (;;) {
+            std::size_t const header = pool_chunk::header_bytes(count, Header);
+            std::size_t const offset = align_up(address + header, shape_.align) - address;
+            if (count == 0 || offset + count * stride <= bytes)
+                return {offset, count};
+            std::size_t const excess = offset + count * stride - bytes;
+            // A small step: one slot fewer may also shorten the bitmap and the padding.
+            count -= std::min(count, std::max(excess / (2 * stride + 16), std::size_t{1}));
+        }
+    }
+
+private:
+    slot_shape shape_;
+};
+
+/// Chunks whose header is found by masking the address of any of their blocks. A chunk is
+/// aligned to `align()`, a power of two, and all its blocks begin within the first `align()`
+/// bytes.
+///
+/// Small blocks: `align()` is the size of a whole chunk. In up to 64 neighbouring chunks each
+/// header is 1 KiB further on, in place of some slots: headers at one offset would compete for
+/// the same few cache sets (docs/decisions/0003-coloured-headers.md).
+///
+/// Blocks above `coloured_stride_max`, and pools of few chunks: the header comes first, so a
+/// chunk may end early where a limit or a source has no more memory. A block of `alone_min`
+/// bytes or more has a chunk for itself, aligned as the header needs and as large as header
+/// and block.
+template <header_shape Header>
+class masked_chunks {
+public:
+    /// `wish`: bytes of a chunk, if that holds enough blocks. `limit`: bytes of all chunks
+    /// together.
+    constexpr masked_chunks(slot_shape shape, std::size_t wish, std::size_t limit) noexcept
+        : shape_(shape), align_(chunk_bytes(wish, limit))
+    {
+        std::size_t const several =
+            saturating_add(first_slot(blocks_min * 2), saturating_mul(blocks_min, shape.bytes));
+        if (several > align_ && shape.bytes >= alone_min &&
+            shape.align <= shape.bytes / blocks_min) {
+            first_ = first_slot(1);
+            align_ = std::bit_ceil(first_ + 1);
+            whole_ = align_up(first_ + shape.bytes, align_);
+            return;
+        }
+        align_ = std::max(align_, std::bit_ceil(std::min(several, bytes_max / 2)));
+        whole_ = std::min(align_, std::max(limit, step));
+        first_ = first_slot(whole_ / shape.bytes);
+        std::size_t const used = pool_chunk::header_bytes(slots_max(), Header);
+        if (shape.bytes <= coloured_stride_max && slots_max() >= colours &&
+            limit / coloured_chunks_min >= align_ && used <= align_ / 3) {
+            std::size_t const room = whole_ / shape.bytes * shape.bytes - used;
+            offset_mask_ = (std::bit_floor(std::min((room >> step_log2) + 1, colours)) - 1)
+                           << step_log2;
+            number_shift_ = std::countr_zero(align_) - step_log2;
+        }
+        if (offset_mask_ != 0)
+            first_ = 0;
+    }
+
+    constexpr slot_shape shape() const noexcept { return shape_; }
+    static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
+    {
+        return plain_chunks<Header>::bytes_for(shape, count);
+    }
+    constexpr std::size_t align() const noexcept { return align_; }
+    constexpr layout least_chunk() const noexcept
+    {
+        return {first_ == 0 ? align_ : saturating_add(first_, shape_.bytes), align_};
+    }
+    /// Bytes of a chunk that does not end early.
+    constexpr std::size_t whole_bytes() const noexcept { return whole_; }
+    /// The part of `bytes` that chunks can use. `bytes` is at least that of the least chunk.
+    constexpr std::size_t useful_bytes(std::size_t bytes, bool) const noexcept
+    {
+        return bytes >= whole_ ? bytes / whole_ * whole_ : bytes - (bytes - first_) % shape_.bytes;
+    }
+    /// Bytes of the first chunk in a range of `bytes`: all, unless another chunk fits after it.
+    constexpr std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
+    {
+        std::size_t const next = align_up(whole_, align_);
+        return bytes > next && bytes - next >= least_chunk().bytes ? next : bytes;
+    }
+    /// Slots of a whole chunk, including the slots that the header covers.
+    constexpr std::size_t slots_max() const noexcept
+    {
+        std::size_t const room = whole_ - std::min(first_, whole_);
+        return std::max(first_ / shape_.bytes + room / shape_.bytes, std::size_t{1});
+    }
+
+    std::size_t offset_of(const void* block) const noexcept
+    {
+        return reinterpret_cast<std::uintptr_t>(block) & (align_ - 1);
+    }
+    /// The header of the chunk that begins at `chunk`.
+    pool_chunk* header_in(std::byte* chunk) const noexcept
+    {
+        return reinterpret_cast<pool_chunk*>(chunk + header_offset(chunk));
+    }
+
+    /// Writes the header of a chunk in `bytes`, perhaps without using all of them. The slot
+    /// number of a block is its offset in the chunk divided by the bytes of a block. So slot 0
+    /// begins less than a block after the start of the chunk, and the header covers the slots
+    /// before `first_`.
+    pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
+    {
+        std::size_t const stride = shape_.bytes, offset = header_offset(at);
+        auto* const c = ::new (at + offset) pool_chunk{};
+        std::size_t count = slots_max();
+        std::size_t hole_begin = 0, hole_end = first_ / stride;
+        if (first_ == 0) {
+            hole_begin = offset / stride;
+            hole_end = (offset + pool_chunk::header_bytes(count, Header) + stride - 1) / stride;
+        } else {
+            count = std::min(count, hole_end + (bytes - first_) / stride);
+        }
+        c->slots = at + first_ % stride;
+        c->slots_end = c->slots + count * stride;
+        c->count = static_cast<std::uint32_t>(count);
+        c->hole_begin = static_cast<std::uint32_t>(hole_begin);
+        c->hole_end = static_cast<std::uint32_t>(std::min(count, hole_end));
+        return c;
+    }
+
+private:
+    static constexpr int step_log2 = 10;
+    static constexpr std::size_t step = std::size_t{1} << step_log2;
+    static constexpr std::size_t colours = 64;
+    static constexpr std::size_t coloured_stride_max = 512;
+    // A coloured chunk cannot end early, so a limit may lose one chunk of this many.
+    static constexpr std::size_t coloured_chunks_min = 32;
+    // A chunk of several blocks has at least this many, and loses less than one at its end.
+    static constexpr std::size_t blocks_min = 15;
+    // From this size on, a header and its alignment cost less than that loss.
+    static constexpr std::size_t alone_min = 16384;
+
+    /// Bytes of a chunk: `wish`, or less under a low limit, but enough to be worth a header.
+    /// One chunk for the whole limit, if headers are large and the last of several chunks
+    /// could be wasted.
+    constexpr std::size_t chunk_bytes(std::size_t wish, std::size_t limit) const noexcept
+    {
+        std::size_t const most = std::max(wish, step);
+        std::size_t const least = std::bit_ceil(std::clamp(limit, step, std::size_t{8192}));
+        std::size_t const bytes = std::min(most, std::max(std::bit_floor(limit / 8), least));
+        if (limit <= most && first_slot(bytes / shape_.bytes) > bytes / 8)
+            return std::bit_ceil(std::max(limit, step));
+        return bytes;
+    }
+    /// Offset of the first slot behind a header for `count` slots.
+    constexpr std::size_t first_slot(std::size_t count) const noexcept
+    {
+        return align_up(pool_chunk::header_bytes(count, Header), shape_.align);
+    }
+    std::size_t header_offset(std::byte* chunk) const noexcept
+    {
+        return reinterpret_cast<std::uintptr_t>(chunk) >> number_shift_ & offset_mask_;
+    }
+
+    slot_shape shape_;
+    std::size_t align_;
+    std::size_t whole_ = 0;
+    int number_shift_ = 0; // shifts a chunk's number to where its header offset is masked
+    std::size_t offset_mask_ = 0;
+    std::size_t first_ = 0; // offset of the first block; 0: headers are coloured
+};
+
+/// Whether any address in a chunk leads to the header by a mask. A pool that never grows has
+/// one chunk, at whatever address its source likes. A list looks for chunks on slow paths
+/// only, in the tree; but the owner of a block is found by mask.
+template <pool_options Options>
+inline constexpr bool found_by_mask =
+    (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();
+
+template <pool_options Options>
+inline constexpr std::size_t bitmaps_of = Options.checks == check::on ? 2 : 1;
+
+template <pool_options Options, header_shape Tail>
+using chunks_of =
+    std::conditional_t<found_by_mask<Options>,
+                       masked_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>,
+                       plain_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>>;
+
+/// How the chunks of one pool are laid out: the same for all of them, and constant. `Tail`:
+/// what their headers hold beside the free bits and, with `check::on`, the live bits.
+template <pool_options Options, header_shape Tail = header_shape{0}>
+class chunk_layout : public chunks_of<Options, Tail> {
+    using base = chunks_of<Options, Tail>;
+
+    using divider =
+        std::conditional_t<Options.order == reuse::ordered, slot_divider, plain_divider>;
+
+public:
+    static constexpr bool checks_on = Options.checks == check::on;
+    static constexpr bool single_chunk = Options.grow.is_single();
+    static constexpr bool by_mask = found_by_mask<Options>;
+    static constexpr std::size_t own_maps = bitmaps_of<Options>;
+    static constexpr header_shape header{own_maps + Tail.maps, Tail.bytes};
+
+    /// `limit`: of the pool's growth.
+    constexpr chunk_layout(slot_shape shape, std::size_t limit) noexcept
+        : base(shape, Options.chunk, limit), divide_(shape.bytes)
+    {
+    }
+
+    struct place {
+        pool_chunk* c;
+        std::size_t slot;
+    };
+    /// The place of a block that lies in some chunk of this layout.
+    [[gnu::always_inline]] place place_of(void* block) const noexcept
+        requires by_mask
+    {
+        std::size_t const offset = this->offset_of(block);
+        return {this->header_in(static_cast<std::byte*>(block) - offset),
+                divide_(offset, this->shape().bytes)};
+    }
+
+    std::size_t slot_of(const pool_chunk* c, const void* p) const noexcept
+    {
+        return divide_(static_cast<std::size_t>(static_cast<const std::byte*>(p) - c->slots),
+                       this->shape().bytes);
+    }
+    std::byte* slot_address(const pool_chunk* c, std::size_t slot) const noexcept
+    {
+        return c->slots + slot * this->shape().bytes;
+    }
+
+    /// A chunk in the first part of `bytes` from `at` on.
+    pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
+    {
+        pool_chunk* const c = base::make_chunk(at, bytes);
+        reset_slots(*c);
+        return c;
+    }
+
+    /// Makes every slot of `c` fresh: as if no block had ever been carved.
+    void reset_slots(pool_chunk& c) const noexcept
+    {
+        c.carved = c.partial_words = c.hint = 0;
+        c.carve_to(0, checks_on);
+        auto* const in_front = reinterpret_cast<std::byte*>(&c);
+        std::byte* first = c.slots;
+        if (c.hole_begin != c.hole_end) {
+            if (first < in_front)
+                poison<checks_on>(first, static_cast<std::size_t>(in_front - first));
+            first = c.hole_begin == 0 ? slot_address(&c, c.hole_end)
+                                      : in_front + pool_chunk::header_bytes(c.count, header);
+        }
+        if (first < c.slots_end)
+            poison<checks_on>(first, static_cast<std::size_t>(c.slots_end - first));
+    }
+
+private:
+    [[no_unique_address]] divider divide_;
+};
+
+} // namespace mallard

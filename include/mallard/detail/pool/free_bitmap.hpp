@@ -1,0 +1,240 @@
+// The free blocks of a pool that are not in its cache: a bit for each in the header of its
+// chunk, or a range of slots that no block was ever carved from.
+#pragma once
+
+#include <mallard/detail/pool/chunk_list.hpp>
+
+#include <span>
+
+namespace mallard {
+
+/// Neighbouring slots that were never handed out, and whose bits are clear. To take a slot
+/// moves a pointer; the slot itself is not touched.
+class bump_range {
+public:
+    constexpr bump_range() noexcept = default;
+    constexpr explicit bump_range(std::span<std::byte> slots) noexcept
+        : next_(slots.data()), limit_(slots.data() + slots.size()), end_(limit_)
+    {
+    }
+
+    /// False while the range is paused, and when it is used up.
+    bool can_carve() const noexcept { return next_ != limit_; }
+    bool is_used_up() const noexcept { return next_ == end_; }
+
+    /// The next slot, if `can_carve()`. `stride`: bytes of a slot.
+    [[gnu::always_inline]] void* carve(std::size_t stride) noexcept
+    {
+        return std::exchange(next_, next_ + stride);
+    }
+
+    /// Makes `can_carve()` false while there are recycled blocks, which are taken first.
+    void pause() noexcept { limit_ = next_; }
+    void resume() noexcept { limit_ = end_; }
+
+    bool has(const void* p) const noexcept { return next_ <= p && p < end_; }
+    std::byte* next() const noexcept { return next_; }
+    std::size_t bytes() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+
+private:
+    // next <= end, and limit is one of the two.
+    std::byte* next_ = nullptr;
+    std::byte* limit_ = nullptr;
+    std::byte* end_ = nullptr;
+};
+
+/// The free blocks of some of the chunks of a `List`, a `chunk_list`. A bitmap without a
+/// chunk acts as one whose chunks are used up.
+template <class List>
+class free_bitmap {
+    using word = pool_chunk::word;
+    static constexpr bool checks_on = List::checks_on;
+
+public:
+    constexpr free_bitmap() noexcept = default;
+    constexpr free_bitmap(free_bitmap&& other) noexcept
+        : partial_(std::exchange(other.partial_, nullptr)),
+          unused_(std::exchange(other.unused_, nullptr)), fresh_(std::exchange(other.fresh_, {}))
+    {
+    }
+    constexpr free_bitmap& operator=(free_bitmap&& other) noexcept
+    {
+        partial_ = std::exchange(other.partial_, nullptr);
+        unused_ = std::exchange(other.unused_, nullptr);
+        fresh_ = std::exchange(other.fresh_, {});
+        return *this;
+    }
+
+    /// Whether the next block to hand out is a fresh one.
+    bool can_carve() const noexcept { return fresh_.can_carve(); }
+    /// A fresh block, if `can_carve()`.
+    [[gnu::always_inline]] void* carve(const List& chunks) noexcept
+    {
+        return fresh_.carve(chunks.shape().bytes);
+    }
+    /// Whether blocks that were freed are ready to be taken.
+    bool has_recycled() const noexcept { return partial_ != nullptr; }
+
+    /// Adds a chunk with fresh slots.
+    void add(pool_chunk* c) noexcept { c->next_fresh = std::exchange(unused_, c); }
+    /// Adds fresh slots that lie in none of the chunks, when no free block is left.
+    void add(std::span<std::byte> slots) noexcept { fresh_ = bump_range(slots); }
+
+    /// Makes recycled or else fresh blocks ready. False: no free block is left.
+    bool replenish(const List& chunks) noexcept
+    {
+        if (partial_ != nullptr)
+            return true;
+        if (fresh_.is_used_up()) {
+            if (unused_ == nullptr)
+                return false;
+            open(chunks, *unused_);
+        }
+        fresh_.resume();
+        return true;
+    }
+
+    /// Writes at most `out.size()` recycled blocks, the highest address first: a caller that
+    /// takes them from the end walks memory forwards.
+    std::size_t recycle(const List& chunks, std::span<void*> out) noexcept
+    {
+        std::size_t const stride = chunks.shape().bytes;
+        std::size_t count = 0;
+        while (count < out.size() && partial_ != nullptr) {
+            pool_chunk& c = *partial_;
+            word bits = c.free_bits()[c.hint];
+            bool const any = bits != 0;
+            std::byte* const first = chunks.slot_address(&c, c.hint * c.word_bits);
+            std::size_t const more =
+                std::min(out.size() - count, static_cast<std::size_t>(std::popcount(bits)));
+            for (std::size_t i = more; i-- > 0; bits &= bits - 1)
+                out[count + i] = first + static_cast<std::size_t>(std::countr_zero(bits)) * stride;
+            count += more;
+            c.free_bits()[c.hint] = bits;
+            if (bits != 0)
+                break;
+            c.hint =
+                c.hint != 0 ? c.hint - 1 : static_cast<std::uint32_t>(c.words_for(c.carved)) - 1;
+            c.partial_words -= any;
+            if (c.partial_words == 0)
+                partial_ = c.next_partial;
+        }
+        return count;
+    }
+
+    /// The same for fresh blocks, when there are no recycled ones.
+    std::size_t carve(const List& chunks, std::span<void*> out) noexcept
+    {
+        std::size_t const count = std::min(out.size(), fresh_.bytes() / chunks.shape().bytes);
+        for (std::size_t i = count; i-- > 0;)
+            out[i] = carve(chunks);
+        return count;
+    }
+
+    /// Frees blocks: sets a bit for each and does not touch the block. Neighbours that come
+    /// one after the other share one write.
+    void put_back(const List& chunks, std::span<void* const> blocks) noexcept
+    {
+        auto const place_of = chunks.finder(); // by value: bits are written between its calls
+        word* last = nullptr;
+        word bits = 0;
+        for (void* const block : blocks) {
+            auto const to = place_of(block);
+            word* const at = to.c->free_bits() + to.slot / pool_chunk::word_bits;
+            if (at != last) {
+                bits = *at;
+                last = at;
+                if (bits == 0)
+                    count_word(to.c);
+            }
+            bits |= pool_chunk::bit(to.slot);
+            *at = bits;
+        }
+    }
+
+    [[gnu::always_inline]] void set_free(pool_chunk* c, std::size_t slot) noexcept
+    {
+        set_free(c, slot / pool_chunk::word_bits, pool_chunk::bit(slot));
+    }
+
+    /// Frees several blocks of the word at index `at`, of which none was free.
+    [[gnu::always_inline]] void set_free(pool_chunk* c, std::size_t at, word some) noexcept
+    {
+        word& bits = c->free_bits()[at];
+        if (bits == 0)
+            count_word(c);
+        bits |= some;
+    }
+
+    /// Whether a block of this slot is, or was, handed out.
+    bool is_carved(const List& chunks, const pool_chunk* c, std::size_t slot) const noexcept
+    {
+        return c->is_carved(slot) && !fresh_.has(chunks.slot_address(c, slot));
+    }
+
+    const bump_range& fresh() const noexcept { return fresh_; }
+    /// Takes the fresh slots away from this bitmap, as if they had been handed out.
+    bump_range take_fresh() noexcept { return std::exchange(fresh_, {}); }
+
+    /// Forgets all chunks. The slots of the bump range are not carved any more.
+    void clear(const List& chunks) noexcept
+    {
+        pool_chunk* const c = fresh_.is_used_up() ? nullptr : chunks.find(fresh_.next());
+        if (c != nullptr)
+            c->carved = static_cast<std::uint32_t>(chunks.slot_of(c, fresh_.next()));
+        *this = {};
+    }
+
+    /// Finds the chunks for which `is_mine(c)` again, and returns how many there are.
+    template <class IsMine>
+    std::size_t rebuild(const List& chunks, IsMine is_mine) noexcept
+    {
+        *this = {};
+        std::size_t count = 0;
+        pool_chunk** unused_end = &unused_;
+        chunks.for_each([&](pool_chunk& c) {
+            if (!is_mine(c))
+                return;
+            count += 1;
+            if (c.partial_words != 0)
+                c.next_partial = std::exchange(partial_, &c);
+            if (c.carved != c.count) {
+                *unused_end = &c;
+                unused_end = &c.next_fresh;
+            }
+        });
+        *unused_end = nullptr;
+        return count;
+    }
+
+private:
+    // The bits of so many slots are cleared together: 512 bytes, so no allocation takes long.
+    static constexpr std::size_t fresh_slots_max = 4096;
+
+    /// Makes the next slots of `c`, which has some, the bump range.
+    void open(const List& chunks, pool_chunk& c) noexcept
+    {
+        std::size_t const first = c.carved;
+        std::size_t const hole_or_end = first < c.hole_begin ? c.hole_begin : c.count;
+        std::size_t const end = std::min(hole_or_end, first + fresh_slots_max);
+        fresh_ = bump_range({chunks.slot_address(&c, first), chunks.slot_address(&c, end)});
+        c.carve_to(end, checks_on);
+        if (c.carved == c.count)
+            unused_ = c.next_fresh;
+    }
+
+    /// Counts one more word of `c` that gets its first bit.
+    [[gnu::always_inline]] void count_word(pool_chunk* c) noexcept
+    {
+        if (c->partial_words++ == 0) {
+            c->next_partial = std::exchange(partial_, c);
+            fresh_.pause();
+        }
+    }
+
+    pool_chunk* partial_ = nullptr; // chunks with free bits
+    pool_chunk* unused_ = nullptr;  // chunks with slots to carve
+    bump_range fresh_;              // paused while there are chunks with free bits
+};
+
+} // namespace mallard

@@ -1,0 +1,53 @@
+// Pools and multipools for several threads: the modes `sync::mutex`, `sync::lock_free` and
+// `sync::thread_cached`. The last of them needs the library, the others are headers.
+#pragma once
+
+#include <mallard/detail/threads/cached_core.hpp>
+#include <mallard/detail/threads/core_array.hpp>
+#include <mallard/detail/threads/lock_free_core.hpp>
+#include <mallard/detail/threads/locked_core.hpp>
+
+namespace mallard {
+
+/// What all modes for several threads have in common.
+struct shared_pool_mode {
+    template <source Source>
+    using source_of = shared_source<Source>;
+    using mutex = std::mutex;
+};
+
+template <>
+struct pool_mode<sync::mutex> : shared_pool_mode {
+    template <pool_options Options>
+    using core = locked_core<Options>;
+    template <pool_options Options, std::size_t N>
+    using cores = core_array<locked_core<Options>, N>;
+};
+
+template <>
+struct pool_mode<sync::lock_free> : shared_pool_mode {
+    template <pool_options Options>
+    using core = lock_free_core<Options>;
+    template <pool_options Options, std::size_t N>
+    struct cores {
+        static_assert(N == 0, "a multipool grows, so it cannot be lock_free: use "
+                              "sync::thread_cached or sync::mutex");
+    };
+};
+
+template <>
+struct pool_mode<sync::thread_cached> : shared_pool_mode {
+    template <pool_options Options>
+    using core = cached_core<Options, 1>;
+    template <pool_options Options, std::size_t N>
+    using cores = cached_core<Options, N>;
+
+    /// The lock that guards the source, or null.
+    template <class SharedSource>
+    static constexpr std::mutex* mutex_of(SharedSource& source) noexcept
+    {
+        return mallard::mutex_of(source);
+    }
+};
+
+} // namespace mallard
