@@ -1,5 +1,6 @@
-// The engine of malloc over a system that refuses: the n-th call, each n-th, or all from the
-// n-th on. The linker puts what is here before mmap and its kin (see ../CMakeLists.txt).
+// The malloc engine over a system that refuses calls: the n-th call, every n-th call, or all calls
+// from the n-th on. The linker wraps mmap and similar calls with the functions here (see
+// ../CMakeLists.txt).
 #include "../../src/heap/sample.hpp"
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
@@ -23,15 +24,15 @@ namespace {
 
 struct refusals {
     std::size_t first = ~std::size_t{0}; ///< from 1
-    std::size_t each = 0;                ///< then each so many; 0: none
+    std::size_t each = 0;                ///< then every so many calls; 0: no further call
     std::size_t mapping_max = ~std::size_t{0};
-    bool places = false; ///< that the engine chooses: all are taken
+    bool places = false; ///< all addresses that the engine chooses are in use
     int error = ENOMEM;
 };
 
 refusals plan;
 
-/// In memory that children share.
+/// Counts in memory that the child processes share.
 struct counts {
     std::atomic<std::size_t> calls;   ///< of this child
     std::atomic<std::size_t> refused; ///< of all
@@ -84,7 +85,7 @@ namespace {
 using namespace mallard::testing;
 namespace engine = mallard::engine;
 
-/// One thread after the other, so that fronts are abandoned, reclaimed and refused.
+/// Runs one thread after the other, so that caches are abandoned and taken over, or cannot be made.
 void run_program(std::uint64_t seed, bool may_fail)
 {
     engine_market market(48);
@@ -104,24 +105,24 @@ void run_program(std::uint64_t seed, bool may_fail)
     in_a_thread([&] { market.clear(); });
 }
 
-/// All that is committed is free, and one run of it in the window that there is.
+/// Checks that all committed memory is free, as one span in the only reservation.
 void expect_nothing_lost()
 {
-    // What was refused to be unmapped is dead, and buried now.
+    // Mappings that the system refused to unmap are unmapped now.
     in_a_thread([] { engine::deallocate(engine::allocate(std::size_t{33} << 20)); });
     require(engine::huge_now().blocks == 0, "no mapping is left");
     require(engine::huge_now().bytes == 0, "no mapping's bytes are left");
-    require(slices_used() == 0, "no granules are lost");
+    require(slices_used() == 0, "no slices are lost");
     engine::usage const now = engine::the_slice_heap.now();
     if (now.committed == 0)
         return;
     engine::span const all = engine::the_slice_heap.take(now.committed);
     require(all.in != nullptr && engine::the_slice_heap.now().committed == now.committed,
-            "all granules are found again");
+            "all slices are found again");
     engine::the_slice_heap.give(*all.in, all.slice, now.committed);
 }
 
-/// In a process that has not used the engine yet.
+/// Runs in a process that has not used the engine yet.
 std::string survives(refusals const& r, std::uint64_t seed)
 {
     return in_a_child([&] {
@@ -168,13 +169,13 @@ TEST(engine_refusals, of_each_third_call_are_survived)
     survive_each(3, ENOMEM, 11);
 }
 
-// As in a sandbox, which knows of other errors: mprotect has a second way then.
+// As in a sandbox, where calls fail with other errors: then there is a second way to commit.
 TEST(engine_refusals, with_another_error_are_survived)
 {
     survive_each(2, EPERM, 11);
 }
 
-/// What a profile would have; more of it each time.
+/// Counts live samples, as a profile would, and samples more often each time.
 void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
 {
     *static_cast<std::size_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : ~std::size_t{0};
@@ -189,19 +190,19 @@ TEST(engine_refusals, are_survived_while_blocks_are_sampled)
                       plan = {.first = first, .each = 2};
                       bool const begun = engine::set_sampling(20'000, count_sample, &live) == 0;
                       run_program(first, true);
-                      require(live == 0, "all samples are told to be free");
+                      require(live == 0, "all sampled blocks are reported as freed");
                       plan = {};
                       require(begun || engine::set_sampling(20'000, count_sample, &live) == 0,
                               "sampling begins when there is memory");
                       run_program(first, false);
-                      require(live == 0, "all samples are told to be free");
+                      require(live == 0, "all sampled blocks are reported as freed");
                       expect_nothing_lost();
                   }),
                   "fine")
             << "first " << first;
 }
 
-// Threads get no front of their own, share the one of the late, and get one later.
+// Threads get no cache of their own, share the fallback cache, and get a cache later.
 TEST(engine_refusals, are_survived_by_threads)
 {
     for (std::size_t each : {1U, 2U, 3U, 5U})
@@ -227,7 +228,7 @@ TEST(engine_refusals, are_survived_by_threads)
             << "each " << each;
 }
 
-TEST(engine_refusals, to_take_mappings_back_cost_each_free_a_few_tries_and_leave_few_mappings)
+TEST(engine_refusals, of_unmap_cost_each_free_a_few_retries_and_leave_few_mappings)
 {
     EXPECT_EQ(in_a_child([] {
                   constexpr std::size_t bytes = std::size_t{33} << 20;
@@ -238,10 +239,10 @@ TEST(engine_refusals, to_take_mappings_back_cost_each_free_a_few_tries_and_leave
                       plan = {.first = 1, .each = 1};
                       engine::deallocate(block);
                       plan = {};
-                      require(counted.calls <= 5, "a free does not retry all that was refused");
+                      require(counted.calls <= 5, "a free does not retry all refused unmaps");
                   }
-                  require(engine::huge_now().blocks == 0, "all are freed");
-                  for (std::size_t i = 0; i < 600; ++i) // of two dead ones each
+                  require(engine::huge_now().blocks == 0, "all blocks are freed");
+                  for (std::size_t i = 0; i < 600; ++i) // each retries two mappings
                       engine::deallocate(engine::allocate(bytes));
                   void* blocks[1000];
                   for (void*& block : blocks)
@@ -253,17 +254,17 @@ TEST(engine_refusals, to_take_mappings_back_cost_each_free_a_few_tries_and_leave
               "fine");
 }
 
-TEST(engine_refusals, of_places_and_much_address_space_leave_many_small_windows)
+TEST(engine_refusals, of_addresses_and_of_large_reservations_leave_many_small_reservations)
 {
     EXPECT_EQ(in_a_child([] {
                   plan = {.mapping_max = std::size_t{10} << 20, .places = true};
                   for (std::uint64_t seed = 0; seed < 5; ++seed)
                       run_program(seed, true);
-                  std::size_t windows = 0;
+                  std::size_t count = 0;
                   for (engine::reservation const& w : engine::reservations)
-                      windows += w.slices != 0;
-                  require(windows > 1, "there are several windows");
-                  require(slices_used() == 0, "no granules are lost");
+                      count += w.slices != 0;
+                  require(count > 1, "there are several reservations");
+                  require(slices_used() == 0, "no slices are lost");
               }),
               "fine");
 }

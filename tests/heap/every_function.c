@@ -1,4 +1,4 @@
-/* Every function of malloc.h, in C99, in a program whose malloc is Mallard's. */
+/* Calls every function of malloc.h, in C99. The malloc of the program is Mallard's. */
 #include <mallard/c/malloc.h>
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void free_sized(void* block, size_t bytes); /* which C has since 2023 */
+void free_sized(void* block, size_t bytes); /* in the C library since C23 */
 
 static int told;
 
@@ -48,7 +48,7 @@ static void test_malloc(void)
     assert(mallard_trim(0) == 0);
 }
 
-/* Its size is what was asked for, also where realloc could not make it smaller. */
+/* free_sized takes the requested size, even if realloc could not make the block smaller. */
 static void test_free_sized(void)
 {
     void* block = malloc(300000);
@@ -98,7 +98,7 @@ static void test_heap(void)
     assert(((size_t)other & 1023) == 0);
     free(block);
     free(other);
-    assert(mallinfo2().uordblks == live); /* what the heap keeps at hand is not in use */
+    assert(mallinfo2().uordblks == live); /* blocks that the heap caches are not in use */
     block = mallard_heap_calloc(heap, 3, 7);
     block = mallard_heap_realloc(heap, block, 5000);
     block = realloc(block, 50000);

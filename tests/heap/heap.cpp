@@ -1,4 +1,4 @@
-// What one thread sees of heaps.
+// Heaps, used by one thread.
 #include <mallard/heap.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pmr.hpp>
@@ -38,7 +38,7 @@ TYPED_TEST(heaps, have_no_memory_before_the_first_block)
     EXPECT_EQ(h.stats().chunks, 0u);
 }
 
-TYPED_TEST(heaps, give_blocks_of_every_size_that_are_theirs)
+TYPED_TEST(heaps, allocate_every_size_and_own_the_blocks)
 {
     TypeParam h;
     TypeParam other;
@@ -57,7 +57,7 @@ TYPED_TEST(heaps, give_blocks_of_every_size_that_are_theirs)
     }
 }
 
-TYPED_TEST(heaps, give_blocks_that_lie_side_by_side_after_as_many_were_freed_at_random)
+TYPED_TEST(heaps, allocate_neighbouring_blocks_again_after_frees_in_random_order)
 {
     TypeParam h;
     std::vector<std::byte*> blocks(100'000);
@@ -66,7 +66,7 @@ TYPED_TEST(heaps, give_blocks_that_lie_side_by_side_after_as_many_were_freed_at_
     for (int round = 0; round < 3; ++round) {
         for (std::byte*& block : blocks)
             block = static_cast<std::byte*>(h.allocate(64));
-        auto const end = blocks.begin() + 10'000; // what a few slabs that stayed would have given
+        auto const end = blocks.begin() + 10'000; // more than a few partly free slabs could serve
         neighbours =
             std::inner_product(blocks.begin() + 1, end, blocks.begin(), std::ptrdiff_t{0},
                                std::plus<>(), [](auto* b, auto* a) { return b - a == 64 ? 1 : 0; });
@@ -77,9 +77,9 @@ TYPED_TEST(heaps, give_blocks_that_lie_side_by_side_after_as_many_were_freed_at_
     EXPECT_GE(neighbours, 9'500);
 }
 
-TEST(heap, of_the_process_has_slabs_side_by_side_after_as_many_were_freed_at_random)
+TEST(heap, of_the_process_allocates_neighbouring_blocks_again_after_frees_in_random_order)
 {
-    std::vector<std::byte*> blocks(300'000); // some 1,200 slabs
+    std::vector<std::byte*> blocks(300'000); // about 1,200 slabs
     std::mt19937 random(1);
     std::size_t jumps = 0;
     for (int round = 0; round < 5; ++round) {
@@ -108,7 +108,7 @@ TYPED_TEST(heaps, honour_every_alignment)
     EXPECT_EQ(h.stats().blocks_live, 0u);
 }
 
-TYPED_TEST(heaps, release_gives_the_memory_of_live_blocks_back)
+TYPED_TEST(heaps, release_returns_the_memory_of_live_blocks)
 {
     TypeParam h;
     for (int i = 0; i < 1000; ++i)
@@ -124,7 +124,7 @@ TYPED_TEST(heaps, release_gives_the_memory_of_live_blocks_back)
     EXPECT_GT(h.stats().bytes_taken_max, std::size_t{25} << 20);
 }
 
-TYPED_TEST(heaps, reset_keeps_the_memory_of_chunks_and_uses_it_again)
+TYPED_TEST(heaps, reset_keeps_the_chunks_and_reuses_them)
 {
     TypeParam h;
     auto const fill = [&] {
@@ -141,7 +141,7 @@ TYPED_TEST(heaps, reset_keeps_the_memory_of_chunks_and_uses_it_again)
     EXPECT_EQ(h.stats().bytes_taken, taken);
 }
 
-TYPED_TEST(heaps, use_what_was_freed_for_another_size)
+TYPED_TEST(heaps, reuse_freed_memory_for_another_size)
 {
     TypeParam h;
     std::vector<void*> blocks;
@@ -157,7 +157,7 @@ TYPED_TEST(heaps, use_what_was_freed_for_another_size)
     EXPECT_LT(most, std::size_t{12} << 20);
 }
 
-TYPED_TEST(heaps, do_not_take_a_block_for_one_that_was_free_in_an_earlier_life)
+TYPED_TEST(heaps, do_not_mistake_a_new_block_for_one_that_was_free_before_the_reset)
 {
     TypeParam h;
     for (std::size_t const bytes : {16, 64, 1000})
@@ -166,14 +166,15 @@ TYPED_TEST(heaps, do_not_take_a_block_for_one_that_was_free_in_an_earlier_life)
             for (void*& block : blocks)
                 block = h.allocate(bytes);
             for (void* const block : blocks)
-                EXPECT_GE(mallard_usable_size(block), bytes); // or stops: it is free
+                EXPECT_GE(mallard_usable_size(block),
+                          bytes); // stops the process if the block looks free
             for (void* const block : blocks)
                 h.deallocate(block);
             h.reset();
         }
 }
 
-TYPED_TEST(heaps, trim_gives_back_chunks_without_blocks)
+TYPED_TEST(heaps, trim_returns_chunks_without_blocks)
 {
     TypeParam h;
     std::vector<void*> blocks;
@@ -193,7 +194,7 @@ TYPED_TEST(heaps, trim_gives_back_chunks_without_blocks)
     h.deallocate(h.allocate(64));
 }
 
-TYPED_TEST(heaps, keep_a_block_that_is_reallocated)
+TYPED_TEST(heaps, keep_the_contents_and_the_owner_of_a_reallocated_block)
 {
     TypeParam h;
     std::size_t const steps[] = {1,       40,       100000,  50,     3 << 20, 5 << 20,
@@ -214,7 +215,7 @@ TYPED_TEST(heaps, keep_a_block_that_is_reallocated)
     EXPECT_EQ(h.stats().blocks_live, 0u);
 }
 
-TYPED_TEST(heaps, clear_what_calloc_gives)
+TYPED_TEST(heaps, calloc_returns_zeroed_blocks)
 {
     TypeParam h;
     for (int round = 0; round < 3; ++round) {
@@ -231,7 +232,7 @@ TYPED_TEST(heaps, clear_what_calloc_gives)
     }
 }
 
-TYPED_TEST(heaps, refuse_what_no_address_space_holds)
+TYPED_TEST(heaps, fail_requests_larger_than_the_address_space)
 {
     TypeParam h;
     for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 46}) {
@@ -244,7 +245,7 @@ TYPED_TEST(heaps, refuse_what_no_address_space_holds)
     EXPECT_EQ(h.stats().bytes_taken, 0u);
 }
 
-TYPED_TEST(heaps, that_were_moved_from_refuse)
+TYPED_TEST(heaps, that_were_moved_from_fail_all_requests)
 {
     TypeParam h;
     void* const block = h.allocate(10);
@@ -259,7 +260,7 @@ TYPED_TEST(heaps, that_were_moved_from_refuse)
     EXPECT_EQ(h.stats().blocks_live, 1u);
 }
 
-TYPED_TEST(heaps, stand_behind_pmr)
+TYPED_TEST(heaps, work_as_a_pmr_resource)
 {
     mallard::pmr_resource<TypeParam> memory;
     {
@@ -296,7 +297,7 @@ std::vector<mallard_heap*> handles_of(std::vector<heap> const& heaps)
     return all;
 }
 
-TEST(heap, in_tens_of_thousands_is_made_once_and_used_again)
+TEST(heap, records_are_reused_by_tens_of_thousands_of_heaps)
 {
     std::vector<mallard_heap*> first;
     for (int round = 0; round < 5; ++round) {
@@ -311,14 +312,14 @@ TEST(heap, in_tens_of_thousands_is_made_once_and_used_again)
     }
 }
 
-TEST(heap, that_is_anothers_stops_the_process)
+TEST(heap, that_is_confined_to_another_thread_stops_the_process)
 {
     heap h;
     EXPECT_DEATH(std::jthread([&] { static_cast<void>(h.allocate(10)); }),
                  "mallard: the confined heap 0x[0-9a-f]+ is asked for memory by another thread");
 }
 
-TEST(heap, whose_blocks_are_freed_twice_stops_the_process)
+TEST(heap, stops_the_process_at_a_double_free)
 {
     heap h;
     for (std::size_t const bytes : {64, 200000, 3 << 20}) {
@@ -328,7 +329,7 @@ TEST(heap, whose_blocks_are_freed_twice_stops_the_process)
     }
 }
 
-TEST(heap, that_is_given_an_address_inside_a_block_stops_the_process)
+TEST(heap, stops_the_process_at_a_free_of_an_address_inside_a_block)
 {
     heap own;
     shared_heap shared;
@@ -344,7 +345,7 @@ TEST(heap, that_is_given_an_address_inside_a_block_stops_the_process)
         }
 }
 
-TEST(heap, that_was_released_has_no_blocks_to_free)
+TEST(heap, stops_the_process_at_a_free_of_a_block_that_was_released)
 {
     heap h;
     void* const block = h.allocate(64);

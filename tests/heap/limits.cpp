@@ -1,4 +1,4 @@
-// Limits of heaps.
+// Memory limits of heaps, and of malloc.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 
@@ -51,7 +51,7 @@ TEST(limits, a_heap_takes_no_more_than_its_limit)
     }
 }
 
-TEST(limits, the_soft_one_is_told_once_each_time_it_is_crossed)
+TEST(limits, the_soft_limit_is_reported_once_each_time_it_is_crossed)
 {
     told what;
     heap h({.limit_soft = 300 * kib, .met = remember, .context = &what});
@@ -63,7 +63,7 @@ TEST(limits, the_soft_one_is_told_once_each_time_it_is_crossed)
     }
 }
 
-TEST(limits, who_is_asked_at_the_hard_one_may_free_something)
+TEST(limits, the_call_at_the_hard_limit_may_free_blocks)
 {
     told what;
     heap h({.limit = 1000 * kib, .met = remember, .context = &what});
@@ -77,7 +77,7 @@ TEST(limits, who_is_asked_at_the_hard_one_may_free_something)
     EXPECT_EQ(what.limits, std::vector(2, 1000 * kib));
 }
 
-TEST(limits, of_a_shared_heap_are_told_with_no_lock_held)
+TEST(limits, of_a_shared_heap_are_reported_with_no_lock_held)
 {
     told what;
     mallard::shared_heap h({.limit = 500 * kib, .met = remember, .context = &what});
@@ -100,7 +100,7 @@ TEST(limits, hold_for_blocks_that_grow)
     EXPECT_LE(h.stats().bytes_taken, 0u);
 }
 
-TEST(limits, lists_give_back_what_they_keep_before_a_block_of_any_size_is_refused)
+TEST(limits, cached_blocks_are_returned_before_a_request_of_any_size_fails)
 {
     using mallard::testing::require;
     constexpr std::size_t mib = 1024 * kib;
@@ -112,16 +112,17 @@ TEST(limits, lists_give_back_what_they_keep_before_a_block_of_any_size_is_refuse
                   mallard_limit(0, 100 * mib, nullptr, nullptr);
                   keep_a_block();
                   void* const large = mallard_malloc(80 * mib);
-                  require(large != nullptr, "a large one is there");
+                  require(large != nullptr, "a large block is allocated");
                   mallard_free(large);
                   keep_a_block();
                   for (int i = 0; i < 80; ++i)
-                      require(mallard_calloc(1, mib) != nullptr, "80 of a MiB are there");
+                      require(mallard_calloc(1, mib) != nullptr,
+                              "80 blocks of 1 MiB are allocated");
               }),
               "fine");
 }
 
-/// What a thread that is in a call waits for.
+/// A call that waits inside until the test lets it end.
 struct long_call {
     mallard::testing::gate begun;
     mallard::testing::gate may_end;
@@ -140,20 +141,21 @@ void take_long(void* context, std::size_t, std::size_t)
     what.may_end.wait();
 }
 
-TEST(limits, are_told_in_the_child_of_a_fork_whoever_was_in_a_call)
+TEST(limits, are_reported_in_the_child_of_a_fork_though_another_thread_was_in_a_call)
 {
     if (__tsan_init != nullptr)
-        GTEST_SKIP() << "threads after fork are not for ThreadSanitizer";
+        GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     long_call what;
     mallard::shared_heap h({.limit = 64 * kib, .met = take_long, .context = &what});
     std::jthread other([&] { EXPECT_EQ(h.try_allocate(1000 * kib), nullptr); });
     what.begun.wait();
-    EXPECT_EQ(mallard::testing::in_a_child([&] {
-                  what.is_child = true;
-                  mallard::testing::require(h.try_allocate(1000 * kib) == nullptr, "it is refused");
-                  mallard::testing::require(what.calls_in_child == 1, "and that is told");
-              }),
-              "fine");
+    EXPECT_EQ(
+        mallard::testing::in_a_child([&] {
+            what.is_child = true;
+            mallard::testing::require(h.try_allocate(1000 * kib) == nullptr, "the request fails");
+            mallard::testing::require(what.calls_in_child == 1, "and the failure is reported");
+        }),
+        "fine");
     what.may_end.open();
 }
 

@@ -1,4 +1,4 @@
-// Random programs over several heaps, with a model of what lives where.
+// Random programs over several heaps. A model knows the live blocks of each heap.
 #include "../support/choices.hpp"
 #include "../support/require.hpp"
 
@@ -20,7 +20,7 @@ struct block {
     unsigned char pattern;
 };
 
-/// A heap, and what must be in it.
+/// A heap and the blocks that it must hold.
 struct subject {
     mallard_heap* heap;
     std::vector<block> live;
@@ -75,7 +75,7 @@ private:
 
     void add(subject& s, void* data, std::size_t bytes)
     {
-        require(data != nullptr, "there is memory");
+        require(data != nullptr, "an allocation succeeds");
         block const b{static_cast<unsigned char*>(data), bytes,
                       static_cast<unsigned char>(choose_(256))};
         std::memset(b.data, b.pattern, bytes);
@@ -126,15 +126,15 @@ private:
     {
         mallard_heap_statistics found{};
         found.struct_bytes = sizeof found;
-        require(mallard_heap_stats(s.heap, &found) == 0, "there are statistics");
+        require(mallard_heap_stats(s.heap, &found) == 0, "statistics are available");
         std::size_t bytes = 0;
         for (block const& b : s.live) {
             bytes += mallard_usable_size(b.data);
-            require(mallard_usable_size(b.data) >= b.bytes, "a block is as large as asked for");
+            require(mallard_usable_size(b.data) >= b.bytes, "a block is as large as requested");
         }
         require(found.blocks_live == s.live.size(), "all blocks are counted");
         require(found.bytes_live == bytes, "all bytes are counted");
-        require(found.bytes_taken >= bytes, "what lives is part of what was taken");
+        require(found.bytes_taken >= bytes, "live bytes are at most the taken bytes");
     }
 
     void step(subject& s, std::size_t what)

@@ -1,5 +1,5 @@
-// A system that refuses memory. Nothing else here uses a heap: the address space that the
-// first takes is there for good, and no limit would fit below it.
+// Heaps when the system refuses memory. In a program of their own: the engine keeps the address
+// space that its first use reserves, and a limit below that would have no effect.
 #include "../support/child.hpp"
 #include "../support/require.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 using mallard::heap;
 
-/// With so many bytes of address space left and no more, then without a limit again.
+/// Runs `f` in a child process that may have `bytes` of address space.
 template <class F>
 std::string in_a_small_child(std::size_t bytes, F f)
 {
@@ -30,7 +30,7 @@ std::string in_a_small_child(std::size_t bytes, F f)
     });
 }
 
-TEST(heap_refusals, memory_that_the_system_refuses_loses_nothing)
+TEST(heap_refusals, lose_no_block_and_no_memory)
 {
     if (__asan_init != nullptr || __tsan_init != nullptr)
         GTEST_SKIP() << "a sanitizer needs the address space";
@@ -46,11 +46,11 @@ TEST(heap_refusals, memory_that_the_system_refuses_loses_nothing)
                               std::memset(block, 1, bytes);
                               blocks.push_back(block);
                           }
-                          require(!blocks.empty(), "there was some memory");
+                          require(!blocks.empty(), "some memory was available");
                           require(h.stats().blocks_live == blocks.size(), "all blocks are counted");
                           for (void* const block : blocks)
                               h.deallocate(block);
-                          require(h.stats().blocks_live == 0, "all are free");
+                          require(h.stats().blocks_live == 0, "all blocks are free");
                           std::size_t const count = blocks.size();
                           blocks.clear();
                           h.release();

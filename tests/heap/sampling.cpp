@@ -1,4 +1,4 @@
-// Samples of what is allocated: how many, of what, and who is told.
+// Sampling of allocations: how many blocks are chosen, and what the program is told.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 
@@ -21,13 +21,13 @@ namespace {
 
 using namespace mallard::testing;
 
-constexpr std::size_t all = 1; // as a mean: every block of 50 bytes or more is chosen
+constexpr std::size_t all = 1; // as a mean distance: every block of 50 bytes or more is chosen
 constexpr std::size_t mebibyte = 1 << 20;
 
-/// What a heap profile keeps. Calls are made one at a time, so it needs no lock.
+/// A heap profile. Calls are made one at a time, so it needs no lock.
 class profile {
 public:
-    explicit profile(std::size_t mean) { require(begin(mean) == 0, "sampling begins"); }
+    explicit profile(std::size_t mean) { require(begin(mean) == 0, "sampling starts"); }
     profile(const profile&) = delete;
     profile& operator=(const profile&) = delete;
     ~profile() { mallard_sampling(0, nullptr, nullptr); }
@@ -37,7 +37,7 @@ public:
     std::map<void*, mallard_sample> live;
     std::size_t allocated = 0;
     std::size_t freed = 0;
-    double bytes = 0; ///< as weighted
+    double bytes = 0; ///< sum of the weights
     mallard_sample last{};
 
     double live_bytes() const
@@ -52,24 +52,24 @@ private:
     static void tell(void* context, mallard_sample_event event, const mallard_sample* sample)
     {
         auto& to = *static_cast<profile*>(context);
-        mallard_free(mallard_malloc(100)); // of which nobody is told
+        mallard_free(mallard_malloc(100)); // not reported, since it is made in a call
         to.last = *sample;
         if (event == MALLARD_SAMPLE_ALLOCATED) {
-            require(to.live.emplace(sample->block, *sample).second, "a new one");
+            require(to.live.emplace(sample->block, *sample).second, "the block is not live yet");
             to.allocated += 1;
             to.bytes += sample->weight_bytes;
             return;
         }
         auto const known = to.live.find(sample->block);
-        require(known != to.live.end(), "one that was told");
-        require(known->second.bytes == sample->bytes, "as it was told");
-        require(known->second.weight_bytes == sample->weight_bytes, "as it was told");
+        require(known != to.live.end(), "the block was reported");
+        require(known->second.bytes == sample->bytes, "as it was reported");
+        require(known->second.weight_bytes == sample->weight_bytes, "as it was reported");
         to.live.erase(known);
         to.freed += 1;
     }
 };
 
-/// Six sigma of an estimate from so many samples.
+/// Six standard deviations of an estimate, as a fraction of it.
 double tolerance(std::size_t samples)
 {
     return 6 / std::sqrt(static_cast<double>(samples));
@@ -81,7 +81,7 @@ void expect_about(double estimate, std::size_t truth, std::size_t samples)
         << estimate << " of " << truth << " from " << samples;
 }
 
-TEST(sampling, estimates_what_is_asked_for_whatever_the_size)
+TEST(sampling, estimates_the_requested_bytes_for_every_size)
 {
     for (std::size_t const bytes : {1, 16, 24, 100, 1000, 5000, 20'000, 300'000, 3'000'000}) {
         std::size_t const count = rounds(bytes < 10'000 ? 1'000'000 : 50'000);
@@ -94,7 +94,7 @@ TEST(sampling, estimates_what_is_asked_for_whatever_the_size)
     }
 }
 
-TEST(sampling, tells_each_size_its_share)
+TEST(sampling, estimates_the_share_of_each_size)
 {
     profile p(10'000);
     double estimate[3] = {};
@@ -109,7 +109,7 @@ TEST(sampling, tells_each_size_its_share)
                      rounds(600'000) / 3 * sizes[i] / 10'000);
 }
 
-TEST(sampling, estimates_what_is_live)
+TEST(sampling, estimates_the_live_bytes)
 {
     profile p(4096);
     std::vector<void*> blocks;
@@ -123,7 +123,7 @@ TEST(sampling, estimates_what_is_live)
     EXPECT_TRUE(p.live.empty());
 }
 
-TEST(sampling, a_mean_may_change_at_any_time)
+TEST(sampling, accepts_another_mean_at_any_time)
 {
     profile p(std::size_t{1} << 60);
     for (int i = 0; i < 1000; ++i)
@@ -135,7 +135,7 @@ TEST(sampling, a_mean_may_change_at_any_time)
     expect_about(p.bytes, rounds(100'000) * 1000, p.allocated);
 }
 
-TEST(sampling, tells_what_was_asked_for_by_any_call)
+TEST(sampling, reports_the_requested_size_of_every_kind_of_call)
 {
     profile p(all);
     std::size_t expected = 0;
@@ -163,7 +163,7 @@ TEST(sampling, tells_what_was_asked_for_by_any_call)
     }
 }
 
-TEST(sampling, nothing_counts_as_a_byte)
+TEST(sampling, counts_a_request_of_0_bytes_as_1_byte)
 {
     profile p(1);
     for (int i = 0; i < 1000; ++i)
@@ -172,7 +172,7 @@ TEST(sampling, nothing_counts_as_a_byte)
     expect_about(p.bytes, 1000, p.allocated);
 }
 
-TEST(sampling, a_block_that_realloc_leaves_is_told_with_its_new_size)
+TEST(sampling, reports_the_new_size_when_realloc_leaves_a_block_in_place)
 {
     profile p(all);
     void* const block = mallard_malloc(200);
@@ -186,7 +186,7 @@ TEST(sampling, a_block_that_realloc_leaves_is_told_with_its_new_size)
     EXPECT_TRUE(p.live.empty());
 }
 
-TEST(sampling, a_block_that_realloc_moves_is_freed_and_another_is_told)
+TEST(sampling, reports_a_free_and_a_new_block_when_realloc_moves_a_block)
 {
     profile p(all);
     auto* block = static_cast<char*>(mallard_malloc(100));
@@ -201,7 +201,7 @@ TEST(sampling, a_block_that_realloc_moves_is_freed_and_another_is_told)
     EXPECT_TRUE(p.live.empty());
 }
 
-TEST(sampling, blocks_from_before_are_nobodys_samples)
+TEST(sampling, does_not_report_blocks_allocated_before_it_started)
 {
     void* small = mallard_malloc(100);
     void* large = mallard_malloc(3 * mebibyte);
@@ -211,7 +211,7 @@ TEST(sampling, blocks_from_before_are_nobodys_samples)
     EXPECT_EQ(p.freed, 0u);
 }
 
-TEST(sampling, after_its_end_samples_are_blocks_like_others)
+TEST(sampling, reports_no_sampled_block_after_it_stopped)
 {
     void* block = nullptr;
     void* other = nullptr;
@@ -228,11 +228,11 @@ TEST(sampling, after_its_end_samples_are_blocks_like_others)
     EXPECT_EQ(second.freed + second.allocated, 0u);
 }
 
-TEST(sampling, reaches_a_thread_that_runs_at_its_next_call)
+TEST(sampling, reaches_a_running_thread_at_its_next_call)
 {
     puppet other;
     auto const pair = [] { mallard_free(mallard_malloc(100)); };
-    other([&] { // its list is neither empty nor full
+    other([&] { // then its list is neither empty nor full
         for (int i = 0; i < 1000; ++i)
             pair();
     });
@@ -248,7 +248,7 @@ TEST(sampling, reaches_a_thread_that_runs_at_its_next_call)
     EXPECT_EQ(p.allocated, 1u);
 }
 
-TEST(sampling, chooses_the_first_block_of_a_thread_too)
+TEST(sampling, can_choose_the_first_block_of_a_thread)
 {
     profile p(all);
     for (std::size_t const bytes : {100, 50'000, 5 << 20, 50 << 20}) {
@@ -260,7 +260,7 @@ TEST(sampling, chooses_the_first_block_of_a_thread_too)
     EXPECT_EQ(p.freed, 8u);
 }
 
-TEST(sampling, is_told_of_frees_by_another_thread)
+TEST(sampling, reports_frees_by_another_thread)
 {
     profile p(all);
     void* const block = mallard_malloc(100);
@@ -277,7 +277,7 @@ TEST(sampling, does_not_choose_blocks_of_heaps)
     EXPECT_EQ(p.allocated, 0u);
 }
 
-TEST(sampling, threads_come_and_go_and_free_each_others_while_it_begins_and_ends)
+TEST(sampling, starts_and_stops_while_threads_start_and_end_and_free_each_others_blocks)
 {
     std::atomic<void*> boxes[16] = {};
     std::atomic<bool> done = false;
@@ -310,7 +310,7 @@ TEST(sampling, threads_come_and_go_and_free_each_others_while_it_begins_and_ends
 TEST(sampling, goes_on_in_the_child_of_a_fork)
 {
     if (__tsan_init != nullptr)
-        GTEST_SKIP() << "threads after fork are not for ThreadSanitizer";
+        GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     profile p(2000);
     at_work const others(
         2, [](std::size_t, std::size_t i) { mallard_free(mallard_malloc(i % 5000)); });
@@ -318,14 +318,14 @@ TEST(sampling, goes_on_in_the_child_of_a_fork)
         ASSERT_EQ(in_a_child([&] {
                       profile in_child(all);
                       mallard_free(mallard_malloc(100));
-                      require(in_child.freed == 1, "this thread's are told");
+                      require(in_child.freed == 1, "blocks of this thread are reported");
                       in_a_thread([] { mallard_free(mallard_malloc(100)); });
-                      require(in_child.freed == 2, "a new thread's too");
+                      require(in_child.freed == 2, "blocks of a new thread, too");
                   }),
                   "fine");
 }
 
-TEST(sampling, a_call_changes_nothing_of_what_it_is_in)
+TEST(sampling, keeps_errno_and_refuses_changes_from_within_a_call)
 {
     static int answer;
     auto const begin_again = [](void*, mallard_sample_event, const mallard_sample*) {
@@ -342,7 +342,7 @@ TEST(sampling, a_call_changes_nothing_of_what_it_is_in)
     EXPECT_EQ(mallard_sampling(0, nullptr, nullptr), 0);
 }
 
-TEST(sampling, under_a_limit_is_as_without)
+TEST(sampling, works_under_a_memory_limit)
 {
     profile p(all);
     mallard_limit(0, 10 * mebibyte, nullptr, nullptr);
@@ -350,7 +350,7 @@ TEST(sampling, under_a_limit_is_as_without)
     while (void* const block = mallard_malloc(1000))
         blocks.push_back(block);
     EXPECT_EQ(errno, ENOMEM);
-    EXPECT_GT(blocks.size(), p.allocated); // the last ones fitted into no granule of their own
+    EXPECT_GT(blocks.size(), p.allocated); // the last blocks found no slice of their own
     mallard_limit(0, 0, nullptr, nullptr);
     for (void* const block : blocks)
         mallard_free(block);
@@ -368,7 +368,7 @@ TEST(sampling, finds_a_double_free)
               "signal 6");
 }
 
-TEST(sampling, that_has_no_memory_does_not_begin)
+TEST(sampling, does_not_start_without_memory)
 {
     if (__asan_init != nullptr || __tsan_init != nullptr)
         GTEST_SKIP() << "a sanitizer needs the address space";
@@ -383,14 +383,14 @@ TEST(sampling, that_has_no_memory_does_not_begin)
                   rlimit const none{0, limit.rlim_max};
                   require(::setrlimit(RLIMIT_AS, &none) == 0, "a limit is set");
                   auto const never = [](void*, mallard_sample_event, const mallard_sample*) {
-                      require(false, "nobody is told");
+                      require(false, "nothing is reported");
                   };
-                  require(mallard_sampling(all, never, nullptr) == ENOMEM, "it is refused");
+                  require(mallard_sampling(all, never, nullptr) == ENOMEM, "the start fails");
                   mallard_free(mallard_malloc(100));
                   require(::setrlimit(RLIMIT_AS, &limit) == 0, "the limit is lifted");
                   profile p(all);
                   mallard_free(mallard_malloc(100));
-                  require(p.freed >= 1, "it begins later");
+                  require(p.freed >= 1, "it starts later");
               }),
               "fine");
 }

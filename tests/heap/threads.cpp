@@ -1,4 +1,4 @@
-// Heaps that several threads meet at.
+// Heaps, used by several threads.
 #include "../support/threads.hpp"
 #include "../support/child.hpp"
 
@@ -17,7 +17,7 @@ using mallard::shared_heap;
 using mallard::testing::in_threads;
 using mallard::testing::rounds;
 
-/// Hands blocks from one thread to another, one at a time.
+/// Passes blocks from one thread to another, one at a time.
 class mailbox {
 public:
     bool put(void* block)
@@ -63,7 +63,7 @@ TEST(heap_threads, any_thread_frees_while_one_allocates)
     EXPECT_LT(h.stats().bytes_taken, std::size_t{64} << 20);
 }
 
-TEST(heap_threads, all_allocate_from_a_shared_heap_and_free_each_others)
+TEST(heap_threads, all_threads_allocate_from_a_shared_heap_and_free_each_others_blocks)
 {
     shared_heap h;
     mailbox boxes[4];
@@ -83,7 +83,7 @@ TEST(heap_threads, all_allocate_from_a_shared_heap_and_free_each_others)
     EXPECT_EQ(h.stats().blocks_live, 0u);
 }
 
-TEST(heap_threads, a_heap_goes_from_thread_to_thread)
+TEST(heap_threads, each_thread_adopts_a_confined_heap_in_turn)
 {
     heap h;
     std::vector<void*> blocks;
@@ -101,7 +101,7 @@ TEST(heap_threads, a_heap_goes_from_thread_to_thread)
     EXPECT_EQ(h.stats().blocks_live, blocks.size());
 }
 
-TEST(heap_threads, a_foreign_thread_reallocates_within_the_heap)
+TEST(heap_threads, another_thread_reallocates_a_block_within_its_heap)
 {
     heap h;
     auto* block = static_cast<char*>(h.allocate(100));
@@ -114,7 +114,7 @@ TEST(heap_threads, a_foreign_thread_reallocates_within_the_heap)
     EXPECT_EQ(h.stats().bytes_taken, 0u);
 }
 
-TEST(heap_threads, blocks_freed_from_afar_and_then_released_are_gone_once)
+TEST(heap_threads, blocks_freed_by_another_thread_before_a_release_are_freed_once)
 {
     heap h;
     for (std::size_t round = 0; round < rounds(300); ++round) {
@@ -137,7 +137,7 @@ TEST(heap_threads, blocks_freed_from_afar_and_then_released_are_gone_once)
     }
 }
 
-TEST(heap_threads, ten_thousand_heaps_come_and_go_in_all_threads)
+TEST(heap_threads, all_threads_make_and_destroy_ten_thousand_heaps)
 {
     in_threads(4, [](std::size_t me) {
         for (std::size_t i = 0; i < rounds(2500); ++i) {
@@ -148,7 +148,7 @@ TEST(heap_threads, ten_thousand_heaps_come_and_go_in_all_threads)
     });
 }
 
-TEST(heap_threads, the_child_of_a_fork_goes_on_with_every_heap)
+TEST(heap_threads, the_child_of_a_fork_can_use_every_heap)
 {
     shared_heap shared;
     heap confined;

@@ -23,7 +23,7 @@ using mallard::testing::in_a_child;
 using mallard::testing::in_threads;
 using mallard::testing::rounds;
 
-/// Of a block that nobody else has.
+/// Writes the owner into each byte of a block.
 void fill(void* block, std::size_t bytes, std::size_t owner)
 {
     std::memset(block, static_cast<int>(owner), bytes);
@@ -36,7 +36,7 @@ bool is_whole(const void* block, std::size_t bytes, std::size_t owner)
 
 constexpr std::size_t sizes[] = {16, 48, 200, 1000, 5000, 40000};
 
-/// Blocks that come and go at random, of all sizes.
+/// Allocates and frees blocks of all sizes at random.
 class churn {
 public:
     explicit churn(std::size_t owner) : owner_(owner), random_(owner * 77 + 1) {}
@@ -92,7 +92,7 @@ TEST(visits, find_threads_in_the_middle_of_any_call_and_no_block_has_two_owners)
     done = true;
 }
 
-TEST(visits, leave_a_thread_that_sleeps_able_to_go_on)
+TEST(visits, let_a_sleeping_thread_go_on_when_it_wakes)
 {
     for (std::size_t round = 0; round < rounds(200); ++round) {
         gate asleep;
@@ -126,10 +126,10 @@ std::size_t resident_bytes()
     return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST(visits, give_back_what_is_in_the_lists_of_a_thread_that_sleeps)
+TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
 {
     if (__tsan_init != nullptr)
-        GTEST_SKIP() << "memory is ThreadSanitizer's";
+        GTEST_SKIP() << "ThreadSanitizer keeps the memory";
     gate asleep;
     gate may_end;
     mallard_trim(0);
@@ -151,27 +151,27 @@ TEST(visits, give_back_what_is_in_the_lists_of_a_thread_that_sleeps)
     EXPECT_GT(resident_bytes(), before + (std::size_t{5} << 18));
     mallard_trim(0);
     EXPECT_LT(resident_bytes(),
-              before + (std::size_t{1} << 20)); // the stack is new, and a sanitizer keeps some
+              before + (std::size_t{1} << 20)); // for the new stack, and what a sanitizer keeps
     may_end.open();
 }
 
 /// Whether this thread has a free block of `bytes` in its list.
-bool has_at_hand(std::size_t bytes)
+bool has_in_list(std::size_t bytes)
 {
     engine::class_offset const c = engine::offset_of_class(engine::block_class::of(bytes));
     return engine::shown_cache()->real->list_at(c).head != nullptr;
 }
 
-/// Until one more of them stays in the list of this thread.
+/// Allocates and frees blocks of `bytes` until the list of this thread may hold one.
 void* take_again_and_again(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)
         mallard_free(mallard_malloc(bytes));
-    mallard::testing::require(has_at_hand(bytes), "its list has earned a block");
+    mallard::testing::require(has_in_list(bytes), "the list holds a block");
     return mallard_malloc(bytes);
 }
 
-TEST(visits, take_away_what_an_empty_list_has_earned_as_well)
+TEST(visits, reset_the_limit_of_an_empty_list_as_well)
 {
     constexpr std::size_t bytes = std::size_t{8} << 20;
     gate asleep;
@@ -180,9 +180,9 @@ TEST(visits, take_away_what_an_empty_list_has_earned_as_well)
         void* const block = take_again_and_again(bytes);
         asleep.open();
         visited.wait();
-        mallard_free(mallard_malloc(16)); // it is at home again
+        mallard_free(mallard_malloc(16)); // the thread uses its own cache again
         mallard_free(block);
-        EXPECT_FALSE(has_at_hand(bytes));
+        EXPECT_FALSE(has_in_list(bytes));
     });
     asleep.wait();
     mallard_trim(0);
@@ -190,23 +190,23 @@ TEST(visits, take_away_what_an_empty_list_has_earned_as_well)
     visited.open();
 }
 
-TEST(visits, leave_to_the_child_of_a_fork_what_threads_had_earned_that_are_not_there)
+TEST(visits, the_child_of_a_fork_gets_back_the_allowance_of_missing_threads)
 {
     if (__tsan_init != nullptr)
-        GTEST_SKIP() << "threads after fork are not for ThreadSanitizer";
-    void* in_use[20]; // so much that two blocks more are less than an eighth: no thread is visited
+        GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
+    void* in_use[20]; // two more blocks are less than an eighth, which would cause visits
     for (void*& block : in_use)
         block = mallard_malloc(engine::block_bytes_max);
     gate asleep[2];
     gate may_end;
-    auto const sleep_with_all = [&](gate& here) {
+    auto const hold_a_block_and_sleep = [&](gate& here) {
         void* const block = take_again_and_again(engine::block_bytes_max);
         here.open();
         may_end.wait();
         mallard_free(block);
     };
-    std::jthread const one([&] { sleep_with_all(asleep[0]); });
-    std::jthread const other([&] { sleep_with_all(asleep[1]); });
+    std::jthread const one([&] { hold_a_block_and_sleep(asleep[0]); });
+    std::jthread const other([&] { hold_a_block_and_sleep(asleep[1]); });
     asleep[0].wait();
     asleep[1].wait();
     EXPECT_EQ(engine::allowances.load(), engine::allowances_max);

@@ -1,18 +1,19 @@
-/* The engine of malloc: threads end, and what they leave is used by others.
+/* The engine of malloc: threads end, and other threads use the caches that they leave.
 
-   The inlines own_cache, abandon_at_exit, flush_out, reclaim_slab and empty_abandoned are those of
-   src/heap/threads.cpp, flush_out being empty; free_a_block is free_elsewhere and the fast path before it. Three
-   threads come, allocate and free what anybody has allocated, visit the abandoned thread caches, and
-   end; some free a last block then. There are two thread caches, so that one thread gets none, or
-   one that another has left.
+   The inlines own_cache, abandon_at_exit, reclaim_slab and flush_abandoned stand for the
+   functions of these names in src/heap/threads.cpp, and flush for the one in refill.cpp.
+   free_a_block stands for free_elsewhere and the fast path before it. Three threads start,
+   allocate, free blocks that any thread has allocated, flush the abandoned caches, and end. Some
+   of them free a last block after that. There are two caches, so one thread gets none, or a
+   cache that another thread has left.
 
-   Left out: weaker memory than sequential consistency; more than one slab; how messages are
-   sent and a slab given back: see engine_remote, here that is one step; the bits that say
-   which classes the abandoned thread caches have, as to miss one is no fault.
+   Left out: weaker memory than sequential consistency. More than one slab. How messages are sent
+   and slabs given back, which is one step here (see engine_remote). The bits that say which
+   classes the abandoned caches have; to miss a class does no harm.
 
-   Holds: one at a time touches a thread cache; what is in a thread cache's list is of its own slabs, and
-   goes to no other's; a thread that has ended touches no thread cache; when all have ended all
-   thread caches are abandoned, and each block is where it belongs. */
+   Properties: One thread at a time touches a cache. A cache's list has blocks of its own slabs
+   only. A thread that has ended touches no cache. When all threads have ended, all caches are
+   abandoned, and each block is where it belongs. */
 
 #define none       7
 #define departed   6
@@ -21,18 +22,18 @@
 #define bit_of(i)  (1 << (i))
 #define count(set) (((set) & 1) + ((set) >> 1 & 1))
 
-byte owner = 0;                    /* of the slab */
-byte tag = 0;                      /* what its entries in the map say */
+byte owner = 0;                    /* the owner of the slab */
+byte tag = 0;                      /* the owner in the map entries of the slab */
 byte free_blocks;
 byte used = 2;
-byte list[caches];                 /* what each thread cache has at hand */
+byte list[caches];                 /* blocks in the list of each cache */
 byte inbox[caches];
 byte made = 1;
-bool abandoned[caches];               /* under the lock */
+bool abandoned[caches];            /* protected by registry_lock */
 bool registry_lock;
 
-/* What only the properties need. */
-byte held = all;                   /* callers have these */
+/* Only for the properties. */
+byte held = all;                   /* blocks that callers have */
 bool touched[caches];
 bool slab_touched;
 byte calls_left = 4;
@@ -98,8 +99,8 @@ inline read_messages(f)
     messages = 0
 }
 
-/* What is at hand goes to the slab, what was sent too. */
-inline flush_out(f)
+/* Returns the list and the messages to the slab. */
+inline flush(f)
 {
     begin_touch(f);
     d_step {
@@ -139,9 +140,9 @@ inline abandon_at_exit()
     lock();
     abandoned[f] = true;
     unlock();
-    flush_out(f);
+    flush(f);
 #else
-    flush_out(f);
+    flush(f);
     lock();
     abandoned[f] = true;
     unlock();
@@ -149,18 +150,18 @@ inline abandon_at_exit()
     f = 0
 }
 
-inline empty_abandoned()
+inline flush_abandoned()
 {
     lock();
 #ifdef BREAK_VISIT_WITHOUT_LOCK
     unlock();
 #endif
     if
-    :: abandoned[0] -> flush_out(0)
+    :: abandoned[0] -> flush(0)
     :: !abandoned[0]
     fi;
     if
-    :: abandoned[1] -> flush_out(1)
+    :: abandoned[1] -> flush(1)
     :: !abandoned[1]
     fi;
 #ifndef BREAK_VISIT_WITHOUT_LOCK
@@ -201,7 +202,7 @@ inline allocate()
     :: else
     fi;
     if
-    :: mine >= caches          /* the thread cache of the late: not of interest here */
+    :: mine >= caches          /* it would use the fallback cache, which is not modelled */
     :: else ->
         begin_touch(mine);
         if
@@ -269,14 +270,14 @@ proctype thread()
         if
         :: free_a_block()
         :: allocate()
-        :: empty_abandoned()
+        :: flush_abandoned()
         fi
     :: break
     od;
     if
     :: mine < caches ->
         abandon_at_exit();
-        free_a_block()         /* a destructor's, after that */
+        free_a_block()         /* in a destructor that runs later */
     :: else
     fi
 }
@@ -285,7 +286,7 @@ init
 {
     byte set, messages, left, to;
     atomic {
-        abandoned[0] = true;      /* somebody was here before */
+        abandoned[0] = true;      /* a thread has ended before */
         run thread();
         run thread();
         run thread()
@@ -293,7 +294,7 @@ init
     _nr_pr == 1;
     assert(abandoned[0] && (made == 1 || abandoned[1]));
     do
-    :: inbox[0] || inbox[1] -> empty_abandoned()
+    :: inbox[0] || inbox[1] -> flush_abandoned()
     :: else -> break
     od;
     assert(!list[0] && !list[1]);

@@ -1,31 +1,32 @@
-/* The engine of malloc: one thread forks, others read lines and flush all streams.
+/* The engine of malloc: one thread forks; other threads read lines and flush all streams.
 
-   take, give, keep, open_lock, become_guest and stop_being_guest are those of src/os/system.hpp and
-   src/heap/fork.hpp; the lock is that of the slice heap. The forking thread runs its handlers, then the C
-   library waits for the list of streams, then it forks. The thread that flushes all streams holds the
-   list and waits for a stream; the thread that reads a line holds the stream and calls malloc. Two
-   more threads call malloc, and release the lock for a while in the middle, as a purge does.
+   take, give, keep, open_lock, become_guest and stop_being_guest stand for functions in
+   src/os/system.hpp and src/heap/guests.cpp. The lock is that of the slice heap. The forking
+   thread runs its handlers, then the C library waits for the list of streams, then it forks. The
+   thread that flushes all streams holds the list and waits for a stream. The thread that reads a
+   line holds the stream and calls malloc. Two more threads call malloc, and release the lock for
+   a while in the middle, as a purge does.
 
-   Left out: the engine's other locks, which are taken in one order before any is kept; that two
-   threads fork at once, which the lock keeps apart; memory weaker than sequentially consistent.
+   Left out: the engine's other locks, which are taken in one order before any is kept. Two
+   threads that fork at once, which the lock prevents. Memory weaker than sequential consistency.
 
-   Properties: no thread waits for ever. One thread at a time touches the protected data, and none
-   does between the handlers and the end of the fork. There is one guest at a time, and none when the
-   lock opens. So the child finds the data in a consistent state. */
+   Properties: No thread waits for ever. One thread at a time touches the protected data, and no
+   thread does between the handlers and the end of the fork. There is one guest at a time, and
+   none when the lock opens. So the child finds the data in a consistent state. */
 
 #define open_state   0
 #define taken        1
-#define awaited      2             /* taken, and somebody may sleep */
+#define awaited      2             /* taken, and a thread may sleep */
 #define kept         3
 
-byte state = open_state;           /* of the lock */
+byte state = open_state;           /* the state of the lock */
 bool guests;                       /* the lock of guests */
 bool list_taken, stream_taken;     /* of the C library */
 
-/* What only the properties need. */
+/* Only for the properties. */
 bool touched, touched_by_guest;
 bool forked;
-byte asleep, woken;                /* of those who sleep, so many will find themselves awake */
+byte asleep, woken;                /* how many of the sleeping threads were woken */
 
 inline wake_one()
 {
@@ -40,7 +41,7 @@ inline wake_all()
     woken = asleep
 }
 
-/* `is_guest`: a fork keeps it. */
+/* `is_guest`: a fork keeps the lock. */
 inline take_unless_kept()
 {
     do
@@ -109,7 +110,7 @@ inline touch()
         atomic { assert(!touched && !touched_by_guest); touched = true };
         touched = false
     :: else ->
-        /* What guests have is apart; what the lock protects they read. */
+        /* A guest reads the protected data, and writes only data of guests. */
         atomic { assert(!touched && !touched_by_guest); touched_by_guest = true };
         touched_by_guest = false
     fi
@@ -122,7 +123,7 @@ inline allocate()
     give()
 }
 
-/* As a purge does, which keeps nobody waiting for the system. */
+/* As a purge does: no thread waits for the system call. */
 inline allocate_and_purge()
 {
     take();

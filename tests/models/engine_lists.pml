@@ -1,17 +1,18 @@
-/* The engine of malloc: a visitor takes a list from its thread. The thread uses the list without a
-   lock and without a barrier, and may have been interrupted anywhere.
+/* The engine of malloc: a visitor takes a list from its thread. The thread uses the list without
+   a lock and without a barrier, and may have been interrupted anywhere.
 
-   push, pop and refill are those of src/heap/thread_cache.hpp and thread_cache.cpp, busy_begins and resume_after_visit
-   those of threads.hpp and visit.cpp, visit is visit_some there. Stores go through buffers, as in
-   engine_visit.pml; an exchange waits until that of its thread is empty.
+   push and pop stand for the functions of these names in src/heap/thread_cache.hpp, refill for
+   that in requests.cpp, busy_begins for the constructor of busy_scope, resume_after_visit for
+   that in visit.cpp, and visit for visit_some there. Stores go through buffers, as in
+   engine_visit.pml; an exchange waits until the buffer of its thread is empty.
 
    There is one list with two blocks at first. The thread writes to each block that it allocates.
    The visitor returns the blocks that it takes to their slab, from which refill takes blocks.
 
-   Left out: the slab side, which engine_visit models; the visitor's test whether the thread is idle;
-   hidden lists.
+   Left out: slabs and messages, which engine_visit models. The visitor's test whether the thread
+   is idle. Hidden lists.
 
-   Properties: no block has two owners; no block is lost; at the end `room` is right. */
+   Properties: No block has two owners. No block is lost. At the end `room` is right. */
 
 #define shown    0                 /* 0: its own thread cache, 1: visited_thread_cache */
 #define wanted   1
@@ -19,7 +20,7 @@
 #define room     3
 #define head     4                 /* a block, 0: none */
 #define next(b)  (4 + (b))
-#define marked(b) (6 + (b))        /* what a free block says of itself */
+#define marked(b) (6 + (b))        /* the marked link of a free block */
 #define words    9
 #define limit    2
 #define worker   0
@@ -35,7 +36,7 @@ bool visits_ended;
 byte in_doubt;
 
 mtype = { in_list, with_thread, in_slab };
-mtype where[3];                    /* what only the properties need */
+mtype where[3];                    /* only for the properties */
 
 inline store(word, value)
 {
@@ -74,7 +75,7 @@ inline unlock()
     registry_lock = false
 }
 
-/* Of the caller's own list: nobody else writes to it. */
+/* For the caller's own list, to which no other thread writes. */
 inline count_list()
 {
     d_step {
@@ -177,7 +178,7 @@ inline pop()
             assert(where[block] == in_list);
             where[block] = with_thread
         };
-        store(next(block), 7)      /* the caller writes to it */
+        store(next(block), 7)      /* the caller writes to the block */
     :: else -> refill()
     fi
 }
@@ -185,7 +186,7 @@ inline pop()
 inline push(which)
 {
     block = which;
-    where[block] = in_list;        /* the caller has given it away */
+    where[block] = in_list;        /* the caller has freed the block */
     load(room);
     store(room, loaded - 1);
     load(head);
@@ -225,7 +226,7 @@ proctype works()
     assert(in_doubt == 0)
 }
 
-/* Stops at a block that does not say that it is free. */
+/* Stops at a block that is not marked as free. */
 inline count_taken()
 {
     d_step {

@@ -1,40 +1,40 @@
-/* The engine of malloc: a heap is released, reset, made another's and trimmed; others have freed
-   of it before, and free of it while it is trimmed.
+/* The engine of malloc: a heap is released, reset, confined to another thread, and trimmed.
+   Other threads have freed blocks of the heap before, or free them while it is trimmed.
 
-   free_it is free_of_heap of src/heap/heap.cpp, release and trim are those of that
-   file; post and splice those of remote.cpp. Two threads allocate, free what either has
-   allocated, trim and release, as the program may: one that frees by release, or makes the
-   heap another's, knows that no other is in a call of it. A third, of another part of the
-   program, takes what memory it gets.
+   free_it stands for free_of_heap in src/heap/heap.cpp, release and trim for the functions of
+   these names there, push_to_inbox and splice for those in remote.cpp. Two threads allocate,
+   free blocks that either has allocated, trim, and release. As the program must, a thread that
+   releases the heap or confines it to itself knows that no other thread is in a call on the
+   heap. A third thread, of another part of the program, takes memory that was released.
 
-   Left out: weaker memory than sequential consistency; how a message is pushed: see
-   engine_remote, here that is one step; more than one slab and one chunk; blocks above a MiB,
-   which are freed by whoever has them: see engine_run.
+   Left out: weaker memory than sequential consistency. How a message is pushed, which is one
+   step here (see engine_remote). More than one slab and one chunk. Blocks above 1 MiB, which any
+   thread frees at once (see engine_run).
 
-   Holds: nobody writes or reads for a heap what is not the heap's any more; one at a time touches
-   its thread cache; each block is in one place; after a release the heap has no block; in the end
-   `used` counts what callers have, and what is at hand. */
+   Properties: No thread reads or writes memory for a heap that has released the memory. One
+   thread at a time touches the heap's cache. Each block is in one place. After a release the
+   heap has no block. At the end `used` counts the blocks that callers and the list have. */
 
-#define shared     7               /* with nobody: behind a lock */
+#define shared     7               /* a shared heap */
 #define all        7               /* three blocks */
 #define bit_of(i)  (1 << (i))
 #define count(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1))
 
-byte holder;                       /* the thread that the heap is with */
+byte holder;                       /* the thread that the heap is confined to */
 bool heap_lock;
-bool has;                          /* the heap has the chunk: its entries say so */
+bool has;                          /* the entries of the chunk name the heap */
 byte slab_free;
 byte used;
-byte list;                         /* at hand */
+byte list;                         /* blocks in the list */
 byte inbox;
-byte messages;                      /* taken from the inbox */
+byte messages;                     /* taken from the inbox */
 bool unused = true;                /* the slice heap has the chunk */
 
-/* What only the properties need. */
-byte held;                         /* callers have these */
+/* Only for the properties. */
+byte held;                         /* blocks that callers have */
 byte collected[2];
 bool in_call[2];
-bool alone;                        /* the program sees to it */
+bool alone;                        /* the program guarantees it */
 bool touched;
 byte calls_left = 8;
 
@@ -89,10 +89,10 @@ inline push_own(block)
 
 inline push_to_inbox(blocks)
 {
-    assert(has);                   /* links are written into them */
+    assert(has);                   /* links are written into the blocks */
     inbox = inbox | (blocks);
 #ifdef BREAK_LOOK_AFTER_THE_POST
-    assert(has)                    /* for the size, say */
+    assert(has)                    /* the record is read, for the size */
 #endif
 }
 
@@ -138,7 +138,7 @@ inline free_a_block()
         fi;
         held = held & ~block
     };
-    assert(has || !block);         /* its entry and its mark are read */
+    assert(has || !block);         /* the entry and the mark are read */
     if
     :: block == 0
     :: else -> free_it()
@@ -146,7 +146,7 @@ inline free_a_block()
     block = 0
 }
 
-/* A number of them: some may be left for the next time. */
+/* Reads some messages; others may be left for the next call. */
 inline read_messages()
 {
     if
@@ -275,7 +275,7 @@ inline forget_blocks()
     slab_free = 0
 }
 
-/* What callers have of it, the program has forgotten. */
+/* The program no longer uses the blocks that callers had. */
 inline release()
 {
     held = 0;
@@ -300,7 +300,8 @@ inline reset()
     end_touch()
 }
 
-/* One that knows that no other is in a call, and that has the heap if it is with one. */
+/* A thread that knows that no other thread is in a call. If the heap is confined, it is confined to
+   this thread. */
 inline alone_in_the_program()
 {
     atomic { !alone && !in_call[1 - me] -> alone = true }
@@ -327,14 +328,14 @@ proctype thread(byte me)
         :: collected[me] != 0 -> push_to_inbox(collected[me]); collected[me] = 0
         :: alone_in_the_program();
             if
-            :: release();              /* destroyed, and made by anybody again */
+            :: release();              /* the heap is destroyed, and made again by any thread */
                 if
                 :: holder = shared
                 :: holder = 0
                 :: holder = 1
                 fi
             :: reset()
-            :: holder != shared -> holder = me         /* reclaimed */
+            :: holder != shared -> holder = me         /* adopted */
             fi;
             alone = false
         fi
@@ -351,7 +352,7 @@ proctype stranger()
 end:
     do
     :: atomic { unused -> unused = false };
-        assert(!has);                  /* and writes there */
+        assert(!has);                  /* and its new owner writes there */
         unused = true
     od
 }

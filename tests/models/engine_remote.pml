@@ -1,39 +1,40 @@
-/* The engine of malloc: blocks that another thread frees than the one whose slab they are of.
+/* The engine of malloc: a thread frees blocks of another thread's slab.
 
-   The inlines add_to_batch, push_to_inbox, splice and read_messages are those of src/heap/remote.cpp,
-   reclaim and visit those of threads.cpp, settle that of deferred_frees.cpp; a load, a store or a
-   compare_exchange here is one there. Two threads allocate, free what anybody has
-   allocated, send it, read what was sent, reclaim the slab and visit the abandoned thread cache, in any
+   The inlines add_to_batch, push_to_inbox, splice and read_messages stand for the functions of
+   these names in src/heap/remote.cpp, reclaim for reclaim_slab in threads.cpp, visit for
+   splice_if_idle in visit.cpp, settle for that in cached_slabs.cpp. Each load, store and
+   compare_exchange here is one there. Two threads allocate, free blocks that either has
+   allocated, send them, read messages, reclaim the slab, and visit the abandoned cache, in any
    order.
 
-   Left out: weaker memory than sequential consistency; more than one slab, as messages are
-   for one each; the links within a message; a thread cache's lists, whose blocks go to the slab
-   at once; threads that end: see engine_exit.
+   Left out: weaker memory than sequential consistency. More than one slab: a message has blocks
+   of one slab. The links within a message. Free lists: blocks go to the slab at once. Threads
+   that end: see engine_exit.
 
-   Holds: a slab is written to by who has its owner; each block is in one place; a slab with
-   blocks on their way is never given back; no message is lost; in the end `used` counts what
-   callers have. */
+   Properties: Only the thread that has the slab's owner writes to the slab. Each block is in one
+   place. A slab of which blocks are in messages is never given back. No message is lost. At the
+   end `used` counts the blocks that callers have. */
 
 #define none       7
-#define abandoned     2                 /* the thread cache whose thread has ended */
-#define all        7                 /* three blocks */
+#define abandoned     2            /* the cache whose thread has ended */
+#define all        7               /* three blocks */
 #define bit_of(i)  (1 << (i))
 #define count(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1))
 
 byte owner = abandoned;
-byte tag = abandoned;                   /* what the slices' entries say */
+byte tag = abandoned;              /* the owner in the map entries of the slab */
 byte free_blocks = 4;
 byte used = 2;
-bool gone;                           /* given back: anybody may take it anew */
+bool gone;                         /* the slab is given back: any thread may take the memory */
 bool registry_lock;
-byte inbox[3] = none;                /* of each front: the last block of the message */
-byte message[3];                      /* by its last block: what is in it */
-byte link[3];                        /* by its last block: the message before */
+byte inbox[3] = none;              /* for each cache: the last block of the newest message */
+byte message[3];                   /* by its last block: the blocks of the message */
+byte link[3];                      /* by its last block: the message before */
 
-/* What only the properties need. */
-byte held = 3;                       /* callers have these */
-byte collected[2];                   /* in a batch that is not sent */
-bool touched;                        /* somebody writes to the slab */
+/* Only for the properties. */
+byte held = 3;                     /* blocks that callers have */
+byte collected[2];                 /* blocks in a batch that is not sent */
+bool touched;                      /* a thread writes to the slab */
 byte calls_left = 8;
 
 inline lock()
@@ -78,7 +79,7 @@ inline take_slab()
     }
 }
 
-/* Blocks come back to their slab. It is kept or given back when none is used. */
+/* Blocks come back to their slab. A slab of which no block is used is kept or given back. */
 inline put(f, set)
 {
     begin_touch(f);
@@ -216,7 +217,7 @@ inline free_a_block()
     block = 0
 }
 
-/* All free blocks of an own slab: those are the caller's in the end. */
+/* Allocates all free blocks of an own slab. */
 inline hand_over()
 {
     begin_touch(me);
@@ -277,7 +278,7 @@ proctype thread(byte me)
     fi
 }
 
-/* The rest of the messages, when the threads have ended. */
+/* Reads the remaining messages when the threads have ended. */
 init
 {
     byte me, left, to, before, messages, last, set;

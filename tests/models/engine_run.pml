@@ -1,33 +1,34 @@
-/* The engine of malloc: a span of slices is freed by whoever has it, at once.
+/* The engine of malloc: any thread frees a span of slices at once.
 
-   The inlines free_span and resize_span are those of src/heap/requests.cpp, and of large.cpp
-   for large blocks; take, give, extend and purge those of slice_heap.cpp. Two threads free
-   the same run at once, or one resizes what the other frees: the program is wrong, and
-   must be stopped. A third takes spans and frees them, a fourth gives back to the system
-   what is dirty.
+   The inlines free_span and resize_span stand for the functions of these names in
+   src/heap/requests.cpp, and for those in large.cpp; take, give, extend and purge for those in
+   slice_heap.cpp. Two threads free the same span at once, or one resizes the span that the other
+   frees: the program is wrong, and must be stopped. A third thread takes spans and frees them, a
+   fourth purges dirty slices.
 
-   Left out: weaker memory than sequential consistency; lists of spans, in which a thread cache's own
-   go first; a span that has been taken again with the same entry, which nobody can tell from
-   the one before.
+   Left out: weaker memory than sequential consistency. Lists of spans, which a cache's own spans
+   go to first. A span that is allocated again with the same entry; nothing tells it from the
+   span before.
 
-   Holds: a slice has one holder; nobody's slice is purged or changes its entry; what is
-   said to be zero is; of two who free a span, or free and resize it, one succeeds and the other
-   stops the process; in the end nothing is used. */
+   Properties: A slice has one holder. The slice of a holder is never purged, and its entry does
+   not change. Memory that is said to be zero is zero. If two threads free a span, or one frees
+   and one resizes it, one of them succeeds and the other stops the process. At the end nothing
+   is used. */
 
 #define slices   3
 #define inside     6               /* the entry of a span's later slices */
 #define bit_of(i)  (1 << (i))
 #define bits(first, count) (((1 << (count)) - 1) << (first))
 
-byte entries[slices];            /* 0: free */
-byte size[slices];               /* in the record of a span's first slice */
-byte used;                         /* under the lock */
+byte entries[slices];              /* 0: free */
+byte size[slices];                 /* in the record of a span's first slice */
+byte used;                         /* protected by slice_heap_lock */
 byte dirty;
 bool slice_heap_lock;
 
-/* What only the properties need. */
+/* Only for the properties. */
 byte holder[slices];
-byte data[slices];               /* 0: zero */
+byte data[slices];                 /* 0: zero */
 byte succeeded;
 byte stopped;
 
@@ -141,7 +142,7 @@ inline free_span(g, what)
     done = false
 }
 
-/* Those after it, if they are free. */
+/* Adds the slices after a span if they are free. */
 inline extend(first)
 {
 #ifdef BREAK_EXTEND_LOOKS_BEFORE_THE_LOCK
@@ -160,13 +161,13 @@ inline extend(first)
     unlock()
 }
 
-/* Of two granules: one becomes mine, and a slice more or less. */
+/* Resizes a span of two slices by one slice. */
 inline resize_span(g, what)
 {
 #ifdef BREAK_RESIZE_BY_STORE
     done = true;
 #else
-    change(g, what, inside);           /* so that nobody frees it meanwhile */
+    change(g, what, inside);           /* so that no other thread frees the span meanwhile */
 #endif
     if
     :: !done -> stopped++
@@ -184,7 +185,7 @@ inline resize_span(g, what)
             fi
         fi;
         entries[g] = me;
-        free_span(g, me);               /* whoever has it may free it */
+        free_span(g, me);               /* any thread that has the span may free it */
         succeeded--
     fi;
     done = false
@@ -232,7 +233,7 @@ proctype right(byte me)
     od
 }
 
-/* The span is claimed while the lock is given up for a call of the system, which may refuse. */
+/* The span is claimed while the lock is released for a system call, which may fail. */
 inline purge(g)
 {
 #ifndef BREAK_PURGE_WITHOUT_CLAIM

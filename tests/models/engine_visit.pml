@@ -1,24 +1,25 @@
-/* The engine of malloc: a visitor, and the thread whose thread cache it is. Of the two only the
-   visitor pays for a barrier.
+/* The engine of malloc: a visitor, and the thread whose cache it visits. Only the visitor runs a
+   barrier.
 
-   busy_begins and visit_if_idle are those of src/heap/threads.hpp and threads.cpp;
-   barrier_in_all_threads is the system's. A store goes into a buffer, which its thread reads
-   first and all others when it has left that, in order, at any time: so a processor lets a
-   later load overtake it. One thread works with its thread cache, two others visit it.
+   busy_begins stands for the constructor of busy_scope in src/heap/thread_cache.hpp,
+   visit_if_idle for splice_if_idle in visit.cpp, barrier_in_all_threads for the system call. A
+   store goes into a buffer. Its own thread reads the buffer first; other threads see the store
+   when it leaves the buffer, in order, at any time. So a later load may overtake a store, as
+   processors allow. One thread works with its cache, two others visit it.
 
-   A visitor may leave the thread cache wanted, if its thread was not at work: then the thread is away (see
-   engine_lists.pml), and who visits next needs no barrier.
+   A visitor that took the lists leaves the cache wanted. Then the thread waits before it uses
+   the cache (see engine_lists.pml), and the next visitor needs no barrier.
 
-   Left out: what a visitor finds out first, whether the thread cache was used lately, which is no
-   matter of who is right; stores that leave out of order, as those that must not have a
-   release; that loads may be early, for the same reason; threads that end: see engine_exit.
+   Left out: whether the thread is idle, which a visitor finds out first and which does not
+   matter here. Stores that leave the buffer out of order: those that must not have release
+   order. Loads that are early, for the same reason. Threads that end: see engine_exit.
 
-   Holds: one at a time touches the thread cache, and sees all that was written there before; all come
-   to an end; then nobody is at work. */
+   Properties: One thread at a time touches the cache, and sees all that was written there
+   before. All threads come to an end; then no thread is in a slow path. */
 
 #define busy    0
 #define wanted  1
-#define data    2                  /* of the slab side */
+#define data    2                  /* the slabs and messages */
 #define words   3
 #define threads 3
 #define worker  0
@@ -27,10 +28,10 @@
 byte memory[words];
 chan buffer[threads] = [4] of { byte, byte };
 byte pending[threads * words];     /* stores in the buffer, for each word */
-byte newest[threads * words];      /* of those */
+byte newest[threads * words];      /* the newest of these stores */
 bool registry_lock;
 
-/* What only the properties need. */
+/* Only for the properties. */
 bool touched;
 byte updates;
 byte visits_left = 3;
@@ -61,7 +62,7 @@ inline fence_in(thread)
     empty(buffer[thread])
 }
 
-/* A release: what its holder wrote is to be seen before. */
+/* Release order: what its holder wrote is seen before. */
 inline unlock()
 {
     fence_in(me);
@@ -122,7 +123,7 @@ proctype works()
     od
 }
 
-/* The caller's own comes first. Refused, it has done nothing. */
+/* Empties the buffers, the own one first. If the system refuses, nothing happens. */
 inline barrier_in_all_threads()
 {
     if
@@ -166,7 +167,7 @@ inline visit_if_at_home()
         touch();
         if
         :: store(wanted, 0)
-        :: true                    /* it is away */
+        :: true                    /* the thread is visited already */
         fi
 #endif
     :: else
@@ -188,7 +189,7 @@ proctype visits(byte me)
         :: atomic { !registry_lock -> registry_lock = true };
             visit_if_idle();
             unlock()
-        :: registry_lock             /* it did not get it */
+        :: registry_lock             /* the lock is not free */
 #else
         :: visit_if_idle()
 #endif

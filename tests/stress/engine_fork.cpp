@@ -1,4 +1,4 @@
-// Forks of a process whose threads use the engine of malloc meanwhile: the child goes on.
+// Forks of a process whose threads use the malloc engine meanwhile: the child can go on.
 #include "../../src/heap/guests.hpp"
 #include "../../src/heap/sample.hpp"
 #include "../support/asan.hpp"
@@ -19,14 +19,14 @@ namespace os = mallard::os;
 constexpr std::size_t workers = 3;
 std::size_t const forks = __tsan_init == nullptr ? 40 : 15; // slow with a shadow to copy
 
-/// A sanitizer's own malloc does not survive a fork beside threads that come and go.
+/// The malloc of a sanitizer does not survive a fork while threads start and end.
 bool threads_may_come()
 {
     return __tsan_init == nullptr && !has_asan();
 }
 
-/// A thread that is in its end, in the round of destructors in which it has no front any
-/// more: its calls go to the one that all such threads share.
+/// A thread that is ending, in the round of destructors in which it has abandoned its cache: its
+/// calls use the fallback cache.
 class late_worker {
 public:
     late_worker()
@@ -51,7 +51,7 @@ private:
             ::pthread_setspecific(key_, this);
             return;
         }
-        require(engine::shown_cache()->is_decoy(), "its front is parked");
+        require(engine::shown_cache()->is_decoy(), "its cache is abandoned");
         engine_user user(99);
         while (!stop_)
             user.end(user.make());
@@ -73,7 +73,8 @@ TEST(engine_forks, find_a_child_that_goes_on)
         for (std::size_t number = 0; number < workers; ++number)
             threads.emplace_back([&, number] {
                 for (std::size_t i = 0; !stop; ++i) {
-                    // Now and then a thread of its own, so that fronts are abandoned and taken.
+                    // Now and then in a thread of its own, so that caches are abandoned and taken
+                    // over.
                     auto const work = [&] {
                         engine_user user(number << 32 | i);
                         market.trade(user, 20);
@@ -106,7 +107,7 @@ TEST(engine_forks, find_a_child_that_goes_on)
 }
 
 extern "C" {
-void _IO_list_lock(); // of glibc, as is the next: what a fork waits for after its handlers
+void _IO_list_lock(); // this and the next of glibc: a fork waits for the lock after its handlers
 void _IO_list_unlock();
 }
 
@@ -115,7 +116,7 @@ void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
     *static_cast<std::ptrdiff_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : -1;
 }
 
-/// Calls `meanwhile()` while a fork has all locks and waits, and `in_child()` in its child.
+/// Calls `meanwhile()` while a fork keeps all locks and waits, and `in_child()` in its child.
 template <class Meanwhile, class Child>
 void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 {
@@ -130,8 +131,8 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
     require(child == "fine", "the child goes on");
 }
 
-// Guests take what is beyond the frontiers, and give back later.
-TEST(engine_forks, lose_nothing_of_what_others_do_meanwhile)
+// Guests take memory beyond the commit limits, and free memory after the fork.
+TEST(engine_forks, lose_no_change_that_other_threads_make_meanwhile)
 {
     EXPECT_EQ(in_a_child([] {
                   std::ptrdiff_t live = 0;
@@ -157,18 +158,18 @@ TEST(engine_forks, lose_nothing_of_what_others_do_meanwhile)
                           });
                   market.clear();
                   of_child.clear();
-                  in_a_thread([] {}); // whoever ends last
-                  require(live == 0, "all samples were told to be free");
+                  in_a_thread([] {}); // the last thread that ends
+                  require(live == 0, "all sampled blocks were reported as freed");
                   engine::flush_idle_threads();
                   engine::usage const now = engine::the_slice_heap.now();
-                  require(now.used < 64, "only slabs that are begun are in use");
+                  require(now.used < 64, "only slabs that are being carved are in use");
                   engine::the_slice_heap.trim(0);
                   require(engine::huge_now().bytes == 0, "no mapping is left");
               }),
               "fine");
 }
 
-// As in the handler of a signal that has interrupted its thread where that had a lock.
+// As if in a signal handler that interrupted its thread while the thread held a lock.
 TEST(engine_forks, do_not_wait_for_the_thread_that_they_interrupt)
 {
     EXPECT_EQ(in_a_child([] {

@@ -1,5 +1,5 @@
-// The engine of malloc, without malloc's names: threads that free each other's blocks, and
-// come and go meanwhile.
+// Threads of the malloc engine that free each other's blocks, and start and end meanwhile. The
+// engine is linked without the names of malloc.
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
 
@@ -18,7 +18,7 @@ namespace engine = mallard::engine;
 
 constexpr std::size_t threads = 4;
 
-/// All that a test takes is given back: what it does is done in threads that end in it.
+/// Checks that a test returns all memory. A test works in threads that end before it does.
 class engine_threads : public ::testing::Test {
 protected:
     ~engine_threads() override
@@ -44,7 +44,7 @@ TEST_F(engine_threads, trade_in_blocks_of_all_kinds)
     }
 }
 
-// Of one class, so that slabs fill, empty, and change hands all the time.
+// Blocks of one class, so that slabs fill, become empty, and change their owner all the time.
 TEST_F(engine_threads, trade_in_blocks_of_one_size)
 {
     std::vector<std::atomic<void*>> blocks(3000);
@@ -89,9 +89,9 @@ TEST_F(engine_threads, produce_and_consume)
     });
 }
 
-// Their blocks are freed and resized by others, while they end and while others adopt what
-// they leave.
-TEST_F(engine_threads, come_and_go)
+// Other threads free and resize the blocks of a thread while it ends, and while its cache is taken
+// over.
+TEST_F(engine_threads, start_and_end)
 {
     engine_market market(256);
     in_threads(threads, [&](std::size_t number) {
@@ -104,8 +104,8 @@ TEST_F(engine_threads, come_and_go)
     in_a_thread([&] { market.clear(); });
 }
 
-// With visits of abandoned caches and purges all the time, as if epochs were short.
-TEST_F(engine_threads, come_and_go_under_visits)
+// Flushes abandoned caches and purges all the time, as if decay intervals were short.
+TEST_F(engine_threads, start_and_end_under_visits)
 {
     engine_market market(128);
     std::atomic<std::size_t> at_work{threads};
@@ -119,7 +119,7 @@ TEST_F(engine_threads, come_and_go_under_visits)
             --at_work;
             return;
         }
-        engine::key_of_process(); // whoever visits has allocated
+        engine::key_of_process(); // a thread that flushes must have the key
         while (at_work != 0) {
             engine::flush_abandoned();
             if (number == threads)
@@ -131,7 +131,7 @@ TEST_F(engine_threads, come_and_go_under_visits)
     in_a_thread([&] { market.clear(); });
 }
 
-// Each block is made by one thread and freed by the next, whose only call that is.
+// One thread allocates each block, the next frees it, and makes no other call.
 TEST_F(engine_threads, end_with_one_free_each)
 {
     for (std::size_t bytes : {16UL, 4000UL, 40'000UL, 2'000'000UL, 40'000'000UL})
@@ -165,9 +165,9 @@ TEST_F(engine_threads, end_in_destructors_of_keys_that_free)
 }
 
 pthread_key_t round_key;
-std::atomic<std::uintptr_t> round_first; ///< of those in which there is an allocation
+std::atomic<std::uintptr_t> round_first; ///< the first round of destructors that allocates
 
-/// Called again as often as there are rounds.
+/// A destructor that asks to be called again in every round.
 void allocate_in_destructor(void* value)
 {
     auto const round = reinterpret_cast<std::uintptr_t>(value);
@@ -176,14 +176,15 @@ void allocate_in_destructor(void* value)
         std::memset(block, 1, 100);
         engine::deallocate(block);
     }
-    // In the fourth ThreadSanitizer has taken its leave of the thread.
+    // In the fourth round ThreadSanitizer no longer knows the thread.
     if (round < 3 || __tsan_init == nullptr)
         ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
 }
 
-TEST(engine_threads_that_end, allocate_in_rounds_of_destructors_and_leave_nothing)
+TEST(engine_threads_that_end, allocate_in_every_round_of_destructors_and_leave_no_memory_behind)
 {
-    in_a_thread([] { engine::deallocate(engine::allocate(100)); }); // its key comes first
+    in_a_thread(
+        [] { engine::deallocate(engine::allocate(100)); }); // the engine makes its key first
     ASSERT_EQ(::pthread_key_create(&round_key, allocate_in_destructor), 0);
     for (round_first = 0; round_first <= 2; ++round_first) {
         for (std::size_t i = 0; i < 200; ++i)

@@ -1,5 +1,5 @@
-// Random programs over the engine of malloc, whose blocks say what they are: each is checked
-// when it is freed, by whoever does that.
+// Random programs over the malloc engine. Each block records its size and a stamp, and the thread
+// that frees the block checks them.
 #pragma once
 
 #include "../../src/heap/large.hpp"
@@ -15,7 +15,8 @@
 
 namespace mallard::testing {
 
-/// Begins with its size and a stamp, and has the stamp in each 512 bytes and at its end.
+/// A block that starts with its size and a stamp, and repeats the stamp every 512 bytes and at its
+/// end.
 class stamped {
 public:
     static constexpr std::size_t bytes_min = 16;
@@ -32,7 +33,7 @@ public:
             words[last] = stamp;
     }
 
-    /// Whether it is as it was written, as far as `to` bytes.
+    /// Whether the first `to` bytes are as they were written.
     static bool is_whole(const void* block, std::size_t to)
     {
         auto const* const words = static_cast<const std::uint64_t*>(block);
@@ -47,7 +48,7 @@ public:
     static std::size_t bytes(const void* block) { return *static_cast<const std::size_t*>(block); }
 };
 
-/// Mostly small ones, and now and then one of each kind that there is.
+/// Chooses mostly small sizes, and now and then a size of every kind of block.
 inline std::size_t some_size(seeded& choose)
 {
     std::size_t const kind = choose(1000);
@@ -59,7 +60,7 @@ inline std::size_t some_size(seeded& choose)
     return stamped::bytes_min + choose(below);
 }
 
-/// One thread of a random program. `refusals`: null is an answer.
+/// One thread of a random program. `refusals`: allocations may fail.
 class engine_user {
 public:
     engine_user(std::uint64_t seed, bool refusals = false) : choose_(seed), refusals_(refusals) {}
@@ -80,7 +81,7 @@ public:
         }
         case 1:
             block = engine::allocate_zeroed(bytes);
-            require(block == nullptr || reads_as_zero(block, bytes), "what is zeroed is zero");
+            require(block == nullptr || reads_as_zero(block, bytes), "a zeroed block is zero");
             break;
         default:
             block = engine::allocate(bytes);
@@ -103,13 +104,13 @@ public:
             engine::deallocate(block);
     }
 
-    /// The block, or what has become of it.
+    /// Resizes a block and returns it, moved or not.
     void* resize(void* block)
     {
         if (block == nullptr)
             return make();
         std::size_t const now = stamped::bytes(block);
-        // Half of all near to what it has, so that it grows where it is.
+        // Half of the new sizes are near the old one, so that blocks are resized in place.
         std::size_t const bytes =
             choose_(2) == 0 ? some_size(choose_) : stamped::bytes_min + choose_(now * 2);
         check(block, now);
@@ -135,12 +136,12 @@ private:
     }
     static void check(const void* block, std::size_t to)
     {
-        require(stamped::is_whole(block, to), "nobody else wrote into a block");
+        require(stamped::is_whole(block, to), "no other thread wrote into a block");
     }
     bool was_given(const void* block)
     {
         refused_ += block == nullptr;
-        require(block != nullptr || refusals_, "there is memory");
+        require(block != nullptr || refusals_, "an allocation succeeds");
         return block != nullptr;
     }
 
@@ -149,7 +150,7 @@ private:
     std::size_t refused_ = 0;
 };
 
-/// Blocks that any thread may take, and leave others in place of.
+/// Blocks that any thread may take and replace by other blocks.
 class engine_market {
 public:
     explicit engine_market(std::size_t size) : blocks_(size) {}
@@ -194,8 +195,8 @@ private:
     std::vector<std::atomic<void*>> blocks_;
 };
 
-/// Granules that are in use when all threads that had any blocks have ended: letters may
-/// have to be sent on a few times before they are where they belong.
+/// How many slices are in use. Call it when all threads that had blocks have ended. Flushes several
+/// times, because a message may be forwarded a few times before it reaches the owner of its slab.
 inline std::size_t slices_used()
 {
     for (int i = 0; i < 4; ++i)

@@ -1,4 +1,4 @@
-// The engine of malloc, without malloc's names: single cases at its edges.
+// Edge cases of the malloc engine, which is linked without the names of malloc.
 #include "../support/asan.hpp"
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
@@ -27,19 +27,19 @@ std::size_t reservation_count()
     return count;
 }
 
-TEST(engine_edges, a_thread_without_a_front_frees_a_large_block)
+TEST(engine_edges, a_thread_without_a_cache_frees_a_large_block)
 {
     std::size_t const before = slices_used();
     for (int i = 0; i < 10; ++i) {
         void* const block = engine::allocate_large(2 * mib, engine::slice_bytes);
         auto* const words = static_cast<void**>(block);
-        words[1] = words; // what empty_thread_cache, which has no key, would take for a mark
+        words[1] = words; // would look like a mark to empty_thread_cache, which has no key
         in_a_thread([&] { engine::deallocate(block); });
     }
     EXPECT_EQ(slices_used(), before);
 }
 
-TEST(engine_edges, mappings_of_their_own_are_as_many_as_one_likes)
+TEST(engine_edges, any_number_of_blocks_have_a_mapping_of_their_own)
 {
     std::vector<void*> blocks;
     for (int i = 0; i < 300; ++i)
@@ -54,7 +54,7 @@ TEST(engine_edges, mappings_of_their_own_are_as_many_as_one_likes)
     EXPECT_EQ(engine::huge_now().bytes, 0U);
 }
 
-TEST(engine_edges, no_bytes_with_a_huge_alignment_are_a_block)
+TEST(engine_edges, a_request_of_0_bytes_with_a_huge_alignment_returns_a_block)
 {
     for (std::size_t align = 16; align <= 256 * mib; align *= 2) {
         void* const block = engine::allocate_aligned(0, align);
@@ -65,8 +65,8 @@ TEST(engine_edges, no_bytes_with_a_huge_alignment_are_a_block)
     }
 }
 
-// A list that kept one block of each slab would keep them all.
-TEST(engine_edges, slabs_come_back_whole_after_many_frees_in_any_order)
+// If a list kept one block of each slab, no slab would be returned.
+TEST(engine_edges, slabs_are_returned_after_many_frees_in_any_order)
 {
     std::vector<void*> blocks(300'000);
     std::mt19937 random(1);
@@ -82,7 +82,7 @@ TEST(engine_edges, slabs_come_back_whole_after_many_frees_in_any_order)
     });
 }
 
-TEST(engine_edges, sizes_and_alignments_that_nobody_has_are_refused)
+TEST(engine_edges, requests_of_impossible_sizes_and_alignments_fail)
 {
     for (std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} - 4096, ~std::size_t{0} / 2 + 1,
                               ~std::size_t{0} / 2, ~std::size_t{0} / 2 - mib}) {
@@ -100,13 +100,13 @@ TEST(engine_edges, sizes_and_alignments_that_nobody_has_are_refused)
     EXPECT_EQ(engine::allocate_aligned(1, ~(~std::size_t{0} >> 1)), nullptr);
 }
 
-/// Their shadows take more address space than a limit would leave.
+/// Whether a sanitizer runs: its shadow takes more address space than a limit would leave.
 bool limits_are_out_of_question()
 {
     return has_asan() || __tsan_init != nullptr;
 }
 
-TEST(engine_edges, a_request_that_is_refused_reserves_no_windows)
+TEST(engine_edges, a_request_that_fails_makes_no_reservation)
 {
     if (limits_are_out_of_question())
         GTEST_SKIP() << "under a sanitizer";
@@ -116,12 +116,12 @@ TEST(engine_edges, a_request_that_is_refused_reserves_no_windows)
                   require(::setrlimit(RLIMIT_DATA, &limit) == 0, "a limit is set");
                   while (engine::allocate(30 * mib) != nullptr)
                       continue;
-                  require(reservation_count() == 1, "it stays with one window");
+                  require(reservation_count() == 1, "there is still one reservation");
               }),
               "fine");
 }
 
-/// Where the first window would grow, if there is nothing yet.
+/// Maps a page where the first reservation would grow. False: another mapping is there.
 void stand_in_the_way()
 {
     engine::reservation const& w = engine::reservations[0];
@@ -131,11 +131,11 @@ void stand_in_the_way()
             "the place is free");
 }
 
-TEST(engine_edges, a_window_with_something_in_the_way_is_followed_by_another)
+TEST(engine_edges, a_second_reservation_is_made_when_a_mapping_is_in_the_way_of_the_first)
 {
     EXPECT_EQ(in_a_child([] {
                   engine::deallocate(engine::allocate(100));
-                  if (engine::reservations[0].is_reserved) // as some sanitizers make it
+                  if (engine::reservations[0].is_reserved) // as under some sanitizers
                       return;
                   stand_in_the_way();
                   std::vector<void*> blocks;
@@ -143,18 +143,18 @@ TEST(engine_edges, a_window_with_something_in_the_way_is_followed_by_another)
                       blocks.push_back(std::memset(engine::allocate(1000), 1, 1000));
                   for (std::size_t i = 0; i < 5; ++i)
                       blocks.push_back(engine::allocate(30 * mib));
-                  require(reservation_count() == 2, "there are two windows");
+                  require(reservation_count() == 2, "there are two reservations");
                   std::size_t second = 0;
                   for (void* const block : blocks) {
                       second += engine::reservation_of(block) == engine::reservations + 1;
                       engine::deallocate(block);
                   }
-                  require(second > 0 && second < blocks.size(), "both have blocks");
+                  require(second > 0 && second < blocks.size(), "both reservations have blocks");
               }),
               "fine");
 }
 
-TEST(engine_edges, what_no_window_has_room_for_is_mapped)
+TEST(engine_edges, a_block_that_fits_into_no_reservation_is_mapped)
 {
     if (limits_are_out_of_question())
         GTEST_SKIP() << "under a sanitizer";
@@ -163,8 +163,9 @@ TEST(engine_edges, what_no_window_has_room_for_is_mapped)
                   require(::setrlimit(RLIMIT_AS, &limit) == 0, "a limit is set");
                   engine::deallocate(engine::allocate(100));
                   for (int i = 0; i < 3; ++i)
-                      require(engine::allocate(20 * mib) != nullptr, "most of it is to be had");
-                  require(engine::allocate(100) != nullptr, "and then something small");
+                      require(engine::allocate(20 * mib) != nullptr,
+                              "most of the address space is usable");
+                  require(engine::allocate(100) != nullptr, "and then a small block");
               }),
               "fine");
 }
