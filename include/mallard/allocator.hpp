@@ -68,16 +68,19 @@ public:
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
 
+    /// An allocator over `from`. Implicit, so a container can be given the resource itself.
     allocator(A& from) noexcept : from_(&from) {}
     template <class U>
     allocator(const allocator<U, A>& other) noexcept : from_(&other.resource())
     {
     }
 
+    /// Allocates memory for `count` objects.
     [[nodiscard]] T* allocate(std::size_t count)
     {
         return static_cast<T*>(from_->allocate(layout_of<T>(count)));
     }
+    /// Frees the memory of `count` objects. Does nothing over an arena.
     void deallocate([[maybe_unused]] T* first, [[maybe_unused]] std::size_t count) noexcept
     {
         if constexpr (!rewindable<A>)

@@ -205,6 +205,7 @@ public:
     constexpr arena() noexcept
         requires std::default_initializable<Source>
     = default;
+    /// An arena over a source, without memory yet.
     constexpr explicit arena(Source from) noexcept : source_(std::move(from)) {}
 
     /// Uses the bytes of the caller first, and again after every `reset`. The bytes must outlive
@@ -224,6 +225,7 @@ public:
     {
         begin_again();
     }
+    /// An arena with a growth rule that is known at run time, or a custom one.
     constexpr explicit arena(growth_argument<Options.grow> rule, Source from = Source())
         : source_(std::move(from)), growth_(rule)
     {
@@ -250,7 +252,9 @@ public:
         unpoison<checks_on>(initial_.data(), initial_.size());
     }
 
+    /// Allocates a block, or throws `std::bad_alloc` or what the source throws.
     [[nodiscard]] void* allocate(layout l) { return bump<true>(l); }
+    /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
     /// Takes the block back if it is the last one; otherwise does nothing.
@@ -362,6 +366,7 @@ public:
         return s;
     }
 
+    /// The source of the chunks.
     Source& upstream() noexcept { return source_; }
     const Source& upstream() const noexcept { return source_; }
 
@@ -517,6 +522,7 @@ private:
 template <class Arena>
 class [[nodiscard]] scope {
 public:
+    /// Marks the arena.
     explicit scope(Arena& arena) noexcept : arena_(arena), mark_(arena.mark()) {}
     ~scope() { arena_.rewind(mark_); }
     scope(const scope&) = delete;

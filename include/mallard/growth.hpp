@@ -21,10 +21,10 @@ namespace mallard {
 /// limit a step ends after its last whole block, and a pool chooses the size of its chunks by its
 /// blocks.
 struct growth {
-    std::size_t first = 4096;
-    std::size_t max = std::size_t{1} << 20;
-    std::size_t num = 2, den = 1, add = 0;
-    std::size_t limit = std::numeric_limits<std::size_t>::max();
+    std::size_t first = 4096;                                    ///< the first step
+    std::size_t max = std::size_t{1} << 20;                      ///< the largest step
+    std::size_t num = 2, den = 1, add = 0;                       ///< next = last * num / den + add
+    std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< of all memory held
 
     /// One step of `bytes`, and then no other.
     static constexpr growth none(std::size_t bytes) noexcept
@@ -47,6 +47,7 @@ struct growth {
     {
         return {.den = std::numeric_limits<std::size_t>::max()};
     }
+    /// Whether this is `at_run_time()`.
     constexpr bool is_at_run_time() const noexcept
     {
         return den == std::numeric_limits<std::size_t>::max();
@@ -156,6 +157,7 @@ public:
     }
 
     constexpr std::size_t limit() const noexcept { return rule_.bounds().limit; }
+    /// Whether the rule has a limit.
     constexpr bool is_limited() const noexcept
     {
         return limit() != std::numeric_limits<std::size_t>::max();

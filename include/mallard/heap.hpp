@@ -27,7 +27,7 @@ struct heap_options {
     /// reached a limit. It may use the heap, except `reset` and `release`, and must not throw. A
     /// failed allocation is tried once more after the call.
     mallard_limit_met met = nullptr;
-    void* context = nullptr;
+    void* context = nullptr; ///< the first argument of `met`
 };
 
 /// Statistics of a heap.
@@ -115,6 +115,7 @@ public:
     }
     ~basic_heap() { mallard_heap_destroy(handle_); }
 
+    /// Allocates a block, or throws `std::bad_alloc`.
     [[nodiscard, gnu::always_inline]] void* allocate(layout l)
     {
         void* const block = try_allocate(l);
@@ -122,6 +123,7 @@ public:
             throw_bad_alloc();
         return block;
     }
+    /// Allocates a block, or returns null.
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
     {
         if (l.align > alignof(std::max_align_t)) [[unlikely]]

@@ -33,6 +33,7 @@ class key {
                   "a key has 64 bits at most, 40 of them for the index");
 
 public:
+    /// The integer type of the key: 4 or 8 bytes.
     using raw_type =
         std::conditional_t<IndexBits + GenerationBits <= 32, std::uint32_t, std::uint64_t>;
 
@@ -40,6 +41,7 @@ public:
     static constexpr unsigned generation_bits = GenerationBits;
     static constexpr raw_type index_mask = (raw_type{1} << IndexBits) - 1;
     static constexpr raw_type one_generation = raw_type{1} << IndexBits;
+    /// The largest integer that is a key.
     static constexpr raw_type value_max = std::numeric_limits<raw_type>::max() >>
                                           (8 * sizeof(raw_type) - IndexBits - GenerationBits);
 
@@ -49,7 +51,9 @@ public:
 
     /// The key as an integer, to store or send.
     constexpr raw_type value() const noexcept { return value_; }
+    /// The index of the slot; 0 only in the null key.
     constexpr std::size_t index() const noexcept { return value_ & index_mask; }
+    /// The generation; 0 only in the null key.
     constexpr std::size_t generation() const noexcept { return value_ >> IndexBits; }
 
     /// False for the null key. True does not mean that the key names an element.

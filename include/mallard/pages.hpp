@@ -8,6 +8,7 @@
 
 namespace mallard {
 
+/// The size of a huge page.
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
 /// The kind of pages. Huge pages save page faults and TLB misses in large chunks that are fully
@@ -21,8 +22,8 @@ enum class huge {
 /// The NUMA node of the memory: `numa::prefer(1)` or `numa::bind(1)`. By default, a page is on the
 /// node of the thread that touches it first.
 struct numa {
-    int node = -1;
-    bool strict = false;
+    int node = -1;       ///< -1: no preference
+    bool strict = false; ///< fail when the node has no memory
 
     /// Memory of that node while it has some, otherwise of another node.
     static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
@@ -166,7 +167,9 @@ private:
 template <pages_options O = pages_options{}>
 class pages {
 public:
+    /// Takes zeroed pages, or returns a null chunk.
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
+    /// Gives the pages of a chunk back to the system.
     void give(chunk c) noexcept { source_.give(c); }
 
     /// Gives the memory of a chunk back, and makes its addresses inaccessible until the chunk is

@@ -32,6 +32,7 @@ class secondary_map
 
 public:
     secondary_map() = default;
+    /// A map over a source.
     explicit secondary_map(Storage from) noexcept
         requires source<Storage>
         : table(slots_type(std::move(from)))
@@ -84,11 +85,13 @@ public:
             slots_.word_of(k.index()) = 0;
         return value;
     }
+    /// Erases all values.
     void clear() noexcept
     {
         this->for_each([this](Key k, V&) { erase(k); });
     }
 
+    /// Counts and bytes of the map. O(1).
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.blocks_live = this->size(), .bytes_live = this->size() * sizeof(V)};
@@ -139,8 +142,10 @@ public:
     using value_type = V;
 
     sparse_secondary_map() = default;
+    /// A map that allocates from `from`.
     explicit sparse_secondary_map(const Allocator& from) : entries_(entry_allocator(from)) {}
 
+    /// The value of a key, or null.
     [[nodiscard]] V* get(Key k) noexcept
     {
         auto const found = entries_.find(k.index());
@@ -152,6 +157,7 @@ public:
     {
         return const_cast<sparse_secondary_map&>(*this).get(k);
     }
+    /// Whether there is a value for the key.
     [[nodiscard]] bool contains(Key k) const noexcept { return get(k) != nullptr; }
 
     /// As `secondary_map::set`. If it throws, the old value is there or gone.
@@ -168,7 +174,9 @@ public:
         auto const made = entries_.try_emplace(k.index(), k, std::move(value)).first;
         return std::addressof(made->second.value);
     }
+    /// Erases the value of `k`. Returns false when there is none.
     bool erase(Key k) noexcept { return contains(k) && entries_.erase(k.index()) != 0; }
+    /// Moves the value out and erases it.
     std::optional<V> remove(Key k)
     {
         V* const at = get(k);
@@ -178,8 +186,10 @@ public:
         entries_.erase(k.index());
         return value;
     }
+    /// Erases all values.
     void clear() noexcept { entries_.clear(); }
 
+    /// The number of values.
     [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 

@@ -45,6 +45,7 @@ public:
     {
         arenas_.hold_at_fork(mutex_of(source_), nullptr);
     }
+    /// An arena over a source, optionally with a growth rule.
     constexpr explicit shared_arena(Source from, growth_argument<Options.grow> rule = {}) noexcept
         : source_(std::move(from)), rule_(rule), arenas_(source_, rule_)
     {
@@ -52,7 +53,9 @@ public:
     }
     ~shared_arena() { release(); }
 
+    /// Allocates a block, or throws `std::bad_alloc` or what the source throws.
     [[nodiscard]] void* allocate(layout l) { return bump<true>(l); }
+    /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
     /// Takes the block back if it is the last one of the calling thread; otherwise does nothing.
@@ -107,6 +110,7 @@ public:
         return all;
     }
 
+    /// The source of the chunks.
     Source& upstream() noexcept { return source_; }
     const Source& upstream() const noexcept { return source_; }
 

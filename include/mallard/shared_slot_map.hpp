@@ -170,6 +170,7 @@ private:
     std::atomic<std::size_t> end_ = 0;
 };
 
+/// Options of `shared_slot_map`.
 struct shared_slot_map_options {
     std::size_t bytes_max = std::size_t{1} << 36; ///< address space for the elements
     check checks = check::off;                    ///< verify that no guard outlives the map
@@ -327,6 +328,7 @@ public:
     {
         return retired_.load(std::memory_order_relaxed);
     }
+    /// Counts and bytes of the map. Walks the caches of all threads.
     [[nodiscard]] statistics stats() const noexcept
     {
         std::size_t const gone = retired(); // read first: the pool counts retired slots as live
@@ -459,7 +461,9 @@ public:
     }
     ~guard() { reset(); }
 
+    /// Whether the guard holds an element.
     explicit operator bool() const noexcept { return slot_ != nullptr; }
+    /// The element.
     T& operator*() const noexcept { return *static_cast<T*>(slot_->value); }
     T* operator->() const noexcept { return static_cast<T*>(slot_->value); }
 

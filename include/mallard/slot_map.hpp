@@ -5,6 +5,7 @@
 
 namespace mallard {
 
+/// Options of `slot_map`.
 struct slot_map_options {
     bool wrapping = false; ///< reuse a slot whose generations are used up, from generation 1 on;
                            ///< an old key may then name a new element
@@ -60,6 +61,7 @@ class slot_map
 
 public:
     slot_map() = default;
+    /// A map over a source.
     explicit slot_map(Storage from) noexcept
         requires source<Storage>
         : table(slots_type(std::move(from)))
@@ -79,6 +81,7 @@ public:
     }
     ~slot_map() { this->destroy_all(); }
 
+    /// Inserts an element and returns its key.
     Key insert(const T& value)
     {
         if constexpr (fits_registers) // captured by value, so the cold path needs no stack for it
@@ -207,6 +210,7 @@ public:
     /// How many keys wait for `reattach`.
     [[nodiscard]] std::size_t detached() const noexcept { return detached_; }
 
+    /// Counts and bytes of the map. O(1).
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.blocks_live = size_, .bytes_live = size_ * sizeof(T)};

@@ -36,6 +36,7 @@ concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, l
 class borrowed {
 public:
     constexpr borrowed() noexcept = default;
+    /// A source that uses `bytes`.
     constexpr explicit borrowed(std::span<std::byte> bytes) noexcept : bytes_(bytes) {}
     constexpr borrowed(borrowed&& other) noexcept
         : bytes_(std::exchange(other.bytes_, {})), taken_(std::exchange(other.taken_, {}))
@@ -77,6 +78,7 @@ public:
 
     void give(chunk c) noexcept { upstream_->deallocate(c.data, c.bytes, c.align); }
 
+    /// The resource behind the source.
     std::pmr::memory_resource* resource() const noexcept { return upstream_; }
 
 private:
@@ -94,6 +96,7 @@ class ref {
 public:
     static constexpr bool any_thread = shareable<S>;
 
+    /// Borrows the source.
     constexpr ref(S& borrowed_source) noexcept : source_(&borrowed_source) {}
 
     chunk try_take(layout l) noexcept { return mallard::try_take(*source_, l); }

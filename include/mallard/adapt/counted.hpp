@@ -204,6 +204,7 @@ constexpr bool has_atomic_counters(sync threads) noexcept
 {
     return threads == sync::lock_free;
 }
+/// The modes of `counted` and `limited`.
 template <sync Threads>
 concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 
@@ -268,6 +269,7 @@ private:
 template <class Counted>
 class [[nodiscard]] counting_scope {
 public:
+    /// Starts a scope of `of`.
     explicit counting_scope(Counted& of) noexcept
         : counter_(of.counter_), before_(counter_.begin_scope())
     {
@@ -276,6 +278,7 @@ public:
     counting_scope(const counting_scope&) = delete;
     counting_scope& operator=(const counting_scope&) = delete;
 
+    /// The counts since the start of the scope.
     call_counts counts() const noexcept { return counter_.read().since(before_); }
 
 private:
@@ -289,8 +292,8 @@ private:
 /// The two parts may differ: a 40-byte request to a pool of 48-byte blocks is 40 bytes in `calls`
 /// and 48 bytes in `memory`.
 struct snapshot {
-    std::optional<call_counts> calls;
-    std::optional<statistics> memory;
+    std::optional<call_counts> calls; ///< if the allocator is `counted`
+    std::optional<statistics> memory; ///< if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
     constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}

@@ -13,9 +13,9 @@ namespace mallard {
 struct failures {
     static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
-    std::size_t first = never;
-    std::size_t count = 1; ///< calls in a row
-    std::size_t every = 0; ///< calls until the failures repeat; 0: they do not repeat
+    std::size_t first = never; ///< the number of the first call that fails
+    std::size_t count = 1;     ///< calls in a row
+    std::size_t every = 0;     ///< calls until the failures repeat; 0: they do not repeat
 
     constexpr bool operator()(layout, std::size_t number) const noexcept
     {
@@ -46,11 +46,13 @@ class failing : public adaptor<failing<Inner, Rule>, Inner> {
 
 public:
     using base::base;
+    /// An allocator with a rule.
     constexpr explicit failing(Rule rule) noexcept
         requires std::default_initializable<Inner>
         : rule_(std::move(rule))
     {
     }
+    /// The same, with arguments for the wrapped object.
     template <class... Args>
     constexpr failing(Rule rule, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), rule_(std::move(rule))

@@ -7,8 +7,8 @@ namespace mallard {
 
 /// The most bytes and blocks that may be in use at once. Without a value there is no limit.
 struct budget {
-    std::size_t bytes = std::numeric_limits<std::size_t>::max();
-    std::size_t blocks = std::numeric_limits<std::size_t>::max();
+    std::size_t bytes = std::numeric_limits<std::size_t>::max();  ///< in use at once
+    std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< in use at once
 };
 
 /// What is left of one of the two limits. `Shared`: for several threads.
@@ -97,11 +97,13 @@ class limited : public adaptor<limited<Inner, Threads>, Inner> {
 public:
     static constexpr bool any_thread = shared && shareable<Inner>;
 
+    /// An allocator with a budget.
     constexpr explicit limited(budget most) noexcept
         requires std::default_initializable<Inner>
         : bytes_(most.bytes), blocks_(most.blocks)
     {
     }
+    /// The same, with arguments for the wrapped object.
     template <class... Args>
     constexpr limited(budget most, std::in_place_t,
                       Args&&... args) noexcept(std::is_nothrow_constructible_v<Inner, Args...>)
@@ -111,6 +113,7 @@ public:
 
     /// The bytes that can still be allocated.
     std::size_t bytes_left() const noexcept { return bytes_.left(); }
+    /// The blocks that can still be allocated.
     std::size_t blocks_left() const noexcept { return blocks_.left(); }
     /// The largest request that can succeed; see the concept `bounded`.
     std::size_t most_to_take() const noexcept

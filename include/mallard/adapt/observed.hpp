@@ -56,11 +56,13 @@ public:
     constexpr observed() noexcept
         requires std::default_initializable<Inner> && std::default_initializable<Observer>
     = default;
+    /// An allocator with an observer.
     constexpr explicit observed(Observer told) noexcept
         requires std::default_initializable<Inner>
         : observer_(std::move(told))
     {
     }
+    /// The same, with arguments for the wrapped object.
     template <class... Args>
     constexpr observed(Observer told, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), observer_(std::move(told))
@@ -77,6 +79,7 @@ public:
         }
     }
 
+    /// The observer.
     Observer& observer() noexcept { return observer_; }
     const Observer& observer() const noexcept { return observer_; }
 

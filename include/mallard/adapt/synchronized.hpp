@@ -32,6 +32,7 @@ public:
     = default;
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
+    /// Constructs the wrapped object from `args`.
     constexpr explicit synchronized(std::in_place_t, Args&&... args)
         : inner_(std::forward<Args>(args)...)
     {

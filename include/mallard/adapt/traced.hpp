@@ -33,6 +33,7 @@ class traced : public adaptor<traced<Inner, Sink>, Inner> {
 public:
     static constexpr bool any_thread = shareable<Inner> && std::same_as<Sink, trace_channel>;
 
+    /// An allocator that reports to `sink`.
     explicit traced(Sink sink) noexcept
         requires std::default_initializable<Inner>
         : sink_(std::move(sink))
@@ -40,11 +41,13 @@ public:
     }
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
+    /// The same, with arguments for the wrapped object.
     traced(Sink sink, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), sink_(std::move(sink))
     {
     }
 
+    /// The sink.
     Sink& sink() noexcept { return sink_; }
 
 private:

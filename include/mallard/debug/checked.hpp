@@ -9,6 +9,7 @@
 
 namespace mallard {
 
+/// Options of `checked`.
 struct checked_options {
     std::size_t redzone = 16; ///< bytes before and after a block; before it at least its alignment
     std::size_t quarantine = std::size_t{1} << 16; ///< most bytes of freed blocks that are kept

@@ -44,6 +44,7 @@ private:
 /// Which end of a block lies next to the inaccessible page.
 enum class guard_at { end, begin };
 
+/// Options of `guarded`.
 struct guarded_options {
     guard_at side = guard_at::end;
     std::size_t one_in = 1;                        ///< guards one allocation in so many, at random

@@ -14,6 +14,7 @@ enum class file_access {
     read      ///< the memory is read-only, a write is a SIGSEGV; any number of readers
 };
 
+/// Options of `file_arena::open`.
 struct file_options {
     file_access access = file_access::create;
     /// Address space to reserve. Memory and disk space are taken as they are used.
@@ -27,6 +28,7 @@ struct file_options {
     bool sync = true;
 };
 
+/// Statistics of a `file_arena`.
 struct file_statistics {
     std::size_t bytes_used = 0;      ///< by blocks, gaps between them, and 64 bytes of bookkeeping
     std::size_t bytes_committed = 0; ///< whole pages in the last commit
@@ -60,7 +62,9 @@ public:
     file_blocks(const file_blocks&) = delete;
     file_blocks& operator=(const file_blocks&) = delete;
 
+    /// Allocates a block, or throws `std::bad_alloc` or what the source throws.
     [[nodiscard]] void* allocate(layout l) { return bump<true>(l); }
+    /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
     void deallocate(void* block, layout l) noexcept
@@ -259,6 +263,7 @@ public:
     /// Closes the file. Uncommitted changes are lost. The destructor does the same.
     void close() noexcept { image_.close(); }
 
+    /// Whether a file is open.
     bool is_open() const noexcept { return image_.is_open(); }
 
     /// Whether the file is mapped at another address now, so that pointers stored in it are wrong.
@@ -278,7 +283,9 @@ public:
     [[nodiscard]] bool verify() noexcept { return image_.verify(); }
     std::uint64_t damaged_at() const noexcept { return image_.damaged_at(); }
 
+    /// Allocates a block in the file, or throws `std::bad_alloc`.
     [[nodiscard]] void* allocate(layout l) { return blocks().allocate(l); }
+    /// Allocates a block in the file, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return blocks().try_allocate(l); }
     void deallocate(void* block, layout l) noexcept { blocks().deallocate(block, l); }
 
@@ -345,6 +352,7 @@ public:
         return made;
     }
 
+    /// Bytes and commits of the file.
     file_statistics stats() const noexcept { return image_.stats(); }
 
     /// The `errno` of the last failure; 0 if no system call failed.

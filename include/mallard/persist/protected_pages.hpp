@@ -61,13 +61,16 @@ private:
 template <pages_options O = pages_options{}>
 class protected_pages {
 public:
+    /// Takes pages, or returns a null chunk; always null while sealed.
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
+    /// Gives the pages of a chunk back, sealed or not.
     void give(chunk c) noexcept { source_.give(c); }
 
     /// Makes all chunks read-only. Returns false when the system refuses.
     [[nodiscard]] bool seal() noexcept { return source_.seal(); }
     /// Makes all chunks writable again. Returns false when the system refuses.
     [[nodiscard]] bool unseal() noexcept { return source_.unseal(); }
+    /// Whether the pages are read-only now.
     bool is_sealed() const noexcept { return source_.is_sealed(); }
 
     /// The `errno` and the line of the last failure, as in `pages`.
@@ -87,6 +90,7 @@ private:
 template <class Source>
 class [[nodiscard]] unsealed {
 public:
+    /// Unseals `source`, or throws `std::bad_alloc`.
     explicit unsealed(Source& source) : source_(source), was_sealed_(source.is_sealed())
     {
         if (was_sealed_ && !source.unseal())

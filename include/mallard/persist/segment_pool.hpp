@@ -41,6 +41,7 @@ public:
     /// The number of a block, which is the same in every process.
     using number = std::uint32_t;
 
+    /// Takes room for `capacity` blocks from the segment.
     segment_pool(shared_memory& in, number capacity)
         : capacity_(std::min(capacity, in_use - 1)) // a link is a number + 1, or `in_use`
     {
@@ -54,12 +55,14 @@ public:
     segment_pool(const segment_pool&) = delete;
     segment_pool& operator=(const segment_pool&) = delete;
 
+    /// Allocates a block, or throws `std::bad_alloc`.
     [[nodiscard]] void* allocate()
     {
         if (void* const block = try_allocate()) [[likely]]
             return block;
         throw_bad_alloc();
     }
+    /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate() noexcept
     {
         std::uint64_t taken = pop();
@@ -72,6 +75,7 @@ public:
         return at(n);
     }
 
+    /// Frees a block of any process.
     void deallocate(void* block) noexcept
     {
         std::size_t const offset = offset_of(block);
@@ -91,6 +95,7 @@ public:
     /// The address of a block in this process. `n` must be below `capacity()`; nothing is checked.
     void* at(number n) const noexcept { return blocks_.get() + std::size_t{n} * shape.bytes; }
 
+    /// The number of blocks, used and free.
     number capacity() const noexcept { return capacity_; }
     static constexpr std::size_t block_bytes() noexcept { return shape.bytes; }
     static constexpr std::size_t block_align() noexcept { return shape.align; }

@@ -124,7 +124,9 @@ public:
     shared_memory& operator=(shared_memory&& other) noexcept;
     ~shared_memory();
 
+    /// Whether this object has a segment.
     explicit operator bool() const noexcept { return bytes_ != 0; }
+    /// The size of the segment.
     std::size_t bytes() const noexcept { return bytes_; }
     /// The file descriptor, which this object owns. It is closed by exec.
     int descriptor() const noexcept { return descriptor_; }
@@ -133,12 +135,14 @@ public:
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
+    /// Allocates a block in the segment, or throws `std::bad_alloc`.
     [[nodiscard]] void* allocate(layout l)
     {
         if (void* const block = try_allocate(l)) [[likely]]
             return block;
         throw_bad_alloc();
     }
+    /// Allocates a block in the segment, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept
     {
         std::size_t const bytes = l.bytes + (l.bytes == 0);
@@ -154,6 +158,7 @@ public:
                 return base() + begin;
         }
     }
+    /// Takes the block back if it is the last one; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto const begin = static_cast<std::size_t>(static_cast<std::byte*>(block) - base());
@@ -162,6 +167,7 @@ public:
             last, checked_number::of(begin), std::memory_order_release, std::memory_order_relaxed);
     }
 
+    /// Whether `p` points into the segment.
     bool owns(const void* p) const noexcept
     {
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(header_) <

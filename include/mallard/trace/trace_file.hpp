@@ -31,6 +31,7 @@ public:
     }
     inline void operator()(mallard_trace_record r) const noexcept;
 
+    /// The number of the channel in the file.
     std::uint32_t number() const noexcept { return number_; }
 
 private:
@@ -58,6 +59,7 @@ private:
 /// Any thread. Must outlive the traced allocators.
 class trace_file {
 public:
+    /// Creates the file, or overwrites it. `last_error` says whether that failed.
     explicit trace_file(const char* path) noexcept;
     trace_file(const trace_file&) = delete;
     trace_file& operator=(const trace_file&) = delete;

@@ -15,13 +15,13 @@ namespace mallard {
 /// One event of a trace. `thread` comes from an earlier record.
 struct trace_event {
     mallard_trace_op op;
-    std::uint64_t t;
-    std::uint64_t addr;
-    std::uint64_t bytes; ///< of the block; for a name, its length
-    std::uint64_t align;
-    std::uint32_t stack;
-    std::uint32_t dur;
-    std::uint32_t thread;
+    std::uint64_t t;       ///< time, by the clock of the header
+    std::uint64_t addr;    ///< the block; see mallard_trace_op
+    std::uint64_t bytes;   ///< of the block; for a name, its length
+    std::uint64_t align;   ///< of the block
+    std::uint32_t stack;   ///< a call stack, or a traced allocator
+    std::uint32_t dur;     ///< the duration of the call
+    std::uint32_t thread;  ///< the calling thread
     unsigned flags;        ///< of mallard_trace_flag
     std::string_view name; ///< only for mallard_trace_name
 };
@@ -39,6 +39,7 @@ struct trace_event {
 /// `bytes` must outlive them.
 class trace_reader {
 public:
+    /// Reads the header of a trace in `bytes`.
     explicit trace_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes)
     {
         remark_ = refusal_of(bytes);

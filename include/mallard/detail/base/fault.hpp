@@ -28,11 +28,11 @@ enum class fault_kind {
 
 /// The record of a block that a fault is about.
 struct faulty_block {
-    const std::byte* data = nullptr;
-    std::size_t bytes = 0; ///< as allocated
-    std::size_t align = 1;
-    std::uint64_t number = 0; ///< counts the allocations of this allocator, from 1
-    call_stack allocated{};   ///< empty, unless calls are recorded
+    const std::byte* data = nullptr; ///< the first byte
+    std::size_t bytes = 0;           ///< as allocated
+    std::size_t align = 1;           ///< as allocated
+    std::uint64_t number = 0;        ///< counts the allocations of this allocator, from 1
+    call_stack allocated{};          ///< empty, unless calls are recorded
     call_stack freed{};
 };
 

@@ -50,6 +50,7 @@ public:
     ///     if (enemy* const e = enemies.get(target)) e->health -= 1;
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
     [[nodiscard]] const T* get(Key k) const noexcept { return find(k); }
+    /// Whether the key names an element.
     [[nodiscard]] bool contains(Key k) const noexcept { return find(k) != nullptr; }
 
     /// The elements of several keys. All pointers are null if a key names nothing, or if two
@@ -69,6 +70,7 @@ public:
         return good ? found : std::array<T*, sizeof...(Keys)>{};
     }
 
+    /// The number of elements.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
