@@ -1,4 +1,4 @@
-// dies: mallard: destroy of ADDRESS, which other handles lead to
+// dies: mallard: destroy of ADDRESS, which other handles share
 #include <mallard/object_pool.hpp>
 
 int main()

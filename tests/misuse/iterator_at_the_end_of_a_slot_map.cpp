@@ -1,4 +1,4 @@
-// dies: mallard: an iterator of a slot map stands where no element is
+// dies: mallard: read of a slot map iterator that points to no element
 #include <mallard/slot_map.hpp>
 
 int main()

@@ -1,4 +1,4 @@
-// dies: mallard: key_of ADDRESS, which is no element of this slot map
+// dies: mallard: key_of ADDRESS, which is not an element of this slot map
 #include <mallard/slot_map.hpp>
 
 int main()

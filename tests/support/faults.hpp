@@ -1,7 +1,7 @@
 // A fault handler that collects faults instead of stopping the process.
 #pragma once
 
-#include <mallard/detail/base/fault.hpp>
+#include <mallard/debug/fault.hpp>
 
 #include <vector>
 

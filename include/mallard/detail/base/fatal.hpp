@@ -1,5 +1,5 @@
 // All messages that stop the process. (The messages of `checked` and `guarded`, which need not stop
-// it, are in fault.hpp.)
+// it, are in debug/fault.hpp.)
 //
 // Each message has three lines: what happened, the state, and what to do next. Printing allocates
 // nothing. Then the process aborts, so a core file shows the bug.
@@ -74,7 +74,7 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_foreign_free(const void* pointer) noexcept
 {
     (fatal_message() << "mallard: free of " << pointer << ", which is not a block of this pool\n"
-                     << "  it was not given out here, or went back already; "
+                     << "  it was not allocated here, or was freed already; "
                      << "this call changed nothing\n"
                      << "  help: ask `pool.owns(pointer)` first, or find the caller with "
                      << "`break mallard::fatal_foreign_free` in gdb\n")
@@ -105,8 +105,8 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_handle_overflow() noexcept
 {
     (fatal_message() << "mallard: more than 2^29 handles of one object\n"
-                     << "  a program that copies handles and drops none has no other end; "
-                     << "the object still lives\n"
+                     << "  a program that copies handles and never drops one ends here; "
+                     << "the object is still alive\n"
                      << "  help: find who keeps them with "
                      << "`break mallard::fatal_handle_overflow` in gdb\n")
         .stop();
@@ -114,16 +114,17 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_shared_destroy(const void* object) noexcept
 {
-    (fatal_message() << "mallard: destroy of " << object << ", which other handles lead to\n"
-                     << "  an object has one owner, or only rc and arc; this call changed nothing\n"
-                     << "  help: let the last rc or arc destroy it; `leak` from a box only\n")
+    (fatal_message()
+     << "mallard: destroy of " << object << ", which other handles share\n"
+     << "  an object has either one box, or rc and arc handles; this call changed nothing\n"
+     << "  help: let the last rc or arc destroy it; `leak` from a box only\n")
         .stop();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_no_barrier() noexcept
 {
     (fatal_message() << "mallard: the system refuses membarrier, which it had granted before\n"
-                     << "  what threads have at hand cannot be looked at; nothing was changed\n"
+                     << "  the caches of other threads cannot be inspected; nothing was changed\n"
                      << "  help: permit the system call membarrier in the sandbox, from the start "
                      << "or never\n")
         .stop();
@@ -132,15 +133,16 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_out_of_memory() noexcept
 {
     (fatal_message() << "mallard: out of memory in allocate, built without exceptions\n"
-                     << "  the source gave nothing; no allocator was changed\n"
+                     << "  the source is exhausted; no allocator was changed\n"
                      << "  help: call try_allocate, which returns null, or build with exceptions\n")
         .stop();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_foreign_element(const void* value) noexcept
 {
-    (fatal_message() << "mallard: key_of " << value << ", which is no element of this slot map\n"
-                     << "  it lies elsewhere, or was erased; this call changed nothing\n"
+    (fatal_message() << "mallard: key_of " << value
+                     << ", which is not an element of this slot map\n"
+                     << "  it is elsewhere in memory, or was erased; this call changed nothing\n"
                      << "  help: keep the key that insert returned; "
                      << "`break mallard::fatal_foreign_element` in gdb shows the caller\n")
         .stop();
@@ -148,10 +150,11 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_dead_iterator() noexcept
 {
-    (fatal_message() << "mallard: an iterator of a slot map stands where no element is\n"
-                     << "  it was erased, or the end was reached; this call changed nothing\n"
-                     << "  help: advance an iterator whose element was erased before reading it, "
-                     << "or erase by `retain`\n")
+    (fatal_message()
+     << "mallard: read of a slot map iterator that points to no element\n"
+     << "  the element was erased, or the iterator is at the end; this call changed nothing\n"
+     << "  help: advance an iterator whose element was erased before reading it, "
+     << "or erase by `retain`\n")
         .stop();
 }
 
@@ -166,7 +169,7 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_not_sealed(const char* why) noexcept
 {
     (fatal_message() << "mallard: protected pages cannot be sealed again\n"
-                     << "  " << why << "; they can be written as before\n"
+                     << "  " << why << "; they are still writable\n"
                      << "  help: call seal() and unseal(), which say so, in place of the scope\n")
         .stop();
 }

@@ -8,8 +8,8 @@
 // `checked` fills it with a pattern, `guarded` takes its pages away.
 #pragma once
 
+#include <mallard/debug/fault.hpp>
 #include <mallard/detail/base/call_stack.hpp>
-#include <mallard/detail/base/fault.hpp>
 #include <mallard/pool.hpp>
 
 #include <cstring>

@@ -162,7 +162,7 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
     f.kind == fault_kind::leak ? title << f.bytes : title << f.at;
     (title << text.after << "\"" << f.allocator << "\"\n").print();
     if (f.kind == fault_kind::foreign_free)
-        faults::say("  it was not given out here, or went back long ago; "
+        faults::say("  it was not allocated here, or was freed long ago; "
                     "this call changed nothing\n");
     if (f.kind == fault_kind::leak)
         (fatal_message() << "  " << f.count << " blocks are in use, first these:\n").print();
