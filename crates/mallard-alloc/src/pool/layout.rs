@@ -31,6 +31,7 @@ impl SlotShape {
     /// The shape for blocks of `layout`, in chunks of `chunk` bytes or, if that is more, of the
     /// power of two that holds 15 slots. A slot of 16 KiB or more that needs little alignment has a
     /// chunk of its own: otherwise the first slot of 16 MiB would take 256 MiB.
+    #[inline(always)] // a constant wherever the type is known: 44 instructions less to drop a box
     pub(crate) const fn of(layout: Layout, chunk: usize) -> Self {
         let (bytes, align) = (layout.size(), layout.align());
         let stride = if bytes == 0 { align } else { align_up(bytes, align) };
@@ -89,6 +90,7 @@ pub(crate) struct ChunkLayout {
     origin: usize,
     /// floor((2^64 - 1) / stride)
     reciprocal: u64,
+    colours: Colours,
     /// Bytes of the header of a chunk with so many slots.
     header_bytes: fn(usize) -> usize,
 }
@@ -97,28 +99,43 @@ const COLOURED_STRIDE_MAX: usize = 512;
 const COLOUR_STEP: usize = 256;
 const COLOURS: usize = 16;
 
-/// Mask of the offset of a header: headers stand within the first 16th of their chunks.
-#[inline(always)]
-const fn colour_mask(shape: &SlotShape) -> usize {
-    if shape.stride > COLOURED_STRIDE_MAX || shape.chunk < COLOURS * COLOURS * COLOUR_STEP {
-        return 0;
-    }
-    (COLOURS - 1) * COLOUR_STEP
+/// Where in a chunk its header stands, by the low bits of the chunk's number.
+#[derive(Clone, Copy, Debug)]
+struct Colours {
+    /// Mask of the offset of a header: headers stand within the first 16th of their chunks.
+    mask: usize,
+    /// From the address of a chunk to the offset of its header.
+    shift: u32,
 }
 
-/// Offset of the header in the chunk that contains `address`.
-#[inline(always)]
-fn header_offset(address: usize, shape: &SlotShape) -> usize {
-    address >> (shape.chunk.trailing_zeros() - COLOUR_STEP.trailing_zeros()) & colour_mask(shape)
+impl Colours {
+    #[inline(always)]
+    const fn of(shape: &SlotShape) -> Self {
+        let shift = shape.chunk.trailing_zeros() - COLOUR_STEP.trailing_zeros();
+        if shape.stride > COLOURED_STRIDE_MAX || shape.chunk < COLOURS * COLOURS * COLOUR_STEP {
+            return Self { mask: 0, shift };
+        }
+        Self { mask: (COLOURS - 1) * COLOUR_STEP, shift }
+    }
+
+    /// Offset of the header in the chunk that contains `address`.
+    #[inline(always)]
+    fn offset(self, address: usize) -> usize {
+        address >> self.shift & self.mask
+    }
+
+    #[inline(always)]
+    fn header_of(self, block: NonNull<u8>, chunk: usize) -> NonNull<u8> {
+        let header = block.as_ptr().map_addr(|a| (a & !(chunk - 1)) | self.offset(a));
+        // SAFETY: no chunk is at address 0.
+        unsafe { NonNull::new_unchecked(header) }
+    }
 }
 
 /// The header of the chunk that contains `block`. Has the provenance of `block`.
 #[inline(always)]
 pub(crate) fn header_of(block: NonNull<u8>, shape: &SlotShape) -> NonNull<u8> {
-    let header =
-        block.as_ptr().map_addr(|a| (a & !(shape.chunk - 1)).wrapping_add(header_offset(a, shape)));
-    // SAFETY: no chunk is at address 0.
-    unsafe { NonNull::new_unchecked(header) }
+    Colours::of(shape).header_of(block, shape.chunk)
 }
 
 impl ChunkLayout {
@@ -127,12 +144,13 @@ impl ChunkLayout {
         let in_hole = shape.stride <= COLOURED_STRIDE_MAX;
         let header = header_bytes((shape.chunk / shape.stride).max(1));
         let origin = if in_hole { 0 } else { align_up(header, shape.align) };
-        Self { shape, origin, reciprocal: u64::MAX / shape.stride as u64, header_bytes }
+        let reciprocal = u64::MAX / shape.stride as u64;
+        Self { shape, origin, reciprocal, colours: Colours::of(&shape), header_bytes }
     }
 
     /// The slots of a chunk that begins at the address `at` and has `bytes` bytes: at most `most`.
     pub(crate) fn slots(&self, at: usize, bytes: usize, most: usize) -> SlotRange {
-        let (stride, offset) = (self.shape.stride, header_offset(at, &self.shape));
+        let (stride, offset) = (self.shape.stride, self.colours.offset(at));
         let bytes = bytes.min(self.shape.bytes);
         let mut count = (bytes.saturating_sub(self.origin) / stride).min(u32::MAX as usize);
         while offset + (self.header_bytes)(count) > bytes && count != 0 {
@@ -151,7 +169,7 @@ impl ChunkLayout {
 
     /// The capacity of a chunk of `bytes` bytes whose header stands at the worst offset.
     fn capacity_at_least(&self, bytes: usize) -> usize {
-        let colours = 0..=colour_mask(&self.shape) / COLOUR_STEP;
+        let colours = 0..=self.colours.mask / COLOUR_STEP;
         let slots = |colour| self.slots(colour * self.shape.chunk, bytes, usize::MAX);
         colours.map(|colour| slots(colour).capacity()).min().unwrap_or(0)
     }
@@ -167,8 +185,7 @@ impl ChunkLayout {
         let mut part = 0;
         if rest != 0 {
             let header = (self.header_bytes)(rest);
-            let least =
-                (rest * stride + header.max(self.origin)).max(colour_mask(&self.shape) + header);
+            let least = (rest * stride + header.max(self.origin)).max(self.colours.mask + header);
             part = align_up(least, STEP_UNIT);
             while self.capacity_at_least(part) < rest {
                 let missing = rest - self.capacity_at_least(part);
@@ -197,7 +214,7 @@ impl ChunkLayout {
 
     #[inline(always)]
     pub(crate) fn header_of(&self, block: NonNull<u8>) -> NonNull<u8> {
-        header_of(block, &self.shape)
+        self.colours.header_of(block, self.shape.chunk)
     }
 
     /// The number of the slot that contains `block`, a block of this pool.
