@@ -1,5 +1,4 @@
-// An arena of a kind that the first bytes choose, under a program that the others
-// are.
+// Fuzzes an arena. The first bytes choose its kind; the other bytes are the program.
 #include "../support/arena_program.hpp"
 
 namespace {

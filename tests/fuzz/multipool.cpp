@@ -1,5 +1,5 @@
-// A multipool of a kind that the first byte chooses, over the heap or an arena,
-// under a program that the others are.
+// Fuzzes a multipool over the heap or an arena. The first byte chooses its kind; the other bytes
+// are the program.
 #include "../support/program.hpp"
 
 #include <mallard/arena.hpp>

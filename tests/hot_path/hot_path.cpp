@@ -1,5 +1,5 @@
-// The hot paths whose length is a promise. `tools/check-hot-path` compiles this
-// file and counts the shortest way from each entry to its `ret`.
+// Hot paths with a maximum number of instructions. `tools/check-hot-path` compiles this file and
+// counts the shortest path from each entry to its `ret`.
 #include <mallard/adapt/by_size.hpp>
 #include <mallard/adapt/limited.hpp>
 #include <mallard/adapt/observed.hpp>
@@ -105,7 +105,7 @@ void object_pool_destroy(objects& pool, long* object)
     pool.destroy(object);
 }
 
-// What a box does at its end. The shorter way, where the whole pool ends, is not meant.
+// The destructor of a box. The shorter path, for the end of the whole pool, does not count.
 // hot: 12 instructions, 1 test
 void object_pool_drop(long* object)
 {
@@ -176,7 +176,7 @@ void adaptor_off_deallocate(off& pool, void* block)
     pool.deallocate(block, fits);
 }
 
-// 5 by g++; clang saves registers for the way out
+// 5 with g++; clang saves registers for the cold path
 // hot: 12 instructions, 1 test
 void* observed_allocate(observed& pool)
 {

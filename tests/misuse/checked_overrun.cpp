@@ -2,7 +2,7 @@
 #include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
-// AddressSanitizer would stop the write itself.
+// Hidden from AddressSanitizer, which would stop the write itself.
 [[gnu::no_sanitize_address]] void write(volatile char* p)
 {
     *p = 1;

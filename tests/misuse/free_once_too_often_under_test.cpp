@@ -4,7 +4,7 @@
 
 int main()
 {
-    auto const arenas = [] { return mallard::arena<>(); }; // to which a free is nothing
+    auto const arenas = [] { return mallard::arena<>(); }; // an arena ignores frees
     mallard::for_each_failure(arenas, [](auto& memory) {
         void* const block = memory.allocate({48, 16});
         memory.deallocate(block, {48, 16});

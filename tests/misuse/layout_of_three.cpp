@@ -5,7 +5,7 @@
 
 int main()
 {
-    // A value the compiler cannot know, or it would refuse to compile this.
+    // The compiler must not know the value, or it would reject the program.
     std::size_t const align = std::strtoul("3", nullptr, 10);
     return static_cast<int>(mallard::layout(8, align).align);
 }

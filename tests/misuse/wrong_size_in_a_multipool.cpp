@@ -5,5 +5,5 @@ int main()
 {
     using namespace mallard;
     multipool<default_heap, multipool_options{.checks = check::on}> memory;
-    memory.deallocate(memory.allocate(100), 200); // the pool of another size
+    memory.deallocate(memory.allocate(100), 200); // frees into the pool of another size
 }

@@ -18,7 +18,7 @@ struct spec_mark<A> {
     std::vector<blocks::block> then;
 };
 
-/// Verbs are those that `A` has.
+/// Runs the verbs that the allocator `A` has.
 template <class A>
 class block_subject final : public subject {
     static constexpr bool has_one_size = requires(A& a) { a.block_bytes(); };

@@ -8,7 +8,7 @@
 
 namespace mallard::testing::spec {
 
-/// Blocks by name, each full of a pattern of its own; those without a name too.
+/// The blocks of a program, with names or without. Each is filled with a pattern of its own.
 class blocks {
 public:
     struct block {
@@ -19,7 +19,7 @@ public:
         std::byte* end() const { return begin + std::max(asked.bytes, std::size_t{1}); }
     };
 
-    /// A new block: where it has to be.
+    /// Adds a new block and verifies its address.
     void add(const std::string& name, void* at, layout l, const failing_source& source)
     {
         block const b{static_cast<std::byte*>(at), l, static_cast<unsigned char>(7 * all_.size())};
@@ -51,7 +51,7 @@ public:
         return b;
     }
 
-    /// It is to be freed.
+    /// Verifies the bytes of a block that is about to be freed, and removes it.
     block take(const std::string& name)
     {
         block const b = live(name);
@@ -73,7 +73,8 @@ public:
     }
     void forget() { live_.clear(); }
 
-    /// A picture to go back to: what came since is free, what grew since has shrunk.
+    /// The state of all blocks, for `rewind`: newer blocks are free then, and blocks that have
+    /// grown since are shrunk.
     std::vector<block> picture() const { return all_; }
     void rewind(const std::vector<block>& then)
     {
@@ -93,11 +94,11 @@ private:
     }
 
     std::vector<block> all_;
-    std::map<std::byte*, std::size_t> live_; // by address, which of all
+    std::map<std::byte*, std::size_t> live_; // address -> index in the list of all blocks
     std::map<std::string, std::size_t> by_name_;
 };
 
-/// `holds`, `aligned`, `is`, `is not`, `behind`: false if it is none of them.
+/// Runs `holds`, `aligned`, `is`, `is not` or `behind`. Returns false for any other verb.
 inline bool expect_of_block(blocks& of, const std::string& name, const std::string& is, line& l)
 {
     blocks::block const& b = of.named(name);

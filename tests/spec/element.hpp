@@ -5,11 +5,11 @@
 
 namespace mallard::testing::spec {
 
-/// What happened to all elements since the allocator was made.
+/// Counts of all elements since the allocator was constructed.
 struct element_book {
     std::size_t dropped = 0;
-    std::size_t last = 0; // the value of the one that died last
-    bool throws = false;  // the next constructor
+    std::size_t last = 0; // the value of the element destroyed last
+    bool throws = false;  // the next constructor throws
 };
 inline element_book elements;
 
@@ -45,7 +45,7 @@ private:
     bool moved = false;
 };
 
-/// An object without a byte of its own.
+/// An empty object.
 struct empty_element {
     explicit empty_element(std::size_t) { begin_element(); }
     empty_element(empty_element&&) = delete;

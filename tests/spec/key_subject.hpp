@@ -8,7 +8,7 @@
 
 namespace mallard::testing::spec {
 
-/// That no element moves is looked at whenever one is.
+/// Each access verifies that the element has not moved.
 template <class Map>
 class key_subject final : public subject {
     using key_type = typename Map::key_type;

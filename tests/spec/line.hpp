@@ -13,12 +13,12 @@
 
 namespace mallard::testing::spec {
 
-/// Thrown where a line does not hold, or is not of the language.
+/// Thrown when a line does not hold, or has a syntax error.
 struct broken {
     std::string why;
 };
 
-/// Thrown where memory is refused.
+/// Thrown when an allocation fails.
 struct refused : broken {};
 
 inline void hold(bool holds, const std::string& why)
@@ -40,7 +40,7 @@ public:
 
     bool empty() const { return next_ == words_.size(); }
 
-    /// The next word is taken if it is this one.
+    /// Consumes the next word if it is `word`.
     bool take(const char* expected)
     {
         bool const found = !empty() && words_[next_] == expected;
@@ -54,7 +54,7 @@ public:
         return words_[next_++];
     }
 
-    /// `NAME =`, or nothing.
+    /// Parses `NAME =`. Returns an empty name if the line has none.
     std::string result()
     {
         if (next_ + 1 >= words_.size() || words_[next_ + 1] != "=")
@@ -65,7 +65,7 @@ public:
         return words_[next_ - 2];
     }
 
-    /// 40, 64K, 2M, 8G, `most`, or a name for a number.
+    /// Parses a number: 40, 64K, 2M, 8G, `most`, or the name of a number.
     std::size_t number(const char* what)
     {
         std::string const text = word(what);

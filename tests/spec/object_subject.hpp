@@ -10,7 +10,7 @@
 
 namespace mallard::testing::spec {
 
-/// With `counts::none` handles are boxes, else `rc`, or `arc` among threads.
+/// Handles are boxes with `counts::none`, otherwise `rc`, or `arc` for several threads.
 template <class Pool>
 class object_subject final : public subject {
     using T = typename Pool::value_type;
@@ -162,7 +162,7 @@ private:
         return found->second;
     }
 
-    /// No box may be left when all objects die; they die with the others.
+    /// Drops all boxes before all objects are destroyed.
     void let_go()
     {
         if constexpr (!counted)

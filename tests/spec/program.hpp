@@ -10,13 +10,13 @@ namespace mallard::testing::spec {
 
 class program {
 public:
-    /// Gives the allocator that a line begins with, or null where `kind` is none.
+    /// Makes the allocator that a line names, or returns null for an unknown `kind`.
     using maker = std::function<std::unique_ptr<subject>(const std::string& kind, line&, ground&,
                                                          const manner&)>;
 
     program(maker make, const manner& how) : make_(std::move(make)), manner_(how) {}
 
-    /// Nothing, or `spec/arena.ops:8: failed: expect c is b` and why.
+    /// The empty string, or the failure: `spec/arena.ops:8: failed: expect c is b` and why.
     std::string run(const std::string& path, std::istream& text)
     {
         std::size_t number = 0;
@@ -163,7 +163,7 @@ private:
         l.end();
     }
 
-    /// What it took on its way, to keep books in, may stay for the next attempt.
+    /// Memory that a failed call took for bookkeeping may stay for the next attempt.
     void attempt(line& l)
     {
         auto const before = lives();
@@ -174,7 +174,7 @@ private:
         }
     }
 
-    /// A call that fails has changed nothing.
+    /// Verifies that a failed call has changed nothing.
     template <class Call>
     void unchanged(Call call, const std::string& verb)
     {
@@ -191,7 +191,7 @@ private:
         return {count("live"), count("dropped")};
     }
 
-    /// True: `kind` is an allocator, which takes the place of the one before.
+    /// Replaces the allocator by one of this `kind`. Returns false if `kind` is no allocator.
     bool begin(const std::string& kind, line& l)
     {
         auto next_ground = std::make_unique<ground>();

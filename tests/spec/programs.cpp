@@ -169,7 +169,7 @@ private:
     std::filesystem::path path_;
 };
 
-/// A test for each file, named after it.
+/// A test for each file of spec/, with the name of the file.
 const std::size_t programs = [] {
     std::size_t count = 0;
     for (auto const& entry : std::filesystem::directory_iterator(SPEC_FOLDER)) {

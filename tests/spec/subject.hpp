@@ -10,7 +10,7 @@
 
 namespace mallard::testing::spec {
 
-/// Every program runs in each of these, as far as its allocators know them.
+/// The manners in which each program runs, as far as its allocators support them.
 struct manner {
     const char* name;
     reuse order;
@@ -18,29 +18,30 @@ struct manner {
     sync threads;
 };
 
-/// What an allocator stands on, and what was counted. New with each allocator.
+/// The source and the counters of an allocator. New for each allocator.
 struct ground {
     failing_source source;
     numbers named;
 };
 
-/// Every verb is a member of the kinds of subjects; false: this one does not know it.
+/// An allocator under test. Each verb is a member function, which returns false if this kind does
+/// not support it.
 class subject {
 public:
     virtual ~subject() = default;
 
     virtual bool run(const std::string& verb, const std::string& name, line& l) = 0;
-    /// The call must fail as one does for want of memory.
+    /// The next call must fail as if memory were exhausted.
     virtual bool refuses(const std::string& verb, line& l) = 0;
-    /// The call makes an object whose constructor throws.
+    /// The next call makes an object whose constructor throws.
     virtual bool throws(const std::string&, line&) { return false; }
     virtual bool expect(const std::string& name, const std::string& is, line& l) = 0;
     virtual std::optional<std::size_t> count(const std::string& name) const = 0;
-    /// Whether all that is in use is as it was left.
+    /// Verifies that all live blocks have kept their bytes.
     virtual void verify() const = 0;
 };
 
-/// What an allocator's line says of its growth, over what it has without a word.
+/// The growth rule that an allocator line gives, with defaults for missing words.
 inline growth growth_from(line& l, growth rule)
 {
     while (!l.empty()) {
@@ -68,7 +69,7 @@ inline growth growth_from(line& l, growth rule)
     return rule;
 }
 
-/// Whether a call throws `std::bad_alloc`, and nothing else.
+/// Whether a call throws `std::bad_alloc`.
 template <class F>
 bool throws_bad_alloc(F call)
 {
@@ -80,7 +81,7 @@ bool throws_bad_alloc(F call)
     return false;
 }
 
-/// Calls what is to succeed.
+/// Calls `f`, which must succeed.
 template <class F>
 void must(F call)
 {
@@ -88,7 +89,8 @@ void must(F call)
         throw refused{{"it is refused"}};
 }
 
-/// Into another place and back; what was moved from is empty, and works.
+/// Moves an allocator to another place and back, and verifies that a moved-from one is empty and
+/// works.
 template <class A, class Try>
 void move_there_and_back(A& a, Try works)
 {
