@@ -254,7 +254,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         let Some(slot) = self.find(key) else { return false };
         let here = self.memory.here();
         match slot.state.try_remove(key.generation()) {
-            Removal::Refused => false,
+            Removal::Failed => false,
             Removal::LeftToGuards => true,
             Removal::Alone => {
                 // SAFETY: the slot is this thread's, and has a value.
