@@ -80,7 +80,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Guard<'_, K, V, A, S> {
     #[inline(never)]
     fn end(&self) {
         // SAFETY: this was the last guard of an element that was removed.
-        unsafe { self.map.finish(self.slot, self.key, self.map.memory.here()) };
+        unsafe { self.map.finish(self.slot, self.key, self.map.memory.current_cache()) };
     }
 }
 

@@ -152,9 +152,9 @@ impl SlotState {
         self.0.store(generation << 32, Ordering::Relaxed);
     }
 
-    /// What `copy` gives, if the element was there all the while. `copy` loads with acquire what was
-    /// stored with release before `begin`: if it meets a word of a later element, then it sees that its
-    /// own was removed before that.
+    /// The result of `copy`, if the element was live all the time. `copy` loads with acquire what was
+    /// stored with release before `begin`: if it loads a word of a later element, it also sees that this
+    /// element was removed before.
     #[inline(always)]
     pub(super) fn read<R>(&self, generation: u64, copy: impl FnOnce() -> R) -> Option<R> {
         if !self.is(generation) {
@@ -172,15 +172,15 @@ mod models {
     use loom::thread;
     use std::vec::Vec;
 
-    /// A slot, its value, and how often the value was ended.
+    /// A slot, its value, and how often the value was dropped.
     struct Cell {
         state: SlotState,
         value: loom::cell::UnsafeCell<u64>,
         ended: loom::sync::atomic::AtomicUsize,
     }
-    // SAFETY: the state says whose the value is.
+    // SAFETY: the state says which thread owns the value.
     unsafe impl Sync for Cell {}
-    // SAFETY: the same.
+    // SAFETY: the state says which thread owns the value.
     unsafe impl Send for Cell {}
 
     impl Cell {
@@ -199,7 +199,7 @@ mod models {
         }
         fn get(&self) {
             if self.state.try_hold(1) {
-                // SAFETY: a guard keeps the value, and loom watches.
+                // SAFETY: a guard keeps the value. Loom reports a data race.
                 self.value.with(|v| assert_eq!(unsafe { *v }, 7));
                 if self.state.let_go() {
                     self.finish();
@@ -219,7 +219,7 @@ mod models {
     }
 
     #[test]
-    fn a_value_ends_once_and_after_its_guards() {
+    fn a_value_is_dropped_once_and_after_its_guards() {
         loom::model(|| {
             let cell = Cell::live();
             let threads: Vec<_> = (0..2)
@@ -236,7 +236,7 @@ mod models {
     }
 
     #[test]
-    fn one_of_two_removes() {
+    fn one_of_two_threads_removes_an_element() {
         loom::model(|| {
             let cell = Cell::live();
             let other = cell.clone();
@@ -251,7 +251,7 @@ mod models {
     }
 
     #[test]
-    fn a_read_is_of_one_element() {
+    fn a_copy_is_of_one_element() {
         loom::model(|| {
             let slot = Arc::new((SlotState::new(1), AtomicU64::new(1), AtomicU64::new(1)));
             slot.0.begin();
