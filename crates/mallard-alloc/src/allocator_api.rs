@@ -1,7 +1,7 @@
-//! Bindings to the `Allocator` traits of allocator-api2 and of nightly `core`.
+//! What the `Allocator` traits of others ask for, by what a `BlockAllocator` can do.
 //!
-//! Those traits are foreign, so a blanket implementation is not possible: `bridges!` has the list of our
-//! types, and is expanded once for each trait.
+//! Those traits are foreign, so there can be no blanket implementation: `bridges!` has the list
+//! of our types, and is expanded once for each trait.
 
 use crate::BlockAllocator;
 use core::alloc::Layout;
@@ -18,15 +18,15 @@ pub(crate) fn allocate_zeroed<A: BlockAllocator>(
     layout: Layout,
 ) -> Option<NonNull<[u8]>> {
     let block = from.try_allocate(layout)?;
-    // SAFETY: the block is new, and has that many bytes.
+    // SAFETY: a fresh block has that many bytes.
     unsafe { block.write_bytes(0, layout.size()) }
     Some(NonNull::slice_from_raw_parts(block, layout.size()))
 }
 
-/// Grows or shrinks a block: in place if the allocator can, otherwise by a copy.
+/// Grows or shrinks: in place where the allocator can, else by a copy.
 ///
 /// # Safety
-/// `block` is in use, and was allocated here with the layout `old`.
+/// `block` is the allocator's, in use, with the layout `old`.
 #[inline]
 pub(crate) unsafe fn resize<A: BlockAllocator>(
     of: &A,
@@ -34,19 +34,17 @@ pub(crate) unsafe fn resize<A: BlockAllocator>(
     old: Layout,
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
-    // A block of size 0 has no memory, so it cannot stay in place.
+    // A block without bytes has no place, so none to stay in.
     let may_stay = old.size() != 0 && new.size() != 0;
     let aligned = new.align() <= old.align() || block.addr().get() & (new.align() - 1) == 0;
-    // SAFETY: the caller says that the block is from this allocator.
+    // SAFETY: as the caller says.
     if may_stay && aligned && unsafe { of.try_expand(block, old, new) } {
         return Some(NonNull::slice_from_raw_parts(block, new.size()));
     }
-    // SAFETY: the caller's promise is passed on unchanged.
+    // SAFETY: as the caller says.
     unsafe { replace(of, block, old, new) }
 }
 
-/// Moves a block to a new one.
-///
 /// # Safety
 /// As for `resize`.
 #[cold]
@@ -58,8 +56,8 @@ unsafe fn replace<A: BlockAllocator>(
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
     let moved = of.try_allocate(new)?;
-    // SAFETY: two blocks in use do not overlap, and each has as many bytes as are copied. The old block is
-    // not used after that.
+    // SAFETY: both are blocks in use, hence apart, and each has at least as many bytes; then the
+    // old one is no longer used.
     unsafe {
         moved.copy_from_nonoverlapping(block, old.size().min(new.size()));
         of.deallocate(block, old);
@@ -67,10 +65,8 @@ unsafe fn replace<A: BlockAllocator>(
     Some(NonNull::slice_from_raw_parts(moved, new.size()))
 }
 
-/// Grows a block, and zeroes the new bytes.
-///
 /// # Safety
-/// As for `resize`, and `new` is at least as large as `old`.
+/// As for `resize`; `new` is not smaller.
 #[inline]
 pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     of: &A,
@@ -78,9 +74,9 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     old: Layout,
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
-    // SAFETY: the caller's promise is passed on unchanged.
+    // SAFETY: as the caller says.
     let grown = unsafe { resize(of, block, old, new) }?;
-    // SAFETY: the block has `new.size()` bytes, of which those behind the old ones are zeroed.
+    // SAFETY: the block has `new.size()` bytes, those behind the old ones among them.
     unsafe {
         let fresh = grown.cast::<u8>().add(old.size());
         fresh.write_bytes(0, new.size() - old.size());
@@ -88,11 +84,12 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     Some(grown)
 }
 
-/// Implements one trait for one type.
+/// One trait for one type.
 macro_rules! bridge {
     ([$($generics:tt)*] $type:ty) => {
-        // SAFETY: the blocks of a `BlockAllocator` do not overlap, are aligned, and keep their address
-        // when it is moved. No type in the list is `Clone` except the heap, of which there is only one.
+        // SAFETY: a `BlockAllocator` promises that its blocks are apart, aligned, and stay where
+        // they are when it is moved. No type in the list is `Clone` but the heap, of which there
+        // is one.
         unsafe impl<$($generics)*> Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -141,14 +138,14 @@ macro_rules! bridge {
     };
 }
 
-/// Defines the module of one `Allocator` trait: its implementations, and `FromAllocator`.
+/// A module for one `Allocator` trait: all our types under it, and what is under it as a source.
 macro_rules! bridges {
     ($(#[$doc:meta])* $name:ident from $($api:ident)::+, $feature:literal) => {
         $(#[$doc])*
         ///
-        /// Every allocator of this crate implements the trait by value, so references implement it
-        /// too: `Vec::new_in(&pool)`. A collection that grows stays in place if the allocator can
-        /// expand its block, as an arena can for the last block.
+        /// Every allocator of this crate implements it by value, so a reference to one does
+        /// too: `Vec::new_in(&pool)`. What grows stays where it is when the allocator can
+        /// expand it, as an arena can its last block.
         #[cfg(feature = $feature)]
         pub mod $name {
             use crate::allocator_api;
@@ -158,18 +155,17 @@ macro_rules! bridges {
             use core::alloc::Layout;
             use core::ptr::NonNull;
 
-            /// Wraps any `Allocator`, so that it is a source of chunks.
+            /// Any `Allocator`, as a source of chunks.
             ///
-            /// A chunk has the size that the allocator reports. If the allocator fails, so does the
-            /// source.
+            /// A chunk is as large as the allocator says its block is. Fails when that does.
             #[derive(Clone, Copy, Debug, Default)]
             pub struct FromAllocator<A>(
-                /// The wrapped allocator.
+                /// Where chunks come from.
                 pub A,
             );
 
-            // SAFETY: the blocks of an `Allocator` do not overlap, are aligned, and keep their address
-            // when it is moved.
+            // SAFETY: blocks of an `Allocator` are apart, aligned, and stay where they are when
+            // it is moved.
             unsafe impl<A: Allocator> Source for FromAllocator<A> {
                 fn try_take(&self, layout: Layout) -> Option<Chunk> {
                     let block = self.0.allocate(layout).ok()?;
@@ -177,7 +173,7 @@ macro_rules! bridges {
                     Some(Chunk { data: block.cast(), layout })
                 }
                 unsafe fn give(&self, chunk: Chunk) {
-                    // SAFETY: the size is the one that the allocator reported, which fits the block.
+                    // SAFETY: the size is the one that the allocator told, which fits.
                     unsafe { self.0.deallocate(chunk.data, chunk.layout) }
                 }
             }
@@ -212,7 +208,7 @@ macro_rules! bridges {
 }
 
 bridges! {
-    /// `Allocator` of allocator-api2 0.2, the version that hashbrown and bumpalo use.
+    /// `Allocator` of allocator-api2 0.2, which hashbrown and bumpalo use.
     allocator_api2_02 from allocator_api2_02::alloc, "allocator-api2-02"
 }
 bridges! {
@@ -224,7 +220,7 @@ bridges! {
     allocator_api2_04 from allocator_api2_04::alloc, "allocator-api2-04"
 }
 bridges! {
-    /// `Allocator` of nightly `core`. Cannot be combined with the feature `nightly` of allocator-api2
-    /// 0.2, which re-exports the same trait.
+    /// `Allocator` of a nightly `core`. Not together with a feature `nightly` of
+    /// allocator-api2 0.2, which makes that trait the same as this.
     nightly from core::alloc, "nightly"
 }

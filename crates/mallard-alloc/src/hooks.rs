@@ -1,6 +1,6 @@
-//! Functions that an object pool calls when objects are made and dropped.
+//! What an object pool calls beside constructors and destructors.
 
-/// Is called for each object of an [`ObjectPool`](crate::ObjectPool) that is made or dropped.
+/// Hears of each object of an [`ObjectPool`](crate::ObjectPool) that is made or dropped.
 ///
 /// ```
 /// use core::cell::Cell;
@@ -18,26 +18,26 @@
 /// assert_eq!(pool.hooks().0.get(), 1);
 /// ```
 ///
-/// The thread that makes or drops the object calls the hook, without holding a lock, so a hook may use the
-/// same pool. If a hook panics, the object is dropped and its slot is free.
+/// Called by whatever thread makes or drops, and under no lock: a hook may use the same pool.
+/// Where a hook panics the object is dropped, and its slot is free again.
 pub trait Hooks<T: ?Sized> {
-    /// Whether the hooks do nothing.
+    /// Whether there is nothing to call.
     #[doc(hidden)]
     const SILENT: bool = false;
 
-    /// Called after an object was made.
+    /// It was just made.
     #[inline(always)]
     fn acquired(&self, object: &mut T) {
         let _ = object;
     }
-    /// Called before an object is dropped, or leaves the pool by `into_inner`.
+    /// It is about to be dropped, or to leave the pool by `into_inner`.
     #[inline(always)]
     fn released(&self, object: &mut T) {
         let _ = object;
     }
 }
 
-/// No hooks. They cost nothing.
+/// None: costs nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHooks;
 

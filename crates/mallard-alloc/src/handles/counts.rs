@@ -1,17 +1,17 @@
-//! The reference counts of shared handles.
+//! How many handles there are of one object.
 
 #[cfg(target_has_atomic = "64")]
 use crate::loom::atomic::{AtomicU64, Ordering};
 use core::cell::Cell;
 
-/// The kind of reference counts: [`Local`] or [`Atomic`].
+/// How the handles of an object are counted: [`Local`] or [`Atomic`].
 pub trait Counts: word::Word {}
 
-/// Counts for handles of one thread: [`Rc`](super::Rc).
+/// For handles of one thread: what [`Rc`](super::Rc) has.
 #[derive(Debug)]
 pub struct Local(Cell<u64>);
 
-/// Counts for handles of several threads: [`Arc`](super::Arc).
+/// For handles of many threads: what [`Arc`](super::Arc) has.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Atomic(AtomicU64);
@@ -20,23 +20,21 @@ impl Counts for Local {}
 #[cfg(target_has_atomic = "64")]
 impl Counts for Atomic {}
 
-/// The numbers of strong and weak handles of an object, in one word {weak, strong}.
-///
-/// All strong handles together count as one weak handle. The object dies with the last strong handle, and
-/// its slot becomes free with the last weak one.
+/// In a word {weak, strong}. The strong ones together hold one weak: the object dies with the
+/// last strong handle, its slot becomes free with the last weak one.
 ///
 /// ```text
 ///     strong > 0   ==   the object lives
 ///     weak > 0     ==   the slot is in use
 /// ```
 ///
-/// A handle is copied from a handle, so a strong count of 0 is final. `upgrade` has no strong handle, and
-/// must never turn 0 into 1.
+/// A strong handle may be copied as long as one exists, so a count of 0 is final; `lock`, which
+/// has none, must never make 1 of it.
 pub(super) struct HandleCounts<W>(W);
 
 const ONE_STRONG: u64 = 1;
 const ONE_WEAK: u64 = 1 << 32;
-/// A quarter of what a count can hold, so that leaked handles are noticed long before an overflow.
+/// A quarter of what fits, so that it is noticed long before it would matter.
 const TOO_MANY: u64 = 1 << 30;
 
 #[inline(always)]
@@ -57,12 +55,12 @@ impl<W: word::Word> HandleCounts<W> {
     pub(super) fn strong(&self) -> usize {
         strong(self.0.load()) as usize
     }
-    /// The number of weak handles, without the one that stands for the strong handles.
+    /// Without that of the strong ones.
     pub(super) fn weak(&self) -> usize {
         let word = self.0.load();
         (weak(word) - u64::from(strong(word) != 0)) as usize
     }
-    /// Whether there is only one handle. Then nobody else can make another, and it need not count.
+    /// One handle, and nobody who might make another: it may go without counting.
     #[inline(always)]
     pub(super) fn is_sole(&self) -> bool {
         self.0.load() == ONE_STRONG + ONE_WEAK
@@ -83,7 +81,7 @@ impl<W: word::Word> HandleCounts<W> {
         }
     }
 
-    /// Adds a strong handle if there is one.
+    /// Another strong handle, if there is one.
     pub(super) fn lock(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) != 0 {
@@ -98,8 +96,8 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes the only strong handle. If the result is `true`, the object and one weak handle belong to
-    /// the caller. `false` if there are other strong handles.
+    /// `true`: this was the only strong handle, and there is none any more; its weak one is the
+    /// caller's to drop.
     pub(super) fn take_only(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) == 1 {
@@ -111,13 +109,13 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes a strong handle. If the result is `true`, it was the last one: the caller drops the object,
-    /// and then a weak handle.
+    /// `true`: that was the last strong handle; the object is the caller's to drop, and then a
+    /// weak handle.
     #[inline(always)]
     pub(super) fn drop_strong(&self) -> bool {
         strong(self.0.sub(ONE_STRONG)) == 1
     }
-    /// Removes a weak handle. If the result is `true`, it was the last handle: the caller frees the slot.
+    /// `true`: that was the last handle of all; the slot is the caller's to free.
     #[inline(always)]
     pub(super) fn drop_weak(&self) -> bool {
         weak(self.0.sub(ONE_WEAK)) == 1
@@ -135,7 +133,7 @@ fn too_many() -> ! {
 }
 
 mod word {
-    /// A counter. `add` and `sub` return the value before the operation.
+    /// What counting is made of. `add` and `sub` say what it was before.
     pub trait Word {
         fn new(value: u64) -> Self;
         fn load(&self) -> u64;
@@ -198,16 +196,16 @@ mod models {
     use crate::loom::{model, sync::Arc, thread, TrackedCell};
     use core::mem;
 
-    /// An object with handles.
+    /// Something with handles.
     struct Counted {
         counts: HandleCounts<Atomic>,
         lives: TrackedCell<bool>,
         in_use: TrackedCell<bool>,
     }
 
-    /// Ends a state that held until now. No other thread may read it.
+    /// It was so, and is so no more; nobody else looks.
     fn end(state: &TrackedCell<bool>) {
-        // SAFETY: loom reports a data race on the cell.
+        // SAFETY: the model is there to find out.
         state.with_mut(|state| assert!(unsafe { mem::take(&mut *state) }));
     }
 
@@ -217,7 +215,7 @@ mod models {
             Arc::new(Self { counts, lives: TrackedCell::new(true), in_use: TrackedCell::new(true) })
         }
         fn look(&self) {
-            // SAFETY: loom reports a data race on the cell.
+            // SAFETY: the same.
             self.lives.with(|lives| assert!(unsafe { *lives }));
         }
         fn drop_strong(&self) {
@@ -239,7 +237,7 @@ mod models {
             self.drop_weak();
         }
         fn is_over(&self) {
-            // SAFETY: loom reports a data race on the cell.
+            // SAFETY: the same.
             let still = |state: &TrackedCell<bool>| state.with(|state| unsafe { *state });
             assert!(!still(&self.lives) && !still(&self.in_use));
         }

@@ -1,10 +1,10 @@
-//! A slot map that several threads share.
+//! A slot map for several threads.
 
 mod access;
+mod front;
 mod guard;
 mod memory;
 mod slot;
-mod thread_cache;
 
 pub use access::{Access, Copied, Guarded, Plain};
 pub use guard::Guard;
@@ -20,11 +20,11 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::panic::RefUnwindSafe;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use front::Here;
 use memory::{const_but_for_models, Memory, Slot};
 use slot::Removal;
-use thread_cache::CurrentCache;
 
-/// A [`SlotMap`](crate::SlotMap) that any thread may use at any time, through a shared reference.
+/// A [`SlotMap`](crate::SlotMap) that any thread may use at any time, by a shared reference.
 ///
 /// ```
 /// use mallard::{Key64, SharedSlotMap};
@@ -38,31 +38,26 @@ use thread_cache::CurrentCache;
 /// assert!(SESSIONS.get(id).is_none()); // stale at once; it ends with its last guard
 /// ```
 ///
-/// **Access.** There are three ways to an element, and none of them waits for another thread:
-/// - [`get`](Self::get) returns a guard. It takes two locked operations.
-/// - [`with`](Self::with) calls a function under a guard.
-/// - [`read`](Self::read) returns a copy, in a map whose access is [`Copied`]. It takes no locked
-///   operation.
+/// Three ways to an element, none of which waits for another thread:
+/// - [`get`](Self::get) gives a guard: two locked operations.
+/// - [`with`](Self::with) calls a function under one.
+/// - [`read`](Self::read) gives a copy, in a map whose access is [`Copied`]: no locked operation.
 ///
-/// **Elements.** Elements do not move. Guards give shared references, so an element that several threads
-/// write must use atomics or a lock of its own. The thread that drops the last guard of a removed element
-/// drops the element. No lock is held while destructors and functions of the program run, and they may use
-/// the map.
+/// Elements stay where they are. Guards give shared references: what several threads write is an
+/// atomic or under a lock in the element itself. A removed element is dropped by the thread that
+/// ends its last guard; no lock is held while destructors and functions of the program run, and they may
+/// use the map.
 ///
-/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 at a time: first slots
-/// that it gave away itself, then those of other threads, and then new ones. So inserts and removals touch
-/// cache lines of other threads only when slots move between threads. Threads beyond the 63rd share eight
-/// caches, each under a lock whose waiters sleep. Without the feature `std`, all threads share one cache,
-/// and spin.
+/// Each thread has up to 128 free slots to itself, and gives and takes 64 at a time: first those
+/// that it gave itself, then those that others gave, and then new ones. So inserts and removals
+/// touch what other threads write where slots go from one to the other, and only then. (Threads
+/// beyond the 63rd that live at a time share eight such stocks, each under a lock whose waiters
+/// sleep. Without the feature `std` all threads share one stock, and spin.) Each element costs 12 bytes beside its own, which are rounded up to 8. Memory is
+/// kept until the end of the map. A slot retires when its generations are used up.
 ///
-/// **Memory.** An element costs 12 bytes more than its size rounded up to 8. The map keeps its memory until
-/// it is dropped. A slot retires when its generations are used up.
-///
-/// **Errors.** Without memory, `insert` ends the program. If no slot is left, it panics. `try_insert`
-/// returns the value in both cases.
-///
-/// Keys need at least 12 bits for the index and at most 32 for the generation, which is checked when a map
-/// is made.
+/// `insert` ends the program where memory is refused, and panics when no slot is left; `try_insert`
+/// gives the value back. Keys have 12 bits for the index or more, and 32 for the generation or
+/// fewer, which is checked when a map is made.
 ///
 /// A guard does not outlive the map:
 /// ```compile_fail
@@ -71,8 +66,8 @@ use thread_cache::CurrentCache;
 /// drop(map);
 /// drop(guard);
 /// ```
-/// A map cannot be used as a map of values with a shorter lifetime, because other threads would read those
-/// values through the map with the longer lifetime:
+/// A map of values with one lifetime is not a map of values with a shorter one, whose elements the
+/// longer map would then read:
 /// ```compile_fail
 /// use mallard::{Key64, SharedSlotMap};
 /// fn shortened<'a>(
@@ -81,7 +76,7 @@ use thread_cache::CurrentCache;
 ///     map
 /// }
 /// ```
-/// A map of values that are not `Send` and `Sync` stays in its thread:
+/// A map of values that are not `Send` and `Sync` stays with its thread:
 /// ```compile_fail
 /// let map: mallard::SharedSlotMap<mallard::Key64, std::cell::Cell<u8>> = mallard::SharedSlotMap::new();
 /// std::thread::scope(|scope| { scope.spawn(|| map.insert(std::cell::Cell::new(1))); });
@@ -92,16 +87,16 @@ pub struct SharedSlotMap<K: Key, V, A: Access<V> = Guarded, S: Source = DefaultH
     access: PhantomData<A>,
 }
 
-// SAFETY: an element may be dropped by another thread than the one that made it, so `V` is `Send`.
+// SAFETY: a thread that ends an element may be another than the one that began it.
 unsafe impl<K: Key, V: Send, A: Access<V>, S: Source + Send> Send for SharedSlotMap<K, V, A, S> {}
-// SAFETY: elements move to other threads and are shared by them, so `V` is `Send` and `Sync`. The source is
-// used under a lock.
+// SAFETY: elements go to other threads, and several look at one at a time. The source is used under a
+// lock.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync
     for SharedSlotMap<K, V, A, S>
 {
 }
 
-// A panic in a function of the program leaves the map as if the function had returned.
+// After a panic of the program's functions it is as if those had returned.
 impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
     for SharedSlotMap<K, V, A, S>
 {
@@ -110,14 +105,14 @@ impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
 #[cfg(feature = "alloc")]
 impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
     const_but_for_models! {
-        /// An empty map. Takes no memory.
+        /// An empty map. Takes nothing.
         pub fn new() -> Self {
             Self::new_in(DefaultHeap)
         }
     }
     const_but_for_models! {
-        /// An empty map that grows as `growth` says, by at least one chunk a step. The limit counts all
-        /// memory that the map takes.
+        /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that
+        /// the map takes.
         pub fn with_growth(growth: Growth) -> Self {
             Self::with_growth_in(growth, DefaultHeap)
         }
@@ -126,34 +121,34 @@ impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
 
 impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     const_but_for_models! {
-        /// An empty map whose memory comes from `source`. Takes no memory.
+        /// An empty map of this source. Takes nothing.
         pub fn new_in(source: S) -> Self {
             Self::with_growth_in(Growth::fixed(1), source)
         }
     }
     const_but_for_models! {
-        /// An empty map with its own growth and source, as [`with_growth`](SharedSlotMap::with_growth).
+        /// The same, with steps of one's own, as [`with_growth`](SharedSlotMap::with_growth) has them.
         pub fn with_growth_in(growth: Growth, source: S) -> Self {
             let memory = Memory::new(growth, source);
             Self { memory, retired: AtomicUsize::new(0), access: PhantomData }
         }
     }
 
-    /// The number of elements, including removed ones that still have guards. Approximate while other
-    /// threads insert and remove.
+    /// Elements; those that were removed and still have guards are counted. While other threads
+    /// insert and remove, about so many.
     pub fn len(&self) -> usize {
         self.memory.live()
     }
-    /// Whether there are no elements.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The number of slots whose generations are used up.
+    /// Slots that no key can name any more.
     pub fn retired(&self) -> usize {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Stores a value and returns its key.
+    /// Stores a value, and tells its key.
     #[inline]
     pub fn insert(&self, value: V) -> K {
         match self.memory.take_slot() {
@@ -161,7 +156,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             None => self.refuse(),
         }
     }
-    /// Stores a value and returns its key. Without memory or a free slot, the value comes back.
+    /// The value comes back when memory is refused or no slot is left.
     #[inline]
     pub fn try_insert(&self, value: V) -> Result<K, Full<V>> {
         match self.memory.take_slot() {
@@ -170,13 +165,13 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             None => Err(Full::no_memory(value)),
         }
     }
-    /// Stores the result of `make(key)`, for elements that contain their own key. Until then the key names
-    /// nothing. If `make` panics, the key is used for another element.
+    /// Stores what `make(key)` returns, for elements that know their key. Until that is there the key
+    /// names nothing. If it panics, the key is given again.
     pub fn insert_with_key(&self, make: impl FnOnce(K) -> V) -> K {
         struct GiveBack<'a, K: Key, V, S: Source>(&'a Memory<K, V, S>, usize);
         impl<K: Key, V, S: Source> Drop for GiveBack<'_, K, V, S> {
             fn drop(&mut self) {
-                self.0.give_slot(self.0.current_cache(), self.1, false);
+                self.0.give_slot(self.0.here(), self.1, false);
             }
         }
         let Some(index) = self.memory.take_slot() else { self.refuse() };
@@ -190,17 +185,17 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     fn key(index: usize, generation: u64) -> K {
         Words::<K>::known(Words::<K>::key(index, generation))
     }
-    /// The slot of an index that this map has handed out.
+    /// Of an index that the map gave.
     #[inline(always)]
     fn slot(&self, index: usize) -> &Slot<V> {
-        // SAFETY: the index was handed out, so there is a chunk for it.
+        // SAFETY: there is a chunk for it.
         unsafe { self.memory.slot(index).unwrap_unchecked() }
     }
 
     #[inline(always)]
     fn place(&self, index: usize, value: V) -> K {
         let slot = self.slot(index);
-        // SAFETY: the caller owns the slot, which has no value.
+        // SAFETY: the slot is the caller's, and has no value.
         unsafe { A::write(slot.value(), value) };
         Self::key(index, slot.state.begin())
     }
@@ -217,7 +212,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         out_of_memory(Memory::<K, V, S>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// The slot that a key addresses, if there is memory for it.
+    /// The slot that a key addresses, if there is one.
     #[inline(always)]
     fn find(&self, key: K) -> Option<&Slot<V>> {
         let bits = key.to_bits().to_u64();
@@ -227,68 +222,66 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.memory.slot(key.index())
     }
 
-    /// Whether the key has an element now. Another thread may remove it at any time.
+    /// Whether there is an element of this key, at this moment.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some_and(|slot| slot.state.is(key.generation()))
     }
-    /// A guard that keeps the element of a key alive. `None` if the key names nothing.
+    /// A guard, which keeps the element. `None`: the key names nothing.
     #[inline]
     pub fn get(&self, key: K) -> Option<Guard<'_, K, V, A, S>> {
         let slot = self.find(key)?;
         // SAFETY: a guard was just counted.
         slot.state.try_hold(key.generation()).then(|| unsafe { Guard::new(self, slot, key) })
     }
-    /// Calls `f` with the element of a key under a guard, and returns the result. `None` if the key names
-    /// nothing.
+    /// What `f` returns, called for the element under a guard. `None`: the key names nothing.
     #[inline]
     pub fn with<R>(&self, key: K, f: impl FnOnce(&V) -> R) -> Option<R> {
         let guard = self.get(key)?;
         Some(f(&guard))
     }
-    /// The element of a key, mutably. Needs exclusive access to the map.
+    /// The element, for one who has the map alone.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let slot = self.find(key)?;
-        // SAFETY: the element is live, and there are no guards, because a guard borrows the map.
+        // SAFETY: it is live, and nobody else has a guard, which would borrow the map.
         slot.state.is(key.generation()).then(|| unsafe { &mut *slot.value() })
     }
 
-    /// Removes an element. Its key is stale from now on. If several threads remove the same key, one of
-    /// them gets `true`.
+    /// Removes an element: its key is stale from now on. True for one caller alone.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
         let Some(slot) = self.find(key) else { return false };
-        let cache = self.memory.current_cache();
+        let here = self.memory.here();
         match slot.state.try_remove(key.generation()) {
-            Removal::Failed => false,
+            Removal::Refused => false,
             Removal::LeftToGuards => true,
             Removal::Alone => {
-                // SAFETY: this thread owns the slot, which has a value.
-                unsafe { self.finish(slot, key, cache) };
+                // SAFETY: the slot is this thread's, and has a value.
+                unsafe { self.finish(slot, key, here) };
                 true
             }
         }
     }
-    /// Removes an element and returns it. `None` if the key names nothing, or if the element has a guard;
-    /// then nothing has changed.
+    /// Takes an element out. `None`, and nothing has changed: the key names nothing, or there is a
+    /// guard of its element.
     #[inline]
     pub fn take(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
-        let cache = self.memory.current_cache();
+        let here = self.memory.here();
         if !slot.state.try_take(key.generation()) {
             return None;
         }
-        // SAFETY: this thread owns the slot, which has a value.
+        // SAFETY: the slot is this thread's, and has a value.
         let value = unsafe { slot.value().read() };
-        self.recycle(slot, key, cache);
+        self.recycle(slot, key, here);
         Some(value)
     }
 
     /// # Safety
     /// The slot is the caller's alone, and has a value.
     #[inline(always)]
-    unsafe fn finish(&self, slot: &Slot<V>, key: K, cache: CurrentCache) {
+    unsafe fn finish(&self, slot: &Slot<V>, key: K, here: Here) {
         struct Recycle<F: FnMut()>(F);
         impl<F: FnMut()> Drop for Recycle<F> {
             #[inline(always)]
@@ -296,14 +289,14 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
                 (self.0)();
             }
         }
-        let _even_if_it_panics = Recycle(|| self.recycle(slot, key, cache));
-        // SAFETY: the caller says so.
+        let _even_if_it_panics = Recycle(|| self.recycle(slot, key, here));
+        // SAFETY: as the caller says.
         unsafe { slot.value().drop_in_place() };
     }
 
-    /// Frees a slot that the caller owns and that has no value any more.
+    /// The slot has no value any more, and is the caller's.
     #[inline(always)]
-    fn recycle(&self, slot: &Slot<V>, key: K, cache: CurrentCache) {
+    fn recycle(&self, slot: &Slot<V>, key: K, here: Here) {
         let mut next = key.generation() + 1;
         let mut retired = false;
         if next > Words::<K>::GENERATION_MAX {
@@ -312,11 +305,12 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             self.retired.fetch_add(retired as usize, Ordering::Relaxed);
         }
         slot.state.renew(next);
-        self.memory.give_slot(cache, key.index(), retired); // who takes it next sees all of the above
+        self.memory.give_slot(here, key.index(), retired); // who takes it next sees all of the above
     }
 
-    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert or remove
-    /// meanwhile may be visited or not. `f` may insert and remove. O(slots with memory).
+    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert or
+    /// remove during the call may be visited or not. `f` may insert and remove as well; an element
+    /// that `f` removes before its turn is not visited. O(slots that have memory).
     pub fn for_each(&self, mut f: impl FnMut(K, &V)) {
         for (index, slot) in self.memory.slots() {
             if index != 0 && slot.state.is_live() {
@@ -327,14 +321,14 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
     }
-    /// Removes all elements that are in the map when it is called.
+    /// Removes all that are there when it is called.
     pub fn clear(&self) {
         self.for_each(|key, _| {
             self.remove(key);
         });
     }
 
-    /// What the map holds. Elements count as blocks.
+    /// What it holds.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         self.memory.add_to(&mut s);
@@ -345,7 +339,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
 }
 
 impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
-    /// A copy of an element, without a guard or a locked operation. `None` if the key names nothing.
+    /// A copy of an element. `None`: the key names nothing. No locked operation.
     ///
     /// ```
     /// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};
@@ -357,9 +351,9 @@ impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
     #[inline]
     pub fn read(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
-        // SAFETY: a slot that was live once has initialised words.
+        // SAFETY: the slot was live once, so its words were written.
         let copy = slot.state.read(key.generation(), || unsafe { access::load(slot.value()) })?;
-        // SAFETY: the state did not change, so the words are those of one element.
+        // SAFETY: these are the words of the element that the key names.
         Some(unsafe { copy.assume_init() })
     }
 }
@@ -378,7 +372,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Drop for SharedSlotMap<K, V, A, S> {
             }
         }
         if core::mem::needs_drop::<V>() {
-            // SAFETY: nothing else uses the map. Leaked guards keep no element beyond the map.
+            // SAFETY: nobody else has the map, nor guards; those that were leaked are no reason to keep it.
             let end = |slot: &Slot<V>| unsafe { slot.value().drop_in_place() };
             let slots = self.memory.slots().map(|(_, slot)| slot);
             Rest(slots.filter(|slot| slot.state.has_value()), end).end();

@@ -1,34 +1,35 @@
-//! The state of one slot of a shared slot map, on which all threads agree.
+//! What threads agree on about one slot of a shared slot map.
 
 use crate::loom::atomic::{AtomicU64, Ordering};
 
-/// The state of a slot. It stays readable while the map lives, so any key may look at it.
+/// The state of a slot, which stays while the map lives, so that any key may look:
 ///
 /// ```text
 /// { generation 32 | live 1 | guards 31 }
 ///
-/// { g, 0, 0 }   owned by one thread, which makes or drops an element or frees the slot; or retired
+/// { g, 0, 0 }   one thread's, which ends the element, or makes it, or leaves the slot as free;
+///               or retired
 /// { g, 1, n }   the element of generation g, with n guards
-/// { g, 0, n }   removed; n guards still use the element
+/// { g, 0, n }   removed; n guards still use it
 ///
-/// insert   { g, 0, 0 } -> { g, 1, 0 }   a store, by the thread that owns the slot
-/// get      { g, 1, n } -> { g, 1, n+1 } a compare-exchange of the whole word, so that generation and
-///                                       "live" hold when the guard is counted
-/// remove   { g, 1, n } -> { g, 0, n }   a compare-exchange
-/// take     { g, 1, 0 } -> { g, 0, 0 }   a compare-exchange
-/// drop of a guard   n  -> n-1           a subtraction
-/// renew    { g, 0, 0 } -> { g+1, 0, 0 } a store, by the thread that made { g, 0, 0 }
+/// insert   { g, 0, 0 } -> { g, 1, 0 }   a store, by the thread that has the slot
+/// get      { g, 1, n } -> { g, 1, n+1 } compare-exchange: whole, so that generation and "live" hold
+///                                       at the moment of the count
+/// remove   { g, 1, n } -> { g, 0, n }   compare-exchange
+/// take     { g, 1, 0 } -> { g, 0, 0 }   compare-exchange
+/// a guard's end     n  -> n-1           a subtraction
+/// renew    { g, 0, 0 } -> { g+1, 0, 0 } a store, by who made it { g, 0, 0 }
 /// ```
 ///
-/// Each operation takes effect at the one change named here, or at the one load that makes it fail. So
-/// the operations are linearisable. Only remove and take clear "live", and no get succeeds after that:
-/// from then on the number of guards only falls, exactly one change reaches { g, 0, 0 }, and the thread
-/// that makes it owns the slot.
+/// Each operation takes effect at the one change, or the one load that refuses it, that is named
+/// here; so they are linearisable. Only remove and take leave "live", and after it no get
+/// succeeds: the guards only fall, exactly one change reaches { g, 0, 0 }, and who makes it is
+/// alone with the slot.
 pub(super) struct SlotState(AtomicU64);
 
 const LIVE: u64 = 1 << 31;
 const GUARDS: u64 = LIVE - 1;
-/// More guards can only have been leaked. Half of what fits, because threads compare after they count.
+/// More can only have been leaked. Half of what can be counted, since threads look after they counted.
 const GUARDS_MAX: u64 = GUARDS / 2;
 
 #[cold]
@@ -46,10 +47,10 @@ fn too_many_guards() -> ! {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Removal {
-    Failed,
-    /// The thread that drops the last guard owns the slot.
+    Refused,
+    /// The last guard will have the slot.
     LeftToGuards,
-    /// The calling thread owns the slot.
+    /// The slot is the caller's.
     Alone,
 }
 
@@ -61,11 +62,11 @@ impl SlotState {
         state & !GUARDS == generation << 32 | LIVE
     }
 
-    /// Whether there is an element, unless another thread changes the slot meanwhile.
+    /// Whether there is an element, if nobody changes it meanwhile.
     pub(super) fn is_live(&self) -> bool {
         self.0.load(Ordering::Relaxed) & LIVE != 0
     }
-    /// Whether there is a value: the slot is live, or guards were leaked.
+    /// Whether there is still a value: it is live, or guards were leaked.
     pub(super) fn has_value(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (LIVE | GUARDS) != 0
     }
@@ -73,7 +74,7 @@ impl SlotState {
         self.0.load(Ordering::Relaxed) >> 32
     }
 
-    /// Starts an element. The caller owns the slot. Whoever gets the element sees what was written to it.
+    /// An element begins. The slot is the caller's, and what was written to it is seen by who gets it.
     #[inline(always)]
     pub(super) fn begin(&self) -> u64 {
         let state = self.0.load(Ordering::Relaxed);
@@ -87,7 +88,7 @@ impl SlotState {
         Self::is_live_in(self.0.load(Ordering::Acquire), generation)
     }
 
-    /// Counts a guard, if the element is there.
+    /// One guard more, if the element is there.
     #[inline(always)]
     pub(super) fn try_hold(&self, generation: u64) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
@@ -109,13 +110,13 @@ impl SlotState {
         }
         false
     }
-    /// Counts another guard. The caller has one.
+    /// One guard more, of who has one.
     pub(super) fn hold(&self) {
         if self.0.fetch_add(1, Ordering::Relaxed) & GUARDS > GUARDS_MAX {
             too_many_guards();
         }
     }
-    /// Removes a guard. If the result is true, it was the last one and the caller owns the slot.
+    /// True: this was the last, and the slot is the caller's.
     #[inline(always)]
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_sub(1, Ordering::AcqRel) & (LIVE | GUARDS) == 1
@@ -123,7 +124,7 @@ impl SlotState {
 
     #[inline(always)]
     pub(super) fn try_remove(&self, generation: u64) -> Removal {
-        // No load before the first exchange: it would wait for the locked operation before it.
+        // Without a look first: it would have to wait for the locked operation before.
         let mut state = generation << 32 | LIVE;
         while Self::is_live_in(state, generation) {
             match self.0.compare_exchange_weak(
@@ -137,24 +138,23 @@ impl SlotState {
                 Err(now) => state = now,
             }
         }
-        Removal::Failed
+        Removal::Refused
     }
-    /// Removes the element and makes the caller the owner of the slot. False if there are guards, or no
-    /// such element.
+    /// True: it is removed, and the slot is the caller's. False also where there are guards.
     pub(super) fn try_take(&self, generation: u64) -> bool {
         let live = generation << 32 | LIVE;
         self.0.compare_exchange(live, generation << 32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Sets a later generation. The caller owns the slot, and publishes the change by other means.
+    /// A later generation. The slot is the caller's, who shows it to others by other means.
     #[inline(always)]
     pub(super) fn renew(&self, generation: u64) {
         self.0.store(generation << 32, Ordering::Relaxed);
     }
 
-    /// The result of `copy`, if the element was live all the time. `copy` loads with acquire what was
-    /// stored with release before `begin`: if it loads a word of a later element, it also sees that this
-    /// element was removed before.
+    /// What `copy` gives, if the element was there all the while. `copy` loads with acquire what was
+    /// stored with release before `begin`: if it meets a word of a later element, then it sees that its
+    /// own was removed before that.
     #[inline(always)]
     pub(super) fn read<R>(&self, generation: u64, copy: impl FnOnce() -> R) -> Option<R> {
         if !self.is(generation) {
@@ -172,15 +172,15 @@ mod models {
     use loom::thread;
     use std::vec::Vec;
 
-    /// A slot, its value, and how often the value was dropped.
+    /// A slot, its value, and how often the value was ended.
     struct Cell {
         state: SlotState,
         value: loom::cell::UnsafeCell<u64>,
         ended: loom::sync::atomic::AtomicUsize,
     }
-    // SAFETY: the state says which thread owns the value.
+    // SAFETY: the state says whose the value is.
     unsafe impl Sync for Cell {}
-    // SAFETY: the state says which thread owns the value.
+    // SAFETY: the same.
     unsafe impl Send for Cell {}
 
     impl Cell {
@@ -199,7 +199,7 @@ mod models {
         }
         fn get(&self) {
             if self.state.try_hold(1) {
-                // SAFETY: a guard keeps the value. Loom reports a data race.
+                // SAFETY: a guard keeps the value, and loom watches.
                 self.value.with(|v| assert_eq!(unsafe { *v }, 7));
                 if self.state.let_go() {
                     self.finish();
@@ -208,7 +208,7 @@ mod models {
         }
         fn remove(&self) -> bool {
             match self.state.try_remove(1) {
-                Removal::Failed => false,
+                Removal::Refused => false,
                 Removal::LeftToGuards => true,
                 Removal::Alone => {
                     self.finish();
@@ -219,7 +219,7 @@ mod models {
     }
 
     #[test]
-    fn a_value_is_dropped_once_and_after_its_guards() {
+    fn a_value_ends_once_and_after_its_guards() {
         loom::model(|| {
             let cell = Cell::live();
             let threads: Vec<_> = (0..2)
@@ -236,7 +236,7 @@ mod models {
     }
 
     #[test]
-    fn one_of_two_threads_removes_an_element() {
+    fn one_of_two_removes() {
         loom::model(|| {
             let cell = Cell::live();
             let other = cell.clone();
@@ -251,7 +251,7 @@ mod models {
     }
 
     #[test]
-    fn a_copy_is_of_one_element() {
+    fn a_read_is_of_one_element() {
         loom::model(|| {
             let slot = Arc::new((SlotState::new(1), AtomicU64::new(1), AtomicU64::new(1)));
             slot.0.begin();

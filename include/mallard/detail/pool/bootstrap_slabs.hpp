@@ -4,27 +4,47 @@
 #include <mallard/detail/base/size_class.hpp>
 #include <mallard/detail/pool/chunk_layout.hpp>
 
+#include <array>
 #include <span>
 #include <utility>
 
 namespace mallard {
 
-/// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all sizes are cut. If each
-/// size had a chunk of its own, a structure of few blocks would spend more on chunks than on
-/// blocks: 64 strings have 24 sizes.
+/// The blocks of each size class of a multipool. An alignment above a cache line is left to the
+/// source: a rare request would have every chunk of its class aligned as much.
+template <std::size_t N>
+inline constexpr std::array<slot_shape, N> class_shapes = [] {
+    std::array<slot_shape, N> all{};
+    for (std::size_t i = 0; i < N; ++i)
+        all[i] = {size_class::bytes(i), std::min(size_class::align(i), cache_line_bytes)};
+    return all;
+}();
+
+/// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all `N` sizes are cut. If
+/// each size had a chunk of its own, a structure of few blocks would spend more on chunks than
+/// on blocks: 64 strings have 24 sizes.
 ///
-/// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. A live bit is
-/// set where a block begins, and a free bit too while no pool has that block in its cache. The
-/// bytes of a block reach to the next live bit. A gap that alignment leaves is a free block.
-template <bool Enabled>
+/// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. Blocks are cut
+/// in batches of one size. From the end of the slab down, two bytes say what each batch is:
+///
+///     pool_chunk, free bits | 40 B | 40 B | 24 B | 24 B | 24 B | not cut yet ... | 24 x 3 | 40 x 2
+///     |
+///
+/// The free bits are used only by `trim`, to find idle slabs. At any other time each free block
+/// is in the cache of the pool for its size.
+template <std::size_t N, bool Enabled>
 class bootstrap_slabs {
     static constexpr std::size_t unit = size_class::fine_step;
     static constexpr std::size_t step_first = 1024, step_max = 262144, step_factor = 4;
     static constexpr std::size_t blocks_min = 4; // in a slab
-    static constexpr plain_chunks<header_shape{2}> units{slot_shape{unit, unit}};
 
-    /// Bytes that a pool gets at a time: half a KiB of small blocks, of which a structure
-    /// often has many. A quarter of larger ones, so that few of them leave room for others.
+    struct batch {
+        std::uint8_t index; // size class
+        std::uint8_t count;
+    };
+
+    /// Half a KiB of small blocks, of which a structure often has many. A quarter of larger
+    /// blocks, so that few of them leave room for others.
     static constexpr std::size_t batch_bytes(slot_shape shape) noexcept
     {
         return shape.bytes <= cache_line_bytes ? 512 : 256;
@@ -38,14 +58,17 @@ public:
     {
     }
 
-    /// Cuts neighbouring blocks of one size, at most an eighth of a slab. Returns no block if
-    /// all slabs are used up, or the source is exhausted.
+    /// Cuts neighbouring blocks of size class `i`: as many as an eighth of a slab holds, at most
+    /// `batch_bytes`, at least one. Returns no block if all slabs are used up, or the source is
+    /// exhausted.
     template <class Source>
-    std::span<std::byte> cut(Source& source, slot_shape shape) noexcept
+    std::span<std::byte> cut(Source& source, std::size_t i) noexcept
     {
+        slot_shape const shape = class_shapes<N>[i];
         if (!Enabled || shape.bytes > step_max / blocks_min)
             return {};
-        while (open_ == nullptr || room(*open_, shape) < shape.bytes)
+        std::size_t room = 0; // in blocks
+        while (open_ == nullptr || (room = room_in(*open_, shape)) == 0)
             if (open_ != nullptr && open_->next_fresh != nullptr)
                 open_ = open_->next_fresh;
             else if (!add_slab(source, shape.bytes))
@@ -53,52 +76,55 @@ public:
         pool_chunk& slab = *open_;
         std::size_t const wanted =
             std::min(slab.source_chunk.bytes / 8, batch_bytes(shape)) / shape.bytes;
-        std::size_t const count =
-            std::clamp<std::size_t>(wanted, 1, room(slab, shape) / shape.bytes);
-        std::size_t const gap = slab.carved;
+        std::size_t const count = std::clamp<std::size_t>(wanted, 1, room);
         std::byte* const first = next_block(slab, shape);
         std::byte* const end = first + count * shape.bytes;
-        slab.carve_to(slot_of(slab, end), true);
-        if (slot_of(slab, first) != gap) {
-            set(slab.live_bits(), gap);
-            set(slab.free_bits(), gap);
-        }
-        for (std::byte* block = first; block != end; block += shape.bytes)
-            set(slab.live_bits(), slot_of(slab, block));
+        slab.carved = static_cast<std::uint32_t>(slot_of(slab, end));
+        batch* const last = batches_of(slab) - ++slab.partial_words;
+        unpoison<false>(last, sizeof(batch)); // it was part of a block before a reset
+        *last = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(count)};
         return {first, end};
     }
 
     bool owns(const void* p) const noexcept { return find(p) != nullptr; }
 
-    /// The bytes of the block that begins at `p`, unless it is free and in no cache; or 0.
-    std::size_t bytes_of(const void* p) const noexcept
+    /// The size class of the block that begins at `p`; `N` if none does.
+    std::size_t class_of(const void* p) const noexcept
     {
-        pool_chunk const* const slab = find(p);
-        if (slab == nullptr)
-            return 0;
-        std::size_t const slot = slot_of(*slab, p);
-        bool const begins = slab->slots + slot * unit == p && slot < slab->carved &&
-                            slab->is_live(slot) && !slab->is_free(slot);
-        return begins ? bytes_of(*slab, slot) : 0;
+        std::size_t index = N;
+        if (pool_chunk* const slab = find(p))
+            for_each_block(
+                *slab, [&](const void* block, std::size_t i) { index = block == p ? i : index; });
+        return index;
     }
 
-    /// Marks a block free: no pool has it in its cache any more.
+    /// The first step of a trim: no block is marked free.
+    void begin_trim() noexcept
+    {
+        for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh)
+            std::fill_n(slab->free_bits(), slab->words_for(slab->count), pool_chunk::word{0});
+    }
+    /// Then: marks a block free, which is in no cache any more.
     void set_free(const void* block) noexcept
     {
         pool_chunk* const slab = find(block);
-        set(slab->free_bits(), slot_of(*slab, block));
+        std::size_t const slot = slot_of(*slab, block);
+        slab->free_bits()[slot / pool_chunk::word_bits] |= pool_chunk::bit(slot);
     }
-
-    /// Gives back each slab whose blocks are all marked free. Then calls `take(block, bytes)`
-    /// for each other free block, which is not free any more if that returns true.
-    template <class Source, class Take>
-    void trim(Source& source, Take take) noexcept
+    /// Last: gives back each slab whose blocks are all marked free. Calls `cache(block, i)` for
+    /// each other block that is marked.
+    template <class Source, class Cache>
+    void end_trim(Source& source, Cache cache) noexcept
     {
         open_ = nullptr;
         step_ = step_first;
         for (pool_chunk** link = &first_; *link != nullptr;) {
             pool_chunk* const slab = *link;
-            if (slab->free_blocks() == slab->count_bits(slab->live_bits())) {
+            std::size_t in_use = 0;
+            for_each_block(*slab, [&](void* block, std::size_t) {
+                in_use += !slab->is_free(slot_of(*slab, block));
+            });
+            if (in_use == 0) {
                 *link = slab->next_fresh;
                 give_back(source, slab);
                 continue;
@@ -106,9 +132,9 @@ public:
             open_ = slab;
             step_ = slab->source_chunk.bytes * step_factor;
             link = &slab->next_fresh;
-            for_each_block(*slab, [&](std::size_t slot, std::size_t bytes) {
-                if (slab->is_free(slot) && take(slab->slots + slot * unit, bytes))
-                    slab->free_bits()[slot / pool_chunk::word_bits] &= ~pool_chunk::bit(slot);
+            for_each_block(*slab, [&](void* block, std::size_t i) {
+                if (slab->is_free(slot_of(*slab, block)))
+                    cache(block, i);
             });
         }
     }
@@ -133,17 +159,16 @@ public:
         step_ = step_first;
     }
 
-    /// Counts a block as live unless it is marked free. A pool subtracts those in its cache.
+    /// Counts every block as live. A pool subtracts those in its cache.
     void add_to(statistics& s) const noexcept
     {
         for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh) {
             s.bytes_taken += slab->source_chunk.bytes;
             s.bytes_idle += (slab->count - slab->carved) * unit;
             s.chunks += 1;
-            for_each_block(*slab, [&](std::size_t slot, std::size_t bytes) {
-                bool const live = !slab->is_free(slot);
-                s.blocks_live += live;
-                (live ? s.bytes_live : s.bytes_idle) += bytes;
+            for_each_block(*slab, [&](const void*, std::size_t i) {
+                s.blocks_live += 1;
+                s.bytes_live += class_shapes<N>[i].bytes;
             });
         }
     }
@@ -153,37 +178,35 @@ private:
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(p) - slab.slots) / unit;
     }
-    static void set(pool_chunk::word* map, std::size_t slot) noexcept
+    /// The end of the slab, which is also that of the array of its batches, from the last to the
+    /// first. `partial_words` is how many there are.
+    static batch* batches_of(const pool_chunk& slab) noexcept
     {
-        map[slot / pool_chunk::word_bits] |= pool_chunk::bit(slot);
+        return reinterpret_cast<batch*>(slab.slots_end);
     }
-
-    /// Where the next block of a slab begins, and the bytes from there on.
     static std::byte* next_block(const pool_chunk& slab, slot_shape shape) noexcept
     {
         return align_up(slab.slots + slab.carved * unit, shape.align);
     }
-    static std::size_t room(const pool_chunk& slab, slot_shape shape) noexcept
+    /// How many blocks one more batch can have.
+    static std::size_t room_in(const pool_chunk& slab, slot_shape shape) noexcept
     {
+        auto* const end = reinterpret_cast<std::byte*>(batches_of(slab) - slab.partial_words - 1);
         std::byte* const next = next_block(slab, shape);
-        return next < slab.slots_end ? static_cast<std::size_t>(slab.slots_end - next) : 0;
+        return next < end ? static_cast<std::size_t>(end - next) / shape.bytes : 0;
     }
 
-    static std::size_t bytes_of(const pool_chunk& slab, std::size_t slot) noexcept
-    {
-        std::size_t end = slot + 1;
-        while (end < slab.carved && !slab.is_live(end))
-            end += 1;
-        return (end - slot) * unit;
-    }
-    /// Calls `f(slot, bytes)` for each block that was cut.
+    /// Calls `f(block, i)` for each block that was cut.
     template <class F>
     static void for_each_block(const pool_chunk& slab, F f)
     {
-        for (std::size_t slot = 0; slot < slab.carved;) {
-            std::size_t const bytes = bytes_of(slab, slot);
-            f(slot, bytes);
-            slot += bytes / unit;
+        std::byte* block = slab.slots;
+        for (std::uint32_t b = 1; b <= slab.partial_words; ++b) {
+            auto const [index, count] = *(batches_of(slab) - b);
+            slot_shape const shape = class_shapes<N>[index];
+            block = align_up(block, shape.align);
+            for (std::size_t left = count; left != 0; --left, block += shape.bytes)
+                f(block, index);
         }
     }
 
@@ -197,7 +220,7 @@ private:
 
     static void make_fresh(pool_chunk& slab) noexcept
     {
-        slab.carved = 0;
+        slab.carved = slab.partial_words = 0;
         poison<false>(slab.slots, static_cast<std::size_t>(slab.slots_end - slab.slots));
     }
 
@@ -222,7 +245,11 @@ private:
         if (taken.data == nullptr)
             return false;
         step_ = step * step_factor;
-        pool_chunk* const slab = units.make_chunk(static_cast<std::byte*>(taken.data), taken.bytes);
+        auto* const slab = ::new (taken.data) pool_chunk{};
+        slab->slots = static_cast<std::byte*>(taken.data) +
+                      pool_chunk::header_bytes(taken.bytes / unit, header_shape{1});
+        slab->slots_end = static_cast<std::byte*>(taken.data) + taken.bytes;
+        slab->count = static_cast<std::uint32_t>(slab->slots_end - slab->slots) / unit;
         slab->source_chunk = taken;
         make_fresh(*slab);
         (open_ == nullptr ? first_ : open_->next_fresh) = slab;
@@ -231,7 +258,7 @@ private:
     }
 
     pool_chunk* first_ = nullptr;   // the oldest slab; the list is through next_fresh
-    pool_chunk* open_ = nullptr;    // where blocks are cut; null if there is no slab
+    pool_chunk* open_ = nullptr;    // the slab to cut from; null if there is none
     std::size_t step_ = step_first; // bytes of the next slab
 };
 

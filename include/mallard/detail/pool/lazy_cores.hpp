@@ -4,19 +4,7 @@
 #include <mallard/detail/pool/bootstrap_slabs.hpp>
 #include <mallard/detail/pool/pool_core.hpp>
 
-#include <array>
-
 namespace mallard {
-
-/// The block sizes of a multipool. An alignment above a cache line is served by the source:
-/// a rare request would have every chunk of its class aligned as much.
-template <std::size_t N>
-inline constexpr std::array<slot_shape, N> class_shapes = [] {
-    std::array<slot_shape, N> all{};
-    for (std::size_t i = 0; i < N; ++i)
-        all[i] = {size_class::bytes(i), std::min(size_class::align(i), cache_line_bytes)};
-    return all;
-}();
 
 /// A `Core` for each of `N` size classes, where a class that is never used costs a pointer.
 /// Cores are made in groups of neighbours, in memory from the source, and stay until all
@@ -64,8 +52,8 @@ public:
     validity classify(const void* p) const noexcept
     {
         if (slabs_.owns(p)) {
-            std::size_t const bytes = slabs_.bytes_of(p);
-            bool const live = bytes != 0 && !cores_[size_class::of(bytes)]->has_cached(p);
+            std::size_t const i = slabs_.class_of(p);
+            bool const live = i != N && !cores_[i]->has_cached(p);
             return live ? validity::valid : validity::invalid;
         }
         validity answer = validity::miss;
@@ -103,16 +91,12 @@ public:
     template <class Source>
     void trim(Source& source, std::size_t keep) noexcept
     {
+        slabs_.begin_trim();
         for_each_core([&](Core& core) {
             core.trim(source, keep, [this](void* block) { slabs_.set_free(block); });
         });
-        slabs_.trim(source, [&](void* block, std::size_t bytes) {
-            Core* const core = cores_[size_class::of(bytes)];
-            if (core == &absent_)
-                return false;
-            core->deallocate(source, block);
-            return true;
-        });
+        slabs_.end_trim(source,
+                        [&](void* block, std::size_t i) { cores_[i]->deallocate(source, block); });
     }
 
     void add_to(statistics& s) const noexcept
@@ -139,10 +123,9 @@ private:
             if (is_new)
                 drop_group(source, first);
         });
-        null no_growth;
-        void* block = cores_[i]->template allocate<false>(no_growth);
+        void* block = is_new ? nullptr : cores_[i]->allocate_without_growth();
         if (block == nullptr) {
-            cores_[i]->add_fresh(slabs_.cut(source, class_shapes<N>[i]));
+            cores_[i]->add_fresh(slabs_.cut(source, i));
             block = cores_[i]->template allocate<Throws>(source);
         }
         if (block != nullptr)
@@ -208,7 +191,7 @@ private:
 
     std::array<Core*, N> cores_;
     [[no_unique_address]] Rule rule_;
-    bootstrap_slabs<HasSlabs> slabs_;
+    bootstrap_slabs<N, HasSlabs> slabs_;
 };
 
 } // namespace mallard

@@ -81,6 +81,13 @@ public:
         return refill();
     }
 
+    /// Allocates a free block of the chunks that there are. Null: the core would have to grow.
+    void* allocate_without_growth() noexcept
+    {
+        return allocate_or(
+            [this]() noexcept { return free_.replenish(chunks_) ? take_ready() : nullptr; });
+    }
+
     template <class Source>
     [[gnu::always_inline]] void deallocate(Source& source, void* block) noexcept
     {
@@ -255,8 +262,12 @@ private:
             if (!cache_.has_memory() && enlarge(source, std::min(entries_first, entries_limit())) &&
                 !replenish<false>(source) && cache_.empty())
                 give_array(source, forget_cache());
-        if (!replenish<Throws>(source))
-            return nullptr;
+        return replenish<Throws>(source) ? take_ready() : nullptr;
+    }
+
+    /// Allocates a block after a successful `replenish`.
+    void* take_ready() noexcept
+    {
         ++refills_;
         if (!cache_.empty()) // freed by another thread while the source was called
             return mark_allocated(cache_.pop());

@@ -1,4 +1,4 @@
-//! The thread caches of a shared slot map: the free slots that a thread takes without others.
+//! What a thread has of the free slots of a shared slot map.
 
 use super::memory::Memory;
 use crate::base::source::Source;
@@ -10,11 +10,10 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
-/// The number of slots that move from thread to thread together.
+/// Slots that go from thread to thread at once.
 pub(super) const MAGAZINE: usize = 64;
 
-/// The indices of free slots. A magazine belongs to one thread, or is on a stack. Other threads read only
-/// its link.
+/// The indices of free slots. It is one thread's, or on a stack; others may look at the link alone.
 pub(super) struct Magazine {
     pub(super) link: AtomicU32,
     len: Cell<usize>,
@@ -22,12 +21,10 @@ pub(super) struct Magazine {
 }
 
 impl Magazine {
-    /// Makes a full magazine.
-    ///
     /// # Safety
-    /// The memory belongs to the caller.
+    /// It is the caller's memory.
     pub(super) unsafe fn make(at: NonNull<Self>, first: usize) {
-        // Low indices are used first.
+        // The low ones come first.
         let slots = core::array::from_fn(|i| Cell::new((first + MAGAZINE - 1 - i) as u32));
         let len = Cell::new(MAGAZINE - (first == 0) as usize); // slot 0 is nobody's
                                                                // SAFETY: as the caller says.
@@ -39,48 +36,45 @@ impl Magazine {
     }
 }
 
-/// The cache of a thread: two magazines, so that alternating between two lengths takes none from others.
-/// Further magazines are on the stacks of the cache, where other threads find them if they have none.
-/// Other threads access only the stacks and the three counters.
+/// Two magazines, so that who goes to and fro between two of them takes none. More are on stacks,
+/// where others find them who have none of their own. Other threads look at the stacks and the three
+/// counters alone.
 ///
-/// There is one magazine for each 64 slots, and two for each cache. So while a thread gives a full one
-/// away and holds another full one, some magazine on a stack is empty: otherwise full magazines outside
-/// the caches would already hold all slots, and the thread would hold none.
-#[repr(align(128))] // alone on its cache lines, which processors fetch in pairs
+/// There is a magazine for each 64 slots, and two for each front. So while one gives a full one away
+/// that he has beside another, there are empty ones on stacks: else there would be none but full ones
+/// for all slots there are, beside those in fronts, and no slot of his.
 #[repr(align(128))] // alone on its lines, and on those that are fetched with them
-pub(super) struct ThreadCache {
+pub(super) struct Front {
     loaded: Cell<NonNull<Magazine>>,
-    /// The number of slots in the loaded magazine.
+    /// Of slots in the one that is loaded.
     len: AtomicUsize,
-    /// The number of slots in the other magazine: 0, or all that fit.
+    /// In the other one: 0, or all it can have.
     previous_len: AtomicUsize,
     previous: Cell<NonNull<Magazine>>,
     loaded_number: Cell<u32>,
     previous_number: Cell<u32>,
-    /// Slots that arrived in magazines, minus those that left in magazines.
+    /// Slots that came in magazines, less those that went in such.
     balance: AtomicIsize,
     own: UnsafeCell<[Magazine; 2]>,
     stacks: Stacks,
 }
 
-/// The stacks that other threads access, on a cache line of their own.
+/// What others come to, on a line of its own.
 #[repr(align(128))]
 struct Stacks([TaggedStack; 2]);
 
-/// What the magazines on a stack contain.
+/// What magazines on a stack are.
 #[derive(Clone, Copy)]
-pub(super) enum MagazineKind {
+pub(super) enum Kind {
     Full,
     Empty,
 }
 
-impl ThreadCache {
-    /// Makes a cache.
-    ///
+impl Front {
     /// # Safety
-    /// The memory belongs to the caller.
+    /// It is the caller's memory.
     pub(super) unsafe fn make(at: NonNull<Self>, first_number: u32) {
-        // SAFETY: the caller says so.
+        // SAFETY: as the caller says.
         unsafe {
             at.write(Self {
                 loaded: Cell::new(Self::magazine(at, 0)),
@@ -95,32 +89,30 @@ impl ThreadCache {
             });
         }
     }
-    /// The address of one of the cache's own magazines.
-    ///
     /// # Safety
-    /// `at` is a cache, and `i` is 0 or 1.
+    /// It is a front, and has the magazine.
     pub(super) unsafe fn magazine(at: NonNull<Self>, i: usize) -> NonNull<Magazine> {
-        // SAFETY: the caller says so.
+        // SAFETY: as the caller says.
         unsafe { at.byte_add(core::mem::offset_of!(Self, own)).cast::<Magazine>().add(i) }
     }
-    /// A stack of a cache. Any thread may call this.
+    /// Any thread.
     ///
     /// # Safety
-    /// `at` is a cache that outlives `'a`.
-    pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: MagazineKind) -> &'a TaggedStack {
-        // SAFETY: the caller says so, and nothing else of the cache is accessed.
+    /// It is a front, and stays.
+    pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: Kind) -> &'a TaggedStack {
+        // SAFETY: as the caller says; nothing else of it is looked at.
         unsafe { &(*at.as_ptr()).stacks.0[kind as usize] }
     }
-    pub(super) fn own_stack(&self, kind: MagazineKind) -> &TaggedStack {
+    pub(super) fn own_stack(&self, kind: Kind) -> &TaggedStack {
         &self.stacks.0[kind as usize]
     }
-    /// Elements that started in this cache minus those that ended in it. Any thread may call this.
+    /// Elements that began here less those that ended here. Any thread.
     ///
     /// # Safety
-    /// `at` is a cache.
+    /// It is a front.
     pub(super) unsafe fn live(at: NonNull<Self>) -> isize {
         let at = at.as_ptr();
-        // SAFETY: only the counters are accessed.
+        // SAFETY: nothing but the counters is looked at.
         let (balance, len, previous) = unsafe {
             let (len, previous) = ((*at).len.load(Relaxed), (*at).previous_len.load(Relaxed));
             ((*at).balance.load(Relaxed), len, previous)
@@ -128,11 +120,11 @@ impl ThreadCache {
         balance - (len + previous) as isize
     }
 
-    /// A place in the loaded magazine.
+    /// The place in the loaded magazine.
     #[inline(always)]
     fn place(&self, i: usize) -> &Cell<u32> {
         debug_assert!(i < MAGAZINE);
-        // SAFETY: the magazines of a cache stay, and a length is never larger than a magazine.
+        // SAFETY: the magazines of a front are its own, and stay; no length is more than their places.
         unsafe { (*self.loaded.get().as_ptr()).slots.get_unchecked(i) }
     }
     fn swap(&self) {
@@ -145,10 +137,10 @@ impl ThreadCache {
     fn add_to_balance(&self, more: isize) {
         self.balance.store(self.balance.load(Relaxed) + more, Relaxed);
     }
-    /// Replaces the other magazine, and returns the number of the one that was there.
+    /// Another one in the place of the other; gives the number of that.
     fn exchange<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
         let magazine = memory.magazine(by);
-        // SAFETY: both magazines belong to this cache.
+        // SAFETY: both magazines are this front's.
         let len = unsafe {
             let before = self.previous.replace(magazine).as_ptr();
             (*before).len.set(self.previous_len.load(Relaxed));
@@ -159,7 +151,7 @@ impl ThreadCache {
         self.previous_number.replace(by)
     }
 
-    /// Takes the index of a free slot.
+    /// The index of a free slot.
     #[inline(always)]
     fn pop<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
         let mut len = self.len.load(Relaxed);
@@ -173,14 +165,14 @@ impl ThreadCache {
     #[inline(never)]
     fn refill<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
         if self.previous_len.load(Relaxed) == 0 {
-            let empty = self.exchange(memory, memory.take_full(self)?);
-            memory.push(self.own_stack(MagazineKind::Empty), empty);
+            let empty = self.exchange(memory, memory.supply(self)?);
+            memory.push(self.own_stack(Kind::Empty), empty);
         }
         self.swap();
         Some(self.len.load(Relaxed))
     }
 
-    /// Counts the end of an element. Its slot is free, unless it is retired.
+    /// An element has ended; its slot is free, if it is not retired.
     #[inline(always)]
     fn end<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, index: usize, retired: bool) {
         let mut len = self.len.load(Relaxed);
@@ -198,12 +190,12 @@ impl ThreadCache {
     fn flush<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> usize {
         if self.previous_len.load(Relaxed) != 0 {
             let number = self.previous_number.get();
-            // SAFETY: the magazine belongs to this cache until it is pushed.
+            // SAFETY: it is this front's until it is pushed.
             unsafe { (*self.previous.get().as_ptr()).len.set(self.previous_len.load(Relaxed)) };
             self.add_to_balance(-(self.previous_len.load(Relaxed) as isize));
             self.previous_len.store(0, Relaxed);
-            memory.push(self.own_stack(MagazineKind::Full), number);
-            let empty = memory.take_empty(self);
+            memory.push(self.own_stack(Kind::Full), number);
+            let empty = memory.find_empty(self);
             self.previous.set(memory.magazine(empty));
             self.previous_number.set(empty);
         }
@@ -213,72 +205,72 @@ impl ThreadCache {
 }
 
 impl<K: Key, V, S: Source> Memory<K, V, S> {
-    /// The cache of the calling thread. Called before a locked operation, because loads after such an
-    /// operation wait for it.
+    /// What this thread has here. Asked for before a locked operation, since what is loaded after it
+    /// waits for it.
     #[inline(always)]
-    pub(super) fn current_cache(&self) -> CurrentCache {
-        CurrentCache(match thread_number() {
+    pub(super) fn here(&self) -> Here {
+        Here(match thread_number() {
             0 => core::ptr::null_mut(),
-            number => self.cache(number),
+            number => self.front(number),
         })
     }
-    /// Takes the index of a free slot, which the caller then owns.
+    /// The index of a free slot, which is the caller's.
     #[inline(always)]
     pub(super) fn take_slot(&self) -> Option<usize> {
-        let CurrentCache(cache) = self.current_cache();
-        if cache.is_null() {
+        let Here(front) = self.here();
+        if front.is_null() {
             return self.take_slot_slowly();
         }
-        // SAFETY: the cache belongs to this thread.
-        unsafe { (*cache).pop(self) }
+        // SAFETY: it is this thread's own.
+        unsafe { (*front).pop(self) }
     }
-    /// Gives up a slot that the caller owns and that has no element. It is free, unless it is retired.
+    /// The slot is not an element any more, and the caller's; then it is free, if it is not retired.
     #[inline(always)]
-    pub(super) fn give_slot(&self, CurrentCache(cache): CurrentCache, index: usize, retired: bool) {
-        if cache.is_null() {
+    pub(super) fn give_slot(&self, Here(front): Here, index: usize, retired: bool) {
+        if front.is_null() {
             return self.give_slot_slowly(index, retired);
         }
-        // SAFETY: the cache belongs to this thread.
-        unsafe { (*cache).end(self, index, retired) }
+        // SAFETY: it is this thread's own.
+        unsafe { (*front).end(self, index, retired) }
     }
 
     #[cold]
     #[inline(never)]
     fn take_slot_slowly(&self) -> Option<usize> {
-        self.with_cache(|cache| cache.pop(self))?
+        self.with_front(|front| front.pop(self))?
     }
     #[cold]
     #[inline(never)]
     fn give_slot_slowly(&self, index: usize, retired: bool) {
-        if self.with_cache(|cache| cache.end(self, index, retired)).is_none() {
-            // There is no memory for another cache. The first shared cache exists if the map ever had an
-            // element.
-            self.with_shared_cache(0, |cache| cache.end(self, index, retired));
+        if self.with_front(|front| front.end(self, index, retired)).is_none() {
+            // No memory for another front: by the first of the shared ones, which is there if any
+            // element ever was.
+            self.with_shared_front(0, |front| front.end(self, index, retired));
         }
     }
 
-    /// Runs `f` with the cache of the calling thread, made if there is none.
-    fn with_cache<R>(&self, f: impl FnOnce(&ThreadCache) -> R) -> Option<R> {
+    /// Makes the front of this thread if need be.
+    fn with_front<R>(&self, f: impl FnOnce(&Front) -> R) -> Option<R> {
         let number = thread_number();
-        // The first shared cache is made first, so that elements can always end.
-        self.make_cache(Self::shared_number(0))?;
+        // First one for all, so that what has begun can end.
+        self.make_front(Self::shared_number(0))?;
         if number == 0 {
             let share = thread_share();
-            self.make_cache(Self::shared_number(share))?;
-            return self.with_shared_cache(share, f);
+            self.make_front(Self::shared_number(share))?;
+            return self.with_shared_front(share, f);
         }
-        let cache = self.make_cache(number)?;
-        // SAFETY: the cache belongs to this thread.
-        Some(f(unsafe { cache.as_ref() }))
+        let front = self.make_front(number)?;
+        // SAFETY: it is this thread's own.
+        Some(f(unsafe { front.as_ref() }))
     }
-    fn with_shared_cache<R>(&self, share: usize, f: impl FnOnce(&ThreadCache) -> R) -> Option<R> {
-        let cache = NonNull::new(self.cache(Self::shared_number(share)))?;
+    fn with_shared_front<R>(&self, share: usize, f: impl FnOnce(&Front) -> R) -> Option<R> {
+        let front = NonNull::new(self.front(Self::shared_number(share)))?;
         let _alone = self.shared_lock(share).lock();
         // SAFETY: the lock is held.
-        Some(f(unsafe { cache.as_ref() }))
+        Some(f(unsafe { front.as_ref() }))
     }
 }
 
-/// The cache of the calling thread, or null.
+/// The front of this thread, or null.
 #[derive(Clone, Copy)]
-pub(super) struct CurrentCache(*mut ThreadCache);
+pub(super) struct Here(*mut Front);
