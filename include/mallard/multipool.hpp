@@ -137,7 +137,7 @@ private:
     {
         if (is_large(l)) [[unlikely]] {
             if constexpr (Options.threads == sync::thread_cached)
-                cores_.enlist();
+                cores_.register_for_fork();
             return large_.template allocate<Throws>(source_, l.bytes, l.align);
         }
         return cores_.template allocate<Throws>(source_, size_class::of(l));

@@ -2,43 +2,68 @@
 #pragma once
 
 #include <mallard/detail/base/undo.hpp>
-#include <mallard/detail/objects/hooks.hpp>
-#include <mallard/detail/objects/slot_pool.hpp>
+#include <mallard/detail/objects/object_slot.hpp>
 #include <mallard/handles.hpp>
+#include <mallard/pool.hpp>
+
+#include <concepts>
 
 namespace mallard {
 
-/// Says that objects go without their destructors.
+/// The hooks of an `object_pool` that has none. Your own type has one or both of
+///
+///     void acquired(T& object);          // after the constructor; if it throws, the object is
+///     destroyed void released(T& object) noexcept; // before the destructor
+///
+/// The thread that makes or destroys the object calls them, under no lock.
+struct no_hooks {};
+
+// clang-format off
+template <class H, class T>
+concept has_acquired = requires(H& hooks, T& object) { hooks.acquired(object); };
+
+template <class H, class T>
+concept has_released = requires(H& hooks, T& object) { hooks.released(object); };
+
+template <class H, class T>
+concept has_no_throwing_acquired = !has_acquired<H, T> || requires(H& hooks, T& object) {
+    { hooks.acquired(object) } noexcept;
+};
+
+/// Hooks have at least one of the two functions, so a misspelt name does not compile.
+template <class H, class T>
+concept hooks_for = std::same_as<H, no_hooks> || has_acquired<H, T> || has_released<H, T>;
+// clang-format on
+
+/// An argument of `clear` and `release`: the objects are forgotten without their destructors.
 struct wink_out_t {};
 inline constexpr wink_out_t wink_out{};
 
-/// Makes objects of `T` in the blocks of a pool, and destroys what is left of them at
-/// its own end.
+/// Makes objects of `T` in the blocks of a pool, and destroys the remaining ones in its destructor.
 ///
 ///     mallard::object_pool<order> orders;
-///     auto first = orders.make(7, 99.5); // a box: destroys at its end
+///     auto first = orders.make(7, 99.5); // a box: destroys the order at its end
 ///     order* raw = orders.make(8, 99.0).leak();
 ///     orders.destroy(raw);
 ///
 ///     using meshes = mallard::object_pool<mesh, mallard::default_heap,
 ///                                         mallard::object_pool_options{.counts = counts::local}>;
 ///
-/// All that `pool` says holds: chunks of 64 KiB (or what large objects need), growth,
-/// order of reuse, threads. `make` throws what the source throws or else
-/// `std::bad_alloc`, and `try_make` gives an empty handle; when a constructor throws,
-/// both pass that on and the slot is free again. `T` may be of any size and alignment,
-/// but not const.
+/// Chunks, growth, order of reuse and threads are those of a `pool`; several threads need
+/// <mallard/sync.hpp>. `make` throws what the source throws, or `std::bad_alloc`; `try_make`
+/// returns an empty handle instead. If a constructor throws, both let the exception pass and the
+/// slot is free again. `T` may have any size and alignment, but must not be const.
 ///
-/// Bytes beside an object: 8 with `counts`; 8 where the growth has one step, since
-/// handles then find the pool by it; else none. The sum is a multiple of alignof(T).
+/// Bytes beside an object: 8 with `counts`; 8 if the growth has one step, for the address of the
+/// pool; otherwise none. The sum is rounded up to a multiple of alignof(T).
 ///
-/// Handles must not outlive the pool. Objects may hold handles of each other: where
-/// all are destroyed at once, each is destroyed once, in no order to rely on. A
-/// destructor then finds with `lock` those that still live; it must neither look at
-/// others nor call the pool itself. Destructors and hooks never run under a lock.
+/// Handles must not outlive the pool. Objects may hold handles of each other. Where all objects are
+/// destroyed at once, each is destroyed once, in an unspecified order. The destructor of an object
+/// may then `lock` weak handles to find objects that still live; it must not use other objects, nor
+/// call the pool. Destructors and hooks never run under a lock.
 ///
-/// `check::on` stops at a `destroy` of what is not an object of this pool, or is dead,
-/// or is shared.
+/// With `check::on`, `destroy` stops the process if its argument is not an object of this pool, or
+/// is destroyed already, or has other handles.
 template <class T, source Source = default_heap,
           object_pool_options Options = object_pool_options{}, class Hooks = no_hooks>
 class object_pool {
@@ -50,13 +75,17 @@ class object_pool {
                   "an arc may end in any thread: the object_pool needs a mode for that, such as "
                   ".threads = sync::thread_cached");
 
-    static constexpr bool watched = Options.checks == check::on;
+    static constexpr bool checks_on = Options.checks == check::on;
     static constexpr bool counted = Options.counts != counts::none;
-    using slots = slot_pool<T, Source, Options>;
-    using slot = typename slots::slot;
+    // A handle knows only the address of its object. A mask of the address finds the chunk, whose
+    // header names the pool. A pool of one chunk cannot mask: there each slot names the pool.
+    static constexpr bool pool_in_slot = Options.grow.is_single();
+    using slot = object_slot<T, Options.counts, pool_in_slot>;
+    using slots = pool<Source, Options.of_slots(sizeof(slot), alignof(slot))>;
+    static_assert(slots::knows_owner == !pool_in_slot);
 
     static constexpr bool is_winkable =
-        std::is_trivially_destructible_v<T> && !hears_of_dead<Hooks, T>;
+        std::is_trivially_destructible_v<T> && !has_released<Hooks, T>;
 
 public:
     using value_type = T;
@@ -69,46 +98,44 @@ public:
     constexpr object_pool() noexcept
         requires std::default_initializable<Source> && std::default_initializable<Hooks>
     {
-        slots_.lead_to(this);
+        set_owner(this);
     }
     constexpr explicit object_pool(Source from, growth_function rule = nullptr,
                                    Hooks hooks = Hooks()) noexcept
         : slots_(std::move(from), rule), hooks_(std::move(hooks))
     {
-        slots_.lead_to(this);
+        set_owner(this);
     }
     constexpr explicit object_pool(Hooks hooks) noexcept
         requires(!std::same_as<Hooks, no_hooks> && std::default_initializable<Source>)
         : hooks_(std::move(hooks))
     {
-        slots_.lead_to(this);
+        set_owner(this);
     }
 
-    /// The moved-from pool is empty and usable; handles now lead here. O(chunks), or
-    /// O(objects) where the growth has one step.
+    /// The moved-from pool is empty and usable; handles find the new pool. O(chunks), or O(objects)
+    /// if the growth has one step.
     object_pool(object_pool&& other) noexcept
         requires std::move_constructible<slots>
         : slots_(std::move(other.slots_)), hooks_(std::move(other.hooks_))
     {
-        slots_.lead_to(this);
+        set_owner(this);
     }
     object_pool& operator=(object_pool&& other) noexcept
         requires std::movable<slots>
     {
-        if (this != &other) {
-            std::destroy_at(this);
-            std::construct_at(this, std::move(other));
-        }
-        return *this;
+        return replace_by_move(*this, std::move(other));
     }
     ~object_pool() { release(); }
 
+    /// Makes an object of these arguments.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] box make(Args&&... args)
     {
         return box(make_object<true>(std::forward<Args>(args)...));
     }
+    /// The same; the box is empty if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] box try_make(Args&&... args) noexcept(is_nothrow<Args...>)
@@ -116,7 +143,7 @@ public:
         return box(make_object<false>(std::forward<Args>(args)...));
     }
 
-    /// With `counts::local`.
+    /// Makes an object for handles of one thread. Needs `counts::local`.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] rc make_rc(Args&&... args)
@@ -131,7 +158,7 @@ public:
     {
         return try_make(std::forward<Args>(args)...);
     }
-    /// With `counts::shared`.
+    /// Makes an object for handles of any thread. Needs `counts::shared`.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] arc make_arc(Args&&... args)
@@ -147,20 +174,22 @@ public:
         return try_make(std::forward<Args>(args)...);
     }
 
-    /// Of an object that `leak` made the caller's.
+    /// Destroys an object that `leak` released, and frees its slot.
     void destroy(T* object) noexcept
     {
-        if constexpr (watched)
+        if constexpr (checks_on)
             check_sole(object);
         destroy_object(object);
         slots_.deallocate(object);
     }
 
-    /// The other way round: a box for what was leaked.
+    /// Makes a box for an object that `leak` released.
     [[nodiscard]] box adopt(T* leaked) noexcept { return box(leaked); }
 
-    /// One more owner of an object that rc or arc own: what `shared_from_this` does.
-    /// Not for an object of a box, nor in a constructor or a destructor.
+    /// One more owner of an object that an rc or arc owns, like `shared_from_this`. Not for an
+    /// object that a box owns, nor in a constructor or destructor.
+    ///
+    ///     void node::watch(nodes_type& nodes) { watchers.push_back(nodes.share(*this)); }
     [[nodiscard]] shared_handle<T, object_pool> share(T& object) noexcept
         requires counted
     {
@@ -169,15 +198,19 @@ public:
         return shared_handle<T, object_pool>(address);
     }
 
-    /// Fills `out` with objects made of the same arguments, each the caller's to
-    /// destroy, or throws and has made none.
+    /// Fills `out` with objects made of the same arguments. The caller has to destroy each. If this
+    /// throws, no object was made.
+    ///
+    ///     std::array<order*, 16> some;
+    ///     orders.make_batch(some, 7, 99.5);
+    ///     orders.destroy_batch(some);
     template <class... Args>
         requires std::constructible_from<T, Args&...>
     void make_batch(std::span<T*> out, Args&&... args)
     {
         make_all<true>(out, args...);
     }
-    /// False: none was made.
+    /// The same. Returns false, and has made no object, if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args&...>
     [[nodiscard]] bool try_make_batch(std::span<T*> out,
@@ -191,55 +224,60 @@ public:
             destroy(object);
     }
 
-    /// Calls `f(T&)` for each object, in address order; `f` may destroy the one it is
-    /// given, unless others go with that. O(objects), under the rule of `pool::for_each`.
+    /// Calls `f(T&)` for each object, in address order. `f` may destroy the object it is given,
+    /// unless other objects are destroyed with it. O(objects). The rules of `pool::for_each` hold.
     template <std::invocable<T&> F>
     void for_each(F f)
     {
-        slots_.for_each_slot([&f](slot& s) {
+        for_each_slot([&f](slot& s) {
             if (s.handles.is_alive())
                 f(*s.get());
         });
     }
 
-    /// Destroys all objects and keeps the memory. Weak handles find nothing from now
-    /// on, and keep their slots; no other handle may be left outside.
+    /// Destroys all objects and keeps the memory. Weak handles may stay: they find nothing from now
+    /// on, and keep their slots. No other handle may be left outside the pool's objects.
     void clear() noexcept
     {
         destroy_all();
         if constexpr (!counted)
             slots_.reset();
         else
-            slots_.for_each_slot([this](slot& s) {
+            for_each_slot([this](slot& s) {
                 if (s.handles.finish_end())
                     slots_.deallocate(&s);
             });
-        slots_.lead_to(this);
+        set_owner(this);
     }
-    /// The same without destructors or hooks, and no handle at all may be left.
+    /// Forgets all objects without destructors or hooks, and keeps the memory. No handle may be
+    /// left, not even a weak one.
     void clear(wink_out_t) noexcept { slots_.reset(); }
 
-    /// Destroys all objects and gives all memory back to the source. No handle may be
-    /// left, not even a weak one.
+    /// Destroys all objects and returns all memory to the source. No handle may be left, not even a
+    /// weak one.
     void release() noexcept
     {
         destroy_all();
         release(wink_out);
-        slots_.lead_to(this);
+        set_owner(this);
     }
     void release(wink_out_t) noexcept { slots_.release(); }
 
-    /// Gives idle memory back, beyond `keep` bytes: `pool::trim`.
+    /// Returns idle chunks to the source, except for `keep` bytes: see `pool::trim`.
     void trim(std::size_t keep = 0) noexcept { slots_.trim(keep); }
 
     [[nodiscard]] bool owns(const T* p) const noexcept { return slots_.owns(p); }
     [[nodiscard]] validity classify(const T* p) const noexcept { return slots_.classify(p); }
-    /// Of the slots: an object that is dead but watched counts.
+    /// Statistics of the slots. A destroyed object that a weak handle refers to counts as in use.
     [[nodiscard]] statistics stats() const noexcept { return slots_.stats(); }
 
-    /// Source bytes that surely hold `count` objects: `growth::none(1)` will do to ask.
+    /// Source bytes that are enough for `count` objects, in a pool of one chunk. The growth in the
+    /// type does not matter:
+    ///
+    ///     constexpr std::size_t bytes = object_pool<order, null, object_pool_options{
+    ///                                       .grow = growth::none(1)}>::bytes_for(100);
     static constexpr std::size_t bytes_for(std::size_t count) noexcept
-        requires(!slots::by_chunk)
+        requires pool_in_slot
     {
         return slots::bytes_for(count);
     }
@@ -248,20 +286,29 @@ public:
     const Source& upstream() const noexcept { return slots_.upstream(); }
     Hooks& hooks() noexcept { return hooks_; }
 
-    // --- for handles, which have nothing but the address of an object
+    // --- for handles, which know only the address of an object
 
-    /// The pool is found before the destructor runs, since nothing else is left after
-    /// it. Null: all objects are being destroyed, this one by the pool.
+    /// The pool of an object; null while all objects are destroyed.
+    static object_pool* owner_of(T* object) noexcept
+    {
+        if constexpr (pool_in_slot)
+            return static_cast<object_pool*>(slot::of(object).owner);
+        else
+            return static_cast<object_pool*>(slots::owner_of(object));
+    }
+
+    /// Finds the pool before the destructor runs, since the object is the only way to it. Does
+    /// nothing while the pool itself destroys all objects.
     static void drop(T* object) noexcept
     {
-        if (object_pool* const pool = pool_of(object); pool != nullptr) [[likely]]
+        if (object_pool* const pool = owner_of(object); pool != nullptr) [[likely]]
             pool->destroy(object);
     }
     static void drop_last(T* object, bool sole) noexcept
         requires counted
     {
-        object_pool* const pool = pool_of(object);
-        if constexpr (watched)
+        object_pool* const pool = owner_of(object);
+        if constexpr (checks_on)
             pool->check_live(object);
         pool->destroy_object(object);
         if (sole || handles_of(object).drop_weak())
@@ -270,18 +317,29 @@ public:
     static void free_slot(T* object) noexcept
         requires counted
     {
-        pool_of(object)->slots_.deallocate(object);
+        owner_of(object)->slots_.deallocate(object);
     }
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:
     template <class... Args>
     static constexpr bool is_nothrow =
-        std::is_nothrow_constructible_v<T, Args...> && refuses_no_new<Hooks, T>;
+        std::is_nothrow_constructible_v<T, Args...> && has_no_throwing_acquired<Hooks, T>;
 
-    static object_pool* pool_of(T* object) noexcept
+    /// Sets the pool of all objects.
+    constexpr void set_owner(object_pool* owner) noexcept
     {
-        return static_cast<object_pool*>(slots::owner_of(object));
+        if constexpr (!pool_in_slot)
+            slots_.set_owner(owner);
+        else if (!std::is_constant_evaluated()) // at compile time there is no object
+            for_each_slot([owner](slot& s) { s.owner = owner; });
+    }
+
+    /// Calls `f(slot)` for each slot in use, in address order; `f` may free the slot it is given.
+    template <class F>
+    void for_each_slot(F f)
+    {
+        slots_.for_each([&f](void* block) { f(*static_cast<slot*>(block)); });
     }
 
     template <bool Throws, class... Args>
@@ -295,22 +353,23 @@ private:
             return nullptr;
     }
 
-    /// Whatever throws, the slot is free again.
+    /// If anything throws, the slot is free again.
     template <class... Args>
     [[gnu::always_inline]] T* make_at(void* block, Args&&... args)
     {
-        undo slot_again_free([this, block] { slots_.deallocate(block); });
+        undo free_slot_again([this, block] { slots_.deallocate(block); });
         auto* const s = static_cast<slot*>(block);
         T* const object = std::construct_at(s->get(), std::forward<Args>(args)...);
         if constexpr (counted)
             std::construct_at(&s->handles);
-        slots::lead_to(this, *s);
-        if constexpr (hears_of_new<Hooks, T>) {
-            undo object_again_gone([object] { std::destroy_at(object); });
+        if constexpr (pool_in_slot)
+            s->owner = this;
+        if constexpr (has_acquired<Hooks, T>) {
+            undo destroy_again([object] { std::destroy_at(object); });
             hooks_.acquired(*object);
-            object_again_gone.keep();
+            destroy_again.keep();
         }
-        slot_again_free.keep();
+        free_slot_again.keep();
         return object;
     }
 
@@ -330,19 +389,19 @@ private:
 
     void destroy_object(T* object) noexcept
     {
-        if constexpr (hears_of_dead<Hooks, T>)
+        if constexpr (has_released<Hooks, T>)
             hooks_.released(*object);
         std::destroy_at(object);
-        poison<watched>(object, slot::object_bytes()); // its slot may be in use for long
+        poison<checks_on>(object, slot::object_bytes()); // weak handles may keep the slot for long
     }
 
     void destroy_all() noexcept
     {
         if constexpr (counted || !is_winkable) {
             if constexpr (counted)
-                slots_.for_each_slot([](slot& s) { s.handles.begin_end(); });
-            slots_.lead_to(nullptr);
-            slots_.for_each_slot([this](slot& s) {
+                for_each_slot([](slot& s) { s.handles.begin_end(); });
+            set_owner(nullptr);
+            for_each_slot([this](slot& s) {
                 if (s.handles.die_at_end())
                     destroy_object(s.get());
             });
@@ -352,38 +411,48 @@ private:
     void check_live(T* object) noexcept
     {
         if (slots_.classify(object) != validity::valid)
-            slots_.deallocate(object); // which stops, and says why
+            slots_.deallocate(object); // stops the process with a message
     }
     void check_sole(T* object) noexcept
     {
         check_live(object);
-        if (!handles_of(object).is_alive()) // watched by weak handles
+        if (!handles_of(object).is_alive()) // destroyed, but a weak handle keeps the slot
             fatal_double_free(object, sizeof(slot));
         if (!handles_of(object).is_sole())
             fatal_shared_destroy(object);
     }
 
-    // A slot in use, as `handle_counts` says, holds an object or is watched. Its pool
-    // is what the chunk, or else the slot, says; null while all objects are destroyed.
+    // A slot in use has an object, or a weak handle of a destroyed object: see `handle_counts`.
     slots slots_;
     [[no_unique_address]] Hooks hooks_{};
 };
 
-/// Pools whose objects are shared: by one thread, by any.
+/// An object_pool whose objects are shared by handles of one thread.
+///
+///     mallard::rc_pool<mesh> meshes;
+///     mallard::rc<mesh> tree = meshes.make_rc("tree.obj");
 template <class T, source Source = default_heap>
 using rc_pool = object_pool<T, Source, object_pool_options{.counts = counts::local}>;
+
+/// An object_pool whose objects are shared by handles of any thread. Needs <mallard/sync.hpp>.
+///
+///     mallard::arc_pool<session> sessions;
+///     mallard::arc<session> current = sessions.make_arc(socket);
 template <class T, source Source = default_heap>
 using arc_pool =
     object_pool<T, Source,
                 object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>;
 
-/// For objects that hold handles of their own type.
+// The handles of these pools by short names. Objects that hold handles of their own type use them
+// before `T` is complete.
 template <class T, class Pool = object_pool<T>>
 class box;
 template <class T, class Pool = rc_pool<T>>
 class weak;
+/// A shared handle of one thread.
 template <class T, class Pool = rc_pool<T>>
 using rc = shared_handle<T, Pool>;
+/// A shared handle of any thread.
 template <class T, class Pool = arc_pool<T>>
 using arc = shared_handle<T, Pool>;
 

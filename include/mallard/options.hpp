@@ -7,8 +7,13 @@ namespace mallard {
 
 /// Which threads may call a pool at the same time. An option of each pool, not of a build.
 ///
-/// In the modes for several threads, growth never holds a lock that a free needs. One thread at a
-/// time calls the source, unless the source is `shareable`. The source must not call the pool.
+///     constexpr mallard::pool_options shared{.block = 64,
+///                                            .threads = mallard::sync::thread_cached};
+///     constinit mallard::pool<mallard::default_heap, shared> messages;
+///
+/// The modes for several threads need <mallard/sync.hpp>. In all of them, growth never holds a lock
+/// that a free needs. One thread at a time calls the source, unless the source is `shareable`. The
+/// source must not call the pool.
 enum class sync {
     none,  ///< one thread at a time
     mutex, ///< any thread; each call holds a lock
@@ -19,12 +24,11 @@ enum class sync {
     /// freed last is allocated first, whatever `order` says. A block has at least 8 bytes, and 4
     /// more beside it. Not for a multipool.
     lock_free,
-    /// Any thread, from a front of its own without a lock; blocks freed elsewhere
-    /// return to their chunk. A thread holds at most `cached_bytes` worth of free
-    /// blocks, or 1,024, and their array; what is left of its chunks goes to other
-    /// threads before memory is refused. `order` has no effect; blocks are multiples
-    /// of 8 bytes. Fronts and arrays come on top of the growth's limit. After a fork the child goes
-    /// on with the pool. Needs the library.
+    /// Any thread; most calls use a cache of the thread and take no lock. Blocks that another
+    /// thread frees return to their chunk. A thread caches at most 1,024 free blocks, or
+    /// `cached_bytes` worth of them. An allocation fails only if no thread has a free block.
+    /// `order` has no effect; blocks are multiples of 8 bytes. Caches and their arrays come on top
+    /// of the limit of the growth. The child of a fork can use the pool. Needs the library.
     thread_cached
 };
 
@@ -112,16 +116,24 @@ struct multipool_options {
     }
 };
 
-/// Who shares the objects of a pool, and so what stands behind each.
+/// Which shared handles an object_pool has. The counts of handles stand behind each object.
+///
+///     mallard::object_pool<mesh, mallard::default_heap,
+///                          mallard::object_pool_options{.counts = mallard::counts::local}> meshes;
+///     auto first = meshes.make_rc("tree.obj");
 enum class counts {
-    none,  ///< nobody: `box`. Nothing
-    local, ///< handles of one thread at a time: `rc` and `weak`. 8 bytes
-    shared ///< handles of any thread: `arc` and `weak`. 8 bytes, changed atomically
+    none,  ///< `box` only: no counts
+    local, ///< `rc` and `weak`, for one thread at a time: 8 bytes an object
+    shared ///< `arc` and `weak`, for any thread: 8 bytes an object, changed atomically
 };
 
+/// Options of `object_pool`.
+///
+///     mallard::object_pool<order, mallard::default_heap,
+///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
 struct object_pool_options {
-    mallard::counts counts = mallard::counts::none; ///< what `rc`, `arc` and `weak` need
-    /// The rest is as in `pool_options`. Growth at run time is not for an object_pool.
+    mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
+    /// The others are as in `pool_options`. The growth must be a constant: not `at_run_time`.
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = std::size_t{1} << 16};
     sync threads = sync::none;
@@ -151,10 +163,10 @@ struct statistics {
     std::size_t bytes_taken = 0; ///< bytes taken from the source: live, idle and bookkeeping
     std::size_t chunks = 0;
     std::size_t growths = 0; ///< growth steps since construction, without arrays and large blocks
-    /// How often, ever, a front that had nothing at hand got something to give: free
-    /// blocks, slots to carve, or a new chunk; an arena, a chunk to go on in.
+    /// How often, since construction, an empty cache was refilled: with free blocks, slots to
+    /// carve, or a new chunk. For an arena: how often it went on to another chunk.
     std::size_t refills = 0;
-    /// How often, ever, a front that was full let go of the older half.
+    /// How often, since construction, a full cache returned the older half of its blocks.
     std::size_t flushes = 0;
 
     constexpr statistics& operator+=(const statistics& other) noexcept

@@ -237,7 +237,7 @@ private:
         if (fits(l))
             return core_.template allocate<Throws>(source_);
         if constexpr (Options.threads == sync::thread_cached)
-            core_.enlist();
+            core_.register_for_fork();
         if constexpr (Options.grow.is_single())
             take_only_chunk();
         return large_.template allocate<Throws>(source_, l.bytes, l.align);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <mallard/arena.hpp>
-#include <mallard/detail/threads/fronts_of.hpp>
+#include <mallard/detail/threads/thread_caches.hpp>
 
 namespace mallard {
 
@@ -28,7 +28,7 @@ class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
     using shared_source = mallard::shared_source<Source>;
 
-    struct alignas(cache_line_bytes) thread_arena : thread_front {
+    struct alignas(cache_line_bytes) thread_arena : thread_cache {
         constexpr thread_arena(shared_source& from, growth_argument<Options.grow>& rule) noexcept
             : blocks(rule, ref<shared_source>(from))
         {
@@ -61,7 +61,7 @@ public:
     /// Takes the block back if it is the last one of the calling thread; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
-        auto* const p = static_cast<thread_arena*>(arenas_.here());
+        auto* const p = static_cast<thread_arena*>(arenas_.mine());
         if (p == nullptr)
             return;
         if (p->enter())
@@ -82,10 +82,10 @@ public:
     void release() noexcept
     {
         owned_.run_until(nullptr);
-        arenas_.part();
+        arenas_.detach_all();
         for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
             p->blocks.release();
-        arenas_.give_all(source_);
+        arenas_.release_all(source_);
     }
 
     /// Gives idle chunks back to the source, until each thread's arena has at most `keep` idle
@@ -93,7 +93,7 @@ public:
     void trim(std::size_t keep = 0) noexcept
     {
         std::lock_guard const alone(arenas_.lock);
-        frozen const still(arenas_);
+        freeze_guard const frozen(arenas_);
         for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
             p->blocks.trim(keep);
     }
@@ -102,7 +102,7 @@ public:
     [[nodiscard]] statistics stats() const noexcept
     {
         std::lock_guard const alone(arenas_.lock);
-        frozen const still(arenas_);
+        freeze_guard const frozen(arenas_);
         statistics all;
         all.bytes_taken = arenas_.bytes();
         for (thread_arena* p = arenas_.first(); p != nullptr; p = arenas_.next(p))
@@ -117,14 +117,14 @@ public:
 private:
     /// Leaves the arena of the thread at the end of the scope, after an exception too.
     struct visit {
-        thread_front& front;
-        ~visit() { front.leave(); }
+        thread_cache& arena;
+        ~visit() { arena.leave(); }
     };
 
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
-        if (auto* const p = static_cast<thread_arena*>(arenas_.here()); p != nullptr) [[likely]] {
+        if (auto* const p = static_cast<thread_arena*>(arenas_.mine()); p != nullptr) [[likely]] {
             visit const here{*p};
             if (p->enter()) [[likely]]
                 return bump_in<Throws>(*p, l);
@@ -146,11 +146,11 @@ private:
     MALLARD_COLD void* begin(layout l) noexcept(!Throws)
     {
         for (;;) {
-            thread_arena* const p = arenas_.own(source_, source_, rule_);
-            if (p == nullptr) { // no memory for one: use the shared one, under the lock
+            thread_arena* const p = arenas_.find_or_make(source_, source_, rule_);
+            if (p == nullptr) { // no memory for one: use the built-in one, under the lock
                 std::lock_guard const alone(arenas_.lock);
-                frozen const still(arenas_);
-                return bump_in<Throws>(arenas_.house(), l);
+                freeze_guard const frozen(arenas_);
+                return bump_in<Throws>(arenas_.built_in(), l);
             }
             {
                 visit const here{*p};
@@ -170,7 +170,7 @@ private:
 
     shared_source source_;
     growth_argument<Options.grow> rule_{};
-    fronts_of<thread_arena> arenas_;
+    thread_caches<thread_arena> arenas_;
     finalizers owned_; // of all threads; guarded by arenas_.lock
 };
 

@@ -1,7 +1,7 @@
-// Where the tables of threads come from.
+// The memory of thread tables.
 #pragma once
 
-#include <mallard/detail/threads/thread_fronts.hpp>
+#include <mallard/detail/threads/thread_caches.hpp>
 
 #include <cstddef>
 #include <new>
@@ -11,12 +11,12 @@
 
 namespace mallard::os {
 
-/// Tables of threads, taken from the system some at a time and kept for the next
-/// threads: to unmap one interrupts every processor that runs a thread of the program.
-/// Not from any malloc, which may itself stand on a pool. Under the registry's lock.
+/// Thread tables, mapped several at a time. The tables of ended threads are kept for new threads,
+/// because an unmap interrupts every processor that runs a thread of the program. The memory is not
+/// from malloc, which may itself use a pool. Protected by the registry's lock.
 class table_store {
 public:
-    /// Null when there is no memory.
+    /// A new table; null if there is no memory.
     thread_table* take() noexcept
     {
         thread_table* const spare = spare_;
@@ -28,7 +28,7 @@ public:
 
     void give(thread_table& t) noexcept { t.next_listed = std::exchange(spare_, &t); }
 
-    /// While no thread has one.
+    /// Returns all memory to the system. No thread has a table.
     void unmap() noexcept
     {
         for (std::byte* map = std::exchange(newest_, nullptr); map != nullptr;)
@@ -38,7 +38,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t map_bytes = 16384; // the first line has the map before it
+    static constexpr std::size_t map_bytes =
+        16384; // its first cache line holds the address of the map before it
 
     static std::byte*& older(std::byte* map) noexcept
     {
@@ -62,7 +63,7 @@ private:
 
     thread_table* spare_ = nullptr;
     std::byte* newest_ = nullptr;
-    std::size_t uncut_ = 0; // bytes of the newest, from its first line on
+    std::size_t uncut_ = 0; // bytes of the newest map behind its first cache line
 };
 
 } // namespace mallard::os

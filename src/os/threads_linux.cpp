@@ -1,8 +1,8 @@
-// Which thread has which fronts, over births, deaths and forks; and a fence for
-// all threads at once.
+// Which thread has which thread caches, while threads start and end and over forks; and a memory
+// fence in all threads of the process.
 #include "table_store_linux.hpp"
 
-#include <mallard/detail/threads/thread_fronts.hpp>
+#include <mallard/detail/threads/thread_caches.hpp>
 
 #include <memory>
 #include <thread>
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Of the Itanium C++ ABI, as __cxa_thread_atexit is. As long as a thread has a table,
-// this code stays loaded: `dlclose` leaves it to the end of the last such thread.
+// From the Itanium C++ ABI, like __cxa_thread_atexit. It keeps this code loaded as long as a thread
+// has a table: `dlclose` unloads the module only when the last such thread has ended.
 extern "C" void* __dso_handle; // NOLINT(bugprone-reserved-identifier)
 
 namespace mallard {
@@ -26,47 +26,48 @@ bool membarrier(int command) noexcept
     return ::syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-/// Before any thread has a front. Without it no thread gets one.
+/// Comes before the first thread cache: if it fails, no thread gets a cache.
 bool prepare_barrier() noexcept
 {
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
-/// A full fence in every thread of this process.
+/// Executes a full memory fence in every thread of this process.
 void barrier_in_all_threads() noexcept
 {
-    // Some sandbox may have closed since.
+    // A sandbox may have been closed since `prepare_barrier`.
     if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
         !(prepare_barrier() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)))
         fatal_no_barrier();
 }
 
-// When C++ has destroyed what is the thread's, C still has keys, whose destructors
-// may free. Nobody would be told when those are done, so they get no front.
+// Set when C++ has destroyed this thread's thread-local objects. The destructors of pthread keys
+// may still free blocks, but no callback tells when those are done: so the thread gets no cache
+// again.
 constinit thread_local bool is_late = false;
 
 } // namespace
 
-constinit thread_table no_fronts;
-constinit thread_local thread_table* this_thread_table = &no_fronts;
+constinit thread_table empty_thread_table;
+constinit thread_local thread_table* this_thread_table = &empty_thread_table;
 
-/// All tables and all homes, behind one lock: that of births, deaths and forks.
+/// All thread tables and all cache lists. One lock protects them while threads start, end and fork.
 struct registry {
     std::mutex lock;
     table_store store;
     thread_table* tables = nullptr;
-    front_home* homes = nullptr;
+    thread_cache_list* lists = nullptr;
     std::uint32_t next_place = 0;
 
-    /// Once; whether threads can have fronts.
-    static bool listens() noexcept;
+    /// Registers the fork handlers and the memory fence, once. False: threads cannot have caches.
+    static bool prepare() noexcept;
 
-    /// This thread's table, made if need be; null when there is no memory.
+    /// This thread's table, made if there is none. Null: there is no memory.
     thread_table* table() noexcept
     {
-        if (this_thread_table != &no_fronts)
+        if (this_thread_table != &empty_thread_table)
             return this_thread_table;
-        if (is_late || !listens())
+        if (is_late || !prepare())
             return nullptr;
         thread_table* fresh = nullptr;
         {
@@ -76,7 +77,7 @@ struct registry {
                 return nullptr;
             insert(tables, *fresh);
         }
-        this_thread_table = fresh; // by now, as what follows may allocate
+        this_thread_table = fresh; // before the next call, which may allocate
         if (abi::__cxa_thread_atexit(at_thread_exit, fresh, &__dso_handle) != 0) {
             at_thread_exit(fresh);
             return nullptr;
@@ -84,54 +85,56 @@ struct registry {
         return fresh;
     }
 
-    /// `f` becomes a front of the thread of `t`. Both locks are held.
-    void enroll(front_home& home, thread_front& f, thread_table& t) noexcept
+    /// Makes `c` a cache of the thread of `t`. The caller holds the registry's lock and the list's.
+    void set_thread(thread_cache_list& list, thread_cache& c, thread_table& t) noexcept
     {
-        f.thread_ = &t;
-        f.next_of_thread_ = std::exchange(t.fronts, &f);
-        enlist(home);
-        show(home, f, t);
+        c.thread_ = &t;
+        c.next_of_thread_ = std::exchange(t.caches, &c);
+        add(list);
+        show(list, c, t);
     }
 
-    void enlist(front_home& home) noexcept
+    /// Adds a list to those that a fork locks.
+    void add(thread_cache_list& list) noexcept
     {
-        if (home.listed_at != nullptr)
+        if (list.listed_at != nullptr)
             return;
-        insert(homes, home);
-        home.place_.store(next_place++ % thread_table::places, std::memory_order_relaxed);
-        home.enlisted_.store(true, std::memory_order_relaxed);
+        insert(lists, list);
+        list.place_.store(next_place++ % thread_table::places, std::memory_order_relaxed);
+        list.registered_.store(true, std::memory_order_relaxed);
     }
 
-    static thread_front* own_of(const front_home& home, const thread_table& t) noexcept
+    /// The cache of `list` that the thread of `t` has, or null.
+    static thread_cache* find(const thread_cache_list& list, const thread_table& t) noexcept
     {
-        thread_front* f = t.fronts;
-        while (f != nullptr && f->home_ != &home)
-            f = f->next_of_thread_;
-        return f;
+        thread_cache* c = t.caches;
+        while (c != nullptr && c->list_ != &list)
+            c = c->next_of_thread_;
+        return c;
     }
 
-    /// Where `front_home::here` looks. Only the thread itself writes its table, but
-    /// for a home that dies, which is struck out.
-    static void show(const front_home& home, thread_front& f, thread_table& t) noexcept
+    /// Writes the cache to the place where `thread_cache_list::mine` looks. Only the thread itself
+    /// writes to its table, except for `take_from_thread`, which clears the place.
+    static void show(const thread_cache_list& list, thread_cache& c, thread_table& t) noexcept
     {
-        std::size_t const at = home.place_.load(std::memory_order_relaxed);
-        t.homes[at].store(nullptr, std::memory_order_relaxed);
-        t.fronts_of[at] = &f;
-        t.homes[at].store(&home, std::memory_order_relaxed);
+        std::size_t const at = list.place_.load(std::memory_order_relaxed);
+        t.lists[at].store(nullptr, std::memory_order_relaxed);
+        t.caches_of[at] = &c;
+        t.lists[at].store(&list, std::memory_order_relaxed);
     }
 
-    /// Its fronts are no thread's. Both locks are held.
-    void withdraw(front_home& home) noexcept
+    /// Takes all caches of a list from their threads. The caller holds both locks.
+    void remove(thread_cache_list& list) noexcept
     {
-        for (thread_front* f = home.fronts_; f != nullptr; f = f->next_of_home_)
-            if (f->thread_ != nullptr)
-                strike(home, *f);
-        if (home.listed_at != nullptr)
-            erase(home);
-        home.enlisted_.store(false, std::memory_order_relaxed);
+        for (thread_cache* c = list.caches_; c != nullptr; c = c->next_in_list_)
+            if (c->thread_ != nullptr)
+                take_from_thread(list, *c);
+        if (list.listed_at != nullptr)
+            erase(list);
+        list.registered_.store(false, std::memory_order_relaxed);
     }
 
-    /// What is left when this code is unloaded, or the program at its end.
+    /// Unmaps the tables when this code is unloaded or the program ends, unless a thread has one.
     void end() noexcept
     {
         std::lock_guard const alone(lock);
@@ -140,26 +143,27 @@ struct registry {
     }
 
 private:
-    static void strike(const front_home& home, thread_front& f) noexcept
+    static void take_from_thread(const thread_cache_list& list, thread_cache& c) noexcept
     {
-        thread_table& t = *std::exchange(f.thread_, nullptr);
-        thread_front** at = &t.fronts;
-        while (*at != &f)
+        thread_table& t = *std::exchange(c.thread_, nullptr);
+        thread_cache** at = &t.caches;
+        while (*at != &c)
             at = &(*at)->next_of_thread_;
-        *at = f.next_of_thread_;
-        front_home const* shown = &home; // or another one by now
-        t.homes[home.place_.load(std::memory_order_relaxed)].compare_exchange_strong(
+        *at = c.next_of_thread_;
+        thread_cache_list const* shown = &list; // another list may have taken the place since
+        t.lists[list.place_.load(std::memory_order_relaxed)].compare_exchange_strong(
             shown, nullptr, std::memory_order_relaxed);
     }
 
-    /// Its fronts become idle, with all that they hold.
+    /// Abandons the caches of a thread that has ended, with their content.
     void retire(thread_table& t) noexcept
     {
-        for (thread_front* f = t.fronts; f != nullptr;) {
-            std::lock_guard const nobody_looks(f->home_->lock);
-            f->thread_ = nullptr;
-            f->busy_.store(0, std::memory_order_relaxed); // by one that a fork cut short
-            f = f->next_of_thread_;
+        for (thread_cache* c = t.caches; c != nullptr;) {
+            std::lock_guard const alone(c->list_->lock);
+            c->thread_ = nullptr;
+            c->busy_.store(0,
+                           std::memory_order_relaxed); // in a child: the fork may have cut a call
+            c = c->next_of_thread_;
         }
         erase(t);
         store.give(t);
@@ -185,22 +189,23 @@ private:
 
     static void at_thread_exit(void* table) noexcept;
 
-    // While a fork goes on, no thread is inside any front or any source, so the
-    // child finds all as it should be. There the other threads are gone.
+    // During a fork this thread holds every lock and all lists are frozen. So no other thread is
+    // inside a cache or a source, and the child finds all data whole. The child has no other
+    // thread.
     static void before_fork() noexcept;
-    static bool try_hold(front_home& home) noexcept;
-    static void unlock_until(front_home* end) noexcept;
+    static bool try_hold(thread_cache_list& list) noexcept;
+    static void unlock_until(thread_cache_list* end) noexcept;
     static void after_fork() noexcept;
     static void in_child() noexcept;
 };
 
 namespace {
 
-constinit registry all; // no destructor: threads may outlive static objects
+constinit registry all; // has no destructor: threads may live longer than static objects
 
 } // namespace
 
-bool registry::listens() noexcept
+bool registry::prepare() noexcept
 {
     static bool const done =
         prepare_barrier() && ::pthread_atfork(before_fork, after_fork, in_child) == 0;
@@ -208,11 +213,11 @@ bool registry::listens() noexcept
 }
 
 namespace {
-// Early, so that the fork handlers of others, which may use a pool, are called
-// while ours do not hold all of them.
-[[maybe_unused]] bool const listens_from_the_start = registry::listens();
+// Registered early: so the fork handlers that others register later run before ours, at a time when
+// ours do not hold the locks, and may use a pool.
+[[maybe_unused]] bool const prepared_at_start = registry::prepare();
 
-[[gnu::destructor]] void end_of_this_code()
+[[gnu::destructor]] void unload()
 {
     all.end();
 }
@@ -221,7 +226,7 @@ namespace {
 void registry::at_thread_exit(void* table) noexcept
 {
     is_late = true;
-    this_thread_table = &no_fronts;
+    this_thread_table = &empty_thread_table;
     std::lock_guard const alone(all.lock);
     all.retire(*static_cast<thread_table*>(table));
 }
@@ -229,50 +234,50 @@ void registry::at_thread_exit(void* table) noexcept
 void registry::before_fork() noexcept
 {
     all.lock.lock();
-    // The source of one home may be another home, in whichever order they stand
-    // here: so none is waited for while others are held.
-    for (front_home* home = all.homes; home != nullptr;) {
-        if (try_hold(*home)) {
-            home = home->next_listed;
+    // One allocator may be the source of another, in any order of the lists. So this thread never
+    // waits for a list while it holds others: it releases them and starts again.
+    for (thread_cache_list* list = all.lists; list != nullptr;) {
+        if (try_hold(*list)) {
+            list = list->next_listed;
         } else {
-            unlock_until(home);
-            all.lock.unlock(); // who has the lock that is missing may wait for this one
+            unlock_until(list);
+            all.lock.unlock(); // the thread that holds the missing lock may wait for this one
             std::this_thread::yield();
             all.lock.lock();
-            home = all.homes;
+            list = all.lists;
         }
     }
 }
 
-void registry::unlock_until(front_home* end) noexcept
+void registry::unlock_until(thread_cache_list* end) noexcept
 {
-    for (front_home* home = all.homes; home != end; home = home->next_listed) {
-        home->thaw();
-        for (std::mutex* const other : home->held_at_fork_)
+    for (thread_cache_list* list = all.lists; list != end; list = list->next_listed) {
+        list->thaw();
+        for (std::mutex* const other : list->held_at_fork_)
             if (other != nullptr)
                 other->unlock();
-        home->lock.unlock();
-        home->growing.unlock();
+        list->lock.unlock();
+        list->growing.unlock();
     }
 }
 
-bool registry::try_hold(front_home& home) noexcept
+bool registry::try_hold(thread_cache_list& list) noexcept
 {
-    std::unique_lock growing(home.growing, std::try_to_lock);
+    std::unique_lock growing(list.growing, std::try_to_lock);
     if (!growing)
         return false;
-    std::unique_lock lock(home.lock, std::try_to_lock);
+    std::unique_lock lock(list.lock, std::try_to_lock);
     if (!lock)
         return false;
     std::array<std::unique_lock<std::mutex>, 2> others;
     for (std::size_t i = 0; i < others.size(); ++i) {
-        if (home.held_at_fork_[i] == nullptr)
+        if (list.held_at_fork_[i] == nullptr)
             continue;
-        others[i] = std::unique_lock(*home.held_at_fork_[i], std::try_to_lock);
+        others[i] = std::unique_lock(*list.held_at_fork_[i], std::try_to_lock);
         if (!others[i])
             return false;
     }
-    home.freeze();
+    list.freeze();
     for (auto& other : others)
         other.release();
     lock.release();
@@ -288,10 +293,10 @@ void registry::after_fork() noexcept
 
 void registry::in_child() noexcept
 {
-    // A recursive mutex knows its thread by a number, which is another here.
-    for (front_home* home = all.homes; home != nullptr; home = home->next_listed) {
-        std::construct_at(&home->growing);
-        home->growing.lock();
+    // A recursive mutex knows its owner by a thread id, and the child's thread has another id.
+    for (thread_cache_list* list = all.lists; list != nullptr; list = list->next_listed) {
+        std::construct_at(&list->growing);
+        list->growing.lock();
     }
     after_fork();
     std::lock_guard const alone(all.lock);
@@ -305,82 +310,82 @@ void registry::in_child() noexcept
 
 } // namespace os
 
-thread_front* front_home::find_or_adopt() noexcept
+thread_cache* thread_cache_list::find_or_reclaim() noexcept
 {
     os::thread_table* const mine = os::all.table();
     if (mine == nullptr)
         return nullptr;
     std::scoped_lock const alone(os::all.lock);
-    if (thread_front* const own = os::registry::own_of(*this, *mine)) {
+    if (thread_cache* const own = os::registry::find(*this, *mine)) {
         os::registry::show(*this, *own, *mine);
         return own;
     }
-    std::lock_guard const nobody_looks(lock);
-    for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_) {
-        if (f->is_idle()) {
-            os::all.enroll(*this, *f, *mine);
-            return f;
+    std::lock_guard const alone_in_list(lock);
+    for (thread_cache* c = caches_; c != nullptr; c = c->next_in_list_) {
+        if (c->is_abandoned()) {
+            os::all.set_thread(*this, *c, *mine);
+            return c;
         }
     }
     return nullptr;
 }
 
-bool front_home::join(thread_front& fresh) noexcept
+bool thread_cache_list::attach(thread_cache& fresh) noexcept
 {
     os::thread_table* const mine = os::all.table();
     if (mine == nullptr)
         return false;
     std::lock_guard const alone(os::all.lock);
-    std::lock_guard const nobody_looks(lock);
-    add_idle(fresh);
-    os::all.enroll(*this, fresh, *mine);
+    std::lock_guard const alone_in_list(lock);
+    add_abandoned(fresh);
+    os::all.set_thread(*this, fresh, *mine);
     return true;
 }
 
-void front_home::enlist() noexcept
+void thread_cache_list::register_for_fork() noexcept
 {
-    if (enlisted_.load(std::memory_order_relaxed))
+    if (registered_.load(std::memory_order_relaxed))
         return;
     std::lock_guard const alone(os::all.lock);
-    os::all.enlist(*this);
+    os::all.add(*this);
 }
 
-void front_home::part() noexcept
+void thread_cache_list::detach_all() noexcept
 {
     std::lock_guard const alone(os::all.lock);
-    std::lock_guard const nobody_looks(lock);
-    os::all.withdraw(*this);
+    std::lock_guard const alone_in_list(lock);
+    os::all.remove(*this);
 }
 
-void front_home::freeze() const noexcept
+void thread_cache_list::freeze() const noexcept
 {
     bool in_use = false;
-    for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_) {
-        f->frozen_.store(1, std::memory_order_relaxed);
-        set_open_(*f, false);
-        in_use = in_use || !f->is_idle();
+    for (thread_cache* c = caches_; c != nullptr; c = c->next_in_list_) {
+        c->frozen_.store(1, std::memory_order_relaxed);
+        set_open_(*c, false);
+        in_use = in_use || !c->is_abandoned();
     }
     if (in_use)
         os::barrier_in_all_threads();
-    for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_)
-        while (f->busy_.load(std::memory_order_acquire) != 0)
+    for (thread_cache* c = caches_; c != nullptr; c = c->next_in_list_)
+        while (c->busy_.load(std::memory_order_acquire) != 0)
             std::this_thread::yield();
 }
 
-void front_home::thaw() const noexcept
+void thread_cache_list::thaw() const noexcept
 {
-    for (thread_front* f = fronts_; f != nullptr; f = f->next_of_home_) {
-        set_open_(*f, true);
-        f->frozen_.store(0, std::memory_order_release);
+    for (thread_cache* c = caches_; c != nullptr; c = c->next_in_list_) {
+        set_open_(*c, true);
+        c->frozen_.store(0, std::memory_order_release);
     }
 }
 
-void front_home::remove_idle(thread_front& f) noexcept
+void thread_cache_list::remove_abandoned(thread_cache& c) noexcept
 {
-    thread_front** at = &fronts_;
-    while (*at != &f)
-        at = &(*at)->next_of_home_;
-    *at = f.next_of_home_;
+    thread_cache** at = &caches_;
+    while (*at != &c)
+        at = &(*at)->next_in_list_;
+    *at = c.next_in_list_;
 }
 
 } // namespace mallard

@@ -35,7 +35,6 @@ struct observer {
 using observed = mallard::observed<lifo, observer>;
 using by_size = mallard::by_size<64, lifo, mallard::multipool<>>;
 using objects = mallard::object_pool<long>;
-using slots = mallard::slot_pool<long, mallard::default_heap, mallard::object_pool_options{}>;
 
 extern "C" {
 
@@ -109,7 +108,7 @@ void object_pool_destroy(objects& pool, long* object)
 // hot: 12 instructions, 1 test
 void object_pool_drop(long* object)
 {
-    if (slots::owner_of(object) == nullptr)
+    if (objects::owner_of(object) == nullptr)
         __builtin_unreachable();
     objects::drop(object);
 }

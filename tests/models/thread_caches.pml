@@ -1,41 +1,41 @@
-/* sync::thread_cached: who may touch a front, which is what a thread has of a pool.
+/* sync::thread_cached: which thread may use the content of a thread cache, and when.
 
-   The inlines enter and leave are those of thread_front; freeze, thaw, part and
-   find_or_adopt (which stands for join too) those of front_home; retire, before_fork
-   and in_child those of registry; refill, grow and trim those of cached_core. Two
-   threads come, use the pool, trim it and go, again and again, while another forks
-   the process; when all have stopped, but perhaps not gone, the pool is released.
+   The inlines enter and leave are functions of thread_cache; freeze, thaw, detach_all and
+   find_or_reclaim (which also stands for attach) of thread_cache_list; retire, before_fork and
+   in_child of registry; refill, grow and trim of cached_core. Two threads start, use the pool, trim it
+   and end, again and again, while another thread forks the process. When both have stopped using the
+   pool, though they may not have ended, the pool is released.
 
-   The stores of `busy` have no fence: each waits in a store buffer of one entry,
-   which drains at any time.
+   The stores of `busy` have no fence: each waits in a store buffer of one entry, which drains at any
+   time.
 
-   `frozen` stands for the flag and for the bounds of the front's magazines, which are
-   shut with it and looked at instead (gated_magazine).
+   `frozen` stands for the flag and for the bounds of the magazines, which are closed with it
+   (closable_magazine).
 
-   Left out: weaker memory than TSO; what a front has, but a count of blocks.
+   Not modelled: memory orders weaker than TSO; the content of a cache, except for a count of blocks.
 
-   Holds: one at a time touches a front; a front has one owner at most; its blocks
-   stay when the owner goes; a child of fork finds no front in use; nobody touches a
-   front that is gone; there is no deadlock. */
+   Checked: one thread at a time uses the content of a cache; a cache has one thread at most; its
+   blocks stay when the thread ends; the child of a fork finds no cache in use; no thread uses a cache
+   that is released; there is no deadlock. */
 
 #define none 7
 
 bool registry_lock, growing, pool_lock;
-byte owner[2] = none;      /* of each front, and */
-byte front_of[2] = none;   /* of each thread: both locks for who writes, one for who reads */
+byte owner[2] = none;      /* the thread of each cache, and */
+byte cache_of[2] = none;   /* the cache of each thread: write with both locks, read with one */
 bool frozen[2];
-bool busy[2];              /* as in memory, and */
-byte buffered[2] = none;   /* as on the way there */
+bool busy[2];              /* in memory */
+byte buffered[2] = none;   /* in the store buffer, not in memory yet */
 byte blocks[2];
 byte pool_blocks = 1;
 bool listed = true;        /* in the registry */
 bool gone;
 
-/* What only the properties need. */
+/* State that only the properties need. */
 bool touched[2];
 byte blocks_live;
 byte users;
-bool stopped;              /* the caller's word that nobody uses the pool any more */
+bool stopped;              /* the caller promises that no thread uses the pool any more */
 
 inline lock(mutex)
 {
@@ -147,12 +147,12 @@ inline trim()
     unlock(pool_lock)
 }
 
-inline find_or_adopt()
+inline find_or_reclaim()
 {
 #if defined BREAK_LOCK_ORDER
     lock(pool_lock);
     lock(registry_lock);
-#elif !defined BREAK_ADOPT_WITHOUT_LOCK
+#elif !defined BREAK_RECLAIM_WITHOUT_LOCK
     lock(registry_lock);
     lock(pool_lock);
 #endif
@@ -164,9 +164,9 @@ inline find_or_adopt()
         assert(!gone);
         assert(owner[f] == none);
         owner[f] = me;
-        front_of[me] = f
+        cache_of[me] = f
     }
-#ifndef BREAK_ADOPT_WITHOUT_LOCK
+#ifndef BREAK_RECLAIM_WITHOUT_LOCK
     unlock(pool_lock);
     unlock(registry_lock)
 #endif
@@ -175,15 +175,15 @@ inline find_or_adopt()
 inline retire()
 {
     lock(registry_lock);
-    f = front_of[me];
+    f = cache_of[me];
     if
     :: f != none ->
         assert(!gone);
         lock(pool_lock);
         d_step {
-            drain(f);   /* at the latest unlock lets others see what was stored before */
+            drain(f);   /* unlock publishes earlier stores at the latest */
             owner[f] = none;
-            front_of[me] = none
+            cache_of[me] = none
         };
         assert(!gone);
         unlock(pool_lock)
@@ -193,7 +193,7 @@ inline retire()
     f = 0
 }
 
-/* allocate and deallocate, until they find nothing wrong. */
+/* allocate or deallocate, repeated until the cache is not frozen. */
 inline exchange_a_block()
 {
     do
@@ -218,7 +218,7 @@ inline exchange_a_block()
     entered = false
 }
 
-/* The source of a pool may itself be a pool, of which this thread has no front yet. */
+/* The source of a pool may itself be a pool of which this thread has no cache yet. */
 inline call_source()
 {
     lock(registry_lock);
@@ -240,7 +240,7 @@ inline grow()
     unlock(growing)
 }
 
-/* Leaves before it waits for a lock: who has that may wait for it to leave. */
+/* Leaves before it waits for a lock: the thread that holds the lock may wait for it to leave. */
 inline refill()
 {
 #ifdef BREAK_REFILL_STAYS
@@ -260,7 +260,7 @@ proctype thread(byte me)
     bool holds, entered;
     do
     :: atomic { !stopped -> users++ };
-        find_or_adopt();
+        find_or_reclaim();
         do
         :: exchange_a_block()
         :: refill()
@@ -273,7 +273,7 @@ proctype thread(byte me)
     od
 }
 
-/* Who has `growing` may wait for the registry, so that is let go of meanwhile. */
+/* A thread that holds `growing` may wait for the registry, so the registry is unlocked meanwhile. */
 inline before_fork()
 {
     lock(registry_lock);
@@ -303,7 +303,8 @@ inline after_fork()
     unlock(registry_lock)
 }
 
-/* Other threads are gone, perhaps from between the two lines of enter. A freeze waits. */
+/* The other threads do not exist in the child; one may have stopped between the two lines of enter.
+   A freeze would wait for it. */
 inline in_child()
 {
 #ifndef BREAK_CHILD_STAYS_BUSY
@@ -327,19 +328,19 @@ active proctype forker()
     od
 }
 
-inline part()
+inline detach_all()
 {
-#ifndef BREAK_PART_WITHOUT_LOCK
+#ifndef BREAK_DETACH_WITHOUT_LOCK
     lock(registry_lock);
 #endif
     lock(pool_lock);
     owner[0] = none;
     owner[1] = none;
-    front_of[0] = none;
-    front_of[1] = none;
+    cache_of[0] = none;
+    cache_of[1] = none;
     listed = false;
     unlock(pool_lock);
-#ifndef BREAK_PART_WITHOUT_LOCK
+#ifndef BREAK_DETACH_WITHOUT_LOCK
     unlock(registry_lock);
 #endif
 }
@@ -347,7 +348,7 @@ inline part()
 active proctype owner_of_the_pool()
 {
     atomic { users == 0 -> stopped = true };
-    part();
+    detach_all();
     take_all_blocks(0);
     take_all_blocks(1);
     gone = true;

@@ -233,16 +233,16 @@ std::atomic<fork_in_steps*> in_steps = nullptr;
 
 TEST(fork_of_a_thread_cache, that_its_thread_was_about_to_leave_can_be_frozen_in_the_child)
 {
-    struct part : thread_front {
+    struct cache : thread_cache {
         chunk taken;
     };
     default_heap heap;
-    auto const home = std::make_unique<fronts_of<part>>();
-    home->own(heap);
+    auto const caches = std::make_unique<thread_caches<cache>>();
+    caches->find_or_make(heap);
     fork_in_steps steps;
     gate begun, forked;
     std::thread other([&] {
-        part* const mine = home->own(heap);
+        cache* const mine = caches->find_or_make(heap);
         begun.open();
         steps.all_frozen.wait();
         EXPECT_FALSE(mine->enter());
@@ -253,15 +253,15 @@ TEST(fork_of_a_thread_cache, that_its_thread_was_about_to_leave_can_be_frozen_in
     begun.wait();
     in_steps = &steps;
     EXPECT_EQ(in_a_child([&] {
-                  std::lock_guard const alone(home->lock);
-                  frozen const still(*home);
+                  std::lock_guard const alone(caches->lock);
+                  freeze_guard const frozen(*caches);
               }),
               "fine");
     in_steps = nullptr;
     forked.open();
     other.join();
-    home->part();
-    home->give_all(heap);
+    caches->detach_all();
+    caches->release_all(heap);
 }
 
 } // namespace

@@ -1,21 +1,120 @@
-// The blocks of one size that one thread has at hand, and how those that other
-// threads free come back.
+// The free blocks of one size that one thread has cached, and the blocks of its chunks that other
+// threads free.
 #pragma once
 
 #include <mallard/detail/base/event_count.hpp>
 #include <mallard/detail/pool/free_bitmap.hpp>
-#include <mallard/detail/threads/gated_magazine.hpp>
+#include <mallard/detail/pool/magazine.hpp>
 
 #include <atomic>
+#include <cstdint>
 
 namespace mallard {
 
-template <class Supply>
+/// A word that one thread may read while another writes it. To the processor it is an ordinary
+/// word.
+template <class T>
+class relaxed {
+public:
+    constexpr relaxed(T value) noexcept : value_(value) {}
+    constexpr relaxed(relaxed&& other) noexcept : value_(static_cast<T>(other)) {}
+
+    constexpr operator T() const noexcept
+    {
+        return std::is_constant_evaluated() ? value_ : __atomic_load_n(&value_, __ATOMIC_RELAXED);
+    }
+    constexpr relaxed& operator=(T value) noexcept
+    {
+        if (std::is_constant_evaluated())
+            value_ = value;
+        else
+            __atomic_store_n(&value_, value, __ATOMIC_RELAXED);
+        return *this;
+    }
+
+private:
+    T value_;
+};
+
+/// A magazine that another thread can close while its own thread goes on: the two comparisons that
+/// a call makes anyway then fail.
+///
+/// `try_pop` and `try_push` are for its own thread at any time, between `thread_cache::announce`
+/// and `leave`. All other functions are for the thread that may use the content of the cache.
+///
+/// A thread that closes the magazine writes the two bounds and then waits until the own thread has
+/// left. The own thread may have read an old bound: then it is waited for. If it reads a new bound,
+/// it turns back; it may have read `top` while the other thread wrote it, and does not use the
+/// value.
+class closable_magazine : public basic_magazine<relaxed<void**>> {
+    using base = basic_magazine<relaxed<void**>>;
+    using address = std::uintptr_t;
+
+public:
+    /// Null if the magazine is empty or closed.
+    [[gnu::always_inline]] void* try_pop() noexcept
+    {
+        address const bottom = bottom_.load(std::memory_order_acquire);
+        void** const at = top();
+        if (reinterpret_cast<address>(at) <= bottom) [[unlikely]]
+            return nullptr;
+        set_top(at - 1);
+        void* const block = at[-1];
+        if (block == nullptr)
+            __builtin_unreachable();
+        return block;
+    }
+
+    /// False if the magazine is full or closed.
+    [[gnu::always_inline]] bool try_push(void* block) noexcept
+    {
+        address const end = end_.load(std::memory_order_acquire);
+        void** const at = top();
+        if (reinterpret_cast<address>(at) >= end) [[unlikely]]
+            return false;
+        set_top(at + 1);
+        *at = block;
+        return true;
+    }
+
+    void close() noexcept
+    {
+        bottom_.store(~address{0}, std::memory_order_relaxed);
+        end_.store(0, std::memory_order_relaxed);
+    }
+    void open() noexcept
+    {
+        bottom_.store(reinterpret_cast<address>(array()), std::memory_order_release);
+        end_.store(reinterpret_cast<address>(array() + capacity()), std::memory_order_release);
+    }
+
+    /// The magazine is open, before and after.
+    chunk move_to(chunk memory, std::size_t entries) noexcept
+    {
+        chunk const left = base::move_to(memory, entries);
+        open();
+        return left;
+    }
+
+    /// Gives up the array and returns its memory. Open the magazine before its next use.
+    chunk forget_array() noexcept
+    {
+        chunk const left = memory();
+        base::operator=(base());
+        return left;
+    }
+
+private:
+    std::atomic<address> bottom_{0}; // `top` is above it: there is a block to pop
+    std::atomic<address> end_{0};    // `top` is below it: there is room to push
+};
+
+template <class Chunks>
 class cached_blocks;
 
-/// In the header of a chunk, behind the bitmaps: `remote_frees`, on cache lines
-/// apart from what the owner writes.
-inline constexpr header_shape remote_room{1, 2 * cache_line_bytes};
+/// Room in the header of a chunk for `remote_frees`, behind the bitmaps, on cache lines that the
+/// owner does not write.
+inline constexpr header_shape remote_header{1, 2 * cache_line_bytes};
 
 /// Sets or clears the live bit of a slot, where several threads may; returns what it was.
 inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
@@ -27,41 +126,44 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
     return (before & bit) != 0;
 }
 
-/// What stands in the header of a chunk for threads that do not own it.
+/// The part of a chunk's header that threads write which do not own the chunk.
 ///
-///     words     a bit for each slot that was freed elsewhere
+///     words     a bit for each slot that another thread freed
 ///     summary   a bit for each word (modulo 64) that may have bits
 ///
-/// A chunk is in the inbox of its owner from when the summary ceases to be 0
-/// until the owner makes it 0, and then no second time: so one link is enough.
-///   who frees:  words |= bits;   if summary lacks the bit: summary |= bit, and
-///               whoever found it 0 posts the chunk
-///   the owner:  next = link; summary = 0; then words = 0 and takes their bits
-/// All of it in one order that all threads see (seq_cst). A bit that comes too
-/// late for the owner finds its summary bit gone, and so posts the chunk anew.
-/// tests/models/remote_return.pml has the proof.
-template <class Supply>
+/// A chunk is in the inbox of its owner from the moment when the summary becomes nonzero until the
+/// owner clears it. It is never in the inbox twice, so one link is enough.
+///
+///     a thread that frees:  words |= bits; if the summary lacks the word's bit: summary |= bit,
+///     and
+///                           if the summary was 0, the thread posts the chunk
+///     the owner:            next = link; summary = 0; then it takes and clears the words
+///
+/// All of these operations have one order that all threads see (seq_cst). If a bit comes too late
+/// for the owner, the thread that set it finds the summary bit cleared, and posts the chunk again.
+/// tests/models/remote_return.pml checks this.
+template <class Chunks>
 struct remote_frees {
     using word = pool_chunk::word;
 
-    cached_blocks<Supply>* owner; // as long as the chunk is the pool's
+    cached_blocks<Chunks>* owner; // the same as long as the pool has the chunk
     pool_chunk* next_posted;
     std::atomic<word> summary;
     std::byte unused[cache_line_bytes - 3 * sizeof(void*)];
 
     static remote_frees& of(pool_chunk* c) noexcept
     {
-        std::byte* const behind = c->behind(Supply::own_maps);
+        std::byte* const behind = c->behind(Chunks::own_maps);
         return *reinterpret_cast<remote_frees*>(align_up(behind, cache_line_bytes));
     }
 
-    /// In a new chunk, or one that is as new.
-    static void begin(pool_chunk* c, cached_blocks<Supply>* owner) noexcept
+    /// Initialises the header of a chunk without blocks in use.
+    static void begin(pool_chunk* c, cached_blocks<Chunks>* owner) noexcept
     {
         auto* const r = ::new (&of(c)) remote_frees{owner, nullptr, 0, {}};
         for (std::size_t w = 0; w < c->words_for(c->count); ++w)
             ::new (&r->at(w)) std::atomic<word>(0);
-        if constexpr (Supply::checks_on) // asked before anyone asks whether it is carved
+        if constexpr (Chunks::checks_on) // `classify` reads these bits of slots that are not carved
             std::fill_n(c->live_bits(), c->words_for(c->count), word{0});
     }
 
@@ -84,64 +186,64 @@ struct remote_frees {
     }
 };
 
-/// A magazine over the chunks that it owns. Into the magazine comes every block
-/// that its thread frees, whosever chunk it is from: only when half of it has to
-/// leave does anyone look.
-template <class Supply>
+/// The free blocks of one size in one thread's cache: a magazine, and the bitmaps of the chunks
+/// that the cache owns. The magazine takes every block that the thread frees, whichever thread's
+/// chunk it is from. The chunk of a block is looked up only when the magazine overflows.
+template <class Chunks>
 class cached_blocks {
-    using remote = remote_frees<Supply>;
+    using remote = remote_frees<Chunks>;
     using word = pool_chunk::word;
 
 public:
     constexpr cached_blocks() noexcept = default;
 
-    gated_magazine free;
+    closable_magazine magazine;
 
-    /// A block from all that is its own; null when there is nothing.
-    void* take(const Supply& chunks) noexcept
+    /// A block from the magazine or from an own chunk, or null.
+    void* take(const Chunks& chunks) noexcept
     {
-        if (!free.empty())
-            return free.pop();
+        if (!magazine.empty())
+            return magazine.pop();
         return load([&](std::span<void*> room) { return take_own(chunks, room); });
     }
 
-    /// Blocks of another cache, which the caller may touch, for this empty one.
-    /// Gives one of them; null when that has none.
-    void* take_from(cached_blocks& other, const Supply& chunks) noexcept
+    /// Moves blocks of `other`, whose content the caller may use, to this empty cache. Returns one
+    /// of them, or null if `other` has none.
+    void* take_from(cached_blocks& other, const Chunks& chunks) noexcept
     {
         return load([&](std::span<void*> room) {
             std::size_t count = 0;
-            while (count < room.size() && !other.free.empty())
-                room[count++] = other.free.pop();
+            while (count < room.size() && !other.magazine.empty())
+                room[count++] = other.magazine.pop();
             return count != 0 ? count : other.take_own(chunks, room);
         });
     }
 
-    /// From a full magazine the older half goes home first. Without an array the
-    /// block itself does.
-    void push(const Supply& supply, void* block) noexcept
+    /// Caches a freed block. A full magazine first returns the older half of its blocks to their
+    /// chunks. Without an array the block itself returns to its chunk.
+    void push(const Chunks& chunks, void* block) noexcept
     {
-        if (free.full()) {
-            std::size_t const older = (free.capacity() + 1) / 2;
-            put_back(supply, free.blocks().first(older));
-            free.drop_oldest(older);
+        if (magazine.full()) {
+            std::size_t const older = (magazine.capacity() + 1) / 2;
+            put_back(chunks, magazine.blocks().first(older));
+            magazine.drop_oldest(older);
             ++flushes;
         }
-        if (free.full())
-            put_back(supply, {&block, 1});
+        if (magazine.full())
+            put_back(chunks, {&block, 1});
         else
-            free.push(block);
+            magazine.push(block);
     }
 
-    /// Blocks of chunks of its own get their bits, others are freed remotely:
-    /// neighbours with one write.
-    void put_back(const Supply& supply, std::span<void* const> blocks) noexcept
+    /// Returns blocks to their chunks: sets the bits of blocks of own chunks and frees the others
+    /// remotely. Neighbours that come one after the other share one write.
+    void put_back(const Chunks& chunks, std::span<void* const> blocks) noexcept
     {
         pool_chunk* c = nullptr;
         std::size_t at = 0;
         word bits = 0;
         for (void* const block : blocks) {
-            auto const p = supply.place_of(block);
+            auto const p = chunks.place_of(block);
             std::size_t const w = p.slot / pool_chunk::word_bits;
             if (p.c != c || w != at) {
                 put_back_word(c, at, bits);
@@ -154,9 +256,9 @@ public:
         put_back_word(c, at, bits);
     }
 
-    /// By a thread that does not own the chunk. It goes on to write to the header
-    /// when the owner may already have found the bit: so a chunk is given back only
-    /// while no thread is here, which a freeze or the lock makes sure of.
+    /// For a thread that does not own the chunk. It still writes to the header after the owner may
+    /// have taken the bit. So a chunk is returned to the source only while no thread is in here,
+    /// under a freeze and the lock.
     static void free_remotely(pool_chunk* c, std::size_t at, word bits) noexcept
     {
         remote& r = remote::of(c);
@@ -166,14 +268,14 @@ public:
             r.owner->post(c, r);
     }
 
-    /// What other threads have freed gets its bits.
+    /// Moves the blocks that other threads freed to the bitmap.
     void collect() noexcept
     {
         pool_chunk* c =
             inbox_.load(std::memory_order_relaxed) == nullptr ? nullptr : inbox_.exchange(nullptr);
         while (c != nullptr) {
             remote& r = remote::of(c);
-            pool_chunk* const next = r.next_posted; // before another may post it again
+            pool_chunk* const next = r.next_posted; // read before another thread can post it again
             std::size_t const words = c->words_for(c->count);
             for (word s = r.summary.exchange(0); s != 0; s &= s - 1)
                 for (auto w = static_cast<std::size_t>(std::countr_zero(s)); w < words;
@@ -184,7 +286,7 @@ public:
         }
     }
 
-    /// A new chunk is its own.
+    /// Makes this cache the owner of a new chunk.
     void add(pool_chunk* c) noexcept
     {
         remote::begin(c, this);
@@ -192,50 +294,49 @@ public:
         owns_chunks = true;
     }
 
-    /// Makes its lists anew after chunks have gone, or have been emptied.
-    void list(const Supply& supply) noexcept
+    /// Makes the lists of own chunks anew, after chunks were returned or reset.
+    void rebuild(const Chunks& chunks) noexcept
     {
-        owns_chunks = own.rebuild(supply, [this](pool_chunk& c) {
-            return remote::of(&c).owner == this;
-        }) != 0;
+        auto const is_own = [this](pool_chunk& c) { return remote::of(&c).owner == this; };
+        owns_chunks = own.rebuild(chunks, is_own) != 0;
     }
 
-    /// Has no blocks, though chunks may still name it their owner.
+    /// Forgets all blocks. Chunks may still name this cache as their owner.
     void clear() noexcept
     {
-        free.clear();
+        magazine.clear();
         own = {};
         owns_chunks = false;
         inbox_.store(nullptr, std::memory_order_relaxed);
     }
 
-    /// The array is the caller's.
-    chunk forget_array() noexcept { return free.leave_array(); }
+    chunk forget_array() noexcept { return magazine.forget_array(); }
 
-    std::size_t owns_chunks : 1 = false; // with blocks to give or without
-    std::size_t refills : 63 = 0;        // ever; in one word, so that all fit two lines
+    std::size_t owns_chunks : 1 = false; // whether or not they have free blocks
+    std::size_t refills : 63 = 0;        // ever; shares a word, so that the object fits two lines
     event_count flushes;
-    free_bitmap<Supply> own;
+    free_bitmap<Chunks> own; // of the own chunks
 
 private:
-    /// Loads what `f` writes and gives the last: half of the array, so that a few
-    /// frees after it do not overflow.
+    /// Loads the blocks that `f` writes into the magazine, except for the last one, which it
+    /// returns. At most half of the array, so that a few frees afterwards do not overflow it.
     template <class F>
     void* load(F f) noexcept
     {
         void* single[1];
-        std::size_t const half = free.capacity() / 2;
-        std::span<void*> const room = half != 0 ? std::span(free.array(), half) : std::span(single);
+        std::size_t const half = magazine.capacity() / 2;
+        std::span<void*> const room =
+            half != 0 ? std::span(magazine.array(), half) : std::span(single);
         std::size_t const count = f(room);
         if (count == 0)
             return nullptr;
         refills += 1;
         if (half != 0)
-            free.load(room.first(count - 1));
+            magazine.load(room.first(count - 1));
         return room[count - 1];
     }
 
-    std::size_t take_own(const Supply& chunks, std::span<void*> room) noexcept
+    std::size_t take_own(const Chunks& chunks, std::span<void*> room) noexcept
     {
         if (!own.has_recycled())
             collect();
@@ -262,7 +363,7 @@ private:
         while (!inbox_.compare_exchange_weak(head, c));
     }
 
-    std::atomic<pool_chunk*> inbox_{nullptr}; // the only part that other threads write to
+    std::atomic<pool_chunk*> inbox_{nullptr}; // the only member that other threads write
 };
 
 } // namespace mallard

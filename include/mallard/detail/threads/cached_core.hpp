@@ -1,56 +1,96 @@
-// What a pool or a multipool of `sync::thread_cached` is: chunks that all threads
-// share, and for each thread a front with the blocks it has at hand.
+// The core of a `sync::thread_cached` pool or multipool: chunks that all threads share, and for
+// each thread a cache of free blocks.
 #pragma once
 
 #include <mallard/detail/pool/pool_core.hpp>
-#include <mallard/detail/threads/cached_fronts.hpp>
+#include <mallard/detail/threads/cached_blocks.hpp>
+#include <mallard/detail/threads/thread_caches.hpp>
+
+#include <algorithm>
+#include <array>
 
 namespace mallard {
 
-/// `N` sizes. A thread allocates from and frees to its own front, without a lock
-/// or an atomic operation; a front gets chunks one at a time and owns them for
-/// good. What a thread looks at when its front has nothing, in this order: what
-/// others have freed of its chunks; the fronts of dead threads; the source; the
-/// fronts of all others, frozen for the moment. So memory is refused only when no
-/// block is free anywhere.
-///
-/// A front without memory does not exist: a thread that cannot have one works
-/// under the lock, slowly.
-template <pool_options Options, std::size_t N>
-class cached_core : public cached_fronts<Options, N> {
-    using base = cached_fronts<Options, N>;
-    using base::arrays_bytes_;
-    using base::count_out;
-    using base::first;
-    using base::give_if_any;
-    using base::growing;
-    using base::here;
-    using base::house;
-    using base::is_carved;
-    using base::lock;
-    using base::next;
-    using base::supplies_;
-    using base::watched;
-    using typename base::blocks;
-    using typename base::front;
+template <pool_options Options>
+using shared_chunk_list = chunk_list<Options.with(reuse::ordered), remote_header>;
 
-    static constexpr std::size_t entries_min = 4; // as bytes, no less than later_source needs
+/// The cache of one thread: free blocks of `N` sizes. A size takes two cache lines; the line with
+/// its magazine has nothing that another thread writes.
+template <pool_options Options, std::size_t N>
+struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
+    std::array<cached_blocks<shared_chunk_list<Options>>, N> of;
+    static_assert(sizeof of[0] == 2 * cache_line_bytes);
+    chunk taken; // null: the cache is built into the pool
+
+    void set_open(bool open) noexcept
+    {
+        for (auto& blocks : of)
+            open ? blocks.magazine.open() : blocks.magazine.close();
+    }
+};
+
+/// Blocks of `N` sizes. A thread allocates from its own cache and frees to it, without a lock or an
+/// atomic read-modify-write. A cache gets chunks one at a time and owns them for good.
+///
+/// When its cache is empty, a thread looks for blocks in this order: blocks that other threads
+/// freed into its chunks; abandoned caches; the source; the caches of all threads, frozen for the
+/// moment. So an allocation fails only if no block is free anywhere. A thread without memory for a
+/// cache works under the lock, slowly.
+template <pool_options Options, std::size_t N>
+class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
+    using cache = pool_thread_cache<Options, N>;
+    using chunks = shared_chunk_list<Options>;
+    using blocks = cached_blocks<chunks>;
+    using remote = remote_frees<chunks>;
+    using base = thread_caches<cache>;
+    using base::built_in;
+    using base::first;
+    using base::growing;
+    using base::lock;
+    using base::mine;
+    using base::next;
+    static constexpr bool checks_on = chunks::checks_on;
+    static constexpr std::size_t entries_min = 4; // their bytes hold a node of later_source
     static constexpr std::size_t entries_first = 64;
     static constexpr std::size_t entries_max = 1024;
 
 public:
-    using base::base;
-    using base::shape;
-    using typename base::layout_type;
+    using layout_type = chunk_layout<Options.with(reuse::ordered), remote_header>;
+
+    template <class Rule>
+    constexpr cached_core(const std::array<slot_shape, N>& shapes, Rule rule) noexcept
+        : cached_core(shapes, rule, std::make_index_sequence<N>())
+    {
+    }
+
+    template <class Rule>
+    constexpr cached_core(slot_shape shape, Rule rule) noexcept
+        requires(N == 1)
+        : cached_core(std::array{shape}, rule)
+    {
+    }
+
+    static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
+    {
+        return layout_type::bytes_for(shape, count);
+    }
+
+    constexpr void set_owner(void* owner) noexcept
+    {
+        for (chunks& c : chunks_)
+            c.set_owner(owner);
+    }
+
+    constexpr slot_shape shape(std::size_t i = 0) const noexcept { return chunks_[i].shape(); }
 
     template <bool Throws, class Source>
     [[gnu::always_inline]] void* allocate(Source& source, std::size_t i = 0) noexcept(!Throws)
     {
-        if (auto* const f = static_cast<front*>(here()); f != nullptr) [[likely]] {
-            f->announce();
-            if (void* const block = f->of[i].free.try_pop(); block != nullptr) [[likely]] {
-                hand_out(i, block);
-                f->leave();
+        if (auto* const c = static_cast<cache*>(mine()); c != nullptr) [[likely]] {
+            c->announce();
+            if (void* const block = c->of[i].magazine.try_pop(); block != nullptr) [[likely]] {
+                mark_allocated(block, i);
+                c->leave();
                 return block;
             }
         }
@@ -60,13 +100,13 @@ public:
     template <class Source>
     [[gnu::always_inline]] void deallocate(Source& source, void* block, std::size_t i = 0) noexcept
     {
-        take_back(i, block);
-        if (auto* const f = static_cast<front*>(here()); f != nullptr) [[likely]] {
-            f->announce();
-            if (f->of[i].free.try_push(block)) [[likely]]
-                return f->leave();
+        mark_freed(block, i);
+        if (auto* const c = static_cast<cache*>(mine()); c != nullptr) [[likely]] {
+            c->announce();
+            if (c->of[i].magazine.try_push(block)) [[likely]]
+                return c->leave();
         }
-        overflow(source, i, block);
+        overflow(source, block, i);
     }
 
     /// All or nothing.
@@ -82,50 +122,177 @@ public:
             deallocate(source, block);
     }
 
-private:
-    // --- slow paths. A thread is either inside its front or waits for a lock,
-    // never both: who freezes holds the lock while it waits for all to leave.
+    bool owns(const void* p) const noexcept
+    {
+        std::lock_guard const no_new_chunks(lock);
+        return std::any_of(chunks_.begin(), chunks_.end(),
+                           [p](auto& c) { return c.find(p) != nullptr; });
+    }
 
-    /// The front has nothing at hand, or there is none, or it is frozen.
+    validity classify(const void* p) const noexcept
+    {
+        std::lock_guard const no_new_chunks(lock);
+        for (std::size_t i = 0; i < N; ++i)
+            if (pool_chunk* const c = chunks_[i].find(p))
+                return classify(i, c, p);
+        return validity::miss;
+    }
+
+    /// The lock is held at the beginning only, so that `f` may free.
+    template <class F>
+    void for_each(F& f)
+    {
+        {
+            std::lock_guard const alone(lock);
+            freeze_guard const frozen(*this);
+            flush_caches();
+        }
+        for (chunks const& all : chunks_)
+            all.for_each([&](pool_chunk& c) {
+                auto const& bitmap = remote::of(&c).owner->own;
+                c.for_each_used([&](std::size_t slot) {
+                    void* const block = all.slot_address(&c, slot);
+                    if (!bitmap.fresh().has(block))
+                        f(block);
+                });
+            });
+    }
+
+    void reset() noexcept
+    {
+        std::lock_guard const alone(lock);
+        freeze_guard const frozen(*this);
+        for_each_size([](std::size_t, blocks& b) { b.clear(); });
+        for (chunks& all : chunks_)
+            all.for_each([&all](pool_chunk& c) {
+                all.reset_slots(c);
+                remote::begin(&c, remote::of(&c).owner);
+            });
+        rebuild();
+    }
+
+    template <class Source>
+    void release(Source& source) noexcept
+    {
+        this->detach_all();
+        for (chunks& all : chunks_)
+            all.release(source);
+        for_each_size([&](std::size_t, blocks& b) { give_if_any(source, b.forget_array()); });
+        this->release_all(source);
+        restart();
+    }
+
+    /// For a source that takes all memory back by itself.
+    void forget() noexcept
+    {
+        this->detach_all();
+        for (chunks& all : chunks_)
+            all.forget();
+        this->forget_all();
+        for (blocks& b : built_in().of)
+            b.forget_array();
+        restart();
+    }
+
+    template <class Source>
+    void trim(Source& source, std::size_t keep) noexcept
+    {
+        std::lock_guard const no_growth(growing);
+        later_source<Source> later(source); // the source may have locks: it is called without ours
+        std::lock_guard const alone(lock);
+        freeze_guard const frozen(*this);
+        flush_caches();
+        for_each_size([&](std::size_t i, blocks& b) {
+            give_if_any(later, uncount(b.forget_array()));
+            b.own.clear(chunks_[i]);
+        });
+        for (chunks& all : chunks_)
+            all.give_idle(later, keep, [](const pool_chunk& c) { return c.is_idle(); });
+        rebuild();
+        this->release_abandoned(later, [](const cache& c) {
+            return std::all_of(c.of.begin(), c.of.end(), [](auto& b) { return !b.owns_chunks; });
+        });
+    }
+
+    void add_to(statistics& s) const noexcept
+    {
+        std::lock_guard const alone(lock);
+        freeze_guard const frozen(*this);
+        for (chunks const& all : chunks_) {
+            std::size_t const stride = all.shape().bytes;
+            all.for_each([&](pool_chunk& c) {
+                std::size_t const live =
+                    c.carved_blocks() - c.free_blocks() - remote::of(&c).count(c);
+                s.blocks_live += live;
+                s.bytes_live += live * stride;
+                s.bytes_idle += (c.capacity() - live) * stride;
+                s.chunks += 1;
+            });
+            all.add_to(s);
+        }
+        for_each_size([&](std::size_t i, const blocks& b) {
+            std::size_t const stride = shape(i).bytes;
+            std::size_t const idle = b.magazine.blocks().size() + b.own.fresh().bytes() / stride;
+            s.blocks_live -= idle;
+            s.bytes_live -= idle * stride;
+            s.bytes_idle += idle * stride;
+            s.refills += b.refills;
+            s.flushes += b.flushes;
+        });
+        s.bytes_taken += this->bytes() + arrays_bytes_;
+    }
+
+private:
+    template <class Rule, std::size_t... Index>
+    constexpr cached_core(const std::array<slot_shape, N>& shapes, Rule rule,
+                          std::index_sequence<Index...>) noexcept
+        : chunks_{chunks(shapes[Index], rule)...}
+    {
+    }
+
+    // --- slow paths. A thread is inside its cache or waits for a lock, never both: the thread that
+    // freezes holds the lock and waits until all others have left their caches.
+
+    /// The cache has no block, or there is no cache, or it is frozen.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
         for (;;) {
-            front* const f = this->own(source);
-            if (f == nullptr)
+            cache* const c = this->find_or_make(source);
+            if (c == nullptr)
                 return grow<Throws>(source, i, nullptr);
             void* block = nullptr;
-            bool const entered = f->enter();
+            bool const entered = c->enter();
             if (entered)
-                block = f->of[i].take(supplies_[i]);
+                block = c->of[i].take(chunks_[i]);
             if (block != nullptr)
-                hand_out(i, block);
-            f->leave();
+                mark_allocated(block, i);
+            c->leave();
             if (block != nullptr)
                 return block;
             if (entered)
-                return grow<Throws>(source, i, f);
+                return grow<Throws>(source, i, c);
             this->wait_for_thaw();
         }
     }
 
-    /// The front is full, or there is none, or it is frozen.
+    /// The magazine is full, or there is no cache, or it is frozen. A free never waits for a thread
+    /// that grows.
     template <class Source>
-    [[gnu::noinline]] void overflow(Source& source, std::size_t i, void* block) noexcept
+    [[gnu::noinline]] void overflow(Source& source, void* block, std::size_t i) noexcept
     {
         for (bool may_enlarge = true;;) {
-            // A free does not wait for who grows.
-            front* const f = this->own_at_once(source);
-            if (f == nullptr)
-                return free_without_front(i, block);
-            blocks& b = f->of[i];
-            bool const entered = f->enter();
-            bool const enlarges = entered && may_enlarge && is_too_small(i, b.free);
+            cache* const c = this->try_find_or_make(source);
+            if (c == nullptr)
+                return free_without_cache(block, i);
+            blocks& b = c->of[i];
+            bool const entered = c->enter();
+            bool const enlarges = entered && may_enlarge && is_too_small(b.magazine, i);
             if (entered && !enlarges)
-                b.push(supplies_[i], block);
-            f->leave();
+                b.push(chunks_[i], block);
+            c->leave();
             if (enlarges)
-                enlarge_by_the_way(source, i, b.free);
+                try_enlarge(source, b.magazine, i);
             else if (entered)
                 return;
             else
@@ -134,146 +301,218 @@ private:
         }
     }
 
-    /// One thread at a time; it looks again, since the one before may have grown.
-    /// `f` is the caller's own front, or null.
+    /// Finds a block outside the cache `c` of this thread, or null: in abandoned caches, from the
+    /// source, or in any cache. One thread at a time, and it looks into its own cache again, since
+    /// the thread before may have helped it.
     template <bool Throws, class Source>
-    void* grow(Source& source, std::size_t i, front* f) noexcept(!Throws)
+    void* grow(Source& source, std::size_t i, cache* c) noexcept(!Throws)
     {
         std::lock_guard const alone(growing);
         std::unique_lock held(lock);
         unlocked_source<Source> from(source, held);
-        blocks without_front;
-        blocks& to = f != nullptr ? f->of[i] : without_front;
-        if (f != nullptr && !to.free.has_memory())
-            enlarge(from, i, to.free);
-        void* block = to.take(supplies_[i]);
+        blocks without_cache;
+        blocks& to = c != nullptr ? c->of[i] : without_cache;
+        if (c != nullptr && !to.magazine.has_memory())
+            enlarge(from, to.magazine, i);
+        void* block = to.take(chunks_[i]);
         if (block == nullptr)
-            block = f != nullptr ? take_from_idle(i, to) : take_from_all(i, to);
+            block = c != nullptr ? take_from_caches(i, to, true) : take_from_all(i, to);
         if (block == nullptr)
-            if (pool_chunk* const c = supplies_[i].template add_chunk<false>(from))
-                block = take_new(i, c, f, to);
+            if (pool_chunk* const fresh = chunks_[i].template add_chunk<false>(from))
+                block = take_new(i, fresh, c, to);
         if (block == nullptr)
             block = take_from_all(i, to);
-        if constexpr (Throws) // in the source's own words
+        if constexpr (Throws) // the exception of the source
             if (block == nullptr)
-                block = take_new(i, supplies_[i].template add_chunk<true>(from), f, to);
+                block = take_new(i, chunks_[i].template add_chunk<true>(from), c, to);
         if (block != nullptr)
-            hand_out(i, block);
+            mark_allocated(block, i);
         return block;
     }
 
-    void* take_from_idle(std::size_t i, blocks& to) noexcept
-    {
-        return take_from_fronts(i, to, [](const front& f) { return f.is_idle(); });
-    }
-
-    /// From its own too: something may have been freed while the source said no.
+    /// Looks into this thread's own cache too: a block may have been freed during the call of the
+    /// source.
     void* take_from_all(std::size_t i, blocks& to) noexcept
     {
-        frozen const still(*this);
-        void* const block = to.take(supplies_[i]);
-        return block != nullptr ? block
-                                : take_from_fronts(i, to, [](const front&) { return true; });
+        freeze_guard const frozen(*this);
+        void* const block = to.take(chunks_[i]);
+        return block != nullptr ? block : take_from_caches(i, to, false);
     }
 
-    template <class Which>
-    void* take_from_fronts(std::size_t i, blocks& to, Which which) noexcept
+    void* take_from_caches(std::size_t i, blocks& to, bool only_abandoned) noexcept
     {
         void* block = nullptr;
-        for (front* f = first(); f != nullptr && block == nullptr; f = next(f))
-            if (&f->of[i] != &to && which(*f))
-                block = to.take_from(f->of[i], supplies_[i]);
+        for (cache* c = first(); c != nullptr && block == nullptr; c = next(c))
+            if (&c->of[i] != &to && (!only_abandoned || c->is_abandoned()))
+                block = to.take_from(c->of[i], chunks_[i]);
         return block;
     }
 
-    /// The owner of a new chunk is the front that asked, or else the pool's own.
-    void* take_new(std::size_t i, pool_chunk* c, front* f, blocks& to) noexcept
+    /// Takes a block of a new chunk. The cache `c` owns the chunk, or the built-in cache if `c` is
+    /// null.
+    void* take_new(std::size_t i, pool_chunk* fresh, cache* c, blocks& to) noexcept
     {
-        if (f != nullptr) {
-            to.add(c);
-            return to.take(supplies_[i]);
+        if (c != nullptr) {
+            to.add(fresh);
+            return to.take(chunks_[i]);
         }
-        frozen const still(*this);
-        house().of[i].add(c);
-        return to.take_from(house().of[i], supplies_[i]);
+        freeze_guard const frozen(*this);
+        built_in().of[i].add(fresh);
+        return to.take_from(built_in().of[i], chunks_[i]);
     }
 
-    void free_without_front(std::size_t i, void* block) noexcept
+    void free_without_cache(void* block, std::size_t i) noexcept
     {
         std::lock_guard const no_trim(lock);
-        auto const p = supplies_[i].place_of(block);
+        auto const p = chunks_[i].place_of(block);
         blocks::free_remotely(p.c, p.slot / pool_chunk::word_bits, pool_chunk::bit(p.slot));
     }
 
-    // --- arrays
+    // --- the arrays of magazines
+
     std::size_t entries_limit(std::size_t i) const noexcept
     {
         return std::clamp(Options.cached_bytes / shape(i).bytes, entries_min, entries_max);
     }
 
-    /// Whether a full array should grow: it has been emptied since it was last full.
-    bool is_too_small(std::size_t i, gated_magazine& free) const noexcept
+    /// Whether a full array should grow: if it was empty since it was full the last time.
+    bool is_too_small(closable_magazine& m, std::size_t i) const noexcept
     {
-        return free.full() && free.capacity() < entries_limit(i) &&
-               (free.was_reloaded() || !free.has_memory());
+        return m.full() && m.capacity() < entries_limit(i) && (m.was_reloaded() || !m.has_memory());
     }
 
+    /// Enlarges the array unless another thread grows the pool: then a later free will do it.
     template <class Source>
-    void enlarge_by_the_way(Source& source, std::size_t i, gated_magazine& free) noexcept
+    void try_enlarge(Source& source, closable_magazine& m, std::size_t i) noexcept
     {
         std::unique_lock const alone(growing, std::try_to_lock);
-        if (!alone) // some later free will
+        if (!alone)
             return;
         std::unique_lock held(lock);
         unlocked_source<Source> from(source, held);
-        enlarge(from, i, free);
+        enlarge(from, m, i);
     }
 
-    /// With both locks held; of this thread's own front.
+    /// For this thread's own magazine, with both locks held.
     template <class Source>
-    void enlarge(Source& from, std::size_t i, gated_magazine& free) noexcept
+    void enlarge(Source& from, closable_magazine& m, std::size_t i) noexcept
     {
-        std::size_t const wanted = free.has_memory() ? free.capacity() * 2 : entries_first;
+        std::size_t const wanted = m.has_memory() ? m.capacity() * 2 : entries_first;
         std::size_t const entries = std::min(wanted, entries_limit(i));
         chunk const taken = try_take(from, layout_of<void*>(entries));
         if (taken.data == nullptr)
             return;
         arrays_bytes_ += taken.bytes;
-        give_if_any(from, count_out(free.move_to(taken, entries)));
+        give_if_any(from, uncount(m.move_to(taken, entries)));
+    }
+
+    chunk uncount(chunk array) noexcept
+    {
+        arrays_bytes_ -= array.bytes;
+        return array;
+    }
+
+    template <class Source>
+    static void give_if_any(Source& source, chunk c) noexcept
+    {
+        if (c.data != nullptr)
+            give(source, c);
+    }
+
+    // --- with the lock held and all caches frozen, or while no other thread is inside a call
+
+    template <class F>
+    void for_each_size(F f) const
+    {
+        for (cache* c = first(); c != nullptr; c = next(c))
+            for (std::size_t i = 0; i < N; ++i)
+                f(i, c->of[i]);
+    }
+
+    /// Moves every cached and remotely freed block to the bitmap of the owner of its chunk.
+    void flush_caches() noexcept
+    {
+        for_each_size([this](std::size_t i, blocks& b) {
+            while (!b.magazine.empty()) {
+                auto const p = chunks_[i].place_of(b.magazine.pop());
+                remote::of(p.c).owner->own.set_free(p.c, p.slot);
+            }
+            b.collect();
+        });
+    }
+
+    /// Makes the lists of all caches anew.
+    void rebuild() noexcept
+    {
+        for_each_size([this](std::size_t i, blocks& b) { b.rebuild(chunks_[i]); });
+    }
+
+    /// As if new, after `detach_all`.
+    void restart() noexcept
+    {
+        arrays_bytes_ = 0;
+        for (blocks& b : built_in().of)
+            b.clear();
+    }
+
+    static bool is_carved(const chunks& all, pool_chunk* c, std::size_t slot) noexcept
+    {
+        return remote::of(c).owner->own.is_carved(all, c, slot);
+    }
+
+    validity classify(std::size_t i, pool_chunk* c, const void* p) const noexcept
+    {
+        chunks const& all = chunks_[i];
+        std::size_t const slot = all.slot_of(c, p);
+        if (all.slot_address(c, slot) != p)
+            return validity::invalid;
+        if constexpr (checks_on) // needs no freeze
+            return c->is_live(slot) ? validity::valid : validity::invalid;
+        freeze_guard const frozen(*this);
+        bool free = !is_carved(all, c, slot) || c->is_free(slot) || remote::of(c).has(slot);
+        for_each_size([&](std::size_t, const blocks& b) { free = free || b.magazine.has(p); });
+        return free ? validity::invalid : validity::valid;
     }
 
     // --- check::on
 
-    /// Inside the front or under the lock: it looks for the block's chunk.
-    [[gnu::always_inline]] void hand_out(std::size_t i, void* block) noexcept
+    /// Inside the cache or under the lock, since it reads the chunk of the block.
+    [[gnu::always_inline]] void mark_allocated(void* block, std::size_t i) noexcept
     {
-        unpoison<watched>(block, shape(i).bytes);
-        if constexpr (watched) {
-            auto const p = supplies_[i].place_of(block);
+        unpoison<checks_on>(block, shape(i).bytes);
+        if constexpr (checks_on) {
+            auto const p = chunks_[i].place_of(block);
             exchange_live(p.c, p.slot, true);
         }
     }
 
-    [[gnu::always_inline]] void take_back(std::size_t i, void* block) noexcept
+    [[gnu::always_inline]] void mark_freed(void* block, std::size_t i) noexcept
     {
-        if constexpr (watched)
-            clear_live(i, block);
-        poison<watched>(block, shape(i).bytes);
+        if constexpr (checks_on)
+            clear_live(block, i);
+        poison<checks_on>(block, shape(i).bytes);
     }
 
-    [[gnu::noinline]] void clear_live(std::size_t i, void* block) noexcept
+    /// Stops the process at anything but a block in use.
+    [[gnu::noinline]] void clear_live(void* block, std::size_t i) noexcept
     {
         std::lock_guard const no_new_chunks(lock);
-        pool_chunk* const c = supplies_[i].find(block);
+        pool_chunk* const c = chunks_[i].find(block);
         if (c == nullptr)
             fatal_foreign_free(block);
-        std::size_t const slot = supplies_[i].slot_of(c, block);
-        std::byte* const address = supplies_[i].slot_address(c, slot);
+        std::size_t const slot = chunks_[i].slot_of(c, block);
+        std::byte* const address = chunks_[i].slot_address(c, slot);
         if (address == block && exchange_live(c, slot, false))
             return;
-        frozen const still(*this);
-        fatal_bad_free(block, address, shape(i).bytes, is_carved(supplies_[i], c, slot));
+        freeze_guard const frozen(*this);
+        fatal_bad_free(block, address, shape(i).bytes, is_carved(chunks_[i], c, slot));
     }
+
+    // While all caches are frozen, with |x| for the number of blocks in x:
+    //   in use + |magazines| + |free bits| + |remote bits| + |bump ranges| + |not carved|
+    //     ==  capacity of all chunks
+    std::array<chunks, N> chunks_; // protected by `lock`, except for the constant layout
+    std::size_t arrays_bytes_ = 0; // of all magazines; protected by `lock`
 };
 
 } // namespace mallard

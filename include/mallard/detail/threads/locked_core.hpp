@@ -1,4 +1,4 @@
-// What a pool of `sync::mutex` is: a plain one behind a lock.
+// The core of a `sync::mutex` pool: a `pool_core` behind a lock.
 #pragma once
 
 #include <mallard/detail/pool/pool_core.hpp>
@@ -6,9 +6,9 @@
 
 namespace mallard {
 
-/// The lock is not held while the source is called for more: a thread that
-/// frees, or finds a free block, never waits for one that grows. Those who grow
-/// do it one by one, and look again before, so that one step serves them all.
+/// The lock is released while the source is called, so a thread that frees, or finds a free block,
+/// never waits for a thread that grows. Threads grow one at a time, and each looks for a free block
+/// again before it calls the source: so one growth step serves all threads that waited.
 template <pool_options Options>
 class alignas(cache_line_bytes) locked_core {
 public:
@@ -70,7 +70,7 @@ public:
     [[gnu::noinline]] void deallocate_batch(Source& source, std::span<void* const> blocks) noexcept
     {
         std::unique_lock one_at_a_time(lock_);
-        growth_by_the_way<Source> now_or_never(source, one_at_a_time, growing_);
+        impatient_source<Source> now_or_never(source, one_at_a_time, growing_);
         core_.deallocate_batch(now_or_never, blocks);
     }
 
@@ -85,7 +85,7 @@ public:
         return core_.classify(p);
     }
 
-    /// Not locked, so that `f` may free.
+    /// Takes no lock, so that `f` may free.
     template <class F>
     void for_each(F& f)
     {
@@ -122,13 +122,13 @@ public:
     }
 
 private:
-    /// The array of recently freed blocks grows when a free finds it full: if
-    /// another thread is growing now, some later free will.
+    /// The source of a free, which may enlarge the array of recently freed blocks. Fails instead of
+    /// waiting for a thread that grows; then a later free enlarges the array.
     template <class Source>
-    class growth_by_the_way {
+    class impatient_source {
     public:
-        growth_by_the_way(Source& from, std::unique_lock<std::mutex>& held,
-                          std::mutex& growing) noexcept
+        impatient_source(Source& from, std::unique_lock<std::mutex>& held,
+                         std::mutex& growing) noexcept
             : from_(from, held), growing_(growing)
         {
         }
@@ -150,14 +150,14 @@ private:
     {
         std::lock_guard const alone(growing_);
         std::unique_lock one_at_a_time(lock_);
-        unlocked_source<Source> others_go_on(source, one_at_a_time);
-        return f(others_go_on);
+        unlocked_source<Source> unlocked(source, one_at_a_time);
+        return f(unlocked);
     }
 
-    // The lock, and what most calls write, on one line.
+    // The lock and the members that most calls write share a cache line.
     mutable std::mutex lock_;
     pool_core<Options> core_;
-    std::mutex growing_; // for the source; taken before lock_
+    std::mutex growing_; // held while the source is called; taken before lock_
 };
 
 } // namespace mallard

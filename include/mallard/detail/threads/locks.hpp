@@ -1,4 +1,4 @@
-// The locks of allocators for several threads.
+// Locks around sources, for allocators that several threads use.
 #pragma once
 
 #include <mallard/detail/base/chunk_source.hpp>
@@ -12,19 +12,8 @@ namespace mallard {
 template <bool Shared>
 using mutex_if = std::conditional_t<Shared, std::mutex, no_mutex>;
 
-/// Lets go of a lock and takes it again at its end, by an exception too.
-class unlocked {
-public:
-    explicit unlocked(std::unique_lock<std::mutex>& held) : held_(held) { held_.unlock(); }
-    ~unlocked() { held_.lock(); }
-    unlocked(const unlocked&) = delete;
-    unlocked& operator=(const unlocked&) = delete;
-
-private:
-    std::unique_lock<std::mutex>& held_;
-};
-
-/// A source as a core sees it that is locked: while it takes, others go on.
+/// The source of a core that is locked: releases the lock while the source is called, and takes it
+/// again afterwards, also after an exception.
 template <source Source>
 class unlocked_source {
 public:
@@ -35,27 +24,37 @@ public:
 
     chunk try_take(layout l) noexcept
     {
-        unlocked const others_go_on(held_);
-        return mallard::try_take(from_, l);
+        return unlocked([&]() noexcept { return mallard::try_take(from_, l); });
     }
     chunk take(layout l)
     {
-        unlocked const others_go_on(held_);
-        return mallard::take(from_, l);
+        return unlocked([&] { return mallard::take(from_, l); });
     }
     void give(chunk c) noexcept
     {
-        unlocked const others_go_on(held_);
-        mallard::give(from_, c);
+        unlocked([&]() noexcept { mallard::give(from_, c); });
     }
 
 private:
+    struct relock {
+        std::unique_lock<std::mutex>& held;
+        ~relock() { held.lock(); }
+    };
+
+    template <class F>
+    auto unlocked(F f) noexcept(noexcept(f()))
+    {
+        held_.unlock();
+        relock const at_return{held_};
+        return f();
+    }
+
     Source& from_;
     std::unique_lock<std::mutex>& held_;
 };
 
-/// Keeps what is given until its end: made before a lock is taken, it calls the
-/// source after that is gone. The bytes themselves hold the list.
+/// Collects chunks and gives them to the source at its end. Make it before taking a lock: then the
+/// source is called after the lock is released. The list stands in the chunks themselves.
 template <source Source>
 class later_source {
     struct node {
@@ -86,7 +85,7 @@ private:
     node* first_ = nullptr;
 };
 
-/// A source that one thread may call at a time, behind a lock. It converts to the source.
+/// A source for one thread at a time, behind a lock. Converts to the source itself.
 template <source Source>
 class locked_source {
 public:
@@ -95,17 +94,17 @@ public:
 
     chunk try_take(layout l) noexcept
     {
-        std::lock_guard const one_at_a_time(lock_);
+        std::lock_guard const alone(lock_);
         return mallard::try_take(bare_, l);
     }
     chunk take(layout l)
     {
-        std::lock_guard const one_at_a_time(lock_);
+        std::lock_guard const alone(lock_);
         return mallard::take(bare_, l);
     }
     void give(chunk c) noexcept
     {
-        std::lock_guard const one_at_a_time(lock_);
+        std::lock_guard const alone(lock_);
         mallard::give(bare_, c);
     }
 
@@ -118,8 +117,8 @@ private:
     std::mutex lock_;
 };
 
-/// The source that an allocator for several threads calls: `Source` itself if any thread may
-/// call it, else `Source` behind a lock.
+/// The source that an allocator for several threads calls: `Source` itself if any thread may call
+/// it, otherwise `Source` behind a lock.
 template <source Source>
 using shared_source = std::conditional_t<shareable<Source>, Source, locked_source<Source>>;
 
