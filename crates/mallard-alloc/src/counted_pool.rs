@@ -1,4 +1,4 @@
-//! A pool of objects that several handles own together.
+//! Pools of reference-counted objects.
 
 use crate::base::bits::out_of_memory;
 use crate::base::source::{DefaultHeap, Source};
@@ -11,8 +11,8 @@ use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
 use core::fmt;
 
-/// Objects of one type, each owned by as many handles as the program likes, and seen by
-/// [`Weak`](crate::handles::Weak) ones: an [`RcPool`] or an [`ArcPool`].
+/// Reference-counted objects of one type: an [`RcPool`] for one thread, an [`ArcPool`] for several.
+/// [`Weak`](crate::handles::Weak) handles refer to an object without owning it.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -22,7 +22,7 @@ use core::fmt;
 /// assert_eq!((Rc::strong_count(&again), &*again), (2, &tree[..].to_string()));
 /// ```
 ///
-/// All that [`ObjectPool`] says holds, and each object takes 8 bytes more.
+/// Each object takes 8 bytes for its counts. For the rest see [`ObjectPool`].
 ///
 /// ```compile_fail
 /// let pool: mallard::RcPool<u32> = mallard::RcPool::new();
@@ -50,10 +50,19 @@ pub struct CountedPool<T, C: Counts, M: Mode = sync::Unshared, S: Source = Defau
     slots: ObjectPool<Slot<T, C>, M, S>,
 }
 
-/// Objects with owners in one thread.
+/// Reference-counted objects whose handles stay in one thread.
+///
+/// ```
+/// use mallard::{handles::Rc, RcPool};
+/// let names = RcPool::new();
+/// let name = names.make(String::from("mallard"));
+/// let weak = Rc::downgrade(&name);
+/// drop(name);
+/// assert!(weak.upgrade().is_none());
+/// ```
 pub type RcPool<T, M = sync::Unshared, S = DefaultHeap> = CountedPool<T, Local, M, S>;
 
-/// Objects with owners in any thread. `M` is a shared mode.
+/// Reference-counted objects whose handles may go to other threads. `M` is a shared mode.
 ///
 /// ```
 /// use mallard::{handles::Arc, sync, ArcPool};
@@ -65,11 +74,10 @@ pub type RcPool<T, M = sync::Unshared, S = DefaultHeap> = CountedPool<T, Local, 
 #[cfg(target_has_atomic = "64")]
 pub type ArcPool<T, M, S = DefaultHeap> = CountedPool<T, Atomic, M, S>;
 
-// SAFETY: as for an `ObjectPool`; what its slots have beside objects are counts, which nobody
-// sees while the pool moves.
+// SAFETY: as for an `ObjectPool`. Its slots also have counts, which nobody uses while the pool moves.
 unsafe impl<T: Send, C: Counts, M: Mode, S: Source + Send> Send for CountedPool<T, C, M, S> {}
-// SAFETY: as for an `ObjectPool`. Handles that count without atomics are not `Send`: each
-// object is its own thread's.
+// SAFETY: as for an `ObjectPool`. Handles that count without atomics are not `Send`, so all handles of
+// an object are in one thread.
 unsafe impl<T, C: Counts, M: sync::Shared, S: Source + Send + Sync> Sync for CountedPool<T, C, M, S> where
     T: Send
 {
@@ -141,17 +149,16 @@ impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
 
 impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
     fn handle<'p>(object: Box<'p, Slot<T, C>, M, S>) -> Handle<'p, T, C, M, S> {
-        // SAFETY: it is of a pool that is borrowed, and has one handle, the first.
+        // SAFETY: the pool is borrowed, and the object has no other handle.
         unsafe { Handle::new(Box::into_raw(object)) }
     }
 
-    /// A new object. Where memory is refused, `alloc::alloc::handle_alloc_error` ends the
-    /// program.
+    /// Makes an object. Without memory, `alloc::alloc::handle_alloc_error` ends the program.
     #[inline(always)]
     pub fn make(&self, value: T) -> Handle<'_, T, C, M, S> {
         self.make_with(|| value)
     }
-    /// A new object, or the value back.
+    /// Makes an object, or returns the value in the error if there is no memory.
     #[inline(always)]
     pub fn try_make(&self, value: T) -> Result<Handle<'_, T, C, M, S>, Full<T>> {
         let mut value = Some(value);
@@ -160,7 +167,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
             Err(_) => Err(Full::no_memory(value.unwrap())),
         }
     }
-    /// A new object, made in its place. When `f` panics, the slot is free again.
+    /// Makes an object in its place in the pool. If `f` panics, the slot is free again.
     #[inline(always)]
     pub fn make_with(&self, f: impl FnOnce() -> T) -> Handle<'_, T, C, M, S> {
         match self.slots.try_make_with(|| Slot::new(f())) {
@@ -169,12 +176,11 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         }
     }
 
-    /// All objects whose last handle was forgotten, in address order within a step of growth.
+    /// Visits the objects whose last handle was forgotten, in address order within a step of growth.
     pub fn iter(&mut self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(Slot::get)
     }
-    /// Drops all objects, and keeps the memory. No handle can be left while this borrows the
-    /// pool.
+    /// Drops all objects and keeps the memory. The exclusive borrow ensures that no handle is left.
     pub fn clear(&mut self) {
         self.slots.clear();
     }
@@ -183,11 +189,11 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
     pub fn owns(&self, p: *const T) -> bool {
         self.classify(p) != Validity::Miss
     }
-    /// What `p` is to this pool; an object that is dead but watched is `Valid`.
+    /// What `p` is to this pool. An object that only `Weak` handles refer to is `Valid`.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.wrapping_byte_sub(Slot::<T, C>::OBJECT).cast())
     }
-    /// The source it was made with.
+    /// The source of the pool.
     pub fn source(&mut self) -> &S {
         self.slots.source()
     }

@@ -1,6 +1,6 @@
-//! What an object pool calls beside constructors and destructors.
+//! Hooks of object pools: calls beside constructors and destructors.
 
-/// Hears of each object of an [`ObjectPool`](crate::ObjectPool) that is made or dropped.
+/// Calls for each object of an [`ObjectPool`](crate::ObjectPool) that is made or dropped.
 ///
 /// ```
 /// use core::cell::Cell;
@@ -18,26 +18,26 @@
 /// assert_eq!(pool.hooks().0.get(), 1);
 /// ```
 ///
-/// Called by whatever thread makes or drops, and under no lock: a hook may use the same pool.
-/// Where a hook panics the object is dropped, and its slot is free again.
+/// The thread that makes or drops the object calls the hook, without a lock, so a hook may use the
+/// same pool. If a hook panics, the object is dropped and its slot is free again.
 pub trait Hooks<T: ?Sized> {
-    /// Whether there is nothing to call.
+    /// Whether the hooks do nothing, so that no call is made.
     #[doc(hidden)]
     const SILENT: bool = false;
 
-    /// It was just made.
+    /// Called after `object` was made.
     #[inline(always)]
     fn acquired(&self, object: &mut T) {
         let _ = object;
     }
-    /// It is about to be dropped, or to leave the pool by `into_inner`.
+    /// Called before `object` is dropped, or leaves the pool by `into_inner`.
     #[inline(always)]
     fn released(&self, object: &mut T) {
         let _ = object;
     }
 }
 
-/// None: costs nothing.
+/// No hooks, at no cost. The default of [`ObjectPool`](crate::ObjectPool).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHooks;
 

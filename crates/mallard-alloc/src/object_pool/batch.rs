@@ -1,4 +1,4 @@
-//! Several objects at once.
+//! Batches: several objects in one call.
 
 use super::ObjectPool;
 use crate::bits::out_of_memory;
@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 type Block = NonNull<u8>;
 
-/// Slots that are not filled yet; frees them at its end.
+/// Slots of a batch that have no object yet. Frees them when it is dropped.
 struct Unfilled<'p, M: Mode, S: Source, H> {
     slots: &'p Slots<M, S, H>,
     blocks: &'p [MaybeUninit<Block>],
@@ -25,7 +25,7 @@ impl<M: Mode, S: Source, H> Unfilled<'_, M, S, H> {
     fn next(&mut self) -> Block {
         let [first, rest @ ..] = self.blocks else { unreachable!("a block for each value") };
         self.blocks = rest;
-        // SAFETY: a batch that was allocated is written.
+        // SAFETY: `try_allocate_batch` wrote all blocks.
         unsafe { first.assume_init() }
     }
 }
@@ -34,13 +34,13 @@ impl<M: Mode, S: Source, H> Drop for Unfilled<'_, M, S, H> {
     fn drop(&mut self) {
         while let (Some(core), false) = (self.slots.core(), self.blocks.is_empty()) {
             let block = self.next();
-            // SAFETY: it is of this core, and nobody's.
+            // SAFETY: a block of this core that nobody uses.
             unsafe { core.deallocate(block) }
         }
     }
 }
 
-/// Slots whose objects are dropped, or are about to; frees them at its end.
+/// Slots of a batch whose objects are dropped. Frees them when it is dropped.
 struct Emptied<'p, M: Mode, S: Source, H> {
     core: &'p CoreOf<M, S, H>,
     blocks: [MaybeUninit<Block>; 32],
@@ -51,7 +51,7 @@ impl<M: Mode, S: Source, H> Emptied<'_, M, S, H> {
     fn flush(&mut self) {
         let count = core::mem::take(&mut self.count);
         let blocks: *const Block = self.blocks.as_ptr().cast();
-        // SAFETY: the first `count` are written, of this core, and of nobody.
+        // SAFETY: the first `count` are written: blocks of this core that nobody uses.
         unsafe { self.core.deallocate_batch(core::slice::from_raw_parts(blocks, count)) }
     }
 }
@@ -63,7 +63,7 @@ impl<M: Mode, S: Source, H> Drop for Emptied<'_, M, S, H> {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
-    /// New objects, all of them: see `try_make_batch`. Where memory is refused,
+    /// Makes an object of each value, as `try_make_batch`. Without memory,
     /// `alloc::alloc::handle_alloc_error` ends the program.
     pub fn make_batch<const N: usize>(&self, values: [T; N]) -> [Box<'_, T, M, S, H>; N] {
         match self.try_make_batch(values) {
@@ -72,7 +72,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// New objects, or all the values back, and none was made. One call of a lock for all.
+    /// Makes an object of each value, or makes none and returns all values in the error. Takes a lock
+    /// once for all.
     ///
     /// ```
     /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::fixed(3);
@@ -81,7 +82,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// pool.destroy_batch([a, b]);
     /// assert!(pool.try_make_batch([3, 4, 5]).is_ok());
     /// ```
-    #[allow(clippy::type_complexity)] // it says what it is
+    #[allow(clippy::type_complexity)] // an alias would hide the error
     pub fn try_make_batch<const N: usize>(
         &self,
         values: [T; N],
@@ -94,9 +95,14 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Ok(values.map(|value| self.fill(unfilled.next(), || value)))
     }
 
-    /// Drops them all, as each would drop itself; and takes one call of a lock for 32.
+    /// Drops all boxes, and takes a lock once for 32 of them. A box of another pool frees its slot
+    /// there.
     ///
-    /// Boxes of another pool of the type go back to theirs.
+    /// ```
+    /// let pool = mallard::ObjectPool::new();
+    /// pool.destroy_batch((0..100).map(|i| pool.make(i)).collect::<Vec<_>>());
+    /// assert!(pool.is_empty());
+    /// ```
     pub fn destroy_batch<'p>(&'p self, boxes: impl IntoIterator<Item = Box<'p, T, M, S, H>>)
     where
         T: 'p,
@@ -105,7 +111,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         let blocks = [const { MaybeUninit::uninit() }; 32];
         let mut emptied = Emptied::<M, S, H> { core, blocks, count: 0 };
         for object in boxes {
-            // SAFETY: it is alive, and its pool is borrowed.
+            // SAFETY: the object is alive, and its pool is borrowed.
             let its = unsafe { crate::handles::core_of::<T, M, S, H>(Box::as_ptr(&object)) };
             if !core::ptr::eq(its, core) {
                 continue;
@@ -115,9 +121,9 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
             }
             let object = Box::into_raw(object);
             emptied.blocks[emptied.count].write(object.cast());
-            emptied.count += 1; // now, since its drop may panic
+            emptied.count += 1; // before the drop, which may panic
             let _alive = crate::handles::DropsObject(object);
-            // SAFETY: alive, and ours.
+            // SAFETY: the object is alive, and its box was taken apart above.
             Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *object.as_ptr() });
         }
     }

@@ -1,4 +1,4 @@
-//! Visits of the objects that a pool is left with.
+//! Iterators over the objects that are left in a pool.
 
 use crate::hooks::Hooks;
 use crate::pool::core_trait::LiveCursor;
@@ -8,14 +8,28 @@ use crate::sync::Mode;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
-/// References to the objects of a pool that were forgotten or leaked; from `iter`.
+/// Iterates over the objects of a pool that were forgotten or leaked. Made by
+/// [`ObjectPool::iter`](crate::ObjectPool::iter).
+///
+/// ```
+/// let mut pool = mallard::ObjectPool::new();
+/// std::mem::forget(pool.make(7));
+/// assert_eq!(pool.iter().copied().collect::<Vec<i32>>(), [7]);
+/// ```
 pub struct Iter<'p, T, M: Mode, S: Source, H: Hooks<T>> {
     slots: &'p mut Slots<M, S, H>,
     cursor: LiveCursor,
     objects: PhantomData<&'p T>,
 }
 
-/// The same, to change them; from `iter_mut`.
+/// [`Iter`] with mutable references. Made by [`ObjectPool::iter_mut`](crate::ObjectPool::iter_mut).
+///
+/// ```
+/// let mut pool = mallard::ObjectPool::new();
+/// std::mem::forget(pool.make(7));
+/// pool.iter_mut().for_each(|n| *n += 1);
+/// assert_eq!(pool.iter().sum::<i32>(), 8);
+/// ```
 pub struct IterMut<'p, T, M: Mode, S: Source, H: Hooks<T>> {
     slots: &'p mut Slots<M, S, H>,
     cursor: LiveCursor,
@@ -37,7 +51,7 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for Iter<'p, T, M, S, H> {
     type Item = &'p T;
     fn next(&mut self) -> Option<&'p T> {
         let block = self.slots.next_live(&mut self.cursor)?;
-        // SAFETY: a slot in use holds an object; while the pool is borrowed nobody writes it.
+        // SAFETY: a slot in use holds an object, and nobody writes it while the pool is borrowed.
         Some(unsafe { block.cast().as_ref() })
     }
 }
@@ -45,15 +59,15 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for IterMut<'p, T, M, S, H
     type Item = &'p mut T;
     fn next(&mut self) -> Option<&'p mut T> {
         let block = self.slots.next_live(&mut self.cursor)?;
-        // SAFETY: a slot in use holds an object, and each comes once; while the pool is
-        // borrowed nobody else has it.
+        // SAFETY: a slot in use holds an object, and is visited once. Nobody else refers to it while the
+        // pool is borrowed.
         Some(unsafe { block.cast().as_mut() })
     }
 }
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for Iter<'_, T, M, S, H> {}
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for IterMut<'_, T, M, S, H> {}
 
-// Visited objects are not counted, and counting the remaining ones would take an iteration of its own.
+// Not the number of objects left: that would need another iteration.
 impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for Iter<'_, T, M, S, H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()
@@ -65,7 +79,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for IterMut<'_, T, M, 
     }
 }
 
-/// Drops all objects, and frees their slots; whatever panics.
+/// Drops all objects and frees their slots, also if a destructor panics.
 pub(super) struct Sweep<'p, T, M: Mode, S: Source, H: Hooks<T>> {
     slots: &'p mut Slots<M, S, H>,
     cursor: LiveCursor,
@@ -73,7 +87,7 @@ pub(super) struct Sweep<'p, T, M: Mode, S: Source, H: Hooks<T>> {
 }
 
 impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Sweep<'p, T, M, S, H> {
-    /// Drops them, but does not free the slots before its end.
+    /// Drops all objects; the end of the value frees the slots.
     pub(super) fn all(slots: &'p mut Slots<M, S, H>) {
         Self { slots, cursor: LiveCursor::START, objects: PhantomData }.visit();
     }
@@ -85,14 +99,14 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Sweep<'p, T, M, S, H> {
         while let Some(block) = self.slots.next_live(&mut self.cursor) {
             let object = block.cast::<T>();
             let _alive = crate::handles::DropsObject(object);
-            // SAFETY: a slot in use holds an object, each comes once, and none has a box.
+            // SAFETY: a slot in use holds an object, is visited once, and has no box.
             self.slots.upstream().1.released(unsafe { &mut *object.as_ptr() });
         }
     }
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for Sweep<'_, T, M, S, H> {
-    /// After a panic there are some left; a second one ends the program.
+    /// Drops the objects that are left after a panic. A second panic ends the program.
     fn drop(&mut self) {
         self.visit();
         self.slots.reset();

@@ -1,4 +1,4 @@
-//! A pool that makes and drops objects of one type, and gives handles to them.
+//! A pool that makes and drops objects of one type, with a handle for each.
 
 mod batch;
 mod iter;
@@ -26,15 +26,15 @@ use core::marker::PhantomData;
 use core::mem::{forget, ManuallyDrop};
 use core::ptr::NonNull;
 
-/// Objects of one type, made and dropped one by one in constant time; what is left of them is
-/// dropped with the pool.
+/// Objects of one type, made and dropped one by one in constant time. The pool drops the objects that
+/// are left when it ends.
 ///
 /// ```
 /// use mallard::ObjectPool;
 /// #[derive(Debug)]
 /// struct Order { id: u32 }
 /// let orders = ObjectPool::new();
-/// let first = orders.make(Order { id: 7 }); // a Box: one pointer wide, gives itself back
+/// let first = orders.make(Order { id: 7 }); // a Box: one pointer wide, drops the object at its end
 /// assert_eq!(first.id, 7);
 /// let few: ObjectPool<Order> = ObjectPool::fixed(1);
 /// let only = few.make(Order { id: 8 });
@@ -53,16 +53,17 @@ use core::ptr::NonNull;
 /// std::thread::spawn(move || drop(line)).join().unwrap();
 /// ```
 ///
-/// Takes nothing before the first object. Then steps of 64 KiB at first, doubling to 1 MiB (or
-/// what a [`Growth`] says), are carved lazily: what was never given out has never been touched.
-/// Memory beside the objects: 1/8 byte each, 72 for 64 KiB, some 300 for the pool, and 8 for
-/// each of up to 1,024 that were freed lately. It shrinks by `trim` and `release` only.
+/// **Memory.** The pool takes nothing before the first object. Then it takes 64 KiB, doubling to
+/// 1 MiB, or as its [`Growth`] says. It does not touch the memory of an object that was never made.
+/// Beside the objects it takes 1/8 byte each, 72 bytes for each 64 KiB, about 300 bytes for itself,
+/// and 8 bytes for each of up to 1,024 slots that were freed last. Only `trim` and `release` give
+/// memory back.
 ///
-/// When a constructor, a destructor or a hook panics, the slot is free again. None of them ever
+/// **Panics.** If a constructor, a destructor or a hook panics, the slot is free again. None of them
 /// runs under a lock, and each may use the same pool.
 ///
 /// # Threads
-/// `sync::Unshared`: the pool is `Send` where `T` is, and not `Sync`; its boxes are neither.
+/// A pool of `sync::Unshared` is `Send` if `T` is, and not `Sync`. Its boxes are neither.
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
@@ -92,8 +93,8 @@ use core::ptr::NonNull;
 /// ```
 ///
 /// # Lifetimes
-/// A box borrows its pool. Objects that were forgotten or leaked are dropped with the pool, so
-/// what they borrow must live longer than it:
+/// A box borrows its pool. The pool drops objects that were forgotten or leaked, so everything they
+/// borrow must outlive the pool:
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<&str> = mallard::ObjectPool::new();
@@ -114,19 +115,20 @@ where
     S: Source,
     H: Hooks<T>,
 {
-    /// Each one in use holds an object, between any two calls.
+    /// Between any two calls, each slot in use holds an object.
     slots: Slots<M, S, H>,
-    /// It owns them, and `make` writes what the end of the pool reads: no other lifetimes.
+    /// Makes the pool invariant in `T`: `make` writes through `&self` objects that the end of the pool
+    /// reads.
     objects: PhantomData<UnsafeCell<T>>,
 }
 
-// SAFETY: nobody has a box while the pool moves; the rest moves with it.
+// SAFETY: no box exists while the pool moves, and everything else moves with it.
 unsafe impl<T: Send, M: Mode, S: Source + Send, H: Hooks<T> + Send> Send
     for ObjectPool<T, M, S, H>
 {
 }
-// SAFETY: the mode is for many threads; objects go in by one and out by another, source and
-// hooks are called by any. No reference to an object comes from `&self`.
+// SAFETY: any thread may call a pool of a shared mode. One thread may make an object and another drop
+// it, and any may call the source and the hooks. `&self` gives no reference to an object.
 unsafe impl<T, M, S, H> Sync for ObjectPool<T, M, S, H>
 where
     T: Send,
@@ -231,7 +233,7 @@ impl<T, M: Mode> ObjectPool<T, M> {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
-    /// As handles know it: without the bound of a fixed pool.
+    /// The shape that handles compute, without the bound of a fixed pool.
     const SHAPE: SlotShape = SlotShape::of(Layout::new::<T>(), M::CHUNK);
 
     const fn new_with(sizing: Sizing, source: S, hooks: H) -> Self {
@@ -239,25 +241,37 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Self { slots, objects: PhantomData }
     }
 
-    /// The same pool with hooks, in place of those it had. What is left in it is dropped before.
+    /// Replaces the hooks of the pool, and drops all objects that are left in it before.
+    ///
+    /// ```
+    /// use mallard::{Hooks, ObjectPool};
+    /// struct Print;
+    /// impl Hooks<u32> for Print {
+    ///     fn released(&self, n: &mut u32) {
+    ///         println!("{n} is gone");
+    ///     }
+    /// }
+    /// let pool = ObjectPool::<u32>::fixed(10).hooked(Print);
+    /// pool.make(7);
+    /// ```
+    #[doc(alias("set_hooks", "replace_hooks", "with_hooks"))]
     pub fn hooked<I: Hooks<T>>(mut self, hooks: I) -> ObjectPool<T, M, S, I> {
         self.release();
         let this = ManuallyDrop::new(self);
-        // SAFETY: the slots are moved out of what is not used again.
+        // SAFETY: `this` is not used again, and not dropped.
         let slots = unsafe { (&raw const this.slots).read() }.with_hooks(hooks);
         ObjectPool { slots, objects: PhantomData }
     }
-    /// The hooks it was made with.
+    /// The hooks of the pool.
     pub fn hooks(&mut self) -> &H {
         self.slots.upstream().1
     }
-    /// The source it was made with.
+    /// The source of the pool.
     pub fn source(&mut self) -> &S {
         self.slots.upstream().0
     }
 
-    /// A new object. Where memory is refused, `alloc::alloc::handle_alloc_error` ends the
-    /// program.
+    /// Makes an object. Without memory, `alloc::alloc::handle_alloc_error` ends the program.
     #[inline(always)]
     pub fn make(&self, value: T) -> Box<'_, T, M, S, H> {
         match self.slots.try_allocate() {
@@ -266,7 +280,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// A new object, or the value back.
+    /// Makes an object, or returns the value in the error if there is no memory.
     #[inline(always)]
     pub fn try_make(&self, value: T) -> Result<Box<'_, T, M, S, H>, Full<T>> {
         match self.slots.try_allocate() {
@@ -275,7 +289,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// A new object, made in its place: one that is large is not moved there.
+    /// Makes an object in its place in the pool, so that a large object is not moved.
     ///
     /// ```
     /// let pool: mallard::ObjectPool<[u8; 1 << 16]> = mallard::ObjectPool::new();
@@ -289,7 +303,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// The same, or `f` back, which was not called.
+    /// `make_with`, or returns `f`, which was not called, in the error if there is no memory.
     #[inline(always)]
     pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
         match self.slots.try_allocate() {
@@ -298,12 +312,21 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// A box that keeps the pool, and so may outlive every other reference to it.
+    /// Makes an object whose box keeps the pool alive.
+    ///
+    /// ```
+    /// use mallard::ObjectPool;
+    /// use std::sync::Arc;
+    /// let pool = Arc::new(ObjectPool::new());
+    /// let object = pool.make_owned(7);
+    /// drop(pool);
+    /// assert_eq!(*object, 7);
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn make_owned(self: &alloc::sync::Arc<Self>, value: T) -> OwnedBox<T, M, S, H> {
         OwnedBox::new(self.make(value), self)
     }
-    /// The same, or the value back.
+    /// `make_owned`, or returns the value in the error if there is no memory.
     #[cfg(feature = "alloc")]
     pub fn try_make_owned(
         self: &alloc::sync::Arc<Self>,
@@ -312,47 +335,49 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Ok(OwnedBox::new(self.try_make(value)?, self))
     }
 
-    /// Whatever panics, the slot is free again.
+    /// Makes an object in a block. If `f` or a hook panics, the block is free again.
     #[inline(always)]
     fn fill(&self, block: NonNull<u8>, f: impl FnOnce() -> T) -> Box<'_, T, M, S, H> {
         let object = block.cast::<T>();
-        // SAFETY: the block is of these slots.
+        // SAFETY: a block of these slots.
         let core = unsafe { Slots::<M, S, H>::core_of(block, &Self::SHAPE) };
         let slot = FreesSlot { core, block, source: PhantomData };
-        // SAFETY: the slot is for a `T`, and ours.
+        // SAFETY: the block has the layout of a `T`, and belongs to this call.
         unsafe { object.write(f()) };
         if !H::SILENT {
             let alive = DropsObject(object);
-            // SAFETY: just made, and nobody else's.
+            // SAFETY: the object was just made, and nobody else refers to it.
             Slots::<M, S, H>::hooks_of(core).acquired(unsafe { &mut *object.as_ptr() });
             forget(alive);
         }
         forget(slot);
-        // SAFETY: it is of this pool, and this is its only box.
+        // SAFETY: an object of this pool, without another box.
         unsafe { self.adopt(object) }
     }
 
+    /// The box of an object.
+    ///
     /// # Safety
-    /// `object` is of this pool, and this is its only box.
+    /// `object` is an object of this pool without a box.
     #[inline(always)]
     pub(crate) unsafe fn adopt(&self, object: NonNull<T>) -> Box<'_, T, M, S, H> {
         // SAFETY: the caller promises it.
         unsafe { Box::from_raw(object) }
     }
 
-    /// All objects that were forgotten or leaked, in address order within a step of growth. No
-    /// box can be left while this borrows the pool.
+    /// Visits the objects that were forgotten or leaked, in address order within a step of growth. The
+    /// exclusive borrow ensures that no box is left.
     pub fn iter(&mut self) -> Iter<'_, T, M, S, H> {
         Iter::new(&mut self.slots)
     }
-    /// The same, to change them. Not for a `T` that may be pinned: its box may have been.
+    /// `iter`, with mutable references. `T: Unpin`, because the box of an object may have been pinned.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, M, S, H>
     where
         T: Unpin,
     {
         IterMut::new(&mut self.slots)
     }
-    /// Calls `f` with each of them.
+    /// Calls `f` with each object that was forgotten or leaked.
     pub fn for_each(&mut self, f: impl FnMut(&mut T))
     where
         T: Unpin,
@@ -360,7 +385,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         self.iter_mut().for_each(f);
     }
 
-    /// Drops all objects, and keeps the memory.
+    /// Drops all objects and keeps the memory.
     pub fn clear(&mut self) {
         Sweep::<T, M, S, H>::all(&mut self.slots);
     }
@@ -369,7 +394,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn owns(&self, p: *const T) -> bool {
         self.slots.classify(p.cast()) != Validity::Miss
     }
-    /// What `p` is to this pool. O(steps of growth), and a search of those freed lately.
+    /// What `p` is to this pool. O(steps of growth), and a search of the slots that were freed last.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.cast())
     }

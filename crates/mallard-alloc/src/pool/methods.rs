@@ -1,41 +1,41 @@
-//! What all pools say of their slots, and do with their memory.
+//! Methods that all pools have: numbers of slots, and memory.
 
-/// For a pool with `slots` and `clear`.
+/// Defines the methods of a pool that has `slots` and `clear`.
 macro_rules! pool_methods {
     () => {
-        /// Drops all that is left, and gives all memory back to the source.
+        /// Drops all that is left in the pool, and gives all memory back to the source.
         pub fn release(&mut self) {
             self.clear();
             self.slots.release();
         }
-        /// Gives idle memory back, beyond `keep` bytes. The unit is what one step of growth
-        /// took, idle when no slot of it is in use. O(slots that are free).
+        /// Gives idle memory back to the source, except `keep` bytes. The memory of one step of
+        /// growth goes back as a whole, if none of its slots is in use. O(free slots).
         pub fn trim(&mut self, keep: usize) {
             self.slots.trim(keep);
         }
 
-        /// Slots in use; exact when no other thread is inside. O(chunks): nothing is counted
-        /// where slots are given.
+        /// Number of slots in use. Exact while no other thread is inside a call. O(chunks): no call
+        /// that makes or drops counts.
         pub fn len(&self) -> usize {
             self.slots.len()
         }
-        /// Whether no slot is in use. As `len`.
+        /// Whether no slot is in use. Costs the same as `len`.
         pub fn is_empty(&self) -> bool {
             self.len() == 0
         }
-        /// Slots that there are, in use or not; of a fixed pool those that there can be.
+        /// Number of slots, in use or not. For a fixed pool: the largest number it can have.
         pub fn capacity(&self) -> usize {
             self.slots.capacity()
         }
-        /// Slots that are not in use. A pool that grows may have more when needed.
+        /// Number of slots not in use. A pool that grows may add more when needed.
         pub fn available(&self) -> usize {
             self.slots.available()
         }
-        /// Whether no slot is available: then a fixed pool refuses, and others grow.
+        /// Whether no slot is available. Then a fixed pool fails to make more, and others grow.
         pub fn is_full(&self) -> bool {
             self.available() == 0
         }
-        /// What it holds. O(chunks).
+        /// Numbers of blocks, bytes and chunks. O(chunks).
         pub fn statistics(&self) -> $crate::Statistics {
             self.slots.statistics()
         }

@@ -1,4 +1,4 @@
-//! A pool: blocks of one layout, given and taken back in constant time.
+//! A pool: blocks of one layout, allocated and freed in constant time.
 
 #[cfg(feature = "std")]
 pub(crate) mod cached;
@@ -25,7 +25,7 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// Gives blocks of one layout and takes them back one by one.
+/// Blocks of one layout, allocated and freed one by one in constant time.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -37,16 +37,17 @@ use core::ptr::NonNull;
 /// assert!(pool.try_allocate(Layout::new::<[u64; 7]>()).is_none()); // does not fit
 /// ```
 ///
-/// Growth, memory and order of reuse are those of an [`ObjectPool`](crate::ObjectPool). What is
-/// smaller than a block gets one; what is larger, or more aligned, is refused. Blocks that are
-/// left at its end are gone with it.
+/// Growth, memory and order of reuse are those of an [`ObjectPool`](crate::ObjectPool). A request
+/// that is smaller than a block gets a block. A request that is larger or needs more alignment fails.
+/// The end of the pool frees all blocks.
 pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
 
-// SAFETY: chunks and source move with it; who has blocks promised to mind what they do.
+// SAFETY: chunks and source move with the pool; the users of blocks keep the promises of
+// `BlockAllocator`.
 unsafe impl<M: Mode, S: Source + Send> Send for Pool<M, S> {}
-// SAFETY: the mode is for many threads.
+// SAFETY: any number of threads may call a pool of a shared mode.
 unsafe impl<M: Shared, S: Source + Send + Sync> Sync for Pool<M, S> {}
 
 impl Pool {
@@ -106,10 +107,11 @@ impl<M: Mode> Pool<M> {
 }
 
 impl<M: Mode, S: Source> Pool<M, S> {
-    /// The largest layout that gets a block: what was asked for, rounded up to its alignment.
+    /// The largest layout that a block serves: that of the constructor, with the size rounded up to the
+    /// alignment.
     pub fn block(&self) -> Layout {
         let shape = self.slots.shape();
-        // SAFETY: they are of a `Layout`, rounded up as one may be.
+        // SAFETY: size and alignment of a `Layout`, whose size may be rounded up.
         unsafe { Layout::from_size_align_unchecked(shape.stride, shape.align) }
     }
 
@@ -119,14 +121,22 @@ impl<M: Mode, S: Source> Pool<M, S> {
         layout.size() <= shape.stride && layout.align() <= shape.align
     }
 
-    /// All of `out`, or none and `false`. Each is of the layout `block()`.
+    /// Fills all of `out` with blocks of the layout `block()`, or returns `false` and allocates none.
+    ///
+    /// ```
+    /// use core::{alloc::Layout, mem::MaybeUninit};
+    /// let pool = mallard::Pool::new(Layout::new::<u64>());
+    /// let mut blocks = [MaybeUninit::uninit(); 8];
+    /// assert!(pool.try_allocate_batch(&mut blocks));
+    /// assert_eq!(pool.len(), 8);
+    /// ```
     pub fn try_allocate_batch(&self, out: &mut [MaybeUninit<NonNull<u8>>]) -> bool {
         self.slots.try_allocate_batch(out)
     }
-    /// Takes blocks back.
+    /// Frees blocks.
     ///
     /// # Safety
-    /// Each is from this pool, not of size 0, and was not given back since.
+    /// Each is a block of this pool in use, of a request of more than 0 bytes, that nobody uses any more.
     pub unsafe fn deallocate_batch(&self, blocks: &[NonNull<u8>]) {
         if let Some(core) = self.slots.core() {
             // SAFETY: the caller promises it.
@@ -134,8 +144,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
         }
     }
 
-    /// All blocks in use, in address order within a step of growth. Who calls `f` with what is
-    /// left behind them is the caller's to know.
+    /// Calls `f` with each block in use, in address order within a step of growth.
     pub fn for_each(&mut self, mut f: impl FnMut(NonNull<u8>)) {
         let mut cursor = LiveCursor::START;
         while let Some(block) = self.slots.next_live(&mut cursor) {
@@ -143,15 +152,15 @@ impl<M: Mode, S: Source> Pool<M, S> {
         }
     }
 
-    /// All blocks are free; the memory is kept.
+    /// Frees all blocks and keeps the memory.
     pub fn clear(&mut self) {
         self.slots.reset();
     }
-    /// What `p` is to this pool. O(steps of growth), and a search of those freed lately.
+    /// What `p` is to this pool. O(steps of growth), and a search of the blocks that were freed last.
     pub fn classify(&self, p: *const u8) -> Validity {
         self.slots.classify(p)
     }
-    /// The source it was made with.
+    /// The source of the pool.
     pub fn source(&mut self) -> &S {
         self.slots.upstream().0
     }
@@ -159,7 +168,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
     pool_methods!();
 }
 
-// SAFETY: blocks are slots of chunks that stay where they are, given out once at a time.
+// SAFETY: a block is a slot of a chunk, which stays where it is, and has one user at a time.
 unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -177,7 +186,7 @@ unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
         if layout.size() == 0 {
             return;
         }
-        // SAFETY: the block is of this pool, so there is a core, and it is the core's.
+        // SAFETY: the pool has a core, since the block is one of its blocks.
         unsafe { self.slots.core().unwrap_unchecked().deallocate(block) }
     }
 
@@ -187,7 +196,7 @@ unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
     }
 }
 
-// SAFETY: its blocks lie in its chunks, which are nobody else's.
+// SAFETY: its blocks lie in its chunks, which belong to it alone.
 unsafe impl<M: Mode, S: Source> Owns for Pool<M, S> {
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss

@@ -1,19 +1,21 @@
-//! How blocks that other threads free come back to whom their chunk belongs.
+//! Remote frees: how a block that another thread frees returns to the owner of its chunk.
 
 use crate::loom::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use core::ptr::NonNull;
 
-/// In the header of a chunk, for threads that do not own it.
+/// The part of a chunk's header for threads that do not own the chunk.
 ///
-/// - words: a bit for each slot that was freed elsewhere. Beside this.
-/// - summary: a bit for each word (modulo `usize::BITS`) that has bits, or had.
+/// - words, which stand beside this: a bit for each slot that was freed by another thread.
+/// - summary: a bit for each word (modulo `usize::BITS`) that has bits, or had some.
 ///
-/// Who makes a word other than 0 sets its summary bit; who makes the summary other than 0 posts
-/// the chunk. The owner takes the summary, and then its words. So the bits of a word come
-/// either before the owner takes it, or whoever brings the first of them says so after that;
-/// and between two takings of its summary a chunk is posted once, so one link is enough.
-/// Every step is a read-modify-write of one word: all threads agree on the order of those, and
-/// no fence between two words is needed.
+/// The thread that changes a word from 0 sets the word's bit in the summary. The thread that changes
+/// the summary from 0 posts the chunk to its owner's inbox. The owner takes the summary, then the
+/// words it names. So a bit is set before the owner takes its word, or else the thread that sets the
+/// first bit of that word posts the chunk again. Between two takings of the summary a chunk is posted
+/// once, so one link is enough.
+///
+/// Every step is a read-modify-write of one word. All threads agree on the order of such steps, so no
+/// fence between two words is needed.
 pub(crate) struct Remote<T> {
     summary: AtomicUsize,
     next: AtomicPtr<T>,
@@ -24,25 +26,26 @@ impl<T> Remote<T> {
         Self { summary: AtomicUsize::new(0), next: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Adds `bits` to `word`, which is the one numbered `at`. Whether the chunk is to be posted.
+    /// Sets `bits` in `word`, the word with the number `at`. Returns whether the caller has to post
+    /// the chunk.
     #[must_use]
     pub(crate) fn free(&self, word: &AtomicUsize, at: usize, bits: usize) -> bool {
         word.fetch_or(bits, AcqRel) == 0
             && self.summary.fetch_or(1 << (at % usize::BITS as usize), AcqRel) == 0
     }
 
-    /// The owner's: which words to take, of a chunk that was posted.
+    /// Takes the summary: which words of a posted chunk the owner has to take.
     pub(crate) fn take_summary(&self) -> usize {
         self.summary.swap(0, AcqRel)
     }
 }
 
-/// What can be posted.
+/// A chunk that can be posted to an inbox.
 pub(crate) trait Posted: Sized {
     fn remote(&self) -> &Remote<Self>;
 }
 
-/// Chunks that have something for their owner.
+/// The chunks of one owner that have blocks which other threads freed.
 pub(crate) struct Inbox<T> {
     head: AtomicPtr<T>,
 }
@@ -53,8 +56,8 @@ impl<T: Posted> Inbox<T> {
     }
 
     /// # Safety
-    /// `chunk` is in no inbox, and `Remote::free` said that it is to be posted to this one,
-    /// its owner's. It lives until it was taken out.
+    /// This is the inbox of the chunk's owner. `chunk` is in no inbox, and `Remote::free` said that
+    /// the caller has to post it. It lives until it is taken out.
     pub(crate) unsafe fn post(&self, chunk: NonNull<T>) {
         // SAFETY: it lives.
         let next = &unsafe { chunk.as_ref() }.remote().next;
@@ -68,23 +71,23 @@ impl<T: Posted> Inbox<T> {
         }
     }
 
-    /// Whether to call `take_all`, which costs more. Not part of it, for with that test in front
-    /// loom does not try what others do before it.
+    /// Whether there is nothing to take. `take_all` costs more. It does not make this test itself,
+    /// because loom would then leave out orders in which others act before it.
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Relaxed).is_null()
     }
 
-    /// Takes all out, and calls `f` with each of them. `f` takes the summary.
+    /// Takes all chunks out, and calls `f` with each. `f` takes the summary of the chunk.
     pub(crate) fn take_all(&self, mut f: impl FnMut(NonNull<T>)) {
         let mut at = self.head.swap(core::ptr::null_mut(), Acquire);
         while let Some(chunk) = NonNull::new(at) {
-            // SAFETY: what was posted lives, and its link stays until `f` takes the summary.
+            // SAFETY: a posted chunk lives, and its link stays until `f` takes the summary.
             at = unsafe { chunk.as_ref() }.remote().next.load(Relaxed);
             f(chunk);
         }
     }
 
-    /// Forgets all, while nobody else is at it.
+    /// Forgets all chunks, while no other thread is inside a call.
     pub(crate) fn clear(&self) {
         self.head.store(core::ptr::null_mut(), Relaxed);
     }
@@ -112,12 +115,12 @@ mod models {
         inbox: Inbox<Chunk>,
         chunks: Vec<Chunk>,
     }
-    // SAFETY: blocks are watched, the rest is atomic.
+    // SAFETY: loom checks the use of the blocks; the rest is atomic.
     unsafe impl Sync for Pool {}
     // SAFETY: the same.
     unsafe impl Send for Pool {}
 
-    /// Of a chunk: two of one word, one of another.
+    /// Word and bit of the three blocks of a chunk: two in one word, one in another.
     const PLACES: [(usize, usize); 3] = [(0, 1), (0, 2), (1, 1)];
 
     impl Pool {
@@ -131,19 +134,19 @@ mod models {
         }
         fn free(&self, chunk: usize, block: usize) {
             let c = &self.chunks[chunk];
-            // SAFETY: the model is there to find out.
+            // SAFETY: the model checks it.
             c.blocks[block].with_mut(|b| unsafe { *b += 1 });
             let (w, bit) = PLACES[block];
             if c.remote.free(&c.words[w], w, bit) {
-                // SAFETY: it was just said so.
+                // SAFETY: `free` said so.
                 unsafe { self.inbox.post(NonNull::from(c)) }
             }
         }
-        /// How many.
+        /// Takes all blocks that were freed, and returns their number.
         fn collect(&self) -> u32 {
             let mut count = 0;
             self.inbox.take_all(|c| {
-                // SAFETY: it is one of ours.
+                // SAFETY: a chunk of this pool.
                 let c = unsafe { c.as_ref() };
                 let mut summary = c.remote.take_summary();
                 while summary != 0 {
@@ -153,7 +156,7 @@ mod models {
                     for (i, _) in
                         PLACES.iter().enumerate().filter(|(_, p)| p.0 == w && p.1 & bits != 0)
                     {
-                        // SAFETY: the model is there to find out.
+                        // SAFETY: the model checks it.
                         c.blocks[i].with_mut(|b| unsafe { *b += 1 });
                         count += 1;
                     }
@@ -163,9 +166,9 @@ mod models {
         }
     }
 
-    /// Each of the threads frees its blocks while the owner collects: none is lost, none
-    /// comes before whoever freed it is done with it, none comes twice.
-    fn nothing_is_lost(chunks: usize, threads: &'static [&'static [(usize, usize)]]) {
+    /// Each thread frees its blocks while the owner collects. The owner gets each block once, after
+    /// the thread that freed it has finished with it.
+    fn every_block_returns_once(chunks: usize, threads: &'static [&'static [(usize, usize)]]) {
         model(move || {
             let pool = Pool::new(chunks);
             let freeing: Vec<_> = threads
@@ -187,19 +190,19 @@ mod models {
     }
 
     #[test]
-    fn two_bits_of_one_word() {
-        nothing_is_lost(1, &[&[(0, 0)], &[(0, 1)]]);
+    fn two_threads_free_blocks_of_one_word() {
+        every_block_returns_once(1, &[&[(0, 0)], &[(0, 1)]]);
     }
     #[test]
-    fn two_words_of_one_chunk() {
-        nothing_is_lost(1, &[&[(0, 0), (0, 1)], &[(0, 2)]]);
+    fn two_threads_free_blocks_of_two_words() {
+        every_block_returns_once(1, &[&[(0, 0), (0, 1)], &[(0, 2)]]);
     }
     #[test]
-    fn a_chunk_that_is_posted_again() {
-        nothing_is_lost(1, &[&[(0, 0), (0, 1), (0, 2)]]);
+    fn a_chunk_may_be_posted_again_while_its_owner_collects() {
+        every_block_returns_once(1, &[&[(0, 0), (0, 1), (0, 2)]]);
     }
     #[test]
-    fn two_chunks() {
-        nothing_is_lost(2, &[&[(0, 0), (1, 0)], &[(1, 1)]]);
+    fn two_threads_free_blocks_of_two_chunks() {
+        every_block_returns_once(2, &[&[(0, 0), (1, 0)], &[(1, 1)]]);
     }
 }
