@@ -1,16 +1,16 @@
-//! Lists through the memory that they are of: free blocks, and chunks.
+//! Linked lists in the memory of their elements: free blocks, and chunks.
 
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
 
-/// What every element of a list begins with.
+/// The beginning of every element of a list.
 #[repr(C)]
 pub(super) struct Link {
     pub(super) next: *mut Link,
 }
 
-/// Free blocks of one size, the one freed last on top. Costs no memory; but a pop reads the
-/// block, and misses when it has gone cold.
+/// Free blocks of one size, the one that was freed last on top. Needs no memory, but a pop reads the
+/// block, which misses the cache if the block was not used lately.
 pub(super) struct FreeList {
     head: Cell<*mut Link>,
 }
@@ -30,22 +30,22 @@ impl FreeList {
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<NonNull<u8>> {
         let block = NonNull::new(self.head.get())?;
-        // SAFETY: what is in the list is free memory, and begins with a link.
+        // SAFETY: blocks of the list are free, and begin with a link.
         self.head.set(unsafe { (*block.as_ptr()).next });
         Some(block.cast())
     }
 
     /// # Safety
-    /// `block` is nobody's, has room for a link, and stays as it is while it is here.
+    /// Nobody uses `block`, and it has room for a link.
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
         let link = block.cast::<Link>();
-        // SAFETY: as the caller says.
+        // SAFETY: the caller promises it.
         unsafe { link.write(Link { next: self.head.get() }) };
         self.head.set(link.as_ptr());
     }
 
-    /// From the top.
+    /// The blocks, from the top.
     pub(super) fn iter(&self) -> Elements {
         Elements { at: self.head.get() }
     }
@@ -54,20 +54,20 @@ impl FreeList {
         self.iter().any(|block| block.as_ptr().cast_const() == p)
     }
 
-    /// By address.
+    /// Sorts the blocks by address.
     pub(super) fn sort(&self) {
         // SAFETY: it is a list of free blocks.
         self.head.set(unsafe { sorted(self.head.get()) });
     }
 
-    /// Takes out what is `wanted(block)`, as a list; the order of both stays.
+    /// Takes out the blocks for which `wanted`. Both lists keep their order.
     pub(super) fn take_out(&self, mut wanted: impl FnMut(NonNull<u8>) -> bool) -> FreeList {
         let (out, all) = (Self::new(), self.iter());
         let mut ends = [self.head.as_ptr(), out.head.as_ptr()];
         for block in all {
             let end = &mut ends[usize::from(wanted(block))];
-            // SAFETY: the end of either list: its head, or a link of a block that is in it. The
-            // iterator is beyond that block.
+            // SAFETY: the end of one of the lists: its head, or the link of a block in it, which the
+            // iterator has passed.
             unsafe {
                 **end = block.cast::<Link>().as_ptr();
                 *end = &raw mut (***end).next;
@@ -80,7 +80,7 @@ impl FreeList {
         out
     }
 
-    /// All of `others` behind what is here.
+    /// Appends all blocks of `others`.
     pub(super) fn append(&self, others: FreeList) {
         let mut end = self.head.as_ptr();
         // SAFETY: the head of this list, then the links of its blocks.
@@ -93,7 +93,7 @@ impl FreeList {
     }
 }
 
-/// The elements of a list. Each may be taken away while the iterator is beyond it.
+/// Iterates over a list. An element that the iterator has passed may be taken away.
 #[derive(Clone)]
 pub(super) struct Elements {
     at: *mut Link,
@@ -101,7 +101,7 @@ pub(super) struct Elements {
 
 impl Elements {
     /// # Safety
-    /// A list of links, which is not changed at or behind the iterator while that is used.
+    /// `first` is a list, of which no element at or behind the iterator changes while it is used.
     pub(super) unsafe fn from(first: *mut Link) -> Self {
         Self { at: first }
     }
@@ -112,17 +112,17 @@ impl Iterator for Elements {
     #[inline]
     fn next(&mut self) -> Option<NonNull<u8>> {
         let element = NonNull::new(self.at)?;
-        // SAFETY: it is of a list, which is a promise of who made the iterator.
+        // SAFETY: the caller of `from` promised that it is an element of a list.
         self.at = unsafe { (*element.as_ptr()).next };
         Some(element.cast())
     }
 }
 
-/// The list in ascending order of address: runs of 1, 2, 4, ... are merged, so it needs no
-/// memory and no recursion.
+/// Sorts a list by address. Merges runs of 1, 2, 4, ... elements, so it needs neither memory nor
+/// recursion.
 ///
 /// # Safety
-/// `first` is a list, nobody else uses it.
+/// `first` is a list that nobody else uses.
 pub(super) unsafe fn sorted(first: *mut Link) -> *mut Link {
     // runs[i] is empty or has 2^i elements.
     let mut runs = [null_mut::<Link>(); usize::BITS as usize];
@@ -136,13 +136,13 @@ pub(super) unsafe fn sorted(first: *mut Link) -> *mut Link {
         }
         let mut i = 0;
         while !runs[i].is_null() {
-            // SAFETY: lists of our own.
+            // SAFETY: lists that only this function uses.
             run = unsafe { merged(core::mem::replace(&mut runs[i], null_mut()), run) };
             i += 1;
         }
         runs[i] = run;
     }
-    // SAFETY: lists of our own.
+    // SAFETY: lists that only this function uses.
     runs.into_iter().fold(null_mut(), |all, run| unsafe { merged(run, all) })
 }
 
@@ -151,7 +151,7 @@ pub(super) unsafe fn sorted(first: *mut Link) -> *mut Link {
 unsafe fn merged(mut a: *mut Link, mut b: *mut Link) -> *mut Link {
     let mut first = null_mut::<Link>();
     let mut last = &mut first as *mut *mut Link;
-    // SAFETY: `last` is the end of what is merged so far: `first`, or a link of an element.
+    // SAFETY: `last` is the end of the merged list: `first`, or the link of an element.
     unsafe {
         while !a.is_null() && !b.is_null() {
             let smaller = if a.addr() < b.addr() { &mut a } else { &mut b };

@@ -1,22 +1,22 @@
-//! A multipool: one pool per size class, over one source.
+//! A multipool: a pool for each size class, over one source.
 
-mod class_core;
-mod large;
+mod bootstrap_slabs;
+mod class_pool;
+mod large_blocks;
 mod list;
-mod starter;
 
 use crate::bits::{align_up, dangling, layout};
 use crate::{size_class, BlockAllocator, Chunk, DefaultHeap, Growth, Owns, Source};
 use crate::{Statistics, Validity};
-use class_core::{ClassCore, Shape};
+use bootstrap_slabs::BootstrapSlabs;
+use class_pool::{ClassPool, Shape};
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use large::LargeBlocks;
-use starter::Starter;
+use large_blocks::LargeBlocks;
 
-/// Gives blocks of any size and takes them back one by one, without a header: the size said at
-/// `deallocate` picks the pool.
+/// Blocks of any size, allocated and freed one by one, without headers: the size that `deallocate` is
+/// told picks the pool.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool};
@@ -24,27 +24,29 @@ use starter::Starter;
 /// let pool = Multipool::new(); // takes nothing yet; also in a `const` or `static`
 /// let layout = Layout::new::<[u64; 5]>();
 /// let block = pool.allocate(layout);
-/// // SAFETY: it is from there, with this layout.
+/// // SAFETY: `pool` allocated it, with this layout.
 /// unsafe { pool.deallocate(block, layout) };
 /// ```
 ///
 /// With a feature such as `allocator-api2-02` it is an `Allocator`, by value and by reference:
-/// `Vec::new_in(&pool)`. Over an arena, `Multipool::new_in(&arena)`, blocks are used again
-/// while it lives and all die at once; it is Lakos's multipool over a monotonic allocator.
+/// `Vec::new_in(&pool)`. Over an arena, `Multipool::new_in(&arena)`, freed blocks are used again while
+/// the arena lives, and its end frees all: Lakos's multipool over a monotonic allocator.
 ///
-/// A block is at most 7 bytes, or from 128 up at most 12.5 %, larger than asked for (see
-/// [`size_class`]). What is above [`LARGEST`](Self::LARGEST), or aligned to more than a cache
-/// line, comes from the source and goes back to it alone. The first blocks of all sizes are cut
-/// from pieces of 1 KiB to 256 KiB that they share, by four; then a class that needs more takes
-/// 2 KiB, by four to 1 MiB. With a growth of one's own there are no pieces, and its limit is
-/// that of each class; to bound them all, bound the source.
+/// **Sizes.** A block is at most 7 bytes larger than the request, or from 128 bytes on at most 12.5 %
+/// (see [`size_class`]). A block above [`LARGEST`](Self::LARGEST), or aligned to more than a cache
+/// line, comes from the source and returns to it.
 ///
-/// An allocation fails when the source refuses; then nothing has changed. One thread at a time:
-/// it is `Send` and not `Sync`, and [`Synchronized`](crate::Synchronized) puts a lock around it.
-/// A pair of calls costs some ten instructions; less than 800 bytes while it is empty.
+/// **Growth.** The first blocks of all sizes share bootstrap slabs of 1, 4, 16, 64 and 256 KiB. Then a
+/// class that needs more takes chunks of its own: 2 KiB, four times as much each time, up to 1 MiB.
+/// With a growth of the caller's there are no slabs, and its limit holds for each class. To limit all
+/// classes together, limit the source.
+///
+/// An allocation fails when the source refuses; then nothing has changed. A multipool is `Send` and
+/// not `Sync`; [`Synchronized`](crate::Synchronized) puts a lock around it. A pair of calls takes about
+/// ten instructions. An empty multipool has less than 800 bytes.
 pub struct Multipool<S: Source = DefaultHeap> {
-    cores: [Cell<NonNull<ClassCore>>; CLASSES],
-    starter: Starter,
+    cores: [Cell<NonNull<ClassPool>>; CLASSES],
+    slabs: BootstrapSlabs,
     large: LargeBlocks,
     growth: Growth,
     source: S,
@@ -52,7 +54,7 @@ pub struct Multipool<S: Source = DefaultHeap> {
 
 const LARGEST: usize = 32 << 10;
 const CLASSES: usize = size_class::of(LARGEST) + 1;
-// Beyond it, rare requests would have every chunk of their class aligned as much.
+// A larger maximum would align every chunk of a class for the sake of rare requests.
 const ALIGN_MAX: usize = 64;
 const GROWTH: Growth = Growth { first: 2048, num: 4, ..Growth::new() };
 
@@ -68,33 +70,33 @@ static SHAPES: [Shape; CLASSES] = {
     shapes
 };
 
-/// Cores of neighbouring sizes, in memory from the source. They are made when the first of them
-/// is asked for: a multipool is for the few sizes of one small container, too.
-#[repr(C)] // its first core is its first byte
+/// The pools of eight neighbouring size classes, in memory from the source. Made when the first of them
+/// is needed, because a multipool often serves the few sizes of one small container.
+#[repr(C)] // the first pool is at the first byte
 struct Group {
-    cores: [ClassCore; GROUP],
+    cores: [ClassPool; GROUP],
     taken: Chunk,
 }
 const GROUP: usize = 8;
 
-struct Absent(ClassCore);
-// SAFETY: nothing is ever written to it: it is never grown, nor are there blocks to give back.
+struct Absent(ClassPool);
+// SAFETY: nothing is ever written to it: it never grows, and no block is freed to it.
 unsafe impl Sync for Absent {}
 
-/// No test for a core that is not made: it is this one that all share, which has nothing at hand,
-/// so that only `refill` has to look.
-static ABSENT: Absent = Absent(ClassCore::new(SHAPES[0], GROWTH));
+/// The pool of every class that has none yet. It is empty, so `try_allocate` needs no test for a pool
+/// that is not made: only `refill` looks.
+static ABSENT: Absent = Absent(ClassPool::new(SHAPES[0], GROWTH));
 
-const fn absent() -> NonNull<ClassCore> {
+const fn absent() -> NonNull<ClassPool> {
     // SAFETY: a static is not at null.
     unsafe { NonNull::new_unchecked((&raw const ABSENT.0).cast_mut()) }
 }
 
-// SAFETY: all that it points to is its own, but for `ABSENT`, which nobody writes.
+// SAFETY: everything it points to is its own, except `ABSENT`, which nobody writes.
 unsafe impl<S: Source + Send> Send for Multipool<S> {}
 
 impl Multipool {
-    /// Over the global allocator. Takes nothing yet.
+    /// Makes a multipool over the global allocator, without allocating.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
@@ -104,83 +106,83 @@ impl<S: Source> Multipool<S> {
     /// Bytes of the largest block that is pooled.
     pub const LARGEST: usize = LARGEST;
 
-    /// Over a source. Takes nothing yet.
+    /// Makes a multipool over a source, without allocating.
     pub const fn new_in(source: S) -> Self {
-        Self::made_of(Starter::new(), GROWTH, source)
+        Self::made_of(BootstrapSlabs::new(), GROWTH, source)
     }
 
-    /// With a growth of one's own for each size class, and no pieces that they share. Takes
-    /// nothing yet.
+    /// Makes a multipool whose size classes each grow as `growth` says, without bootstrap slabs and
+    /// without allocating.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
-        Self::made_of(Starter::none(), growth, source)
+        Self::made_of(BootstrapSlabs::none(), growth, source)
     }
 
-    const fn made_of(starter: Starter, growth: Growth, source: S) -> Self {
+    const fn made_of(slabs: BootstrapSlabs, growth: Growth, source: S) -> Self {
         let cores = [const { Cell::new(absent()) }; CLASSES];
-        Self { cores, starter, large: LargeBlocks::new(), growth, source }
+        Self { cores, slabs, large: LargeBlocks::new(), growth, source }
     }
 
-    /// Where chunks come from.
+    /// The source of the chunks.
     pub const fn source(&self) -> &S {
         &self.source
     }
 
-    /// Frees every block and keeps the memory of pooled ones. O(pieces and classes).
+    /// Frees all blocks and keeps the memory, except that of large blocks. O(slabs and classes).
     pub fn reset(&mut self) {
         self.for_each_core(|_, core| core.reset());
-        self.starter.reset();
+        self.slabs.reset();
         self.large.release(&self.source);
     }
 
-    /// Frees every block and gives all memory back to the source.
+    /// Frees all blocks and gives all memory back to the source.
     pub fn release(&mut self) {
         self.for_each_core(|_, core| core.release(&self.source));
         for first in (0..CLASSES).step_by(GROUP) {
             self.drop_group(first);
         }
-        self.starter.release(&self.source);
+        self.slabs.release(&self.source);
         self.large.release(&self.source);
     }
 
-    /// Gives back what is idle, beyond `keep` bytes in each class; O(free blocks), and sorts
-    /// them.
+    /// Gives chunks without a block in use back to the source, except `keep` bytes of each class. Sorts
+    /// the free blocks: O(n log n).
     pub fn trim(&mut self, keep: usize) {
-        let starter = &self.starter;
-        starter.count(&SHAPES);
+        let slabs = &self.slabs;
+        slabs.count(&SHAPES);
         self.for_each_core(|_, core| {
-            core.gather(|slot| starter.owns(slot));
-            core.free_blocks().iter().for_each(|block| starter.put_aside(block));
+            core.gather(|slot| slabs.owns(slot));
+            core.free_blocks().iter().for_each(|block| slabs.put_aside(block));
         });
         self.for_each_core(|_, core| {
             let free = core.free_blocks();
-            let lent = free.take_out(|block| starter.owns(block.as_ptr()));
-            lent.take_out(|block| starter.is_in_idle_piece(block));
+            let lent = free.take_out(|block| slabs.owns(block.as_ptr()));
+            lent.take_out(|block| slabs.is_in_idle_slab(block));
             free.sort();
             core.trim(&self.source, keep);
             free.append(lent);
         });
-        starter.give_idle(&self.source);
+        slabs.give_idle(&self.source);
     }
 
-    /// What is held; O(free blocks).
+    /// Numbers of blocks, bytes and chunks. O(free blocks).
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics::default();
         self.large.add_to(&mut s);
-        self.starter.add_to(&mut s, &SHAPES);
+        self.slabs.add_to(&mut s, &SHAPES);
         self.for_each_core(|_, core| core.add_to(&mut s));
         self.for_each_group(|taken| s.bytes_taken += taken.layout.size());
         s
     }
 
-    /// What `p` is to this multipool; O(chunks and free blocks).
+    /// What `p` is to this multipool. O(chunks and free blocks).
     pub fn classify(&self, p: *const u8) -> Validity {
         let valid_if = |valid| if valid { Validity::Valid } else { Validity::Invalid };
         if let Some(is_begin) = self.large.find(p) {
             return valid_if(is_begin);
         }
-        if self.starter.owns(p) {
-            let kind = self.starter.kind_of(p, &SHAPES);
-            return valid_if(kind.is_some_and(|class| !self.core(class).is_at_hand(p)));
+        if self.slabs.owns(p) {
+            let kind = self.slabs.kind_of(p, &SHAPES);
+            return valid_if(kind.is_some_and(|class| !self.core(class).has_free(p)));
         }
         let mut answer = Validity::Miss;
         self.for_each_core(|_, core| {
@@ -192,14 +194,15 @@ impl<S: Source> Multipool<S> {
     }
 
     #[inline(always)]
-    fn core(&self, class: usize) -> &ClassCore {
+    fn core(&self, class: usize) -> &ClassPool {
         debug_assert!(class < CLASSES);
-        // SAFETY: a class is that of a size up to `LARGEST`; and a core is there until `release`,
-        // which has the multipool for itself.
+        // SAFETY: a class is that of a size up to `LARGEST`. Its pool lives until `release`, which has
+        // `&mut self`.
         unsafe { self.cores.get_unchecked(class).get().as_ref() }
     }
 
-    /// Nothing is at hand: makes the core, if there is none, then cuts or takes a chunk.
+    /// A block of a class that has none free: from a bootstrap slab, or else from a chunk. Makes the
+    /// pool of the class if need be.
     #[inline(never)]
     fn refill(&self, class: usize) -> Option<NonNull<u8>> {
         let first = class / GROUP * GROUP;
@@ -209,10 +212,10 @@ impl<S: Source> Multipool<S> {
         }
         let core = self.core(class);
         if core.is_used_up() {
-            if let Some(slots) = self.starter.cut(&self.source, SHAPES[class], class) {
-                // SAFETY: they were just cut for this class, and pieces stay until `trim`, which
-                // gathers, or `release`.
-                unsafe { core.borrow(slots) };
+            if let Some(slots) = self.slabs.cut(&self.source, SHAPES[class], class) {
+                // SAFETY: they were just cut for this class. Slabs stay until `trim`, which calls
+                // `gather`, or `release`.
+                unsafe { core.add_fresh(slots) };
             }
         }
         let block = core.allocate(&self.source);
@@ -226,23 +229,23 @@ impl<S: Source> Multipool<S> {
         ptr::eq(self.core(class), &ABSENT.0)
     }
 
-    /// Of `first` and those after it. `None`: the source is dry.
+    /// Makes the pools of the class `first` and the seven after it. `None`: the source is exhausted.
     #[cold]
     fn make_group(&self, first: usize) -> Option<()> {
         let taken = self.source.try_take(Layout::new::<Group>())?;
         if !self.is_absent(first) {
-            // The source has called back, and made the group meanwhile.
-            // SAFETY: it was just taken, and is not used.
+            // The source called the multipool back, and that call made the group.
+            // SAFETY: it was just taken, and nothing is in it.
             unsafe { self.source.give(taken) };
             return Some(());
         }
         let group = taken.data.cast::<Group>();
-        let core = |i: usize| ClassCore::new(SHAPES[(first + i).min(CLASSES - 1)], self.growth);
-        // SAFETY: the chunk is ours, and of the layout of a group.
+        let core = |i: usize| ClassPool::new(SHAPES[(first + i).min(CLASSES - 1)], self.growth);
+        // SAFETY: the chunk was just taken, with the layout of a group.
         unsafe { group.write(Group { cores: core::array::from_fn(core), taken }) };
         for (i, slot) in self.cores[first..].iter().take(GROUP).enumerate() {
-            // SAFETY: the cores of a group are its first bytes.
-            slot.set(unsafe { group.cast::<ClassCore>().add(i) });
+            // SAFETY: the pools are at the beginning of their group.
+            slot.set(unsafe { group.cast::<ClassPool>().add(i) });
         }
         Some(())
     }
@@ -253,18 +256,18 @@ impl<S: Source> Multipool<S> {
         }
     }
 
-    /// None of its cores has a chunk, if it is there at all.
+    /// Gives the group back, if there is one. None of its pools has a chunk.
     fn drop_group(&self, first: usize) {
         if self.is_absent(first) {
             return;
         }
         let group = self.cores[first].get().cast::<Group>();
         self.cores[first..].iter().take(GROUP).for_each(|slot| slot.set(absent()));
-        // SAFETY: no core leads to it any more, and it was taken from there.
+        // SAFETY: the source gave it, and no class points to it any more.
         unsafe { self.source.give(group.as_ref().taken) };
     }
 
-    fn for_each_core(&self, mut f: impl FnMut(usize, &ClassCore)) {
+    fn for_each_core(&self, mut f: impl FnMut(usize, &ClassPool)) {
         for class in 0..CLASSES {
             if !self.is_absent(class) {
                 f(class, self.core(class));
@@ -275,13 +278,13 @@ impl<S: Source> Multipool<S> {
     fn for_each_group(&self, mut f: impl FnMut(Chunk)) {
         for first in (0..CLASSES).step_by(GROUP) {
             if !self.is_absent(first) {
-                // SAFETY: where a core is, its group is.
+                // SAFETY: the first pool of a group has the address of the group.
                 f(unsafe { self.cores[first].get().cast::<Group>().as_ref().taken });
             }
         }
     }
 
-    /// Blocks that are no pool's: too large, too aligned, or of no bytes at all.
+    /// A block that no pool serves: too large, too aligned, or of 0 bytes.
     #[cold]
     #[inline(never)]
     fn allocate_apart(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
@@ -292,18 +295,18 @@ impl<S: Source> Multipool<S> {
     }
 
     /// # Safety
-    /// `block` is from `allocate_apart`, and no longer used.
+    /// `block` is a block of `allocate_apart` that nobody uses any more.
     #[cold]
     #[inline(never)]
     unsafe fn deallocate_apart(&self, block: NonNull<u8>, bytes: usize) {
         if bytes != 0 {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller promises it.
             unsafe { self.large.deallocate(&self.source, block, bytes) }
         }
     }
 }
 
-/// What decides the class. 0, for no bytes at all, is no class's either.
+/// The size that decides the class. 0, for a request of 0 bytes, has no class.
 #[inline(always)]
 fn rounded(layout: Layout) -> usize {
     align_up(layout.size(), layout.align())
@@ -314,8 +317,8 @@ fn is_pooled(layout: Layout) -> bool {
     rounded(layout).wrapping_sub(1) < LARGEST && layout.align() <= ALIGN_MAX
 }
 
-// SAFETY: blocks are slots of chunks and pieces, which overlap nothing, or chunks; none moves.
-// What a size class serves is at least as large, and as much aligned, as its sizes.
+// SAFETY: blocks are slots of chunks and slabs, or chunks of their own. They do not overlap, nor move.
+// The blocks of a class are as large and as aligned as every size that it serves.
 unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -332,14 +335,14 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if !is_pooled(layout) {
-            // SAFETY: as the caller says, and it was no pool's then, either.
+            // SAFETY: the caller promises it; the layout decided the same in `try_allocate`.
             return unsafe { self.deallocate_apart(block, layout.size()) };
         }
-        // SAFETY: as the caller says, and the layout led to the same core then.
+        // SAFETY: the caller promises it; the layout picked the same class in `try_allocate`.
         unsafe { self.core(size_class::look_up(rounded(layout))).push(block) }
     }
 
-    /// In place within the size class.
+    /// Expands in place within the size class.
     #[inline]
     unsafe fn try_expand(&self, _: NonNull<u8>, from: Layout, to: Layout) -> bool {
         match (is_pooled(from), is_pooled(to)) {
@@ -355,7 +358,7 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     }
 }
 
-// SAFETY: its blocks lie in its chunks, which are nobody else's.
+// SAFETY: its blocks lie in its chunks, which belong to it alone.
 unsafe impl<S: Source> Owns for Multipool<S> {
     /// O(chunks).
     fn owns(&self, p: *const u8) -> bool {

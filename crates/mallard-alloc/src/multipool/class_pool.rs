@@ -1,4 +1,4 @@
-//! The pool of one size class, without its source.
+//! The pool of one size class.
 
 use super::list::{sorted, Elements, FreeList, Link};
 use crate::bits::align_up;
@@ -15,19 +15,19 @@ pub(super) struct Shape {
     pub(super) align: usize,
 }
 
-/// A list of free blocks, and a window: slots that nobody had yet, and that are given out by
-/// moving a pointer, so none is touched before somebody wants it. A window is what is left of a
-/// chunk, or lent slots of a piece.
+/// The pool of one size class, without its source, which each call passes: a list of free blocks, and
+/// a bump range of slots that were never in use. A slot is not touched before it is allocated. The bump
+/// range is the rest of a chunk, or slots of a bootstrap slab.
 ///
 /// ```text
 ///     chunks   first -> ... -> current | -> ... -> null
-///              given out, or window    | nothing of them was given out yet
+///              in use, free, or fresh  | never in use
 /// ```
 ///
-/// Sources may call back into the same core while they take: nothing is borrowed then, and what
-/// was true before is looked at again.
-#[repr(C)] // what most calls need, on one line
-pub(super) struct ClassCore {
+/// The source may call the pool that it serves. So no function keeps a borrow while it calls the
+/// source, and each looks again afterwards.
+#[repr(C)] // most calls use the first cache line only
+pub(super) struct ClassPool {
     free: FreeList,
     fresh: Cell<*mut u8>,
     fresh_end: Cell<*mut u8>,
@@ -38,17 +38,17 @@ pub(super) struct ClassCore {
     refills: Cell<usize>,
 }
 
-/// In front of a chunk's slots. A link comes first: chunks are sorted as free blocks are.
+/// The beginning of a chunk. A link comes first, because `sorted` sorts chunks as it sorts free blocks.
 #[repr(C)]
 struct Header {
     next: *mut Header,
     taken: Chunk,
-    idle: usize, // blocks that are free, while `trim` counts; more than there are: it goes
+    idle: usize, // during `trim`: free blocks, or `GOES` if the chunk goes back
 }
 
 const GOES: usize = usize::MAX;
 
-impl ClassCore {
+impl ClassPool {
     pub(super) const fn new(shape: Shape, growth: Growth) -> Self {
         Self {
             free: FreeList::new(),
@@ -62,7 +62,7 @@ impl ClassCore {
         }
     }
 
-    /// What is at hand; never calls the source.
+    /// A free block or a slot of the bump range. Never calls the source.
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<NonNull<u8>> {
         if let Some(block) = self.free.pop() {
@@ -73,19 +73,19 @@ impl ClassCore {
             return None;
         }
         self.fresh.set(fresh.wrapping_add(self.shape.bytes));
-        // SAFETY: a window that is not used up has slots, and none is at null.
+        // SAFETY: a range that is not empty has slots, and none is at address 0.
         Some(unsafe { NonNull::new_unchecked(fresh) })
     }
 
     /// # Safety
-    /// `block` is from here, and no longer used.
+    /// `block` is a block of this pool that nobody uses any more.
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
-        // SAFETY: as the caller says; the smallest blocks have the size of a link.
+        // SAFETY: the caller promises it; the smallest blocks have the size of a link.
         unsafe { self.free.push(block) }
     }
 
-    /// From what is at hand, else from one more chunk; `None`: the source or the limit refuses.
+    /// A block as `pop` has one, or else of a new chunk. `None`: the source or the limit refuses.
     pub(super) fn allocate<S: Source>(&self, source: &S) -> Option<NonNull<u8>> {
         self.refills.set(self.refills.get() + 1);
         if !self.is_used_up() {
@@ -96,31 +96,31 @@ impl ClassCore {
         self.pop()
     }
 
-    /// Whether the next block would need a chunk.
+    /// Whether the next block needs a new chunk.
     pub(super) fn is_used_up(&self) -> bool {
         self.free.is_empty() && self.fresh.get() == self.fresh_end.get() && !self.open_next()
     }
 
-    /// Slots to give out, side by side.
+    /// Makes neighbouring slots the bump range.
     ///
     /// # Safety
-    /// They are nobody's, fit the shape, and stay until `gather` or `release`.
-    pub(super) unsafe fn borrow(&self, (begin, end): (*mut u8, *mut u8)) {
+    /// Nobody uses them, they fit the shape, and they stay until `gather` or `release`.
+    pub(super) unsafe fn add_fresh(&self, (begin, end): (*mut u8, *mut u8)) {
         let mut slot = self.fresh.replace(begin);
-        let window_end = self.fresh_end.replace(end);
-        while let (true, Some(block)) = (slot != window_end, NonNull::new(slot)) {
-            // Only if the source called back when the piece was made, and got a chunk here.
-            // SAFETY: slots of the window, which nobody had yet.
+        let range_end = self.fresh_end.replace(end);
+        while let (true, Some(block)) = (slot != range_end, NonNull::new(slot)) {
+            // Only if the source called back when the slab was made, and that call took a chunk.
+            // SAFETY: slots of the old range, which nobody uses.
             unsafe { self.free.push(block) };
             slot = slot.wrapping_add(self.shape.bytes);
         }
     }
 
-    /// Puts the slots that were lent and not given out into the list.
+    /// Moves the bump range into the list of free blocks, if its slots are `lent` by a slab.
     pub(super) fn gather(&self, lent: impl Fn(*const u8) -> bool) {
         if self.fresh.get() != self.fresh_end.get() && lent(self.fresh.get()) {
-            // SAFETY: an empty window.
-            unsafe { self.borrow((null_mut(), null_mut())) };
+            // SAFETY: an empty range.
+            unsafe { self.add_fresh((null_mut(), null_mut())) };
         }
     }
 
@@ -128,7 +128,7 @@ impl ClassCore {
         &self.free
     }
 
-    pub(super) fn is_at_hand(&self, p: *const u8) -> bool {
+    pub(super) fn has_free(&self, p: *const u8) -> bool {
         self.is_fresh(p) || self.free.has(p)
     }
 
@@ -136,12 +136,12 @@ impl ClassCore {
         p >= self.fresh.get() && p < self.fresh_end.get()
     }
 
-    /// Whether it never had a chunk nor slots.
+    /// Whether it never had a chunk nor slots of a slab.
     pub(super) fn is_untouched(&self) -> bool {
         self.first.get().is_null() && self.fresh_end.get().is_null()
     }
 
-    /// In a chunk of its own; slots that were lent are not looked at.
+    /// What `p` is to the chunks of this pool, slots of slabs aside.
     pub(super) fn classify(&self, p: *const u8) -> Validity {
         let mut opened = !self.current.get().is_null();
         for header in self.chunks() {
@@ -152,7 +152,7 @@ impl ClassCore {
                     && p >= slots.0
                     && p < slots.1
                     && offset % self.shape.bytes == 0
-                    && !self.is_at_hand(p);
+                    && !self.has_free(p);
                 return if valid { Validity::Valid } else { Validity::Invalid };
             }
             opened &= !core::ptr::eq(header, self.current.get());
@@ -160,7 +160,7 @@ impl ClassCore {
         Validity::Miss
     }
 
-    /// All are free, and given out in order again.
+    /// Frees all blocks. They are allocated in address order again.
     pub(super) fn reset(&self) {
         self.free.clear();
         self.fresh.set(null_mut());
@@ -171,7 +171,7 @@ impl ClassCore {
     pub(super) fn release<S: Source>(&self, source: &S) {
         self.reset();
         while let Some(header) = NonNull::new(self.first.get()) {
-            // SAFETY: a chunk of this core, which is taken out before it goes.
+            // SAFETY: a chunk of this pool, which leaves the list before it is given back.
             let header = unsafe { header.read() };
             self.first.set(header.next);
             self.give(source, header.taken);
@@ -179,12 +179,12 @@ impl ClassCore {
         self.growth.restart();
     }
 
-    /// Gives back chunks without a block in use, beyond `keep` bytes. Nothing that was lent is
-    /// in the list or the window now, and the list is sorted.
+    /// Gives back chunks without a block in use, except `keep` bytes. The list of free blocks is sorted,
+    /// and has no slots of slabs, nor has the bump range.
     pub(super) fn trim<S: Source>(&self, source: &S, mut keep: usize) {
         let (opened, unopened) = self.split();
         let mut free = self.free.iter().peekable();
-        // SAFETY: the chunks are this core's, and nobody else looks at their headers.
+        // SAFETY: chunks of this pool; nobody else uses their headers.
         for header in unsafe { Elements::from(opened.cast::<Link>()) }.map(NonNull::cast::<Header>)
         {
             // SAFETY: the same.
@@ -208,7 +208,7 @@ impl ClassCore {
                 continue;
             }
             header.idle = GOES;
-            self.forget_window_in(header.taken);
+            self.forget_range_in(header.taken);
         }
         self.forget_free_blocks_of(opened);
         let last = self.give_and_link(source, opened, null_mut(), |h| h.idle == GOES);
@@ -223,7 +223,8 @@ impl ClassCore {
     pub(super) fn add_to(&self, s: &mut Statistics) {
         let at_hand = self.free.iter().count() + self.fresh_count();
         let mut opened = !self.current.get().is_null();
-        // Those of pieces, which are counted elsewhere, are in the list too: hence wrapping.
+        // Free blocks of slabs are in the list too. Their slabs are counted elsewhere, so the numbers
+        // here may go below 0 meanwhile: they wrap.
         for header in self.chunks() {
             let slots = self.slots(header.taken);
             let blocks = (slots.1.addr() - slots.0.addr()) / self.shape.bytes;
@@ -249,11 +250,11 @@ impl ClassCore {
     }
 
     fn chunks(&self) -> impl Iterator<Item = &Header> {
-        // SAFETY: the list of this core's chunks, of which each begins with a header.
+        // SAFETY: the list of this pool's chunks, each of which begins with a header.
         unsafe { Elements::from(self.first.get().cast()).map(|h| h.cast::<Header>().as_ref()) }
     }
 
-    /// From the first slot of a chunk to the end of the last.
+    /// The beginning of the first slot of a chunk, and the end of the last.
     fn slots(&self, taken: Chunk) -> (*mut u8, *mut u8) {
         let data = taken.data.as_ptr();
         let end = data.addr() + taken.layout.size();
@@ -262,15 +263,15 @@ impl ClassCore {
         (data.with_addr(begin), data.with_addr(begin + count * self.shape.bytes))
     }
 
-    /// Opens the window on the chunk after the current one, if there is one.
+    /// Makes the bump range of the chunk after the current one. `false`: there is none.
     fn open_next(&self) -> bool {
         let next = match NonNull::new(self.current.get()) {
             None => self.first.get(),
-            // SAFETY: a chunk of this core.
+            // SAFETY: a chunk of this pool.
             Some(current) => unsafe { current.as_ref().next },
         };
         let Some(header) = NonNull::new(next) else { return false };
-        // SAFETY: a chunk of this core.
+        // SAFETY: a chunk of this pool.
         let (begin, end) = self.slots(unsafe { header.as_ref().taken });
         self.current.set(next);
         self.fresh.set(begin);
@@ -278,20 +279,20 @@ impl ClassCore {
         true
     }
 
-    /// One more chunk, behind the others.
+    /// Takes one more chunk, and lists it behind the others.
     fn grow<S: Source>(&self, source: &S) -> Option<()> {
         let shape = self.shape;
-        let skipped = shape.align.saturating_sub(align_of::<Header>()); // at most
+        let skipped = shape.align.saturating_sub(align_of::<Header>()); // at most, behind the header
         let least = size_of::<Header>() + skipped + shape.bytes;
         let least = Layout::from_size_align(least, align_of::<Header>()).ok()?;
-        // Under a limit a step ends behind the last block that it has room for.
+        // Under a limit, a step ends with the last block that it has room for.
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| match limited {
             true => step - (step - least.size()) % shape.bytes,
             false => step,
         })?;
         let header = taken.data.cast::<Header>();
-        // SAFETY: the chunk is ours and has room for it.
+        // SAFETY: the chunk was just taken, and has room for the header.
         unsafe { header.write(Header { next: null_mut(), taken, idle: 0 }) };
         let mut last = self.current.get();
         if last.is_null() {
@@ -301,7 +302,7 @@ impl ClassCore {
             self.first.set(header.as_ptr());
             return Some(());
         }
-        // SAFETY: the list of this core's chunks.
+        // SAFETY: the list of this pool's chunks.
         unsafe {
             while !(*last).next.is_null() {
                 last = (*last).next;
@@ -313,24 +314,24 @@ impl ClassCore {
 
     fn give<S: Source>(&self, source: &S, taken: Chunk) {
         self.growth.gave(taken.layout.size());
-        // SAFETY: it was taken from there, and nothing of it is used any more.
+        // SAFETY: the source gave it, and no block of it is in use.
         unsafe { source.give(taken) }
     }
 
-    /// The chunks that were opened, by address, and those that were not. The core has none.
+    /// Takes all chunks out: those that had a bump range, sorted by address, and the others.
     fn split(&self) -> (*mut Header, *mut Header) {
         let first = self.first.replace(null_mut());
         let Some(current) = NonNull::new(self.current.replace(null_mut())) else {
             return (null_mut(), first);
         };
-        // SAFETY: chunks of this core, in a list that nobody else has now.
+        // SAFETY: chunks of this pool, in a list that nobody else has now.
         unsafe {
             let unopened = core::mem::replace(&mut (*current.as_ptr()).next, null_mut());
             (sorted(first.cast()).cast(), unopened)
         }
     }
 
-    fn forget_window_in(&self, taken: Chunk) {
+    fn forget_range_in(&self, taken: Chunk) {
         let (begin, end) = self.slots(taken);
         if self.fresh_end.get() > begin && self.fresh_end.get() <= end {
             self.fresh.set(null_mut());
@@ -338,9 +339,9 @@ impl ClassCore {
         }
     }
 
-    /// Of chunks that go. Both lists are sorted.
+    /// Forgets the free blocks of chunks that go. Both lists are sorted.
     fn forget_free_blocks_of(&self, chunks: *mut Header) {
-        // SAFETY: a list of chunks that does not change meanwhile.
+        // SAFETY: a list of chunks, which does not change meanwhile.
         let mut chunks = unsafe { Elements::from(chunks.cast()) }
             // SAFETY: each begins with its header.
             .map(|h| unsafe { h.cast::<Header>().as_ref() })
@@ -351,8 +352,8 @@ impl ClassCore {
         });
     }
 
-    /// Gives back the chunks that go, and links the others behind `last`, or first of all.
-    /// Gives the last of the list.
+    /// Gives back the chunks that go, and links the others behind `last`, or as the first if `last` is
+    /// null. Returns the last chunk of the list.
     fn give_and_link<S: Source>(
         &self,
         source: &S,
@@ -360,10 +361,10 @@ impl ClassCore {
         mut last: *mut Header,
         mut goes: impl FnMut(&Header) -> bool,
     ) -> *mut Header {
-        // SAFETY: a list of chunks; the iterator is beyond each before it goes.
+        // SAFETY: a list of chunks; the iterator has passed each before it goes.
         for header in unsafe { Elements::from(chunks.cast()) } {
             let header = header.cast::<Header>().as_ptr();
-            // SAFETY: a chunk of this core, and `last` another.
+            // SAFETY: a chunk of this pool, and `last` is another.
             unsafe {
                 if goes(&*header) {
                     self.give(source, (*header).taken);

@@ -1,4 +1,4 @@
-//! Blocks too big for a pool: straight from the source, and remembered.
+//! Large blocks: each is a chunk of the source.
 
 use crate::bits::{align_up, layout};
 use crate::{Chunk, Source, Statistics};
@@ -6,8 +6,8 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
 
-/// Each block has a footer behind it, so alignment needs no room in front, and a block can be
-/// given back alone or with all others.
+/// The large blocks of a multipool. Each has a footer behind it, which links it to the others, so that
+/// `release` finds all. A footer needs no room for alignment in front of the block.
 pub(super) struct LargeBlocks {
     first: Cell<*mut Footer>, // newest first
 }
@@ -27,7 +27,7 @@ impl LargeBlocks {
         Self { first: Cell::new(null_mut()) }
     }
 
-    /// `bytes` is not 0.
+    /// Takes a block from the source. `bytes` is not 0.
     pub(super) fn allocate<S: Source>(
         &self,
         source: &S,
@@ -37,8 +37,8 @@ impl LargeBlocks {
         let behind = footer_offset(bytes).checked_add(size_of::<Footer>())?;
         let taken = source.try_take(layout(behind, align.max(align_of::<Footer>()))?)?;
         let next = self.first.get();
-        // SAFETY: the chunk is ours and has room for the footer, which is aligned, behind the
-        // block; the next one is in the list.
+        // SAFETY: the chunk was just taken, and has room for an aligned footer behind the block. The
+        // next footer is in the list.
         unsafe {
             let footer = taken.data.add(footer_offset(bytes)).cast::<Footer>();
             footer.write(Footer { next, previous: null_mut(), taken });
@@ -51,14 +51,14 @@ impl LargeBlocks {
     }
 
     /// # Safety
-    /// `block` is from `allocate` for so many bytes, and no longer used.
+    /// `block` is a block that `allocate` gave for so many bytes, and nobody uses it any more.
     pub(super) unsafe fn deallocate<S: Source>(
         &self,
         source: &S,
         block: NonNull<u8>,
         bytes: usize,
     ) {
-        // SAFETY: its footer is behind it, and was made there; neighbours in the list are alive.
+        // SAFETY: `allocate` wrote the footer behind it, and its neighbours in the list are alive.
         unsafe {
             let Footer { next, previous, taken } =
                 block.add(footer_offset(bytes)).cast::<Footer>().read();
@@ -74,14 +74,14 @@ impl LargeBlocks {
         }
     }
 
-    /// Whether a block keeps its footer when its size changes so.
+    /// Whether the footer of a block stays in place when the size of the block changes.
     pub(super) fn may_stay(from: Layout, to: Layout) -> bool {
         footer_offset(from.size()) == footer_offset(to.size())
     }
 
     pub(super) fn release<S: Source>(&self, source: &S) {
         while let Some(footer) = NonNull::new(self.first.get()) {
-            // SAFETY: it is of the list, and is taken out before its memory goes.
+            // SAFETY: a footer of the list, which leaves the list before its memory goes back.
             unsafe {
                 let Footer { next, taken, .. } = footer.read();
                 self.first.set(next);
@@ -93,14 +93,14 @@ impl LargeBlocks {
     fn iter(&self) -> impl Iterator<Item = &Footer> {
         let mut at = self.first.get();
         core::iter::from_fn(move || {
-            // SAFETY: a footer of the list, which lives as long as its block.
+            // SAFETY: a footer of the list lives as long as its block.
             let footer = unsafe { at.as_ref() }?;
             at = footer.next;
             Some(footer)
         })
     }
 
-    /// Whether `p` is in a block, and if so whether at its beginning; O(large blocks).
+    /// Whether `p` is the first byte of a block. `None`: `p` is in no large block. O(large blocks).
     pub(super) fn find(&self, p: *const u8) -> Option<bool> {
         self.iter().find_map(|footer| {
             let offset = p.addr().wrapping_sub(footer.taken.data.addr().get());
