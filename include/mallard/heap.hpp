@@ -20,6 +20,8 @@ enum class sharing {
 };
 
 /// Limits of a heap in bytes taken: chunks and large blocks. 0: no limit.
+///
+///     mallard::heap request({.limit = 64 << 20}); // allocate throws above 64 MiB
 struct heap_options {
     std::size_t limit_soft = 0; ///< calls `met` above it; again after a fall by a quarter
     std::size_t limit = 0;      ///< calls `met`, then fails the allocation that would exceed it

@@ -65,10 +65,10 @@ private:
     raw_type value_ = 0;
 };
 
-/// 4 bytes: a million slots, each for 4,095 elements.
+/// The usual key, 4 bytes: a million slots, each for 4,095 elements.
 using key32 = key<20, 12>;
 
-/// 8 bytes: four billion slots, each for as many elements.
+/// The key for large or long-lived maps, 8 bytes: four billion slots, each for as many elements.
 using key64 = key<32, 32>;
 
 } // namespace mallard

@@ -11,8 +11,8 @@ namespace mallard {
 /// The size of a huge page.
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
-/// The kind of pages. Huge pages save page faults and TLB misses in large chunks that are fully
-/// used, and waste memory in all others.
+/// The kind of pages, as in `pages_options{.huge = mallard::huge::madvise}`. Huge pages save page
+/// faults and TLB misses in large chunks that are fully used, and waste memory in all others.
 enum class huge {
     none,    ///< ordinary pages
     madvise, ///< 2 MiB pages where the system has some (THP), otherwise ordinary pages
@@ -36,6 +36,8 @@ struct numa {
 };
 
 /// Options of `pages`.
+///
+///     mallard::pages<mallard::pages_options{.guard = true, .reserve_bytes = 1 << 30}> source;
 struct pages_options {
     mallard::huge huge = mallard::huge::none;
     mallard::numa numa = {};

@@ -113,6 +113,8 @@ private:
 };
 
 /// Blocks of one size; requests of other sizes go to the upstream resource.
+///
+///     mallard::pmr::pool nodes(64);
 using pool = pmr_resource<mallard::pool<pmr_source>>;
 
 /// Base of `multipool` and `shared_multipool`: constructors and members of the standard's pool
@@ -139,12 +141,17 @@ public:
 };
 
 /// Replaces `std::pmr::unsynchronized_pool_resource`. For one thread at a time.
+///
+///     mallard::pmr::multipool memory;
+///     std::pmr::map<int, std::pmr::string> names(&memory);
 class multipool : public pool_resource<mallard::multipool<pmr_source>> {
 public:
     using pool_resource::pool_resource;
 };
 
 /// Replaces `std::pmr::synchronized_pool_resource`. For any number of threads. Needs the library.
+///
+///     static mallard::pmr::shared_multipool memory;
 class shared_multipool
     : public pool_resource<
           mallard::multipool<pmr_source, multipool_options{.threads = sync::thread_cached}>> {

@@ -171,6 +171,9 @@ private:
 };
 
 /// Options of `shared_slot_map`.
+///
+///     constexpr mallard::shared_slot_map_options small{.bytes_max = 1 << 20};
+///     mallard::shared_slot_map<session, mallard::key64, small> sessions;
 struct shared_slot_map_options {
     std::size_t bytes_max = std::size_t{1} << 36; ///< address space for the elements
     check checks = check::off;                    ///< verify that no guard outlives the map

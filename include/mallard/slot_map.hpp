@@ -6,6 +6,9 @@
 namespace mallard {
 
 /// Options of `slot_map`.
+///
+///     constexpr mallard::slot_map_options wrapping{.wrapping = true};
+///     mallard::slot_map<enemy, mallard::key32, mallard::reserved<>, wrapping> enemies;
 struct slot_map_options {
     bool wrapping = false; ///< reuse a slot whose generations are used up, from generation 1 on;
                            ///< an old key may then name a new element

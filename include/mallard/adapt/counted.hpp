@@ -10,6 +10,10 @@ namespace mallard {
 
 /// Counts of the calls of an allocator, with bytes as the callers requested them. `reset` and
 /// `release` count as frees of all blocks.
+///
+///     mallard::call_counts const before = memory.counts();
+///     parse(text, memory);
+///     assert(memory.counts().since(before).is_balanced()); // no leak
 struct call_counts {
     std::size_t allocations = 0;     ///< calls that returned a block
     std::size_t frees = 0;           ///< blocks that were freed

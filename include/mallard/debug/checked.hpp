@@ -10,6 +10,9 @@
 namespace mallard {
 
 /// Options of `checked`.
+///
+///     constexpr mallard::checked_options with_calls{.redzone = 64, .frames = 8};
+///     mallard::checked<mallard::multipool<>, with_calls> orders("orders");
 struct checked_options {
     std::size_t redzone = 16; ///< bytes before and after a block; before it at least its alignment
     std::size_t quarantine = std::size_t{1} << 16; ///< most bytes of freed blocks that are kept

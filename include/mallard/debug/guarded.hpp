@@ -45,6 +45,9 @@ private:
 enum class guard_at { end, begin };
 
 /// Options of `guarded`.
+///
+///     constexpr mallard::guarded_options one_in_a_thousand{.one_in = 1000};
+///     mallard::guarded<mallard::multipool<>, one_in_a_thousand> orders("orders");
 struct guarded_options {
     guard_at side = guard_at::end;
     std::size_t one_in = 1;                        ///< guards one allocation in so many, at random

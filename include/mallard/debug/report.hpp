@@ -9,6 +9,9 @@
 namespace mallard {
 
 /// The text of a report, in the bytes of the caller.
+///
+///     if (mallard::written const w = mallard::report_json(room, "orders", s); !w.is_cut())
+///         send(w.text);
 struct written {
     std::string_view text;    ///< the whole text, or as much as fits with "..." at the end
     std::size_t bytes_needed; ///< for the whole text

@@ -15,6 +15,8 @@ enum class file_access {
 };
 
 /// Options of `file_arena::open`.
+///
+///     bool const opened = file.open("words.idx", {.access = mallard::file_access::read});
 struct file_options {
     file_access access = file_access::create;
     /// Address space to reserve. Memory and disk space are taken as they are used.

@@ -24,6 +24,8 @@ inline std::uint64_t trace_now() noexcept
 
 /// A sink for the events of one allocator: writes to a `trace_file` under a number of its own.
 /// Copies have the same number.
+///
+///     mallard::trace_channel const orders = file.channel("orders");
 class trace_channel {
 public:
     trace_channel(trace_file& file, std::uint32_t number) noexcept : file_(&file), number_(number)
