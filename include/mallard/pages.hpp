@@ -62,7 +62,7 @@ public:
     bool quarantine(chunk c) noexcept;
 
     int last_error() const noexcept { return error_; }
-    const char* last_failure() const noexcept { return refusal_; }
+    const char* last_failure() const noexcept { return failure_; }
 
 protected:
     bool refuse(int error, const char* why) noexcept; // returns false
@@ -96,7 +96,7 @@ private:
     pages_options options_;
     range range_{};
     int error_ = 0;
-    const char* refusal_ = "";
+    const char* failure_ = "";
 };
 
 /// A range of address space whose first part is committed memory. The part grows in place.

@@ -261,7 +261,7 @@ bool file_image::fail(const char* why) noexcept
 bool file_image::refuse(int error, const char* why) noexcept
 {
     error_ = error;
-    refusal_ = why;
+    failure_ = why;
     return false;
 }
 

@@ -140,7 +140,7 @@ constinit file_blocks file_image::no_blocks;
 
 file_image::file_image(file_image&& other) noexcept
     : now_(std::exchange(other.now_, {})), error_(std::exchange(other.error_, 0)),
-      refusal_(std::exchange(other.refusal_, "")), damaged_at_(std::exchange(other.damaged_at_, 0))
+      failure_(std::exchange(other.failure_, "")), damaged_at_(std::exchange(other.damaged_at_, 0))
 {
 }
 
@@ -149,7 +149,7 @@ file_image& file_image::operator=(file_image&& other) noexcept
     file_image taken(std::move(other)); // first: `other` may be this
     std::swap(now_, taken.now_);
     std::swap(error_, taken.error_);
-    std::swap(refusal_, taken.refusal_);
+    std::swap(failure_, taken.failure_);
     std::swap(damaged_at_, taken.damaged_at_);
     return *this;
 }

@@ -193,7 +193,7 @@ void flip_bits(std::uint64_t* bits, std::size_t from, std::size_t to) noexcept
 
 page_source::page_source(page_source&& other) noexcept
     : options_(other.options_), range_(std::exchange(other.range_, {})),
-      error_(std::exchange(other.error_, 0)), refusal_(std::exchange(other.refusal_, ""))
+      error_(std::exchange(other.error_, 0)), failure_(std::exchange(other.failure_, ""))
 {
 }
 
@@ -203,7 +203,7 @@ page_source& page_source::operator=(page_source&& other) noexcept
     std::swap(options_, taken.options_);
     std::swap(range_, taken.range_);
     std::swap(error_, taken.error_);
-    std::swap(refusal_, taken.refusal_);
+    std::swap(failure_, taken.failure_);
     return *this;
 }
 
@@ -392,7 +392,7 @@ bool page_source::place_on_node(std::byte* data, std::size_t bytes) noexcept
 bool page_source::refuse(int error, const char* why) noexcept
 {
     error_ = error;
-    refusal_ = why;
+    failure_ = why;
     return false;
 }
 

@@ -81,7 +81,7 @@ struct path {
 };
 
 /// Explains an errno from a file in /dev/shm. Callers act upon EEXIST and ENOENT.
-system_error refusal_of_file(int error) noexcept
+system_error failure_of_file(int error) noexcept
 {
     switch (error) {
     case EEXIST:
@@ -103,13 +103,13 @@ system_error refusal_of_file(int error) noexcept
     }
 }
 
-system_error refusal_of_new_file(int error) noexcept
+system_error failure_of_new_file(int error) noexcept
 {
     if (error == ENOENT || error == EOPNOTSUPP || error == EROFS)
         return {error, "there is no /dev/shm of type tmpfs, or no /proc: mount them"};
     if (error == EACCES || error == EPERM)
         return {error, "this process may not write to /dev/shm: see `ls -ld /dev/shm`"};
-    return refusal_of_file(error);
+    return failure_of_file(error);
 }
 
 /// Allocates the memory of the file now, so that no later access is a SIGBUS for lack of memory.
@@ -159,7 +159,7 @@ void* map(int descriptor, std::size_t bytes) noexcept
     return nullptr;
 }
 
-system_error refusal_of_map(int error) noexcept
+system_error failure_of_map(int error) noexcept
 {
     if (error == EACCES)
         return {error, "the descriptor is for reading only: open it with O_RDWR"};
@@ -197,7 +197,7 @@ shared_memory shared_memory::create(std::string_view name, std::size_t bytes,
         return shared_memory(bad_name);
     file nameless(::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, static_cast<mode_t>(mode)));
     if (!nameless.is_open())
-        return shared_memory(refusal_of_new_file(errno));
+        return shared_memory(failure_of_new_file(errno));
     shared_memory made = make(nameless, bytes);
     if (!made)
         return made;
@@ -205,7 +205,7 @@ shared_memory shared_memory::create(std::string_view name, std::size_t bytes,
     std::snprintf(from, sizeof from, "/proc/self/fd/%d", made.descriptor_);
     if (::linkat(AT_FDCWD, from, AT_FDCWD, to.text, AT_SYMLINK_FOLLOW) == 0)
         return made;
-    return shared_memory(errno == EEXIST ? refusal_of_file(errno) : refusal_of_new_file(errno));
+    return shared_memory(errno == EEXIST ? failure_of_file(errno) : failure_of_new_file(errno));
 }
 
 shared_memory shared_memory::open(std::string_view name) noexcept
@@ -214,7 +214,7 @@ shared_memory shared_memory::open(std::string_view name) noexcept
     if (!from.is_valid())
         return shared_memory(bad_name);
     file opened(::open(from.text, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    return opened.is_open() ? find(opened) : shared_memory(refusal_of_file(errno));
+    return opened.is_open() ? find(opened) : shared_memory(failure_of_file(errno));
 }
 
 shared_memory shared_memory::open_or_create(std::string_view name, std::size_t bytes,
@@ -235,14 +235,14 @@ system_error shared_memory::remove(std::string_view name) noexcept
     path const gone(name);
     if (!gone.is_valid())
         return bad_name;
-    return ::unlink(gone.text) == 0 ? system_error{} : refusal_of_file(errno);
+    return ::unlink(gone.text) == 0 ? system_error{} : failure_of_file(errno);
 }
 
 shared_memory shared_memory::anonymous(std::size_t bytes) noexcept
 {
     file nameless(::memfd_create("mallard", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!nameless.is_open())
-        return shared_memory(refusal_of_file(errno));
+        return shared_memory(failure_of_file(errno));
     shared_memory made = make(nameless, bytes);
     if (made)
         ::fcntl(made.descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
@@ -269,7 +269,7 @@ shared_memory shared_memory::make(file& from, std::size_t bytes) noexcept
         return shared_memory(why);
     void* const data = map(from.number(), bytes);
     if (data == nullptr)
-        return shared_memory(refusal_of_map(errno));
+        return shared_memory(failure_of_map(errno));
     auto* const h = ::new (data) segment_header;
     h->magic = segment_header::magic_of_all;
     h->version = segment_header::version_of_this;
@@ -290,7 +290,7 @@ shared_memory shared_memory::find(file& in) noexcept
         return shared_memory(is_truncated);
     void* const data = map(in.number(), bytes);
     if (data == nullptr)
-        return shared_memory(refusal_of_map(errno));
+        return shared_memory(failure_of_map(errno));
     auto* const h = static_cast<segment_header*>(data);
     if (system_error const why = fault_of(*h, bytes)) {
         ::munmap(data, bytes);

@@ -222,13 +222,13 @@ int trace_file::last_error() const noexcept
 const char* trace_file::last_failure() const noexcept
 {
     std::lock_guard const alone(lock_);
-    return refusal_;
+    return failure_;
 }
 
 bool trace_file::refuse(int error) noexcept
 {
     error_ = error;
-    refusal_ = why(error);
+    failure_ = why(error);
     return false;
 }
 

@@ -163,7 +163,7 @@ public:
     file_statistics stats() const noexcept;
 
     int last_error() const noexcept { return error_; }
-    const char* last_failure() const noexcept { return refusal_; }
+    const char* last_failure() const noexcept { return failure_; }
     std::uint64_t damaged_at() const noexcept { return damaged_at_; }
     bool refuse(int error, const char* why) noexcept; // returns false
 
@@ -215,7 +215,7 @@ private:
 
     opened now_{};
     int error_ = 0;
-    const char* refusal_ = "";
+    const char* failure_ = "";
     std::uint64_t damaged_at_ = 0;
 };
 

@@ -105,7 +105,7 @@ private:
     mutable std::mutex lock_;
     int file_ = -1; // -1: closed, or never opened
     int error_ = 0;
-    const char* refusal_ = "";
+    const char* failure_ = "";
     std::uint32_t pid_ = 0;
     std::uint32_t channels_ = 0;
     std::uint32_t thread_ = 0;  // the thread of the last record

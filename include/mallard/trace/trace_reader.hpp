@@ -42,7 +42,7 @@ public:
     /// Reads the header of a trace in `bytes`.
     explicit trace_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes)
     {
-        remark_ = refusal_of(bytes);
+        remark_ = failure_of(bytes);
         if (*remark_ == '\0')
             rest_ = bytes.subspan(header_.header_bytes);
         else
@@ -80,7 +80,7 @@ private:
 
     /// Why the header cannot be read, or "". Tests the fields in the order in which they can be
     /// trusted.
-    const char* refusal_of(std::span<const std::byte> bytes) noexcept
+    const char* failure_of(std::span<const std::byte> bytes) noexcept
     {
         static constexpr unsigned char magic[] = {0x89, 'M', 'T', 'R', 'A', 'C', 'E', '\n'};
         if (bytes.size() < sizeof header_)

@@ -395,7 +395,7 @@ public:
 
     /// Why the system refused memory last; see `pages`.
     int last_error() const noexcept { return at_.error; }
-    const char* last_failure() const noexcept { return at_.refusal; }
+    const char* last_failure() const noexcept { return at_.failure; }
 
 private:
     bool begin() noexcept
@@ -411,7 +411,7 @@ private:
                 return true;
             }
             if (slots == slots_first) {
-                at_ = view{.error = at_.error, .refusal = at_.refusal};
+                at_ = view{.error = at_.error, .failure = at_.failure};
                 return false;
             }
         }
@@ -455,7 +455,7 @@ private:
         bool const committed = range.commit(bytes, align);
         if (!committed) {
             at_.error = range.last_error();
-            at_.refusal = range.last_failure();
+            at_.failure = range.last_failure();
         }
         return committed;
     }
@@ -475,7 +475,7 @@ private:
         std::size_t limit = 0; // 0: nothing is reserved
         std::size_t growths = 0;
         int error = 0;
-        const char* refusal = "";
+        const char* failure = "";
     };
     view at_;
     os::growing_range words_, values_, bits_;
