@@ -28,7 +28,7 @@ std::size_t bin_of(std::size_t slices) noexcept
 {
     return slices < 8 ? slices : static_cast<std::size_t>(std::bit_width(slices)) + 4;
 }
-static_assert(chunk_slices_max == 256); // whose bin is 13
+static_assert(chunk_slices_max == 256); // the last bin, number 13, is for this length
 
 /// Adds a free span to its bin. The record of its last slice points back to the first.
 void put(heap& h, reservation& r, std::size_t slice, std::size_t slices) noexcept

@@ -21,8 +21,8 @@ struct message {
 };
 
 constexpr const char* help =
-    "  help: LD_PRELOAD=libmallard-checked.so says which block it is, with MALLARD_CALLS=1 who had "
-    "it; or use `valgrind` or -fsanitize=address\n";
+    "  help: LD_PRELOAD=libmallard-checked.so names the block, with MALLARD_CALLS=1 also its last "
+    "calls; or use `valgrind` or -fsanitize=address\n";
 
 } // namespace
 
@@ -33,9 +33,7 @@ void stop_at_double_free(const void* block, const char* call) noexcept
         m.out << "mallard: double free of " << block << '\n';
     else
         m.out << "mallard: " << call << " of " << block << ", which is free\n";
-    m.out << "  the block was free already, this call changed nothing; the program has a stale "
-             "pointer\n"
-          << help;
+    m.out << "  the block was free already; this call changed nothing\n" << help;
     m.stop();
 }
 
@@ -53,7 +51,7 @@ void stop_at_foreign(const void* p, const char* call) noexcept
 {
     message m;
     m.out << "mallard: " << call << " of " << p << ", which is not a block of malloc\n"
-          << "  it was not allocated here, or was given back whole; this call changed nothing\n"
+          << "  it was not allocated here, or its memory was released; this call changed nothing\n"
           << help;
     m.stop();
 }
@@ -62,10 +60,10 @@ void stop_at_wrong_size(const void* block, std::size_t said, std::size_t bytes) 
 {
     message m;
     m.out << "mallard: " << block << " is freed with another size than it has\n"
-          << "  it was said to have " << said << " bytes, and has " << bytes
+          << "  the caller says " << said << " bytes, the block has " << bytes
           << "; this call changed nothing\n"
-          << "  help: delete an object as the type that it was made as; "
-             "LD_PRELOAD=libmallard-checked.so MALLARD_CALLS=1 says where it was made\n";
+          << "  help: delete an object as the type that was allocated; "
+             "LD_PRELOAD=libmallard-checked.so MALLARD_CALLS=1 says where that was\n";
     m.stop();
 }
 
@@ -73,8 +71,8 @@ void stop_at_confined(const void* heap) noexcept
 {
     message m;
     m.out << "mallard: the confined heap " << heap << " is asked for memory by another thread\n"
-          << "  one thread allocates from it, any may free; nothing was allocated\n"
-          << "  help: call adopt() in the thread that goes on with it, or make it a "
+          << "  one thread may allocate from it, any may free; nothing was allocated\n"
+          << "  help: call adopt() in the thread that uses it from now on, or make it a "
              "shared_heap\n";
     m.stop();
 }
@@ -82,14 +80,15 @@ void stop_at_confined(const void* heap) noexcept
 void stop_at_damaged_list(const void* block) noexcept
 {
     message m;
-    if (static_cast<const std::uint64_t*>(block)[0] == 0) // as it is when it was handed out
+    if (static_cast<const std::uint64_t*>(block)[0] == 0) // as in an allocated block
         m.out << "mallard: double free of " << block << '\n'
-              << "  it would be handed out a second time now, or somebody cleared its first word "
-                 "after it was freed\n";
+              << "  malloc was about to allocate it again, or the program cleared its first word "
+                 "after "
+                 "the free\n";
     else
         m.out << "mallard: the list of free blocks is damaged at " << block << '\n'
-              << "  somebody wrote into that block after it was freed, or beyond the end of the "
-                 "one before it, or freed it twice\n";
+              << "  the program wrote into that block after the free, or beyond the end of the "
+                 "block before it, or freed it twice\n";
     m.out << help;
     m.stop();
 }

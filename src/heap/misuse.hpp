@@ -1,12 +1,12 @@
-// The messages with which the engine stops a process. They are written without allocating
-// and with no lock held.
+// Messages of the engine that stop the process at misuse. They are written without allocating and
+// with no lock held.
 #pragma once
 
 #include <cstddef>
 
 namespace mallard::engine {
 
-/// `call` is what the program called: "free", "realloc", "malloc_usable_size".
+/// `call`: the function that the program called, such as "free" or "malloc_usable_size".
 [[noreturn, gnu::cold]] void stop_at_double_free(const void* block, const char* call) noexcept;
 [[noreturn, gnu::cold]] void stop_at_interior(const void* p, const char* call) noexcept;
 [[noreturn, gnu::cold]] void stop_at_foreign(const void* p, const char* call) noexcept;

@@ -76,8 +76,9 @@ void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 
 } // namespace
 
-// The order of the sources: blocks that the thread deferred, blocks that other threads sent, slabs
-// with free blocks, slabs of threads that ended, blocks that were never allocated, a new slab.
+// The order of the sources: deferred blocks and a hidden list, slabs with free blocks (after the
+// messages of other threads), the slab that is being carved, a slab of a thread that ended, a new
+// slab.
 void* refill_in(thread_cache& cache, class_offset offset) noexcept
 {
     tick(cache);

@@ -18,7 +18,8 @@ static_assert([] {
 
 /// Allocates a block that no list caches: see large.hpp. Sets `*zero`, if given, to whether the
 /// block reads as zero.
-void* allocate_large(std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
+[[gnu::noinline]] void* allocate_large(std::size_t bytes, std::size_t align,
+                                       bool* zero = nullptr) noexcept;
 
 void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept;
 

@@ -1,5 +1,6 @@
-// What ThreadSanitizer is to overlook: threads that have no lists count on those of one front that
-// stands for all of them, in the engine of malloc, and nobody ever reads what they count.
+// Tells ThreadSanitizer to ignore two decoy caches of the malloc engine. All threads without a
+// cache of their own write to the `room` of the same decoy's lists, and no thread uses what they
+// write.
 
 extern "C" const char* __tsan_default_suppressions(); // NOLINT: its name is ThreadSanitizer's
 
