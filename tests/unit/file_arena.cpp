@@ -84,7 +84,7 @@ TEST(file_arena, can_be_opened_and_extended_by_another_program)
     EXPECT_EQ(in_a_child([&] {
                   ::setenv(name_of_file, given.path.c_str(), 1);
                   ::execl("/proc/self/exe", "again", "--gtest_brief=1",
-                          "--gtest_filter=file_arena.is_opened_and_extended_by_another_program",
+                          "--gtest_filter=file_arena.can_be_opened_and_extended_by_another_program",
                           nullptr);
               }),
               "fine");
