@@ -212,6 +212,34 @@ class Bare(X):
             self.assertIn(wanted, self.packages_asked_for())
             self.assertNotIn(unwanted, self.packages_asked_for())
 
+    def has_all_for_quick_tests(self):
+        self.has("dpkg-query", "echo install ok installed")
+        self.has_compiler()
+        for tool in ("pkg-config", "python3"):
+            self.has(tool, "exit 0")
+        self.has("ctest", "echo '100% tests passed, 0 tests failed out of 3'")
+
+    def test_adds_up_the_tests_of_stages_that_run_beside_each_other(self):
+        self.has_all_for_quick_tests()
+        self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
+        run = self.x("test", "--quick")
+        self.assertEqual((run.stdout, run.returncode), ("5 passed, 0 failed\n", 0), run.stderr)
+        for step in ("build dev", "test dev", "test rust", "test page"):
+            self.assertRegex(run.stderr, rf"{step} +ok, ")
+
+    def test_counts_what_fails_in_a_stage_that_runs_beside_others(self):
+        self.has_all_for_quick_tests()
+        self.has("cargo", '[ "$1" = --version ] && echo cargo 9.0.0 && exit 0\necho "a test failed"; exit 101')
+        run = self.x("test", "--quick")
+        self.assertEqual((run.stdout, run.returncode), ("3 passed, 2 failed\n", 1), run.stderr)
+        self.assertRegex(run.stderr, r"test rust +FAILED, \d+ s\na test failed\n  the whole log: ")
+
+    def test_counts_a_stage_that_was_stopped_as_failed(self):
+        self.has_all_for_quick_tests()
+        self.has("cargo", '[ "$1" = --version ] && echo cargo 9.0.0 && exit 0\nkill -9 $PPID')
+        run = self.x("test", "--quick")
+        self.assertEqual((run.stdout, run.returncode), ("3 passed, 1 failed\n", 1), run.stderr)
+
     def test_installs_nothing_that_starts_a_service(self):
         self.has_apt("exit 0")
         self.x("setup")
