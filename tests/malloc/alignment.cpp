@@ -1,4 +1,4 @@
-// Where blocks may begin.
+// Tests of the alignment of blocks.
 #include "support.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ void* by_posix_memalign(std::size_t align, std::size_t bytes)
     return ::posix_memalign(&block, hidden(align), bytes) == 0 ? block : nullptr;
 }
 
-TEST(alignment, is_sixteen_for_blocks_of_every_size)
+TEST(alignment, is_sixteen_for_every_size)
 {
     for (member const& by : family)
         for (std::size_t bytes = 0; bytes <= 4200; bytes += by.align > 64 ? 35 : 1) {
@@ -34,7 +34,8 @@ TEST(alignment, is_sixteen_for_blocks_of_every_size)
         std::free(block);
 }
 
-/// Several of each live at once: the first of a slab is often aligned by chance.
+/// Allocates several blocks of each size at once: the first block of a slab is often aligned by
+/// chance.
 template <class Allocate>
 void try_pairs(Allocate allocate)
 {
@@ -57,22 +58,22 @@ void try_pairs(Allocate allocate)
             }
 }
 
-TEST(alignment, and_size_go_together_as_pairs_in_memalign)
+TEST(alignment, and_size_combine_freely_in_memalign)
 {
     try_pairs([](std::size_t align, std::size_t bytes) { return ::memalign(align, bytes); });
 }
 
-TEST(alignment, and_size_go_together_as_pairs_in_aligned_alloc)
+TEST(alignment, and_size_combine_freely_in_aligned_alloc)
 {
     try_pairs([](std::size_t align, std::size_t bytes) { return ::aligned_alloc(align, bytes); });
 }
 
-TEST(alignment, and_size_go_together_as_pairs_in_posix_memalign)
+TEST(alignment, and_size_combine_freely_in_posix_memalign)
 {
     try_pairs(by_posix_memalign);
 }
 
-TEST(alignment, of_memory_that_was_used_with_others_holds)
+TEST(alignment, holds_in_memory_that_had_other_alignments)
 {
     for (std::size_t align = 2 << 20; align >= 16; align /= 2) {
         std::vector<void*> blocks;
@@ -86,7 +87,7 @@ TEST(alignment, of_memory_that_was_used_with_others_holds)
     }
 }
 
-TEST(alignment, that_is_none_is_told_by_posix_memalign_which_changes_nothing)
+TEST(alignment, that_is_invalid_makes_posix_memalign_return_einval)
 {
     int mine = 0;
     for (std::size_t const align : {0, 1, 2, 3, 4, 7, 9, 12, 24, 48, 4095, 4097}) {
@@ -100,7 +101,7 @@ TEST(alignment, that_is_none_is_told_by_posix_memalign_which_changes_nothing)
     EXPECT_EQ(block, &mine);
 }
 
-TEST(error_number, is_out_of_memory_after_posix_memalign_for_want_of_memory)
+TEST(error_number, is_enomem_after_posix_memalign_without_memory)
 {
     for (std::size_t const align : {8, 16, 64, 4096, 1 << 21})
         for (std::size_t const less : {0, 4096, 1 << 21}) {
@@ -111,7 +112,7 @@ TEST(error_number, is_out_of_memory_after_posix_memalign_for_want_of_memory)
         }
 }
 
-TEST(alignment, of_the_half_of_all_addresses_is_refused)
+TEST(alignment, of_half_the_address_space_fails)
 {
     std::size_t const half = SIZE_MAX / 2 + 1;
     void* block = nullptr;
@@ -122,7 +123,7 @@ TEST(alignment, of_the_half_of_all_addresses_is_refused)
     std::free(hidden(::aligned_alloc(hidden(std::size_t{1}), 64)));
 }
 
-TEST(alignment, that_is_none_is_refused_by_aligned_alloc)
+TEST(alignment, that_is_invalid_makes_aligned_alloc_fail)
 {
     if (!is_preloaded())
         GTEST_SKIP() << "glibc rounds it up before 2.38";
@@ -133,7 +134,7 @@ TEST(alignment, that_is_none_is_refused_by_aligned_alloc)
     }
 }
 
-TEST(alignment, beyond_two_mebibytes_is_honoured_or_refused)
+TEST(alignment, above_two_mebibytes_holds_or_fails)
 {
     for (std::size_t align = std::size_t{4} << 20; align != 0; align *= 2)
         for (std::size_t const bytes : {1, 5000, 3 << 20}) {
@@ -152,7 +153,7 @@ TEST(alignment, beyond_two_mebibytes_is_honoured_or_refused)
         }
 }
 
-TEST(alignment, of_a_block_may_go_with_realloc_but_not_its_bytes)
+TEST(alignment, may_be_lost_in_realloc_but_not_the_contents)
 {
     for (std::size_t align = 16; align <= std::size_t{2} << 20; align *= 4)
         for (std::size_t const bytes : {10, 1000, 100'000})

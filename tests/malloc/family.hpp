@@ -1,4 +1,4 @@
-// The functions that allocate, as one kind of thing. Needs no C++ runtime.
+// A table of the functions that allocate, with one signature. Needs no C++ runtime.
 #pragma once
 
 #include <cerrno>
@@ -10,8 +10,8 @@
 
 namespace mallard::testing {
 
-/// Hides where a value comes from. Else the compiler warns of what a test does on
-/// purpose, or leaves it out.
+/// Hides the origin of a value from the compiler, which would warn of deliberate misuse, or remove
+/// allocations.
 template <class T>
 T hidden(T value)
 {
@@ -22,7 +22,7 @@ T hidden(T value)
 struct member {
     const char* name;
     std::size_t align;
-    void* (*allocate)(std::size_t bytes); // null leaves its reason in errno
+    void* (*allocate)(std::size_t bytes); // sets errno if the result is null
 };
 
 inline void* allocate_by_posix_memalign(std::size_t bytes)
@@ -54,14 +54,14 @@ inline bool is_aligned(const void* block, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(block) % align == 0;
 }
 
-/// Of a block, all bytes up to 4 KiB; beyond, one in 512, and one in 16 KiB from 1 MiB
-/// on, as each page costs its fault.
+/// The index of the next byte to write or check: every byte up to 4 KiB, then one in 512, and from
+/// 1 MiB on one in 16 KiB, since each page costs a page fault.
 inline std::size_t next_looked_at(std::size_t i)
 {
     return i + (i < 4096 ? 1 : i < 1 << 20 ? 512 : 1 << 14);
 }
 
-/// Writes what `holds` looks for, the last byte included.
+/// Writes the bytes that `holds` checks, and the last byte.
 inline void fill(void* block, std::size_t bytes, unsigned seed)
 {
     auto* const p = static_cast<unsigned char*>(block);
@@ -81,7 +81,7 @@ inline bool holds(const void* block, std::size_t bytes, unsigned seed)
     return !has_end || p[bytes - 1] == static_cast<unsigned char>(seed);
 }
 
-/// The bytes that `fill` writes are all 0.
+/// Whether all bytes that `fill` would write are 0.
 inline bool is_clear(const void* block, std::size_t bytes)
 {
     const auto* const p = static_cast<const unsigned char*>(block);

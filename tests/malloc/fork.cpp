@@ -1,4 +1,4 @@
-// A child of a fork goes on with the heap, whatever the parent was doing with it.
+// Tests of fork: malloc works in the child, whatever the threads of the parent were doing.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 #include "support.hpp"
@@ -34,7 +34,7 @@ void allocate_some(std::size_t first, std::size_t round = 0)
         std::free(block);
 }
 
-TEST(fork, leaves_the_child_a_heap_that_works_while_threads_of_the_parent_allocate)
+TEST(fork, leaves_a_working_malloc_in_the_child_while_threads_allocate)
 {
     std::vector<void*> of_parent;
     for (std::size_t bytes = 1; bytes < 500'000; bytes = bytes * 2 + 1)
@@ -58,7 +58,7 @@ TEST(fork, leaves_the_child_a_heap_that_works_while_threads_of_the_parent_alloca
         std::free(block);
 }
 
-TEST(fork, can_be_done_again_in_a_child_of_a_fork)
+TEST(fork, works_again_in_the_child_of_a_fork)
 {
     at_work const others(2, allocate_some);
     for (int round = 0; round < 10; ++round)
@@ -74,7 +74,7 @@ TEST(fork, can_be_done_again_in_a_child_of_a_fork)
                   "fine");
 }
 
-TEST(fork, works_while_others_write_with_stdio)
+TEST(fork, works_while_other_threads_write_with_stdio)
 {
     std::FILE* const file = std::fopen("/dev/null", "w");
     {
@@ -94,7 +94,7 @@ TEST(fork, works_while_others_write_with_stdio)
     std::fclose(file);
 }
 
-/// Lines of 50 kB, so that `getline` allocates while it has the lock of its stream.
+/// A file of long lines (50 kB), so that `getline` allocates while it holds the lock of its stream.
 class long_line {
 public:
     long_line() : file_(std::tmpfile())
@@ -116,8 +116,8 @@ private:
     std::FILE* file_;
 };
 
-// Who flushes all streams waits for one while it has their list; a fork waits for the list.
-TEST(fork, works_while_others_read_lines_and_flush_all_streams)
+// fflush(NULL) waits for a stream while it holds the list of streams; fork waits for the list.
+TEST(fork, works_while_other_threads_call_getline_and_fflush)
 {
     EXPECT_EQ(in_a_child([] {
                   long_line lines[3];
@@ -131,11 +131,11 @@ TEST(fork, works_while_others_read_lines_and_flush_all_streams)
 }
 
 extern "C" {
-void _IO_list_lock();   // of glibc, as is the next: what a fork takes after all its handlers
+void _IO_list_lock();   // glibc's lock of the list of streams: fork takes it after the handlers
 void _IO_list_unlock(); // NOLINT(bugprone-reserved-identifier)
 }
 
-/// All that malloc has to do, with blocks of up to 33 MiB.
+/// Allocates, frees and reallocates blocks of up to 33 MiB.
 void change(std::vector<void*>& blocks)
 {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -147,7 +147,7 @@ void change(std::vector<void*>& blocks)
         else
             require(holds(blocks[i], looked_at, seed), "a block keeps its bytes");
         require(::malloc_usable_size(blocks[i]) >= bytes, "a block is known");
-        if (i % 3 == 0) // not the same block again
+        if (i % 3 == 0) // keep some blocks for later rounds
             std::free(std::exchange(blocks[i], std::malloc(bytes)));
         else if (i % 3 == 1)
             blocks[i] = std::realloc(blocks[i], bytes + (i % 2 == 0 ? bytes / 2 : 0));
@@ -156,8 +156,8 @@ void change(std::vector<void*>& blocks)
     }
 }
 
-// Threads that begin and end, and frees of what others have, included.
-TEST(fork, lets_all_others_go_on_while_it_waits_for_the_c_library)
+// The threads start and end, and free blocks of other threads.
+TEST(fork, blocks_no_thread_while_it_waits_for_the_c_library)
 {
     EXPECT_EQ(in_a_child([] {
                   std::vector<void*> blocks(40), of_child(40);
@@ -173,7 +173,8 @@ TEST(fork, lets_all_others_go_on_while_it_waits_for_the_c_library)
                           in_threads(3, [](std::size_t number) { allocate_some(number); });
                       });
                   });
-                  std::this_thread::sleep_for(std::chrono::milliseconds(100)); // until it waits
+                  std::this_thread::sleep_for(
+                      std::chrono::milliseconds(100)); // until the fork waits
                   for (int round = 0; round < 3; ++round)
                       change(blocks);
                   in_threads(3, [](std::size_t number) { allocate_some(number); });
@@ -192,7 +193,7 @@ TEST(fork, lets_all_others_go_on_while_it_waits_for_the_c_library)
               "fine");
 }
 
-TEST(fork, lets_its_handlers_allocate)
+TEST(fork, handlers_may_allocate)
 {
     constexpr auto allocate = [] { allocate_some(5); };
     at_work const others(3, allocate_some);
@@ -220,9 +221,8 @@ void allocate_until(const volatile std::sig_atomic_t& forks, int count)
     ::setitimer(ITIMER_REAL, &never, nullptr);
 }
 
-/// In a process of one thread, where fork is safe in a handler; what runs then may be
-/// malloc itself.
-TEST(fork, works_in_a_signal_handler_in_the_midst_of_malloc)
+/// In a process with one thread, a signal handler may call fork. It may interrupt malloc.
+TEST(fork, works_in_a_signal_handler_that_interrupts_malloc)
 {
     EXPECT_EQ(in_a_child([] {
                   static volatile std::sig_atomic_t forks = 0;
@@ -239,7 +239,8 @@ TEST(fork, works_in_a_signal_handler_in_the_midst_of_malloc)
               "fine");
 }
 
-/// Of many threads, where only functions for handlers are for the child. glibc's malloc may hang.
+/// In a process with many threads, the child may call only async-signal-safe functions. glibc's
+/// malloc may hang.
 TEST(fork, works_in_a_signal_handler_while_threads_allocate)
 {
     if (!is_preloaded())
@@ -266,7 +267,7 @@ TEST(fork, works_in_a_signal_handler_while_threads_allocate)
               "fine");
 }
 
-TEST(fork, of_many_children_leaves_the_parent_as_it_was)
+TEST(fork, of_many_children_leaves_the_parent_unchanged)
 {
     allocate_some(1);
     std::size_t early = 0;

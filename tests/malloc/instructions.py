@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Counts the instructions of malloc and free, of 64 bytes and of large blocks, if the block is in the
-thread's list, from the first instruction to the return. `instructions.py PAIRS LIBRARY.so`
+"""Counts the instructions of malloc and free on their fast paths, from the first instruction to the
+return, for blocks of 64 bytes and for large blocks. `instructions.py PAIRS LIBRARY.so`
 
-Counted by callgrind, as the difference between a run of the program with many pairs and
-one with few: the same on every machine, whatever else it does.
+callgrind counts the difference between a run with many pairs and a run with few. The result is the
+same on every machine.
 """
 import os
 import re

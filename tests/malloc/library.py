@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Looks at what a malloc is made of, without running it.
+"""Checks the file of a malloc library, without running it.
 
     library.py needs LIBRARY.so         nothing but the C library
     library.py size LIBRARY.so          at most 100 KiB, stripped
     library.py segments LIBRARY.so      nothing that is writable and executable
     library.py names LIBRARY.so         exports the family, mallard_*, and nothing else
-    library.py static PROGRAM           has a malloc, and not that of glibc
-    library.py calls PROGRAM            dies, and the help line has the address of each call named
+    library.py static PROGRAM           contains a malloc other than that of glibc
+    library.py calls PROGRAM            dies, and its help line has the address of each printed call
 """
 import os
 import re
@@ -54,7 +54,7 @@ def names(library):
              for line in output("nm", "-D", "--defined-only", library).splitlines()
              if line.split()[-2] != "A"}
     wanted = {*family, *news, *deletes}
-    # Aliases that older programs know are welcome.
+    # More aliases for older programs are allowed.
     others = re.compile(r"mallard_\w+|__posix_memalign|__libc_\w+|malloc_\w+|memalign_\w+")
     return ([f"{name}: is not there" for name in sorted(wanted - shown)] +
             [f"{name}: is shown" for name in sorted(shown - wanted) if not others.fullmatch(name)])

@@ -1,4 +1,4 @@
-// A program limits itself after it has begun: the limit counts what the program uses.
+// Tests of a limit on address space (RLIMIT_AS) that the program itself sets after it has started.
 #include "../support/child.hpp"
 #include "support.hpp"
 
@@ -18,7 +18,7 @@ using namespace mallard::testing;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// Also in steps, so that all kinds of blocks come first.
+/// Allocates and frees blocks of all kinds, small and large.
 void allocate_and_free()
 {
     for (std::size_t bytes = 1; bytes < 80 * mib; bytes = bytes * 3 + 1) {
@@ -53,7 +53,7 @@ void run_a_thread()
     ::pthread_join(thread, nullptr);
 }
 
-/// How many MiB there are; they are freed again.
+/// Allocates blocks of 1 MiB until malloc fails, frees them, and returns their number.
 std::size_t take_all_mebibytes()
 {
     void* newest = nullptr;
@@ -68,7 +68,7 @@ std::size_t take_all_mebibytes()
     return count;
 }
 
-TEST(limit, of_addresses_set_by_the_program_leaves_it_threads_mappings_and_plugins)
+TEST(limit, of_addresses_set_at_run_time_leaves_room_for_threads_mappings_and_plugins)
 {
     for (std::size_t limit : {512U, 2048U, 16384U})
         EXPECT_EQ(in_a_child([=] {
@@ -87,7 +87,7 @@ TEST(limit, of_addresses_set_by_the_program_leaves_it_threads_mappings_and_plugi
             << limit;
 }
 
-TEST(limit, of_addresses_set_by_the_program_is_one_for_its_blocks)
+TEST(limit, of_addresses_set_at_run_time_limits_blocks)
 {
     EXPECT_EQ(in_a_child([] {
                   allocate_and_free();
@@ -101,7 +101,7 @@ TEST(limit, of_addresses_set_by_the_program_is_one_for_its_blocks)
               "fine");
 }
 
-TEST(limit, of_addresses_that_is_reached_lets_large_blocks_have_what_small_ones_gave_back)
+TEST(limit, of_addresses_lets_large_blocks_reuse_the_memory_of_small_ones)
 {
     EXPECT_EQ(in_a_child([] {
                   set_limit(RLIMIT_AS, 768 * mib);

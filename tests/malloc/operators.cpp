@@ -1,4 +1,4 @@
-// operator new and delete, in all their forms.
+// Tests of operator new and delete, in all forms.
 #include "support.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ void try_form(form const& f)
     f.deallocate(nullptr, 0);
 }
 
-TEST(operator_new, and_the_delete_that_belongs_to_it_work_in_every_form)
+TEST(operator_new, and_the_matching_delete_work_in_every_form)
 {
     for (form const& f : throwing)
         try_form(f);
@@ -73,7 +73,7 @@ TEST(operator_new, and_the_delete_that_belongs_to_it_work_in_every_form)
         try_form(f);
 }
 
-TEST(operator_new, aligns_types_to_their_pages)
+TEST(operator_new, aligns_overaligned_types)
 {
     struct alignas(8192) page {
         char bytes[100];
@@ -86,10 +86,10 @@ TEST(operator_new, aligns_types_to_their_pages)
     }
 }
 
-TEST(operator_new, throws_or_gives_null_for_too_many_bytes)
+TEST(operator_new, throws_or_returns_null_for_too_many_bytes)
 {
     std::vector<std::size_t> sizes{too_many, too_many + 1, SIZE_MAX - 4096};
-    if (is_preloaded()) // libstdc++ 12 rounds it up to 0 in its aligned forms
+    if (is_preloaded()) // the aligned forms of libstdc++ 12 round this size up to 0
         sizes.push_back(SIZE_MAX);
     for (std::size_t const bytes : sizes) {
         for (form const& f : throwing)
@@ -101,7 +101,7 @@ TEST(operator_new, throws_or_gives_null_for_too_many_bytes)
     EXPECT_THROW(hidden(new char[hidden(SIZE_MAX)]), std::bad_alloc);
 }
 
-/// A new-handler for as long as it lives.
+/// Sets a new_handler during its scope.
 class handler {
 public:
     explicit handler(std::function<void()> f)
@@ -117,7 +117,7 @@ private:
     static inline std::function<void()> function_;
 };
 
-TEST(operator_new, calls_the_new_handler_until_there_is_none)
+TEST(operator_new, calls_the_new_handler_until_none_is_set)
 {
     int calls = 0;
     handler const gives_up([&] {
@@ -128,7 +128,7 @@ TEST(operator_new, calls_the_new_handler_until_there_is_none)
     EXPECT_EQ(calls, 5);
 }
 
-TEST(operator_new, calls_the_new_handler_in_every_form_and_lets_it_throw)
+TEST(operator_new, calls_the_new_handler_in_every_form_and_propagates_its_exceptions)
 {
     int calls = 0;
     handler const throws_int([&] {
@@ -152,7 +152,7 @@ TEST(operator_new, nothrow_calls_the_new_handler_and_catches_its_bad_alloc)
     EXPECT_EQ(calls, 3 * static_cast<int>(std::size(nothrow)));
 }
 
-TEST(operator_new, lets_the_new_handler_allocate)
+TEST(operator_new, handler_may_allocate)
 {
     handler const allocates([] {
         delete hidden(new int(5));
@@ -161,7 +161,7 @@ TEST(operator_new, lets_the_new_handler_allocate)
     EXPECT_THROW(hidden(::operator new(hidden(too_many))), std::bad_alloc);
 }
 
-TEST(operator_new, works_on_after_a_throw)
+TEST(operator_new, works_after_a_throw)
 {
     for (int i = 0; i < 1000; ++i) {
         EXPECT_THROW(hidden(::operator new(hidden(SIZE_MAX))), std::bad_alloc);
@@ -169,7 +169,7 @@ TEST(operator_new, works_on_after_a_throw)
     }
 }
 
-TEST(operator_delete, and_free_take_each_others_blocks)
+TEST(operator_delete, and_free_accept_each_others_blocks)
 {
     std::free(hidden(::operator new(100)));
     ::operator delete(hidden(std::malloc(100)));

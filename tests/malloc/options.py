@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sees that a malloc takes what the environment says, or says in one line that it does not.
+"""Checks that a malloc applies the options of the environment, and reports wrong values in one line.
 
     options.py common|checked|unchecked [LIBRARY] PROGRAM [ARGUMENT...]
 
-LIBRARY is loaded into PROGRAM; without one, the malloc is in PROGRAM.
+LIBRARY is preloaded into PROGRAM. Without LIBRARY, PROGRAM contains the malloc.
 """
 import os
 import re

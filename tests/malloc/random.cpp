@@ -1,4 +1,4 @@
-// Random programs of several threads, in which every function of the family takes part.
+// Random programs of several threads that call every function of the malloc family.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 #include "support.hpp"
@@ -20,8 +20,8 @@ struct block {
     unsigned seed = 0;
 };
 
-/// One thread. Blocks it owns are in `blocks_`; now and then it swaps one for
-/// another's in a table that all share.
+/// One thread of a random program. It owns the blocks in `blocks_`. Now and then it swaps one with
+/// a block of a table that all threads share.
 class actor {
 public:
     using table = std::vector<std::atomic<block*>>;
@@ -59,7 +59,7 @@ private:
         }
     }
 
-    /// As likely to have 5 digits as 2.
+    /// A random size. Each order of magnitude is equally likely.
     std::size_t some_size() { return choose_(std::size_t{1} << choose_(choose_(8) ? 14 : 23)); }
 
     void begin_one()
@@ -162,7 +162,7 @@ private:
     unsigned seeds_ = 0;
 };
 
-/// Threads come and go, and their blocks go from one to the other.
+/// Runs threads that start, end, and exchange blocks.
 void run_program(std::uint64_t seed, std::size_t threads, std::size_t steps)
 {
     actor::table shared(256);
@@ -177,25 +177,25 @@ void run_program(std::uint64_t seed, std::size_t threads, std::size_t steps)
         }
 }
 
-TEST(random_programs, of_one_thread_find_the_heap_in_order)
+TEST(random_programs, of_one_thread_find_no_fault)
 {
     for (std::uint64_t seed = 0; seed < 4; ++seed)
         run_program(seed, 1, 20'000);
 }
 
-TEST(random_programs, of_four_threads_find_the_heap_in_order)
+TEST(random_programs, of_four_threads_find_no_fault)
 {
     for (std::uint64_t seed = 10; seed < 14; ++seed)
         run_program(seed, 4, 10'000);
 }
 
-TEST(random_programs, of_many_threads_find_the_heap_in_order)
+TEST(random_programs, of_many_threads_find_no_fault)
 {
     run_program(20, 40, 2'000);
 }
 
-/// For a longer look: --gtest_also_run_disabled_tests.
-TEST(random_programs, DISABLED_for_minutes_find_the_heap_in_order)
+/// Runs with --gtest_also_run_disabled_tests.
+TEST(random_programs, DISABLED_of_many_minutes_find_no_fault)
 {
     for (std::uint64_t seed = 100; seed < 160; ++seed)
         run_program(seed, 8, 30'000);

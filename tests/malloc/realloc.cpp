@@ -1,4 +1,4 @@
-// Blocks that change their size.
+// Tests of realloc.
 #include "../support/choices.hpp"
 #include "support.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace mallard::testing;
 
-/// Every byte differs from what lies 64 KiB off.
+/// Fills a block so that bytes 64 KiB apart differ.
 void write(void* block, std::size_t bytes)
 {
     for (std::size_t i = 0; i < bytes; ++i)
@@ -26,7 +26,7 @@ bool is_written(const void* block, std::size_t bytes)
     return true;
 }
 
-TEST(realloc, of_nothing_allocates_and_to_nothing_frees)
+TEST(realloc, of_null_allocates_and_to_zero_frees)
 {
     void* const block = std::realloc(hidden<void*>(nullptr), 100);
     ASSERT_NE(block, nullptr);
@@ -36,7 +36,7 @@ TEST(realloc, of_nothing_allocates_and_to_nothing_frees)
     EXPECT_EQ(::reallocarray(hidden(std::malloc(100)), hidden(0), 8), nullptr);
 }
 
-TEST(realloc, keeps_what_fits_between_any_two_sizes)
+TEST(realloc, keeps_the_contents_between_any_two_sizes)
 {
     std::vector<std::size_t> sizes;
     for (std::size_t n = 1; n <= std::size_t{8} << 20; n = n * 5 / 2 + 3)
@@ -54,7 +54,7 @@ TEST(realloc, keeps_what_fits_between_any_two_sizes)
         }
 }
 
-TEST(realloc, grows_from_a_byte_to_many_with_neighbours_in_the_way)
+TEST(realloc, grows_a_block_whose_neighbours_are_in_use)
 {
     std::vector<void*> neighbours;
     void* block = std::malloc(1);
@@ -76,7 +76,7 @@ TEST(realloc, grows_from_a_byte_to_many_with_neighbours_in_the_way)
         std::free(neighbour);
 }
 
-TEST(realloc, that_is_refused_leaves_the_block_as_it_was)
+TEST(realloc, that_fails_leaves_the_block_unchanged)
 {
     for (std::size_t const bytes : {1, 100, 5000, 300'000, 40 << 20}) {
         void* const block = std::malloc(bytes);
@@ -94,7 +94,7 @@ TEST(realloc, that_is_refused_leaves_the_block_as_it_was)
     }
 }
 
-TEST(realloc, of_many_at_random_keeps_them_apart)
+TEST(realloc, of_many_random_blocks_keeps_them_disjoint)
 {
     seeded random(5);
     struct {
@@ -106,7 +106,7 @@ TEST(realloc, of_many_at_random_keeps_them_apart)
         auto& [block, bytes] = slots[number];
         std::size_t const next = 1 + random(std::size_t{1} << random(19));
         block = std::realloc(block, next);
-        // What `fill` leaves out beyond 4 KiB depends on the size.
+        // Beyond 4 KiB, `fill` writes only some bytes; which ones depends on the size.
         ASSERT_TRUE(holds(block, std::min<std::size_t>({bytes, next, 4096}), number)) << step;
         bytes = next;
         fill(block, bytes, number);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Refuses each system call of a program once, and from each on, one run at a time.
+"""Runs a program again and again, and makes another of its system calls fail each time.
 
     refusals.py PROGRAM SCENARIO [PRELOAD]
     POINTS=1000 refusals.py ...             beyond the 48th call of a kind
 
-strace makes the n-th call fail, for n from 1 until the program makes no n-th call. It
-must end well, whatever it is refused: null is an answer, a signal is a failure. The
-last line counts: points tried, those refused in the loader, which then gives up,
-and those survived.
+strace makes the n-th call of a kind fail, or all calls from the n-th on, for n from 1 until the
+program makes no n-th call. malloc may return null, but the program must not die by a signal. The
+last line counts the points tried, the failures in the loader, which then gives up, and the points
+survived.
 """
 import concurrent.futures
 import os
@@ -22,11 +22,11 @@ points_max = int(os.environ.get("POINTS", 48))
 at_once = 4  # so many n, each once and from there on
 faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
           ("mremap", "ENOMEM"), ("membarrier", "EPERM"), ("prctl", "EINVAL")]
-# Not brk: the kernel never refuses it so, and glibc's malloc dies of it.
+# Not brk: the kernel never fails it in this way, and glibc's malloc would die.
 
 
 def run(command, preload, call, error, when):
-    """(status, whether anything was refused, what it said)"""
+    """Returns (exit status, whether a call failed, output)."""
     with tempfile.NamedTemporaryFile("r") as log:
         environment = ["-E", f"LD_PRELOAD={preload}"] if preload else []
         done = subprocess.run(

@@ -1,4 +1,4 @@
-// What a program can ask malloc to tell and to do: the calls beside allocation.
+// Tests of the functions that report on malloc or control it: malloc_trim, mallinfo2 and others.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 #include "support.hpp"
@@ -33,12 +33,12 @@ void free_all(std::vector<void*>& blocks)
     blocks.clear();
 }
 
-TEST(malloc_trim, gives_back_what_is_free_and_leaves_what_is_not)
+TEST(malloc_trim, returns_free_memory_and_keeps_blocks_in_use)
 {
     void* const first = std::malloc(1000);
     fill(first, 1000, 1);
     std::vector<void*> blocks = allocate_many(100 * mebibyte, 10'000);
-    void* const last = std::malloc(1000); // without which glibc has given back all by itself
+    void* const last = std::malloc(1000); // keeps glibc from trimming by itself
     fill(last, 1000, 2);
     free_all(blocks);
     ::malloc_trim(0);
@@ -49,7 +49,7 @@ TEST(malloc_trim, gives_back_what_is_free_and_leaves_what_is_not)
     std::free(last);
 }
 
-TEST(malloc_trim, says_whether_it_gave_anything_back)
+TEST(malloc_trim, returns_whether_it_returned_memory)
 {
     void* const first = std::malloc(1000);
     std::vector<void*> blocks = allocate_many(20 * mebibyte, 10'000);
@@ -64,7 +64,7 @@ TEST(malloc_trim, says_whether_it_gave_anything_back)
     std::free(first);
 }
 
-TEST(mallinfo2, counts_what_is_in_use)
+TEST(mallinfo2, counts_blocks_in_use)
 {
     std::size_t const before = ::mallinfo2().uordblks;
     std::vector<void*> blocks = allocate_many(10 * mebibyte, 10'000);
@@ -88,7 +88,7 @@ TEST(mallinfo2, counts_large_blocks_too)
     EXPECT_LE(in_use(), before + mebibyte);
 }
 
-TEST(mallopt, knows_the_options_of_glibc)
+TEST(mallopt, accepts_the_options_of_glibc)
 {
     EXPECT_EQ(::mallopt(M_TRIM_THRESHOLD, 128 * 1024), 1);
     EXPECT_EQ(::mallopt(M_TOP_PAD, 0), 1);
@@ -100,7 +100,7 @@ TEST(mallopt, knows_the_options_of_glibc)
     std::free(hidden(std::malloc(100)));
 }
 
-TEST(malloc_info, writes_xml_and_knows_no_options)
+TEST(malloc_info, writes_xml_and_rejects_options)
 {
     char* text = nullptr;
     std::size_t length = 0;
@@ -110,17 +110,18 @@ TEST(malloc_info, writes_xml_and_knows_no_options)
     EXPECT_EQ(std::string(text).substr(0, 7), "<malloc");
     EXPECT_NE(std::string(text).find("</malloc>"), std::string::npos);
     std::free(text);
-    EXPECT_NE(::malloc_info(1, stdout), 0); // EINVAL in glibc, -1 in its manual
+    EXPECT_NE(::malloc_info(1, stdout), 0); // glibc returns EINVAL, its manual says -1
 }
 
-TEST(malloc_stats, is_told_on_standard_error)
+TEST(malloc_stats, prints_to_standard_error)
 {
     ::testing::internal::CaptureStderr();
     ::malloc_stats();
     EXPECT_NE(::testing::internal::GetCapturedStderr(), "");
 }
 
-/// They print, and so may be cancelled: nothing may stay locked.
+/// Cancels threads that print a report. Printing is a cancellation point, and no lock may stay
+/// held.
 template <class Report>
 void cancel_often(Report report)
 {
@@ -152,14 +153,14 @@ void cancel_often(Report report)
     }
 }
 
-TEST(malloc_info, survives_the_end_of_its_thread)
+TEST(malloc_info, survives_a_cancelled_thread)
 {
     std::FILE* const file = std::fopen("/dev/null", "w");
     cancel_often([file] { ::malloc_info(0, file); });
     std::fclose(file);
 }
 
-TEST(malloc_stats, survives_the_end_of_its_thread)
+TEST(malloc_stats, survives_a_cancelled_thread)
 {
     ASSERT_NE(std::freopen("/dev/null", "w", stderr), nullptr);
     cancel_often([] { ::malloc_stats(); });
@@ -181,7 +182,7 @@ TEST(malloc_stats, is_no_cancellation_point)
     EXPECT_TRUE(goes_on);
 }
 
-TEST(reports, can_be_asked_for_while_others_allocate)
+TEST(reports, work_while_other_threads_allocate)
 {
     std::atomic<bool> stop = false;
     std::vector<std::jthread> threads;

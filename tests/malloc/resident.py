@@ -2,7 +2,7 @@
 """Compares the memory of a program with that under glibc.
 `resident.py PRELOAD TIMES PROGRAM [WORD...]`
 
-The program prints a number; under the preload it is at most TIMES that without.
+The program prints its memory. With PRELOAD that is at most TIMES as much as without.
 """
 import os
 import subprocess

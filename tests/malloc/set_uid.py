@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sees that a set-uid program does not listen to the environment. `set_uid.py PROGRAM`
+"""Checks that a set-uid program ignores the options of the environment. `set_uid.py PROGRAM`
 
-PROGRAM is linked with the library, as the loader drops most preloads there. A copy that
-belongs to another user, and runs as that one, takes what MALLARD_LIMIT would forbid, and
-prints nothing for MALLARD_STATS. Needs root.
+PROGRAM is linked with the library, since the loader ignores most preloads in a set-uid program. The
+test makes a set-uid copy that belongs to another user. The copy must allocate more than
+MALLARD_LIMIT allows, and must print nothing for MALLARD_STATS. Needs root.
 """
 import os
 import shutil

@@ -1,4 +1,4 @@
-// Sizes from none to more than there can be.
+// Tests of sizes from 0 to more than the address space.
 #include "support.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace mallard::testing;
 
-/// Around powers of two; a few large ones, as each page costs its fault.
+/// Sizes around powers of two. Only a few are large, since each page costs a page fault.
 std::vector<std::size_t> ladder()
 {
     std::vector<std::size_t> sizes{5 << 20, 33 << 20};
@@ -20,7 +20,7 @@ std::vector<std::size_t> ladder()
     return sizes;
 }
 
-TEST(sizes, beyond_half_of_all_addresses_are_refused_by_every_function)
+TEST(sizes, above_half_the_address_space_fail_in_every_function)
 {
     for (member const& by : family)
         for (std::size_t const limit : {std::size_t{PTRDIFF_MAX}, SIZE_MAX})
@@ -37,7 +37,7 @@ TEST(sizes, beyond_half_of_all_addresses_are_refused_by_every_function)
         }
 }
 
-TEST(sizes, that_overflow_as_a_product_are_refused)
+TEST(sizes, whose_product_overflows_fail)
 {
     std::size_t const half = std::size_t{1} << 32;
     struct {
@@ -59,7 +59,7 @@ TEST(sizes, that_overflow_as_a_product_are_refused)
     std::free(block);
 }
 
-TEST(sizes, of_nothing_are_blocks_of_their_own)
+TEST(sizes, of_zero_give_distinct_blocks)
 {
     std::set<void*> blocks;
     for (member const& by : family)
@@ -95,12 +95,12 @@ TEST(sizes, are_writable_up_to_the_usable_size)
         }
 }
 
-TEST(sizes, of_no_block_are_none)
+TEST(sizes, of_null_are_zero)
 {
     EXPECT_EQ(::malloc_usable_size(nullptr), 0);
 }
 
-TEST(sizes, are_cleared_by_calloc_also_where_there_was_something)
+TEST(sizes, are_cleared_by_calloc_in_reused_memory)
 {
     for (std::size_t const bytes : ladder())
         for (int round = 0; round < 3; ++round) {
@@ -131,7 +131,7 @@ TEST(sizes, are_cleared_by_calloc_after_blocks_of_other_sizes)
         }
 }
 
-TEST(error_number, is_left_alone_by_success_and_by_free)
+TEST(error_number, is_unchanged_by_success_and_by_free)
 {
     constexpr int untouched = 4242;
     for (member const& by : family)

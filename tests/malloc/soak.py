@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs programs under a malloc again and again, and looks at their memory meanwhile.
-`soak.py MINUTES LIBRARY.so FOLDER`, which has the programs.
-First a hundred thousand threads, which end and leave no memory behind.
+"""Runs test programs under a malloc again and again, and watches their memory.
+`soak.py MINUTES LIBRARY.so FOLDER`, which holds the programs.
+First runs a hundred thousand short threads, which must leave no memory behind.
 
-A program fails if it dies, as it does at the first block that does not keep its bytes, or if
-more memory is resident in the second half of its time than ever was in the first, but for what
-depends on how its threads meet.
+A program fails if it dies, for example at a block that lost its contents. It also fails if it has
+more resident memory in the second half of its time than in the first, beyond an allowance for the
+timing of threads.
 """
 import os
 import subprocess
@@ -33,7 +33,7 @@ def resident_kib(pid):
 
 
 def peak_kib(process, seconds):
-    """What is resident at most meanwhile; the process lives on."""
+    """The peak resident memory during these seconds. The process goes on running."""
     peak, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         if process.poll() is not None:
@@ -44,7 +44,7 @@ def peak_kib(process, seconds):
 
 
 def soak(program, tests, seconds, library):
-    """Whether all is well; says so."""
+    """Runs one program, prints the result, and returns whether it passed."""
     command = [program, f"--gtest_filter={tests}", "--gtest_repeat=-1", "--gtest_brief=1",
                "--gtest_break_on_failure"]
     with tempfile.TemporaryFile("w+") as said:
@@ -66,7 +66,7 @@ def soak(program, tests, seconds, library):
 
 
 def pass_once(program, tests, library):
-    """Tests that take too long for a build, once. Whether they pass; says so."""
+    """Runs tests once that take too long for a build. Prints and returns whether they pass."""
     done = subprocess.run([program, "--gtest_also_run_disabled_tests", f"--gtest_filter={tests}"],
                           env={**os.environ, "LD_PRELOAD": library}, capture_output=True, text=True)
     fine = done.returncode == 0 and "1 test from" in done.stdout

@@ -1,4 +1,4 @@
-// What tests of a malloc ask about the process they are in.
+// Helpers of the tests of malloc: facts about the process.
 #pragma once
 
 #include "family.hpp"
@@ -12,7 +12,7 @@
 
 namespace mallard::testing {
 
-/// The file that has a symbol; empty when none has.
+/// The file that defines a symbol; empty if there is none.
 inline std::string file_of(const char* symbol)
 {
     Dl_info info;
@@ -20,21 +20,21 @@ inline std::string file_of(const char* symbol)
     return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-/// Whether it is not the C library's own malloc that is tested. That one is the
-/// control: what it fails is a wrong test, or a rule of our own.
+/// Whether the tested malloc is not that of the C library. The C library's is the control: if it
+/// fails a test, the test is wrong, or stricter than the standard.
 inline bool is_preloaded()
 {
     return file_of("malloc") != file_of("printf");
 }
 
-/// A function that not every malloc has; null without it.
+/// Looks up a function that not every malloc has; null if there is none.
 template <class F>
 F* find(const char* symbol)
 {
     return reinterpret_cast<F*>(::dlsym(RTLD_DEFAULT, symbol));
 }
 
-/// Of this process, in bytes.
+/// The resident memory of this process in bytes.
 inline std::size_t resident_bytes()
 {
     char text[128] = "";

@@ -1,4 +1,4 @@
-// Every name that a program may call is there, is of the same library, and works.
+// Tests that every function of the malloc family exists, comes from the same library, and works.
 #include "support.hpp"
 
 #include <gtest/gtest.h>
@@ -188,7 +188,7 @@ private:
     symbol const what_;
 };
 
-/// Each a test of its own, with its name.
+/// Registers a test for each function.
 const bool registered = [] {
     for (symbol const& one : symbols)
         ::testing::RegisterTest("is_of_the_same_library_and_works", one.name, nullptr, nullptr,

@@ -1,4 +1,4 @@
-// Blocks and threads: who allocates, who frees, and who is gone by then.
+// Tests of blocks that several threads allocate, free and exchange.
 #include "../support/threads.hpp"
 #include "../support/choices.hpp"
 #include "support.hpp"
@@ -53,8 +53,8 @@ TEST(blocks, outlive_the_thread_that_allocated_them)
         end_of(blocks[i]);
 }
 
-/// Each takes what another has put there, and puts something new.
-TEST(blocks, are_freed_by_whoever_gets_them)
+/// Each thread takes a block that another thread left, and leaves a new one.
+TEST(blocks, are_freed_by_any_thread)
 {
     constexpr std::size_t slots = 512, steps = 40'000;
     std::vector<std::atomic<block*>> table(slots);
@@ -89,7 +89,7 @@ TEST(blocks, are_reused_when_one_thread_allocates_and_another_frees)
         if (round == 200)
             early = resident_bytes();
     }
-    EXPECT_LE(resident_bytes(), early + 4 * mebibyte); // 1 GB has passed
+    EXPECT_LE(resident_bytes(), early + 4 * mebibyte); // after 1 GB of allocations
 }
 
 TEST(blocks, are_reallocated_by_threads_that_did_not_allocate_them)
@@ -111,7 +111,7 @@ TEST(blocks, are_reallocated_by_threads_that_did_not_allocate_them)
         end_of(b);
 }
 
-/// A number of short threads, each leaving blocks for the next to free.
+/// Runs short threads one after the other. Each leaves blocks that the next thread frees.
 void pass_on(std::size_t threads)
 {
     struct relay {
@@ -152,8 +152,8 @@ TEST(threads, DISABLED_a_hundred_thousand_short_ones_leave_no_memory_behind)
     pass_on(100'000);
 }
 
-/// A key whose destructor puts a new block in place of the old one, as often as the
-/// system calls it again, and frees the last.
+/// A thread-specific key whose destructor sets a new block as often as the system calls it again,
+/// and frees the last block.
 struct rearmed {
     static inline pthread_key_t key;
     int round = 0;
@@ -193,7 +193,7 @@ TEST(threads, five_thousand_that_allocate_while_they_end_leave_no_memory_behind)
     ::pthread_key_delete(rearmed::key);
 }
 
-/// Owns a block until the thread's end, and allocates once more there.
+/// Owns a block until its thread ends, and allocates once more in the destructor.
 struct last_words {
     ~last_words()
     {
@@ -214,7 +214,8 @@ TEST(threads, allocate_and_free_in_destructors_of_any_order)
     for (int round = 0; round < 200; ++round)
         in_a_thread([&] {
             ::pthread_setspecific(before, std::malloc(70));
-            thread_local last_words first; // before the thread's first visit of its heap, or after
+            thread_local last_words
+                first; // constructed before the thread's first malloc, or after it
             std::free(hidden(first.start));
             first.start = std::malloc(50);
             thread_local last_words second;

@@ -1,5 +1,5 @@
-// What the programs of this folder do after their act, to see what came of it. They
-// print it: `nothing`, or what is worse.
+// Helpers of the programs in this folder. Each program misuses malloc, then checks the consequences
+// and prints them: `nothing`, or something worse.
 #pragma once
 
 #include "../family.hpp"
@@ -14,7 +14,7 @@ namespace mallard::testing {
 
 constexpr std::size_t bytes_large = 300'000, bytes_huge = std::size_t{64} << 20;
 
-/// Out of sight of the compiler.
+/// Allocates, hidden from the optimiser.
 inline void* allocate(std::size_t bytes)
 {
     return hidden(std::malloc(bytes));
@@ -28,7 +28,7 @@ inline void* at(void* block, std::ptrdiff_t offset)
     return hidden(static_cast<char*>(block) + offset);
 }
 
-/// As `allocate`, and the next frees of such blocks find room in the list of their size.
+/// Allocates, and makes room in the list of the size for the next frees.
 inline void* allocate_with_room(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)
@@ -54,7 +54,7 @@ inline int say(const char* what)
     return 0;
 }
 
-/// After a block was freed twice: whether it is given out twice.
+/// After a double free: checks whether malloc returns the block twice.
 inline int look_for_twins(std::size_t bytes)
 {
     void* blocks[512];
@@ -69,10 +69,10 @@ inline int look_for_twins(std::size_t bytes)
     return say("nothing");
 }
 
-/// What an attacker would like to be given.
+/// The address that an attacker wants malloc to return.
 alignas(64) inline char target[1024];
 
-/// Writes its address into some words of a block.
+/// Writes the address of the target into some words of a block.
 inline void scribble(void* block, int first, int last)
 {
     for (int word = first; word < last; ++word)
@@ -87,7 +87,7 @@ inline int look_for_target(std::size_t bytes)
     return say("nothing");
 }
 
-/// Writes around the second of three blocks, and looks at the others.
+/// Writes outside the second of three blocks, and checks the other two.
 inline int write_around(std::size_t bytes, std::ptrdiff_t start, std::size_t count,
                         bool from_usable_end = false)
 {

@@ -4,7 +4,7 @@
 
 int main()
 {
-    // The address stays in the thread's list, and is judged when the list is given back.
+    // The address stays in the thread's list, and is checked when the list is emptied.
     auto const run = [](void*) -> void* {
         set_free(at(allocate_with_room(48), 16));
         return nullptr;

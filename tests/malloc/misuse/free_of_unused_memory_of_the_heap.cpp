@@ -5,6 +5,6 @@
 int main()
 {
     void* const block = allocate(64);
-    set_free(at(block, std::ptrdiff_t{1} << 30)); // far beyond what there is so far
+    set_free(at(block, std::ptrdiff_t{1} << 30)); // far above the commit limit
     return look_for_twins(64);
 }

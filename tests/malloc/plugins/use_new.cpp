@@ -1,4 +1,4 @@
-// Loaded by programs/late_runtime.c.
+// A plugin for programs/late_runtime.c.
 #include "../family.hpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Loaded, and unloaded, by programs/many_plugins.c.
+// A plugin for programs/many_plugins.c.
 #include "../family.hpp"
 
 #include <memory>

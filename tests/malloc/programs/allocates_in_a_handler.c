@@ -1,5 +1,5 @@
-/* A signal handler that allocates, a thousand times a second, while the program does: it
- * interrupts malloc sooner or later, and waits for it forever if malloc is behind a lock. */
+/* Allocates in a signal handler a thousand times a second, and in the main program. Sooner or later
+ * the handler interrupts malloc. If malloc uses a lock, the handler waits for that lock forever. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>

@@ -1,5 +1,5 @@
-// Every form of operator new where there is no memory: what it throws, what it returns, and whom
-// it asks before. In one program, since each C++ runtime is linked into it in another way.
+// Tests every form of operator new without memory: exceptions, null results and calls of the
+// new_handler. One program, which is linked with each kind of C++ runtime.
 #include "../family.hpp"
 #include "check.hpp"
 
@@ -41,7 +41,7 @@ bool throws(form f)
     return false;
 }
 
-/// The second time it gives up.
+/// A new_handler that throws at its second call.
 void ask_twice()
 {
     if (++asked % 2 == 0)
@@ -55,7 +55,7 @@ void ask_and_throw()
 
 } // namespace
 
-/// `calm`: the handler never throws in a nothrow form.
+/// With the argument `calm`, the handler never throws in a nothrow form.
 int main(int count, char** arguments)
 {
     bool const is_calm = count > 1 && std::strcmp(arguments[1], "calm") == 0;

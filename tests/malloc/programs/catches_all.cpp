@@ -1,5 +1,5 @@
-// Catches what operator new throws without a word of std::bad_alloc: a linker puts no more of a
-// static C++ runtime into it than that.
+// Catches the exception of operator new without naming std::bad_alloc, so that the linker takes
+// less of a static C++ runtime.
 #include "../family.hpp"
 
 int main()

@@ -1,4 +1,4 @@
-// How a program that runs alone says that something is wrong.
+// Reports a failed check in a program without a test framework.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,5 @@
-// Under a limit of the address space: takes all there is, frees it, and gets it again
-// in other sizes. Blocks are listed in their own first words, as there is no room
-// elsewhere.
+// Under a limit of the address space, allocates all memory, frees it, and allocates it again in
+// other sizes. The blocks are linked through their first words, since there is no other memory.
 #include "../family.hpp"
 #include "check.hpp"
 
@@ -17,7 +16,7 @@ constexpr std::size_t mebibyte = 1 << 20;
 
 class hoard {
 public:
-    /// Returns the bytes that it got, those included that fill up a size class.
+    /// Allocates blocks until malloc fails, and returns their usable bytes.
     std::size_t take_all(std::size_t bytes)
     {
         std::size_t taken = 0;
@@ -52,7 +51,7 @@ void fill_again_in_other_sizes()
         all.free_all();
         std::printf("%zu MiB in blocks of 1000, then %zu MiB of %zu\n", first / mebibyte,
                     again / mebibyte, bytes);
-        // Of a small block in glibc a tenth is its header.
+        // In glibc, the header of a small block takes a part of the memory.
         check(again >= first / 10 * (bytes == 64 ? 7 : 9), "nine tenths come back");
     }
 }
@@ -93,7 +92,7 @@ void drop_ballast()
     std::set_new_handler(nullptr);
 }
 
-/// What the new-handler is for.
+/// Tests that operator new succeeds after its new_handler has freed memory.
 void get_by_the_handler_what_was_refused()
 {
     hoard all;

@@ -1,6 +1,6 @@
-/* Prints in what pages it has memory: `huge_pages` says of the first block, of the last of
- * 64 MiB in small ones, and of one of 64 MiB, whether the kernel is asked for large pages.
- * And what it wrote there is there, also after it has been freed and was taken again. */
+/* Prints whether malloc asks the kernel for huge pages, for three blocks: the first block, the last
+ * one of 64 MiB of small blocks, and a block of 64 MiB. Also checks that blocks keep their
+ * contents, before and after a free. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { count = 640, bytes = 100 * 1024, large = 64 << 20 };
 
-/* 1, 0, or -1: the kernel does not know large pages. */
+/* 1, 0, or -1 if the kernel does not know huge pages. */
 static int is_huge(const void* block)
 {
     FILE* const maps = fopen("/proc/self/smaps", "r");

@@ -1,5 +1,5 @@
-/* 1,000 threads that have had blocks of many sizes, have freed them all, and sleep. Prints their
-   resident memory in KiB; with an argument, after a malloc_trim by another thread. */
+/* Prints the resident memory in KiB of 1,000 threads that have allocated and freed blocks of many
+   sizes, and sleep. With an argument, another thread calls malloc_trim before. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>

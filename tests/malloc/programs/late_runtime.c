@@ -1,4 +1,4 @@
-/* A C program, whose plugin brings the C++ runtime: operator new can throw from then on. */
+/* A C program with a plugin that loads the C++ runtime. From then on operator new can throw. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

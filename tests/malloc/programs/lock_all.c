@@ -1,5 +1,5 @@
-/* Locks all of its memory and goes on, as nobody, who may lock no more than 8 MiB as a rule:
-   what malloc only reserved would count. */
+/* Calls mlockall as the user nobody, who usually may lock no more than 8 MiB. Address space that
+   malloc only reserves would count. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

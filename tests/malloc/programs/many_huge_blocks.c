@@ -1,5 +1,5 @@
-/* 20,000 blocks of more than 32 MiB, of which each second is freed: they take a small part of the
-   mappings that a process may have, and all go back. */
+/* Allocates 20,000 blocks of more than 32 MiB and frees every second one. Checks that they take few
+   of the mappings that a process may have, and that all memory is returned in the end. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Calls operator new, and nothing else of malloc's family.
+// Calls operator new, and no other function of the malloc family.
 #include <new>
 
 int main()

@@ -1,5 +1,5 @@
-/* Pairs of malloc and free, as many as the first argument says, of as many bytes as the second:
-   see ../instructions.py. */
+/* Calls malloc and free in pairs. Arguments: the number of pairs, and the bytes of a block. See
+   ../instructions.py. */
 #include <stdlib.h>
 
 int main(int count, char** arguments)

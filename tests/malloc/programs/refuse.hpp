@@ -1,8 +1,8 @@
-// Refuses system calls to its own process, from before its constructors on: what
-// the arguments of the program say, `mprotect=EPERM`, or `data` for all memory.
+// Makes system calls of its own process fail, from before the constructors on. The arguments of the
+// program say which: `mprotect=EPERM`, or `data` for all memory.
 //
-// Later than exec, as the loader itself could not work without mprotect; earlier
-// than main, so that malloc is set up without what is refused.
+// Starts after exec, since the loader itself needs mprotect. Starts before main, so that malloc
+// initialises itself without these calls.
 #pragma once
 
 #include <cerrno>
@@ -55,7 +55,7 @@ inline void refuse_call(unsigned call, unsigned error)
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         std::perror("refuse");
-        ::_exit(77); // a test that is skipped
+        ::_exit(77); // the test is skipped
     }
 }
 

@@ -1,9 +1,9 @@
-// Uses the heap as programs do, and takes every refusal for an answer.
+// Uses malloc like an ordinary program, and survives failing system calls.
 //
 //     survive small|large|threads|all [CALL=ERROR...]
 //
-// Null is no failure, where errno says ENOMEM and nothing else has changed. Needs no
-// C++ runtime, and no memory of its own.
+// A null result is correct if errno is ENOMEM and nothing else has changed. Needs no C++ runtime
+// and no other memory.
 #include "../family.hpp"
 #include "check.hpp"
 #include "refuse.hpp"
@@ -133,7 +133,7 @@ void* in_a_thread(void* argument)
 }
 void threads(user& u)
 {
-    // No more stacks than glibc keeps: it gives none back where munmap is refused, and aborts.
+    // Few threads: glibc aborts if it has to unmap a stack and munmap fails.
     static user users[] = {user(1), user(2), user(3), user(4)};
     pthread_t started[std::size(users)];
     bool is_started[std::size(users)] = {};
@@ -154,7 +154,7 @@ struct {
 
 int main(int count, char** arguments)
 {
-    static user u(9); // not on the stack, which may not grow
+    static user u(9); // not on the stack, which may be unable to grow
     bool done = false;
     for (auto const& [name, run] : scenarios)
         if (count > 1 && (std::strcmp(arguments[1], name) == 0 || arguments[1][0] == 'a')) {

@@ -1,4 +1,4 @@
-/* Succeeds if it gets 64 MiB: under MALLARD_LIMIT=1M it does not. */
+/* Succeeds if malloc of 64 MiB succeeds, which it does not under MALLARD_LIMIT=1M. */
 #include <stdlib.h>
 
 int main(void)
