@@ -21,7 +21,7 @@
 // tests/models/engine_fork.pml models this for Spin.
 #pragma once
 
-#include "../os/system.hpp"
+#include "../os/lock.hpp"
 
 namespace mallard::engine {
 

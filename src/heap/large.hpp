@@ -6,6 +6,8 @@
 
 #include "thread_cache.hpp"
 
+#include "../os/lock.hpp"
+
 namespace mallard::engine {
 
 /// Allocates a large block that is not sampled. Null: the allocation failed, and errno is ENOMEM.

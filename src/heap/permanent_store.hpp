@@ -1,7 +1,9 @@
 // Memory for objects that live as long as the process.
 #pragma once
 
-#include "../os/system.hpp"
+#include "../os/memory.hpp"
+
+#include <atomic>
 
 namespace mallard::engine {
 

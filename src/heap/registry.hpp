@@ -3,6 +3,8 @@
 
 #include "thread_cache.hpp"
 
+#include "../os/lock.hpp"
+
 namespace mallard::engine {
 
 /// Protects the registry, the abandoned caches (see threads.cpp), and the choice of the cache that

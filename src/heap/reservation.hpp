@@ -11,6 +11,7 @@
 
 #include "slab.hpp"
 
+#include "../os/memory.hpp"
 #include "../os/system.hpp"
 
 namespace mallard::engine {

@@ -1,7 +1,7 @@
 /* The engine of malloc: one thread forks; other threads read lines and flush all streams.
 
    take, give, keep, open_lock, become_guest and stop_being_guest stand for functions in
-   src/os/system.hpp and src/heap/guests.cpp. The lock is that of the slice heap. The forking
+   src/os/lock.hpp and src/heap/guests.cpp. The lock is that of the slice heap. The forking
    thread runs its handlers, then the C library waits for the list of streams, then it forks. The
    thread that flushes all streams holds the list and waits for a stream. The thread that reads a
    line holds the stream and calls malloc. Two more threads call malloc, and release the lock for

@@ -1,0 +1,20 @@
+// Keeps errno over system calls.
+#pragma once
+
+#include <cerrno>
+
+namespace mallard::os {
+
+/// Restores errno at the end of its scope: malloc and free that succeed leave errno unchanged.
+class errno_kept {
+public:
+    errno_kept() noexcept : before_(errno) {}
+    errno_kept(const errno_kept&) = delete;
+    errno_kept& operator=(const errno_kept&) = delete;
+    ~errno_kept() { errno = before_; }
+
+private:
+    int before_;
+};
+
+} // namespace mallard::os
