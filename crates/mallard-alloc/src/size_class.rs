@@ -1,8 +1,9 @@
-//! The block sizes that a multipool keeps pools for.
+//! Size classes: the block sizes for which a multipool has pools.
 //!
-//! Multiples of 8 to 128 bytes, then eight sizes per doubling: 144, 160, ..., 256, 288, ... So a
-//! block is at most 7 bytes, or from 128 up at most 12.5 %, larger than the request. A class is
-//! aligned as far as its size divides. `spec/size_classes.csv` lists those to 32 KiB.
+//! The sizes are multiples of 8 up to 128 bytes, then eight sizes for each doubling: 144, 160, ...,
+//! 256, 288, ... So a block is at most 7 bytes larger than the request, or from 128 bytes on at most
+//! 12.5 %. Blocks of a class are aligned to the largest power of two that divides their size.
+//! `spec/size_classes.csv` lists the classes up to 32 KiB.
 //!
 //! ```
 //! use mallard::size_class;
@@ -16,7 +17,7 @@ const STEPS_LOG2: u32 = 3;
 const STEPS: usize = 1 << STEPS_LOG2;
 const FINE_COUNT: usize = FINE_MAX / FINE_STEP;
 
-/// The class of the smallest blocks that hold `bytes`; 0 counts as 1.
+/// The class of the smallest blocks that hold `bytes` bytes. 0 bytes count as 1.
 #[inline]
 pub const fn of(bytes: usize) -> usize {
     if bytes <= FINE_MAX {
@@ -37,7 +38,12 @@ pub const fn bytes(class: usize) -> usize {
     ((coarse & (STEPS - 1)) + STEPS + 1) << ((coarse >> STEPS_LOG2) + 7 - STEPS_LOG2 as usize)
 }
 
-/// What the blocks of a class are aligned to, if all that their size allows is given.
+/// The largest alignment that the size of the class allows.
+///
+/// ```
+/// use mallard::size_class;
+/// assert_eq!(size_class::align(size_class::of(48)), 16);
+/// ```
 #[inline]
 pub const fn align(class: usize) -> usize {
     bytes(class) & bytes(class).wrapping_neg()
@@ -45,7 +51,7 @@ pub const fn align(class: usize) -> usize {
 
 const TABLE_MAX: usize = 1024;
 
-/// Entry i is the class of i * 8 bytes; two cache lines.
+/// Entry i is the class of i * 8 bytes. Two cache lines.
 static SMALL: [u8; TABLE_MAX / FINE_STEP + 1] = {
     let mut table = [0; TABLE_MAX / FINE_STEP + 1];
     let mut i = 0;
@@ -56,7 +62,7 @@ static SMALL: [u8; TABLE_MAX / FINE_STEP + 1] = {
     table
 };
 
-/// The same as `of` for `bytes` above 0, by a table for the sizes that most blocks have.
+/// `of` for `bytes` above 0, with a table for sizes up to 1 KiB.
 #[inline(always)]
 pub(crate) fn look_up(bytes: usize) -> usize {
     if bytes > TABLE_MAX {

@@ -1,4 +1,4 @@
-//! Objects with several owners.
+//! Pools of reference-counted objects.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MANY: usize = if cfg!(miri) { 100 } else { 10_000 };
 
-/// Adds one at its end.
+/// Adds one to a counter when it is dropped.
 struct Ends<'c>(&'c Cell<usize>);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
@@ -20,7 +20,7 @@ impl Drop for Ends<'_> {
 }
 
 #[test]
-fn an_object_dies_with_its_last_owner() {
+fn the_last_owner_drops_the_object() {
     let dead = Cell::new(0);
     let pool: RcPool<Ends> = RcPool::new();
     let first = pool.make(Ends(&dead));
@@ -34,7 +34,7 @@ fn an_object_dies_with_its_last_owner() {
 }
 
 #[test]
-fn a_weak_handle_keeps_the_slot_and_not_the_object() {
+fn a_weak_handle_keeps_the_slot_but_not_the_object() {
     let dead = Cell::new(0);
     let pool: RcPool<Ends> = RcPool::new();
     let owner = pool.make(Ends(&dead));
@@ -53,7 +53,7 @@ fn a_weak_handle_keeps_the_slot_and_not_the_object() {
 }
 
 #[test]
-fn the_only_owner_may_change_and_take_the_object() {
+fn the_only_owner_may_change_the_object_or_move_it_out() {
     let pool: RcPool<String> = RcPool::new();
     let mut owner = pool.make("a".into());
     Rc::get_mut(&mut owner).unwrap().push('b');
@@ -70,7 +70,7 @@ fn the_only_owner_may_change_and_take_the_object() {
 }
 
 #[test]
-fn what_is_forgotten_dies_with_the_pool_unless_it_is_dead() {
+fn the_end_of_the_pool_drops_objects_whose_handles_were_forgotten() {
     let dead = Cell::new(0);
     let mut pool: RcPool<Ends> = RcPool::new();
     std::mem::forget(pool.make(Ends(&dead)));
@@ -86,7 +86,7 @@ fn what_is_forgotten_dies_with_the_pool_unless_it_is_dead() {
 }
 
 #[test]
-fn a_full_pool_gives_the_value_back_and_panics_leak_no_slot() {
+fn a_full_pool_returns_the_value_and_panics_leak_no_slot() {
     let pool: RcPool<Box<u32>> = RcPool::fixed(1);
     let made = catch_unwind(AssertUnwindSafe(|| drop(pool.make_with(|| panic!("no")))));
     assert!(made.is_err());
@@ -97,7 +97,7 @@ fn a_full_pool_gives_the_value_back_and_panics_leak_no_slot() {
     struct Bad;
     impl Drop for Bad {
         fn drop(&mut self) {
-            panic!("a drop that panics");
+            panic!("a destructor panics");
         }
     }
     let pool: RcPool<Bad> = RcPool::new();
@@ -113,7 +113,7 @@ fn a_full_pool_gives_the_value_back_and_panics_leak_no_slot() {
 static SHARED: ArcPool<AtomicUsize, sync::Mutex> = ArcPool::new();
 
 #[test]
-fn threads_share_an_object() {
+fn handles_in_several_threads_share_an_object() {
     let object = SHARED.make(AtomicUsize::new(0));
     let weak = Arc::downgrade(&object);
     let threads: Vec<_> = (0..4)
@@ -134,7 +134,7 @@ fn threads_share_an_object() {
 }
 
 #[test]
-fn one_of_many_last_owners_gets_the_object() {
+fn one_of_several_threads_that_unwrap_at_once_gets_the_object() {
     static POOL: ArcPool<String, sync::Mutex> = ArcPool::new();
     for _ in 0..if cfg!(miri) { 5 } else { 200 } {
         let object = POOL.make("mine".into());

@@ -1,4 +1,4 @@
-//! Sources, and how much is taken from them.
+//! Sources, growth, errors and statistics.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::alloc::Layout;
 use std::mem::MaybeUninit;
 
 #[test]
-fn a_buffer_gives_its_bytes_aligned_and_takes_back_the_last() {
+fn a_buffer_aligns_its_chunks_and_takes_back_the_last() {
     let mut bytes = [MaybeUninit::uninit(); 256];
     let buffer = Buffer::new(&mut bytes);
     let layout = Layout::from_size_align(40, 32).unwrap();
@@ -18,7 +18,7 @@ fn a_buffer_gives_its_bytes_aligned_and_takes_back_the_last() {
     let second = buffer.try_take(layout).unwrap();
     assert_eq!(second.data.addr().get() % 32, 0);
     assert!(second.data.addr().get() >= first.data.addr().get() + 40);
-    // SAFETY: both were taken from it.
+    // SAFETY: the buffer gave both.
     unsafe { buffer.give(second) };
     assert_eq!(buffer.try_take(layout).unwrap().data, second.data);
     assert!(buffer.try_take(Layout::from_size_align(300, 1).unwrap()).is_none());
@@ -30,14 +30,14 @@ fn null_gives_nothing() {
 }
 
 #[test]
-fn a_growth_is_single_when_its_limit_is_its_first_step() {
+fn a_growth_is_single_if_its_limit_is_its_first_step() {
     assert!(Growth::none(100).is_single());
     assert!(!Growth::fixed(100).is_single());
     assert!(Growth::fixed(100).limit(100).is_single());
 }
 
 #[test]
-fn an_error_says_in_one_line_what_happened_and_has_the_value() {
+fn an_error_says_what_happened_in_one_line_and_holds_the_value() {
     fn is<T>(full: Full<T>, cause: Cause, begin: &str) -> T {
         assert_eq!(full.cause(), cause);
         let text = full.to_string();
@@ -73,13 +73,12 @@ fn an_error_says_in_one_line_what_happened_and_has_the_value() {
 }
 
 #[test]
-fn the_heap_has_no_chunk_without_bytes() {
+fn the_heap_gives_no_chunk_of_0_bytes() {
     assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri stops at such a call of it
 }
 
-/// Those in a map, a pool and an arena that is not of the usual alignment are made without a word.
 #[test]
-fn what_has_a_default_has_it_with_every_parameter() {
+fn allocators_implement_default_with_every_parameter() {
     #[derive(Default)]
     struct Parts {
         words: Arena<DefaultHeap, 8>,
@@ -96,7 +95,7 @@ fn what_has_a_default_has_it_with_every_parameter() {
 }
 
 #[test]
-fn a_glob_of_modes_takes_nothing_of_the_prelude_away() {
+fn a_glob_import_of_the_modes_hides_no_name_of_the_prelude() {
     #[allow(unused_imports)]
     use mallard::sync::*;
     let none: Option<u8> = None;

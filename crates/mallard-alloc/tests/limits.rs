@@ -1,4 +1,4 @@
-//! How much of a limit is used: nine tenths at every size of block, in every mode.
+//! Limits: nine tenths of a limit can be used, at every block size and in every mode.
 
 use mallard::{size_class, sync, Arena, BlockAllocator, DefaultHeap, Growth, Multipool};
 use mallard::{ObjectPool, Pool, Validity};
@@ -13,7 +13,7 @@ const BLOCKS: [usize; 25] = [
     10_000, 16_000, 16_384, 20_000, 33_000, 200_000, 1_000_000,
 ];
 
-/// Some that hold a few blocks, and some that do not depend on them.
+/// Limits that hold a few blocks, and limits that do not depend on the block.
 fn limits_for(block: usize) -> Vec<usize> {
     let few = [1, 2, 3, 5, 8, 9, 10, 15, 16, 17, 24, 33, 50, 100].map(|n| n * block * 10 / 9 + 1);
     let any = [8192, 10_000, 16_384, 40_000, 65_536, 100_000, 300_000, 1 << 20, 5 << 20];
@@ -23,12 +23,12 @@ fn limits_for(block: usize) -> Vec<usize> {
     limits
 }
 
-/// Of nine tenths of a limit, in whole blocks; `beside` in eighths of a byte.
+/// Whole blocks in nine tenths of a limit. `beside`: eighths of a byte that each block takes more.
 fn promised(limit: usize, block: usize, beside: usize) -> usize {
     limit / 10 * 9 * 8 / (block * 8 + beside)
 }
 
-/// A core is part of what a pool holds, and a limit in the growth counts it.
+/// Fills pools under many limits. The core of a pool counts toward its limit.
 fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: usize) {
     for block in BLOCKS {
         for limit in limits_for(block).into_iter().filter(|&l| l >= from) {
@@ -38,7 +38,7 @@ fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: 
             let fill = |pool: &Pool<M>| -> Vec<_> {
                 std::iter::from_fn(|| pool.try_allocate(wanted))
                     .inspect(|b| {
-                        // SAFETY: a block of so many bytes, nobody else's.
+                        // SAFETY: a block of so many bytes that nobody else uses.
                         unsafe {
                             b.write(1);
                             b.add(block - 1).write(1);
@@ -56,7 +56,7 @@ fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: 
                         assert_eq!(pool.classify(b.as_ptr().wrapping_add(8)), Validity::Invalid);
                     }
                 }
-                // SAFETY: from this pool, with this layout, each once.
+                // SAFETY: blocks of this pool with this layout, each once.
                 blocks.into_iter().for_each(|b| unsafe { pool.deallocate(b, wanted) });
                 let again = fill(&pool);
                 assert!(again.len() >= least, "{} again: {block} in {limit}", again.len());
@@ -82,7 +82,6 @@ fn pools_behind_a_mutex_use_nine_tenths_of_any_limit() {
     sweep::<sync::Mutex>(|_| 1, 8192, 0);
 }
 
-/// A header takes the place of a slot.
 #[test]
 #[cfg_attr(miri, ignore)]
 fn pools_that_threads_share_use_nine_tenths_of_any_limit_but_for_a_block() {
@@ -128,7 +127,7 @@ fn the_first_block_takes_little_more_than_itself() {
         let taken = pool.statistics().bytes_taken;
         assert!(taken < bytes + bytes / 8, "{taken}");
         let b = pool.allocate(layout(bytes, 8));
-        // SAFETY: both are blocks of so many bytes.
+        // SAFETY: blocks of so many bytes.
         unsafe {
             a.add(bytes - 1).write(1);
             b.write(2);
@@ -145,13 +144,13 @@ fn the_first_block_takes_little_more_than_itself() {
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn a_pool_of_a_gibibyte_a_block_gives_one() {
+fn a_pool_allocates_a_block_of_a_gibibyte() {
     let pool: Pool = Pool::new(layout(1 << 30, 8));
     assert!(pool.try_allocate(layout(1 << 30, 8)).is_some());
 }
 
 #[test]
-fn large_objects_live_in_pools_of_every_mode() {
+fn pools_of_every_mode_hold_large_objects() {
     fn live<M: sync::Growing>() {
         let mut pool: ObjectPool<[u64; 4096], M> =
             ObjectPool::with_growth(Growth { first: 65_536, limit: 600_000, ..Growth::new() });

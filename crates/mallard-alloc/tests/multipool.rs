@@ -1,4 +1,4 @@
-//! A multipool gives blocks of all sizes, and takes them back one by one.
+//! Multipools.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn layout(bytes: usize, align: usize) -> Layout {
     Layout::from_size_align(bytes, align).unwrap()
 }
 
-/// A block in use, filled with a byte of its own.
+/// A block in use, filled with one byte value.
 struct Live {
     block: NonNull<u8>,
     layout: Layout,
@@ -27,13 +27,13 @@ impl Live {
     }
     fn check(&self) {
         for i in (0..self.layout.size()).step_by(if cfg!(miri) { 61 } else { 1 }) {
-            // SAFETY: a block in use, which `new` has filled.
+            // SAFETY: a block in use, which `new` filled.
             assert_eq!(unsafe { self.block.add(i).read() }, self.fill, "byte {i} was overwritten");
         }
     }
     fn free<A: BlockAllocator>(self, to: &A) {
         self.check();
-        // SAFETY: it is from there, with this layout.
+        // SAFETY: a block of that allocator, with this layout.
         unsafe { to.deallocate(self.block, self.layout) };
     }
 }
@@ -109,7 +109,7 @@ fn random_program<S: Source>(pool: &mut Multipool<S>, seed: u64) {
 }
 
 #[test]
-fn a_random_program_finds_its_bytes_as_it_wrote_them() {
+fn random_programs_read_the_bytes_they_wrote() {
     for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         let books = Flaky::new();
         let mut pool = Multipool::new_in(books.clone());
@@ -121,7 +121,7 @@ fn a_random_program_finds_its_bytes_as_it_wrote_them() {
 }
 
 #[test]
-fn so_it_does_with_a_growth_of_its_own_and_a_limit() {
+fn random_programs_read_the_bytes_they_wrote_under_a_growth_and_a_limit() {
     for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         let growth = Growth::linear(600, 100).limit(20_000);
         random_program(&mut Multipool::with_growth_in(growth, Flaky::new()), seed);
@@ -129,7 +129,7 @@ fn so_it_does_with_a_growth_of_its_own_and_a_limit() {
 }
 
 #[test]
-fn so_it_does_over_another_one() {
+fn random_programs_read_the_bytes_they_wrote_in_a_multipool_over_another() {
     let books = Flaky::new();
     let below = Multipool::new_in(books.clone());
     random_program(&mut Multipool::new_in(&below), 7);
@@ -138,14 +138,14 @@ fn so_it_does_over_another_one() {
 }
 
 #[test]
-fn a_fresh_one_takes_nothing_and_is_small() {
+fn a_new_multipool_takes_nothing_and_is_small() {
     static FRESH: std::sync::Mutex<Multipool> = std::sync::Mutex::new(Multipool::new());
     assert_eq!(FRESH.lock().unwrap().statistics().bytes_taken, 0);
     assert!(size_of::<Multipool>() < 800, "{}", size_of::<Multipool>());
 }
 
 #[test]
-fn first_blocks_of_many_sizes_share_a_few_pieces() {
+fn the_first_blocks_of_many_sizes_share_a_few_slabs() {
     let books = Flaky::new();
     let pool = Multipool::new_in(books.clone());
     for bytes in (8..=400).step_by(16) {
@@ -156,11 +156,11 @@ fn first_blocks_of_many_sizes_share_a_few_pieces() {
 }
 
 #[test]
-fn the_block_freed_last_comes_first() {
+fn the_block_that_was_freed_last_is_allocated_first() {
     let pool = Multipool::new();
     let of = layout(40, 8);
     let (a, b) = (pool.allocate(of), pool.allocate(of));
-    // SAFETY: both are from there.
+    // SAFETY: blocks of this multipool.
     unsafe {
         pool.deallocate(a, of);
         pool.deallocate(b, of);
@@ -170,19 +170,19 @@ fn the_block_freed_last_comes_first() {
 }
 
 #[test]
-fn a_block_without_bytes_takes_nothing_from_the_source() {
+fn a_block_of_0_bytes_takes_nothing_from_the_source() {
     let pool = Multipool::new_in(mallard::Null);
     let of = layout(0, 32);
     let block = pool.try_allocate(of).unwrap();
     assert_eq!(block.addr().get() % 32, 0);
-    // SAFETY: it is from there.
+    // SAFETY: a block of this multipool.
     unsafe { pool.deallocate(block, of) };
     assert!(pool.try_allocate(layout(1, 1)).is_none());
     assert!(pool.try_allocate(layout(isize::MAX as usize - 63, 64)).is_none());
 }
 
 #[test]
-fn an_allocation_that_is_refused_changes_nothing() {
+fn an_allocation_that_fails_changes_nothing() {
     for sizes in [[24, 40, 1000], [33_000, 16_000, 8], [200, 32_768, 3000]] {
         for successes in 0.. {
             let books = Flaky::new();
@@ -208,7 +208,7 @@ fn an_allocation_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn what_is_idle_goes_back_when_it_is_trimmed() {
+fn trim_gives_idle_memory_back() {
     let books = Flaky::new();
     let mut pool = Multipool::new_in(books.clone());
     let of = layout(48, 16);
@@ -234,12 +234,12 @@ fn what_is_idle_goes_back_when_it_is_trimmed() {
     let with_all = pool.statistics();
     pool.trim(0);
     assert_eq!(pool.statistics().chunks, 0);
-    // Pieces go anyway, and under Miri there is nothing else.
+    // `keep` does not hold for slabs, and under Miri there is nothing else.
     assert!(cfg!(miri) || with_all.bytes_taken > pool.statistics().bytes_taken);
 }
 
 #[test]
-fn a_reset_keeps_memory_and_gives_it_again() {
+fn reset_keeps_the_memory_and_uses_it_again() {
     let books = Flaky::new();
     let mut pool = Multipool::new_in(books.clone());
     let fill = |pool: &Multipool<Flaky>| {
@@ -257,7 +257,7 @@ fn a_reset_keeps_memory_and_gives_it_again() {
 }
 
 #[test]
-fn it_may_move_with_blocks_in_use_and_to_another_thread() {
+fn a_multipool_with_blocks_in_use_may_move_to_another_thread() {
     let pool = Multipool::new();
     let of = layout(50_000, 8);
     let large = Live::new(pool.allocate(of), of, 3);
@@ -268,10 +268,10 @@ fn it_may_move_with_blocks_in_use_and_to_another_thread() {
     std::thread::spawn(move || moved.allocate(layout(10, 1)).addr()).join().unwrap();
 }
 
-/// A source that allocates from the pool that is above it.
+/// A source that allocates from the multipool it serves.
 struct CallsBack(std::cell::OnceCell<std::rc::Weak<Multipool<CallsBack>>>);
 
-// SAFETY: what it gives is the heap's.
+// SAFETY: the heap keeps the promises.
 unsafe impl Source for CallsBack {
     fn try_take(&self, of: Layout) -> Option<mallard::Chunk> {
         if let Some(above) = self.0.get().and_then(std::rc::Weak::upgrade) {
@@ -286,13 +286,13 @@ unsafe impl Source for CallsBack {
         mallard::DefaultHeap.try_take(of)
     }
     unsafe fn give(&self, chunk: mallard::Chunk) {
-        // SAFETY: it is the heap's.
+        // SAFETY: the heap gave it.
         unsafe { mallard::DefaultHeap.give(chunk) }
     }
 }
 
 #[test]
-fn a_source_may_call_back() {
+fn a_source_may_call_the_multipool_it_serves() {
     for growth in [None, Some(Growth::fixed(1024))] {
         let source = CallsBack(Default::default());
         let pool = std::rc::Rc::new(match growth {

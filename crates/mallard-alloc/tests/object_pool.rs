@@ -1,4 +1,4 @@
-//! Objects, their boxes, and what becomes of both.
+//! Object pools of one thread, and their boxes.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const MANY: usize = if cfg!(miri) { 200 } else { 20_000 };
 
-/// Counts those that live.
+/// Counts the values that are alive.
 #[derive(Debug)]
 struct Counted(Rc<Cell<isize>>);
 
@@ -48,7 +48,7 @@ fn handles_are_one_pointer_wide() {
 }
 
 #[test]
-fn a_box_gives_its_slot_back_and_the_next_gets_it() {
+fn the_next_object_gets_the_slot_of_a_dropped_box() {
     let pool: ObjectPool<[u64; 4]> = ObjectPool::new();
     let first = pool.make([1; 4]);
     let address = Box::as_ptr(&first);
@@ -59,11 +59,11 @@ fn a_box_gives_its_slot_back_and_the_next_gets_it() {
 }
 
 #[test]
-fn a_pool_moves_while_it_has_objects() {
+fn a_pool_may_move_while_it_has_objects() {
     let pool: ObjectPool<u64> = ObjectPool::new();
     let raw = Box::into_raw(pool.make(7));
     let moved = [pool];
-    // SAFETY: from `into_raw`, of this pool.
+    // SAFETY: `into_raw` made it, of a box of this pool.
     let again: Box<'_, u64> = unsafe { Box::from_raw(raw) };
     assert_eq!(*again, 7);
     assert_eq!(moved[0].len(), 1);
@@ -72,7 +72,7 @@ fn a_pool_moves_while_it_has_objects() {
 }
 
 #[test]
-fn a_full_pool_gives_the_value_back() {
+fn a_full_pool_returns_the_value_in_the_error() {
     let pool: ObjectPool<String> = ObjectPool::fixed(2);
     assert_eq!(pool.capacity(), 2);
     let kept = pool.make_batch(["a".into(), "b".into()]);
@@ -105,7 +105,7 @@ fn exactly<T: Default + PartialEq + std::fmt::Debug, const CHUNK: usize>(count: 
 }
 
 #[test]
-fn a_fixed_pool_has_exactly_its_count_and_little_more_memory() {
+fn a_fixed_pool_holds_exactly_its_count_and_takes_little_more_memory() {
     for count in if cfg!(miri) { vec![1, 65] } else { vec![1, 2, 7, 63, 64, 65, 100, 1000] } {
         exactly::<u8, 65536>(count);
         exactly::<u64, 65536>(count);
@@ -120,7 +120,7 @@ fn a_fixed_pool_has_exactly_its_count_and_little_more_memory() {
 }
 
 #[test]
-fn a_pool_of_none_refuses_all() {
+fn a_fixed_pool_for_no_objects_fails_every_call() {
     let pool: ObjectPool<u8> = ObjectPool::fixed(0);
     assert_eq!(pool.try_make(3).unwrap_err().into_inner(), 3);
     let pool: ObjectPool<u8, sync::Unshared, _> = ObjectPool::new_in(mallard::Null);
@@ -129,17 +129,21 @@ fn a_pool_of_none_refuses_all() {
     assert!(pool.try_make(1).is_err());
     if !cfg!(miri) {
         let pool: ObjectPool<u64> = ObjectPool::with_capacity(usize::MAX / 64);
-        assert!(pool.try_make(1).is_ok(), "a step that is refused is halved");
+        assert!(pool.try_make(1).is_ok(), "a step that the source refuses is halved");
     }
 }
 
 #[test]
-fn the_first_step_has_room_for_the_capacity() {
+fn with_capacity_takes_room_for_the_capacity_in_one_step() {
     let source = Flaky::new();
     let pool: ObjectPool<u64, sync::Unshared, _> =
         ObjectPool::with_capacity_in(MANY, source.clone());
     let all: Vec<_> = (0..MANY as u64).map(|i| pool.make(i)).collect();
-    assert_eq!(source.calls(), 3, "the core, an array, the step");
+    assert_eq!(
+        source.calls(),
+        3,
+        "one call for the core, one for the array of the magazine, one for the step"
+    );
     assert!(pool.capacity() >= MANY);
     drop(all);
 }
@@ -161,7 +165,7 @@ fn growth_stays_within_its_limit() {
 }
 
 #[test]
-fn a_pool_stands_in_a_small_buffer() {
+fn a_pool_works_in_a_small_buffer() {
     let mut bytes = [MaybeUninit::<u8>::uninit(); 2048];
     let pool: ObjectPool<[u32; 4], sync::Unshared<256>, _> =
         ObjectPool::new_in(Buffer::new(&mut bytes));
@@ -213,21 +217,21 @@ fn empty_large_and_over_aligned_objects_have_slots_of_their_own() {
 }
 
 #[test]
-fn an_address_is_classified() {
+fn classify_tells_valid_invalid_and_foreign_addresses_apart() {
     let pool: ObjectPool<u64> = ObjectPool::new();
     let object = pool.make(1);
     let at = Box::as_ptr(&object).as_ptr();
     assert!(pool.owns(at));
     assert_eq!(pool.classify(at), Validity::Valid);
     assert_eq!(pool.classify(at.wrapping_byte_add(1)), Validity::Invalid);
-    assert_eq!(pool.classify(at.wrapping_add(1)), Validity::Invalid, "never given out");
+    assert_eq!(pool.classify(at.wrapping_add(1)), Validity::Invalid, "the slot was never in use");
     assert_eq!(pool.classify(&5), Validity::Miss);
     drop(object);
     assert_eq!(pool.classify(at), Validity::Invalid);
 }
 
 #[test]
-fn what_is_forgotten_is_dropped_with_the_pool() {
+fn the_end_of_the_pool_drops_forgotten_objects() {
     let live = Rc::default();
     let mut pool: ObjectPool<Counted> = ObjectPool::new();
     for i in 0..100 {
@@ -247,7 +251,7 @@ fn what_is_forgotten_is_dropped_with_the_pool() {
 }
 
 #[test]
-fn objects_that_are_left_are_visited_once_each() {
+fn iterators_visit_each_forgotten_object_once() {
     let mut pool: ObjectPool<usize> = ObjectPool::new();
     let mut boxes: Vec<_> = (0..MANY).map(|i| pool.make(i)).collect();
     let mut random = Random::new(1);
@@ -273,7 +277,7 @@ fn objects_that_are_left_are_visited_once_each() {
 }
 
 #[test]
-fn an_object_comes_out_of_its_box() {
+fn into_inner_moves_the_object_out_of_its_box() {
     let live = Rc::default();
     let pool: ObjectPool<Counted> = ObjectPool::new();
     let object = Box::into_inner(pool.make(Counted::new(&live)));
@@ -283,7 +287,7 @@ fn an_object_comes_out_of_its_box() {
 }
 
 #[test]
-fn a_box_behaves_as_its_object() {
+fn a_box_implements_the_traits_of_its_object() {
     let pool: ObjectPool<String> = ObjectPool::new();
     let (a, mut b) = (pool.make("a".into()), pool.make("b".into()));
     assert!(a < b && a != b);
@@ -298,7 +302,7 @@ fn a_box_behaves_as_its_object() {
 }
 
 #[test]
-fn a_box_is_pinned_and_polled() {
+fn a_pinned_box_can_be_polled() {
     let pool = ObjectPool::<_>::new();
     let mut future = Box::into_pin(pool.make(async { 7 }));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -308,7 +312,7 @@ fn a_box_is_pinned_and_polled() {
 use std::future::Future;
 
 #[test]
-fn a_box_of_anything_finds_its_pool() {
+fn boxes_of_slices_and_trait_objects_find_their_pool() {
     let live = Rc::default();
     let pool: ObjectPool<Counted> = ObjectPool::new();
     let large: ObjectPool<[u64; 2000]> = ObjectPool::new();
@@ -324,7 +328,7 @@ fn a_box_of_anything_finds_its_pool() {
 }
 
 #[test]
-fn an_owned_box_outlives_all_others() {
+fn an_owned_box_keeps_its_pool_alive() {
     let live = Rc::default();
     let owned = {
         #[allow(clippy::arc_with_non_send_sync)]
@@ -340,7 +344,7 @@ fn an_owned_box_outlives_all_others() {
 }
 
 #[test]
-fn a_batch_is_all_or_nothing() {
+fn a_batch_makes_all_objects_or_none() {
     let live = Rc::default();
     let source = Flaky::new();
     let pool: ObjectPool<Counted, sync::Unshared, _> = ObjectPool::fixed_in(10, source.clone());
@@ -356,7 +360,7 @@ fn a_batch_is_all_or_nothing() {
     assert_eq!((live.get(), pool.len(), other.len()), (0, 0, 0));
 }
 
-/// A list that is dropped by its first.
+/// A linked list: dropping its first node drops all.
 struct Node {
     next: Option<Box<'static, Node, sync::Mutex>>,
 }

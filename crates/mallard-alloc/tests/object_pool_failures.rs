@@ -1,4 +1,4 @@
-//! What a pool does when its source refuses, or somebody panics; and any program of calls.
+//! Object pools when the source refuses or code panics, and random programs of calls.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 const MANY: usize = if cfg!(miri) { 200 } else { 20_000 };
 
-/// Counts those that live, and panics when told to.
+/// Counts the values that are alive. Its destructor panics when told to.
 #[derive(Debug)]
 struct Counted {
     live: Rc<Cell<isize>>,
@@ -28,7 +28,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.live.set(self.live.get() - 1);
-        assert!(!self.panics, "a drop that panics");
+        assert!(!self.panics, "a destructor panics");
     }
 }
 
@@ -58,7 +58,7 @@ fn a_destructor_that_panics_leaks_no_slot() {
 }
 
 #[test]
-fn a_destructor_that_panics_while_all_are_dropped_leaves_none() {
+fn clear_drops_all_objects_even_if_a_destructor_panics() {
     let live = Rc::default();
     let mut pool: ObjectPool<Counted> = ObjectPool::new();
     for i in 0..10 {
@@ -83,7 +83,7 @@ fn a_destructor_that_panics_while_all_are_dropped_leaves_none() {
 }
 
 #[test]
-fn release_gives_all_back_and_the_pool_begins_anew() {
+fn release_gives_all_memory_back_and_the_pool_starts_again() {
     let source = Flaky::new();
     let mut pool: ObjectPool<u64, sync::Unshared, _> = ObjectPool::new_in(source.clone());
     for round in 0..3 {
@@ -98,7 +98,7 @@ fn release_gives_all_back_and_the_pool_begins_anew() {
 }
 
 #[test]
-fn trim_gives_idle_steps_back_and_keeps_the_rest() {
+fn trim_gives_idle_steps_back_and_keeps_those_in_use() {
     let source = Flaky::new();
     let mut pool: ObjectPool<[u64; 8], sync::Unshared<1024>, _> =
         ObjectPool::with_growth_in(Growth::fixed(4096), source.clone());
@@ -115,16 +115,16 @@ fn trim_gives_idle_steps_back_and_keeps_the_rest() {
     pool.trim(20_000);
     assert!((20_000 - 4096..30_000).contains(&source.taken()), "{}", source.taken());
     for object in kept {
-        // SAFETY: from `into_raw`.
+        // SAFETY: `into_raw` made it.
         let object: Box<'_, _, sync::Unshared<1024>, Flaky> = unsafe { Box::from_raw(object) };
         assert_eq!(*object, [1; 8]);
     }
     pool.trim(0);
-    assert!(source.chunks() <= 1, "nothing but the core");
+    assert!(source.chunks() <= 1, "only the core is left");
 }
 
 #[test]
-fn whatever_call_the_source_refuses_nothing_is_lost() {
+fn a_call_of_the_source_that_fails_loses_no_object() {
     for successes in 0..12 {
         let source = Flaky::new();
         let mut pool: ObjectPool<[u64; 4], sync::Unshared<1024>, _> =
@@ -137,7 +137,7 @@ fn whatever_call_the_source_refuses_nothing_is_lost() {
         assert_eq!(pool.len(), all.len());
         let before = source.taken();
         assert!(pool.try_make([0; 4]).is_err());
-        assert_eq!(source.taken(), before, "a failed call has changed nothing");
+        assert_eq!(source.taken(), before, "a failed call changes nothing");
         assert!(all.iter().enumerate().all(|(i, object)| **object == [i as u64; 4]));
         source.recover();
         all.extend((0..200).map(|_| pool.make([7; 4])));
@@ -158,16 +158,16 @@ impl Hooks<u32> for &Log {
     fn acquired(&self, object: &mut u32) {
         self.acquired.set(self.acquired.get() + 1);
         *object += 100;
-        assert!(!self.panics.get(), "a hook that panics");
+        assert!(!self.panics.get(), "a hook panics");
     }
     fn released(&self, object: &mut u32) {
         self.released.borrow_mut().push(*object);
-        assert!(!self.panics.get(), "a hook that panics");
+        assert!(!self.panics.get(), "a hook panics");
     }
 }
 
 #[test]
-fn hooks_hear_of_each_object_once() {
+fn hooks_are_called_once_for_each_object() {
     let log = Log::default();
     let mut pool = ObjectPool::<u32>::fixed(3).hooked(&log);
     let object = pool.make(1);
@@ -191,7 +191,7 @@ fn hooks_hear_of_each_object_once() {
     assert_eq!(*log.released.borrow(), [101, 103, 104, 108, 102]);
 }
 
-/// A hook that uses its own pool.
+/// A hook that uses the pool it belongs to.
 struct Echo;
 static ECHOES: ObjectPool<u8, sync::Mutex, mallard::DefaultHeap, Echo> =
     ObjectPool::<u8, sync::Mutex>::with_hooks(Echo);
@@ -210,10 +210,10 @@ fn a_hook_may_use_the_same_pool() {
     assert_eq!(ECHOES.len(), 0);
 }
 
-/// A source that frees into, and makes in, the pool that it serves.
+/// A source that frees and makes objects in the pool that it serves.
 struct Meddler(Cell<Option<&'static ObjectPool<u64, sync::Unshared, &'static Meddler>>>);
 
-// SAFETY: passed on to the heap.
+// SAFETY: the heap keeps the promises.
 unsafe impl mallard::BlockAllocator for Meddler {
     fn try_allocate(&self, layout: std::alloc::Layout) -> Option<std::ptr::NonNull<u8>> {
         if let Some(pool) = self.0.get() {
@@ -224,18 +224,18 @@ unsafe impl mallard::BlockAllocator for Meddler {
         mallard::DefaultHeap.try_take(layout).map(|chunk| chunk.data)
     }
     unsafe fn deallocate(&self, data: std::ptr::NonNull<u8>, layout: std::alloc::Layout) {
-        // SAFETY: it is from there.
+        // SAFETY: the heap gave it.
         unsafe { mallard::DefaultHeap.give(mallard::Chunk { data, layout }) }
     }
 }
 
 #[test]
-fn a_source_that_calls_its_pool_gets_what_is_at_hand() {
+fn a_source_that_calls_its_pool_gets_free_objects() {
     let source: &'static Meddler =
         std::boxed::Box::leak(std::boxed::Box::new(Meddler(Cell::new(None))));
     let pool: *mut ObjectPool<u64, sync::Unshared, &'static Meddler> =
         std::boxed::Box::into_raw(std::boxed::Box::new(ObjectPool::new_in(source)));
-    // SAFETY: it is not moved, and taken back below.
+    // SAFETY: it does not move, and is freed below.
     source.0.set(Some(unsafe { &*pool }));
     let all: Vec<_> = {
         // SAFETY: the same.
@@ -245,24 +245,24 @@ fn a_source_that_calls_its_pool_gets_what_is_at_hand() {
     assert!(all.iter().enumerate().all(|(i, object)| **object == i as u64));
     drop(all);
     source.0.set(None);
-    // SAFETY: nobody uses it any more. The source itself is left to be.
+    // SAFETY: nobody uses it any more. The source itself stays.
     drop(unsafe { std::boxed::Box::from_raw(pool) });
-    // SAFETY: it was leaked above, and its pool is gone.
+    // SAFETY: it was leaked above, and its pool has ended.
     drop(unsafe { std::boxed::Box::from_raw((source as *const Meddler).cast_mut()) });
 }
 
 /// A source that panics once.
 struct Panicky(Cell<usize>);
 
-// SAFETY: passed on to the heap.
+// SAFETY: the heap keeps the promises.
 unsafe impl Source for Panicky {
     fn try_take(&self, layout: std::alloc::Layout) -> Option<mallard::Chunk> {
         self.0.set(self.0.get().wrapping_sub(1));
-        assert_ne!(self.0.get(), 0, "a source that panics");
+        assert_ne!(self.0.get(), 0, "the source panics");
         mallard::DefaultHeap.try_take(layout)
     }
     unsafe fn give(&self, chunk: mallard::Chunk) {
-        // SAFETY: it is from there.
+        // SAFETY: the heap gave it.
         unsafe { mallard::DefaultHeap.give(chunk) }
     }
 }
@@ -281,12 +281,12 @@ fn after_a_panic_of_the_source<M: sync::Growing>() {
 }
 
 #[test]
-fn a_source_that_panics_leaves_the_pool_as_it_was() {
+fn a_panic_of_the_source_changes_nothing_in_the_pool() {
     after_a_panic_of_the_source::<sync::Unshared>();
     after_a_panic_of_the_source::<sync::Mutex>();
 }
 
-/// Any program of calls leaves the pool as a model says.
+/// After each call of a random program, the pool agrees with a model.
 fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
     seed: u64,
     of: fn(u64) -> T,
@@ -315,7 +315,7 @@ fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
                 for _ in 0..random.below(at_once).min(model.len()) {
                     let (object, n) = model.swap_remove(random.below(model.len()));
                     assert_eq!(pool.classify(object.as_ptr()), Validity::Valid);
-                    // SAFETY: from `into_raw`, once.
+                    // SAFETY: `into_raw` made it, and it is used once.
                     let object: Of<'_, T, CHUNK> = unsafe { Box::from_raw(object) };
                     assert_eq!(*object, of(n));
                 }

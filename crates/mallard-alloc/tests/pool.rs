@@ -1,4 +1,4 @@
-//! Blocks of one layout; and pools that many threads use.
+//! Pools of blocks, and pools of `sync::Mutex`.
 
 mod common;
 
@@ -16,25 +16,25 @@ fn layout(bytes: usize, align: usize) -> Layout {
 }
 
 #[test]
-fn small_chunks_fit_into_a_small_limit_in_every_mode() {
+fn pools_with_small_chunks_use_most_of_a_small_limit() {
     fn fills<M: sync::Growing>(beside: usize) -> usize {
         let pool: Pool<M> = Pool::with_growth(layout(64, 8), Growth::none(32 << 10));
         let mut blocks: Vec<_> = std::iter::from_fn(|| pool.try_allocate(layout(64, 8))).collect();
         let count = blocks.len();
-        // SAFETY: from this pool, with this layout, each once.
+        // SAFETY: blocks of this pool with this layout, each once.
         blocks.drain(..).for_each(|block| unsafe { pool.deallocate(block, layout(64, 8)) });
         assert!(pool.statistics().bytes_taken <= (32 << 10) + beside);
         assert!(pool.try_allocate(layout(64, 8)).is_some());
         count
     }
-    // Of 512; each chunk has a header.
+    // 32 KiB are 512 blocks, and each chunk has a header.
     assert!(fills::<sync::Unshared<1024>>(0) >= 400);
     assert!(fills::<sync::Mutex<1024>>(0) >= 400);
-    assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // a thread's list
+    assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // the cache of the thread
 }
 
 #[test]
-fn blocks_that_fit_are_given_and_others_refused() {
+fn requests_that_fit_get_a_block_and_larger_ones_fail() {
     let source = Flaky::new();
     let mut pool: Pool<sync::Unshared, _> = Pool::new_in(layout(40, 16), source.clone());
     assert_eq!(pool.block(), layout(48, 16));
@@ -45,7 +45,7 @@ fn blocks_that_fit_are_given_and_others_refused() {
     assert_eq!(nothing.addr().get() % 64, 0);
     let block = pool.allocate(layout(33, 16));
     assert!(pool.owns(block.as_ptr()) && !pool.owns(nothing.as_ptr()));
-    // SAFETY: from this pool, with these layouts.
+    // SAFETY: blocks of this pool, with these layouts.
     unsafe {
         block.write_bytes(7, 48);
         assert!(pool.try_expand(block, layout(33, 16), layout(48, 8)));
@@ -61,22 +61,22 @@ fn blocks_that_fit_are_given_and_others_refused() {
 }
 
 #[test]
-fn a_batch_of_blocks_is_all_or_nothing() {
+fn a_batch_allocates_all_blocks_or_none() {
     let pool: Pool = Pool::fixed(layout(24, 8), 100);
     let mut blocks = [MaybeUninit::uninit(); 60];
     assert!(pool.try_allocate_batch(&mut blocks));
     let mut more = [MaybeUninit::uninit(); 60];
     assert!(!pool.try_allocate_batch(&mut more));
     assert_eq!(pool.available(), 40);
-    // SAFETY: written above.
+    // SAFETY: `try_allocate_batch` wrote them.
     let blocks = blocks.map(|block| unsafe { block.assume_init() });
-    // SAFETY: of this pool.
+    // SAFETY: blocks of this pool in use.
     unsafe { pool.deallocate_batch(&blocks) };
     assert_eq!(pool.available(), 100);
 }
 
 #[test]
-fn a_pool_is_a_source_of_chunks() {
+fn a_pool_can_be_the_source_of_another() {
     let chunks: Pool = Pool::new(layout(65536, 65536));
     let objects: ObjectPool<u64, sync::Unshared, &Pool> =
         ObjectPool::with_growth_in(Growth::fixed(65536), &chunks);
@@ -88,11 +88,11 @@ fn a_pool_is_a_source_of_chunks() {
     assert_eq!(chunks.len(), 0);
 }
 
-/// Counts for many threads.
+/// A source that counts its chunks.
 #[derive(Default)]
 struct Books(AtomicUsize);
 
-// SAFETY: passed on to the heap.
+// SAFETY: the heap keeps the promises.
 unsafe impl Source for &'static Books {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -100,13 +100,13 @@ unsafe impl Source for &'static Books {
     }
     unsafe fn give(&self, chunk: Chunk) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: it is from there.
+        // SAFETY: the heap gave it.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
 
 #[test]
-fn threads_make_and_drop_each_others_objects() {
+fn threads_drop_objects_that_other_threads_made() {
     static BOOKS: Books = Books(AtomicUsize::new(0));
     let growth = Growth { max: 65536, ..Growth::new() };
     let pool: ObjectPool<[usize; 4], sync::Mutex, _> = ObjectPool::with_growth_in(growth, &BOOKS);
@@ -161,7 +161,7 @@ fn a_panic_in_another_thread_does_not_poison_a_pool() {
 }
 
 #[test]
-fn many_threads_make_the_core_once() {
+fn threads_that_make_the_first_object_at_once_make_one_core() {
     for _ in 0..if cfg!(miri) { 2 } else { 50 } {
         let pool: ObjectPool<u64, sync::Mutex> = ObjectPool::fixed(8);
         std::thread::scope(|scope| {

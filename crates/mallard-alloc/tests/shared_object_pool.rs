@@ -1,4 +1,4 @@
-//! Object pools of the modes for many threads, as programs use them.
+//! Object pools of `sync::LockFree` and `sync::ThreadCached`.
 #![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
 use mallard::sync::{self, Growing, Shared};
@@ -17,7 +17,7 @@ const fn steps(native: usize, miri: usize) -> usize {
     }
 }
 
-/// Counts those that live.
+/// Counts the values that are alive.
 struct Counted<'c>(&'c AtomicIsize, usize);
 
 impl<'c> Counted<'c> {
@@ -87,7 +87,7 @@ fn each_object_is_dropped_once<M: Make>() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-fn objects_of_any_layout<M: Make>() {
+fn pools_hold_objects_of_any_layout<M: Make>() {
     #[repr(align(256))]
     #[derive(PartialEq, Debug)]
     struct Aligned(u8);
@@ -114,19 +114,19 @@ fn objects_of_any_layout<M: Make>() {
     }
 }
 
-/// Refuses, or panics, when told to.
+/// A source that panics when told to, and counts its chunks.
 struct Moody(AtomicBool, AtomicIsize);
 
-// SAFETY: passed on to the heap.
+// SAFETY: the heap keeps the promises.
 unsafe impl Source for &Moody {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
-        assert!(!self.0.load(SeqCst), "as it was told to");
+        assert!(!self.0.load(SeqCst), "the source panics");
         self.1.fetch_add(1, SeqCst);
         DefaultHeap.try_take(layout)
     }
     unsafe fn give(&self, chunk: Chunk) {
         self.1.fetch_sub(1, SeqCst);
-        // SAFETY: it is from there.
+        // SAFETY: the heap gave it.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
@@ -162,7 +162,7 @@ fn a_source_that_panics_spoils_nothing<M: Shared + Growing>() {
 fn a_constructor_that_panics_leaks_no_slot<M: Shared>() {
     let pool: ObjectPool<String, M> = ObjectPool::fixed(1);
     for _ in 0..3 {
-        let fails = AssertUnwindSafe(|| pool.make_with(|| panic!("as it should")));
+        let fails = AssertUnwindSafe(|| pool.make_with(|| panic!("the constructor panics")));
         assert!(catch_unwind(fails).is_err());
         assert!(pool.try_make("fits".into()).is_ok());
     }
@@ -171,7 +171,7 @@ fn a_constructor_that_panics_leaks_no_slot<M: Shared>() {
     drop(only);
 }
 
-macro_rules! owed_by {
+macro_rules! tests_of {
     ($name:ident, $mode:ty) => {
         mod $name {
             use super::*;
@@ -180,8 +180,8 @@ macro_rules! owed_by {
                 super::each_object_is_dropped_once::<$mode>();
             }
             #[test]
-            fn objects_of_any_layout() {
-                super::objects_of_any_layout::<$mode>();
+            fn pools_hold_objects_of_any_layout() {
+                super::pools_hold_objects_of_any_layout::<$mode>();
             }
             #[test]
             fn a_constructor_that_panics_leaks_no_slot() {
@@ -190,8 +190,8 @@ macro_rules! owed_by {
         }
     };
 }
-owed_by!(lock_free, sync::LockFree);
-owed_by!(thread_cached, sync::ThreadCached);
+tests_of!(lock_free, sync::LockFree);
+tests_of!(thread_cached, sync::ThreadCached);
 
 #[test]
 #[cfg_attr(miri, ignore)] // many chunks

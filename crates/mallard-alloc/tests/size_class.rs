@@ -1,9 +1,9 @@
-//! The size classes are those of the specification.
+//! The size classes of a multipool.
 
 use mallard::size_class;
 
 #[test]
-fn classes_are_those_of_the_specification() {
+fn size_classes_are_those_that_the_specification_lists() {
     let text = include_str!("../spec/size_classes.csv");
     let mut rows = 0;
     for (i, line) in text.lines().skip(1).enumerate() {
@@ -15,7 +15,7 @@ fn classes_are_those_of_the_specification() {
 }
 
 #[test]
-fn a_size_is_served_by_the_smallest_class_that_holds_it() {
+fn the_class_of_a_size_is_the_smallest_that_holds_it() {
     for bytes in 0..=40_000_usize {
         let class = size_class::of(bytes);
         assert!(size_class::bytes(class) >= bytes);

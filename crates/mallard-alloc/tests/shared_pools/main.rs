@@ -1,8 +1,8 @@
-//! What the cores for many threads owe; as pools have them, but without a pool around them.
+//! The cores of `sync::ThreadCached` and `sync::LockFree`, without a pool around them.
 #![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
-mod fronts;
 mod pool;
+mod thread_caches;
 
 use mallard::sync::{Core, SlotShape};
 use mallard::{Growth, Validity};
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{mpsc, Mutex};
 use std::thread;
 
-fn agrees_with_a_model<C: Core<Books>>(grows: bool, shape: SlotShape, seed: u64) {
+fn random_programs_agree_with_a_model<C: Core<Books>>(grows: bool, shape: SlotShape, seed: u64) {
     let books = Books::default();
     let mut pool = with_room::<C>(grows, shape, 20_000, &books);
-    assert_eq!(books.bytes(), 0, "a new core takes nothing");
+    assert_eq!(books.bytes(), 0, "a new core takes no memory");
     let mut random = Random(seed | 1);
     let mut live: Vec<Block> = Vec::new();
     for step in 0..steps(60_000, 150) {
@@ -62,7 +62,7 @@ fn agrees_with_a_model<C: Core<Books>>(grows: bool, shape: SlotShape, seed: u64)
     assert_eq!(books.bytes(), 0);
 }
 
-fn refuses_and_recovers<C: Core<Books>>() {
+fn recovers_after_the_source_refused<C: Core<Books>>() {
     let books = Books::default();
     let pool = Pool::<C>::new(WORD, Growth::fixed(WORD.chunk), &books);
     let mut live = Vec::new();
@@ -83,7 +83,7 @@ fn refuses_and_recovers<C: Core<Books>>() {
     assert_eq!(pool.live(), 0);
 }
 
-fn keeps_its_limits<C: Core<Books>>() {
+fn a_bounded_pool_holds_exactly_its_bound<C: Core<Books>>() {
     for most in [1, 3, 100, 1000, 5000].into_iter().take(steps(5, 3)) {
         let books = Books::default();
         let shape = SlotShape { most, ..WORD };
@@ -100,7 +100,7 @@ fn keeps_its_limits<C: Core<Books>>() {
     }
 }
 
-fn passes_from_thread_to_thread<C: Core<Books> + Sync>(
+fn a_thread_frees_blocks_of_another<C: Core<Books> + Sync>(
     grows: bool,
     producers: usize,
     consumers: usize,
@@ -130,14 +130,18 @@ fn passes_from_thread_to_thread<C: Core<Books> + Sync>(
         }
     });
     assert_eq!(pool.live(), 0);
-    // What went to and fro is a few magazines at most.
+    // The blocks in use at a time are a few magazines at most.
     assert!(pool.0.statistics().bytes_taken < 1 << 20, "{}", pool.0.statistics());
     drop(pool);
     assert_eq!(books.bytes(), 0);
 }
 
-/// Blocks lie in bins that all threads take from and put into; threads come and go.
-fn is_shared_at_random<C: Core<Books> + Sync>(grows: bool, threads: usize, generations: usize) {
+/// Threads come and go. Each puts blocks into shared bins and frees the blocks it finds there.
+fn threads_that_come_and_go_exchange_blocks<C: Core<Books> + Sync>(
+    grows: bool,
+    threads: usize,
+    generations: usize,
+) {
     let books = Books::default();
     let mut pool = with_room::<C>(grows, WORD, 5000, &books);
     let bins: Vec<Mutex<Option<(Block, usize)>>> =
@@ -188,7 +192,7 @@ fn is_shared_at_random<C: Core<Books> + Sync>(grows: bool, threads: usize, gener
     assert_eq!(books.bytes(), 0);
 }
 
-fn all_can_ask_at_any_time<C: Core<Books> + Sync>(grows: bool) {
+fn statistics_and_classify_may_run_beside_other_calls<C: Core<Books> + Sync>(grows: bool) {
     let books = Books::default();
     let pool = with_room::<C>(grows, WORD, 5000, &books);
     let done = AtomicBool::new(false);
@@ -219,18 +223,18 @@ fn all_can_ask_at_any_time<C: Core<Books> + Sync>(grows: bool) {
     assert_eq!(pool.live(), 0);
 }
 
-macro_rules! owed_by {
+macro_rules! tests_of {
     ($name:ident, $core:ty, $grows:expr) => {
         mod $name {
             use super::*;
             #[test]
-            fn agrees_with_a_model() {
+            fn random_programs_agree_with_a_model() {
                 for (i, (stride, align)) in
                     [(16, 8), (8, 8), (24, 8), (40, 8), (64, 64), (208, 16), (512, 512)]
                         .into_iter()
                         .enumerate()
                 {
-                    super::agrees_with_a_model::<$core>(
+                    super::random_programs_agree_with_a_model::<$core>(
                         $grows,
                         shape(stride, align, usize::MAX),
                         i as u64 * 77,
@@ -238,36 +242,36 @@ macro_rules! owed_by {
                 }
             }
             #[test]
-            fn keeps_its_limits() {
-                super::keeps_its_limits::<$core>();
+            fn a_bounded_pool_holds_exactly_its_bound() {
+                super::a_bounded_pool_holds_exactly_its_bound::<$core>();
             }
             #[test]
-            fn passes_from_thread_to_thread() {
-                super::passes_from_thread_to_thread::<$core>($grows, 1, 1);
+            fn a_thread_frees_blocks_of_another() {
+                super::a_thread_frees_blocks_of_another::<$core>($grows, 1, 1);
                 if cfg!(miri) {
                     return;
                 }
-                super::passes_from_thread_to_thread::<$core>($grows, 2, 1);
-                super::passes_from_thread_to_thread::<$core>($grows, 1, 3);
+                super::a_thread_frees_blocks_of_another::<$core>($grows, 2, 1);
+                super::a_thread_frees_blocks_of_another::<$core>($grows, 1, 3);
             }
             #[test]
-            fn is_shared_at_random() {
-                super::is_shared_at_random::<$core>($grows, 2, 3);
-                super::is_shared_at_random::<$core>($grows, 4, steps(8, 1));
+            fn threads_that_come_and_go_exchange_blocks() {
+                super::threads_that_come_and_go_exchange_blocks::<$core>($grows, 2, 3);
+                super::threads_that_come_and_go_exchange_blocks::<$core>($grows, 4, steps(8, 1));
             }
             #[test]
-            fn all_can_ask_at_any_time() {
-                super::all_can_ask_at_any_time::<$core>($grows);
+            fn statistics_and_classify_may_run_beside_other_calls() {
+                super::statistics_and_classify_may_run_beside_other_calls::<$core>($grows);
             }
         }
     };
 }
-owed_by!(thread_cached, Cached, true);
-owed_by!(lock_free, LockFree, false);
+tests_of!(thread_cached, Cached, true);
+tests_of!(lock_free, LockFree, false);
 
 #[test]
-fn a_pool_that_grows_refuses_and_recovers() {
-    refuses_and_recovers::<Cached>();
+fn a_growing_pool_recovers_after_the_source_refused() {
+    recovers_after_the_source_refused::<Cached>();
 }
 
 #[test]
@@ -284,9 +288,8 @@ fn a_lock_free_pool_takes_its_memory_at_once_or_not_at_all() {
     assert_eq!(pool.live(), 0);
 }
 
-/// Threads that make the first block at once all get one.
 #[test]
-fn the_first_blocks_of_a_lock_free_pool_may_be_made_at_once() {
+fn threads_that_make_the_first_block_of_a_lock_free_pool_at_once_all_get_one() {
     for _ in 0..steps(200, 5) {
         let books = Books::default();
         let pool = &with_room::<LockFree>(false, WORD, 4, &books);

@@ -1,4 +1,4 @@
-//! A core at one address, and a source that keeps books.
+//! A core at one address, and a source that counts bytes.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub type Cached = <sync::ThreadCached as Mode>::Core<Books>;
 pub type LockFree = <sync::LockFree as Mode>::Core<Books>;
 
-/// Keeps books, and fails on demand.
+/// A source that counts its bytes, and fails on demand.
 #[derive(Clone, Default)]
 pub struct Books(Arc<(AtomicIsize, AtomicIsize)>);
 
@@ -19,13 +19,13 @@ impl Books {
     pub fn bytes(&self) -> isize {
         self.0 .0.load(SeqCst)
     }
-    /// Refuses after so many more; 0: never.
+    /// Fails from the call with this number on, counted from 1; 0: never.
     pub fn fail_after(&self, successes: isize) {
         self.0 .1.store(successes, SeqCst);
     }
 }
 
-// SAFETY: passed on to the heap.
+// SAFETY: the heap keeps the promises.
 unsafe impl Source for Books {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let left = self.0 .1.load(SeqCst);
@@ -39,7 +39,7 @@ unsafe impl Source for Books {
     }
     unsafe fn give(&self, chunk: Chunk) {
         self.0 .0.fetch_sub(chunk.layout.size() as isize, SeqCst);
-        // SAFETY: it came from there.
+        // SAFETY: the heap gave it.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
@@ -59,30 +59,30 @@ pub fn steps(native: usize, miri: usize) -> usize {
     }
 }
 
-/// A pool at one address; what threads pass around is `Block`.
+/// A core at one address, as a pool has it.
 pub struct Pool<C: Core<Books>>(pub Box<C>, SlotShape);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block(pub NonNull<u8>);
-// SAFETY: a block belongs to whoever has this.
+// SAFETY: the owner of this value owns the block.
 unsafe impl Send for Block {}
 
 impl<C: Core<Books>> Pool<C> {
     pub fn new(shape: SlotShape, growth: Growth, books: &Books) -> Self {
         Self(Box::new(C::new(shape, growth, books.clone())), shape)
     }
-    /// A block with the owner's mark.
+    /// Allocates a block, and writes a mark to it.
     pub fn make(&self, mark: usize) -> Option<Block> {
         let block = self.0.try_allocate()?;
         assert_eq!(block.addr().get() % self.1.align, 0);
-        // SAFETY: it is ours, and large enough.
+        // SAFETY: the block is large enough, and nobody else uses it.
         unsafe { block.cast::<usize>().write(mark) };
         Some(Block(block))
     }
     pub fn free(&self, block: Block, mark: usize) {
-        // SAFETY: it is ours, and `make` wrote to it.
+        // SAFETY: the caller owns the block, and `make` wrote to it.
         unsafe {
-            assert_eq!(block.0.cast::<usize>().read(), mark, "someone else wrote to it");
+            assert_eq!(block.0.cast::<usize>().read(), mark, "another owner wrote to the block");
             block.0.cast::<usize>().write(!mark);
             let core = C::of(block.0, &self.1);
             assert!(core::ptr::eq(core, &*self.0));

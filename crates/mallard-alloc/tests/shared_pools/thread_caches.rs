@@ -1,4 +1,4 @@
-//! What only `sync::ThreadCached` owes: threads that come and go.
+//! The caches of `sync::ThreadCached` when threads begin and end.
 
 use crate::pool::*;
 use mallard::sync::{Core, SlotShape};
@@ -9,7 +9,7 @@ use std::thread;
 type CachedPool = Pool<Cached>;
 
 #[test]
-fn a_new_thread_takes_over_what_one_that_ended_had() {
+fn a_new_thread_reclaims_the_cache_of_a_thread_that_ended() {
     let books = Books::default();
     let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     let mut bytes = 0;
@@ -41,7 +41,7 @@ fn a_pool_may_end_before_its_threads() {
             drop(theirs);
             barrier.wait();
             barrier.wait();
-            // One in the same place, which this thread has not seen.
+            // A pool with the same place in the tables of threads, and another id.
             let books = Books::default();
             let next = CachedPool::new(WORD, Growth::new(), &books);
             let block = next.make(2).unwrap();
@@ -55,7 +55,7 @@ fn a_pool_may_end_before_its_threads() {
 }
 
 #[test]
-fn a_thread_has_fronts_of_any_number_of_pools() {
+fn a_thread_may_have_caches_of_any_number_of_pools() {
     let books = Books::default();
     let pools: Vec<_> =
         (0..steps(300, 12)).map(|_| CachedPool::new(WORD, Growth::new(), &books)).collect();
@@ -85,7 +85,7 @@ fn a_destructor_of_a_thread_may_allocate_and_free() {
     let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     let theirs = pool.clone();
     thread::spawn(move || {
-        // One is registered before the front, and so destroyed after it; the other before.
+        // FIRST is registered before the cache, and so destroyed after it; LAST is destroyed before.
         FIRST.with(|_| ());
         let (a, b) = (theirs.make(5).unwrap(), theirs.make(5).unwrap());
         LAST.with(|l| l.borrow_mut().0 = Some((theirs.clone(), a)));
@@ -100,8 +100,8 @@ fn a_destructor_of_a_thread_may_allocate_and_free() {
 }
 
 #[test]
-fn threads_without_fronts_work_too() {
-    // Room for chunks, and for no front but the first.
+fn a_thread_without_memory_for_a_cache_can_use_the_pool() {
+    // The source has memory for one cache only.
     let books = Books::default();
     let pool = CachedPool::new(WORD, Growth::new(), &books);
     let first = pool.make(1).unwrap();
@@ -118,7 +118,7 @@ fn threads_without_fronts_work_too() {
 }
 
 #[test]
-fn a_pool_that_may_not_grow_serves_threads_from_one_chunk() {
+fn a_pool_that_may_not_grow_passes_blocks_between_threads() {
     let books = Books::default();
     let shape = SlotShape { most: 200, ..WORD };
     let pool = CachedPool::new(shape, Growth::none(65536), &books);
@@ -127,7 +127,7 @@ fn a_pool_that_may_not_grow_serves_threads_from_one_chunk() {
     let barrier = &Barrier::new(2);
     thread::scope(|s| {
         s.spawn(move || {
-            // The consumer has a front, with nothing in it.
+            // The consumer gets a cache, which is empty.
             let own = pool.make(8).unwrap();
             pool.free(own, 8);
             barrier.wait();
