@@ -207,7 +207,7 @@ private:
     [[gnu::always_inline]] void* take_fresh(std::size_t bytes) noexcept
     {
         detail::fresh_class const c = detail::fresh_classes[(bytes + 15) / 16];
-        mallard_stretch& from = fresh_->of_class[c.index];
+        mallard_bump_range& from = fresh_->of_class[c.index];
         char* const block = from.next;
         if (block == from.end || fresh_->thread != __builtin_thread_pointer()) [[unlikely]]
             return nullptr;

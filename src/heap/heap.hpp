@@ -31,7 +31,7 @@ inline constexpr std::uint32_t chunk_slices_max = (std::uint32_t{4} << 20) / sli
 
 /// The blocks of a slab that were never allocated, side by side. They count as used in the slab,
 /// and no one has written to them. heap.hpp of the public headers allocates from such a range.
-using bump_range = mallard_stretch;
+using bump_range = mallard_bump_range;
 static_assert(sizeof(bump_range) == class_offset_unit); // one class offset leads to list and range
 static_assert(MALLARD_FRESH_CLASSES == span_class_first);
 

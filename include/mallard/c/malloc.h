@@ -182,23 +182,24 @@ int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
 
 /* --- for heap.hpp ---------------------------------------------------------------- */
 
-/* Blocks of a class of sizes that were never given out, side by side. */
-typedef struct mallard_stretch {
+/* Neighbouring blocks of one size class that were never allocated: from `next` up to `end`. */
+typedef struct mallard_bump_range {
     char* next;
     char* end;
-} mallard_stretch;
+} mallard_bump_range;
 
 enum { MALLARD_FRESH_LAYOUT = 1, MALLARD_FRESH_CLASSES = 35 };
 
-/* From which `thread`, and no other, may take blocks without a call: those of class i of
- * mallard::size_classes<16, 2>. In each the first 8 bytes are to be cleared, which say of a
- * block that it is free. */
+/* The blocks of a heap that `thread`, and no other thread, may take without a call. `of_class[i]`
+ * has those of class i of mallard::size_classes<16, 2>. To take a block, advance `next` by the size
+ * of the class and clear the first 8 bytes of the block, which mark a block as free. */
 typedef struct mallard_fresh {
-    const void* thread; /* its __builtin_thread_pointer(); of a shared heap NULL */
-    mallard_stretch of_class[MALLARD_FRESH_CLASSES];
+    const void* thread; /* its __builtin_thread_pointer(); NULL: the heap is shared */
+    mallard_bump_range of_class[MALLARD_FRESH_CLASSES];
 } mallard_fresh;
 
-/* As long as the heap lives. NULL: the library that runs knows no such layout. */
+/* Returns the blocks of a heap, for as long as the heap lives. NULL: the library that is loaded
+ * does not support this layout. */
 mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout);
 
 #ifdef __cplusplus
