@@ -1,5 +1,6 @@
 // Lock-free protocols, interrupted after each instruction by calls that another thread could make.
 #include "../support/single_step.hpp"
+#include "../support/sources.hpp"
 
 #include <mallard/pool.hpp>
 #include <mallard/shared_slot_map.hpp>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <gtest/gtest.h>
+#include <vector>
 
 namespace {
 
@@ -44,6 +46,76 @@ TEST(lock_free_pool, never_gives_out_a_block_twice_when_the_top_is_popped_and_pu
                 blocks.deallocate(block);
     }
     EXPECT_GT(steps, 5U);
+}
+
+/// During a free another thread pops the top, so the compare-exchange of the free has to be
+/// repeated.
+TEST(lock_free_pool, loses_no_block_when_a_free_is_interrupted)
+{
+    constexpr pool_options options{
+        .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
+    std::size_t steps = 0;
+    for (bool interrupted = true; interrupted; ++steps) {
+        pool<default_heap, options> blocks;
+        void* const below = blocks.allocate();
+        void* const mine = blocks.allocate();
+        blocks.deallocate(below);
+        void* of_other = nullptr;
+        interrupted = single_step::interrupts(
+            steps, [&] { blocks.deallocate(mine); }, [&] { of_other = blocks.try_allocate(); });
+        EXPECT_EQ(blocks.stats().blocks_live, of_other != nullptr ? 1U : 0U)
+            << "after " << steps << " instructions";
+        std::size_t left = 0;
+        while (blocks.try_allocate() != nullptr)
+            ++left;
+        EXPECT_EQ(left + (of_other != nullptr ? 1 : 0), 4096U / (64 + 4))
+            << "after " << steps << " instructions";
+    }
+    EXPECT_GT(steps, 5U);
+}
+
+/// A signal handler may use the pool whatever it interrupts.
+TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
+{
+    constexpr pool_options options{
+        .block = 64, .grow = growth::none(200), .threads = sync::lock_free}; // two blocks
+    std::size_t steps = 0;
+    for (bool interrupted = true; interrupted; ++steps) {
+        pool<default_heap, options> blocks;
+        blocks.deallocate(blocks.allocate()); // takes the chunk
+        void *mine = nullptr, *of_handler = nullptr;
+        interrupted = single_step::interrupts(
+            steps, [&] { mine = blocks.try_allocate(); },
+            [&] { of_handler = blocks.try_allocate(); });
+        ASSERT_NE(mine, nullptr) << "after " << steps << " instructions";
+        EXPECT_NE(mine, of_handler) << "after " << steps << " instructions";
+        if (of_handler != nullptr) {
+            EXPECT_EQ(blocks.try_allocate(), nullptr) << "both blocks are in use";
+        }
+    }
+    EXPECT_GT(steps, 5U);
+}
+
+TEST(lock_free_pool, takes_one_chunk_and_never_another)
+{
+    failing_source heap;
+    constexpr pool_options options{
+        .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};
+    pool<ref<failing_source>, options> blocks{ref(heap)};
+    EXPECT_EQ(heap.calls(), 0U);
+    std::vector<void*> all;
+    while (void* const block = blocks.try_allocate())
+        all.push_back(block);
+    EXPECT_THROW(static_cast<void>(blocks.allocate()), std::bad_alloc);
+    EXPECT_EQ(all.size(), 4096U / (64 + 4));
+    EXPECT_EQ(heap.calls(), 1U);
+    blocks.deallocate(all.back());
+    EXPECT_EQ(blocks.classify(all.back()), validity::invalid);
+    EXPECT_EQ(blocks.allocate(), all.back());
+    blocks.deallocate_batch(all);
+    blocks.trim();
+    EXPECT_EQ(heap.bytes(), 0U);
+    EXPECT_NE(blocks.try_allocate(), nullptr) << "after a trim the pool takes its chunk again";
 }
 
 struct wide {
