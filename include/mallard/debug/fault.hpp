@@ -70,7 +70,7 @@ inline constexpr const char* stop_at_the_write =
     "`guarded` instead of `checked`, -fsanitize=address or valgrind stop at the write itself";
 
 inline constexpr const char* find_the_touch =
-    "`bt` in gdb, from where the program stands now, shows who";
+    "`bt` in gdb, where the program is now, shows the access";
 
 inline constexpr text texts[] = {
     // in the order of fault_kind

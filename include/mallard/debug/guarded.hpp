@@ -208,7 +208,7 @@ private:
     {
         std::lock_guard const alone(lock_);
         if (blocks_ == Options.blocks_max)
-            return fail(0, "as many blocks are guarded as there may be: raise .blocks_max");
+            return fail(0, "blocks_max blocks are guarded already: raise .blocks_max");
         layout const room(std::max(l.bytes, std::size_t{1}), l.align);
         chunk taken = pages_.try_take(room);
         if (taken.data == nullptr && quarantined_ != 0) {

@@ -59,7 +59,7 @@ inline void unpoison(const void* p, std::size_t bytes) noexcept
 {
     static_cast<void>(VALGRIND_MAKE_MEM_UNDEFINED(p, bytes));
 }
-inline void watch(bool on) noexcept
+inline void report_errors(bool on) noexcept
 {
     if (on)
         VALGRIND_ENABLE_ERROR_REPORTING;
@@ -72,47 +72,47 @@ inline void watch(bool on) noexcept
 namespace mallard::valgrind {
 inline void poison(const void*, std::size_t) noexcept {}
 inline void unpoison(const void*, std::size_t) noexcept {}
-inline void watch(bool) noexcept {}
+inline void report_errors(bool) noexcept {}
 } // namespace mallard::valgrind
 #endif
 
 namespace mallard {
 
-/// Marks `bytes` from `p` on as free: an access is a bug. `Watched` is true with `check::on`.
-template <bool Watched>
+/// Marks `bytes` from `p` on as free: an access is a bug. `ChecksOn` is true with `check::on`.
+template <bool ChecksOn>
 inline void poison(const void* p, std::size_t bytes) noexcept
 {
     asan::poison(p, bytes);
-    if constexpr (Watched)
+    if constexpr (ChecksOn)
         valgrind::poison(p, bytes);
 }
 
 /// Marks `bytes` from `p` on as accessible again.
-template <bool Watched>
+template <bool ChecksOn>
 inline void unpoison(const void* p, std::size_t bytes) noexcept
 {
     asan::unpoison(p, bytes);
-    if constexpr (Watched)
+    if constexpr (ChecksOn)
         valgrind::unpoison(p, bytes);
 }
 
 /// Turns the error reports of Valgrind off for a C++ scope in which an allocator reads free memory:
 /// the links of its lists.
-template <bool Watched>
-class unwatched {
+template <bool ChecksOn>
+class no_valgrind_reports {
 public:
-    unwatched() noexcept
+    no_valgrind_reports() noexcept
     {
-        if constexpr (Watched)
-            valgrind::watch(false);
+        if constexpr (ChecksOn)
+            valgrind::report_errors(false);
     }
-    ~unwatched()
+    ~no_valgrind_reports()
     {
-        if constexpr (Watched)
-            valgrind::watch(true);
+        if constexpr (ChecksOn)
+            valgrind::report_errors(true);
     }
-    unwatched(const unwatched&) = delete;
-    unwatched& operator=(const unwatched&) = delete;
+    no_valgrind_reports(const no_valgrind_reports&) = delete;
+    no_valgrind_reports& operator=(const no_valgrind_reports&) = delete;
 };
 
 } // namespace mallard

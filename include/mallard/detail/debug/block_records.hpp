@@ -226,7 +226,7 @@ inline void paint(std::byte* p, std::size_t bytes, unsigned char value) noexcept
 [[gnu::noinline, gnu::no_sanitize_address]] inline std::size_t
 equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 {
-    unwatched<true> const by_valgrind;
+    no_valgrind_reports<true> const by_valgrind;
     // Eight bytes at a time: one at a time, a large freed block would take longer than all else.
     std::uint64_t const eight = 0x0101010101010101u * value;
     std::size_t i = 0;

@@ -98,7 +98,7 @@ public:
     /// Takes the first block. The list is not empty.
     void* pop() noexcept
     {
-        unwatched<ChecksOn> const reading_free_memory;
+        no_valgrind_reports<ChecksOn> const reading_free_memory;
         void* const block = top_.first;
         top_.first = next_of(block);
         top_.popped(block);
@@ -107,7 +107,7 @@ public:
 
     void push(void* block) noexcept
     {
-        unwatched<ChecksOn> const writing_free_memory;
+        no_valgrind_reports<ChecksOn> const writing_free_memory;
         void** const place = top_.place();
         set_next(block, next_of(place));
         set_next(place, block);
@@ -126,7 +126,7 @@ public:
     template <class F>
     void for_each(F f) const
     {
-        unwatched<ChecksOn> const reading_free_memory;
+        no_valgrind_reports<ChecksOn> const reading_free_memory;
         for (void* block = top_.first; block != nullptr; block = next_of(block))
             f(block);
     }
