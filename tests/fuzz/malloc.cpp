@@ -1,5 +1,5 @@
-// The engine of malloc under a program that the bytes are: three threads in lock step, of
-// which two come and go, with three heaps, and now and then under a limit.
+// Runs the input as a program over the malloc engine: three threads in lock step, two of which
+// start and end, three heaps, and now and then a memory limit.
 #include "../../src/heap/requests.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../support/choices.hpp"
@@ -120,14 +120,14 @@ private:
         std::byte const tag = was.bytes == 0 ? std::byte{} : *static_cast<std::byte*>(block);
         void* const other = mallard_realloc(block, bytes);
         if (bytes == 0)
-            return require(other == nullptr, "to nothing is to free");
+            return require(other == nullptr, "a realloc to 0 bytes frees");
         bool const given = was_given(other);
         void* const now = given ? other : block;
         keeps(now, given ? std::min(was.bytes, bytes) : was.bytes, tag);
         require(owner_of(now) == owner, "a block stays in its heap");
-        require(mallard_usable_size(now) >= bytes || !given, "a block is as large as asked for");
-        // Its whole size: `free` may pass it as that of a sized delete, which is never of a
-        // block that was reallocated, and would mind one that is much larger than was asked for.
+        require(mallard_usable_size(now) >= bytes || !given, "a block is as large as requested");
+        // The model gets the usable size: `free` below may pass the size to a sized delete, which
+        // programs never use for a reallocated block, and which stops at one much larger than that.
         blocks_.add(now, given ? layout{mallard_usable_size(now), 16} : was);
     }
 
@@ -142,17 +142,17 @@ private:
             mallard_free(block);
     }
 
-    /// The caller may write to all that it has, and half the time does.
+    /// Adds a block to the model, half the time with its usable size.
     void add(void* block, layout l)
     {
         std::size_t const usable = mallard_usable_size(block);
-        require(usable >= l.bytes, "a block is as large as asked for");
+        require(usable >= l.bytes, "a block is as large as requested");
         blocks_.add(block, {either() ? usable : l.bytes, l.align});
     }
 
     bool was_given(const void* block) const
     {
-        require(block != nullptr || limited_, "there is memory");
+        require(block != nullptr || limited_, "an allocation succeeds");
         return block != nullptr;
     }
     static bool is_clear(const void* block, std::size_t bytes)
@@ -163,7 +163,7 @@ private:
                 return false;
         return true;
     }
-    /// The first of the bytes that the model wrote.
+    /// Checks the first bytes that the model wrote.
     static void keeps(const void* block, std::size_t bytes, std::byte tag)
     {
         auto const* const all = static_cast<const std::byte*>(block);
@@ -172,7 +172,7 @@ private:
                 "a block keeps its bytes");
     }
 
-    // --- heaps, and what all have in common ----------------------------------------
+    // --- heaps, and what all calls share ----------------------------------------
 
     mallard_heap* new_heap()
     {
@@ -180,11 +180,11 @@ private:
         o.struct_bytes = sizeof o;
         o.threads = either() ? MALLARD_HEAP_SHARED : MALLARD_HEAP_CONFINED;
         mallard_heap* const heap = mallard_heap_create(&o);
-        require(heap != nullptr, "there is memory");
+        require(heap != nullptr, "an allocation succeeds");
         return heap;
     }
 
-    /// With this thread from now on.
+    /// Chooses a heap and confines it to this thread.
     mallard_heap* some_heap()
     {
         mallard_heap* const heap = heaps_[choose_(heaps_.size())];
@@ -253,15 +253,15 @@ private:
             mallard_heap_destroy(heap);
         for (auto& hand : hands_)
             hand.reset();
-        for (int i = 0; i < 4; ++i) // letters may have to be sent on
+        for (int i = 0; i < 4; ++i) // messages may have to be forwarded
             mallard_trim(0);
-        require(engine::the_slice_heap.now().used == 0, "what is freed is given back");
+        require(engine::the_slice_heap.now().used == 0, "all freed memory is returned");
     }
 
     recorded choose_;
     model blocks_;
     std::array<mallard_heap*, 3> heaps_{};
-    std::array<std::optional<puppet>, 2> hands_; // and this thread
+    std::array<std::optional<puppet>, 2> hands_; // the third is this thread
     bool limited_ = false;
 };
 
