@@ -1,4 +1,4 @@
-// Every member of every allocator compiles, used or not; and clang-tidy sees it.
+// Instantiates every member of every allocator, so that compilers and clang-tidy see all of them.
 #include <mallard/mallard.hpp>
 
 namespace mallard {

@@ -1,4 +1,4 @@
-// Every member of what finds bugs compiles, used or not; and clang-tidy sees it.
+// Instantiates every member of the debugging adaptors, for compilers and clang-tidy.
 #include <mallard/mallard.hpp>
 
 namespace mallard {

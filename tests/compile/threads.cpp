@@ -1,4 +1,4 @@
-// Every member of what several threads share compiles, used or not.
+// Instantiates every member of the allocators for several threads.
 #include <mallard/heap.hpp>
 #include <mallard/mallard.hpp>
 

@@ -1,4 +1,4 @@
-// What the headers alone can do.
+// Uses only the headers.
 #include <mallard/mallard.hpp>
 
 #include <cstdio>

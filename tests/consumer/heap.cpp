@@ -1,4 +1,4 @@
-// A heap of the malloc that is linked, and `free` of its blocks.
+// Uses a heap of the linked malloc, and frees its blocks by `free`.
 #include <mallard/heap.hpp>
 
 #include <cstdlib>

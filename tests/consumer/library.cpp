@@ -1,4 +1,4 @@
-// What needs the library: pages straight from the system.
+// Uses the library: pages of the operating system.
 #include <mallard/mallard.hpp>
 
 int main()

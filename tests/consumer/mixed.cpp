@@ -1,4 +1,4 @@
-// The headers and the static C library in one program: neither changes the other.
+// Uses the headers and the static C library in one program.
 #include <mallard/c/mallard.h>
 #include <mallard/mallard.hpp>
 

@@ -1,4 +1,4 @@
-// Needs the component core alone.
+// Uses only the component core.
 #include <mallard/arena.hpp>
 #include <mallard/pages.hpp>
 

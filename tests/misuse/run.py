@@ -5,8 +5,8 @@
 
     // dies: LINE       aborts; stderr is three lines, LINE first, help last; under the
                      second there may be others, indented by four
-    // segfaults: TEXT  touches memory that nobody may touch, after printing TEXT
-    // lives: TEXT      is not noticed, and says so by printing TEXT
+    // segfaults: TEXT  accesses an inaccessible page, after printing TEXT
+    // lives: TEXT      the misuse is not detected; the program prints TEXT
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 

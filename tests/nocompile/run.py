@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compiles one file that must not compile, and looks for the reason in its first line.
+"""Compiles one file that must not compile, and expects the error that its first line names.
 
-    // error: REGEX     matches somewhere in what the compiler says
+    // error: REGEX     matches the output of the compiler
 
 Choose words of ours, such as a static_assert or a concept's name: every
 compiler prints those.

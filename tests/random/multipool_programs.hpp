@@ -1,4 +1,4 @@
-// What every kind of multipool owes, in random programs.
+// Random programs that every kind of multipool must pass.
 #pragma once
 
 #include "seeds.hpp"

@@ -1,4 +1,4 @@
-// What every kind of pool owes, in random programs.
+// Random programs that every kind of pool must pass.
 #pragma once
 
 #include "seeds.hpp"

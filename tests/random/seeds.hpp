@@ -1,4 +1,4 @@
-// Random programs from seeds.
+// Runs random programs from seeds.
 #pragma once
 
 #include "../support/kinds.hpp"
@@ -6,9 +6,9 @@
 
 namespace mallard::testing {
 
-/// A few seeds, each with a source of its own that ends balanced. A failure says
-/// the seed; `--gtest_random_seed=SEED --gtest_filter=TEST` begins with it.
-/// `make(source, choose)` gives the allocator.
+/// Runs a program for a few seeds, each with a new source that must end balanced. A failure prints
+/// the seed; `--gtest_random_seed=SEED --gtest_filter=TEST` starts with that seed. `make(source,
+/// choose)` returns the allocator.
 template <class Make>
 void run_programs(std::size_t programs, Make make, std::size_t limit = bytes_max)
 {

@@ -1,5 +1,5 @@
-// The usual allocator of the standard containers in the tests of a library: Mallard's, over
-// one multipool for all.
+// The default allocator of the standard containers in the tests of a standard library: Mallard's
+// allocator, over one multipool for all.
 #pragma once
 
 #include "default_allocator.hpp"
@@ -14,14 +14,14 @@ using memory_of_tests =
                                                                  ? mallard::sync::mutex
                                                                  : mallard::sync::none}>;
 
-/// Never destroyed: the last container may be static.
+/// Never destroyed, because a container may be static.
 inline memory_of_tests& one_for_all()
 {
     static auto& memory = *new memory_of_tests;
     return memory;
 }
 
-/// What `mallard::allocator` lacks to be the usual one: it is made of nothing.
+/// A `mallard::allocator` with a default constructor.
 template <class T>
 class std::mallard_default : public mallard::allocator<T, memory_of_tests> {
 public:

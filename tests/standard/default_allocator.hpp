@@ -1,4 +1,4 @@
-// Declares it where a header of the library first names the usual allocator.
+// Declares the allocator before a header of the standard library names the default allocator.
 #pragma once
 
 namespace std {

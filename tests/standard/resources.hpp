@@ -1,4 +1,4 @@
-// Ours, by names that run.py puts in the place of the standard's.
+// Mallard's resources, under the names that run.py substitutes for the standard's names.
 #pragma once
 
 #include <mallard/pmr.hpp>

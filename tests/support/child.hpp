@@ -1,4 +1,4 @@
-// Children of a fork, which must end.
+// Child processes of a test, made by fork.
 #pragma once
 
 #include "require.hpp"
@@ -13,7 +13,7 @@
 
 namespace mallard::testing {
 
-/// A child of a fork that calls `f()` and ends.
+/// A child process that calls `f()` and exits. The destructor kills the child if it still runs.
 class running_child {
 public:
     template <class F>
@@ -38,7 +38,7 @@ public:
             ::kill(pid_, SIGKILL);
     }
 
-    /// Waits, and says how it ended: "fine", or how not.
+    /// Waits for the exit. Returns "fine", or a description of the failure.
     std::string end()
     {
         if (pid_ < 0)
@@ -66,10 +66,10 @@ public:
 private:
     static constexpr std::chrono::seconds patience{60};
 
-    pid_t pid_; // 0: it has ended
+    pid_t pid_; // 0: the child has ended
 };
 
-/// The same at once.
+/// Runs `f()` in a child and waits for its exit.
 template <class F>
 std::string in_a_child(F f)
 {

@@ -1,4 +1,4 @@
-// Where the steps of a random program come from.
+// The source of the choices in random programs: a seed, or the bytes of a fuzzer.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace mallard::testing {
 
-/// From a seed, for ever.
+/// Choices from a seed, without end.
 class seeded {
 public:
     explicit seeded(std::uint64_t seed) : random_(seed) {}
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     std::size_t operator()(std::size_t end) { return random_() % end; }
     bool more() const { return true; }
 
@@ -21,7 +21,7 @@ private:
     std::mt19937_64 random_;
 };
 
-/// From a fuzzer's bytes, until they end.
+/// Choices from the bytes of a fuzzer, until the bytes end.
 class recorded {
 public:
     explicit recorded(std::span<const std::uint8_t> bytes) : rest_(bytes) {}

@@ -1,4 +1,4 @@
-// Elements that count themselves, throw when told to, and say which they are.
+// Elements that count their objects, throw when told to, and have a number.
 #pragma once
 
 #include "require.hpp"
@@ -9,11 +9,11 @@
 
 namespace mallard::testing {
 
-/// Move-only; not a byte of it is another's while it lives.
+/// A move-only element. It verifies that no other object overwrites its bytes while it is alive.
 class element {
 public:
     static inline std::size_t live = 0;
-    static inline std::size_t throw_in = 0; ///< the how-manieth construction from now
+    static inline std::size_t throw_in = 0; ///< which construction from now throws; 0: none
 
     explicit element(std::uint64_t number) : number_(number)
     {
@@ -33,7 +33,7 @@ public:
         self_ = nullptr;
         live -= 1;
     }
-    void operator&() const = delete; // nobody takes the address of what is not theirs
+    void operator&() const = delete; // containers must use std::addressof
 
     std::uint64_t number() const
     {

@@ -1,4 +1,4 @@
-// What is true of the blocks in use, whoever gave them.
+// A model of the blocks in use, for any allocator.
 #pragma once
 
 #include "require.hpp"
@@ -13,8 +13,8 @@
 
 namespace mallard::testing {
 
-/// Remembers each block with its layout and a pattern of its own; stops when a
-/// block is misaligned, meets another, or does not keep its bytes.
+/// Records each block with its layout, and fills the block with a pattern of its own. Stops the
+/// test when a block is misaligned, overlaps another, or has changed bytes.
 class model {
 public:
     void add(void* block, layout l)
@@ -31,7 +31,7 @@ public:
         write(begin, l.bytes, tag);
     }
 
-    /// Just before it is freed. Gives the layout it was added with.
+    /// Verifies and removes a block that is about to be freed. Returns its layout.
     layout remove(void* block)
     {
         auto const found = blocks_.find(static_cast<std::byte*>(block));
@@ -45,7 +45,7 @@ public:
         return e.asked;
     }
 
-    /// All blocks are gone; what they held does not matter.
+    /// Removes all blocks, without verifying their bytes.
     void clear() { blocks_.clear(), order_.clear(); }
 
     void verify() const
@@ -57,7 +57,7 @@ public:
     std::size_t count() const { return order_.size(); }
     bool empty() const { return order_.empty(); }
 
-    /// The blocks in no order; an index below `count()` picks one.
+    /// The block with an index below `count()`, in no particular order.
     void* operator[](std::size_t index) const { return order_[index]; }
     layout layout_at(void* block) const
     {
@@ -68,7 +68,7 @@ public:
         return blocks_.contains(static_cast<std::byte*>(const_cast<void*>(block)));
     }
 
-    /// Their first bytes, in address order, where `which(layout)` holds.
+    /// The addresses of the blocks for which `which(layout)` is true, in order.
     template <class F>
     std::vector<void*> ascending(F which) const
     {
@@ -83,9 +83,9 @@ private:
     struct entry {
         layout asked;
         unsigned char tag;
-        std::size_t place; // in order_
+        std::size_t place; // the index in order_
     };
-    static constexpr std::size_t edge_bytes = 256; // of large blocks, only both ends
+    static constexpr std::size_t edge_bytes = 256; // only both ends of a large block are filled
 
     static std::size_t room(layout l) { return std::max(l.bytes, std::size_t{1}); }
     static std::byte* end(const std::pair<std::byte* const, entry>& block)

@@ -1,4 +1,4 @@
-// Random programs over a pool or a multipool, against a model.
+// Random programs over a pool or a multipool, compared with a model.
 #pragma once
 
 #include "choices.hpp"
@@ -8,12 +8,11 @@
 
 namespace mallard::testing {
 
-/// What each step promises: blocks are apart, aligned, inside what the source
-/// gave, and keep their bytes; a refusal has a reason and changes nothing; the
-/// subject's view of every address and of its own totals is the model's.
+/// Verifies after each step: blocks do not overlap, are aligned, lie inside chunks of the source,
+/// and keep their bytes; a failure has a reason and changes nothing; the subject and the model
+/// agree on every address and on the totals.
 ///
-/// The subject draws from `source` alone, and holds at most `limit` bytes, its
-/// large blocks aside.
+/// The subject takes memory only from `source`, and at most `limit` bytes, large blocks excepted.
 template <class Choices>
 class program {
 public:
@@ -72,7 +71,7 @@ private:
         }
     }
 
-    // Small ones mostly; some larger than any class, some absurd.
+    // Mostly small sizes; some larger than any class, some absurd.
     layout some_layout()
     {
         constexpr std::size_t ends[] = {2, 65, 65, 257, 257, 1025, 4097, 20000};
@@ -129,7 +128,7 @@ private:
     {
         if (blocks_.empty())
             return;
-        // Half the time the newest, as programs do.
+        // In half of the cases the newest block, as in real programs.
         void* const block = blocks_[either() ? blocks_.count() - 1 : choose_(blocks_.count())];
         layout const l = blocks_.remove(block);
         l == subject_.single() && either() ? subject_.deallocate_single(block)

@@ -1,4 +1,4 @@
-// System calls that fail as on a kernel or in a sandbox that this machine is not.
+// Makes a system call fail, as on another kernel or in a sandbox.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace mallard::testing {
 
-/// From here on, `call` fails with `error`: for the whole life of this process, so do it
-/// in a child. False: the system permits no such thing.
+/// Makes `call` fail with `error` for the rest of the life of this process, so use it in a child.
+/// Returns false if the system does not permit that.
 inline bool refuse_call(long call, int error)
 {
     auto const number = static_cast<std::uint32_t>(call);

@@ -1,4 +1,4 @@
-// What tests, random programs and fuzz targets stop with.
+// Requirements of tests, random programs and fuzz targets, which stop the process.
 #pragma once
 
 #include <cstdio>
@@ -8,11 +8,11 @@
 
 namespace mallard::testing {
 
-/// Said when a requirement fails: what makes it fail again, such as a seed.
+/// Printed when a requirement fails: how to repeat the failure, such as a seed.
 inline std::string doing = "";
 
-/// Not a GoogleTest expectation: sources promise not to throw, a broken
-/// allocator is not worth another step, and a fuzz target has no GoogleTest.
+/// Stops the process if the condition is false. No GoogleTest expectation, because sources must not
+/// throw, a broken allocator must not continue, and fuzz targets have no GoogleTest.
 inline void require(bool holds, const char* promise,
                     std::source_location at = std::source_location::current())
 {

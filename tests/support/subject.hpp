@@ -1,5 +1,4 @@
-// A pool or a multipool of any type behind one interface, so that a long program
-// over many types is compiled once.
+// A type-erased pool or multipool, so that a long program over many types is compiled once.
 #pragma once
 
 #include <mallard/multipool.hpp>
@@ -14,11 +13,11 @@ class subject {
 public:
     virtual ~subject() = default;
 
-    /// The layout of its blocks, of a pool; then batches and `in_use` work too.
+    /// The layout of the blocks of a pool. A pool supports batches and `in_use` as well.
     virtual std::optional<layout> single() const = 0;
     virtual bool is_pooled(layout) const = 0;
 
-    /// Null when refused, by `allocate` or `try_allocate`.
+    /// Allocates by `allocate` or `try_allocate`. Returns null on failure.
     virtual void* allocate(layout, bool throws) = 0;
     virtual void* allocate_single(bool throws) = 0;
     virtual bool allocate_batch(std::span<void*>, bool throws) = 0;
@@ -30,13 +29,13 @@ public:
     virtual validity classify(const void*) const = 0;
     virtual std::vector<void*> in_use() = 0;
     virtual statistics stats() const = 0;
-    /// Whether stats().bytes_taken is what the source at the bottom has given.
+    /// Whether stats().bytes_taken equals the bytes that the source has given.
     virtual bool counts_source_bytes() const = 0;
 
     virtual void reset() = 0;
     virtual void release() = 0;
     virtual void trim(std::size_t keep) = 0;
-    /// There and back; `meanwhile` runs on what was moved from.
+    /// Moves the allocator away and back. `meanwhile` runs on the moved-from allocator.
     virtual void move(void (*meanwhile)(subject&)) = 0;
 };
 
