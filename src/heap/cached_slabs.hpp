@@ -23,7 +23,7 @@ void take_free_blocks(thread_cache& cache, slab& s) noexcept;
 
 /// Returns a block to its slab, or a span to where it came from.
 void return_block(thread_cache& cache, void* block) noexcept;
-/// Returns a list of blocks.
+/// Returns the blocks of a list, from `first` on.
 void return_blocks(thread_cache& cache, void* first) noexcept;
 
 /// Files a slab after blocks came back to it: it is in the queue if it has free blocks, and is
@@ -33,12 +33,14 @@ void settle(thread_cache& cache, slab& s) noexcept;
 /// Gives back the slab that is being carved if no block of it is used.
 void give_fresh_if_unused(slab_queue& queue) noexcept;
 
+/// Gives a slab or a span of which no block is used to where the owner got it from.
 inline void give_slab(slab& s) noexcept
 {
     thread_cache& owner = *s.owner.load(std::memory_order_relaxed);
     owner.policy->give_slab(owner, s);
 }
-/// Returns a block that is checked to its slab, of which `cache` is the owner.
+
+/// Returns a block to its slab, which `cache` owns. The caller has checked the block.
 [[gnu::always_inline]] inline void return_to_slab(thread_cache& cache, slab& s, void* block,
                                                   std::uint64_t mark) noexcept
 {

@@ -87,7 +87,19 @@ public:
     {
         return is_hidden(l) ? hidden_[index] : l.head;
     }
-    void*& hidden_head(std::size_t index) noexcept { return hidden_[index]; }
+    /// Removes the newest block of the list of class `index`. Null: the list is empty or not
+    /// hidden.
+    void* pop_hidden(free_list& l, std::size_t index, std::uint64_t key) noexcept
+    {
+        void* const block = hidden_[index];
+        if (block == nullptr)
+            return nullptr;
+        hidden_[index] = next_of(block, key);
+        l.room += 1;
+        return block;
+    }
+    /// Removes all blocks of a hidden list and returns the first of them; `room` does not change.
+    void* take_hidden(std::size_t index) noexcept { return std::exchange(hidden_[index], nullptr); }
     /// Sets `limit - blocks`; the list stays hidden or shown.
     static void set_room(free_list& l, std::int32_t room) noexcept
     {

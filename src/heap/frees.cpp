@@ -26,15 +26,15 @@ namespace {
 /// Returns up to `count` blocks of the list of class `index` if that list is hidden.
 void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) noexcept
 {
-    void*& head = cache.deferred.hidden_head(index);
-    for (; head != nullptr && count != 0; --count) {
-        void* const block = std::exchange(head, next_of(head, cache.key));
-        cache.lists[index].room += 1;
+    for (; count != 0; --count) {
+        void* const block = cache.deferred.pop_hidden(cache.lists[index], index, cache.key);
+        if (block == nullptr)
+            return;
         return_block(cache, block);
     }
 }
 
-/// Returns the deferred blocks, of which there are as many as fit.
+/// Returns the deferred blocks when there is room for no more.
 [[gnu::noinline]] void return_deferred(thread_cache& cache) noexcept
 {
     busy_scope const busy(cache);

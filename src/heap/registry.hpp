@@ -1,4 +1,4 @@
-// The registry of all caches of threads, and which cache each thread is shown.
+// The registry: all caches of threads, and which cache each thread uses: its own or a decoy.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -7,8 +7,8 @@
 
 namespace mallard::engine {
 
-/// Protects the registry, the abandoned caches (see threads.cpp), and the choice of the cache that
-/// each thread is shown. Lock order: see guests.hpp.
+/// Protects the registry, the abandoned caches (see threads.cpp), and `my_cache` of every thread.
+/// Lock order: see guests.hpp.
 extern constinit os::lock registry_lock;
 
 /// The newest of all caches of threads, linked by `next_of_all`. The fallback cache is one of them.
@@ -40,11 +40,11 @@ thread_cache* make_cache(const cache_policy& policy) noexcept;
 /// Gives a cache a tag and adds it to the registry.
 void register_cache(thread_cache& cache, const cache_policy& policy) noexcept;
 
-/// The cache that the thread of `cache` is to use: `cache` or its decoy.
+/// The cache that the thread of `cache` should use: `cache` or its decoy.
 thread_cache* cache_to_show(thread_cache& cache) noexcept;
-/// Shows this thread its cache. From now on other threads may change what it is shown.
+/// Makes this thread use its cache. From now on other threads may change `my_cache`.
 void start_showing(thread_cache& cache) noexcept;
-/// Shows this thread `exited_thread_cache`. No other thread changes that.
+/// Makes this thread use `exited_thread_cache`. From now on no other thread changes `my_cache`.
 void stop_showing(thread_cache& cache) noexcept;
 
 /// In the child of a fork: the caches of missing threads stay as they are, without a thread.

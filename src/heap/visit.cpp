@@ -85,7 +85,7 @@ void take_lists(thread_cache& cache) noexcept
         return;
     for (std::size_t i = 0; i < deferred_class_count; ++i)
         if (deferred_frees::is_hidden(racy_read(cache.lists[i].room)))
-            return_blocks(cache, std::exchange(cache.deferred.hidden_head(i), nullptr));
+            return_blocks(cache, cache.deferred.take_hidden(i));
 }
 
 /// Flushes a cache whose thread waits for the caller before it uses the cache.
