@@ -1,17 +1,17 @@
-/* segment_pool: the stack of stack.pml without growth, in processes that may be killed
-   anywhere, with a mark in the link of each block that is in use.
+/* segment_pool: the stack of stack.pml in processes that may be killed anywhere. The link of a block in
+   use holds a mark.
 
-   The inlines pop, carve, push, try_allocate and deallocate are those of segment_pool; a
-   load, a store or a compare_exchange here is one there. Any process may free any block that
-   it sees in use, so two may free one at the same time. There are two blocks.
+   The inlines pop and push are functions of tagged_stack; carve, try_allocate and deallocate of
+   segment_pool. One load, store or compare_exchange here is one there. Any process may free any block that
+   it sees in use, so two processes may free the same block at the same time. There are two blocks.
 
-   Left out: weaker memory than sequential consistency; the wrap of the tag.
+   Not modelled: memory orders weaker than sequential consistency; the wrap of the tag.
 
-   Holds: a block leaves the pool once before it comes back, and comes back once; a process
-   gets nothing only if at some moment of its call no block was free; in the end each block is
-   out, stacked or not carved, once, and of those that are out one at most for each process
-   that was killed is lost, that is, not marked. Nobody waits for another: there is nothing to
-   wait for but a compare_exchange that another's success made fail. */
+   Checked: a block is allocated once before it is freed, and freed once; an allocation returns nothing
+   only if at some moment of the call no block was free; at the end each block is in use, in the stack or
+   not carved, exactly once; each killed process loses one block at most, which is then in use without a
+   mark. No process waits for another: it only repeats a compare_exchange that failed because another one
+   succeeded. */
 
 #define blocks_max 2
 #define in_use     6

@@ -1,8 +1,9 @@
 /* sync::lock_free: a stack of block indices over one chunk, which the first allocation takes.
 
-   The inlines pop, push, carve, allocate_slowly, take_chunk and open are functions of lock_free_core. One load,
-   store or compare-exchange here is one there. Threads pop and push in any order: two threads
-   that start without a chunk, and three threads of which two hold a block of a chunk of three.
+   The inlines pop and push are functions of tagged_stack; carve, allocate_slowly, take_chunk and open
+   of lock_free_core. One load, store or compare-exchange here is one there. Threads pop and push in any
+   order: two threads that start without a chunk, and three threads of which two hold a block of a chunk
+   of three.
 
    Not modelled: memory orders weaker than sequential consistency; the wrap of the tag, which takes
    2^32 pops between two lines of another pop; a source that fails; functions that may run only

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mallard/detail/pool/chunk_layout.hpp>
+#include <mallard/detail/threads/tagged_stack.hpp>
 #include <mallard/persist/offset_ptr.hpp>
 #include <mallard/persist/shared_memory.hpp>
 
@@ -65,14 +66,9 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate() noexcept
     {
-        std::uint64_t taken = pop();
-        if (taken == 0) [[unlikely]]
-            taken = carve();
-        if (taken == 0) [[unlikely]]
-            return nullptr;
-        auto const n = static_cast<number>(taken - 1);
-        link_of(n).store(in_use, std::memory_order_relaxed);
-        return at(n);
+        if (void* const block = pop()) [[likely]]
+            return block;
+        return carve();
     }
 
     /// Frees a block of any process.
@@ -84,7 +80,7 @@ public:
         if (offset >= carved() * shape.bytes || offset % shape.bytes != 0 ||
             !link_of(slot).compare_exchange_strong(link, 0, std::memory_order_relaxed)) [[unlikely]]
             fatal_bad_free(block, blocks_.get() + slot * shape.bytes, shape.bytes, slot < carved());
-        push(slot);
+        stack_.push(slot, links());
     }
 
     /// The number of a block, for `at` in any process.
@@ -125,8 +121,7 @@ public:
     }
 
 private:
-    static constexpr number in_use = ~number{0};
-    static constexpr std::uint64_t one_tag = std::uint64_t{1} << 32;
+    static constexpr number in_use = tagged_stack::in_use;
 
     std::size_t carved() const noexcept { return carved_.load(std::memory_order_relaxed); }
 
@@ -138,38 +133,26 @@ private:
                reinterpret_cast<std::uintptr_t>(blocks_.get());
     }
 
-    // A stack with a tagged head {tag, number of the top block + 1}, as in lock_free_core; 0 is an
-    // empty stack. A thread may read the link of a block that another thread has allocated; then
-    // its compare-exchange fails, because the tag has changed.
-    std::uint64_t pop() noexcept
+    auto links() const noexcept
     {
-        std::uint64_t head = head_.load(std::memory_order_acquire);
-        while (static_cast<number>(head) != 0) {
-            std::uint64_t const next =
-                link_of(static_cast<number>(head) - 1).load(std::memory_order_relaxed);
-            std::uint64_t const after = ((head + one_tag) & ~(one_tag - 1)) | next;
-            if (head_.compare_exchange_weak(head, after, std::memory_order_acquire))
-                return static_cast<number>(head);
-        }
-        return 0;
+        return [this](std::size_t slot) -> std::atomic<number>& { return link_of(slot); };
     }
 
-    void push(std::size_t slot) noexcept
+    void* pop() noexcept
     {
-        std::uint64_t head = head_.load(std::memory_order_relaxed);
-        do
-            link_of(slot).store(static_cast<number>(head), std::memory_order_relaxed);
-        while (!head_.compare_exchange_weak(head, (head & ~(one_tag - 1)) | (slot + 1),
-                                            std::memory_order_release, std::memory_order_relaxed));
+        return stack_.pop(links(), [this](number n) { return at(n); });
     }
 
-    /// The number + 1 of a block that was never allocated; 0 when no block is free.
-    MALLARD_COLD std::uint64_t carve() noexcept
+    /// A block that was never allocated; null when no block is free.
+    MALLARD_COLD void* carve() noexcept
     {
         number next = carved_.load(std::memory_order_relaxed);
-        while (next < capacity_)
-            if (carved_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed))
-                return next + std::uint64_t{1};
+        while (next < capacity_) {
+            if (carved_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed)) {
+                link_of(next).store(in_use, std::memory_order_relaxed);
+                return at(next);
+            }
+        }
         return pop(); // a block may have been freed meanwhile
     }
 
@@ -179,7 +162,7 @@ private:
     offset_ptr<std::atomic<number>>
         links_; // `in_use`, or the number + 1 of the next block in the stack
     number capacity_;
-    alignas(cache_line_bytes) std::atomic<std::uint64_t> head_{0};
+    alignas(cache_line_bytes) tagged_stack stack_;
     alignas(cache_line_bytes) std::atomic<number> carved_{0};
 };
 

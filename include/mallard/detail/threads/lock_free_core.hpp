@@ -3,6 +3,7 @@
 
 #include <mallard/detail/pool/pool_core.hpp>
 #include <mallard/detail/threads/locks.hpp>
+#include <mallard/detail/threads/tagged_stack.hpp>
 
 #include <atomic>
 
@@ -11,27 +12,21 @@ namespace mallard {
 /// One chunk, taken from the source by the first allocation. Afterwards no call locks, waits or
 /// calls the source, so signal handlers and real-time threads may allocate and free.
 ///
-///     chunk:   | block 0 | block 1 | ... | link 0, link 1, ... (32 bits each) |
-///     head_:   { tag, index of the top block + 1 }; 0 below the tag: the stack is empty
-///     carved_: { blocks of the chunk, blocks that were given out at least once }
+///     chunk:    | block 0 | block 1 | ... | link 0, link 1, ... (32 bits each) |
+///     stack_    the free blocks that were in use before, by index
+///     carved_   { blocks of the chunk, blocks that were given out at least once }
 ///
-/// Free blocks are a Treiber stack (R. K. Treiber, "Systems Programming: Coping with
-/// Parallelism", 1986). The links stand in an array beside the blocks, so blocks are never read,
-/// and a thread may read the link of a block that another thread has just popped. Each pop adds 1
-/// to the tag, so a compare-exchange fails if the top was popped and pushed again meanwhile (ABA).
-/// The tag wraps after 2^32 pops: a thread that is suspended between its read of the head and its
-/// compare-exchange for exactly so many pops, and then finds the same block on top, would corrupt
-/// the stack. The link of a block in use is `in_use`. tests/models/stack.pml checks pop and push.
+/// The links of the stack stand in an array beside the blocks, so blocks are never read. The link
+/// of a block in use says so: `classify`, `for_each` and `check::on` need no other record.
 template <pool_options Options>
 class alignas(cache_line_bytes) lock_free_core {
     static_assert(Options.grow.is_single() || Options.grow.is_at_run_time(),
                   "a lock_free pool does not grow: say .grow = growth::none(bytes), or use "
                   "sync::thread_cached or sync::mutex for a pool that grows");
 
-    using index = std::uint32_t;
+    using index = tagged_stack::index;
     static constexpr bool checks_on = Options.checks == check::on;
-    static constexpr index in_use = ~index{0};
-    static constexpr std::uint64_t one_tag = std::uint64_t{1} << 32;
+    static constexpr index in_use = tagged_stack::in_use;
 
 public:
     struct layout_type {
@@ -71,7 +66,7 @@ public:
         if constexpr (checks_on)
             mark_free(block);
         poison<checks_on>(block, shape().bytes);
-        push(index_of(block));
+        stack_.push(index_of(block), links());
     }
 
     /// All or nothing.
@@ -179,6 +174,10 @@ private:
         return blocks_ + i * shape().bytes;
     }
     std::atomic_ref<index> link_of(index i) const noexcept { return std::atomic_ref(links_[i]); }
+    auto links() const noexcept
+    {
+        return [this](std::size_t i) { return std::atomic_ref(links_[i]); };
+    }
 
     /// For a block that was given out at least once.
     bool is_in_use(index i) const noexcept
@@ -199,29 +198,9 @@ private:
         return block;
     }
 
-    void* pop() noexcept
+    [[gnu::always_inline]] void* pop() noexcept
     {
-        std::uint64_t head = head_.load(std::memory_order_acquire);
-        while (static_cast<index>(head) != 0) {
-            index const top = static_cast<index>(head) - 1;
-            // A stale link comes with a stale head, whose tag fails the compare-exchange.
-            std::uint64_t const next = link_of(top).load(std::memory_order_relaxed);
-            std::uint64_t const after = ((head + one_tag) & ~(one_tag - 1)) | next;
-            if (head_.compare_exchange_weak(head, after, std::memory_order_acquire)) {
-                link_of(top).store(in_use, std::memory_order_relaxed);
-                return address_of(top);
-            }
-        }
-        return nullptr;
-    }
-
-    void push(index i) noexcept
-    {
-        std::uint64_t head = head_.load(std::memory_order_relaxed);
-        do
-            link_of(i).store(static_cast<index>(head), std::memory_order_relaxed);
-        while (!head_.compare_exchange_weak(head, (head & ~(one_tag - 1)) | (i + std::uint64_t{1}),
-                                            std::memory_order_release, std::memory_order_relaxed));
+        return stack_.pop(links(), [this](index top) -> void* { return address_of(top); });
     }
 
     /// Returns a block that was never given out, or null if no block is free.
@@ -282,8 +261,7 @@ private:
     /// chunk to the threads that carve from it.
     void open(index count) noexcept
     {
-        head_.store(head_.load(std::memory_order_relaxed) & ~(one_tag - 1),
-                    std::memory_order_relaxed);
+        stack_.clear();
         if (count != 0)
             poison<checks_on>(blocks_, count * shape().bytes);
         carved_.store(std::uint64_t{count} << 32, std::memory_order_release);
@@ -311,7 +289,7 @@ private:
     mutable std::mutex growing_;  // held while the chunk is taken; protects the next two
     chunk chunk_;
     growth_state<Options.grow> growth_;
-    alignas(cache_line_bytes) std::atomic<std::uint64_t> head_{0};
+    alignas(cache_line_bytes) tagged_stack stack_;
     alignas(cache_line_bytes) std::atomic<std::uint64_t> carved_{0};
 };
 
