@@ -1,4 +1,4 @@
-//! Each adaptor adds one thing to an allocator, and is one.
+//! The adaptors: each adds one thing to an allocator, and is an allocator itself.
 
 mod common;
 
@@ -19,12 +19,12 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
-    // SAFETY: each test frees what it was given, once.
+    // SAFETY: each test frees a block once, with its layout.
     unsafe { of.deallocate(block, layout(bytes)) }
 }
 
 #[test]
-fn counted_knows_totals_and_peaks() {
+fn counted_reports_totals_and_peaks() {
     let memory = Counted::new(Multipool::new());
     let (a, b) = (memory.allocate(layout(10)), memory.allocate(layout(30)));
     free(&memory, a, 10);
@@ -33,7 +33,7 @@ fn counted_knows_totals_and_peaks() {
     assert_eq!((counts.allocations, counts.frees, counts.failures), (2, 1, 1));
     assert_eq!((counts.blocks_peak, counts.bytes_peak), (2, 40));
     assert_eq!((counts.blocks_live(), counts.bytes_live()), (1, 30));
-    // SAFETY: a block in use.
+    // SAFETY: the block is in use.
     assert!(unsafe { memory.try_expand(b, layout(30), layout(32)) });
     assert_eq!(memory.counts().bytes_live(), 32);
     free(&memory, b, 32);
@@ -45,7 +45,7 @@ fn counted_knows_totals_and_peaks() {
 }
 
 #[test]
-fn counted_counts_a_stretch_by_itself() {
+fn a_counting_scope_has_counts_and_peaks_of_its_own() {
     let memory = Counted::new(DefaultHeap);
     let old = memory.allocate(layout(100));
     {
@@ -68,7 +68,7 @@ fn counted_counts_a_stretch_by_itself() {
 }
 
 #[test]
-fn counted_around_a_source_counts_what_that_gives() {
+fn counted_around_a_source_counts_the_bytes_of_its_chunks() {
     let pool = Multipool::new_in(Counted::new(Flaky::new()));
     let block = pool.allocate(layout(40_000));
     assert!(pool.source().counts().bytes_live() > 40_000);
@@ -77,7 +77,7 @@ fn counted_around_a_source_counts_what_that_gives() {
 }
 
 #[test]
-fn a_reset_frees_all_that_was_counted_and_limited() {
+fn a_reset_clears_the_counts_and_the_budget_in_use() {
     let mut memory = Limited::new(Budget::bytes(50), Counted::new(Multipool::new()));
     memory.allocate(layout(50));
     assert!(memory.try_allocate(layout(1)).is_none());
@@ -91,7 +91,7 @@ fn a_reset_frees_all_that_was_counted_and_limited() {
 }
 
 #[test]
-fn limited_gives_the_last_byte_and_not_one_more() {
+fn limited_allows_the_last_byte_of_the_budget_and_no_more() {
     let memory = Limited::new(Budget { bytes: 100, blocks: 2 }, Multipool::new());
     let a = memory.allocate(layout(60));
     assert!(memory.try_allocate(layout(41)).is_none());
@@ -99,7 +99,7 @@ fn limited_gives_the_last_byte_and_not_one_more() {
     let b = memory.allocate(layout(40));
     assert!(memory.try_allocate(layout(0)).is_none());
     assert!(memory.last_failure().contains("budget of blocks"));
-    // SAFETY: blocks in use.
+    // SAFETY: the blocks are in use.
     unsafe {
         assert!(!memory.try_expand(a, layout(60), layout(61)));
         assert!(memory.try_expand(b, layout(40), layout(33)));
@@ -113,40 +113,40 @@ fn limited_gives_the_last_byte_and_not_one_more() {
 }
 
 #[test]
-fn limited_takes_back_its_word_when_what_it_wraps_refuses() {
+fn limited_restores_the_budget_when_the_wrapped_allocator_fails() {
     let memory = Limited::new(Budget::bytes(100), Null);
     assert!(BlockAllocator::try_allocate(&memory, layout(60)).is_none());
     assert_eq!(memory.left(), memory.most());
     assert!(memory.last_failure().contains("the wrapped allocator"));
 }
 
-/// Gives a page more than asked.
+/// Returns a page more than was asked for.
 struct Generous;
-// SAFETY: chunks are the heap's.
+// SAFETY: the chunks are those of the heap.
 unsafe impl Source for Generous {
     fn try_take(&self, of: Layout) -> Option<Chunk> {
         DefaultHeap.try_take(Layout::from_size_align(of.size() + 4096, of.align()).ok()?)
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: it is the heap's.
+        // SAFETY: the chunk is from the heap.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
 
 #[test]
-fn limited_counts_what_a_source_gives_beyond_what_was_asked() {
+fn limited_counts_bytes_that_a_source_adds_to_a_request() {
     let source = Limited::new(Budget::bytes(6000), Generous);
     let chunk = source.try_take(layout(100)).unwrap();
     assert_eq!(source.left().bytes, 6000 - 4196);
     assert!(source.try_take(layout(1000)).is_none());
     assert_eq!(source.left().bytes, 6000 - 4196);
-    // SAFETY: it was taken from there.
+    // SAFETY: the chunk was taken there.
     unsafe { source.give(chunk) };
     assert_eq!(source.left(), source.most());
 }
 
 #[test]
-fn an_allocator_over_a_limited_source_uses_all_but_little_of_it() {
+fn an_allocator_over_a_limited_source_uses_most_of_the_budget() {
     let pool = Multipool::new_in(Limited::new(Budget::bytes(100_000), DefaultHeap));
     let mut blocks = 0;
     while pool.try_allocate(layout(64)).is_some() {
@@ -156,7 +156,7 @@ fn an_allocator_over_a_limited_source_uses_all_but_little_of_it() {
 }
 
 #[test]
-fn refusals_are_by_number() {
+fn failures_are_selected_by_call_number() {
     let failing = |rule: Failures| -> Vec<usize> {
         (0..30).filter(|&number| rule.fails(layout(1), number)).collect()
     };
@@ -167,7 +167,7 @@ fn refusals_are_by_number() {
 }
 
 #[test]
-fn failing_refuses_by_any_rule_and_says_how_often() {
+fn failing_follows_any_rule_and_counts_failures() {
     let memory = Failing::new(|of: Layout, _| of.size() > 100, Multipool::new());
     assert!(memory.try_allocate(layout(100)).is_some());
     assert!(memory.try_allocate(layout(101)).is_none());
@@ -175,7 +175,7 @@ fn failing_refuses_by_any_rule_and_says_how_often() {
 }
 
 #[test]
-fn every_allocation_of_a_function_fails_once() {
+fn for_each_failure_fails_every_allocation_once() {
     let mut runs = 0;
     let refused = for_each_failure(Multipool::new(), |memory| {
         runs += 1;
@@ -186,7 +186,7 @@ fn every_allocation_of_a_function_fails_once() {
 }
 
 #[test]
-fn a_leak_on_one_way_out_is_told() {
+fn for_each_failure_reports_a_leak_on_one_error_path() {
     let mut run = || {
         for_each_failure(Multipool::new(), |memory| {
             let Some(a) = memory.try_allocate(layout(24)) else { return };
@@ -202,11 +202,11 @@ fn a_leak_on_one_way_out_is_told() {
 }
 
 #[test]
-fn traced_tells_of_each_call_in_order() {
+fn traced_reports_each_call_in_order() {
     let seen = RefCell::new(Vec::new());
     let mut memory = Traced::new(Multipool::new(), |event: &Event| seen.borrow_mut().push(*event));
     let block = memory.allocate(layout(33));
-    // SAFETY: a block in use.
+    // SAFETY: the block is in use.
     assert!(unsafe { memory.try_expand(block, layout(33), layout(40)) });
     free(&memory, block, 40);
     let absurd = layout(isize::MAX as usize - 7);
@@ -224,7 +224,7 @@ fn traced_tells_of_each_call_in_order() {
 }
 
 #[test]
-fn fallback_gives_back_to_the_one_it_is_from() {
+fn fallback_frees_a_block_where_it_was_allocated() {
     let books = Flaky::new();
     let mut bytes = [MaybeUninit::uninit(); 4096];
     let pool = Multipool::new_in(Fallback::new(Buffer::new(&mut bytes), books.clone()));
@@ -238,7 +238,7 @@ fn fallback_gives_back_to_the_one_it_is_from() {
 }
 
 #[test]
-fn fallback_of_allocators_asks_the_second_when_the_first_is_full() {
+fn fallback_uses_the_second_allocator_when_the_first_is_full() {
     let mut memory = Fallback::new(
         Multipool::new_in(Limited::new(Budget::bytes(4000), DefaultHeap)),
         Counted::new(Multipool::new()),
@@ -249,7 +249,7 @@ fn fallback_of_allocators_asks_the_second_when_the_first_is_full() {
     let in_second = memory.second().counts().blocks_live();
     assert!(in_second > 20 && in_second < 100, "{in_second}");
     for block in blocks {
-        // SAFETY: a block in use.
+        // SAFETY: the block is in use.
         assert!(unsafe { memory.try_expand(block, layout(60), layout(64)) });
         free(&memory, block, 64);
     }
@@ -259,13 +259,13 @@ fn fallback_of_allocators_asks_the_second_when_the_first_is_full() {
 }
 
 #[test]
-fn by_size_gives_back_to_the_one_that_the_size_says() {
+fn by_size_frees_a_block_in_the_allocator_of_its_size() {
     let memory =
         BySize::<100, _, _>::new(Counted::new(Multipool::new()), Counted::new(DefaultHeap));
     let (small, large) = (memory.allocate(layout(100)), memory.allocate(layout(101)));
     assert_eq!(memory.small().counts().blocks_live(), 1);
     assert_eq!(memory.large().counts().blocks_live(), 1);
-    // SAFETY: a block in use.
+    // SAFETY: the block is in use.
     unsafe {
         assert!(memory.try_expand(small, layout(100), layout(98)));
         assert!(!memory.try_expand(small, layout(98), layout(104)));
@@ -285,11 +285,11 @@ fn hammer<A: BlockAllocator + Sync>(memory: &A) {
                     if random.below(3) != 0 {
                         let bytes = 1 + random.below(300);
                         let block = memory.allocate(layout(bytes));
-                        // SAFETY: a fresh block.
+                        // SAFETY: the block is new.
                         unsafe { block.write_bytes(seed as u8, bytes) };
                         live.push((block, bytes));
                     } else if let Some((block, bytes)) = live.pop() {
-                        // SAFETY: a block of this thread.
+                        // SAFETY: the block belongs to this thread.
                         assert_eq!(unsafe { block.add(bytes - 1).read() }, seed as u8);
                         free(memory, block, bytes);
                     }
@@ -301,7 +301,7 @@ fn hammer<A: BlockAllocator + Sync>(memory: &A) {
 }
 
 #[test]
-fn synchronized_is_for_any_number_of_threads() {
+fn synchronized_serves_any_number_of_threads() {
     static MEMORY: Synchronized<Counted<Multipool>> =
         Synchronized::new(Counted::new(Multipool::new()));
     hammer(&MEMORY);
@@ -314,7 +314,7 @@ fn synchronized_is_for_any_number_of_threads() {
 }
 
 #[test]
-fn a_panic_under_the_lock_does_not_lock_others_out() {
+fn a_panic_under_the_lock_releases_the_lock() {
     let memory = Synchronized::new(Multipool::new());
     let panics = AssertUnwindSafe(|| memory.with(|_| panic!("on purpose")));
     assert!(catch_unwind(panics).is_err());

@@ -1,4 +1,4 @@
-//! Containers of others in allocators of ours, and allocators of others under ours.
+//! Containers of other crates in Mallard's allocators, and allocators of other crates as sources.
 #![cfg(feature = "allocator-api2-02")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// Bumps in one chunk, and expands its last block: what an arena does.
+/// A bump allocator with one chunk that expands its last block, like an arena.
 struct Bump {
     base: NonNull<u8>,
     used: Cell<usize>,
@@ -21,19 +21,19 @@ const BUMP: Layout = Layout::new::<[u128; 4096]>();
 
 impl Bump {
     fn new() -> Self {
-        // SAFETY: not of size 0.
+        // SAFETY: the size is not 0.
         let base = NonNull::new(unsafe { std::alloc::alloc(BUMP) }).unwrap();
         Self { base, used: Cell::new(0) }
     }
 }
 impl Drop for Bump {
     fn drop(&mut self) {
-        // SAFETY: from `new`.
+        // SAFETY: the chunk is from `new`.
         unsafe { std::alloc::dealloc(self.base.as_ptr(), BUMP) }
     }
 }
 
-// SAFETY: blocks are parts of the chunk that do not overlap.
+// SAFETY: blocks are disjoint parts of the chunk.
 unsafe impl BlockAllocator for Bump {
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         let begin = self.used.get().next_multiple_of(layout.align());
@@ -41,7 +41,7 @@ unsafe impl BlockAllocator for Bump {
             return None;
         }
         self.used.set(begin + layout.size());
-        // SAFETY: within the chunk.
+        // SAFETY: the block is within the chunk.
         Some(unsafe { self.base.add(begin) })
     }
     unsafe fn deallocate(&self, _: NonNull<u8>, _: Layout) {}
@@ -56,7 +56,7 @@ unsafe impl BlockAllocator for Bump {
 }
 
 #[test]
-fn a_vec_that_is_last_grows_in_place() {
+fn a_vec_in_the_last_block_grows_in_place() {
     let bump = AsSource(Bump::new());
     let mut numbers = Vec::new_in(&bump);
     numbers.push(0_u32);
@@ -92,11 +92,11 @@ fn containers_live_in_a_multipool_by_reference_and_by_value() {
 }
 
 #[test]
-fn zeroed_blocks_are_zeroed_and_those_that_grow_too() {
+fn zeroed_blocks_and_their_grown_parts_are_zero() {
     let pool = Multipool::new();
     let of = |bytes| Layout::from_size_align(bytes, 4).unwrap();
     let dirty = Allocator::allocate(&pool, of(40)).unwrap().cast::<u8>();
-    // SAFETY: blocks of this pool with their layouts, and bytes within them.
+    // SAFETY: the blocks are from this pool with these layouts, and the bytes are within them.
     unsafe {
         dirty.write_bytes(7, 40);
         Allocator::deallocate(&pool, dirty, of(40));
@@ -117,7 +117,7 @@ fn zeroed_blocks_are_zeroed_and_those_that_grow_too() {
 }
 
 #[test]
-fn what_refuses_is_an_error_and_the_block_stays() {
+fn a_failed_growth_is_an_error_and_keeps_the_block() {
     let books = Flaky::new();
     let pool = Multipool::new_in(books.clone());
     let mut numbers = Vec::new_in(&pool);
@@ -128,7 +128,7 @@ fn what_refuses_is_an_error_and_the_block_stays() {
 }
 
 #[test]
-fn any_allocator_is_a_source() {
+fn any_allocator_of_others_can_be_a_source() {
     let pool = Multipool::new_in(FromAllocator(Global));
     let above = Multipool::new_in(FromAllocator(&pool));
     let mut numbers = Vec::new_in(&above);
@@ -136,11 +136,11 @@ fn any_allocator_is_a_source() {
     assert!(pool.statistics().blocks_live > 0);
 }
 
-/// Arenas of threads, of a file, and of several processes.
+/// Shared arenas, file arenas and segments of shared memory.
 #[test]
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore)] // it maps files
-fn a_vector_grows_in_what_others_have_too() {
+fn a_vector_grows_in_shared_arenas_files_and_segments() {
     fn grows<A: Allocator>(allocator: A) -> A {
         let mut numbers = Vec::new_in(allocator);
         numbers.extend(0..1000_u32);
@@ -158,7 +158,7 @@ fn a_vector_grows_in_what_others_have_too() {
     grows(&mallard::SharedMemory::anonymous(1 << 20).unwrap());
     let path = std::env::temp_dir().join(format!("mallard-bridge-{}", std::process::id()));
     let options = mallard::FileOptions { sync: false, ..Default::default() };
-    // SAFETY: nobody else writes to this file.
+    // SAFETY: nothing else writes to this file.
     let mut file = grows(unsafe { mallard::FileArena::open(&path, &options) }.unwrap());
     assert!(file.statistics().bytes_used >= 4000);
     file.commit().unwrap();

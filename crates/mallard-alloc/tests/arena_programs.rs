@@ -1,4 +1,4 @@
-//! Random programs of an arena, against a model: a list of the blocks in use.
+//! Random programs of an arena, compared with a model: a list of the blocks in use.
 
 mod common;
 
@@ -8,7 +8,7 @@ use mallard::{Arena, BlockAllocator, Growth, Owns};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-/// A block in use, all of whose bytes are `fill`.
+/// A block in use, filled with `fill`.
 #[derive(Clone, Copy)]
 struct Live {
     data: NonNull<u8>,
@@ -21,11 +21,11 @@ impl Live {
         (self.data.addr().get(), self.data.addr().get() + self.layout.size())
     }
     fn write(&self, from: usize) {
-        // SAFETY: the block is so large, and nobody else's.
+        // SAFETY: the block has so many bytes, and nothing else uses it.
         unsafe { self.data.add(from).write_bytes(self.fill, self.layout.size() - from) }
     }
     fn holds(&self) -> bool {
-        // SAFETY: all of it was written.
+        // SAFETY: all bytes were written.
         let bytes = unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.layout.size()) };
         bytes.iter().all(|byte| *byte == self.fill)
     }
@@ -97,26 +97,26 @@ impl<const M: usize> Program<M> {
     }
 
     fn give_back(&mut self) {
-        // A mark counts the blocks before it, so only those after the last are given back.
+        // A mark counts the blocks before it, so only blocks after the last mark are freed.
         let oldest = self.marks.last().map_or(0, |mark| mark.1);
         if self.live.len() > oldest {
             let late = self.random.below(2) == 0;
             let count = self.live.len() - oldest;
             let at = if late { count - 1 } else { self.random.below(count) } + oldest;
             let block = self.live.remove(at);
-            // SAFETY: in use until now, with this layout.
+            // SAFETY: the block is in use, with this layout.
             unsafe { self.arena.deallocate(block.data, block.layout) };
         }
     }
 
-    /// What a block gains in place after a mark is lost in the rewind, so only later ones grow.
+    /// A rewind undoes what a block gained in place after the mark, so only later blocks grow.
     fn resize(&mut self) {
         let oldest = self.marks.last().map_or(0, |mark| mark.1);
         let Some(block) = self.live[oldest..].last_mut() else { return };
         let bytes = self.random.below(200);
         let align = block.layout.align() << self.random.below(3);
         let to = Layout::from_size_align(bytes, align).unwrap();
-        // SAFETY: in use, with this layout.
+        // SAFETY: the block is in use, with this layout.
         if unsafe { self.arena.try_expand(block.data, block.layout, to) } {
             let from = block.layout.size().min(bytes);
             block.layout = to;
@@ -135,7 +135,7 @@ impl<const M: usize> Program<M> {
         let (mark, live) = self.marks[at];
         self.marks.truncate(at + self.random.below(2)); // a mark may be used again
         self.live.truncate(live);
-        // SAFETY: what came later is no longer used.
+        // SAFETY: nothing made after the mark is used any more.
         unsafe { self.arena.rewind(mark) };
     }
 
@@ -179,16 +179,16 @@ fn run<const M: usize>() {
 }
 
 #[test]
-fn any_program_is_as_the_model_says() {
+fn random_programs_agree_with_the_model() {
     run::<1>();
 }
 
 #[test]
-fn any_program_is_as_the_model_says_with_words() {
+fn random_programs_agree_with_the_model_at_word_alignment() {
     run::<8>();
 }
 
 #[test]
-fn any_program_is_as_the_model_says_with_the_most_alignment() {
+fn random_programs_agree_with_the_model_at_the_largest_alignment() {
     run::<16>();
 }

@@ -1,5 +1,5 @@
-//! Which types may go to another thread, and which may be used by several at a time. Every public type
-//! is here: the last test looks for those that are not.
+//! Which types are `Send` and `Sync`. Every public type is here: the last test searches the sources for
+//! types that are not.
 
 mod common;
 
@@ -16,11 +16,11 @@ use std::cell::Cell;
 
 type NotSend = std::rc::Rc<u8>;
 type NotSync = Cell<u8>;
-/// Of a pool for threads, and of one for a thread.
+/// A mode for several threads, and the mode for one.
 type Many = sync::Mutex;
 type One = sync::Unshared;
 
-/// Whether a type is of a trait.
+/// Whether a type implements a trait.
 macro_rules! is {
     ($type:ty: $trait:ident) => {{
         #[allow(dead_code)]
@@ -50,7 +50,7 @@ macro_rules! check {
 }
 
 #[test]
-fn an_allocator_for_one_thread_may_move_to_another_and_is_not_shared() {
+fn an_allocator_for_one_thread_is_send_and_not_sync() {
     check! {
         Arena => send, no;
         Arena<&'static Arena> => no, no;
@@ -83,7 +83,7 @@ struct LocalHooks(#[allow(dead_code)] NotSend);
 impl mallard::Hooks<u8> for LocalHooks {}
 
 #[test]
-fn an_allocator_for_several_threads_is_shared_as_far_as_its_values_allow() {
+fn an_allocator_for_several_threads_is_sync_if_its_values_allow() {
     check! {
         SharedArena => send, sync;
         SharedArena<Buffer<'static>> => send, sync; // called under a lock
@@ -121,7 +121,7 @@ fn an_allocator_for_several_threads_is_shared_as_far_as_its_values_allow() {
 }
 
 #[test]
-fn an_adaptor_is_what_it_is_around() {
+fn an_adaptor_is_send_and_sync_like_what_it_wraps() {
     check! {
         AsSource<Arena> => send, no;
         AsSource<SharedArena> => send, sync;
@@ -147,7 +147,7 @@ fn an_adaptor_is_what_it_is_around() {
 }
 
 #[test]
-fn a_map_is_what_a_vector_of_its_values_is() {
+fn a_map_is_send_and_sync_like_a_vector_of_its_values() {
     check! {
         SlotMap<Key64, u8> => send, sync;
         SlotMap<Key64, NotSync> => send, no;
@@ -164,9 +164,9 @@ fn a_map_is_what_a_vector_of_its_values_is() {
     }
 }
 
-/// An iterator that lends is as a reference to the map is, and one that takes out as the map is.
+/// A borrowing iterator is like a reference to the map, and a consuming one is like the map.
 #[test]
-fn an_iterator_is_what_that_of_a_vector_is() {
+fn an_iterator_is_send_and_sync_like_an_iterator_of_a_vector() {
     macro_rules! lends {
         ($($(::$at:ident)* $name:ident;)*) => {$( check! {
             $($at::)*$name<'static, Key64, u8> => send, sync;
@@ -205,7 +205,7 @@ fn an_iterator_is_what_that_of_a_vector_is() {
         arena::IntoIter<'static, u8, SharedArena> => send, sync;
         arena::IntoIter<'static, NotSync, SharedArena> => send, no;
         arena::IntoIter<'static, NotSend, SharedArena> => no, no;
-        // More than is wanted here: nobody has asked for it.
+        // Stricter than necessary: nobody has asked for more.
         object_pool::Iter<'static, u8, One, DefaultHeap, NoHooks> => no, no;
         object_pool::IterMut<'static, u8, One, DefaultHeap, NoHooks> => no, no;
         typed_arena::IterMut<'static, u8> => no, no;
@@ -213,7 +213,7 @@ fn an_iterator_is_what_that_of_a_vector_is() {
 }
 
 #[test]
-fn a_handle_goes_to_another_thread_only_if_its_pool_may_be_called_there() {
+fn a_handle_is_send_only_if_any_thread_may_call_its_pool() {
     check! {
         handles::Box<'static, u8> => no, sync;
         handles::Box<'static, u8, Many> => send, sync;
@@ -248,7 +248,7 @@ fn a_handle_goes_to_another_thread_only_if_its_pool_may_be_called_there() {
 }
 
 #[test]
-fn values_are_for_all_threads() {
+fn plain_values_are_send_and_sync() {
     check! {
         sync::Unshared => send, sync;
         sync::Mutex => send, sync;
@@ -270,7 +270,7 @@ fn values_are_for_all_threads() {
         mallard::Full<NotSync> => send, no;
         mallard::Full<NotSend> => no, no;
         mallard::FaultKind => send, sync;
-        // They have addresses in them.
+        // These types contain addresses.
         mallard::Chunk => no, no;
         mallard::Event => no, no;
         mallard::Fault<'static> => no, no;
@@ -296,7 +296,7 @@ fn values_are_for_all_threads() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // it reads the sources
-fn no_public_type_is_missing_here() {
+fn every_public_type_is_checked_here() {
     let here = include_str!("auto_traits.rs").replace("\n", " ");
     for found in public_types() {
         let (path, in_macro) = match found.module {

@@ -1,4 +1,4 @@
-//! What callers do wrong is told, and changes nothing.
+//! The adaptor `Checked` reports what callers do wrong.
 
 use mallard::{
     BlockAllocator, Checked, Counted, DefaultHeap, Fault, FaultKind, Multipool, Resettable,
@@ -13,7 +13,7 @@ fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, 8).unwrap()
 }
 
-/// What a program does wrong, by kind, and the last message.
+/// The number of faults by kind, and the last message.
 fn faults_of(
     program: impl FnOnce(&Checked<Counted<Multipool>, &dyn Fn(&Fault<'_>)>),
 ) -> (Vec<FaultKind>, String) {
@@ -34,21 +34,21 @@ fn faults_of(
 }
 
 fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
-    // SAFETY: that is what is tested.
+    // SAFETY: the error is what the test is about.
     unsafe { of.deallocate(block, layout(bytes)) }
 }
 
 fn write<A: BlockAllocator>(_: &A, block: NonNull<u8>, offset: isize) {
-    // SAFETY: within the room of the block, and that is what is tested.
+    // SAFETY: the address is within the room of the block; the write is what the test is about.
     unsafe { block.offset(offset).write(1) }
 }
 
 #[test]
-fn a_program_without_faults_hears_nothing() {
+fn a_correct_program_gets_no_report() {
     let (kinds, _) = faults_of(|memory| {
         for bytes in [0, 1, 7, 8, 100, 2000, if cfg!(miri) { 3000 } else { 70_000 }] {
             let block = memory.allocate(layout(bytes));
-            // SAFETY: a fresh block.
+            // SAFETY: the block is new.
             unsafe { block.write_bytes(1, bytes) };
             memory.verify();
             free(memory, block, bytes);
@@ -63,7 +63,7 @@ fn a_program_without_faults_hears_nothing() {
 }
 
 #[test]
-fn a_double_free_is_told_and_changes_nothing() {
+fn a_double_free_is_reported_and_changes_nothing() {
     let (kinds, message) = faults_of(|memory| {
         let block = memory.allocate(layout(40));
         free(memory, block, 40);
@@ -78,7 +78,7 @@ fn a_double_free_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn its_message_has_three_lines() {
+fn the_message_of_a_fault_has_three_lines() {
     let (_, message) = faults_of(|memory| {
         let block = memory.allocate(layout(40));
         free(memory, block, 40);
@@ -92,12 +92,12 @@ fn its_message_has_three_lines() {
 }
 
 #[test]
-fn foreign_and_interior_addresses_are_told_apart() {
+fn foreign_and_interior_frees_are_distinguished() {
     let (kinds, _) = faults_of(|memory| {
         let mut mine = 0_u64;
         free(memory, NonNull::from(&mut mine).cast(), 8);
         let block = memory.allocate(layout(40));
-        // SAFETY: within the block.
+        // SAFETY: the address is within the block.
         free(memory, unsafe { block.add(8) }, 8);
         free(memory, block, 40);
     });
@@ -105,7 +105,7 @@ fn foreign_and_interior_addresses_are_told_apart() {
 }
 
 #[test]
-fn a_wrong_size_is_told_and_put_right() {
+fn a_free_with_a_wrong_size_is_reported_and_frees_the_block() {
     let (kinds, message) = faults_of(|memory| {
         let block = memory.allocate(layout(40));
         free(memory, block, 48);
@@ -115,7 +115,7 @@ fn a_wrong_size_is_told_and_put_right() {
 }
 
 #[test]
-fn writes_outside_of_a_block_are_told_once_and_mended() {
+fn writes_outside_a_block_are_reported_once_and_repaired() {
     let (kinds, message) = faults_of(|memory| {
         let block = memory.allocate(layout(40));
         write(memory, block, -1);
@@ -129,7 +129,7 @@ fn writes_outside_of_a_block_are_told_once_and_mended() {
 }
 
 #[test]
-fn a_write_to_a_freed_block_is_told_when_it_leaves_the_quarantine() {
+fn a_write_after_free_is_reported_when_the_block_leaves_quarantine() {
     let (kinds, _) = faults_of(|memory| {
         let block = memory.allocate(layout(40));
         free(memory, block, 40);
@@ -143,7 +143,7 @@ fn a_write_to_a_freed_block_is_told_when_it_leaves_the_quarantine() {
 }
 
 #[test]
-fn all_goes_back_to_what_is_wrapped_but_leaks() {
+fn all_blocks_but_leaks_are_freed_in_the_wrapped_allocator() {
     let counted = Counted::new(Multipool::new());
     let ignore = |_: &Fault<'_>| {};
     let memory = Checked::with_handler("some", &counted, ignore).quarantine(0);
@@ -155,7 +155,7 @@ fn all_goes_back_to_what_is_wrapped_but_leaks() {
 }
 
 #[test]
-fn what_is_reset_is_no_leak() {
+fn blocks_freed_by_a_reset_are_not_leaks() {
     let mut memory = Checked::new("scratch", Multipool::new());
     memory.allocate(layout(40));
     memory.reset();
@@ -164,12 +164,12 @@ fn what_is_reset_is_no_leak() {
     let quiet = Checked::new("quiet", DefaultHeap).without_leaks();
     let block = quiet.allocate(layout(8));
     drop(quiet);
-    // SAFETY: the room of the block, which begins 16 bytes before it.
+    // SAFETY: the room of the block begins 16 bytes before it.
     unsafe { DefaultHeap.deallocate(block.sub(16), layout(40)) };
 }
 
 #[test]
-fn by_default_a_fault_panics_and_the_allocator_still_works() {
+fn the_default_handler_panics_and_the_allocator_stays_usable() {
     let memory = Checked::new("orders", Multipool::new());
     let block = memory.allocate(layout(40));
     free(&memory, block, 40);
@@ -186,7 +186,7 @@ fn by_default_a_fault_panics_and_the_allocator_still_works() {
 }
 
 #[test]
-fn the_quarantine_goes_before_a_request_is_refused() {
+fn the_quarantine_is_freed_before_an_allocation_fails() {
     use mallard::{Budget, Limited};
     let memory = Checked::new("tight", Limited::new(Budget::bytes(300), Multipool::new()));
     for _ in 0..10 {
@@ -197,7 +197,7 @@ fn the_quarantine_goes_before_a_request_is_refused() {
 }
 
 #[test]
-fn it_may_be_behind_a_lock() {
+fn checked_works_inside_synchronized() {
     let memory = Synchronized::new(Checked::new("shared", Multipool::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Memory that is a file.
+//! Arenas in files.
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
 mod common;
@@ -14,7 +14,7 @@ fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("mallard-{}-{name}", std::process::id()))
 }
 
-/// A file that is gone when the test is.
+/// A file that is deleted at the end of the test.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -30,7 +30,7 @@ impl Temporary {
     fn help(&self, options: &FileOptions) -> String {
         format!("{:#}", self.open_with(options).unwrap_err())
     }
-    /// Changes a byte.
+    /// Changes one byte.
     fn damage(&self, at: usize) {
         let mut bytes = fs::read(&self.0).unwrap();
         bytes[at] ^= 1;
@@ -45,7 +45,7 @@ impl Drop for Temporary {
 }
 
 fn open(path: &Path, options: &FileOptions) -> Result<FileArena, SystemError> {
-    // SAFETY: nobody else has the files of these tests while they are open.
+    // SAFETY: nothing else uses the files of these tests while they are open.
     unsafe { FileArena::open(path, options) }
 }
 
@@ -67,7 +67,7 @@ fn number(of: &mut FileArena) -> NonNull<u64> {
 }
 
 #[test]
-fn a_file_has_what_was_committed_and_nothing_else() {
+fn a_file_holds_what_was_committed_and_nothing_else() {
     let path = Temporary::new("committed");
     let mut file = path.open();
     let at = number(&mut file);
@@ -91,7 +91,7 @@ fn a_file_has_what_was_committed_and_nothing_else() {
 }
 
 #[test]
-fn readers_are_many_and_a_writer_is_alone() {
+fn several_readers_or_one_writer_can_open_a_file() {
     let path = Temporary::new("readers");
     let mut file = path.open();
     number(&mut file);
@@ -111,7 +111,7 @@ fn readers_are_many_and_a_writer_is_alone() {
 }
 
 #[test]
-fn what_is_no_arena_or_a_damaged_one_is_refused_with_what_to_do() {
+fn opening_a_foreign_or_damaged_file_fails_and_says_what_to_do() {
     let path = Temporary::new("refused");
     let existing = FileOptions { access: FileAccess::Existing, ..small() };
     assert!(path.help(&existing).contains("help: check the path"));
@@ -137,7 +137,7 @@ fn what_is_no_arena_or_a_damaged_one_is_refused_with_what_to_do() {
     damaged_at(3 * 4096 + 1000, "it is damaged", &small());
     damaged_at(2 * 4096 + 8, "it is damaged", &small());
     damaged_at(5 * 4096, "a page of", &FileOptions { verify: true, ..small() });
-    // One header is enough, and the other is written again.
+    // One header is enough, and the other one is written again.
     fs::write(&path.0, &whole).unwrap();
     path.damage(30);
     drop(path.open());
@@ -167,27 +167,27 @@ const GOLDEN: Golden =
     Golden { number: 0x0123_4567_89ab_cdef, name: *b"golden\0\0\0\0\0\0\0\0\0\0" };
 
 #[test]
-fn the_format_is_that_of_the_golden_file() {
+fn the_format_equals_that_of_the_golden_file() {
     let golden = include_bytes!("../spec/file_arena.golden");
     let path = Temporary::new("golden");
     fs::write(&path.0, golden).unwrap();
     let mark = layout_hash("golden_file::root", Layout::new::<Golden>());
     let file = path.open_with(&FileOptions { relocate: true, verify: true, ..read() }).unwrap();
     let root = file.root(mark).unwrap().unwrap().cast::<Golden>();
-    // SAFETY: the mark says what it is.
+    // SAFETY: the mark says which type the root has.
     assert_eq!(unsafe { root.read() }, GOLDEN);
     assert_eq!(file.statistics().bytes_used, 64 + 24);
     drop(file);
     fs::remove_file(&path.0).unwrap();
     let mut file = path.open();
     let root = file.root_or_allocate(Layout::new::<Golden>(), mark).unwrap().cast::<Golden>();
-    // SAFETY: a fresh root.
+    // SAFETY: the root is new.
     unsafe { root.write(GOLDEN) };
     file.commit().unwrap();
     drop(file);
     let made = fs::read(&path.0).unwrap();
-    // All is the same but the home, which is random; the limit, which is this time's; and what
-    // sums those up.
+    // Everything is equal except the address, which is random, the limit of this opening, and the
+    // checksums of both.
     let page = 4096;
     assert_eq!(made.len(), golden.len());
     assert_eq!(made[3 * page..3 * page + 8], golden[3 * page..3 * page + 8]);
@@ -198,12 +198,12 @@ fn the_format_is_that_of_the_golden_file() {
 }
 
 #[test]
-fn a_random_program_of_commits_reopens_and_shrinks_finds_its_bytes() {
+fn random_commits_reopens_and_shrinks_keep_all_bytes() {
     for seed in 0..3 {
         let path = Temporary::new(&format!("random-{seed}"));
         let mut random = Random::new(seed);
         let mut file = path.open();
-        // What is in the file, and what is in memory: block and fill.
+        // The blocks in the file and in memory, each with its fill.
         let mut committed: Vec<(usize, usize, u8)> = Vec::new();
         let mut now = committed.clone();
         for step in 0..150 {
@@ -239,7 +239,7 @@ fn a_random_program_of_commits_reopens_and_shrinks_finds_its_bytes() {
             }
             for &(offset, bytes, fill) in &now {
                 for at in [offset, offset + bytes / 2, offset + bytes - 1] {
-                    // SAFETY: within a block of the file.
+                    // SAFETY: the address is within a block of the file.
                     let found = unsafe { base(&file).add(at).read() };
                     assert_eq!(found, fill, "seed {seed}, step {step}, byte {at}");
                 }
@@ -250,7 +250,7 @@ fn a_random_program_of_commits_reopens_and_shrinks_finds_its_bytes() {
 
 fn base(file: &FileArena) -> NonNull<u8> {
     let last = file.allocate(layout(1, 1));
-    // SAFETY: the offset is how far it is from the first byte; then the block goes again.
+    // SAFETY: the offset is that of the block, which is freed after that.
     unsafe {
         let base = last.sub(file.offset_of(last));
         file.deallocate(last, layout(1, 1));
@@ -259,12 +259,12 @@ fn base(file: &FileArena) -> NonNull<u8> {
 }
 
 fn fill_bytes(file: &FileArena, offset: usize, bytes: usize, fill: u8) {
-    // SAFETY: a block of the file.
+    // SAFETY: the block is in the file.
     unsafe { base(file).add(offset).write_bytes(fill, bytes) };
 }
 
 #[test]
-fn a_commit_that_was_interrupted_anywhere_is_there_or_not() {
+fn an_interrupted_commit_is_complete_or_has_no_effect() {
     let path = Temporary::new("interrupted");
     let mut file = path.open();
     let at = number(&mut file);
@@ -278,7 +278,7 @@ fn a_commit_that_was_interrupted_anywhere_is_there_or_not() {
     file.commit().unwrap();
     drop(file);
     let after = fs::read(&path.0).unwrap();
-    // The journal of the second commit, which was cut off: made again by what is specified.
+    // Rebuilds the journal of the second commit, which was truncated, from the specification.
     let end = after.len();
     let mut journal = vec![0; 8192];
     journal[8] = 1; // page 0 of group 0 has changed
@@ -306,11 +306,11 @@ fn a_commit_that_was_interrupted_anywhere_is_there_or_not() {
 }
 
 #[test]
-fn the_last_block_grows_and_goes_and_others_stay() {
+fn the_last_block_grows_and_is_freed_and_others_stay() {
     let path = Temporary::new("last");
     let file = path.open_with(&FileOptions { max_bytes: 1 << 16, ..small() }).unwrap();
     let (a, b) = (file.allocate(layout(100, 8)), file.allocate(layout(100, 8)));
-    // SAFETY: blocks in use.
+    // SAFETY: the blocks are in use.
     unsafe {
         assert!(file.try_expand(b, layout(100, 8), layout(4000, 8)));
         assert!(!file.try_expand(a, layout(100, 8), layout(101, 8)));

@@ -1,5 +1,4 @@
-//! What the compiler makes of each parameter of each public type: whether a longer lifetime may become
-//! a shorter one, and whether what a value borrows has to outlive it.
+//! The variance of each parameter of each public type, and whether what a value borrows must outlive it.
 
 mod common;
 
@@ -9,11 +8,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// `type; variance; end`, for the lifetime `%`, alone or in `@`, which is a type that has it:
-/// - `+`: a longer lifetime may become a shorter one, as in `&'% u8`; `0`: it may not, as in `Cell`.
-///   A shorter one never becomes a longer one.
-/// - `strict`: what is borrowed outlives the value, whose end may look at it; `of T`: only if the end
-///   of `@` looks at it; `free`: the end of the value looks at nothing.
+/// Rows `type; variance; drop`, for the lifetime `%`, alone or in `@`, which is a type with that lifetime:
+/// - `+`: covariant, like `&'% u8`. `0`: invariant, like `Cell`. No type is contravariant.
+/// - `strict`: what is borrowed must outlive the value, whose destructor may use it. `of T`: only if the
+///   destructor of `@` uses it. `free`: the destructor uses nothing that is borrowed.
 const TYPES: &str = "
     Arena<Buffer<'%>>; +; strict
     SharedArena<Buffer<'%>>; 0; strict
@@ -118,7 +116,7 @@ pub struct Hook<'h>(&'h u8); impl<T: ?Sized> Hooks<T> for Hook<'_> {}
 pub struct Noisy<'n>(&'n u8); impl Drop for Noisy<'_> { fn drop(&mut self) { println!(\"{}\", self.0); } }
 ";
 
-/// A program of one function a line, and the lines that the compiler is to refuse.
+/// A program with one function a line, and the lines that the compiler must reject.
 #[derive(Default)]
 struct Program {
     text: String,
@@ -163,7 +161,7 @@ impl Program {
     }
 }
 
-/// The lines that `cargo check` finds an error in.
+/// The lines in which `cargo check` finds an error.
 fn refused(text: &str) -> BTreeSet<usize> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let project = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lifetimes");
@@ -198,7 +196,7 @@ fn rows() -> impl Iterator<Item = &'static str> {
 
 #[test]
 #[cfg_attr(miri, ignore)] // it runs the compiler
-fn lifetimes_are_as_strict_as_each_type_needs_and_no_stricter() {
+fn lifetimes_are_as_strict_as_needed_and_no_stricter() {
     let mut program = Program { text: PRELUDE.into(), ..Program::default() };
     rows().for_each(|row| program.add_type(row));
     let refused = refused(&program.text);
@@ -213,7 +211,7 @@ fn lifetimes_are_as_strict_as_each_type_needs_and_no_stricter() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // it reads the sources
-fn no_type_with_parameters_is_missing_here() {
+fn every_generic_public_type_is_checked_here() {
     for found in public_types().into_iter().filter(|found| found.is_generic) {
         let path = found.module.map_or(String::new(), |module| format!("{module}::")) + &found.name;
         let path = path.replace("sync::", "") + "<";

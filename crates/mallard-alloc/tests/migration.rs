@@ -1,5 +1,5 @@
-//! What docs/guide/rust.md names in the place of functions of other crates, so that nothing there is
-//! made up. Most of it is compiled, and not called.
+//! Uses every function that docs/guide/rust.md names as a replacement for one of another crate, so that
+//! the guide names no function that does not exist. Most of it is only compiled.
 #![allow(dead_code, clippy::type_complexity, clippy::arc_with_non_send_sync)]
 
 use mallard::handles::{Arc, OwnedBox, Rc, Weak};
@@ -116,16 +116,16 @@ fn from_fastalloc(pool: &ObjectPool<u8>) {
     let _: (Weak<u8>, _) = (Rc::downgrade(&rc), Arc::downgrade(&arc));
 }
 
-/// Each name of a function in the right column of a table is used above.
+/// Each function in the right column of a table of the guide occurs above.
 #[test]
-fn each_name_in_a_table_is_used_here() {
+fn each_name_in_the_tables_of_the_guide_is_used_here() {
     let (guide, here) = (include_str!("../docs/rust.md"), include_str!("migration.rs"));
     let rows =
         guide.lines().filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 1);
     let mut found = 0;
     for row in rows {
         let (left, right) = row.split_once(" | ").unwrap();
-        // "The same" is what stands on the left.
+        // "The same" stands for the name on the left.
         let cells = if right.starts_with("the same") { [left, right] } else { ["", right] };
         for code in cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
             for word in code.split(|c: char| !c.is_alphanumeric() && c != '_') {
@@ -141,6 +141,6 @@ fn each_name_in_a_table_is_used_here() {
     assert!(found > 80, "{found}");
 }
 
-/// Words of examples, traits that the standard library has, and features of Cargo.
+/// Words of examples, traits of the standard library, and features of Cargo.
 const NOT_OURS: [&str; 9] =
     ["Some", "None", "Vec", "allocator_api", "Option", "EnemyKey", "try_", "Hooks", "Deref"];

@@ -1,4 +1,4 @@
-//! Secondary maps, dense and sparse, which promise the same.
+//! Secondary maps, dense and sparse, which make the same promises.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn key<K: Key<Bits = u32>>(index: u32, generation: u32) -> K {
     K::from_bits(generation << K::INDEX_BITS | index).unwrap()
 }
 
-/// Counts its ends, and panics at one of them.
+/// Counts how often it is dropped, and can panic then.
 struct Bomb(Rc<Cell<usize>>, bool);
 impl Drop for Bomb {
     fn drop(&mut self) {
@@ -35,7 +35,7 @@ macro_rules! promises {
             use super::*;
 
             #[test]
-            fn an_empty_map_takes_nothing_and_finds_nothing() {
+            fn an_empty_map_takes_no_memory_and_finds_nothing() {
                 let source = Flaky::new();
                 let mut map = $map::<Key32, u64, _>::new_in(source.clone());
                 for bits in [1, 5, 1 << 20, 1 << 20 | 1, u32::MAX] {
@@ -63,7 +63,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn keys_of_nobody_get_no_value() {
+            fn null_and_unknown_keys_get_no_value() {
                 let mut map = $map::<MidKey, u8>::new();
                 for bits in [1, 2, 0xfff, 0x1000, 0xf000] {
                     let key = MidKey::from_bits(bits).unwrap();
@@ -73,7 +73,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn refused_memory_gives_the_value_back() {
+            fn without_memory_the_value_comes_back() {
                 for successes in 0..6 {
                     let source = Flaky::new();
                     let mut map = $map::<Key32, String, _>::new_in(source.clone());
@@ -94,7 +94,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn it_is_collected_extended_cloned_and_taken_apart() {
+            fn a_map_can_be_collected_extended_cloned_and_consumed() {
                 let mut map: $map<Key32, u32> = (1..100).map(|i| (key(i * 50, 1), i)).collect();
                 map.extend([(key(3, 9), 0)]);
                 *map.get_mut(key(3, 9)).unwrap() += 1;
@@ -129,7 +129,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn zero_sized_and_over_aligned_values_are_kept() {
+            fn zero_sized_and_over_aligned_values_work() {
                 #[derive(Clone, PartialEq, Debug)]
                 #[repr(align(256))]
                 struct Wide(u8);
@@ -180,7 +180,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn an_index_without_a_value_says_so() {
+            fn indexing_without_a_value_panics_with_a_message() {
                 let map = $map::<Key32, u8>::new();
                 assert!(catch_unwind(AssertUnwindSafe(|| map[Key32::null()])).is_err());
             }
@@ -191,7 +191,7 @@ promises!(dense, SecondaryMap);
 promises!(sparse, SparseSecondaryMap);
 
 #[test]
-fn values_of_a_secondary_map_stay_where_they_are() {
+fn values_of_a_secondary_map_keep_their_addresses() {
     let mut map = SecondaryMap::<Key32, u64>::new();
     map.insert(key(1, 1), 5);
     let at = &map[key(1, 1)] as *const u64;
@@ -221,7 +221,7 @@ fn a_secondary_map_takes_chunks_only_where_values_are() {
 }
 
 #[test]
-fn they_share_the_keys_of_a_slot_map() {
+fn secondary_maps_share_the_keys_of_a_slot_map() {
     let mut map = SlotMap::<Key64, &str>::new();
     let (mut dense, mut sparse) = (SecondaryMap::new(), SparseSecondaryMap::new());
     let keys: Vec<_> = ["a", "b", "c"].map(|s| map.insert(s)).into();
@@ -237,7 +237,7 @@ fn they_share_the_keys_of_a_slot_map() {
 }
 
 #[test]
-fn maps_are_visited_together_where_all_have_an_element() {
+fn joined_maps_are_visited_where_all_have_an_element() {
     let mut numbers: SlotMap<Key64, u32> = SlotMap::new();
     let keys: Vec<Key64> = (0..100).map(|n| numbers.insert(n)).collect();
     let mut halves: SecondaryMap<Key64, u32> = SecondaryMap::new();
@@ -273,7 +273,7 @@ fn key_at(index: u64, generation: u64) -> Key64 {
 }
 
 #[test]
-fn a_key_that_somebody_made_up_takes_no_more_than_another() {
+fn a_made_up_key_takes_no_more_memory_than_another() {
     let mut map: SecondaryMap<Key64, u8> = SecondaryMap::new();
     map.insert(key_at(0xffff_fffe, 1), 1);
     assert!(map.statistics().bytes_taken < 20_000, "{:?}", map.statistics());
@@ -289,12 +289,12 @@ fn a_key_that_somebody_made_up_takes_no_more_than_another() {
     assert!(text.is_sorted(), "{text:?}");
 }
 
-/// Indices near and far, of few chunks and of many: against a map of the standard library.
+/// Keys with near and far indices, in few and in many chunks, compared with a map of the standard library.
 #[test]
-fn keys_of_any_index_are_found_walked_and_given_back() {
+fn keys_of_any_index_are_found_visited_and_removed() {
     let mut random = Random::new(7);
     let source = Flaky::new();
-    // Of 8 slots a chunk, so that the directory grows a few times.
+    // 8 slots a chunk, so that the directory grows a few times.
     let mut map: SecondaryMap<Key64, [u64; 256], _> = SecondaryMap::new_in(source.clone());
     let mut model = BTreeMap::<u64, (u64, u64)>::new();
     let spreads = [10, 1 << 9, 1 << 18, 1 << 24, 0xffff_fff0];

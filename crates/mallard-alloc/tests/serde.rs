@@ -1,4 +1,4 @@
-//! Keys and maps as data.
+//! Serialisation of keys and maps.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn there_and_back<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) 
 }
 
 #[test]
-fn a_key_is_its_integer() {
+fn a_key_is_serialised_as_its_integer() {
     let key = Key32::from_bits(3 << 20 | 7).unwrap();
     assert_eq!(serde_json::to_string(&key).unwrap(), (3u32 << 20 | 7).to_string());
     assert_eq!(there_and_back(&key), key);
@@ -25,7 +25,7 @@ fn a_key_is_its_integer() {
 }
 
 #[test]
-fn keys_stay_good_and_stale_ones_stale() {
+fn keys_stay_valid_and_stale_keys_stay_stale() {
     let mut random = Random::new(8);
     let mut map = SlotMap::<Key32, String>::new();
     let mut given = HashSet::new();
@@ -72,7 +72,7 @@ fn retired_slots_stay_retired() {
 }
 
 #[test]
-fn what_no_map_wrote_is_refused() {
+fn data_that_no_map_wrote_is_an_error() {
     for text in [
         "[[5,null]]",
         "[[1,7]]",
@@ -100,7 +100,7 @@ fn secondary_maps_keep_their_values() {
 }
 
 #[test]
-fn a_hostile_key_takes_no_more_memory_than_another() {
+fn a_hostile_key_in_the_data_takes_no_more_memory_than_another() {
     let hostile = (1u64 << 32) | 0xffff_fffe;
     let map: SecondaryMap<Key64, u8> =
         serde_json::from_str(&format!("[[{hostile},1],[{},2]]", hostile - 7)).unwrap();

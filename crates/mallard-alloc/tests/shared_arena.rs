@@ -1,4 +1,4 @@
-//! What an arena for several threads promises.
+//! The arena for several threads.
 
 mod common;
 
@@ -11,10 +11,10 @@ use std::sync::{Arc, Barrier};
 
 const ROUNDS: usize = if cfg!(miri) { 40 } else { 5000 };
 
-/// Counts the bytes that are out. Not `Sync`: the arena calls it from one thread at a time.
+/// Counts the bytes that are taken. Not `Sync`: the arena calls it from one thread at a time.
 struct Counted(Arc<AtomicUsize>, Cell<usize>);
 
-// SAFETY: passed on to the heap.
+// SAFETY: every call is passed to the heap.
 unsafe impl Source for Counted {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.1.set(self.1.get() + 1);
@@ -36,7 +36,7 @@ fn counted() -> (Arc<AtomicUsize>, SharedArena<Counted>) {
 }
 
 #[test]
-fn a_fresh_one_owns_no_memory_and_can_be_static() {
+fn a_new_shared_arena_takes_no_memory_and_can_be_static() {
     static SHARED: SharedArena = SharedArena::new();
     let (bytes, mut arena) = counted();
     assert_eq!(arena.statistics().bytes_taken, 0);
@@ -85,7 +85,7 @@ fn blocks_of_several_threads_do_not_overlap() {
 }
 
 #[test]
-fn the_part_of_a_thread_that_has_ended_goes_to_the_next() {
+fn the_next_thread_reuses_the_part_of_an_ended_thread() {
     let (bytes, arena) = counted();
     std::thread::scope(|s| {
         s.spawn(|| arena.alloc(1)).join().unwrap();
@@ -97,9 +97,9 @@ fn the_part_of_a_thread_that_has_ended_goes_to_the_next() {
     });
 }
 
-/// Nothing but the arena orders what these threads do: what a thread sanitizer looks at.
+/// Only the arena orders what these threads do, which a thread sanitizer checks.
 #[test]
-fn threads_that_nobody_waits_for_hand_their_parts_over() {
+fn detached_threads_hand_their_parts_over() {
     let (_, mut arena) = counted();
     let count = if cfg!(miri) { 20 } else { 300 };
     std::thread::scope(|s| {
@@ -153,7 +153,7 @@ fn a_thread_keeps_its_parts_of_many_arenas_apart() {
 }
 
 #[test]
-fn what_is_owned_is_dropped_once_by_whoever_forgets() {
+fn owned_values_are_dropped_once_by_the_thread_that_frees_them() {
     static DROPS: AtomicUsize = AtomicUsize::new(0);
     struct Counts(usize);
     impl Drop for Counts {
@@ -197,7 +197,7 @@ fn the_last_block_of_a_thread_grows_in_place() {
     let arena = SharedArena::new();
     let layout = |bytes| Layout::from_size_align(bytes, 8).unwrap();
     let block = arena.alloc_layout(layout(8));
-    // SAFETY: with its present layout.
+    // SAFETY: the block has this layout now.
     unsafe {
         assert!(arena.try_expand(block, layout(8), layout(80)));
         assert!(arena.try_expand(block, layout(80), layout(16)));
@@ -224,7 +224,7 @@ fn the_limit_bounds_all_parts_together() {
 }
 
 #[test]
-fn a_dry_source_gives_the_value_back() {
+fn when_the_source_is_exhausted_the_value_comes_back() {
     let arena = SharedArena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert_eq!(arena.try_own(String::from("mine")).unwrap_err().into_inner(), "mine");

@@ -1,4 +1,4 @@
-//! Slot maps for several threads.
+//! The slot map for several threads.
 
 mod common;
 
@@ -16,11 +16,11 @@ mallard::key_type! {
     struct RoundKey(12, 2, wrapping);
 }
 
-/// Fewer where each step is watched.
+/// Fewer steps under Miri and sanitizers.
 const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
 
-/// Counts those that are alive.
+/// Counts the values that are alive.
 struct Counted(Arc<AtomicUsize>, u64);
 impl Counted {
     fn new(alive: &Arc<AtomicUsize>, value: u64) -> Self {
@@ -34,10 +34,10 @@ impl Drop for Counted {
     }
 }
 
-/// Refuses after so many takes, and counts what is out.
+/// Fails after a number of chunks, and counts the bytes that are taken.
 #[derive(Clone, Default)]
 struct Counting(Arc<(AtomicUsize, AtomicUsize)>);
-// SAFETY: passed on to the heap.
+// SAFETY: every call is passed to the heap.
 unsafe impl Source for Counting {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let left = self.0 .1.load(Ordering::Relaxed);
@@ -48,13 +48,13 @@ unsafe impl Source for Counting {
     }
     unsafe fn give(&self, chunk: Chunk) {
         self.0 .0.fetch_sub(chunk.layout.size(), Ordering::Relaxed);
-        // SAFETY: it is from the heap.
+        // SAFETY: the chunk is from the heap.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
 
 #[test]
-fn an_empty_map_takes_nothing_and_finds_nothing() {
+fn an_empty_map_takes_no_memory_and_finds_nothing() {
     static EMPTY: SharedSlotMap<Key32, String> = SharedSlotMap::new();
     for bits in [1, 5, 1 << 20, 1 << 20 | 1, u32::MAX] {
         let key = Key32::from_bits(bits).unwrap();
@@ -79,7 +79,7 @@ fn what_is_inserted_is_found_until_it_is_removed() {
 }
 
 #[test]
-fn a_guard_keeps_its_element_and_the_last_one_ends_it() {
+fn a_guard_keeps_its_element_and_the_last_guard_drops_it() {
     let alive = Arc::new(AtomicUsize::new(0));
     let map = SharedSlotMap::<Key32, Counted>::new();
     let key = map.insert(Counted::new(&alive, 5));
@@ -101,7 +101,7 @@ fn a_guard_keeps_its_element_and_the_last_one_ends_it() {
 }
 
 #[test]
-fn slots_retire_or_begin_again() {
+fn slots_retire_or_wrap() {
     let map = SharedSlotMap::<ShortKey, u8>::new();
     let mut seen = HashSet::new();
     let rounds = if cfg!(miri) { 100 } else { 7 * 4095 };
@@ -141,7 +141,7 @@ fn a_panic_loses_nothing() {
 }
 
 #[test]
-fn refused_memory_gives_the_value_back() {
+fn without_memory_the_value_comes_back() {
     for successes in 0..9 {
         let source = Counting::default();
         source.0 .1.store(successes, Ordering::Relaxed);
@@ -168,7 +168,7 @@ fn refused_memory_gives_the_value_back() {
 }
 
 #[test]
-fn everything_goes_back_to_the_source() {
+fn all_memory_is_given_back_to_the_source() {
     let source = Counting::default();
     source.0 .1.store(usize::MAX, Ordering::Relaxed);
     let growth = Growth::fixed(1 << 17);
@@ -185,7 +185,7 @@ fn everything_goes_back_to_the_source() {
 }
 
 #[test]
-fn zero_sized_and_over_aligned_elements_are_kept() {
+fn zero_sized_and_over_aligned_elements_work() {
     #[repr(align(512))]
     struct Wide(u8);
     let (wide, units) = (SharedSlotMap::<Key32, Wide>::new(), SharedSlotMap::<Key64, ()>::new());
@@ -218,7 +218,7 @@ fn a_copy_is_what_was_inserted() {
 }
 
 #[test]
-fn keys_of_all_threads_are_different_and_good() {
+fn keys_from_all_threads_are_distinct_and_valid() {
     let map = SharedSlotMap::<Key32, (usize, usize)>::new();
     let all = Mutex::new(HashSet::new());
     std::thread::scope(|scope| {
@@ -240,7 +240,7 @@ fn keys_of_all_threads_are_different_and_good() {
 }
 
 #[test]
-fn one_of_many_removes_each_element() {
+fn one_of_many_threads_removes_each_element() {
     let alive = Arc::new(AtomicUsize::new(0));
     let map = SharedSlotMap::<Key64, Counted>::new();
     let keys: Vec<_> = (0..MANY as u64).map(|i| map.insert(Counted::new(&alive, i))).collect();
@@ -266,7 +266,7 @@ fn one_of_many_removes_each_element() {
 }
 
 #[test]
-fn a_read_is_never_of_two_elements() {
+fn a_copy_never_mixes_two_elements() {
     let map = SharedSlotMap::<Key64, [u64; 4], Copied>::new();
     let shared = [const { std::sync::atomic::AtomicU64::new(0) }; 4];
     let done = AtomicUsize::new(0);
@@ -299,10 +299,10 @@ fn a_read_is_never_of_two_elements() {
 }
 
 #[test]
-fn random_programs_of_threads_agree_with_a_model() {
+fn random_programs_of_several_threads_agree_with_a_model() {
     let alive = Arc::new(AtomicUsize::new(0));
     let map = SharedSlotMap::<Key32, Counted>::new();
-    // A bag of keys that all threads draw from: each key is drawn, and so removed, once.
+    // A bag of keys for all threads. Each key is drawn, and so removed, once.
     let bag = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for seed in 0..THREADS as u64 {
@@ -349,7 +349,7 @@ fn random_programs_of_threads_agree_with_a_model() {
 }
 
 #[test]
-fn a_visit_meets_nothing_that_the_visitor_removed_before_its_turn() {
+fn for_each_skips_elements_that_its_function_removed() {
     let map: SharedSlotMap<Key64, u32> = SharedSlotMap::new();
     let keys: Vec<_> = (0..10).map(|i| map.insert(i)).collect();
     let mut met = Vec::new();

@@ -1,4 +1,4 @@
-//! Where threads get the free slots of a shared slot map, and how they come to others.
+//! How threads exchange the free slots of a shared slot map.
 
 mod common;
 
@@ -10,16 +10,16 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 mallard::key_type! {
-    /// All slots of the map are soon in use, and none retires.
+    /// With few slots all are soon in use; with many generations none retires.
     struct FewKeys(12, 2, wrapping);
 }
 
-/// Fewer where each step is watched.
+/// Fewer steps under Miri and sanitizers.
 const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
 
 #[test]
-fn a_slot_goes_from_the_thread_that_removes_to_the_one_that_inserts() {
+fn slots_move_from_a_removing_thread_to_an_inserting_one() {
     let map = SharedSlotMap::<Key64, Box<u64>>::new();
     let (send, receive) = std::sync::mpsc::sync_channel::<Key64>(256);
     std::thread::scope(|scope| {
@@ -42,11 +42,11 @@ fn a_slot_goes_from_the_thread_that_removes_to_the_one_that_inserts() {
 }
 
 #[test]
-fn many_threads_that_come_and_go_share_what_there_is() {
+fn many_short_lived_threads_share_the_free_slots() {
     let map = SharedSlotMap::<Key32, u64>::new();
     for _ in 0..if cfg!(miri) { 2 } else { 10 } {
         std::thread::scope(|scope| {
-            // More than there are numbers for.
+            // More threads than there are thread numbers.
             for t in 0..if cfg!(miri) { 4 } else { 90 } {
                 let map = &map;
                 scope.spawn(move || {
@@ -60,19 +60,19 @@ fn many_threads_that_come_and_go_share_what_there_is() {
 }
 
 #[test]
-fn slots_that_a_thread_gave_are_there_for_all() {
+fn slots_that_a_thread_freed_serve_all_threads() {
     let map = SharedSlotMap::<FewKeys, u64>::new();
     let all = || std::iter::from_fn(|| map.try_insert(1).ok()).collect::<Vec<_>>();
     let mine = all();
     mine.iter().for_each(|&key| assert!(map.remove(key)));
-    // But for what this one has to itself.
+    // All but the slots in the cache of this thread.
     let theirs = std::thread::scope(|scope| scope.spawn(all).join().unwrap());
     assert!(mine.len() == 4095 && theirs.len() >= 4095 - 128, "{}", theirs.len());
     theirs.iter().for_each(|&key| assert!(map.remove(key)));
 }
 
 #[test]
-fn threads_that_fill_a_map_and_empty_it_hand_slots_about() {
+fn threads_that_fill_and_empty_a_map_exchange_slots() {
     let map = SharedSlotMap::<FewKeys, u64>::new();
     std::thread::scope(|scope| {
         for t in 0..THREADS as u64 {
@@ -92,10 +92,10 @@ fn threads_that_fill_a_map_and_empty_it_hand_slots_about() {
     assert!(map.is_empty());
 }
 
-/// The heap, and each call takes a while.
+/// The heap, but each call takes a while.
 struct Slow;
 
-// SAFETY: passed on to the heap.
+// SAFETY: every call is passed to the heap.
 unsafe impl Source for Slow {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         std::thread::sleep(Duration::from_millis(100));
@@ -107,7 +107,7 @@ unsafe impl Source for Slow {
     }
 }
 
-/// How long the calling thread was on a processor.
+/// The CPU time of the calling thread.
 #[cfg(target_os = "linux")]
 fn time_on_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
@@ -122,7 +122,7 @@ fn threads_beyond_the_63rd_sleep_while_one_of_them_grows_the_map() {
     std::thread::scope(|scope| {
         for _ in 0..63 {
             scope.spawn(|| {
-                // A number is a thread's in every map.
+                // A thread has the same number in every map.
                 SharedSlotMap::<Key32, u8>::new().insert(1);
                 numbers_taken.wait();
                 done.wait();

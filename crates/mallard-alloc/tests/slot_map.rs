@@ -1,4 +1,4 @@
-//! Slot maps, through what a program sees of them.
+//! Slot maps.
 
 mod common;
 
@@ -15,11 +15,11 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// Fewer where Miri counts each step.
+/// Fewer steps under Miri.
 const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
-fn an_empty_map_owns_no_memory_and_finds_nothing() {
+fn an_empty_map_takes_no_memory_and_finds_nothing() {
     static EMPTY: SlotMap<Key32, u8> = SlotMap::new();
     assert_eq!((EMPTY.len(), EMPTY.capacity(), EMPTY.statistics().bytes_taken), (0, 0, 0));
     for bits in [1, 2, 0xfff, 0x10_0000, 0x10_0001, u32::MAX] {
@@ -46,7 +46,7 @@ fn what_is_inserted_is_found_until_it_is_removed() {
 }
 
 #[test]
-fn values_stay_where_they_are() {
+fn values_keep_their_addresses() {
     let mut map = SlotMap::<Key64, u64>::new();
     let first = map.insert(7);
     let at = map.get(first).unwrap() as *const u64;
@@ -77,7 +77,7 @@ fn any_integer_is_a_key_that_names_nothing() {
 }
 
 #[test]
-fn keys_are_small_and_have_room_for_none() {
+fn an_option_of_a_key_is_as_small_as_the_key() {
     assert_eq!((size_of::<Key32>(), size_of::<Option<Key32>>()), (4, 4));
     assert_eq!((size_of::<Key64>(), size_of::<Option<Key64>>()), (8, 8));
     assert_eq!(size_of::<TinyKey>(), 4);
@@ -107,7 +107,7 @@ fn a_slot_retires_when_its_generations_are_used_up() {
 }
 
 #[test]
-fn a_wrapping_key_begins_again() {
+fn a_wrapping_key_restarts_at_the_first_generation() {
     let mut map = SlotMap::<RoundKey, u32>::new();
     let first = map.insert(0);
     let mut key = first;
@@ -120,7 +120,7 @@ fn a_wrapping_key_begins_again() {
 }
 
 #[test]
-fn a_full_map_gives_the_value_back_and_changes_nothing() {
+fn a_full_map_returns_the_value_and_changes_nothing() {
     let mut map = SlotMap::<TinyKey, String>::new();
     let keys: Vec<_> = (0..7).map(|i| map.insert(i.to_string())).collect();
     assert_eq!(map.try_insert("no".into()).unwrap_err().into_inner(), "no");
@@ -130,7 +130,7 @@ fn a_full_map_gives_the_value_back_and_changes_nothing() {
 }
 
 #[test]
-fn memory_refused_at_any_call_changes_nothing() {
+fn a_failed_allocation_at_any_call_changes_nothing() {
     for successes in 0..8 {
         let source = Flaky::new();
         let mut map = SlotMap::<Key32, [u64; 40], _>::new_in(source.clone());
@@ -144,7 +144,7 @@ fn memory_refused_at_any_call_changes_nothing() {
             assert_eq!(map[key][39], i as u64);
         }
         assert_eq!(map.len(), keys.len());
-        // Removing never needs memory.
+        // Removing an element never needs memory.
         keys.drain(..).for_each(|key| assert!(map.remove(key).is_some()));
         assert_eq!((map.len(), map.iter().count()), (0, 0));
         source.recover();
@@ -174,7 +174,7 @@ fn removing_many_without_memory_for_their_keys_loses_none() {
 }
 
 #[test]
-fn a_limit_bounds_all_that_is_taken() {
+fn a_limit_bounds_all_memory_that_is_taken() {
     let source = Flaky::new();
     let growth = Growth::fixed(1).limit(100_000);
     let mut map = SlotMap::<Key32, u64, _>::with_growth_in(growth, source.clone());
@@ -184,7 +184,7 @@ fn a_limit_bounds_all_that_is_taken() {
 }
 
 #[test]
-fn steps_of_growth_bring_several_chunks() {
+fn a_growth_step_adds_several_chunks() {
     let source = Flaky::new();
     let mut map = SlotMap::<Key32, u64, _>::with_growth_in(Growth::fixed(1 << 18), source.clone());
     (0..MANY as u64).for_each(|i| {
@@ -208,7 +208,7 @@ fn a_map_lives_in_a_buffer_and_in_another_allocator() {
 }
 
 #[test]
-fn zero_sized_and_over_aligned_values_are_kept() {
+fn zero_sized_and_over_aligned_values_work() {
     let mut units = SlotMap::<Key32, ()>::new();
     let keys: Vec<_> = (0..MANY).map(|_| units.insert(())).collect();
     assert_eq!(keys.iter().collect::<HashSet<_>>().len(), MANY);
@@ -225,7 +225,7 @@ fn zero_sized_and_over_aligned_values_are_kept() {
 }
 
 #[test]
-fn insert_with_key_and_a_vacant_entry_tell_the_key_first() {
+fn insert_with_key_and_vacant_entry_know_the_key_first() {
     let mut map = SlotMap::<Key32, (Key32, u8)>::new();
     let key = map.insert_with_key(|key| (key, 1));
     assert_eq!(map[key], (key, 1));
@@ -254,7 +254,7 @@ fn disjoint_elements_can_be_changed_at_once() {
 }
 
 #[test]
-fn a_detached_key_waits() {
+fn a_detached_key_waits_for_its_element() {
     let mut map = SlotMap::<Key32, String>::new();
     let key = map.insert("away".into());
     let other = map.insert("here".into());
@@ -265,7 +265,7 @@ fn a_detached_key_waits() {
     assert_eq!(map.reattach(other, value).unwrap_err().into_inner(), "away");
     map.reattach(key, "back".into()).unwrap();
     assert_eq!((map[key].as_str(), map.detached(), map.iter().count()), ("back", 0, 3));
-    // Given up.
+    // The key is given up.
     assert!(map.detach(key).is_some() && map.remove(key).is_none());
     assert_eq!((map.detached(), map.reattach(key, String::new()).is_err()), (0, true));
     let again = map.insert("again".into());
@@ -279,7 +279,7 @@ fn a_detached_key_waits() {
 }
 
 #[test]
-fn an_index_that_names_nothing_says_so() {
+fn indexing_with_a_stale_key_panics_with_a_message() {
     let mut map = SlotMap::<Key32, u8>::new();
     let key = map.insert(1);
     map.remove(key);
@@ -289,7 +289,7 @@ fn an_index_that_names_nothing_says_so() {
 }
 
 #[test]
-fn maps_go_between_threads_as_their_values_do() {
+fn maps_are_send_and_sync_like_their_values() {
     fn both<T: Send + Sync>() {}
     both::<SlotMap<Key32, u64>>();
     both::<mallard::slot_map::Iter<'_, Key32, u64>>();
@@ -300,7 +300,7 @@ fn maps_go_between_threads_as_their_values_do() {
 }
 
 #[test]
-fn what_removes_nothing_takes_nothing() {
+fn removing_nothing_takes_no_memory() {
     let source = Flaky::new();
     source.fail_after(0);
     let mut map: SlotMap<Key32, u8, Flaky> = SlotMap::new_in(source.clone());

@@ -1,4 +1,4 @@
-//! Slot maps: what panics, and random programs.
+//! Slot maps: panics, and random programs.
 
 mod common;
 
@@ -14,7 +14,7 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// Counts its ends, and panics at one of them.
+/// Counts how often it is dropped, and can panic then.
 struct Bomb(Rc<Cell<usize>>, bool);
 impl Drop for Bomb {
     fn drop(&mut self) {
@@ -51,7 +51,7 @@ fn a_destructor_that_panics_loses_nothing() {
 }
 
 #[test]
-fn a_clone_that_panics_ends_what_it_made() {
+fn a_clone_that_panics_drops_the_values_made_so_far() {
     struct Fussy(Rc<Cell<isize>>, u32);
     impl Clone for Fussy {
         fn clone(&self) -> Self {
@@ -74,7 +74,7 @@ fn a_clone_that_panics_ends_what_it_made() {
     assert_eq!((alive.get(), map.len()), (50, 50));
 }
 
-/// Random programs against a `HashMap`.
+/// Random programs, compared with a `HashMap`.
 fn program<K: Key>(seed: u64, steps: usize) {
     let mut random = Random::new(seed);
     let source = Flaky::new();
@@ -158,7 +158,7 @@ fn random_programs_agree_with_a_hash_map() {
 }
 
 #[test]
-fn random_programs_with_few_slots_agree_too() {
+fn random_programs_with_few_slots_agree_with_a_hash_map() {
     let (seeds, steps) = if cfg!(miri) { (2, 150) } else { (60, 1_000) };
     for seed in 0..seeds {
         program::<TinyKey>(seed, steps);

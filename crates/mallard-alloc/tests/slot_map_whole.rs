@@ -1,4 +1,4 @@
-//! Slot maps as a whole: walks, clones, memory that comes and goes.
+//! Slot maps: iteration, clones, and memory that is given back.
 
 mod common;
 
@@ -10,11 +10,11 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// Fewer where Miri counts each step.
+/// Fewer steps under Miri.
 const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
-fn iterators_meet_each_element_once_whatever_was_removed() {
+fn iterators_visit_each_element_once_after_any_removals() {
     let mut random = Random::new(17);
     let mut map = SlotMap::<MidKey, u64>::new();
     let mut model = HashMap::new();
@@ -48,7 +48,7 @@ fn iterators_meet_each_element_once_whatever_was_removed() {
 }
 
 #[test]
-fn what_folds_meets_what_a_loop_meets() {
+fn fold_visits_what_a_for_loop_visits() {
     let mut map = SlotMap::<Key32, u64>::new();
     let mut keys = Vec::new();
     let look = |map: &mut SlotMap<Key32, u64>| {
@@ -68,7 +68,7 @@ fn what_folds_meets_what_a_loop_meets() {
         map.values_mut().for_each(|v| *v += 1);
         assert_eq!(map.values().map(|v| v + 1).sum::<u64>(), sum(&looped) + looped.len() as u64);
     };
-    // Groups that are full, or have holes, or begin; with keys at hand and without.
+    // Groups that are full, have gaps, or are partly used; with free keys and without.
     for n in 0..if cfg!(miri) { 70 } else { 300 } {
         keys.push(map.insert(n));
         look(&mut map);
@@ -85,7 +85,7 @@ fn what_folds_meets_what_a_loop_meets() {
 }
 
 #[test]
-fn several_threads_walk_one_map() {
+fn several_threads_iterate_over_one_map() {
     let mut map = SlotMap::<Key32, u64>::new();
     for round in 0..if cfg!(miri) { 3 } else { 50 } {
         let keys: Vec<_> = (0..500).map(|i| map.insert(i)).collect();
@@ -111,7 +111,7 @@ fn several_threads_walk_one_map() {
 }
 
 #[test]
-fn retain_drain_and_into_iter_take_out_what_they_say() {
+fn retain_drain_and_into_iter_remove_what_they_should() {
     let mut map: SlotMap<Key32, u32> = SlotMap::with_capacity(100);
     let keys: Vec<_> = (0..100).map(|i| map.insert(i)).collect();
     map.retain(|key, value| {
@@ -136,7 +136,7 @@ fn retain_drain_and_into_iter_take_out_what_they_say() {
 }
 
 #[test]
-fn trim_gives_memory_back_and_no_key_comes_again() {
+fn trim_gives_memory_back_and_no_key_is_reused() {
     let source = Flaky::new();
     let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
     let mut dead = HashSet::new();

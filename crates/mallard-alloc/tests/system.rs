@@ -1,4 +1,4 @@
-//! Memory from the operating system: pages, shared segments, files.
+//! Memory from the operating system: pages and shared memory.
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
 mod common;
@@ -20,7 +20,7 @@ fn use_and_give(pages: &Pages, bytes: usize, align: usize) {
     let chunk = pages.try_take(layout(bytes, align)).unwrap();
     assert!(chunk.layout.size() >= bytes);
     assert_eq!(chunk.data.addr().get() % align, 0);
-    // SAFETY: the chunk is ours.
+    // SAFETY: nothing else uses the chunk.
     unsafe {
         assert_eq!(chunk.data.add(bytes - 1).read(), 0);
         chunk.data.write_bytes(1, chunk.layout.size());
@@ -29,7 +29,7 @@ fn use_and_give(pages: &Pages, bytes: usize, align: usize) {
 }
 
 #[test]
-fn pages_are_whole_zeroed_and_aligned_as_asked() {
+fn chunks_are_whole_zeroed_aligned_pages() {
     let huge = PagesOptions { huge: Huge::Advise, ..Default::default() };
     let guarded = PagesOptions { guarded: true, ..Default::default() };
     let populated = PagesOptions { populated: true, ..Default::default() };
@@ -48,7 +48,7 @@ fn pages_are_whole_zeroed_and_aligned_as_asked() {
 }
 
 #[test]
-fn pages_that_the_system_has_not_are_refused() {
+fn a_chunk_larger_than_memory_fails_with_an_error() {
     let pages = Pages::new();
     assert!(pages.last_error().is_none());
     assert!(pages.try_take(layout(1 << 60, 8)).is_none());
@@ -57,7 +57,7 @@ fn pages_that_the_system_has_not_are_refused() {
     assert!(pages.try_take(layout(8, 1 << 61)).is_none());
     let reserved = Pages::with(PagesOptions { huge: Huge::Reserved, ..Default::default() });
     if let Some(chunk) = reserved.try_take(layout(1, 1)) {
-        // SAFETY: it was taken from there.
+        // SAFETY: the chunk was taken there.
         unsafe { reserved.give(chunk) };
     }
 }
@@ -67,7 +67,7 @@ fn a_multipool_lives_on_pages() {
     let pool = Multipool::new_in(Pages::new());
     let blocks: Vec<_> = (0..1000).map(|_| pool.allocate(layout(100, 8))).collect();
     for block in blocks {
-        // SAFETY: a block in use.
+        // SAFETY: the block is in use.
         unsafe {
             block.write_bytes(1, 100);
             pool.deallocate(block, layout(100, 8));
@@ -86,7 +86,8 @@ fn a_segment_is_the_same_memory_at_another_address() {
     let one = SharedMemory::anonymous(10_000).unwrap();
     assert_eq!(one.bytes(), 12_288);
     let block = one.allocate(layout(8, 8));
-    // SAFETY: nobody truncates it or writes through the descriptor; and the block is ours.
+    // SAFETY: nothing truncates the segment or writes through the descriptor, and nothing else uses the
+    // block.
     let other = unsafe {
         block.cast::<u64>().write(7);
         SharedMemory::attach(one.descriptor()).unwrap()
@@ -99,14 +100,14 @@ fn a_segment_is_the_same_memory_at_another_address() {
     let next = other.allocate(layout(100, 64));
     assert_eq!(one.offset_of(one.at(other.offset_of(next))) % 64, 0);
     assert!(one.allocate(layout(1, 1)).addr() > one.at(other.offset_of(next)).addr());
-    // SAFETY: the last block of either.
+    // SAFETY: the blocks are the last ones of the segment.
     unsafe { other.deallocate(other.at(other.statistics().bytes_live + 192 - 1), layout(1, 1)) };
     assert_eq!(other.allocate(layout(0, 16)).addr().get(), 16);
     assert_eq!(one.statistics(), other.statistics());
 }
 
 #[test]
-fn a_segment_is_full_in_the_end_and_shared_by_threads() {
+fn a_segment_serves_several_threads_until_it_is_full() {
     let segment = SharedMemory::anonymous(1 << 16).unwrap();
     let count: usize = std::thread::scope(|scope| {
         let take = || std::iter::from_fn(|| segment.try_allocate(layout(64, 64))).count();
@@ -118,12 +119,12 @@ fn a_segment_is_full_in_the_end_and_shared_by_threads() {
 }
 
 #[test]
-fn what_is_no_segment_is_refused() {
+fn attaching_a_file_that_is_no_segment_fails() {
     use std::os::fd::AsFd;
     let path = temporary("no_segment");
     fs::write(&path, vec![1; 4096]).unwrap();
     let file = fs::File::options().read(true).write(true).open(&path).unwrap();
-    // SAFETY: nobody else has this file.
+    // SAFETY: nothing else uses this file.
     let refusal = unsafe { SharedMemory::attach(file.as_fd()) }.unwrap_err();
     assert!(refusal.to_string().contains("pass the descriptor of a segment"), "{refusal}");
     file.set_len(100).unwrap();

@@ -1,4 +1,4 @@
-//! What an arena of values of one type promises.
+//! The arena for values of one type.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn gone() -> Vec<usize> {
     GONE.take()
 }
 
-/// Notes that it was dropped, once; panics then if asked to.
+/// Records that it was dropped, once. Can panic then.
 struct Noted(usize, bool);
 
 impl Noted {
@@ -32,7 +32,7 @@ impl Drop for Noted {
 }
 
 #[test]
-fn a_fresh_one_owns_no_memory() {
+fn a_new_typed_arena_takes_no_memory() {
     static _CONST: std::sync::Mutex<TypedArena<u8>> = std::sync::Mutex::new(TypedArena::new());
     let source = Flaky::new();
     let arena = TypedArena::<String, _>::new_in(source.clone());
@@ -99,7 +99,7 @@ fn all_are_visited_in_order_and_become_a_vector() {
 }
 
 #[test]
-fn values_of_no_size_are_counted_and_dropped() {
+fn zero_sized_values_are_counted_and_dropped() {
     thread_local!(static DROPS: Cell<usize> = const { Cell::new(0) });
     struct Nothing;
     impl Drop for Nothing {
@@ -119,7 +119,7 @@ fn values_of_no_size_are_counted_and_dropped() {
 }
 
 #[test]
-fn wide_alignment_is_honoured() {
+fn large_alignments_work() {
     #[repr(align(128))]
     struct Wide(u8);
     let mut arena = TypedArena::new();
@@ -151,7 +151,7 @@ fn an_iterator_may_use_the_arena() {
 }
 
 #[test]
-fn an_iterator_that_panics_leaves_no_hole() {
+fn an_iterator_that_panics_leaves_no_gap() {
     let mut arena = TypedArena::new();
     arena.alloc(Noted::new(0));
     for stop in [0, 1, 100, 3000] {
@@ -193,7 +193,7 @@ fn a_destructor_that_panics_does_not_keep_the_others_from_running() {
 }
 
 #[test]
-fn a_dry_source_gives_the_value_back() {
+fn when_the_source_is_exhausted_the_value_comes_back() {
     let arena = TypedArena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert_eq!(arena.try_alloc_extend([String::new()]).unwrap_err().cause(), Cause::NoMemory);
@@ -203,7 +203,7 @@ fn a_dry_source_gives_the_value_back() {
 }
 
 #[test]
-fn capacity_is_taken_at_once() {
+fn reserved_capacity_is_taken_in_one_chunk() {
     let source = Flaky::new();
     let arena = TypedArena::new_in(source.clone());
     arena.alloc(0_u64);
@@ -215,7 +215,7 @@ fn capacity_is_taken_at_once() {
 }
 
 #[test]
-fn any_program_is_as_a_vector() {
+fn random_programs_agree_with_a_vector() {
     for seed in 0..if cfg!(miri) { 3 } else { 300 } {
         let mut random = Random::new(seed);
         let source = Flaky::new();

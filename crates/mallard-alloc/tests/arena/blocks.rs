@@ -1,4 +1,4 @@
-//! Where blocks are, and what they cost.
+//! Where the blocks of an arena are, and how the arena grows.
 
 use crate::common::Flaky;
 use crate::layout;
@@ -16,14 +16,14 @@ fn a_fresh_arena_owns_no_memory() {
 }
 
 #[test]
-fn blocks_rise_and_touch() {
+fn blocks_have_rising_addresses_without_gaps() {
     let arena = Arena::new();
     let blocks: Vec<_> = (0..10).map(|_| arena.alloc_layout(layout(3, 1)).addr().get()).collect();
     assert!(blocks.windows(2).all(|pair| pair[1] == pair[0] + 3));
 }
 
 #[test]
-fn with_a_least_alignment_blocks_begin_at_multiples_of_it() {
+fn with_a_minimum_alignment_blocks_begin_at_its_multiples() {
     let arena = Arena::<_, 8>::with_min_align();
     let a = arena.alloc(1_u8) as *mut u8;
     let b = arena.alloc_str("twelve bytes").as_mut_ptr();
@@ -31,13 +31,13 @@ fn with_a_least_alignment_blocks_begin_at_multiples_of_it() {
     assert_eq!((b.addr() - a.addr(), c.addr() - b.addr()), (8, 16));
     let aligned = arena.alloc_layout(layout(1, 64));
     assert_eq!(aligned.addr().get() % 64, 0);
-    // SAFETY: the last one, with its layout.
+    // SAFETY: this is the last block, with its layout.
     unsafe { arena.deallocate(aligned, layout(1, 64)) };
     assert_eq!(arena.alloc_layout(layout(5, 64)), aligned);
 }
 
 #[test]
-fn it_grows_by_four_from_1_kib() {
+fn chunks_grow_by_4x_from_1_kib() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     let mut held = Vec::new();
@@ -50,7 +50,7 @@ fn it_grows_by_four_from_1_kib() {
 }
 
 #[test]
-fn a_large_request_gets_a_chunk_of_its_own_and_the_current_one_stays() {
+fn a_large_request_gets_its_own_chunk_and_the_current_one_stays() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     let before = arena.alloc(1_u8) as *mut u8;
@@ -61,7 +61,7 @@ fn a_large_request_gets_a_chunk_of_its_own_and_the_current_one_stays() {
 }
 
 #[test]
-fn a_refused_step_is_halved_down_to_the_request() {
+fn a_growth_step_without_memory_is_halved_down_to_the_request() {
     let mut bytes = [MaybeUninit::uninit(); 3000];
     let arena = Arena::new_in(Buffer::new(&mut bytes));
     assert!(arena.try_alloc([0_u8; 700]).is_ok());
@@ -70,7 +70,7 @@ fn a_refused_step_is_halved_down_to_the_request() {
 }
 
 #[test]
-fn the_limit_is_not_passed_and_the_last_step_is_clamped_to_it() {
+fn the_last_growth_step_is_cut_to_the_limit() {
     let source = Flaky::new();
     let arena = Arena::with_growth_in(Growth::new().limit(10_000), source.clone());
     let count = (0..2000).take_while(|_| arena.try_alloc([0_u8; 10]).is_ok()).count();
@@ -80,7 +80,7 @@ fn the_limit_is_not_passed_and_the_last_step_is_clamped_to_it() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // it ends the program where a heap would refuse
-fn sizes_that_nothing_can_hold_are_refused() {
+fn impossible_sizes_fail() {
     let arena = Arena::new();
     arena.alloc(1_u8);
     let half = isize::MAX as usize;
@@ -95,7 +95,7 @@ fn sizes_that_nothing_can_hold_are_refused() {
 }
 
 #[test]
-fn alignment_is_honoured_to_2_mib() {
+fn alignments_up_to_2_mib_work() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     for shift in 0..=if cfg!(miri) { 13 } else { 21 } {
@@ -109,10 +109,10 @@ fn alignment_is_honoured_to_2_mib() {
 }
 
 #[test]
-fn the_last_block_comes_back_and_others_do_not() {
+fn only_the_last_block_is_reused_after_a_free() {
     let arena = Arena::new();
     let (a, b) = (arena.alloc_layout(layout(16, 8)), arena.alloc_layout(layout(16, 8)));
-    // SAFETY: each once, with its layout.
+    // SAFETY: each block is freed once, with its layout.
     unsafe {
         arena.deallocate(a, layout(16, 8));
         arena.deallocate(b, layout(16, 8));
@@ -125,7 +125,7 @@ fn the_last_block_grows_and_shrinks_in_place() {
     let arena = Arena::new();
     let first = arena.alloc_layout(layout(8, 8));
     let block = arena.alloc_layout(layout(8, 8));
-    // SAFETY: each with its present layout.
+    // SAFETY: each block has this layout now.
     unsafe {
         assert!(arena.try_expand(block, layout(8, 8), layout(800, 8)));
         assert!(!arena.try_expand(block, layout(800, 8), layout(80_000, 8)));
@@ -139,7 +139,7 @@ fn the_last_block_grows_and_shrinks_in_place() {
 }
 
 #[test]
-fn an_arena_feeds_another() {
+fn an_arena_can_be_the_source_of_another() {
     let source = Flaky::new();
     let outer = Arena::new_in(source.clone());
     let by_reference = Arena::new_in(&outer);
@@ -148,12 +148,12 @@ fn an_arena_feeds_another() {
     assert!(by_value.source().statistics().bytes_live >= 1024);
     let chunk = outer.try_take(layout(100, 8)).unwrap();
     assert!(outer.owns(chunk.data.as_ptr()));
-    // SAFETY: taken just now.
+    // SAFETY: the chunk was just taken.
     unsafe { outer.give(chunk) };
 }
 
 #[test]
-fn it_moves_with_its_blocks_staying() {
+fn blocks_keep_their_addresses_when_the_arena_moves() {
     let mut arena = Arena::new();
     let place = arena.alloc(5_u32) as *mut u32;
     assert!(arena.owns(place.cast()));
@@ -165,7 +165,7 @@ fn it_moves_with_its_blocks_staying() {
 }
 
 #[test]
-fn chunks_are_visited_oldest_first_as_far_as_they_are_filled() {
+fn allocated_chunks_yields_the_used_bytes_oldest_first() {
     let mut arena = Arena::<_, 4>::with_min_align();
     for n in 0..2000_u32 {
         arena.alloc(n);
@@ -173,7 +173,7 @@ fn chunks_are_visited_oldest_first_as_far_as_they_are_filled() {
     let mut next = 0;
     for part in arena.allocated_chunks() {
         for bytes in part.chunks(4) {
-            // SAFETY: all that was made are numbers.
+            // SAFETY: all values in the arena are numbers.
             let number = unsafe { bytes.as_ptr().cast::<u32>().read() };
             assert_eq!(number, next);
             next += 1;
@@ -183,7 +183,7 @@ fn chunks_are_visited_oldest_first_as_far_as_they_are_filled() {
 }
 
 #[test]
-fn capacity_is_taken_at_once() {
+fn reserved_capacity_is_taken_in_one_chunk() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     arena.reserve(10_000);

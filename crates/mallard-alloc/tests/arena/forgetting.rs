@@ -1,4 +1,4 @@
-//! What frees blocks, and what is dropped with them.
+//! What frees the blocks of an arena, and which values are dropped then.
 
 use crate::common::Flaky;
 use crate::Noted;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 #[test]
-fn a_reset_keeps_every_chunk_and_begins_in_the_newest() {
+fn a_reset_keeps_every_chunk_and_restarts_in_the_newest() {
     let source = Flaky::new();
     let mut arena = Arena::new_in(source.clone());
     for round in 0..3 {
@@ -46,7 +46,7 @@ fn trim_gives_the_oldest_idle_chunks_back() {
 }
 
 #[test]
-fn a_rewind_frees_what_came_after_the_mark_and_nothing_before() {
+fn a_rewind_frees_what_was_made_after_the_mark_and_nothing_else() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     let a = arena.alloc(17);
@@ -55,7 +55,7 @@ fn a_rewind_frees_what_came_after_the_mark_and_nothing_before() {
     for n in 0..3000 {
         arena.alloc(n);
     }
-    // SAFETY: nothing of it is used any more.
+    // SAFETY: nothing made after the mark is used any more.
     unsafe { arena.rewind(mark) };
     let taken = source.taken();
     assert_eq!(arena.alloc(2) as *mut i32, b);
@@ -63,13 +63,13 @@ fn a_rewind_frees_what_came_after_the_mark_and_nothing_before() {
         arena.alloc(n);
     }
     assert_eq!((*a, source.taken()), (17, taken));
-    // SAFETY: the same again.
+    // SAFETY: nothing made after the mark is used any more.
     unsafe { arena.rewind(mark) };
     assert_eq!(*a, 17);
 }
 
 #[test]
-fn scopes_nest_and_free_what_was_made_in_them() {
+fn nested_scopes_free_what_was_made_in_them() {
     let mut arena = Arena::new();
     arena.scope(|outer| {
         let kept = outer.alloc(String::from("leaks nothing if taken"));
@@ -90,7 +90,7 @@ fn scopes_nest_and_free_what_was_made_in_them() {
 }
 
 #[test]
-fn a_scope_owns_what_lives_as_long_as_its_call() {
+fn a_scope_can_own_values_that_borrow_for_the_call() {
     let mut arena = Arena::new();
     let count = std::cell::Cell::new(0);
     struct Counts<'a>(&'a std::cell::Cell<i32>);
@@ -117,7 +117,7 @@ fn a_scope_owns_what_lives_as_long_as_its_call() {
 }
 
 #[test]
-fn a_guard_frees_when_it_goes_and_one_that_is_forgotten_does_not() {
+fn a_dropped_guard_frees_and_a_leaked_one_does_not() {
     let mut arena = Arena::new();
     {
         let mut outer = arena.guard();
@@ -141,7 +141,7 @@ fn a_guard_frees_when_it_goes_and_one_that_is_forgotten_does_not() {
 }
 
 #[test]
-fn owned_values_are_dropped_newest_first_by_all_that_forget() {
+fn every_way_of_freeing_drops_owned_values_newest_first() {
     let gone = Arc::default();
     let mut arena = Arena::new();
     let own = |arena: &Arena, n| arena.own(Noted(n, Arc::clone(&gone))).0;
@@ -152,7 +152,7 @@ fn owned_values_are_dropped_newest_first_by_all_that_forget() {
     let mark = arena.mark();
     own(&arena, 4);
     own(&arena, 5);
-    // SAFETY: nothing of it is used any more.
+    // SAFETY: nothing made after the mark is used any more.
     unsafe { arena.rewind(mark) };
     assert_eq!(*gone.lock().unwrap(), [2, 1, 5, 4]);
     arena.release();
@@ -188,7 +188,7 @@ fn a_panic_in_a_destructor_does_not_keep_the_others_from_running() {
 }
 
 #[test]
-fn a_rewind_finds_the_chunk_where_the_cursor_was() {
+fn a_rewind_returns_to_the_chunk_of_the_mark() {
     let arena = Arena::new();
     let first = arena.alloc(1_u8) as *mut u8;
     arena.alloc_uninit_slice::<u8>(50_000); // of its own; the cursor stays with the first
@@ -196,7 +196,7 @@ fn a_rewind_finds_the_chunk_where_the_cursor_was() {
     for _ in 0..2 {
         arena.alloc_uninit_slice::<u8>(30_000);
         arena.alloc_iter(0..10_000_u64);
-        // SAFETY: nothing of it is used any more.
+        // SAFETY: nothing made after the mark is used any more.
         unsafe { arena.rewind(mark) };
         let next = arena.alloc(2_u8) as *mut u8;
         assert_eq!(next.addr(), first.addr() + 1);

@@ -1,4 +1,4 @@
-//! What an arena promises.
+//! Arenas.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,7 +14,7 @@ fn layout(bytes: usize, align: usize) -> Layout {
     Layout::from_size_align(bytes, align).unwrap()
 }
 
-/// Notes in a shared list that it was dropped.
+/// Records in a shared list that it was dropped.
 struct Noted(usize, Arc<Mutex<Vec<usize>>>);
 
 impl Drop for Noted {

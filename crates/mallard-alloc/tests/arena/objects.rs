@@ -1,4 +1,4 @@
-//! What is made in blocks.
+//! Objects in arenas.
 
 use crate::common::Flaky;
 use crate::{layout, Noted};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 #[test]
-fn a_dry_source_gives_the_value_or_its_maker_back() {
+fn when_the_source_is_exhausted_the_value_or_closure_comes_back() {
     let arena = Arena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     let Err(full) = arena.try_alloc_with(|| 7) else { panic!() };
@@ -32,7 +32,7 @@ fn a_dry_source_gives_the_value_or_its_maker_back() {
 }
 
 #[test]
-fn what_has_no_size_is_dangling_and_leaves_the_arena_alone() {
+fn zero_sized_values_are_dangling_and_take_no_memory() {
     let arena = Arena::new_in(Null);
     #[repr(align(64))]
     struct Wide;
@@ -43,15 +43,15 @@ fn what_has_no_size_is_dangling_and_leaves_the_arena_alone() {
     assert_eq!(arena.alloc_iter([(); 100]).len(), 100);
     assert_eq!(arena.alloc_slice_copy::<u64>(&[]), []);
     let nothing = arena.alloc_layout(layout(0, 8));
-    // SAFETY: given by it.
+    // SAFETY: the block is from this arena.
     unsafe { arena.deallocate(nothing, layout(0, 8)) };
-    // SAFETY: given by it.
+    // SAFETY: the block is from this arena.
     assert!(!unsafe { arena.try_expand(nothing, layout(0, 8), layout(8, 8)) });
     assert_eq!(arena.statistics().bytes_taken, 0);
 }
 
 #[test]
-fn a_panic_in_a_constructor_gives_the_block_back() {
+fn a_panic_in_a_constructor_frees_the_block() {
     let arena = Arena::new();
     arena.alloc(1_u8);
     let gone = Arc::default();
@@ -68,7 +68,7 @@ fn a_panic_in_a_constructor_gives_the_block_back() {
     assert_eq!(gone.lock().unwrap().len(), 57);
     let error: Result<&mut [u8; 100], _> = arena.alloc_try_with(|| Err("no"));
     assert_eq!(error.unwrap_err(), "no");
-    // All but what alignment skipped.
+    // The arena is empty but for padding.
     assert!(arena.statistics().bytes_live <= live + 15);
 }
 
@@ -80,16 +80,16 @@ fn an_iterator_of_unknown_length_grows_in_place() {
     let odd = arena.alloc_iter((0..count).filter(|n: &u32| n % 2 == 1));
     assert!(odd.iter().copied().eq((0..count / 2).map(|n| 2 * n + 1)));
     assert_eq!(arena.statistics().bytes_live, 2 * count as usize);
-    // One that allocates meanwhile moves.
+    // A slice moves if its iterator allocates meanwhile.
     let texts = arena.alloc_iter((0..100).map(|n| &*arena.alloc_str(&n.to_string())));
     assert!(texts.iter().enumerate().all(|(n, text)| *text == n.to_string()));
-    // One across chunks moves, too.
+    // A slice moves to the next chunk, too.
     let many = arena.alloc_iter((0..10 * count).filter(|_| true));
     assert!(many.iter().copied().eq(0..10 * count));
 }
 
 #[test]
-fn an_iterator_that_meets_a_refusal_loses_nothing() {
+fn alloc_iter_without_memory_drops_every_element() {
     let source = Flaky::new();
     let gone = Arc::default();
     for successes in 0..6 {
@@ -126,7 +126,7 @@ fn text_and_slices_are_copied() {
 }
 
 #[test]
-fn a_value_that_does_not_print_is_not_a_lack_of_memory() {
+fn a_formatting_error_is_not_reported_as_lack_of_memory() {
     struct Mute;
     impl std::fmt::Display for Mute {
         fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -141,7 +141,7 @@ fn a_value_that_does_not_print_is_not_a_lack_of_memory() {
 }
 
 #[test]
-fn a_box_drops_its_value_and_gives_its_block_back() {
+fn a_box_drops_its_value_and_frees_its_block() {
     let gone = Arc::default();
     let arena = Arena::new();
     let a = arena.alloc_box(Noted(1, Arc::clone(&gone)));
@@ -155,7 +155,7 @@ fn a_box_drops_its_value_and_gives_its_block_back() {
     leaked.0 = 4;
     drop(out);
     assert_eq!(*gone.lock().unwrap(), [1, 2]);
-    // SAFETY: nobody else drops it.
+    // SAFETY: nothing else drops the value.
     unsafe { std::ptr::drop_in_place(leaked) };
     let some = arena.alloc_box_iter((5..8).map(|n| Noted(n, Arc::clone(&gone))));
     assert_eq!(some.len(), 3);
@@ -165,7 +165,7 @@ fn a_box_drops_its_value_and_gives_its_block_back() {
 }
 
 #[test]
-fn a_box_of_a_trait_object_drops_what_it_is() {
+fn a_box_of_a_trait_object_drops_the_concrete_value() {
     trait Speak {
         fn speak(&self) -> usize;
     }
@@ -183,7 +183,7 @@ fn a_box_of_a_trait_object_drops_what_it_is() {
 }
 
 #[test]
-fn a_box_is_as_its_value() {
+fn a_box_has_the_traits_of_its_value() {
     use std::collections::HashSet;
     let arena = Arena::new();
     let (mut a, b) = (arena.alloc_box(3), arena.alloc_box(4));
@@ -201,7 +201,7 @@ fn a_box_is_as_its_value() {
 }
 
 #[test]
-fn a_box_whose_destructor_panics_gives_its_block_back() {
+fn a_box_whose_destructor_panics_frees_its_block() {
     struct Throws(#[allow(dead_code)] [u8; 50]);
     impl Drop for Throws {
         fn drop(&mut self) {
@@ -215,7 +215,7 @@ fn a_box_whose_destructor_panics_gives_its_block_back() {
 }
 
 #[test]
-fn moving_into_an_arena_drops_nothing_twice() {
+fn moving_a_value_into_an_arena_drops_it_once() {
     static DROPS: AtomicUsize = AtomicUsize::new(0);
     struct Counts;
     impl Drop for Counts {
@@ -244,7 +244,7 @@ fn an_arena_can_be_sent_and_its_boxes_cannot() {
 }
 
 #[test]
-fn a_boxed_slice_gives_its_elements_and_drops_those_that_are_left() {
+fn into_iter_of_a_boxed_slice_drops_the_remaining_elements() {
     let arena = Arena::new();
     let ends = Cell::new(0);
     struct End<'c>(&'c Cell<u32>, u32);

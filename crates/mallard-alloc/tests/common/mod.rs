@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Pieces that several tests use.
 #![allow(dead_code)] // not every test uses all
 
 use mallard::{Chunk, DefaultHeap, Source};
@@ -6,8 +6,8 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A source over the heap that keeps books and fails on demand. Clones share their books;
-/// the last of them to go panics if anything is not given back.
+/// A source over the heap that records its chunks and fails on demand. Clones share the records. Dropping
+/// the last clone panics if a chunk was not given back.
 #[derive(Clone, Default)]
 pub struct Flaky(Rc<Books>);
 
@@ -23,29 +23,29 @@ impl Flaky {
     pub fn new() -> Self {
         Self::default()
     }
-    /// Refuses everything after `successes` more chunks.
+    /// Fails after `successes` more chunks.
     pub fn fail_after(&self, successes: usize) {
         self.0.successes_left.set(Some(successes));
     }
-    /// Refuses nothing any more.
+    /// Never fails any more.
     pub fn recover(&self) {
         self.0.successes_left.set(None);
     }
-    /// Bytes that are out.
+    /// Bytes of the chunks that are taken.
     pub fn taken(&self) -> usize {
         self.0.taken.get()
     }
-    /// Chunks that are out.
+    /// The number of chunks that are taken.
     pub fn chunks(&self) -> usize {
         self.0.chunks.get()
     }
-    /// How often a chunk was asked for, ever.
+    /// How often a chunk was asked for.
     pub fn calls(&self) -> usize {
         self.0.calls.get()
     }
 }
 
-// SAFETY: passed on to the heap.
+// SAFETY: every call is passed to the heap.
 unsafe impl Source for Flaky {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let books = &*self.0;
@@ -63,7 +63,7 @@ unsafe impl Source for Flaky {
     unsafe fn give(&self, chunk: Chunk) {
         self.0.taken.set(self.0.taken.get() - chunk.layout.size());
         self.0.chunks.set(self.0.chunks.get() - 1);
-        // SAFETY: it is from the heap, as `try_take` took it.
+        // SAFETY: the chunk is from the heap, as `try_take` returned it.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
@@ -77,7 +77,7 @@ impl Drop for Books {
     }
 }
 
-/// Random numbers that are the same each time.
+/// Random numbers, the same in every run.
 pub struct Random(u64);
 
 impl Random {
@@ -90,24 +90,24 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0
     }
-    /// Less than `n`.
+    /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 }
 
-/// A public type, as the sources have it.
+/// A public type, found in the sources.
 #[allow(dead_code)] // not by every test
 pub struct PublicType {
     pub name: String,
-    /// Of the public module that it is in.
+    /// The public module that contains it.
     pub module: Option<&'static str>,
-    /// Whether it has a lifetime or another type.
+    /// Whether it has a lifetime or a type parameter.
     pub is_generic: bool,
     pub file: String,
 }
 
-/// All that begin with `pub struct` or `pub enum`, but for those that documentation hides.
+/// All types declared with `pub struct` or `pub enum`, except those hidden from the documentation.
 #[allow(dead_code)] // not by every test
 pub fn public_types() -> Vec<PublicType> {
     const MODULES: [&str; 8] = [
@@ -120,7 +120,7 @@ pub fn public_types() -> Vec<PublicType> {
         "sync",
         "typed_arena",
     ];
-    /// In public functions, and in no documentation.
+    /// Types in public functions that are hidden from the documentation.
     const HIDDEN: [&str; 9] = [
         "CachedCore",
         "InArena",
@@ -132,7 +132,7 @@ pub fn public_types() -> Vec<PublicType> {
         "SlotShape",
         "Width",
     ];
-    /// Re-exported by the crate itself.
+    /// Types that the crate root re-exports.
     const AT_THE_ROOT: [&str; 9] = [
         "Arena",
         "Key32",
@@ -167,7 +167,7 @@ pub fn public_types() -> Vec<PublicType> {
                 if HIDDEN.contains(&&*name) {
                     continue;
                 }
-                // Documented with the other handles; in the folder of the pool that it keeps alive.
+                // Its file is beside the pool that it keeps alive; it is documented with the handles.
                 let top = if name == "OwnedBox" { "handles" } else { top };
                 let module = MODULES.into_iter().find(|m| *m == top);
                 let module = module.filter(|_| !AT_THE_ROOT.contains(&&*name));

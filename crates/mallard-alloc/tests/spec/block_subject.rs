@@ -1,4 +1,4 @@
-//! An arena, a pool or a multipool, under test.
+//! Runs spec programs on an arena, a pool or a multipool.
 
 use crate::blocks::{Blocks, Picture};
 use crate::element::{catches_thrown, throw, Element, Plain};
@@ -12,13 +12,13 @@ use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// What the allocators of blocks have in common, and what only some have.
+/// What all allocators of blocks offer, and what only some do.
 pub trait Allocator: BlockAllocator {
     fn reset(&mut self);
     fn release(&mut self);
     fn trim(&mut self, keep: usize);
     fn live(&self) -> Option<usize>;
-    /// The layout of each block, of a pool.
+    /// The layout of each block, for a pool.
     fn block(&self) -> Option<Layout> {
         None
     }
@@ -102,7 +102,7 @@ impl<A: Allocator> BlockSubject<A> {
         self.allocator()?.arena().ok_or(Broken::Why("that is for an arena".into()))
     }
 
-    /// `None`: no layout of this language is as large.
+    /// `None` if no layout in Rust is as large.
     fn asked(&mut self, l: &mut Line, named: &Numbers) -> Held<Option<Layout>> {
         if let Some(layout) = self.allocator()?.block() {
             return Ok(Some(layout));
@@ -125,7 +125,7 @@ impl<A: Allocator> BlockSubject<A> {
         let block = self.blocks.live(&name)?.clone();
         let to = Layout::from_size_align(bytes, block.asked.align());
         let to = to.map_err(|_| Broken::Refused)?;
-        // SAFETY: it is a block in use, of this layout.
+        // SAFETY: the block is in use, with this layout.
         let grown = unsafe { self.allocator()?.try_expand(block.begin, block.asked, to) };
         if grown {
             self.blocks.expanded(&name, to)?;
@@ -141,7 +141,7 @@ impl<A: Allocator> BlockSubject<A> {
         let Some(arena) = self.allocator.as_ref().and_then(|a| a.arena()) else {
             return broken("that is for an arena");
         };
-        // SAFETY: it is a mark of this arena, and programs rewind the newest first.
+        // SAFETY: the mark is from this arena, and programs rewind to the newest mark first.
         unsafe { arena.rewind(*mark) };
         self.blocks.rewind(picture);
         Ok(())
@@ -168,7 +168,7 @@ impl<A: Allocator> Subject for BlockSubject<A> {
             }
             "free" => {
                 let block = self.blocks.take(&l.word("a block")?)?;
-                // SAFETY: it is a block in use, of this layout.
+                // SAFETY: the block is in use, with this layout.
                 unsafe { self.allocator()?.deallocate(block.begin, block.asked) };
             }
             "expand" => hold(self.expand(l, &state.named)?, "it is refused")?,
@@ -239,7 +239,7 @@ impl<A: Allocator> Subject for BlockSubject<A> {
 
     fn expect(&mut self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<bool> {
         if let (Some(made), "holds") = (self.made.get(name), is) {
-            // SAFETY: the arena has it until it is forgotten here too.
+            // SAFETY: the arena keeps the block until the test forgets it here too.
             let value = unsafe { made.as_ref() }.value();
             hold(value == l.number("a value", named)?, "")?;
             return Ok(true);

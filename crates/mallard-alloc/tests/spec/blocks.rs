@@ -1,4 +1,4 @@
-//! What is true of the blocks of a program.
+//! The blocks of a spec program, and what must hold for them.
 
 use crate::ground::Ground;
 use crate::line::{broken, hold, Held, Line, Numbers};
@@ -21,32 +21,32 @@ impl Block {
         self.addr() + self.asked.size()
     }
     fn fill(&self) {
-        // SAFETY: the block is this program's.
+        // SAFETY: the block belongs to this program.
         unsafe { self.begin.write_bytes(self.tag, self.asked.size()) }
     }
     fn check(&self) -> Held {
-        // SAFETY: it is, and was filled.
+        // SAFETY: the block belongs to this program, and is filled.
         let bytes = unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.asked.size()) };
-        // As a whole: Miri, and a build without optimisation, take their time for each byte.
+        // Compared as a whole, because Miri and unoptimised builds take long for each byte.
         hold(bytes == vec![self.tag; bytes.len()], "a block keeps its bytes")
     }
 }
 
-/// Blocks by name, each full of a pattern of its own; those without a name too.
+/// Blocks by name, each filled with a pattern of its own. Some have no name.
 #[derive(Default)]
 pub struct Blocks {
     all: Vec<Block>,
     by_name: HashMap<String, usize>,
-    /// Which of all, by address; not those of size 0, which may all be at one.
+    /// All blocks by address, except those of size 0, which may share one.
     live: BTreeMap<usize, usize>,
     live_of_no_size: Vec<usize>,
 }
 
-/// A picture to go back to.
+/// A snapshot to return to.
 pub struct Picture(Vec<Layout>);
 
 impl Blocks {
-    /// A new block: where it has to be.
+    /// Adds a block, and checks its address.
     pub fn add(&mut self, name: &str, begin: NonNull<u8>, asked: Layout, ground: &Ground) -> Held {
         let index = self.all.len();
         let block = Block { begin, asked, tag: (7 * index) as u8 };
@@ -86,7 +86,7 @@ impl Blocks {
         Ok(&self.all[self.live_index(name)?])
     }
 
-    /// It is to be freed.
+    /// Removes a block that is about to be freed.
     pub fn take(&mut self, name: &str) -> Held<Block> {
         let index = self.live_index(name)?;
         let block = self.all[index].clone();
@@ -98,7 +98,7 @@ impl Blocks {
         }
         Ok(block)
     }
-    /// It has another size now.
+    /// Changes the size of a block.
     pub fn expanded(&mut self, name: &str, to: Layout) -> Held {
         let index = self.live_index(name)?;
         let block = &mut self.all[index];
@@ -121,7 +121,7 @@ impl Blocks {
     pub fn picture(&self) -> Picture {
         Picture(self.all.iter().map(|block| block.asked).collect())
     }
-    /// What came since is free, what grew since has shrunk.
+    /// Forgets blocks added after a snapshot, and undoes growth after it.
     pub fn rewind(&mut self, then: &Picture) {
         self.live.retain(|_, i| *i < then.0.len());
         self.live_of_no_size.retain(|i| *i < then.0.len());
@@ -132,7 +132,7 @@ impl Blocks {
         }
     }
 
-    /// `holds`, `aligned`, `is`, `is not`, `behind`; `None` if it is none of them.
+    /// Evaluates `holds`, `aligned`, `is`, `is not` and `behind`. `None` for other words.
     pub fn expect(&self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<Option<()>> {
         let block = self.named(name)?;
         match is {

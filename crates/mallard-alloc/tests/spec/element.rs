@@ -1,4 +1,4 @@
-//! Objects that say when they die.
+//! Objects that record when they are dropped.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use std::cell::Cell;
 #[derive(Clone, Copy, Default)]
 pub struct Book {
     pub dropped: usize,
-    /// The value of the one that died last.
+    /// The value of the element that was dropped last.
     pub last: usize,
 }
 
@@ -30,7 +30,7 @@ pub trait Element: Send + 'static {
 }
 
 pub struct Plain(usize);
-/// Without a byte of its own.
+/// A zero-sized element.
 pub struct Empty;
 #[repr(align(4096))]
 pub struct Aligned(usize);
@@ -77,7 +77,7 @@ impl Drop for Aligned {
     }
 }
 
-/// Runs `f`, which is to panic with this very thing.
+/// Runs `f`, which must panic with this payload.
 pub struct Thrown;
 
 pub fn throw<T>() -> T {

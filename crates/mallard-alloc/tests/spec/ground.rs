@@ -1,4 +1,4 @@
-//! What an allocator stands on.
+//! The source under the allocators of spec programs.
 
 use mallard::{Chunk, DefaultHeap, Source};
 use std::alloc::Layout;
@@ -6,26 +6,26 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A source over the heap that keeps books, and refuses what it is told to, and more than 4 GiB.
-/// Clones share their books.
+/// A source over the heap that records its chunks, fails when it is told to, and never returns more than
+/// 4 GiB. Clones share the records.
 #[derive(Clone, Default)]
 pub struct Ground(Rc<Books>);
 
 #[derive(Default)]
 struct Books {
     calls: Cell<usize>,
-    /// Chunks that are out, by address.
+    /// The chunks that are taken, by address.
     out: RefCell<BTreeMap<usize, Layout>>,
     refuse_from: Cell<Option<usize>>,
     refuse_above: Cell<Option<usize>>,
 }
 
 impl Ground {
-    /// Refuses all after so many more requests.
+    /// Fails after so many more requests.
     pub fn fail_after(&self, requests: usize) {
         self.0.refuse_from.set(Some(self.calls() + requests));
     }
-    /// Refuses chunks of more bytes.
+    /// Fails for chunks of more bytes.
     pub fn fail_above(&self, bytes: usize) {
         self.0.refuse_above.set(Some(bytes));
     }
@@ -34,15 +34,15 @@ impl Ground {
         self.0.refuse_above.set(None);
     }
 
-    /// Bytes that are out.
+    /// Bytes of the chunks that are taken.
     pub fn taken(&self) -> usize {
         self.0.out.borrow().values().map(Layout::size).sum()
     }
-    /// Chunks that are out.
+    /// The number of chunks that are taken.
     pub fn chunks(&self) -> usize {
         self.0.out.borrow().len()
     }
-    /// How often a chunk was asked for, ever.
+    /// How often a chunk was asked for.
     pub fn calls(&self) -> usize {
         self.0.calls.get()
     }
@@ -54,7 +54,7 @@ impl Ground {
     }
 }
 
-// SAFETY: passed on to the heap.
+// SAFETY: every call is passed to the heap.
 unsafe impl Source for Ground {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let call = self.calls();
@@ -71,7 +71,7 @@ unsafe impl Source for Ground {
     unsafe fn give(&self, chunk: Chunk) {
         let found = self.0.out.borrow_mut().remove(&chunk.data.as_ptr().addr());
         assert_eq!(found, Some(chunk.layout), "a chunk comes back as it was given, and once");
-        // SAFETY: it is from the heap, as `try_take` took it.
+        // SAFETY: the chunk is from the heap, as `try_take` returned it.
         unsafe { DefaultHeap.give(chunk) }
     }
 }

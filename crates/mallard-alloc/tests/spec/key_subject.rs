@@ -1,4 +1,4 @@
-//! A `SlotMap` under test, and the keys it has given.
+//! Runs spec programs on a `SlotMap` and its keys.
 
 use crate::element::{catches_thrown, throw, Element, Plain};
 use crate::ground::Ground;
@@ -12,13 +12,13 @@ struct Entry<K> {
     at: *const Plain,
 }
 
-/// That no element moves is looked at whenever one is.
+/// Checks at each access that the element has not moved.
 pub struct KeySubject<K: Key> {
     map: Option<Box<SlotMap<K, Plain, Ground>>>,
     by_name: HashMap<String, Entry<K>>,
 }
 
-/// The value is the runner's, whose end is not the map's doing.
+/// An element. The test drops the value inside, not the map.
 fn came_back(result: Result<(), Full<Plain>>, value: usize) -> Held {
     match result {
         Ok(()) => broken("it succeeds"),

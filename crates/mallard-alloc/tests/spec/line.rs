@@ -1,12 +1,12 @@
-//! A line of a program in `spec/`, taken word by word. The language is in `spec/README.md`.
+//! One line of a spec program, read word by word. The language is described in `spec/README.md`.
 
 use std::collections::HashMap;
 
-/// Why a line does not hold, or is not of the language.
+/// Why a line fails or cannot be read.
 #[derive(Debug)]
 pub enum Broken {
     Why(String),
-    /// Memory is refused.
+    /// There is no memory.
     Refused,
 }
 
@@ -41,7 +41,7 @@ impl Line {
         self.next == self.words.len()
     }
 
-    /// The next word is taken if it is this one.
+    /// Takes the next word if it equals this one.
     pub fn take(&mut self, expected: &str) -> bool {
         let found = self.words.get(self.next).is_some_and(|word| word == expected);
         self.next += found as usize;
@@ -56,7 +56,7 @@ impl Line {
         Ok(word.clone())
     }
 
-    /// `NAME =`, or nothing.
+    /// Takes `NAME =` if the line begins so.
     pub fn result(&mut self) -> Held<String> {
         if self.words.get(self.next + 1).is_none_or(|word| word != "=") {
             return Ok(String::new());
@@ -67,7 +67,7 @@ impl Line {
         Ok(name)
     }
 
-    /// 40, 64K, 2M, 8G, `most`, or a name for a number.
+    /// Takes a number: 40, 64K, 2M, 8G, `most`, or the name of a number.
     pub fn number(&mut self, what: &str, named: &Numbers) -> Held<usize> {
         let text = self.word(what)?;
         if text == "most" {

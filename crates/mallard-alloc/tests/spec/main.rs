@@ -178,7 +178,7 @@ programs! {
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn every_program_has_its_test() {
+fn every_program_of_the_specification_has_a_test() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -191,14 +191,14 @@ fn every_program_has_its_test() {
 }
 
 #[test]
-fn what_is_true_runs() {
+fn a_true_program_passes() {
     let text = "# A comment.\n\narena first 4096 # and another\na = allocate 40 8\n\
                 expect a holds\nin c++ expect a walks\n";
     assert_eq!(run_text(text), "");
 }
 
 #[test]
-fn a_wrong_expectation_says_where_it_is() {
+fn a_wrong_expectation_names_its_line() {
     assert_eq!(
         run_text("arena\na = allocate 40 8\n\nb = allocate 40 8\nexpect b is a\n"),
         "spec/it.ops:5: failed: expect b is a"
@@ -210,7 +210,7 @@ fn a_wrong_expectation_says_where_it_is() {
 }
 
 #[test]
-fn what_is_not_of_the_language_is_refused() {
+fn a_line_that_is_not_of_the_language_is_an_error() {
     for (text, line, why) in [
         ("arena\na = conjure 40 8\n", 2, "there is no verb conjure here"),
         ("multipool\na = insert 7\n", 2, "there is no verb insert here"),
@@ -230,7 +230,7 @@ fn what_is_not_of_the_language_is_refused() {
 }
 
 #[test]
-fn a_call_that_does_not_fail_is_seen() {
+fn a_call_that_should_fail_and_does_not_is_an_error() {
     assert_ne!(run_text("arena\nrefuses allocate 40 8\n"), "");
     assert_ne!(run_text("arena\nthrows free a\n"), "");
 }

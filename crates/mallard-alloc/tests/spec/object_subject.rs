@@ -1,4 +1,4 @@
-//! An `ObjectPool`, `RcPool` or `ArcPool` under test, and the handles it has given.
+//! Runs spec programs on an `ObjectPool`, `RcPool` or `ArcPool` and its handles.
 
 use crate::element::{catches_thrown, throw, Element};
 use crate::ground::Ground;
@@ -10,8 +10,8 @@ use mallard::{CountedPool, Full, ObjectPool};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// What pools of objects have in common, and what only some have. Their handles borrow a pool
-/// for ever: who calls sees to it that the pool outlives them.
+/// What all pools of objects offer, and what only some do. The handles borrow a pool for ever: the caller
+/// makes sure that the pool outlives them.
 pub trait Pool: Sized + 'static {
     type Object: Element;
     type Handle: 'static;
@@ -94,7 +94,7 @@ impl<T: Element, C: Counts + 'static, M: Mode + 'static> Pool for CountedPool<T,
 }
 
 pub struct ObjectSubject<P: Pool> {
-    /// Of a `Box`. Handles go before it does, or before it is borrowed exclusively.
+    /// A pool in a `Box`. Its handles are dropped before the pool is dropped or borrowed exclusively.
     pool: Option<NonNull<P>>,
     handles: HashMap<String, P::Handle>,
     without_name: Vec<P::Handle>,
@@ -123,13 +123,13 @@ impl<P: Pool> ObjectSubject<P> {
         self.pool.ok_or(Broken::Why("the pool has ended".into()))
     }
     fn pool(&self) -> Held<&'static P> {
-        // SAFETY: it lives until `end`, which lets go of all handles.
+        // SAFETY: the pool lives until `end`, which drops all handles.
         Ok(unsafe { self.raw()?.as_ref() })
     }
-    /// No handle may be left when all objects die; they die with the others.
+    /// Drops all objects. No handle may be left then.
     fn pool_alone(&mut self) -> Held<&mut P> {
         self.let_go();
-        // SAFETY: nothing borrows it any more.
+        // SAFETY: nothing borrows the pool any more.
         Ok(unsafe { self.raw()?.as_mut() })
     }
     fn let_go(&mut self) {
@@ -140,13 +140,13 @@ impl<P: Pool> ObjectSubject<P> {
     fn end(&mut self) {
         self.let_go();
         if let Some(pool) = self.pool.take() {
-            // SAFETY: it is from a `Box`, and nothing borrows it any more.
+            // SAFETY: the pool is from a `Box`, and nothing borrows it any more.
             drop(unsafe { Box::from_raw(pool.as_ptr()) });
         }
     }
-    /// Handles know nothing of where the pool is.
+    /// Handles contain no address of the pool.
     fn relocate(&mut self) -> Held {
-        // SAFETY: it is from a `Box`; what handles borrow of it is not in it.
+        // SAFETY: the pool is from a `Box`, and handles do not borrow the `Box` itself.
         let pool = *unsafe { Box::from_raw(self.raw()?.as_ptr()) };
         self.pool = Some(NonNull::from(Box::leak(Box::new(pool))));
         Ok(())
@@ -217,7 +217,7 @@ impl<P: Pool> Subject for ObjectSubject<P> {
             "end" => self.end(),
             "trim" => {
                 let keep = l.number("bytes to keep", &state.named)?;
-                // SAFETY: what handles borrow is not in the pool, and stays.
+                // SAFETY: what handles borrow is not in the pool object, and stays.
                 unsafe { self.raw()?.as_mut() }.trim(keep);
             }
             "move" => self.relocate()?,
@@ -274,7 +274,7 @@ impl<P: Pool> Subject for ObjectSubject<P> {
                 let handle = self.handles.get(name);
                 let handle = handle.ok_or_else(|| Broken::Why(format!("{name} is no more")))?;
                 hold(P::place(handle) == at, "an object stays where it is")?;
-                // SAFETY: it has a handle, so it lives, and nobody else is at it.
+                // SAFETY: the object has a handle, so it lives, and nothing else uses it.
                 let value = unsafe { (*at).value() };
                 hold(value == l.number("a value", named)?, "")?;
             }
@@ -292,7 +292,7 @@ impl<P: Pool> Subject for ObjectSubject<P> {
         match (name, self.pool()) {
             ("live", Ok(pool)) => Some(pool.len()),
             ("live", Err(_)) => Some(0),
-            // SAFETY: only while it is counted, and nobody is at the objects.
+            // SAFETY: the pool is borrowed only for counting, and nothing uses the objects.
             ("met", Ok(_)) => Some(unsafe { self.pool?.as_mut() }.met()),
             _ => None,
         }

@@ -4,7 +4,7 @@ use crate::element::{book, set_book, Book};
 use crate::line::{broken, hold, Broken, Held, Line};
 use crate::subject::{State, Subject};
 
-/// Gives the allocator that a line begins with, or `None` where the word is none.
+/// Makes the allocator that a line begins with. `None` if the word names no allocator.
 pub type Maker = fn(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<dyn Subject>>>;
 
 pub struct Program {
@@ -13,7 +13,7 @@ pub struct Program {
     state: State,
 }
 
-/// Runs a text. The error is `spec/arena.ops:8: failed: expect c is b` and why.
+/// Runs a program. The error is `spec/arena.ops:8: failed: expect c is b` and the reason.
 pub fn run(make: Maker, path: &str, text: &str) -> Result<(), String> {
     let mut program = Program { make, subject: None, state: State::default() };
     let mut at = (0, "its end");
@@ -125,7 +125,7 @@ impl Program {
         })
     }
 
-    /// What it took on its way, to keep books in, may stay for the next attempt.
+    /// Chunks taken for bookkeeping may stay for the next attempt.
     fn attempt(&mut self, l: &mut Line) -> Held {
         let before = self.lives();
         match self.step(l) {
@@ -163,7 +163,7 @@ impl Program {
         [self.count("live"), self.count("dropped")]
     }
 
-    /// `true`: `kind` is an allocator, which takes the place of the one before.
+    /// `true` if `kind` names an allocator, which replaces the current one.
     fn begin(&mut self, kind: &str, l: &mut Line) -> Held<bool> {
         let state = State::default();
         let Some(subject) = (self.make)(kind, l, &state)? else {

@@ -1,30 +1,30 @@
-//! What the lines of a program are about: an allocator, and what it has given.
+//! The allocator that a spec program runs on, and what the program has allocated.
 
 use crate::ground::Ground;
 use crate::line::{broken, Held, Line, Numbers};
 use mallard::Growth;
 
-/// New with each allocator.
+/// State that starts anew with each allocator.
 #[derive(Default)]
 pub struct State {
     pub ground: Ground,
     pub named: Numbers,
 }
 
-/// `Ok(false)`: this kind of subject does not know the verb.
+/// Runs a verb. `Ok(false)` if this kind of subject does not know the verb.
 pub trait Subject {
     fn run(&mut self, verb: &str, name: &str, l: &mut Line, state: &State) -> Held<bool>;
-    /// The call must fail as one does for want of memory.
+    /// The call must fail as without memory.
     fn refuses(&mut self, verb: &str, l: &mut Line, state: &State) -> Held<bool>;
-    /// The call makes an object whose constructor panics, and whether that arrives.
+    /// The call makes an object whose constructor panics, and the panic must arrive.
     fn throws(&mut self, verb: &str, l: &mut Line, state: &State) -> Held<bool>;
     fn expect(&mut self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<bool>;
     fn count(&mut self, name: &str) -> Option<usize>;
-    /// Whether all that is in use is as it was left.
+    /// Whether everything in use is as it was left.
     fn verify(&self) -> Held;
 }
 
-/// What an allocator's line says of its growth; nothing: its own.
+/// The growth that an allocator's line asks for, or the allocator's own.
 pub fn growth_from(l: &mut Line, usual: Growth, named: &Numbers) -> Held<Option<Growth>> {
     if l.is_empty() {
         return Ok(None);
