@@ -4,7 +4,7 @@
 mod common;
 
 mod blocks;
-mod forgetting;
+mod freeing;
 mod objects;
 
 use std::alloc::Layout;
