@@ -13,15 +13,15 @@ pub(crate) struct ChunkHead {
     /// The core of the pool.
     core: *const (),
     pub(crate) slots: SlotRange,
-    // Of the first chunk of a take:
-    /// Chunks of the take that have a header, from the first on.
+    // Of the first chunk of a step:
+    /// Chunks of the step that have a header, from the first on.
     made: Cell<u32>,
-    taken_bytes: Cell<usize>,
-    /// First chunk of the take before.
+    step_bytes: Cell<usize>,
+    /// First chunk of the step before.
     older: Cell<Option<Head>>,
 }
 
-/// Address of a `ChunkHead`, valid for the whole take.
+/// Address of a `ChunkHead`, valid for the memory of the whole step.
 type Head = NonNull<ChunkHead>;
 
 /// The core that owns the chunk of `header`.
@@ -34,9 +34,8 @@ pub(crate) unsafe fn core_of(header: NonNull<u8>) -> *const () {
     unsafe { (&raw const (*header.cast::<ChunkHead>().as_ptr()).core).read() }
 }
 
-/// The chunks of one pool, in takes: a take is the memory that the source gave for one step of
-/// growth. It has one chunk or several, side by side. A chunk gets its header when its first block
-/// is needed.
+/// The chunks of one pool, by the steps of growth in which the source gave them. The memory of a step
+/// has one chunk or several, side by side. A chunk gets its header when its first block is needed.
 ///
 /// The source may call the pool that it serves. So no function keeps a borrow while it calls the
 /// source.
@@ -45,8 +44,7 @@ pub(crate) struct ChunkList {
     pub(crate) layout: ChunkLayout,
     pub(crate) growth: GrowthState,
     newest: Cell<Option<Head>>,
-    /// Bytes of the newest take that have no header yet; its first chunk aside, whose header says
-    /// how many bytes the take has.
+    /// Bytes of the newest step in chunks that have no header yet.
     rest: Cell<usize>,
     /// Slots of all chunks with a header.
     slots: Cell<usize>,
@@ -82,24 +80,24 @@ impl ChunkList {
         self.layout.shape.most - self.slots.get()
     }
 
-    /// Writes the `ChunkHead` of the next chunk of the newest take. Returns the address of the
-    /// header. `None`: the take has no chunk left that has room for a slot.
+    /// Writes the `ChunkHead` of the next chunk of the newest step. Returns the address of the
+    /// header. `None`: the step has no chunk left that has room for a slot.
     pub(crate) fn next_chunk(&self, core: *const ()) -> Option<NonNull<u8>> {
         let rest = self.rest.get();
         if rest == 0 {
             return None;
         }
         let first = self.newest.get()?;
-        // SAFETY: the newest take is in the list.
-        let take = unsafe { get(first) };
-        let number = take.made.get();
+        // SAFETY: the newest step is in the list.
+        let step = unsafe { get(first) };
+        let number = step.made.get();
         let at = self.chunk_at(first, number as usize);
         let bytes = rest.min(self.layout.shape.bytes);
         let slots = self.layout.slots(at.addr().get(), bytes, self.slots_left());
         if slots.capacity() == 0 {
             return None;
         }
-        take.made.set(number + 1);
+        step.made.set(number + 1);
         self.rest.set(rest - bytes);
         // SAFETY: the chunk has no header yet, and is this list's.
         Some(unsafe { self.write_head(at, core, slots, 0, None) })
@@ -130,7 +128,7 @@ impl ChunkList {
         let taken = self.growth.take(source, least, wish, useful)?;
         let bytes = taken.layout.size();
         let slots = self.layout.slots(taken.data.addr().get(), bytes, self.slots_left());
-        debug_assert!(slots.capacity() != 0, "a take has room for a slot");
+        debug_assert!(slots.capacity() != 0, "a step has room for a slot");
         self.rest.set(bytes - bytes.min(self.layout.shape.bytes));
         // SAFETY: the source just gave it.
         let header = unsafe { self.write_head(taken.data, core, slots, bytes, self.newest.get()) };
@@ -145,7 +143,7 @@ impl ChunkList {
         at: NonNull<u8>,
         core: *const (),
         slots: SlotRange,
-        taken_bytes: usize,
+        step_bytes: usize,
         older: Option<Head>,
     ) -> NonNull<u8> {
         let header = self.layout.header_of(at);
@@ -157,71 +155,71 @@ impl ChunkList {
                 core,
                 slots,
                 made: Cell::new(1),
-                taken_bytes: Cell::new(taken_bytes),
+                step_bytes: Cell::new(step_bytes),
                 older: Cell::new(older),
             });
         }
         header
     }
 
-    /// First byte of a chunk of a take.
+    /// First byte of a chunk of a step.
     fn chunk_at(&self, first: Head, number: usize) -> NonNull<u8> {
         let base = self.layout.base(first.cast());
-        // SAFETY: a chunk of the take, so within its memory, which is not at address 0.
+        // SAFETY: a chunk of the step, so within its memory, which is not at address 0.
         unsafe { NonNull::new_unchecked(base.wrapping_add(number * self.layout.shape.bytes)) }
     }
     fn header_in(&self, first: Head, number: usize) -> NonNull<u8> {
         self.layout.header_of(self.chunk_at(first, number))
     }
 
-    fn takes(&self) -> impl Iterator<Item = Head> {
-        // SAFETY: takes in the list; the caller's loop gives none back before the next step.
+    fn steps(&self) -> impl Iterator<Item = Head> {
+        // SAFETY: steps in the list; the caller's loop gives none back before the next step.
         core::iter::successors(self.newest.get(), |&head| unsafe { get(head) }.older.get())
     }
     fn headers(&self, first: Head) -> impl Iterator<Item = NonNull<u8>> + '_ {
-        // SAFETY: a take in the list.
+        // SAFETY: a step in the list.
         let made = unsafe { get(first) }.made.get() as usize;
         (0..made).map(move |number| self.header_in(first, number))
     }
 
-    /// Calls `f` with the headers of all chunks, the newest take first.
+    /// Calls `f` with the headers of all chunks, the newest step first.
     pub(crate) fn for_each(&self, mut f: impl FnMut(NonNull<u8>)) {
-        self.takes().for_each(|first| self.headers(first).for_each(&mut f));
+        self.steps().for_each(|first| self.headers(first).for_each(&mut f));
     }
 
     /// Moves a cursor to the next chunk, in the order of `for_each`. Returns its header.
     pub(crate) fn next(&self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
-        let (first, number) = match NonNull::new(cursor.take.cast::<ChunkHead>()) {
+        let (first, number) = match NonNull::new(cursor.step.cast::<ChunkHead>()) {
             None => (self.newest.get()?, 0),
             Some(first) => {
-                // SAFETY: it came from here, and no take has gone since.
-                let take = unsafe { get(first) };
+                // SAFETY: it came from here, and no step has gone since.
+                let step = unsafe { get(first) };
                 let offset = cursor.chunk.addr() - self.layout.base(first.cast()).addr();
                 let number = offset / self.layout.shape.bytes + 1;
-                match number < take.made.get() as usize {
+                match number < step.made.get() as usize {
                     true => (first, number),
-                    false => (take.older.get()?, 0),
+                    false => (step.older.get()?, 0),
                 }
             }
         };
         let header = self.header_in(first, number);
-        *cursor = LiveCursor { take: first.as_ptr().cast(), chunk: header.as_ptr(), slot: 0 };
+        *cursor = LiveCursor { step: first.as_ptr().cast(), chunk: header.as_ptr(), slot: 0 };
         Some(header)
     }
 
-    /// The header of the chunk that contains `p`. O(takes).
+    /// The header of the chunk that contains `p`. O(steps).
     pub(crate) fn find(&self, p: *const u8) -> Option<NonNull<u8>> {
-        self.takes().find_map(|first| {
-            // SAFETY: a take in the list.
-            let take = unsafe { get(first) };
+        self.steps().find_map(|first| {
+            // SAFETY: a step in the list.
+            let step = unsafe { get(first) };
             let offset = p.addr().wrapping_sub(self.layout.base(first.cast()).addr());
             let number = offset / self.layout.shape.bytes;
-            let is_inside = offset < take.taken_bytes.get() && number < take.made.get() as usize;
+            let is_inside = offset < step.step_bytes.get() && number < step.made.get() as usize;
             is_inside.then(|| self.header_in(first, number))
         })
     }
 
-    /// Gives back the takes whose chunks are all idle, except `keep` bytes.
+    /// Gives back the steps whose chunks are all idle, except `keep` bytes.
     pub(crate) fn give_idle<S: Source>(
         &self,
         source: &S,
@@ -231,17 +229,17 @@ impl ChunkList {
         let mut newer: Option<Head> = None;
         let mut next = self.newest.get();
         while let Some(first) = next {
-            // SAFETY: a take in the list.
-            let take = unsafe { get(first) };
-            next = take.older.get();
-            let bytes = take.taken_bytes.get();
+            // SAFETY: a step in the list.
+            let step = unsafe { get(first) };
+            next = step.older.get();
+            let bytes = step.step_bytes.get();
             let idle = self.headers(first).all(&mut is_idle);
             if !idle || bytes <= keep {
                 keep -= if idle { bytes } else { 0 };
                 newer = Some(first);
                 continue;
             }
-            // SAFETY: headers of the take.
+            // SAFETY: headers of the step.
             let capacity = |h: NonNull<u8>| unsafe { get(h.cast()) }.slots.capacity();
             let slots: usize = self.headers(first).map(capacity).sum();
             self.slots.set(self.slots.get() - slots);
@@ -263,17 +261,17 @@ impl ChunkList {
         }
     }
 
-    /// Gives back all takes.
+    /// Gives back all steps.
     pub(crate) fn release<S: Source>(&self, source: &S) {
         self.give_idle(source, 0, |_| true);
         self.growth.restart();
     }
 
-    /// Slots of all chunks, including those of the newest take that have no header yet.
+    /// Slots of all chunks, including those of the newest step that have no header yet.
     pub(crate) fn capacity(&self) -> usize {
         let Some(first) = self.newest.get() else { return 0 };
         let (mut rest, mut slots) = (self.rest.get(), 0);
-        // SAFETY: a take in the list.
+        // SAFETY: a step in the list.
         let mut number = unsafe { get(first) }.made.get() as usize;
         while rest != 0 {
             let bytes = rest.min(self.layout.shape.bytes);

@@ -11,7 +11,7 @@ type Block = NonNull<u8>;
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct LiveCursor {
-    pub take: *mut u8,
+    pub step: *mut u8,
     pub chunk: *mut u8,
     pub slot: usize,
 }
@@ -19,7 +19,7 @@ pub struct LiveCursor {
 impl LiveCursor {
     /// The position before the first block.
     pub const START: Self =
-        Self { take: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
+        Self { step: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
 }
 
 /// The blocks of one pool in one thread mode. Chunks point to their core, so a core stays at one

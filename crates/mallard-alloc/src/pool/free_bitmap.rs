@@ -472,7 +472,7 @@ impl FreeBitmap {
         self.list_all();
     }
 
-    /// Gives back every take whose blocks are all free, except `keep` bytes.
+    /// Gives back every step whose blocks are all free, except `keep` bytes.
     pub(crate) fn give_idle(&self, source: &impl Source, keep: usize) {
         self.clear();
         self.chunks.give_idle(source, keep, |h| self.chunk(h).is_idle());

@@ -30,6 +30,12 @@ pub unsafe trait Lock {
 
 /// A [`Lock`] made of `std::sync::Mutex`. Ignores poison: what the lock protects stays valid when a
 /// caller panics.
+///
+/// ```
+/// use mallard::{Multipool, StdLock, Synchronized};
+/// static MEMORY: Synchronized<Multipool, StdLock> = Synchronized::locked_by(Multipool::new());
+/// assert_eq!(MEMORY.with(|pool| pool.statistics().blocks_live), 0);
+/// ```
 #[cfg(feature = "std")]
 #[derive(Debug)]
 pub struct StdLock(std::sync::Mutex<()>);
@@ -59,6 +65,12 @@ impl StdLock {
 
 /// A [`Lock`] that waits by looking again and again, for systems without an operating system. With
 /// threads of different priority on one processor, a waiting thread may never see it unlocked.
+///
+/// ```
+/// use mallard::{Multipool, Spin, Synchronized};
+/// static MEMORY: Synchronized<Multipool, Spin> = Synchronized::locked_by(Multipool::new());
+/// assert_eq!(MEMORY.with(|pool| pool.statistics().blocks_live), 0);
+/// ```
 #[derive(Debug)]
 pub struct Spin(AtomicBool);
 
