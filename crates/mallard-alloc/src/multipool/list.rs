@@ -60,36 +60,19 @@ impl FreeList {
         self.head.set(unsafe { sorted(self.head.get()) });
     }
 
-    /// Takes out the blocks for which `wanted`. Both lists keep their order.
-    pub(super) fn take_out(&self, mut wanted: impl FnMut(NonNull<u8>) -> bool) -> FreeList {
-        let (out, all) = (Self::new(), self.iter());
-        let mut ends = [self.head.as_ptr(), out.head.as_ptr()];
-        for block in all {
-            let end = &mut ends[usize::from(wanted(block))];
-            // SAFETY: the end of one of the lists: its head, or the link of a block in it, which the
-            // iterator has passed.
-            unsafe {
-                **end = block.cast::<Link>().as_ptr();
-                *end = &raw mut (***end).next;
-            }
-        }
-        for end in ends {
-            // SAFETY: the same.
-            unsafe { *end = null_mut() };
-        }
-        out
-    }
-
-    /// Appends all blocks of `others`.
-    pub(super) fn append(&self, others: FreeList) {
+    /// Removes the blocks for which `gone`. The others keep their order.
+    pub(super) fn remove(&self, mut gone: impl FnMut(NonNull<u8>) -> bool) {
         let mut end = self.head.as_ptr();
-        // SAFETY: the head of this list, then the links of its blocks.
-        unsafe {
-            while !(*end).is_null() {
+        for block in self.iter().filter(|&block| !gone(block)) {
+            // SAFETY: the head of the list, or the link of a block in it, which the iterator has
+            // passed.
+            unsafe {
+                *end = block.cast::<Link>().as_ptr();
                 end = &raw mut (**end).next;
             }
-            *end = others.head.get();
         }
+        // SAFETY: the same.
+        unsafe { *end = null_mut() };
     }
 }
 
@@ -123,7 +106,7 @@ impl Iterator for Elements {
 ///
 /// # Safety
 /// `first` is a list that nobody else uses.
-pub(super) unsafe fn sorted(first: *mut Link) -> *mut Link {
+unsafe fn sorted(first: *mut Link) -> *mut Link {
     // runs[i] is empty or has 2^i elements.
     let mut runs = [null_mut::<Link>(); usize::BITS as usize];
     let mut rest = first;

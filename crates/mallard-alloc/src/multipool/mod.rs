@@ -1,6 +1,7 @@
 //! A multipool: a pool for each size class, over one source.
 
 mod bootstrap_slabs;
+mod chunks;
 mod class_pool;
 mod large_blocks;
 mod list;
@@ -147,21 +148,14 @@ impl<S: Source> Multipool<S> {
     /// Gives chunks without a block in use back to the source, except `keep` bytes of each class. Sorts
     /// the free blocks: O(n log n).
     pub fn trim(&mut self, keep: usize) {
-        let slabs = &self.slabs;
-        slabs.count(&SHAPES);
+        let slabs = self.slabs.chunks();
+        self.slabs.count_cut(&SHAPES);
+        self.for_each_core(|_, core| core.count_free(slabs));
         self.for_each_core(|_, core| {
-            core.gather(|slot| slabs.owns(slot));
-            core.free_blocks().iter().for_each(|block| slabs.put_aside(block));
-        });
-        self.for_each_core(|_, core| {
-            let free = core.free_blocks();
-            let lent = free.take_out(|block| slabs.owns(block.as_ptr()));
-            lent.take_out(|block| slabs.is_in_idle_slab(block));
-            free.sort();
+            core.forget_idle(slabs);
             core.trim(&self.source, keep);
-            free.append(lent);
         });
-        slabs.give_idle(&self.source);
+        self.slabs.give_idle(&self.source);
     }
 
     /// Numbers of blocks, bytes and chunks. O(free blocks).
@@ -180,8 +174,8 @@ impl<S: Source> Multipool<S> {
         if let Some(is_begin) = self.large.find(p) {
             return valid_if(is_begin);
         }
-        if self.slabs.owns(p) {
-            let kind = self.slabs.kind_of(p, &SHAPES);
+        if let Some(slab) = self.slabs.chunks().find(p) {
+            let kind = BootstrapSlabs::kind_of(slab, p, &SHAPES);
             return valid_if(kind.is_some_and(|class| !self.core(class).has_free(p)));
         }
         let mut answer = Validity::Miss;
@@ -214,7 +208,7 @@ impl<S: Source> Multipool<S> {
         if core.is_used_up() {
             if let Some(slots) = self.slabs.cut(&self.source, SHAPES[class], class) {
                 // SAFETY: they were just cut for this class. Slabs stay until `trim`, which calls
-                // `gather`, or `release`.
+                // `forget_idle` before, or `release`.
                 unsafe { core.add_fresh(slots) };
             }
         }
