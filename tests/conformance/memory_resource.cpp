@@ -82,7 +82,7 @@ TYPED_TEST(memory_resource, uses_the_default_resource_by_default)
     auto plain = TypeParam::plain();
     std::pmr::set_default_resource(before);
     std::ignore = static_cast<std::pmr::memory_resource&>(plain).allocate(1);
-    EXPECT_NE(this->calls.calls(), 0u) << "the one of the moment it was made";
+    EXPECT_NE(this->calls.calls(), 0u) << "the default resource at its construction";
 }
 
 TYPED_TEST(memory_resource, gives_each_zero_byte_block_its_own_address)

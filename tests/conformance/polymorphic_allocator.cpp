@@ -47,7 +47,7 @@ TEST_F(over_pool, fails_for_more_objects_than_the_address_space_holds)
     polymorphic_allocator<double> from(&memory);
     EXPECT_THROW(std::ignore = from.allocate(SIZE_MAX / 8 + 1), std::bad_array_new_length);
     volatile std::size_t most = SIZE_MAX / 8; // hides the value from the compiler
-    EXPECT_THROW(std::ignore = from.allocate(most), refusal) << "as upstream says it";
+    EXPECT_THROW(std::ignore = from.allocate(most), refusal) << "the exception of the upstream";
     EXPECT_EQ(live(), 0u);
 }
 

@@ -37,7 +37,7 @@ TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_commits_again_when_t
     std::string const end = with_a_small_disk([](const temporary_folder& folder) {
         std::string const path = folder / "file", other = folder / "other";
         file_arena file;
-        require(file.open(path.c_str()), "a file is made");
+        require(file.open(path.c_str()), "a file is created");
         auto* const kept = static_cast<char*>(file.allocate({mib / 4}));
         require(file.commit(), "what was never touched is on the disk too");
         write_bytes(other, std::string(mib, 'x')); // fills the disk
@@ -48,14 +48,15 @@ TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_commits_again_when_t
         std::memset(more, 2, mib / 4);
         for (int time = 0; time < 3; ++time) {
             require(!file.commit() && file.last_error() == ENOSPC, "the disk is full");
-            require(says(file, "the disk is full"), "and it says so");
+            require(says(file, "the disk is full"), "last_failure says so");
         }
-        require(kept[4096] == 1 && more[mib / 4 - 1] == 2 && file.verify(), "all is as it was");
+        require(kept[4096] == 1 && more[mib / 4 - 1] == 2 && file.verify(),
+                "everything is unchanged");
         std::filesystem::remove(other);
         require(file.commit(), "there is room now");
         file.close();
         require(file.open(path.c_str(), {.verify = true}), "it opens");
-        require(kept[4096] == 1 && more[mib / 4 - 1] == 2, "and has all");
+        require(kept[4096] == 1 && more[mib / 4 - 1] == 2, "the file has all commits");
     });
     if (end == "skipped")
         GTEST_SKIP() << "no file system may be mounted here";
@@ -81,15 +82,15 @@ TEST(a_file_arena_on_a_read_only_disk, can_be_read)
         std::string const path = folder / "file";
         file_arena file;
         require(file.open(path.c_str()) && file.root_or_make<int>(5) && file.commit(),
-                "it is made");
+                "the file is created");
         file.close();
         require(::mount("none", (folder / "").c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) ==
                     0,
                 "the disk is read-only");
         require(!file.open(path.c_str()) && file.last_error() == EROFS, "no writer");
-        require(says(file, "file_access::read"), "it says what to do");
+        require(says(file, "file_access::read"), "last_failure says what to do");
         require(file.open(path.c_str(), {.access = file_access::read}), "but readers");
-        require(*file.root<int>() == 5, "which find all");
+        require(*file.root<int>() == 5, "readers find all commits");
     });
     if (end == "skipped")
         GTEST_SKIP() << "no file system may be mounted here";
@@ -104,11 +105,11 @@ TEST(a_file_arena_under_a_limit, keeps_the_last_commit_when_the_file_may_not_gro
                   rlimit const limit{mib / 2, mib / 2};
                   ::setrlimit(RLIMIT_FSIZE, &limit);
                   file_arena file;
-                  require(file.open((folder / "file").c_str()), "it is made");
+                  require(file.open((folder / "file").c_str()), "the file is created");
                   require(file.root_or_make<int>(5) && file.commit(), "it is small");
                   std::memset(file.allocate({mib}), 1, mib);
                   require(!file.commit() && file.last_error() == EFBIG, "it may not grow");
-                  require(says(file, "ulimit -f"), "it says why");
+                  require(says(file, "ulimit -f"), "last_failure says why");
                   file.reset();
                   require(file.root_or_make<int>(6) && file.commit(), "it is small again");
               }),
@@ -128,9 +129,10 @@ TEST(a_file_arena_under_a_limit, is_refused_where_no_address_space_is_left)
                   rlimit const limit{bytes, bytes};
                   ::setrlimit(RLIMIT_AS, &limit);
                   file_arena file;
-                  require(!file.open((folder / "file").c_str()), "16 GiB are too much");
-                  require(says(file, "lower max_bytes"), "it says what to do");
-                  require(file.open((folder / "file").c_str(), {.max_bytes = mib}), "1 is not");
+                  require(!file.open((folder / "file").c_str()),
+                          "16 GiB of address space are too much");
+                  require(says(file, "lower max_bytes"), "last_failure says what to do");
+                  require(file.open((folder / "file").c_str(), {.max_bytes = mib}), "1 GiB is not");
               }),
               "fine");
 }

@@ -28,8 +28,8 @@ struct configuration {
 void require_refused(const shared_memory& s, int error, std::string_view words)
 {
     doing = s.last_failure();
-    require(!s && s.last_error() == error, "it is refused with its number");
-    require(says(s.last_failure(), words), "and in words");
+    require(!s && s.last_error() == error, "the failure has an errno");
+    require(says(s.last_failure(), words), "with a line that explains it");
 }
 
 /// A segment with a root, whose bytes a test can change.
@@ -56,7 +56,7 @@ public:
     }
     void truncate(std::size_t bytes) const
     {
-        require(::ftruncate(file_, static_cast<off_t>(bytes)) == 0, "the file is cut");
+        require(::ftruncate(file_, static_cast<off_t>(bytes)) == 0, "the file is truncated");
     }
 
     segment_name name;
@@ -87,13 +87,13 @@ TEST(a_damaged_header, is_refused_for_any_changed_byte)
                 EXPECT_NE(opened.last_error(), 0) << byte << ": " << bits;
                 EXPECT_STRNE(opened.last_failure(), "") << byte << ": " << bits;
             } else {
-                EXPECT_TRUE(root != nullptr && root->answer == 42) << "nothing is in byte " << byte;
+                EXPECT_TRUE(root != nullptr && root->answer == 42) << "no change in byte " << byte;
             }
             file.flip(byte, bits);
         }
     }
     auto opened = required(shared_memory::open(file.name));
-    EXPECT_EQ(opened.root<configuration>()->answer, 42U) << "all is as it was";
+    EXPECT_EQ(opened.root<configuration>()->answer, 42U) << "everything is unchanged";
 }
 
 TEST(a_damaged_header, makes_allocation_fail_in_processes_that_have_the_segment)
@@ -191,7 +191,7 @@ void become_nobody()
 {
     if (::geteuid() == 0)
         require(::setresgid(65534, 65534, 65534) == 0 && ::setresuid(65534, 65534, 65534) == 0,
-                "root may become nobody");
+                "root may become an unprivileged user");
 }
 
 TEST(the_segment_of_another_user, is_refused_unless_its_mode_permits)
@@ -203,7 +203,8 @@ TEST(the_segment_of_another_user, is_refused_unless_its_mode_permits)
                   become_nobody();
                   require_refused(shared_memory::open(file.name), EACCES, "somebody else's");
                   require_refused(shared_memory::open_or_create(file.name, 1), EACCES, "mode");
-                  require(bool(shared_memory::remove(file.name)), "nor may it be removed");
+                  require(bool(shared_memory::remove(file.name)),
+                          "the segment may not be removed either");
               }),
               "fine");
     segment_name const shared("-all");
@@ -244,7 +245,7 @@ TEST(limits_of_the_process, are_named_in_the_failure)
 TEST(more_than_the_machine_has, fails_before_any_page_is_filled)
 {
     if (proc_file("/proc/sys/vm/overcommit_memory").text[0] == '1')
-        GTEST_SKIP() << "this system is told to promise any amount";
+        GTEST_SKIP() << "this system overcommits memory";
     segment_name const name("-large");
     std::size_t const too_much = std::size_t{1} << 46;
     require_refused(shared_memory::create(name, too_much), ENOMEM, "free -m");

@@ -196,7 +196,8 @@ TEST(a_producer_and_a_consumer, pass_millions_of_blocks_between_different_addres
     });
     for (std::size_t i = 0; i < count; ++i) {
         auto* const m = static_cast<message*>(here->messages.at(here->receive()));
-        require(m->sequence == i && m->check == ~i && m->self.get() == m, "it came as it was sent");
+        require(m->sequence == i && m->check == ~i && m->self.get() == m,
+                "the block arrived unchanged");
         here->messages.deallocate(m);
     }
     EXPECT_EQ(producer.end(), "fine");
@@ -220,10 +221,11 @@ struct market {
             void* const block =
                 mine.size() < 20 && choose(2) == 0 ? blocks.try_allocate() : nullptr;
             if (block != nullptr) {
-                require(owner_of(block).exchange(me) == 0, "it is in no other hand");
+                require(owner_of(block).exchange(me) == 0, "no other process has the block");
                 mine.push_back(block);
             } else if (!mine.empty()) {
-                require(owner_of(mine.front()).exchange(0) == me, "it stayed mine");
+                require(owner_of(mine.front()).exchange(0) == me,
+                        "no other process took the block");
                 blocks.deallocate(mine.front());
                 mine.pop_front();
             }
@@ -267,7 +269,8 @@ TEST(processes_killed_at_any_moment, delay_no_other_and_lose_at_most_one_block_e
     seeded choose(7);
     auto const kill = [&](std::unique_ptr<trader>& victim) {
         victim->child.stop();
-        EXPECT_EQ(victim->child.end(), "signal 9") << "before, nobody saw a block in two hands";
+        EXPECT_EQ(victim->child.end(), "signal 9")
+            << "no process saw a block with two owners before";
         m->free_what_was_of(victim->me);
         victim.reset();
         ++kills;

@@ -99,7 +99,7 @@ void run(stack& of, failing_source& source, std::size_t seed)
             std::size_t const failures = source.failures();
             bool const admitted = expected.admits(l);
             void* const block = of.allocate(l, choose(2) == 0);
-            require(block == nullptr || admitted, "a budget and a rule are obeyed");
+            require(block == nullptr || admitted, "the budget and the rule are respected");
             require(block != nullptr || !admitted || source.failures() != failures,
                     "nothing else is refused but what the source does");
             block == nullptr ? expected.failed() : (expected.took(l), blocks.add(block, l));
@@ -113,7 +113,7 @@ void run(stack& of, failing_source& source, std::size_t seed)
             of.reset(choose(2) == 0);
             expected.gave_all();
         }
-        require(of.counts() == expected.counts(), "counts are those of the model");
+        require(of.counts() == expected.counts(), "the counts are those of the model");
     }
     blocks.verify();
 }

@@ -75,7 +75,7 @@ private:
         } catch (const std::bad_alloc&) {
         }
         element::throw_in = 0;
-        require(map_.size() == before + bool(k), "what fails changes nothing");
+        require(map_.size() == before + bool(k), "a failed call changes nothing");
         if (!k)
             return;
         require(!live_.contains(k) && !given_.contains(k), "no key is given twice");
@@ -103,22 +103,22 @@ private:
         auto const known = live_.find(k);
         require((at != nullptr) == (known != live_.end()), "a key names its element or nothing");
         require(at == nullptr || at->number() == known->second, "a key names its own element");
-        require(map_.contains(k) == (at != nullptr), "contains says what get does");
+        require(map_.contains(k) == (at != nullptr), "contains agrees with get");
     }
 
     void erase()
     {
         key_type const k = some_key();
         bool const known = live_.erase(k) + detached_.erase(k) != 0;
-        require(map_.erase(k) == known, "what is there is erased");
+        require(map_.erase(k) == known, "a present element is erased");
         require(!map_.erase(k), "and once");
     }
     void remove()
     {
         key_type const k = some_key();
         auto const out = map_.remove(k);
-        require(bool(out) == live_.contains(k), "what is there is removed");
-        require(!out || out->number() == live_[k], "and given");
+        require(bool(out) == live_.contains(k), "a present element is removed");
+        require(!out || out->number() == live_[k], "and returned");
         live_.erase(k);
     }
     void detach()
@@ -127,7 +127,7 @@ private:
             return reattach();
         key_type const k = some_key();
         auto const out = map_.detach(k);
-        require(bool(out) == live_.contains(k), "what is there is detached");
+        require(bool(out) == live_.contains(k), "a present element is detached");
         if (out)
             detached_.emplace(k, out->number());
         live_.erase(k);
@@ -138,7 +138,8 @@ private:
             detached_.empty() || choose_(4) == 0 ? some_key() : detached_.begin()->first;
         bool const known = detached_.erase(k) != 0;
         element back(next_);
-        require((map_.reattach(k, std::move(back)) != nullptr) == known, "a detached key waits");
+        require((map_.reattach(k, std::move(back)) != nullptr) == known,
+                "a detached key is reserved");
         if (known)
             live_.emplace(k, next_++);
     }
@@ -147,8 +148,8 @@ private:
     {
         std::size_t met = 0, last = 0;
         map_.for_each([&](key_type k, element& e) {
-            require(k.index() > last, "a walk is in the order of slots");
-            require(live_.at(k) == e.number(), "a walk meets what is there");
+            require(k.index() > last, "an iteration is in the order of slots");
+            require(live_.at(k) == e.number(), "an iteration visits present elements");
             last = k.index();
             met += 1;
         });
@@ -156,7 +157,7 @@ private:
         for (auto const entry : map_)
             met -= entry.value.number() == live_.at(entry.key);
         require(met == 0, "by iterators too");
-        require(element::live == live_.size(), "elements are neither lost nor doubled");
+        require(element::live == live_.size(), "elements are neither lost nor duplicated");
         require(map_.detached() == detached_.size(), "detached keys are counted");
     }
 
@@ -180,7 +181,7 @@ private:
     {
         if constexpr (std::movable<Map>) {
             Map other(std::move(map_));
-            require(map_.empty() && map_.begin() == map_.end(), "what was moved from is empty");
+            require(map_.empty() && map_.begin() == map_.end(), "a moved-from map is empty");
             map_ = std::move(other);
         }
     }
@@ -206,7 +207,7 @@ void run_programs(std::size_t most, std::size_t steps, Make make)
             auto map = make(heap);
             program(choose, *map, most).run(steps);
         }
-        require(element::live == 0, "the end of a map destroys all");
+        require(element::live == 0, "the destructor of a map destroys all elements");
     }
     doing.clear();
 }

@@ -136,7 +136,7 @@ TEST(shared_limited, never_exceeds_the_budget_over_all_threads)
     limited<strict, sync::lock_free> memory(
         {.bytes = strict::bytes_max, .blocks = strict::blocks_max});
     call_counts const expected = sum(use(memory));
-    EXPECT_GT(expected.failures, 0u) << "else nothing was tested";
+    EXPECT_GT(expected.failures, 0u) << "otherwise nothing was tested";
     EXPECT_EQ(memory.bytes_left(), strict::bytes_max);
     EXPECT_EQ(memory.blocks_left(), strict::blocks_max);
     EXPECT_STRNE(memory.last_failure(), "");

@@ -35,7 +35,7 @@ public:
         verify();
         blocks_.clear();
         arena_.reset();
-        require(owned_.empty(), "the end destroys what is owned");
+        require(owned_.empty(), "the destructor destroys owned objects");
     }
 
 private:
@@ -149,7 +149,7 @@ private:
             require(source_.failures() != failures_before_ || l.bytes > bytes_max / 2 ||
                         Options.grow.limit != bytes_max * 2 + 1,
                     "a refusal has a reason");
-            require(before == arena_->stats(), "a refusal changes nothing");
+            require(before == arena_->stats(), "a failure changes nothing");
             return;
         }
         require(holds(block, l.bytes), "a block is in the buffer or in the source's memory");
@@ -182,8 +182,8 @@ private:
         if (shrinks)
             blocks_.remove(block);
         bool const done = arena_->try_expand(block, from, to);
-        require(!done || to.align <= from.align, "alignment is not gained in place");
-        require(done || !shrinks || to.align > from.align, "what shrinks fits");
+        require(!done || to.align <= from.align, "alignment does not grow in place");
+        require(done || !shrinks || to.align > from.align, "a smaller size fits in place");
         if (!shrinks && done)
             blocks_.remove(block); // verifies that it kept its bytes
         if (!shrinks && done)
@@ -227,7 +227,7 @@ private:
             marks_.pop_back(); // otherwise it may be used again
         std::vector<void*> const freed = forget_since(to.age);
         arena_->rewind(to.mark);
-        require(owned_.size() == to.owned, "what is owned since the mark is destroyed");
+        require(owned_.size() == to.owned, "objects owned since the mark are destroyed");
         for (const void* const block : freed) // unless an older block was there before
             require(block < to.mark.cursor || block >= to.mark.end || is_free(block),
                     "what is rewound is poisoned");
@@ -260,8 +260,8 @@ private:
         statistics const before = arena_->stats();
         arena_->trim(keep);
         statistics const after = arena_->stats();
-        require(before.bytes_live == after.bytes_live, "trim leaves what is in use");
-        require(after.chunks <= before.chunks, "trim only gives");
+        require(before.bytes_live == after.bytes_live, "trim keeps used chunks");
+        require(after.chunks <= before.chunks, "trim only gives chunks back");
     }
 
     void forget_all()
@@ -273,19 +273,19 @@ private:
             arena_->reset();
             require(source_.bytes() == held, "reset keeps the memory");
             for (const void* const block : freed)
-                require(is_free(block), "what is reset is poisoned");
+                require(is_free(block), "memory is poisoned after a reset");
         } else {
             arena_->release();
             require(source_.bytes() == 0, "release gives everything back");
         }
-        require(owned_.empty(), "what is owned is destroyed");
+        require(owned_.empty(), "owned objects are destroyed");
         verify_totals();
     }
 
     void move()
     {
         arena_type other(std::move(*arena_));
-        require(arena_->stats() == statistics{}, "what is moved from is empty");
+        require(arena_->stats() == statistics{}, "a moved-from allocator is empty");
         std::ignore = arena_->try_allocate({8});
         *arena_ = std::move(other);
     }
@@ -305,13 +305,14 @@ private:
     void verify_totals() const
     {
         statistics const s = arena_->stats();
-        require(s.bytes_taken == source_.bytes(), "what was taken is counted");
+        require(s.bytes_taken == source_.bytes(), "taken bytes are counted");
         require(s.chunks == source_.live().size(), "chunks are counted");
         require(source_.bytes() <= Options.grow.limit, "the limit holds");
         std::size_t const held = s.bytes_taken + buffer_.size();
         std::size_t const lost = s.chunks * (sizeof(arena_chunk) + 15) + 2 * Options.min_align;
-        require(s.bytes_live + s.bytes_idle <= held, "parts are not more than the whole");
-        require(s.bytes_live + s.bytes_idle + lost >= held, "nothing else is lost");
+        require(s.bytes_live + s.bytes_idle <= held,
+                "live and idle bytes are at most the bytes taken");
+        require(s.bytes_live + s.bytes_idle + lost >= held, "only headers and padding are lost");
     }
 
     void verify() const

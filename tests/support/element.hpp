@@ -37,7 +37,7 @@ public:
 
     std::uint64_t number() const
     {
-        require(self_ == this, "an element lives");
+        require(self_ == this, "an element is alive");
         return number_;
     }
 

@@ -20,11 +20,12 @@ public:
     void add(void* block, layout l)
     {
         auto* const begin = static_cast<std::byte*>(block);
-        require(block != nullptr, "a block is an address");
+        require(block != nullptr, "a block is not null");
         require(reinterpret_cast<std::uintptr_t>(block) % l.align == 0, "a block is aligned");
         auto const after = blocks_.lower_bound(begin);
-        require(after == blocks_.end() || begin + room(l) <= after->first, "blocks are apart");
-        require(after == blocks_.begin() || end(*std::prev(after)) <= begin, "blocks are apart");
+        require(after == blocks_.end() || begin + room(l) <= after->first, "blocks do not overlap");
+        require(after == blocks_.begin() || end(*std::prev(after)) <= begin,
+                "blocks do not overlap");
         unsigned char const tag = static_cast<unsigned char>(++tags_);
         blocks_.emplace_hint(after, begin, entry{l, tag, order_.size()});
         order_.push_back(begin);

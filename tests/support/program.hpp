@@ -156,8 +156,9 @@ private:
     void classify()
     {
         int const on_stack = 0;
-        require(!subject_.owns(&on_stack) && !subject_.owns(nullptr), "strangers are not owned");
-        require(subject_.classify(&on_stack) == validity::miss, "strangers are a miss");
+        require(!subject_.owns(&on_stack) && !subject_.owns(nullptr),
+                "foreign addresses are not owned");
+        require(subject_.classify(&on_stack) == validity::miss, "foreign addresses are a miss");
         if (blocks_.empty())
             return;
         auto* const block = static_cast<std::byte*>(blocks_[choose_(blocks_.count())]);
@@ -199,7 +200,7 @@ private:
     void move()
     {
         subject_.move([](subject& moved_from) {
-            require(moved_from.stats().blocks_live == 0, "what is moved from is empty");
+            require(moved_from.stats().blocks_live == 0, "a moved-from allocator is empty");
             if (void* const block = moved_from.allocate({8}, false))
                 moved_from.deallocate(block, {8});
         });
@@ -210,9 +211,10 @@ private:
     {
         statistics const s = subject_.stats();
         require(s.blocks_live == blocks_.count(), "blocks are counted");
-        require(s.bytes_live + s.bytes_idle <= s.bytes_taken, "parts are not more than the whole");
+        require(s.bytes_live + s.bytes_idle <= s.bytes_taken,
+                "live and idle bytes are at most the bytes taken");
         if (subject_.counts_source_bytes())
-            require(s.bytes_taken == source_.bytes(), "what was taken is counted");
+            require(s.bytes_taken == source_.bytes(), "taken bytes are counted");
         require(source_.bytes() <= limit_ || has_large(), "the limit holds");
     }
 

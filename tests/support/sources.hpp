@@ -49,8 +49,8 @@ public:
     {
         auto const found = live_.find(c.data);
         require(found != live_.end(), "a chunk given back was taken, and only once");
-        require(found->second.bytes == c.bytes, "a chunk comes back with its bytes");
-        require(found->second.align == c.align, "a chunk comes back with its alignment");
+        require(found->second.bytes == c.bytes, "a chunk is given back with its size");
+        require(found->second.align == c.align, "a chunk is given back with its alignment");
         live_.erase(found);
         bytes_ -= c.bytes;
         gives_ += 1;
@@ -59,8 +59,8 @@ public:
         std::size_t const front = before(c.align);
         asan::unpoison(data - front, front);
         asan::unpoison(data + c.bytes, canary_bytes);
-        require(is_intact(data - front, front), "nothing is written in front of a chunk");
-        require(is_intact(data + c.bytes, canary_bytes), "nothing is written behind a chunk");
+        require(is_intact(data - front, front), "nothing is written before a chunk");
+        require(is_intact(data + c.bytes, canary_bytes), "nothing is written after a chunk");
         std::memset(data, canary, c.bytes); // AddressSanitizer must allow it
         ::operator delete(data - c.align, std::align_val_t{2 * c.align});
     }

@@ -186,13 +186,13 @@ TYPED_TEST(any_counted, counts_nested_scopes_separately)
             memory.deallocate(b, {30, 1});
             memory.deallocate(a, {10, 1});
             EXPECT_EQ(inner.counts().allocations, 1u);
-            EXPECT_EQ(inner.counts().blocks_live(), -1) << "it freed what is older";
+            EXPECT_EQ(inner.counts().blocks_live(), -1) << "frees older blocks";
             EXPECT_EQ(inner.counts().bytes_live(), -10);
-            EXPECT_EQ(inner.counts().bytes_peak, 30u) << "above what was there";
+            EXPECT_EQ(inner.counts().bytes_peak, 30u) << "counts from the start of the scope";
         }
         EXPECT_EQ(outer.counts().allocations, 2u);
         EXPECT_TRUE(outer.counts().is_balanced());
-        EXPECT_EQ(outer.counts().bytes_peak, 40u) << "that of the inner one, too";
+        EXPECT_EQ(outer.counts().bytes_peak, 40u) << "includes the inner scope";
         EXPECT_EQ(outer.counts().blocks_peak, 2u);
     }
     EXPECT_EQ(memory.counts().bytes_peak, 6000u) << "as if there had been no scope";
@@ -218,7 +218,7 @@ TYPED_TEST(any_limited, allocates_up_to_the_last_byte_of_its_budget)
     void* const last = memory.allocate({1, 1});
     EXPECT_EQ(memory.bytes_left(), 0u);
     memory.deallocate(most, {99, 1});
-    EXPECT_EQ(memory.bytes_left(), 99u) << "what is freed can be had again";
+    EXPECT_EQ(memory.bytes_left(), 99u) << "freed bytes can be allocated again";
     memory.deallocate(last, {1, 1});
     EXPECT_EQ(memory.bytes_left(), memory.most().bytes);
 }
@@ -263,7 +263,7 @@ TEST(limited, is_used_completely_by_the_arena_above)
     limited<default_heap> source({.bytes = 100'000});
     arena<ref<limited<default_heap>>> scratch(ref{source});
     while (scratch.try_allocate({16, 16}) != nullptr) {}
-    EXPECT_LT(source.bytes_left(), 64u) << "the last step is cut to what is left";
+    EXPECT_LT(source.bytes_left(), 64u) << "the last step is cut to the rest of the budget";
     EXPECT_EQ(scratch.stats().growths, 5u) << "1, 4, 16, 64 KiB and the rest";
 }
 

@@ -89,7 +89,7 @@ TYPED_TEST(any_pool, counts_refills_and_flushes_on_slow_paths)
         block = blocks.allocate();
     std::size_t const refills = blocks.stats().refills;
     EXPECT_GE(refills, 1u);
-    EXPECT_LE(refills, 20u) << "far fewer than blocks";
+    EXPECT_LE(refills, 20u) << "far fewer refills than blocks";
     for (int round = 0; round < 4; ++round) { // until the array of the free list is full
         for (void* const block : some)
             blocks.deallocate(block);
@@ -113,7 +113,7 @@ TEST(arena, counts_each_chunk_that_comes_into_use)
         scratch.reset();
     }
     EXPECT_EQ(scratch.stats().growths, 2u);
-    EXPECT_GE(scratch.stats().refills, 5u) << "those it had already, too";
+    EXPECT_GE(scratch.stats().refills, 5u) << "idle chunks too";
     arena<> const other = std::move(scratch);
     EXPECT_EQ(scratch.stats(), statistics{});
 }
@@ -184,7 +184,7 @@ TEST(report, ends_in_dots_when_it_is_cut_and_says_how_many_bytes_it_needs)
             ASSERT_EQ(cut.bytes_needed, whole.size());
             ASSERT_EQ(cut.text.size(), bytes);
             ASSERT_EQ(cut.is_cut(), bytes < whole.size());
-            ASSERT_EQ(room.back(), '#') << "nothing is written behind the room";
+            ASSERT_EQ(room.back(), '#') << "nothing is written beyond the buffer";
             std::size_t const dots = cut.is_cut() ? std::min<std::size_t>(bytes, 3) : 0;
             ASSERT_EQ(cut.text, whole.substr(0, bytes - dots) + std::string(dots, '.'));
         }

@@ -127,7 +127,7 @@ TEST(arena, fails_for_absurd_sizes_and_changes_nothing)
             EXPECT_EQ(a.try_allocate({size, align}), nullptr) << size << ' ' << align;
             EXPECT_THROW(std::ignore = a.allocate({size, align}), std::bad_alloc);
         }
-        EXPECT_EQ(heap.asked().back().bytes >= size, true) << "the source hears of it";
+        EXPECT_EQ(heap.asked().back().bytes >= size, true) << "the source gets the request";
     }
     EXPECT_EQ(a.allocate({1, 1}), before + 3);
     EXPECT_EQ(heap.live().size(), 1u);
@@ -298,7 +298,7 @@ TEST(arena, passes_the_exceptions_of_a_pmr_upstream_on_unchanged)
     upstream.source.fail_from(1);
     try {
         std::ignore = a.allocate({100'000, 64});
-        ADD_FAILURE() << "the source was dry";
+        ADD_FAILURE() << "the source was exhausted";
     } catch (const refusal& said) {
         EXPECT_GE(said.bytes, 100'000u);
         EXPECT_EQ(said.align, 64u);
@@ -319,7 +319,7 @@ TEST(arena, changes_nothing_when_any_call_of_its_source_fails)
             if (a.try_allocate(l) == nullptr) {
                 EXPECT_EQ(a.stats().bytes_live, before.bytes_live);
                 EXPECT_EQ(a.stats().bytes_taken, before.bytes_taken);
-                EXPECT_NE(a.try_allocate(l), nullptr) << "one refusal is one refusal";
+                EXPECT_NE(a.try_allocate(l), nullptr) << "a later call succeeds";
             }
         }
     });

@@ -83,7 +83,7 @@ TEST(arena_expand, never_grows_any_other_block)
     void* const second = a.allocate({8, 8});
     EXPECT_FALSE(a.try_expand(first, {8, 8}, {9, 8}));
     EXPECT_TRUE(a.try_expand(first, {8, 8}, {8, 8}));
-    EXPECT_TRUE(a.try_expand(first, {8, 8}, {1, 8})) << "it fits where it is";
+    EXPECT_TRUE(a.try_expand(first, {8, 8}, {1, 8})) << "a smaller size fits in place";
     EXPECT_EQ(a.allocate({8, 8}), bytes(second) + 8) << "nothing has moved";
 }
 
@@ -114,7 +114,7 @@ TEST(arena_poison, covers_exactly_the_free_bytes)
     auto const mark = a.mark();
     std::byte* const near = bytes(a.allocate({16, 16}));
     std::byte* const far = bytes(a.allocate({1 << 16, 16}));
-    EXPECT_TRUE(is_poisoned(near + 16, true)) << "not given out yet";
+    EXPECT_TRUE(is_poisoned(near + 16, true)) << "not allocated yet";
     EXPECT_FALSE(is_poisoned(far + (1 << 16) - 1, false));
     a.rewind(mark);
     EXPECT_FALSE(is_poisoned(kept + 15, false));

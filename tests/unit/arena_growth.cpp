@@ -92,9 +92,9 @@ TEST(arena_growth, uses_its_whole_limit_and_never_exceeds_it)
     EXPECT_GE(bytes, 10'000u - heap.live().size() * (footer_bytes + 16));
     EXPECT_THROW(std::ignore = a.allocate({8, 1}), std::bad_alloc);
     a.reset();
-    EXPECT_NE(a.try_allocate({8, 1}), nullptr) << "what it holds serves again";
+    EXPECT_NE(a.try_allocate({8, 1}), nullptr) << "memory that it holds is reused";
     a.release();
-    EXPECT_NE(a.try_allocate({9000, 1}), nullptr) << "and what it gave back may be taken again";
+    EXPECT_NE(a.try_allocate({9000, 1}), nullptr) << "memory that it gave back may be taken again";
 }
 
 TEST(arena_growth, can_take_trimmed_memory_again_up_to_its_limit)
@@ -114,7 +114,7 @@ TEST(arena_growth, keeps_its_limit_when_the_source_gives_more_than_requested)
     arena<ref<generous>, arena_options{.grow = {.first = 1000, .limit = 10'000}}> a(heap);
     for (int i = 0; i < 1000; ++i)
         std::ignore = a.try_allocate({100, 1});
-    EXPECT_EQ(heap.bytes(), 3 * 4096u) << "beyond it by less than a page, once";
+    EXPECT_EQ(heap.bytes(), 3 * 4096u) << "exceeds the limit by less than a page, once";
 }
 
 TEST(arena_growth, takes_one_chunk_with_growth_none)

@@ -283,7 +283,7 @@ TEST(arena_move, moves_all_blocks_and_leaves_an_empty_arena)
         EXPECT_EQ(target->allocate({1, 1}), block + 10);
         target->rewind(mark);
         EXPECT_EQ(a.stats().bytes_taken, 0u);
-        EXPECT_NE(a.allocate(1), nullptr) << "it starts afresh";
+        EXPECT_NE(a.allocate(1), nullptr) << "growth starts again";
     }
     EXPECT_EQ(destroyed, 0);
     *target = counted_arena(heap);
@@ -292,7 +292,7 @@ TEST(arena_move, moves_all_blocks_and_leaves_an_empty_arena)
     counted_arena& same = *target;
     std::ignore = same.allocate(1);
     *target = std::move(same);
-    EXPECT_EQ(target->stats().chunks, 1u) << "to itself changes nothing";
+    EXPECT_EQ(target->stats().chunks, 1u) << "self-assignment changes nothing";
 }
 
 TEST(arena_stats, add_up)
@@ -312,7 +312,7 @@ TEST(arena_stats, add_up)
     EXPECT_EQ(s.chunks, 1u);
     EXPECT_EQ(s.growths, 1u);
     EXPECT_EQ(s.bytes_taken, 1024u);
-    EXPECT_EQ(s.bytes_live, 1000u) << "what is left behind counts as live";
+    EXPECT_EQ(s.bytes_live, 1000u) << "unused bytes of a full chunk count as live";
     EXPECT_EQ(s.bytes_live + s.bytes_idle + 32, 100u + 1024);
     a.reset();
     s = a.stats();

@@ -136,7 +136,7 @@ TEST(a_file_arena_refuses, paths_that_name_no_regular_file)
     write_bytes(folder / "empty", "");
     refuses(folder / "empty", reading, 0, "empty");
     refuses(folder / "empty", {.access = file_access::existing}, 0, "empty");
-    EXPECT_TRUE(file.open((folder / "empty").c_str())) << "an empty file may become one";
+    EXPECT_TRUE(file.open((folder / "empty").c_str())) << "an empty file may become a file arena";
     refuses(folder / "new", {.max_bytes = SIZE_MAX}, ENOMEM, "lower max_bytes");
 }
 

@@ -126,7 +126,7 @@ TEST(file_arena, allocates_up_to_max_bytes_which_may_be_higher_next_time)
     EXPECT_TRUE(says(file, "max_bytes"));
     ASSERT_TRUE(file.commit());
     ASSERT_TRUE(file.open(path.c_str(), {.max_bytes = 1}));
-    EXPECT_EQ(file.try_allocate({1, 1}), nullptr) << "it has what it had and no more";
+    EXPECT_EQ(file.try_allocate({1, 1}), nullptr) << "the file is unchanged";
     ASSERT_TRUE(file.open(path.c_str(), {.max_bytes = 200'000}));
     EXPECT_NE(file.try_allocate({90'000}), nullptr);
 }

@@ -62,7 +62,7 @@ TEST(a_damaged_file, opens_unchanged_when_a_bit_of_one_header_flips)
         ASSERT_TRUE(given.open(file, given.with(at, static_cast<unsigned char>(1U << at % 8))))
             << at << ": " << file.last_failure();
         ASSERT_TRUE(contents_of(file) == given.contents) << at;
-        ASSERT_TRUE(bytes_of(given.path) == given.bytes) << "the header is mended, " << at;
+        ASSERT_TRUE(bytes_of(given.path) == given.bytes) << "the header is repaired, " << at;
     }
 }
 
@@ -158,7 +158,7 @@ TEST(a_damaged_file, opens_with_any_bytes_after_its_end)
     written_file const given;
     file_arena file;
     ASSERT_TRUE(given.open(file, given.bytes + std::string(10'000, 'x')));
-    EXPECT_EQ(bytes_of(given.path).size(), given.bytes.size()) << "it is cut off";
+    EXPECT_EQ(bytes_of(given.path).size(), given.bytes.size()) << "the file is truncated";
     EXPECT_TRUE(file.verify());
 }
 

@@ -247,7 +247,7 @@ TEST(growth, chosen_at_run_time_limits_every_allocator)
 
     multipool<default_heap, multipool_options{.grow = growth::at_run_time()}> sizes({}, rule);
     while (sizes.try_allocate({100, 1}) != nullptr) {}
-    EXPECT_LE(sizes.stats().bytes_taken, 32768U + 2048) << "and what eight pools are themselves";
+    EXPECT_LE(sizes.stats().bytes_taken, 32768U + 2048) << "and the eight pools themselves";
 }
 
 } // namespace

@@ -226,7 +226,7 @@ TEST(guarded, survives_when_the_process_has_no_mappings_left)
     auto const mappings_max =
         std::strtoull(proc_file("/proc/sys/vm/max_map_count").text, nullptr, 10);
     if (mappings_max > 100000 || !may_refuse_memory() || has_asan())
-        GTEST_SKIP() << "too many to use up here, or a sanitizer needs some itself";
+        GTEST_SKIP() << "too many mappings to use up, or a sanitizer needs some itself";
     constexpr guarded_options unbounded{.blocks_max = SIZE_MAX};
     collected_faults faults;
     guarded<multipool<>, unbounded> blocks({"blocks", faults});

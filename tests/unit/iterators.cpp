@@ -111,7 +111,7 @@ TYPED_TEST(keyed, iterators_can_be_copied_assigned_and_advanced)
     EXPECT_EQ(second, first);
     EXPECT_EQ((*second++).value, 0);
     EXPECT_EQ(second->value, 1);
-    EXPECT_EQ(first->value, 0) << "a copy goes its own way";
+    EXPECT_EQ(first->value, 0) << "a copy is independent";
     first = second;
     EXPECT_EQ(first, second);
     typename TestFixture::map_type::const_iterator constant = first;

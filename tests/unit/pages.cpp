@@ -129,7 +129,7 @@ TEST(pages, unmaps_a_chunk_when_its_memory_is_refused)
 TEST(pages, fails_for_more_memory_than_the_machine_has)
 {
     if (proc_file("/proc/sys/vm/overcommit_memory").text[0] == '1')
-        GTEST_SKIP() << "this system is told to promise any amount";
+        GTEST_SKIP() << "this system overcommits memory";
     pages<> source;
     std::size_t const before = mapped_pages();
     EXPECT_EQ(source.try_take({std::size_t{1} << 46}).data, nullptr);
@@ -186,7 +186,7 @@ TEST(pages, are_whole_huge_pages_with_madvise)
 TEST(pages, fail_with_hugetlb_when_no_huge_pages_are_reserved_and_map_nothing)
 {
     if (has_huge_pages())
-        GTEST_SKIP() << "huge pages are set aside on this machine";
+        GTEST_SKIP() << "huge pages are reserved on this machine";
     pages<pages_options{.huge = huge::hugetlb, .guard = true}> source;
     std::size_t const before = mapped_pages();
     EXPECT_EQ(source.try_take({1}).data, nullptr);
@@ -198,7 +198,7 @@ TEST(pages, fail_with_hugetlb_when_no_huge_pages_are_reserved_and_map_nothing)
 TEST(pages, come_from_the_reserved_huge_pages_with_hugetlb)
 {
     if (!has_huge_pages())
-        GTEST_SKIP() << "no huge pages are set aside on this machine";
+        GTEST_SKIP() << "no huge pages are reserved on this machine";
     pages<pages_options{.huge = huge::hugetlb, .guard = true}> source;
     std::size_t const before = mapped_pages();
     chunk const c = source.try_take({1});
@@ -274,7 +274,8 @@ void take_and_give_at_random()
         for (chunk const c : live)
             source.give(c);
         if (O.reserve_bytes != 0) {
-            EXPECT_NE(source.try_take({O.reserve_bytes}).data, nullptr) << "a place was lost";
+            EXPECT_NE(source.try_take({O.reserve_bytes}).data, nullptr)
+                << "a place in the range was lost";
         }
     }
     EXPECT_EQ(mapped_pages(), before);

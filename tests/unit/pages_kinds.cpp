@@ -87,7 +87,7 @@ TEST(pages_of_a_node, lose_the_node_when_a_chunk_in_a_range_is_given_back)
     if (c.data == nullptr)
         GTEST_SKIP() << source.last_failure();
     EXPECT_EQ(policy(c.data).mode, MPOL_BIND);
-    EXPECT_EQ(policy(end(c)).mode, MPOL_DEFAULT) << "the guard is of no node";
+    EXPECT_EQ(policy(end(c)).mode, MPOL_DEFAULT) << "the guard page has no node";
     source.give(c);
     EXPECT_EQ(policy(c.data).mode, MPOL_DEFAULT);
     EXPECT_EQ(source.try_take({page_bytes}).data, c.data);
@@ -98,7 +98,7 @@ TEST(pages_of_a_node, come_from_other_nodes_when_a_preferred_node_is_missing_and
     pages<on_no_node> preferring;
     chunk const c = preferring.try_take({mib});
     ASSERT_NE(c.data, nullptr);
-    EXPECT_NE(preferring.last_error(), 0) << "refused advice is told";
+    EXPECT_NE(preferring.last_error(), 0) << "last_failure names refused advice";
     EXPECT_TRUE(says(preferring.last_failure(), "NUMA node") ||
                 says(preferring.last_failure(), "mbind"))
         << preferring.last_failure();
@@ -156,7 +156,7 @@ TEST(pages_that_are_locked, are_locked_when_touched_or_all_at_once)
     chunk const c = source.try_take({16 * page_bytes});
     if (c.data == nullptr)
         GTEST_SKIP() << source.last_failure();
-    EXPECT_EQ(resident_pages(begin(c), c.bytes), 0U) << "nothing is touched ahead of its use";
+    EXPECT_EQ(resident_pages(begin(c), c.bytes), 0U) << "no page is touched before its use";
     *begin(c) = std::byte{1};
     EXPECT_TRUE(is_locked(c));
     EXPECT_NE(::madvise(c.data, c.bytes, MADV_DONTNEED), 0) << "the kernel keeps locked pages";
@@ -206,17 +206,17 @@ void take_locked_under_a_limit(std::size_t bytes, int error)
 {
     limit(RLIMIT_MEMLOCK, bytes);
     if (::geteuid() == 0)
-        require(::setresuid(65534, 65534, 65534) == 0, "root may become nobody");
+        require(::setresuid(65534, 65534, 65534) == 0, "root may become an unprivileged user");
     pages<pages_options{.guard = true, .locked = true}> source;
     pages<pages_options{.locked = true, .reserve_bytes = 4 * mib}> in_range;
     static_cast<void>(in_range.try_take({page_bytes})); // one of the two allowed pages
     std::size_t const before = mapped_pages();
     require(source.try_take({mib}).data == nullptr, "more than the limit is refused");
     require(mapped_pages() == before, "and nothing stays mapped");
-    require(source.last_error() == error, "the error is the system's");
-    require(says(source.last_failure(), "ulimit -l"), "and the line says which limit it is");
+    require(source.last_error() == error, "last_error is the error of the system");
+    require(says(source.last_failure(), "ulimit -l"), "last_failure names the limit");
     require(in_range.try_take({mib}).data == nullptr, "in a range too");
-    require(says(in_range.last_failure(), "ulimit -l"), "with the same words");
+    require(says(in_range.last_failure(), "ulimit -l"), "with the same line");
 }
 
 TEST(pages_that_are_locked, fail_beyond_the_limit_and_name_it)
@@ -231,8 +231,10 @@ TEST(pages_that_are_locked, explain_a_kernel_that_is_too_old)
                   if (!refuse_call(SYS_mlock2, ENOSYS))
                       return;
                   pages<locked> source;
-                  require(source.try_take({1}).data == nullptr, "no lock, no chunk");
-                  require(says(source.last_failure(), "Linux 4.4"), "the line says since when");
+                  require(source.try_take({1}).data == nullptr,
+                          "without the lock there is no chunk");
+                  require(says(source.last_failure(), "Linux 4.4"),
+                          "last_failure names the kernel version");
               }),
               "fine");
 }
@@ -240,7 +242,7 @@ TEST(pages_that_are_locked, explain_a_kernel_that_is_too_old)
 TEST(pages_with_hugetlb, name_the_file_to_write_to_when_none_are_reserved)
 {
     if (has_huge_pages())
-        GTEST_SKIP() << "huge pages are set aside on this machine";
+        GTEST_SKIP() << "huge pages are reserved on this machine";
     pages<pages_options{.huge = huge::hugetlb, .numa = numa::bind(0), .locked = true}> source;
     EXPECT_EQ(source.try_take({1}).data, nullptr);
     EXPECT_TRUE(says(source.last_failure(), "nr_hugepages") ||

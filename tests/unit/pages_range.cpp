@@ -71,7 +71,7 @@ TEST(pages_in_a_range, keep_the_guard_page_of_a_chunk_when_neighbours_change)
 TEST(pages_in_a_range, leave_the_range_unchanged_when_no_huge_pages_are_reserved)
 {
     if (has_huge_pages())
-        GTEST_SKIP() << "huge pages are set aside on this machine";
+        GTEST_SKIP() << "huge pages are reserved on this machine";
     pages<pages_options{.huge = huge::hugetlb, .reserve_bytes = 2 * huge_page_bytes}> source;
     EXPECT_EQ(source.try_take({1}).data, nullptr);
     std::size_t const reserved = mapped_pages();

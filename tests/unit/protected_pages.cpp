@@ -185,9 +185,9 @@ TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
                   chunk const c = source.try_take({page_bytes});
                   if (!refuse_call(SYS_mprotect, EACCES))
                       return;
-                  require(!source.seal(), "the refusal is told");
-                  require(!source.is_sealed() && source.last_error() == EACCES, "with its number");
-                  require(says(source.last_failure(), "forbids"), "and in words");
+                  require(!source.seal(), "seal fails");
+                  require(!source.is_sealed() && source.last_error() == EACCES, "with the errno");
+                  require(says(source.last_failure(), "forbids"), "with a line that explains it");
                   *begin(c) = std::byte{1};
               }),
               "fine");

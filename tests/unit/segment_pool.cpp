@@ -138,7 +138,7 @@ TEST(segment_pool, never_gives_a_block_to_two_threads)
         for (std::size_t i = 0; i < rounds(200'000); ++i) {
             void* const block = choose(2) == 0 ? p.blocks.try_allocate() : nullptr;
             if (block != nullptr) {
-                require(owners[p.blocks.number_of(block)]++ == 0, "a block is in one hand");
+                require(owners[p.blocks.number_of(block)]++ == 0, "a block has one owner");
                 std::memset(block, static_cast<int>(me), 8);
                 mine.push_back(block);
             } else if (!mine.empty()) {

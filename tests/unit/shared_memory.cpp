@@ -57,7 +57,7 @@ TEST(shared_memory, is_created_once_and_opened_by_name)
         << "as large as it is";
     struct stat s{};
     ASSERT_EQ(::stat(name.path().c_str(), &s), 0);
-    EXPECT_EQ(s.st_mode & 0777, 0600U) << "nobody else's";
+    EXPECT_EQ(s.st_mode & 0777, 0600U) << "not owned";
 }
 
 TEST(shared_memory, has_the_same_contents_at_two_addresses)
@@ -99,7 +99,7 @@ TEST(shared_memory, lives_until_it_is_removed_and_unmapped_by_all)
     EXPECT_EQ(shared_memory::remove(name).error, ENOENT);
     kept.root<pair>()->second = 8;
     auto const fresh = required(shared_memory::create(name, 1));
-    EXPECT_EQ(kept.root<pair>()->second, 8) << "the old one is not the new one";
+    EXPECT_EQ(kept.root<pair>()->second, 8) << "the new segment is another one";
 }
 
 TEST(shared_memory, refuses_bad_names_and_sizes)
@@ -134,7 +134,7 @@ TEST(shared_memory, allocates_aligned_zeroed_blocks_until_it_is_full)
         std::fill_n(p, 100, std::byte{1});
         last = p + 100;
     }
-    EXPECT_EQ(segment.try_allocate({1, 2 * huge_page_bytes}), nullptr) << "not so in each process";
+    EXPECT_EQ(segment.try_allocate({1, 2 * huge_page_bytes}), nullptr) << "not in each process";
     EXPECT_EQ(segment.try_allocate({SIZE_MAX, 64}), nullptr);
     EXPECT_EQ(segment.try_allocate({segment.bytes()}), nullptr);
     auto const s = segment.stats();
@@ -173,7 +173,8 @@ TEST(shared_memory, never_gives_two_threads_overlapping_blocks)
             std::size_t const count = i % 5 + 1;
             auto* const p = static_cast<std::size_t*>(segment.allocate({count * 8, 8}));
             std::fill_n(p, count, me + 1);
-            require(std::count(p, p + count, me + 1) == std::ptrdiff_t(count), "a block is mine");
+            require(std::count(p, p + count, me + 1) == std::ptrdiff_t(count),
+                    "a block has one owner");
             if (i % 3 == 0) {
                 std::fill_n(p, count, std::size_t{0});
                 segment.deallocate(p, {count * 8, 8});

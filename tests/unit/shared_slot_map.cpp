@@ -191,7 +191,7 @@ TEST(shared_slot_map, never_gives_an_index_beyond_the_key)
     while (auto const k = numbers.try_emplace(keys.size()))
         keys.push_back(k);
     EXPECT_GT(keys.size(), 55'000U); // of 65,535: seven whole chunks of 64 KiB
-    EXPECT_LT(keys.front().index(), 512U) << "a page of what is no chunk has no numbers";
+    EXPECT_LT(keys.front().index(), 512U) << "memory outside chunks has no numbers";
     for (std::size_t i = 0; i < keys.size(); ++i)
         EXPECT_EQ(numbers.read(keys[i]), i);
     EXPECT_EQ(keys.back().generation(), 1U);

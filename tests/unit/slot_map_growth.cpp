@@ -44,11 +44,11 @@ TEST(slot_map_growth, changes_nothing_when_the_source_fails)
             } catch (const std::bad_alloc&) {
             }
             refused += !k;
-            require(elements.size() == before + bool(k), "a refusal changes nothing");
+            require(elements.size() == before + bool(k), "a failure changes nothing");
             if (k)
                 keys.push_back(k);
         }
-        require(refused == heap.failures(), "each refusal is told");
+        require(refused == heap.failures(), "each failure is reported");
         for (std::size_t i = 0; i < keys.size(); ++i)
             require(elements.get(keys[i])->number() == i, "each element is there");
         require(elements.stats().bytes_taken == heap.bytes(), "bytes are counted");

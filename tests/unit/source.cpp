@@ -233,7 +233,7 @@ TEST(ref, passes_all_calls_on)
     give(borrowed_twice, take(borrowed_twice, {10, 2}));
     EXPECT_EQ(upstream.source.asked().back(), layout(10, 2));
     upstream.source.fail_from(1);
-    EXPECT_THROW(take(borrowed_twice, {10, 2}), refusal) << "its words too";
+    EXPECT_THROW(take(borrowed_twice, {10, 2}), refusal) << "with its exception";
     EXPECT_EQ(borrowed_twice.try_take({10, 2}).data, nullptr);
 }
 
