@@ -154,17 +154,17 @@ void survive_each(std::size_t each, int error, std::size_t step)
     EXPECT_GE(counted.refused, points);
 }
 
-TEST(engine_refusals, of_one_call_are_survived)
+TEST(engine_refusals, of_any_one_system_call_are_survived)
 {
     survive_each(0, ENOMEM, 5);
 }
 
-TEST(engine_refusals, of_all_calls_from_one_on_are_survived)
+TEST(engine_refusals, of_all_calls_from_the_nth_on_are_survived)
 {
     survive_each(1, ENOMEM, 5);
 }
 
-TEST(engine_refusals, of_each_third_call_are_survived)
+TEST(engine_refusals, of_every_third_call_are_survived)
 {
     survive_each(3, ENOMEM, 11);
 }

@@ -63,7 +63,7 @@ private:
     std::jthread thread_;
 };
 
-TEST(engine_forks, find_a_child_that_goes_on)
+TEST(engine_forks, leave_a_child_that_works)
 {
     engine_market market(64);
     std::atomic<bool> stop = false;

@@ -132,7 +132,7 @@ TEST_F(engine_threads, start_and_end_under_visits)
 }
 
 // One thread allocates each block, the next frees it, and makes no other call.
-TEST_F(engine_threads, end_with_one_free_each)
+TEST_F(engine_threads, end_after_one_free_each)
 {
     for (std::size_t bytes : {16UL, 4000UL, 40'000UL, 2'000'000UL, 40'000'000UL})
         for (std::size_t i = 0; i < rounds(200); ++i) {
@@ -149,7 +149,7 @@ void free_in_destructor(void* block)
     engine::deallocate(block);
 }
 
-TEST_F(engine_threads, end_in_destructors_of_keys_that_free)
+TEST_F(engine_threads, free_blocks_in_destructors_of_thread_keys)
 {
     std::vector<pthread_key_t> keys(8);
     for (pthread_key_t& key : keys)
