@@ -8,8 +8,7 @@
 #include "threads.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <utility>
+#include <iterator>
 
 namespace mallard::engine {
 namespace {
@@ -22,72 +21,40 @@ constexpr std::size_t mappings_max = 1024;
 // --- mappings ----------------------------------------------------------------
 
 struct mapping {
-    std::byte* start = nullptr; ///< null: no mapping
+    std::byte* start = nullptr;
     std::size_t bytes = 0;
     bool dead = false; ///< freed, but the system refused to unmap it
 };
 
-/// Hash table of mappings by address: linear probing, backward shift on erase, doubles when full.
-class mapping_table {
-public:
+/// All mappings, in no order. A search looks at each of them, usually a few, which is cheap beside
+/// the system calls that make and free a mapping. Untouched pages of the array take no memory.
+struct mapping_table {
     os::lock lock;
+    std::size_t count = 0;
+    std::size_t dead = 0;
+    std::size_t next_try = 0; ///< where `unmap_some_dead` continues
+    huge_usage usage;
+    mapping all[2 * mappings_max] = {};
 
-    /// Grows the table if one more mapping needs it. False: no memory for a larger table.
-    bool make_room() noexcept
-    {
-        if (4 * (count_ + 1) <= 3 * size_)
-            return true;
-        std::size_t const size = std::max(2 * size_, std::bit_floor(page_bytes / sizeof(mapping)));
-        auto* const table = reinterpret_cast<mapping*>(os::map(bytes_of(size)));
-        if (table == nullptr)
-            return false;
-        mapping* const before = std::exchange(table_, table);
-        std::size_t const size_before = std::exchange(size_, size);
-        for (std::size_t i = 0; i < size_before; ++i)
-            if (before[i].start != nullptr)
-                *place_of(before[i].start) = before[i];
-        if (before != nullptr)
-            os::unmap(reinterpret_cast<std::byte*>(before), bytes_of(size_before));
-        return true;
-    }
-
-    /// Inserts a mapping. Requires `make_room`.
-    void insert(mapping m) noexcept
-    {
-        *place_of(m.start) = m;
-        count_ += 1;
-    }
+    bool is_full() const noexcept { return count == std::size(all); }
 
     /// The mapping that begins at `start`, unless it is dead; null if there is none.
     mapping* find(const void* start) noexcept
     {
-        if (count_ == 0)
-            return nullptr;
-        mapping* const m = place_of(static_cast<const std::byte*>(start));
-        return m->start == nullptr || m->dead ? nullptr : m;
+        for (mapping* m = all; m != all + count; ++m)
+            if (m->start == start && !m->dead)
+                return m;
+        return nullptr;
     }
 
-    void erase(mapping& m) noexcept
-    {
-        std::size_t hole = static_cast<std::size_t>(&m - table_);
-        for (std::size_t i = next(hole); table_[i].start != nullptr; i = next(i)) {
-            std::size_t const home = home_of(table_[i].start);
-            if (((i - home) & (size_ - 1)) >= ((i - hole) & (size_ - 1))) {
-                table_[hole] = table_[i];
-                hole = i;
-            }
-        }
-        table_[hole] = {};
-        count_ -= 1;
-    }
+    void erase(mapping& m) noexcept { m = all[--count]; }
 
     /// Unmaps two dead mappings, if the system allows it by now. Only two, so that no free is slow.
-    void bury_some_dead() noexcept
+    void unmap_some_dead() noexcept
     {
         std::size_t tries = std::min<std::size_t>(dead, 2);
-        for (std::size_t looked = 0; looked < size_ && tries != 0; ++looked) {
-            looked_last_ = next(looked_last_);
-            mapping& m = table_[looked_last_];
+        for (std::size_t left = count; left != 0 && tries != 0; --left) {
+            mapping& m = all[++next_try % count];
             if (!m.dead)
                 continue;
             tries -= 1;
@@ -97,35 +64,6 @@ public:
             }
         }
     }
-
-    bool are_many() const noexcept { return count_ >= mappings_max; }
-
-    std::size_t dead = 0;
-    huge_usage usage;
-
-private:
-    static std::size_t bytes_of(std::size_t size) noexcept
-    {
-        return align_up(size * sizeof(mapping), page_bytes);
-    }
-    std::size_t home_of(const std::byte* start) const noexcept
-    {
-        std::uint64_t const page = reinterpret_cast<std::uintptr_t>(start) / page_bytes;
-        return (page * 0x9e3779b97f4a7c15 >> 32) & (size_ - 1);
-    }
-    std::size_t next(std::size_t i) const noexcept { return (i + 1) & (size_ - 1); }
-    mapping* place_of(const std::byte* start) noexcept
-    {
-        std::size_t i = home_of(start);
-        while (table_[i].start != nullptr && table_[i].start != start)
-            i = next(i);
-        return table_ + i;
-    }
-
-    mapping* table_ = nullptr;
-    std::size_t size_ = 0; // a power of two
-    std::size_t count_ = 0;
-    std::size_t looked_last_ = 0; // where `bury_some_dead` continues
 };
 
 constinit mapping_table mappings;
@@ -154,7 +92,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexce
     std::byte* const start = map_aligned(whole, align);
     access const alone(mappings.lock);
     is_guest = start != nullptr && alone.is_guest();
-    if (start == nullptr || is_guest || !mappings.make_room()) {
+    if (start == nullptr || is_guest || mappings.is_full()) {
         if (start != nullptr)
             os::unmap(start, whole);
         the_limits.uncharge(whole);
@@ -162,7 +100,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexce
     }
     if (huge_pages.load(std::memory_order_relaxed))
         os::advise_huge(start, whole, true);
-    mappings.insert({start, whole});
+    mappings.all[mappings.count++] = {start, whole};
     mappings.usage.blocks += 1;
     mappings.usage.bytes += whole;
     mappings.usage.bytes_max = std::max(mappings.usage.bytes_max, mappings.usage.bytes);
@@ -172,7 +110,7 @@ void* allocate_huge(std::size_t bytes, std::size_t align, bool& is_guest) noexce
 bool mappings_are_many() noexcept
 {
     access const alone(mappings.lock);
-    return mappings.are_many();
+    return mappings.count >= mappings_max;
 }
 
 bool free_huge(void* p) noexcept
@@ -193,7 +131,7 @@ bool free_huge(void* p) noexcept
         mappings.dead += 1;
     }
     if (!alone.is_guest())
-        mappings.bury_some_dead();
+        mappings.unmap_some_dead();
     return true;
 }
 
@@ -206,16 +144,15 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
         return nullptr;
     if (whole == m->bytes)
         return p;
-    mapping const before = *m;
+    std::size_t const before = m->bytes;
     if (!the_limits.try_charge(whole)) // the old and the new size count during the call
         return nullptr;
-    std::byte* const moved = os::remap(before.start, before.bytes, whole);
-    the_limits.uncharge(moved == nullptr ? whole : before.bytes);
+    std::byte* const moved = os::remap(m->start, before, whole);
+    the_limits.uncharge(moved == nullptr ? whole : before);
     if (moved == nullptr)
         return nullptr;
-    mappings.erase(*m);
-    mappings.insert({moved, whole}); // there is room, since one was erased
-    mappings.usage.bytes += whole - before.bytes;
+    *m = {moved, whole};
+    mappings.usage.bytes += whole - before;
     mappings.usage.bytes_max = std::max(mappings.usage.bytes_max, mappings.usage.bytes);
     return moved;
 }
