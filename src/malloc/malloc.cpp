@@ -16,15 +16,6 @@ namespace {
 
 constexpr std::size_t os_page_bytes = 4096;
 
-void* aligned(std::size_t align, std::size_t bytes) noexcept
-{
-    if (!mallard::is_power_of_two(align)) {
-        errno = EINVAL;
-        return nullptr;
-    }
-    return malloc_family::allocate_aligned(bytes, align);
-}
-
 } // namespace
 
 #pragma GCC visibility push(default)
@@ -65,13 +56,12 @@ void* reallocarray(void* block, std::size_t count, std::size_t bytes) noexcept
 
 void* memalign(std::size_t align, std::size_t bytes) noexcept
 {
-    return aligned(align, bytes);
+    if (mallard::is_power_of_two(align))
+        return malloc_family::allocate_aligned(bytes, align);
+    errno = EINVAL;
+    return nullptr;
 }
-
-void* aligned_alloc(std::size_t align, std::size_t bytes) noexcept
-{
-    return aligned(align, bytes);
-}
+[[gnu::alias("memalign")]] void* aligned_alloc(std::size_t align, std::size_t bytes) noexcept;
 
 /// Sets errno to ENOMEM too when memory is short, as glibc does, because programs read errno.
 int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
@@ -104,11 +94,6 @@ std::size_t malloc_usable_size(void* block) noexcept
     return block == nullptr ? 0 : malloc_family::usable_bytes(block, "malloc_usable_size");
 }
 
-void cfree(void* block) noexcept
-{
-    malloc_family::deallocate(block);
-}
-
 /// Does not check the size, as a sized delete does. After realloc to a smaller size a block may be
 /// larger than its class says, if memory was short or the block's heap belongs to another thread.
 void free_sized(void* block, std::size_t) noexcept
@@ -121,43 +106,18 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexc
     malloc_family::deallocate_sized(block, bytes, align);
 }
 
-// glibc's internal names, which some programs link to.
-void* __libc_malloc(std::size_t bytes) noexcept
-{
-    return malloc(bytes);
-}
-void __libc_free(void* block) noexcept
-{
-    free(block);
-}
-void __libc_cfree(void* block) noexcept
-{
-    free(block);
-}
-void* __libc_calloc(std::size_t count, std::size_t bytes) noexcept
-{
-    return calloc(count, bytes);
-}
-void* __libc_realloc(void* block, std::size_t bytes) noexcept
-{
-    return realloc(block, bytes);
-}
-void* __libc_memalign(std::size_t align, std::size_t bytes) noexcept
-{
-    return memalign(align, bytes);
-}
-void* __libc_valloc(std::size_t bytes) noexcept
-{
-    return valloc(bytes);
-}
-void* __libc_pvalloc(std::size_t bytes) noexcept
-{
-    return pvalloc(bytes);
-}
-int __posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
-{
-    return posix_memalign(block, align, bytes);
-}
+// Other names of the same functions: glibc's internal names, to which some programs link, and
+// cfree.
+[[gnu::alias("malloc")]] void* __libc_malloc(std::size_t) noexcept;
+[[gnu::alias("free")]] void __libc_free(void*) noexcept;
+[[gnu::alias("free")]] void __libc_cfree(void*) noexcept;
+[[gnu::alias("free")]] void cfree(void*) noexcept;
+[[gnu::alias("calloc")]] void* __libc_calloc(std::size_t, std::size_t) noexcept;
+[[gnu::alias("realloc")]] void* __libc_realloc(void*, std::size_t) noexcept;
+[[gnu::alias("memalign")]] void* __libc_memalign(std::size_t, std::size_t) noexcept;
+[[gnu::alias("valloc")]] void* __libc_valloc(std::size_t) noexcept;
+[[gnu::alias("pvalloc")]] void* __libc_pvalloc(std::size_t) noexcept;
+[[gnu::alias("posix_memalign")]] int __posix_memalign(void**, std::size_t, std::size_t) noexcept;
 
 } // extern "C"
 #pragma GCC visibility pop

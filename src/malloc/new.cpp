@@ -54,15 +54,7 @@ void* operator new(std::size_t bytes)
 {
     return make(bytes);
 }
-void* operator new[](std::size_t bytes)
-{
-    return make(bytes);
-}
 void* operator new(std::size_t bytes, std::align_val_t align)
-{
-    return make(bytes, align);
-}
-void* operator new[](std::size_t bytes, std::align_val_t align)
 {
     return make(bytes, align);
 }
@@ -80,10 +72,6 @@ void* operator new(std::size_t bytes, const std::nothrow_t& quietly) noexcept
         },
         "_ZnwmRKSt9nothrow_t", bytes, quietly);
 }
-void* operator new[](std::size_t bytes, const std::nothrow_t& quietly) noexcept
-{
-    return operator new(bytes, quietly);
-}
 void* operator new(std::size_t bytes, std::align_val_t align,
                    const std::nothrow_t& quietly) noexcept
 {
@@ -98,17 +86,8 @@ void* operator new(std::size_t bytes, std::align_val_t align,
         [=](bool throws) { return ask_handlers(allocate, throws); },
         "_ZnwmSt11align_val_tRKSt9nothrow_t", bytes, align, quietly);
 }
-void* operator new[](std::size_t bytes, std::align_val_t align,
-                     const std::nothrow_t& quietly) noexcept
-{
-    return operator new(bytes, align, quietly);
-}
 
 void operator delete(void* block) noexcept
-{
-    new_family::deallocate(block);
-}
-void operator delete[](void* block) noexcept
 {
     new_family::deallocate(block);
 }
@@ -116,23 +95,7 @@ void operator delete(void* block, const std::nothrow_t&) noexcept
 {
     new_family::deallocate(block);
 }
-void operator delete[](void* block, const std::nothrow_t&) noexcept
-{
-    new_family::deallocate(block);
-}
-void operator delete(void* block, std::size_t bytes) noexcept
-{
-    new_family::deallocate_sized(block, bytes);
-}
-void operator delete[](void* block, std::size_t bytes) noexcept
-{
-    new_family::deallocate_sized(block, bytes);
-}
 void operator delete(void* block, std::align_val_t) noexcept
-{
-    new_family::deallocate(block);
-}
-void operator delete[](void* block, std::align_val_t) noexcept
 {
     new_family::deallocate(block);
 }
@@ -140,17 +103,30 @@ void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexc
 {
     new_family::deallocate(block);
 }
-void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept
+void operator delete(void* block, std::size_t bytes) noexcept
 {
-    new_family::deallocate(block);
+    new_family::deallocate_sized(block, bytes);
 }
 void operator delete(void* block, std::size_t bytes, std::align_val_t align) noexcept
 {
     new_family::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
 }
-void operator delete[](void* block, std::size_t bytes, std::align_val_t align) noexcept
-{
-    new_family::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
-}
+
+// The forms for arrays are the same functions, under other names.
+[[gnu::alias("_Znwm")]] void* operator new[](std::size_t);
+[[gnu::alias("_ZnwmSt11align_val_t")]] void* operator new[](std::size_t, std::align_val_t);
+[[gnu::alias("_ZnwmRKSt9nothrow_t")]] void* operator new[](std::size_t,
+                                                           const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZnwmSt11align_val_tRKSt9nothrow_t")]] void*
+operator new[](std::size_t, std::align_val_t, const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZdlPv")]] void operator delete[](void*) noexcept;
+[[gnu::alias("_ZdlPvRKSt9nothrow_t")]] void operator delete[](void*,
+                                                              const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZdlPvSt11align_val_t")]] void operator delete[](void*, std::align_val_t) noexcept;
+[[gnu::alias("_ZdlPvSt11align_val_tRKSt9nothrow_t")]] void
+operator delete[](void*, std::align_val_t, const std::nothrow_t&) noexcept;
+[[gnu::alias("_ZdlPvm")]] void operator delete[](void*, std::size_t) noexcept;
+[[gnu::alias("_ZdlPvmSt11align_val_t")]] void operator delete[](void*, std::size_t,
+                                                                std::align_val_t) noexcept;
 
 #pragma GCC visibility pop
