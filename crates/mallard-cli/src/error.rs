@@ -1,8 +1,8 @@
-//! The three lines of an error: what happened, what state things are in, what to type.
+//! Errors of the command. Each has three lines: what happened, the state, and what to type next.
 
 use std::fmt;
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
@@ -11,7 +11,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Lower case, without a full stop; `help` is what to type next.
+    /// Makes an error. All parts are in lower case, without a full stop. `help` is what to type next.
     pub fn new(what: impl Into<String>, state: impl Into<String>, help: impl Into<String>) -> Self {
         Failure { what: what.into(), state: state.into(), help: help.into() }
     }

@@ -1,12 +1,12 @@
 //! Means and ranges of figures.
 
-/// The geometric mean; None of nothing.
+/// The geometric mean of the positive values. `None` if there are none.
 pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let logs: Vec<f64> = values.into_iter().filter(|v| *v > 0.0).map(f64::ln).collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// The median, least and greatest of some figures.
+/// The median, the smallest and the largest of some figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
     pub median: f64,

@@ -1,4 +1,4 @@
-//! The page in a real browser: what page.py promises, over two machines and every suite.
+//! The HTML page in a real browser: runs the checks of page.py, for two machines and every suite.
 
 mod fixture;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 #[test]
 #[ignore = "needs chromium, chromium-driver, python3-selenium and libjs-chart.js; ./x test has them"]
-fn the_page_keeps_its_promises_in_a_browser() {
+fn the_page_works_in_a_browser() {
     let rows = a_part();
     let tree = Tree::with(&[rows.clone(), elsewhere(&rows)].concat());
     tree.run(&["report"]).ok();

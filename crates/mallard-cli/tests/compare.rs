@@ -1,4 +1,4 @@
-//! `mallard bench compare`: verdicts, counts, statuses.
+//! `mallard bench compare`: verdicts, counts and exit statuses.
 
 mod fixture;
 
@@ -39,12 +39,12 @@ fn a_faster_row_ends_with_0() {
 }
 
 #[test]
-fn a_higher_threshold_forgives_more() {
+fn a_higher_threshold_hides_more_differences() {
     assert_eq!(compare(&[pool(10.0)], &[pool(12.0)], &["--threshold", "25"]).status(), 0);
 }
 
 #[test]
-fn rows_of_one_run_are_not_told_apart_within_ten_per_cent() {
+fn rows_of_one_run_differ_only_beyond_ten_per_cent() {
     let single = |figure: f64| {
         let mut r = pool(figure);
         (r["low"], r["high"], r["runs"]) = (json!(figure), json!(figure), json!(1));
@@ -74,7 +74,7 @@ fn rows_of_one_side_are_counted_and_named() {
 }
 
 #[test]
-fn a_figure_that_is_gone_is_as_bad_as_slower() {
+fn a_missing_figure_counts_as_slower() {
     let ran = compare(&[pool(10.0)], &[pool(f64::NAN)], &[]);
     assert!(ran.out().contains("no figure any more"), "{}", ran.out());
     assert_eq!(ran.status(), 1);
@@ -82,7 +82,7 @@ fn a_figure_that_is_gone_is_as_bad_as_slower() {
 }
 
 #[test]
-fn filters_choose_contenders_and_metrics() {
+fn filters_select_contenders_and_metrics() {
     let peer = |figure: f64| row("pool", "pair/64B", "boost-pool-1.74", "ns_per_op", figure);
     let (a, b) = ([pool(10.0), peer(10.0)], [pool(10.0), peer(20.0)]);
     assert_eq!(compare(&a, &b, &[]).status(), 1);
@@ -138,7 +138,7 @@ fn what_cannot_be_compared_ends_with_2_and_says_why() {
 }
 
 #[test]
-fn a_row_that_a_killed_run_left_is_said_and_left_out() {
+fn an_incomplete_row_is_skipped_with_a_warning() {
     let tree = Tree::new();
     let whole = lines(&[pool(10.0)]);
     tree.write("a.jsonl", &whole);
@@ -149,7 +149,7 @@ fn a_row_that_a_killed_run_left_is_said_and_left_out() {
 }
 
 #[test]
-fn a_reader_that_stops_is_no_error_and_a_full_disk_is() {
+fn a_closed_pipe_is_not_an_error_and_a_full_disk_is() {
     let tree = Tree::new();
     tree.write("a.jsonl", &lines(&[pool(10.0)]));
     let run = |to: &str| {

@@ -1,11 +1,11 @@
-//! `mallard bench report`: what is compared with what, and which rows count.
+//! `mallard bench report`: which contenders are compared with each other, and which rows count.
 
 mod fixture;
 
 use fixture::{line, report, row, section, Tree, PAGE};
 use serde_json::{json, Value};
 
-/// A malloc row of each, for one case.
+/// A row of each malloc for one case.
 fn mallocs(case: &str, metric: &str, figures: [f64; 3]) -> Vec<Value> {
     let names = ["glibc-2.36", "mimalloc-3.6.0", "mallard/malloc"];
     let of = |(who, figure): (&str, f64)| row("malloc", case, who, metric, figure);
@@ -13,7 +13,7 @@ fn mallocs(case: &str, metric: &str, figures: [f64; 3]) -> Vec<Value> {
 }
 
 #[test]
-fn the_page_begins_with_malloc_against_malloc_and_whole_programs_beside_calls() {
+fn the_page_begins_with_malloc_against_malloc() {
     let program = |figures: [f64; 3]| {
         let rows = mallocs("lua", "cpu_seconds", figures).into_iter();
         rows.map(|mut r| {
@@ -33,7 +33,7 @@ fn the_page_begins_with_malloc_against_malloc_and_whole_programs_beside_calls() 
         "{titles}"
     );
     assert!(line(&text[lead..], "| mallard/malloc").starts_with("| mallard/malloc | 0.95 | 0.20 |"));
-    // Who is first in whole programs is first in the table.
+    // The malloc that is best in whole programs is first in the table.
     assert!(text.find("| mimalloc-3.6.0 | 0.90") < text.find("| mallard/malloc | 0.95"), "{text}");
 }
 
@@ -42,13 +42,13 @@ fn lakos_row() -> Vec<Value> {
 }
 
 #[test]
-fn families_of_cases_weigh_equally_and_pairs_can_be_left_out() {
+fn families_of_cases_have_equal_weight_with_and_without_pairs() {
     let mut rows = mallocs("bulk/10kx64B/malloc", "ns_per_op", [10.0, 10.0, 10.0]);
     for bytes in ["16B", "64B", "1KiB", "2KiB"] {
         rows.extend(mallocs(&format!("pair/{bytes}"), "ns_per_op", [16.0, 16.0, 1.0]));
     }
     let (_, text) = report(&rows);
-    // The mean of 1 and 1/16, not of one 1 and four 1/16.
+    // The mean of 1 and 1/16 by families, and not of one 1 and four 1/16.
     let ours = line(&text, "| mallard/malloc |");
     assert!(ours.starts_with("| mallard/malloc | 0.25 | 1.00 | 0.062 | 1.00 |"), "{ours}");
     let peer = line(section(&text, "Against the peers"), "| mimalloc-3.6.0");
@@ -73,7 +73,7 @@ fn a_threaded_case_counts_once_by_its_cpu_time() {
 }
 
 #[test]
-fn a_malloc_is_no_peer_of_a_local_allocator() {
+fn a_malloc_is_not_compared_with_a_local_allocator() {
     let rows = [
         ("glibc-2.36/AS1", 10.0),
         ("mimalloc-2.0.9/AS1", 8.0),
@@ -91,7 +91,7 @@ fn a_malloc_is_no_peer_of_a_local_allocator() {
 }
 
 #[test]
-fn a_tuned_variant_stands_apart_from_the_defaults() {
+fn tuned_variants_have_a_table_of_their_own() {
     let rows = [
         ("glibc-2.36/AS1", 10.0),
         ("libstdc++-pmr-12/AS7", 4.0),
@@ -113,7 +113,7 @@ fn a_tuned_variant_stands_apart_from_the_defaults() {
 }
 
 #[test]
-fn divided_work_and_single_runs_are_said_where_the_figure_stands() {
+fn divided_work_and_single_runs_are_mentioned_beside_the_figure() {
     let mut rows = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", 2.0)]
         .map(|(who, ns)| row("lakos1", "DS1/2^6", who, "ns_per_op", ns));
     for r in &mut rows {
@@ -133,7 +133,7 @@ fn divided_work_and_single_runs_are_said_where_the_figure_stands() {
 }
 
 #[test]
-fn a_failure_that_was_computed_is_called_so() {
+fn a_computed_failure_is_marked_as_computed() {
     let mut rows = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", f64::NAN), ("mallard/AS7", 5.0)]
         .map(|(who, ns)| row("lakos3", "T=2^35/M=2^15/S=2^10", who, "ns_per_op", ns))
         .to_vec();
@@ -149,7 +149,7 @@ fn a_failure_that_was_computed_is_called_so() {
 }
 
 #[test]
-fn rows_of_uncommitted_changes_are_left_off_and_that_is_said() {
+fn rows_of_uncommitted_changes_are_skipped_with_a_warning() {
     let mut rows = mallocs("pair/64B", "ns_per_op", [10.0, 5.0, 2.0]);
     let mut dirty = mallocs("pair/64B", "ns_per_op", [10.0, 5.0, 1.0]).pop().unwrap();
     dirty["commit"] = json!("1234567-dirty");
@@ -166,7 +166,7 @@ fn rows_of_uncommitted_changes_are_left_off_and_that_is_said() {
 }
 
 #[test]
-fn a_commit_that_the_repository_does_not_have_is_said_beside_its_rows() {
+fn a_commit_missing_from_the_repository_is_mentioned_beside_its_rows() {
     let tree = Tree::new();
     let git = |words: &[&str]| {
         let who = ["-c", "user.name=n", "-c", "user.email=e"];
@@ -190,7 +190,7 @@ fn a_commit_that_the_repository_does_not_have_is_said_beside_its_rows() {
         "2 of the 3 rows of this machine name commits that are not in this repository (1234567)";
     assert!(text.contains(said), "{text}");
     assert_eq!(text.matches("1234567 (not in this repository)").count(), 1, "{text}");
-    // Where there is no repository nothing is known of commits.
+    // Without a repository nothing is known about commits.
     let (_, text) = report(&rows);
     assert!(!text.contains("not in this repository"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! `mallard bench report`: what the pages say, and what becomes of them when it fails.
+//! `mallard bench report`: the content of the pages, and what happens on errors.
 
 mod fixture;
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn the_first_line_says_that_it_is_generated_and_how() {
+fn the_first_line_says_how_the_page_is_generated() {
     let (_, text) = report(&a_part());
     let first = text.lines().next().unwrap();
     assert!(first.contains("Generated") && first.contains("./x bench report"), "{first}");
@@ -67,7 +67,7 @@ fn the_answer_names_the_fastest_strategy_its_gain_and_its_losses() {
 }
 
 #[test]
-fn where_nothing_is_gained_the_global_allocator_is_the_answer() {
+fn without_a_gain_the_global_allocator_is_recommended() {
     let rows = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", 10.1)]
         .map(|(who, ns)| row("lakos1", "DS2/2^6", who, "ns_per_op", ns));
     let (_, text) = report(&rows);
@@ -79,7 +79,7 @@ fn where_nothing_is_gained_the_global_allocator_is_the_answer() {
 }
 
 #[test]
-fn a_strategy_that_runs_out_of_memory_is_no_advice() {
+fn a_strategy_that_runs_out_of_memory_is_not_recommended() {
     let rows = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", 1.0), ("mallard/AS7", 5.0)]
         .map(|(who, ns)| row("lakos3", "T=2^30/M=2^15/S=2^10", who, "ns_per_op", ns));
     let fails = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", f64::NAN), ("mallard/AS7", 5.0)]
@@ -91,7 +91,7 @@ fn a_strategy_that_runs_out_of_memory_is_no_advice() {
 }
 
 #[test]
-fn what_is_not_measured_says_so() {
+fn unmeasured_situations_are_listed() {
     let (_, text) = report(&[row("pool", "pair/64B", "mallard/none", "ns_per_op", 1.0)]);
     assert!(
         section(&text, "Which one, and when not").contains("Not measured: Built once"),
@@ -104,7 +104,7 @@ fn what_is_not_measured_says_so() {
 }
 
 #[test]
-fn what_is_not_measured_on_another_machine_is_left_out() {
+fn unmeasured_sections_of_further_machines_are_left_out() {
     let pool = [row("pool", "pair/64B", "mallard/none", "ns_per_op", 1.0)];
     let (_, text) = report(&[a_part(), elsewhere(&pool)].concat());
     let (of_first, of_other) = text.split_once("\n## Other CPU, 2 CPUs\n").unwrap();
@@ -115,7 +115,7 @@ fn what_is_not_measured_on_another_machine_is_left_out() {
 }
 
 #[test]
-fn the_decision_cells_have_their_evidence_and_the_talk_beside_it() {
+fn decision_cells_show_our_figures_and_those_of_the_talk() {
     let (_, text) = report(&everything());
     let decision = section(&text, "The talk's decision tables, measured");
     let u = line(decision, "| U:");
@@ -128,7 +128,7 @@ fn the_decision_cells_have_their_evidence_and_the_talk_beside_it() {
 }
 
 #[test]
-fn cells_are_won_tied_and_lost() {
+fn cells_are_counted_as_won_tied_or_lost() {
     let three = |case: &str, ours: f64| {
         [("mimalloc-2.0.9", 10.0), ("mallard/malloc", ours)]
             .map(|(who, ns)| row("malloc", case, who, "ns_per_op", ns))
@@ -146,7 +146,7 @@ fn every_loss_of_more_than_a_tenth_is_listed_with_its_ratio() {
         line(losses, "| pool | ns_per_op |").contains("lost/64B 2.00 boost-pool-1.74"),
         "{losses}"
     );
-    // Exactly those that the rows have, by another count: like beside like.
+    // Counts independently which rows of the same kind lose by more than a tenth.
     let kind = |who: &str| match who.rsplit_once("/AS") {
         Some((_, number)) => number.to_string(),
         None if ["glibc-", "mimalloc-", "mallard/malloc"].iter().any(|m| who.starts_with(m)) => {
@@ -178,7 +178,7 @@ fn every_loss_of_more_than_a_tenth_is_listed_with_its_ratio() {
 }
 
 #[test]
-fn a_bound_is_no_peer() {
+fn a_bound_is_not_a_peer() {
     let rows = [("limit/inline-list", 0.5), ("boost-pool-1.74", 3.0), ("mallard/none", 1.0)]
         .map(|(who, ns)| row("pool", "pair/64B", who, "ns_per_op", ns));
     let (_, text) = report(&rows);
@@ -187,7 +187,7 @@ fn a_bound_is_no_peer() {
 }
 
 #[test]
-fn a_lower_gain_than_the_talks_is_said_with_its_reason() {
+fn a_gain_below_the_talks_is_shown_with_its_reason() {
     let tree = Tree::with(&everything());
     tree.write("bench/published/reasons.csv", "suite,part,reason\nlakos1,DS7,because of seven\n");
     tree.run(&["report"]).ok();
@@ -198,14 +198,14 @@ fn a_lower_gain_than_the_talks_is_said_with_its_reason() {
 }
 
 #[test]
-fn machines_are_apart() {
+fn machines_have_separate_sections() {
     let rows = a_part();
     let tree = Tree::with(&[rows.clone(), elsewhere(&rows)].concat());
     tree.run(&["report"]).ok();
     let text = tree.read(PAGE);
     assert!(text.contains("\n## Test CPU, 4 CPUs\n") && text.contains("\n## Other CPU, 2 CPUs\n"));
     let alone = report(&rows).1;
-    // What is said of the first is what is said of it alone.
+    // The sections of the first machine are the same as in a report of that machine alone.
     let first = |text: &str| {
         let from = text.split("\n## Test CPU, 4 CPUs\n").nth(1).unwrap();
         from.split("\n## ").next().unwrap().to_string()
@@ -225,7 +225,7 @@ fn the_machine_with_most_of_the_talks_figures_is_first() {
 }
 
 #[test]
-fn machines_of_one_processor_are_told_apart_by_their_caches() {
+fn machines_with_one_processor_are_distinguished_by_their_caches() {
     let on = |machine: &str| {
         let mut r = row("pool", "pair", "mallard/none", "ns_per_op", 5.0);
         r["machine"] = json!(machine);
@@ -246,7 +246,7 @@ fn machines_of_one_processor_are_told_apart_by_their_caches() {
 }
 
 #[test]
-fn rows_of_both_languages_are_of_one_machine() {
+fn rows_of_both_languages_belong_to_one_machine() {
     let on = |mut r: serde_json::Value, compiler: &str| {
         r["machine"] = json!(format!("Test CPU, 4 CPUs, L1d 32 KiB, Linux 6.1, {compiler}"));
         r
@@ -262,7 +262,7 @@ fn rows_of_both_languages_are_of_one_machine() {
 }
 
 #[test]
-fn what_a_crate_published_stands_beside_the_same_case() {
+fn published_figures_of_crates_are_beside_the_same_case() {
     let (_, text) = report(&[
         row("crates", "bumpalo/allocate/u8", "mallard/Arena", "ns_per_op", 1.0),
         row("crates", "bumpalo/allocate/u8", "bumpalo-3.20.4", "ns_per_op", 2.0),
@@ -285,7 +285,7 @@ fn rows_measured_again_replace_the_old_ones() {
 }
 
 #[test]
-fn the_page_is_one_file_that_asks_for_nothing() {
+fn the_page_is_one_file_that_loads_nothing() {
     let (tree, _) = report(&a_part());
     let html = tree.read("build/performance.html");
     for asking in ["src=\"http", "href=\"http", "@import", "url(http", "//cdn", "<iframe"] {
@@ -295,7 +295,7 @@ fn the_page_is_one_file_that_asks_for_nothing() {
 }
 
 #[test]
-fn without_the_plot_library_there_are_tables_and_a_sentence() {
+fn without_chart_js_the_page_has_tables_and_a_sentence() {
     let tree = Tree::with(&a_part());
     let ran = tree.run(&["report", "--plot-library", "missing.js"]);
     assert_eq!(ran.status(), 0);
@@ -319,11 +319,11 @@ fn names_from_rows_cannot_break_the_page() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_leaves_the_one_before() {
+fn a_failed_write_keeps_the_previous_page() {
     let tree = Tree::with(&a_part());
     tree.run(&["report"]).ok();
     let before = tree.read(PAGE);
-    // A folder where the page should be: root may write everywhere else.
+    // A folder is in the place of the page, because root may write to every other file.
     fs::create_dir(tree.path("taken")).unwrap();
     fs::create_dir(tree.path("taken/performance.html")).unwrap();
     tree.run(&["report", "--out", "taken"]).fails("cannot write taken/performance.html");
@@ -335,12 +335,12 @@ fn a_page_that_cannot_be_written_leaves_the_one_before() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_page_before() {
+fn a_full_disk_keeps_the_previous_page() {
     let full = std::path::Path::new("/dev/full");
     if !full.exists() || fs::metadata("/sys/fs").is_err() {
         return;
     }
-    // A file system of 64 KiB, where this user may mount one; the page is larger.
+    // A file system of 64 KiB, if this user may mount one. The page is larger.
     let tree = Tree::with(&a_part());
     tree.write("small/x", "");
     let small = tree.path("small");
@@ -364,7 +364,7 @@ fn a_full_disk_leaves_the_page_before() {
 }
 
 #[test]
-fn everyone_may_read_the_pages() {
+fn the_pages_are_readable_by_everyone() {
     let (tree, _) = report(&a_part());
     for page in [PAGE, "build/performance.html"] {
         assert_eq!(fs::metadata(tree.path(page)).unwrap().permissions().mode() & 0o777, 0o644);
@@ -372,7 +372,7 @@ fn everyone_may_read_the_pages() {
 }
 
 #[test]
-fn bad_input_is_named_and_nothing_is_written() {
+fn bad_input_is_reported_and_nothing_is_written() {
     let tree = Tree::new();
     tree.write("results/m/rows.jsonl", "{\"suite\":1}\n{}\n");
     tree.run(&["report"]).fails("results/m/rows.jsonl:1: not a row");

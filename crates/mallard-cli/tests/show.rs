@@ -1,4 +1,4 @@
-//! `mallard bench show SUITE`: the tables of the documents in the terminal.
+//! `mallard bench show SUITE`: the tables of a suite in the terminal.
 
 mod fixture;
 
@@ -37,9 +37,9 @@ fn each_suite_of_the_talk_has_its_layout() {
 }
 
 #[test]
-fn published_figures_stand_beside_ours() {
+fn published_figures_are_shown_beside_ours() {
     let tree = Tree::with(&a_part());
-    // 1.20 s of the talk are 8.94 ns an element.
+    // The talk's 1.20 s are 8.94 ns per element.
     assert!(tree.run(&["show", "lakos1", "--only", "^DS1 .*ns_per_op$"]).ok().contains("(8.94)"));
     assert!(tree.run(&["show", "lakos3"]).ok().contains("(440.0)"));
     let text = tree.run(&["show", "seeds"]).ok();
@@ -56,7 +56,7 @@ fn any_suite_can_be_shown_from_any_file() {
 }
 
 #[test]
-fn a_suite_without_rows_names_those_with() {
+fn a_suite_without_rows_is_an_error_that_lists_the_suites_with_rows() {
     let tree = Tree::with(&a_part());
     tree.run(&["show", "lakos9"]).fails("no rows of suite 'lakos9'");
 }

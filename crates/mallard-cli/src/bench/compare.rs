@@ -1,4 +1,4 @@
-//! `mallard bench compare A B`: what became faster, what slower, and what cannot be told.
+//! `mallard bench compare A B`: which rows became faster or slower beyond noise.
 
 use crate::error::Failure;
 use crate::output::terminal;
@@ -14,25 +14,25 @@ use std::process::ExitCode;
 
 /// Compares rows B with rows A, each row with itself
 ///
-/// A figure differs if the p10-p90 ranges do not overlap and the medians are more than the
-/// threshold apart; rows of one run, of whose noise nothing is known, if they are more than 10 %
-/// apart. The status is 0 if nothing is slower, 1 if something is, 2 if they cannot be compared.
+/// A figure differs if the p10-p90 ranges do not overlap and the medians are further apart than the
+/// threshold. The noise of a row of one run is unknown: it differs if it is more than 10 % apart.
+/// The exit status is 0 if nothing is slower, 1 if something is, and 2 if nothing can be compared.
 #[derive(clap::Args)]
 pub struct Compare {
-    /// File or folder of rows: before
+    /// File or folder with the rows before
     a: PathBuf,
-    /// File or folder of rows: after
+    /// File or folder with the rows after
     b: PathBuf,
-    /// Medians nearer than this do not differ
+    /// Medians closer than this many per cent do not differ
     #[arg(long, value_name = "PCT", allow_negative_numbers = true, default_value_t = 3.0, value_parser = percent)]
     threshold: f64,
-    /// Only contenders that match
+    /// Compare only contenders that match
     #[arg(long, value_name = "REGEX")]
     contender: Option<Regex>,
-    /// Only metrics that match
+    /// Compare only metrics that match
     #[arg(long, value_name = "REGEX")]
     metric: Option<Regex>,
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +57,7 @@ fn name((suite, case, variant, contender, metric, threads): &Key) -> String {
     format!("{suite} {case}{variant}{threads} {metric} {contender}")
 }
 
-/// What was found of a row that both sides have.
+/// A row that both sides have, and the verdict on it.
 struct Pair<'a> {
     key: Key,
     a: &'a Row,
@@ -72,7 +72,7 @@ impl Pair<'_> {
 }
 
 impl Pair<'_> {
-    /// Of a table: which row, before and after with their spread, and how they stand.
+    /// A line of a table: the name of the row, both figures with their spread, and their ratio.
     fn line(&self) -> Vec<String> {
         let range = |r: &Row| {
             let median = number(r.median.unwrap_or(0.0));
@@ -88,7 +88,7 @@ struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
     only_a: Vec<Key>,
     only_b: Vec<Key>,
-    /// A figure before, and none after: as bad as slower. And the other way round.
+    /// Rows with a figure before and none after, which count as slower, and the reverse.
     stopped: Vec<(Key, String)>,
     started: Vec<Key>,
 }
@@ -174,7 +174,7 @@ impl Outcome<'_> {
         !self.stopped.is_empty() || self.pairs.iter().any(|p| p.verdict == Verdict::Slower)
     }
 
-    /// For each suite and metric: how many pairs, and the geometric mean of after / before.
+    /// For each suite and metric, the number of pairs and the geometric mean of after / before.
     fn means(&self) -> BTreeMap<(String, String), (usize, Option<f64>)> {
         let mut ratios: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
         for pair in &self.pairs {

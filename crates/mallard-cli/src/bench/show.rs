@@ -1,4 +1,4 @@
-//! `mallard bench show SUITE`: the tables of a suite in the terminal.
+//! `mallard bench show SUITE`: prints the tables of a suite in the terminal.
 
 use crate::error::Failure;
 use crate::output::terminal;
@@ -9,14 +9,14 @@ use regex::Regex;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Prints a suite's tables, laid out as in its document, published figures beside ours
+/// Prints the tables of a suite, with published figures beside ours
 #[derive(clap::Args)]
 pub struct Show {
-    /// Such as lakos1, seeds or pool
+    /// Name of the suite, such as lakos1, seeds or pool
     suite: String,
     /// Files or folders of rows [default: results/]
     rows: Vec<PathBuf>,
-    /// Only tables whose titles match, such as `DS7.*corrected`
+    /// Print only tables whose titles match, such as `DS7.*corrected`
     #[arg(long, value_name = "REGEX")]
     only: Option<Regex>,
 }

@@ -69,7 +69,7 @@ pub fn table(table: &Table, above: &str, names: &Contenders) -> Markup {
     }
 }
 
-/// A browser breaks a long name at its slashes only if told to.
+/// A name with a break opportunity behind each slash.
 fn breakable(name: &str) -> Markup {
     html! {
         @for (index, part) in name.split('/').enumerate() {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_does_not_end_early() {
+    fn a_script_contains_no_closing_tag() {
         assert!(!inert("x</script>y").contains("</script"));
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_prose_are_short() {
+    fn paragraphs_are_wrapped_at_100_columns() {
         assert!(wrapped(&"word ".repeat(100)).lines().all(|l| l.len() <= 100));
     }
 }

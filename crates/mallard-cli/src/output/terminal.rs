@@ -1,12 +1,11 @@
-//! Tables in the terminal.
+//! Output in the terminal.
 
 use crate::error::Failure;
 use crate::tables::{Cell, Table};
 use comfy_table::{presets, Attribute, CellAlignment, ContentArrangement};
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// Writes all of it to stdout. A reader that has seen enough, such as `head`, is no error; a full
-/// disk is.
+/// Writes a text to stdout. A closed pipe, for example to `head`, is not an error. A full disk is one.
 pub fn say(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -19,7 +18,7 @@ pub fn say(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Lines of text under titles, without a frame.
+/// A table of text without a frame.
 pub fn plain_table(
     titles: &[&str],
     lines: impl IntoIterator<Item = Vec<String>>,
@@ -33,10 +32,10 @@ pub fn plain_table(
     table
 }
 
-/// The title, the table with published figures in the second line, what it says of itself.
+/// A table with its title and notes. Published figures are in the second line of a cell.
 pub fn render(table: &Table) -> String {
     let mut out = empty();
-    // A name of many parts is high, rather than wide.
+    // Breaks a long name at its slashes, so that columns are narrow.
     let columns = table.columns.iter().map(|c| match c.contender {
         Some(_) => c.title.replace('/', "/\n"),
         None => c.title.replace("published: ", "published:\n"),
@@ -79,7 +78,7 @@ fn cell(cell: &Cell) -> comfy_table::Cell {
     }
 }
 
-/// Wider than the window is better than broken: `less -S` shows the rest.
+/// An empty table. It may be wider than the window: `less -S` shows the rest.
 fn empty() -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);

@@ -3,11 +3,11 @@
 use super::experiment::Experiment;
 use std::collections::HashSet;
 
-/// The variants that a selector knows, what decides first. `returning` is of lakos1 alone: over a
-/// glibc that gives memory back between repetitions.
+/// The variants of a suite that a reader of the page can select, the most important first. `returning`
+/// exists for lakos1 only: its glibc returns memory to the system between repetitions.
 pub const FACETS: [&str; 3] = ["corrected", "returning", "faithful"];
 
-/// A variant that a selector knows; others are part of a line.
+/// The variant, if a reader can select it. Other variants are part of the case.
 pub fn facet(variant: &str) -> &str {
     if FACETS.contains(&variant) {
         variant
@@ -27,7 +27,7 @@ pub fn is_cell(e: &Experiment) -> bool {
     is_in_map(e) && e.part(3).is_empty()
 }
 
-/// The case, with what no selector shows: `flow, t=2s`, `random/T4, 4 threads`.
+/// The case with everything that a selector does not show: `flow, t=2s`, `random/T4, 4 threads`.
 pub fn case_of(e: &Experiment) -> String {
     let variant = if facet(&e.variant).is_empty() { &*e.variant } else { "" };
     let threads = if e.threads > 1 { format!("{} threads", e.threads) } else { String::new() };
@@ -35,7 +35,7 @@ pub fn case_of(e: &Experiment) -> String {
     parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// The experiments that count once: no other variant of one whose correction is there.
+/// The experiments that count: of a case with several variants only the corrected one.
 pub fn counted<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment| (e.suite.clone(), e.case.clone(), e.metric.clone(), e.threads);
     let corrected: HashSet<_> =

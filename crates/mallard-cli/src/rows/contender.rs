@@ -1,6 +1,6 @@
-//! What a contender's name says: whose it is, and which of the talk's fourteen strategies.
+//! What the name of a contender says: its library, and which of the talk's fourteen strategies it is.
 
-/// `mallard/AS3+reset`: provider `mallard`, strategy 3, extra `+reset`.
+/// A strategy of the talk. `mallard/AS3+reset` has provider `mallard`, number 3 and extra `+reset`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
     pub provider: String,
@@ -16,38 +16,38 @@ impl Strategy {
         Some(Strategy { provider: provider.to_string(), number, extra: rest[digits..].to_string() })
     }
 
-    /// Of the talk's table: glibc's AS1 and AS2, and Mallard's local allocators.
+    /// Whether the strategy is in the talk's tables: AS1 and AS2 of glibc, and Mallard's local ones.
     pub fn is_of_the_talk(&self) -> bool {
         let expected = if self.number <= 2 { "glibc" } else { "mallard" };
         self.provider.split('-').next() == Some(expected)
     }
 }
 
-/// Whose a peer is, without its kind and what it is combined with: `boost-container-1.74`.
+/// The library of a peer, without variant and combination: `boost-container-1.74`.
 pub fn family(peer: &str) -> String {
     let name = peer.split('/').next().unwrap_or(peer);
     match name.split_once('+') {
-        Some((base, with)) if !with.starts_with('+') => base.to_string(), // libstdc++ is a name
+        Some((base, with)) if !with.starts_with('+') => base.to_string(), // "libstdc++" is one name
         _ => name.to_string(),
     }
 }
 
-/// A local allocator of ours, as it comes: what the talk asks about.
+/// Whether a contender is a local allocator of Mallard with its defaults, which the talk asks about.
 pub fn is_local(contender: &str) -> bool {
     Strategy::of(contender).is_some_and(|s| s.provider == "mallard" && s.number >= 3)
         && !is_tuned(contender)
 }
 
-/// Whether a variant is tuned for its case, or used as only a program written for it would use it: an
-/// arena reset at each generation, a pool that knows its largest size. Tuned variants are not compared
-/// with defaults, because peers are not tuned. What threads need, such as `+mutex`, is not tuning.
+/// Whether a variant is tuned for its case, or needs a program that was written for it: an arena that is
+/// reset at each generation, a pool that knows its largest size. Tuned variants are not compared with
+/// defaults, because peers are not tuned. Support for threads, such as `+mutex`, is not tuning.
 pub fn is_tuned(contender: &str) -> bool {
     const TUNED: [&str; 6] =
         ["+reset", "+fifo", "+largest=", "/huge-pages", "/doubling", "/one-a-thread"];
     contender.starts_with("mallard/") && TUNED.iter().any(|t| contender.contains(t))
 }
 
-/// The strategy in words, as the table of the talk has them.
+/// The description of a strategy, as in the table of the talk.
 pub fn words(number: u32) -> String {
     let allocator = match number {
         1 | 2 => "global allocator",
@@ -62,7 +62,7 @@ pub fn words(number: u32) -> String {
     format!("{allocator}, {binding}{end}")
 }
 
-/// `AS11 (multipool in an arena, type parameter)`, or the name of what is no strategy.
+/// `AS11 (multipool in an arena, type parameter)` for a strategy of the talk. Otherwise the name.
 pub fn explained(contender: &str) -> String {
     match Strategy::of(contender) {
         Some(s) if s.is_of_the_talk() => {
@@ -72,7 +72,7 @@ pub fn explained(contender: &str) -> String {
     }
 }
 
-/// `AS11` for those of the talk, else the name as it is.
+/// `AS11` for a strategy of the talk. Otherwise the name.
 pub fn short(contender: &str) -> String {
     match Strategy::of(contender) {
         Some(s) if s.is_of_the_talk() => format!("AS{}{}", s.number, s.extra),
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart() {
+    fn names_of_contenders_are_parsed() {
         let reset = Strategy::of("mallard/AS3+reset").unwrap();
         assert_eq!((reset.number, reset.extra.as_str()), (3, "+reset"));
         assert_eq!(Strategy::of("mallard/malloc/AS1").unwrap().provider, "mallard/malloc");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_local_allocators_of_ours_are_local() {
+    fn only_untuned_local_allocators_of_mallard_are_local() {
         assert!(is_local("mallard/AS3") && !is_local("mallard/AS3+reset"));
         assert!(is_tuned("mallard/AS3+reset") && !is_tuned("mallard/none/lifo"));
         assert!(is_tuned("mallard/AS7+largest=32") && !is_local("mallard/AS7+fifo"));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fourteen_have_the_words_of_the_talk() {
+    fn the_fourteen_strategies_are_described_as_in_the_talk() {
         assert_eq!(words(1), "global allocator, type parameter");
         assert_eq!(words(2), "global allocator, abstract base");
         assert_eq!(words(4), "arena, type parameter, winked out");

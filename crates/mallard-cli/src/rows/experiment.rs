@@ -1,4 +1,4 @@
-//! The rows of one machine, a case at a time: all contenders of an experiment side by side.
+//! Experiments: the rows of one machine, grouped by case, with all contenders side by side.
 
 use crate::rows::contender::{is_local, is_tuned, Strategy};
 use crate::rows::natural;
@@ -6,7 +6,7 @@ use crate::rows::row::{Row, Rows};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-/// What a metric is of: a table, a selector and a score has one kind.
+/// The kind of a metric. Each table, selector and score is about one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     #[default]
@@ -32,8 +32,8 @@ impl Kind {
     }
 }
 
-/// Whether less of it is what one allocator has over another. Ratios and aggregates are derived;
-/// what happened in a run, and the degradation of an allocator against itself, is no cost.
+/// Whether a smaller value of the metric is an advantage over another allocator. Derived ratios and
+/// aggregates are not costs, nor are events in a run, nor the degradation of an allocator against itself.
 pub fn is_cost(metric: &str) -> bool {
     let no_cost = [
         "ratio_to_",
@@ -46,7 +46,7 @@ pub fn is_cost(metric: &str) -> bool {
     metric != "rss_kib" && !no_cost.iter().any(|m| metric.starts_with(m))
 }
 
-/// The rows that differ only in their contender.
+/// Rows that differ only in their contender.
 #[derive(Clone)]
 pub struct Experiment {
     pub suite: String,
@@ -66,7 +66,7 @@ impl Experiment {
         self.rows.iter().find(|r| r.contender == contender)
     }
 
-    /// glibc: its AS1 where there are strategies.
+    /// The row of glibc: of its AS1 if there are strategies.
     pub fn baseline(&self) -> Option<&Row> {
         self.rows.iter().find(|r| {
             r.contender.starts_with("glibc")
@@ -74,7 +74,7 @@ impl Experiment {
         })
     }
 
-    /// The row of a strategy of the talk: glibc's AS1 and AS2, else Mallard's.
+    /// The row of a strategy of the talk: of glibc for AS1 and AS2, otherwise of Mallard.
     pub fn of_talk(&self, number: u32) -> Option<&Row> {
         self.rows.iter().find(|r| {
             Strategy::of(&r.contender)
@@ -99,30 +99,30 @@ impl Experiment {
         self.best(|r| is_local(&r.contender))
     }
 
-    /// How many times a contender is better than the baseline.
+    /// How many times better a contender is than the baseline.
     pub fn gain(&self, row: &Row) -> Option<f64> {
         ratio(self.baseline()?.median?, row.median?)
     }
 
-    /// `DS1` of `DS1/2^6`: part 0.
+    /// A part of the case's name: part 0 of `DS1/2^6` is `DS1`.
     pub fn part(&self, index: usize) -> &str {
         self.case.split('/').nth(index).unwrap_or("")
     }
 
-    /// The exponent or number after a name: 13 of `2^21/S=2^13/I=2^8` for `S`.
+    /// The number or exponent of a parameter in the case's name: `S` in `2^21/S=2^13/I=2^8` is 13.
     pub fn parameter(&self, name: &str) -> Option<u32> {
         let value = self.case.split('/').find_map(|p| p.strip_prefix(name)?.strip_prefix('='))?;
         value.rsplit('^').next()?.parse().ok()
     }
 }
 
-/// None where it says nothing: of zero, or by zero.
+/// `a / b`. `None` if either is zero.
 pub fn ratio(a: f64, b: f64) -> Option<f64> {
     Some(a / b).filter(|r| r.is_finite() && *r > 0.0)
 }
 
-/// The same machine, or the same but for the compiler where one of the two is Rust's: a machine has
-/// a compiler for each language, and the rows of both stand on one page.
+/// Whether two names are of one machine. The compiler may differ if one of the two is Rust's: a machine
+/// has a compiler for each language, and the rows of both are on one page.
 fn is_one(a: &str, b: &str) -> bool {
     a == b || (is_of_rust(a) || is_of_rust(b)) && without_compiler(a) == without_compiler(b)
 }
@@ -135,7 +135,7 @@ fn without_compiler(machine: &str) -> &str {
     machine.rsplit_once(", ").map_or(machine, |(hardware, _)| hardware)
 }
 
-/// The shortest part that none of the others has as well, if there is one.
+/// The shortest beginning of a name that no other machine's name has.
 fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
     let until = |name: &'a str, end: &str| name.split(end).next().unwrap_or(name);
     let is_own = |part: &&str| all.iter().filter(|n| n.starts_with(*part)).count() == 1;
@@ -146,14 +146,14 @@ fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
     }
 }
 
-/// Everything that one machine measured.
+/// All experiments of one machine.
 #[derive(Default)]
 pub struct Machine {
     pub name: String,
-    /// As much of the name as tells it from the others: the processor, its caches too, or all.
+    /// The part of the name that distinguishes the machine: the processor, its caches too, or everything.
     pub title: String,
     pub experiments: Vec<Experiment>,
-    /// Commits that rows name and the repository does not have.
+    /// Commits that rows name and that the repository does not have.
     pub lost_commits: BTreeSet<String>,
 }
 
@@ -161,8 +161,8 @@ pub struct Machine {
 const TALK: [&str; 5] = ["lakos1", "lakos2", "lakos3", "lakos4", "lakos5"];
 
 impl Machine {
-    /// One for each machine: the one with most of the talk's figures first, then in the order of
-    /// their first rows.
+    /// Groups rows by machine. The machine with most figures of the talk is first, and the others follow
+    /// in the order of their first rows.
     pub fn all(rows: &Rows) -> Vec<Machine> {
         let mut machines: Vec<Machine> = Vec::new();
         let mut places: HashMap<(usize, [&str; 4], u32), usize> = HashMap::new();
@@ -208,7 +208,7 @@ impl Machine {
         self.select(|e| e.suite == suite)
     }
 
-    /// The suites in the order in which the documents go, then the others as they came.
+    /// The suites: first those of the talk in its order, then the others in the order of their rows.
     pub fn suites(&self) -> Vec<&str> {
         let mut seen: Vec<&str> = Vec::new();
         for e in &self.experiments {
@@ -221,7 +221,7 @@ impl Machine {
         seen
     }
 
-    /// Any of it.
+    /// Whether the machine has figures of any benchmark of the talk.
     pub fn has_the_talk(&self) -> bool {
         TALK.iter().any(|suite| self.has(suite))
     }
@@ -231,7 +231,7 @@ impl Machine {
     }
 }
 
-/// The experiments that decide: of a suite's variants the corrected one, of its figures the cost.
+/// The experiments that answers are based on: the corrected variant and the cost metric of a suite.
 pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let variants: BTreeSet<&str> = experiments.iter().map(|e| &*e.variant).collect();
     let variant = ["corrected", "faithful"].into_iter().find(|v| variants.contains(v));
@@ -244,7 +244,7 @@ pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     chosen.into_iter().filter(|e| metric.is_some_and(|m| e.metric == m)).collect()
 }
 
-/// Contenders in the order of a table: glibc, ours, peers, bounds; by name as people order.
+/// The contenders in the order of a table: glibc, Mallard, peers, bounds. Numbers in names sort as numbers.
 pub fn contenders(experiments: &[&Experiment]) -> Vec<String> {
     let names: BTreeSet<&str> =
         experiments.iter().flat_map(|e| e.rows.iter().map(|r| &*r.contender)).collect();

@@ -1,11 +1,11 @@
-//! Finds the commits of rows that the repository no longer has, because history was rewritten.
+//! Finds commits that rows name and that the repository no longer has.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// The `commits`, short or whole, that are not in the history of HEAD. Empty if that is unknown:
-/// outside of a repository, without git, or in a shallow clone.
+/// Those of `commits`, short or complete, that are not in the history of HEAD. Empty if the history is
+/// unknown: outside a repository, without git, or in a shallow clone.
 pub fn unknown<'a>(root: &Path, commits: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let wanted: BTreeSet<&str> = commits.filter(|c| !c.is_empty()).collect();
     let known = match history(root) {
@@ -20,7 +20,7 @@ pub fn unknown<'a>(root: &Path, commits: impl Iterator<Item = &'a str>) -> BTree
     wanted.iter().filter(is_unknown).map(|c| c.to_string()).collect()
 }
 
-/// Every commit up to HEAD, sorted.
+/// All commits up to HEAD, sorted.
 fn history(root: &Path) -> Option<Vec<String>> {
     let of = |words: &[&str]| {
         let ran = Command::new("git").arg("-C").arg(root).args(words).output().ok()?;

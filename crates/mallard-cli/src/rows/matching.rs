@@ -1,9 +1,9 @@
 //! Decides which contenders are compared with each other, and which rows count.
 //!
-//! A malloc is compared with a malloc, a strategy of the talk with the same strategy, and a local
-//! allocator with a local allocator. If Mallard has several of a kind, one of them stands for Mallard
-//! in all cells of a situation: the best of many in each cell would compare our luck with a peer's
-//! allocator. Tuned variants are not compared.
+//! A malloc is compared with mallocs, a strategy of the talk with the same strategy, and a local allocator
+//! with local allocators. If Mallard has several allocators of a kind, one of them represents Mallard in
+//! all cells of a situation: taking the best of many in each cell would compare our luck with one allocator
+//! of a peer. Tuned variants are not compared.
 
 use super::{cases::counted, situations};
 use crate::rows::contender::{is_tuned, Strategy};
@@ -14,15 +14,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Like {
-    /// Of a whole process, whatever it asks for.
+    /// An allocator for a whole process.
     Malloc,
-    /// The number of the talk, and whether several threads may call it.
+    /// A strategy of the talk by its number, and whether several threads may call it.
     Strategy(u32, bool),
-    /// Of a part of a program.
+    /// An allocator for a part of a program.
     Local,
 }
 
-/// Names of general allocators begin so; a heap of one of them is a local allocator.
+/// Beginnings of the names of general allocators. A heap object of one of them is a local allocator.
 const MALLOCS: [&str; 10] = [
     "glibc-",
     "mallard/malloc",
@@ -37,7 +37,7 @@ const MALLOCS: [&str; 10] = [
 ];
 const FOR_THREADS: [&str; 4] = ["+mutex", "+lock_free", "+thread_cached", "+synchronized"];
 
-/// None of a bound, and of a variant that someone tuned.
+/// The kind of a contender. `None` for a bound and for a tuned variant.
 pub fn like(contender: &str) -> Option<Like> {
     if contender.starts_with("limit/") || is_tuned(contender) {
         return None;
@@ -49,8 +49,8 @@ pub fn like(contender: &str) -> Option<Like> {
     Some(if is_malloc && !contender.ends_with("/heap") { Like::Malloc } else { Like::Local })
 }
 
-/// Each case once: cycles are ns in another unit, the percentiles are of the same operations, and of
-/// a threaded case's wall and CPU time the latter counts, which other programs disturb less.
+/// Drops experiments that measure the same again: cycles are another unit of ns, percentiles are of the same
+/// operations, and of a threaded case the CPU time counts, which other programs disturb less than wall time.
 pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment, metric: &str| {
         (e.suite.clone(), e.case.clone(), e.variant.clone(), e.threads, metric.to_string())
@@ -64,7 +64,8 @@ pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     all.iter().filter(|e| !is_again(e)).copied().collect()
 }
 
-/// Families weigh equally: the geometric mean of the families' geometric means. None of nothing.
+/// The geometric mean of the geometric means of families, so that all families have the same weight. `None`
+/// if there are no values.
 pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Option<f64> {
     let mut families: BTreeMap<F, Vec<f64>> = BTreeMap::new();
     for (family, value) in all {
@@ -73,8 +74,8 @@ pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Opti
     geometric_mean(families.into_values().filter_map(geometric_mean))
 }
 
-/// What is done, of many cases: the suite, and of `malloc` what happens to the blocks, else the
-/// first part of the case's name. `bench/standings.cpp` has the same families.
+/// The family of a case: the suite and the first part of the case's name, and in the suite `malloc` what
+/// happens to the blocks. `bench/standings.cpp` has the same families.
 pub fn family(e: &Experiment) -> String {
     let part = match (e.suite.as_str(), e.part(0)) {
         ("malloc", "pair" | "fifo" | "list") => "pairs",
@@ -86,12 +87,12 @@ pub fn family(e: &Experiment) -> String {
     format!("{}/{part}", e.suite)
 }
 
-/// Whether a block is given back as soon as it was taken, and nothing else happens.
+/// Whether the case frees each block right after allocating it, and does nothing else.
 pub fn is_pair(e: &Experiment) -> bool {
     family(e) == "malloc/pairs" || e.case.split('/').any(|p| p == "pair")
 }
 
-/// One of Mallard's in one case, and all that are like it.
+/// Mallard's row in one case, and the rows of comparable peers.
 pub struct Match<'a> {
     pub e: &'a Experiment,
     pub ours: &'a Row,
@@ -107,12 +108,12 @@ impl<'a> Match<'a> {
     }
 }
 
-/// Every case in which something of ours meets its like, a recipe and its correction once.
+/// All cases in which Mallard has a comparable peer. Of a recipe and its correction only one counts.
 pub fn matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&counted(&costs(machine)))
 }
 
-/// The same, each variant of a recipe for itself.
+/// The same with every variant of a recipe.
 pub fn all_matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&costs(machine))
 }
@@ -153,7 +154,7 @@ fn peers(e: &Experiment, kind: Like) -> impl Iterator<Item = &Row> {
         .filter(move |r| !r.is_ours() && r.median.is_some() && like(&r.contender) == Some(kind))
 }
 
-/// Which of ours stands for each kind, in each situation.
+/// Which of Mallard's allocators represents each kind in each situation.
 fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     let mut groups: HashMap<(String, Like), Vec<&Experiment>> = HashMap::new();
     for e in costs.iter().filter(|e| e.kind() == Kind::Time) {
@@ -161,7 +162,7 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
             groups.entry((situations::title_of(e), kind)).or_default().push(e);
         }
     }
-    // Where only memory was measured.
+    // Situations in which only memory was measured.
     for e in costs.iter().filter(|e| e.kind() == Kind::Memory) {
         for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
             let of_time = groups.entry((situations::title_of(e), kind)).or_default();
@@ -176,8 +177,8 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     groups.into_iter().filter_map(chosen).collect()
 }
 
-/// The one of ours that takes least over all of these cases, of those that play in most of them:
-/// by what each takes where the best of all contenders takes 1.
+/// Mallard's contender that takes least over all cases, measured by its share of the best contender in each
+/// case. Only contenders that have figures for most cases count.
 pub fn choice(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Option<String> {
     let names = contenders(all);
     let names: Vec<&String> =
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malloc_is_like_a_malloc_and_a_strategy_like_itself() {
+    fn mallocs_match_mallocs_and_a_strategy_matches_itself() {
         assert_eq!(like("mallard/malloc"), like("google-tcmalloc-2025.06"));
         assert_eq!(like("gperftools-2.10+new"), Some(Like::Malloc));
         assert_eq!(like("mallard/AS7"), like("libstdc++-pmr-12/AS7"));
@@ -215,21 +216,21 @@ mod tests {
     }
 
     #[test]
-    fn tuned_variants_and_bounds_are_like_nothing() {
+    fn tuned_variants_and_bounds_match_nothing() {
         for c in ["mallard/AS7+fifo", "mallard/AS7+largest=32", "mallard/AS3+reset", "limit/bump"] {
             assert_eq!(like(c), None, "{c}");
         }
     }
 
     #[test]
-    fn families_weigh_equally_however_many_cases_they_have() {
+    fn families_have_equal_weight_with_any_number_of_cases() {
         let all = [("pairs", 4.0), ("pairs", 4.0), ("pairs", 4.0), ("bulk", 1.0)];
         assert_eq!(mean_of_families(all), Some(2.0));
         assert_eq!(mean_of_families(Vec::<(&str, f64)>::new()), None);
     }
 
     #[test]
-    fn a_threaded_case_counts_once_and_cycles_are_no_second_time() {
+    fn a_threaded_case_counts_once_and_cycles_do_not_count() {
         let all = [
             experiment("threads/pair/64B/T4", "ns_per_op", 4),
             experiment("threads/pair/64B/T4", "cpu_ns_per_op", 4),
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_pairs_in_every_family() {
+    fn pairs_are_recognised_in_every_family() {
         let is = |case: &str| is_pair(&experiment(case, "ns_per_op", 1));
         assert!(is("pair/64B") && is("fifo/100x64B") && is("threads/pair/64B/T1"));
         assert!(!is("bulk/10kx64B/malloc") && !is("threads/larson/8-1000B/T1"));

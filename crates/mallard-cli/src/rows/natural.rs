@@ -1,6 +1,6 @@
-//! Order as people have it: DS2 before DS10, 2^6 before 2^16.
+//! Natural sort order: DS2 before DS10, and 2^6 before 2^16.
 
-/// Digits count as one number.
+/// A sort key in which each group of digits counts as one number.
 pub fn key(text: &str) -> Vec<(String, u64)> {
     let mut parts = Vec::new();
     let mut words = String::new();
@@ -25,7 +25,7 @@ mod tests {
     use super::key;
 
     #[test]
-    fn numbers_count_as_numbers() {
+    fn digits_in_names_sort_as_numbers() {
         assert!(key("DS2/2^6") < key("DS10/2^6"));
         assert!(key("DS2/2^6") < key("DS2/2^16"));
         assert!(key("a") < key("b"));

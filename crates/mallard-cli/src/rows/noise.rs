@@ -1,9 +1,9 @@
-//! Whether one figure differs from another, or only seems to.
+//! Tells a difference between two figures from noise.
 
 use crate::rows::row::Row;
 use serde::Serialize;
 
-/// What a second row is to a first.
+/// How a second row compares with a first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -13,12 +13,12 @@ pub enum Verdict {
     Same,
 }
 
-/// How far medians must be apart before they are called different.
+/// How far apart medians must be to count as different.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Where both rows have a spread, and the spreads do not overlap.
+    /// The bound if both rows have a spread and the spreads do not overlap.
     pub percent: f64,
-    /// Where a row is of one run: nothing is known of its noise.
+    /// The bound if a row is of one run, whose noise is unknown.
     pub single_run_percent: f64,
 }
 
@@ -28,14 +28,14 @@ impl Default for Bounds {
     }
 }
 
-/// None where a row has no figure. Lower is faster, or smaller.
+/// Compares two rows. `None` if a row has no figure. A lower figure is faster, or smaller.
 pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Option<Verdict> {
     let (a, b) = (from.median?, to.median?);
     let single = of_one_run(from) || of_one_run(to);
     let bound = if single { bounds.single_run_percent.max(bounds.percent) } else { bounds.percent };
     let apart = if a == 0.0 && b == 0.0 { 0.0 } else { a.max(b) / a.min(b) - 1.0 };
     let overlap = from.low() <= to.high() && to.low() <= from.high();
-    // 1e-9: figures have four digits, and 103 is not more than 3 % above 100.
+    // 1e-9 because figures have four digits: 103 is not more than 3 % above 100.
     Some(if (overlap && !single) || apart <= bound / 100.0 + 1e-9 {
         Verdict::Same
     } else if b < a {
@@ -45,7 +45,7 @@ pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Option<Verdict> {
     })
 }
 
-/// A ratio of sums has no spread either, though it is of many rows.
+/// Whether the row has no spread. A ratio of sums has none, although it is of many rows.
 fn of_one_run(row: &Row) -> bool {
     row.runs <= 1 || row.metric.starts_with("ratio_to_")
 }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn apart_and_beyond_the_threshold_differs() {
+    fn figures_apart_by_more_than_the_threshold_differ() {
         assert_eq!(of(row(10.0, 9.8, 10.2, 9), row(11.0, 10.8, 11.2, 9)), Verdict::Slower);
         assert_eq!(of(row(11.0, 10.8, 11.2, 9), row(10.0, 9.8, 10.2, 9)), Verdict::Faster);
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_a_figure() {
+    fn zero_counts_as_a_figure() {
         assert_eq!(of(row(0.0, 0.0, 0.0, 9), row(0.0, 0.0, 0.0, 9)), Verdict::Same);
         assert_eq!(of(row(0.0, 0.0, 0.0, 9), row(1.0, 1.0, 1.0, 9)), Verdict::Slower);
     }

@@ -1,15 +1,15 @@
-//! Figures that others published, from bench/published/*.csv: by suite, case and column, in the
-//! units of our rows.
+//! Figures published by others, from bench/published/*.csv, by suite, case and column, in the units of our
+//! rows.
 
 use crate::error::Failure;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// None is a FAIL: the talk's process ran out of address space.
+/// A published figure. `None` is a FAIL: the process of the talk ran out of address space.
 pub type Figure = Option<f64>;
 
-/// A published figure of a table that is no talk's: seeds.csv, crates.csv.
+/// A published figure that is not of the talk: from seeds.csv or crates.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Seed {
     pub suite: String,
@@ -23,11 +23,11 @@ pub struct Seed {
     pub source: String,
 }
 
-/// Why a figure of ours may be lower than a published one: reasons.csv.
+/// Why our figure may be lower than a published one: from reasons.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reason {
     pub suite: String,
-    /// A data structure, the first part of a case, or nothing for a whole suite.
+    /// The first part of a case, such as a data structure, or empty for a whole suite.
     pub part: String,
     pub reason: String,
 }
@@ -39,11 +39,11 @@ pub struct Published {
     pub reasons: Vec<Reason>,
 }
 
-/// The talk gives seconds for so many elements.
+/// The number of elements for which the talk states seconds.
 const ELEMENTS: f64 = (1u64 << 27) as f64;
 
 impl Published {
-    /// A file that is not there is an empty one: its figures are "not published".
+    /// Reads the files of a folder. A missing file counts as empty.
     pub fn read(folder: &Path) -> Result<Published, Failure> {
         let mut all = Published::default();
         all.talk_file(folder, "lakos_benchmark1.csv", |c, put| {
@@ -58,7 +58,7 @@ impl Published {
             let column = match c.text("local_allocators")? {
                 "without" => "AS1",
                 "with" => "AS7",
-                _ => return Ok(()), // their ratio, which follows from the two
+                _ => return Ok(()), // the ratio of the two, which follows from them
             };
             for i in 0..=8 {
                 let (g, s) = (c.text("log2_G")?, c.text("log2_S")?);
@@ -89,18 +89,18 @@ impl Published {
         Ok(all)
     }
 
-    /// What the talk has for a strategy: `AS3`.
+    /// The talk's figure of a case in a column such as `AS3`.
     pub fn of(&self, suite: &str, case: &str, column: &str) -> Option<Figure> {
         self.talk.get(&(suite.to_string(), case.to_string(), column.to_string())).copied()
     }
 
-    /// The same as a share of AS1.
+    /// The talk's figure as a share of AS1.
     pub fn share(&self, suite: &str, case: &str, column: &str) -> Option<Figure> {
         let base = self.of(suite, case, "AS1")??;
         Some(self.of(suite, case, column)?.map(|value| value / base))
     }
 
-    /// The least of the local strategies: column and figure.
+    /// The talk's best local strategy of a case: its column and its figure.
     pub fn best_local(&self, suite: &str, case: &str) -> Option<(String, f64)> {
         (3..=14)
             .map(|n| format!("AS{n}"))
@@ -108,12 +108,13 @@ impl Published {
             .min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Whether the talk has a figure for a case.
+    /// Whether the talk has a figure for the case.
     pub fn has(&self, suite: &str, case: &str) -> bool {
         self.of(suite, case, "AS1").is_some()
     }
 
-    /// How many cases of a suite the talk has a figure for; diffusion has no local allocators.
+    /// The number of cases of a suite with a figure of the talk, without those on diffusion, which have no
+    /// local allocators.
     pub fn count(&self, suite: &str) -> usize {
         let counts = |case: &str| !case.starts_with("diffusion");
         self.talk
@@ -151,7 +152,7 @@ impl Published {
     }
 }
 
-/// A line of one of the talk's tables.
+/// A line of a table of the talk.
 struct Line<'a> {
     file: &'a Path,
     number: usize,
@@ -179,7 +180,7 @@ impl Line<'_> {
         }
     }
 
-    /// AS1 in seconds, the others in per cent of it.
+    /// Adds AS1 in seconds, and the other strategies in per cent of it.
     fn per_cent(
         &self,
         suite: &str,
@@ -236,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn seconds_of_the_talk_are_nanoseconds_an_element() {
+    fn seconds_of_the_talk_become_nanoseconds_per_element() {
         let figure = talk().of("lakos1", "DS1/2^6", "AS1").unwrap().unwrap();
         assert!((figure - 1.2e9 / 134_217_728.0).abs() < 1e-9);
     }
 
     #[test]
-    fn per_cent_come_back_as_shares_and_fail_stays() {
+    fn percentages_become_shares_and_fail_stays_fail() {
         let talk = talk();
         let share = talk.share("lakos3", "T=2^30/M=2^15/S=2^10", "AS7").unwrap().unwrap();
         assert!((share - 0.46).abs() < 1e-9);
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_the_talk_is_there() {
+    fn every_cell_of_the_talk_is_read() {
         let talk = talk();
         let count = |suite| talk.count(suite);
         assert_eq!((count("lakos1"), count("lakos3"), count("lakos4")), (132, 66, 56));
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_is_none_is_named_with_its_line() {
+    fn an_invalid_figure_is_reported_with_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let text = "log10_S,shuffles_0\n7,many\n";
         std::fs::write(folder.path().join("lakos_benchmark2_diffusion.csv"), text).unwrap();

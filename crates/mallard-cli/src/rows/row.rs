@@ -1,4 +1,4 @@
-//! A row of a benchmark, and files of them: a JSON object a line, as every suite writes it.
+//! Rows of benchmarks, and the files that contain them: one JSON object a line.
 
 use crate::error::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What one contender took for one case. Lower is better for every metric.
+/// The result of one contender in one case. Lower is better for every metric.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Row {
     pub suite: String,
@@ -16,9 +16,9 @@ pub struct Row {
     #[serde(default = "one")]
     pub threads: u32,
     pub metric: String,
-    /// None where it cannot be run, or failed: then `why` says so.
+    /// `None` if the case failed or cannot be run. `why` has the reason.
     pub median: Option<f64>,
-    /// The 10th percentile; `high` the 90th.
+    /// The 10th percentile. `high` is the 90th.
     pub low: Option<f64>,
     pub high: Option<f64>,
     #[serde(default)]
@@ -49,14 +49,14 @@ impl Row {
     pub fn is_ours(&self) -> bool {
         self.contender.starts_with("mallard/")
     }
-    /// A bound written by hand, which no allocator can be asked to beat.
+    /// Whether the contender is a bound written by hand, which is not an allocator.
     pub fn is_limit(&self) -> bool {
         self.contender.starts_with("limit/")
     }
     pub fn failed(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL")
     }
-    /// Whether the failure was computed: the process was never started.
+    /// Whether the failure was computed and the process never started.
     pub fn failed_on_paper(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL, computed")
     }
@@ -64,36 +64,36 @@ impl Row {
     pub fn is_dirty(&self) -> bool {
         ["-dirty", "+dirty"].iter().any(|end| self.commit.ends_with(end))
     }
-    /// N of `--less N`: the work of a cell was divided by 2^N.
+    /// The N of `--less N` in the command: the work was divided by 2^N.
     pub fn divided_by(&self) -> u32 {
         let after = self.command.split(" --less ").nth(1).unwrap_or("");
         after.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
     }
-    /// Whether the noise is unknown. Memory rows are always of one process, which the page says once.
+    /// Whether the noise is unknown because there was one run. Rows about memory are always of one process.
     pub fn is_of_one_run(&self) -> bool {
         self.runs == 1 && self.median.is_some() && !self.metric.ends_with("rss_kib")
     }
 }
 
-/// Rows of files, each once: where a row was measured again, the last one counts.
+/// The rows of some files. If a row was measured several times, the last one counts.
 #[derive(Default)]
 pub struct Rows {
     pub all: Vec<Row>,
     place: HashMap<[String; 7], usize>,
-    /// What was left out, to be said aloud.
+    /// Messages about rows that were left out.
     pub warnings: Vec<Failure>,
-    /// Rows of trees with uncommitted changes are left out: nobody can measure them again.
+    /// Whether rows of trees with uncommitted changes are left out: nobody can measure them again.
     committed_only: bool,
     dirty: usize,
 }
 
 impl Rows {
-    /// Reads files, and the `.jsonl` files in folders and in the folders in them.
+    /// Reads files, and the `.jsonl` files in folders and in their direct subfolders.
     pub fn read(paths: &[PathBuf]) -> Result<Rows, Failure> {
         Rows::default().read_all(paths)
     }
 
-    /// The same, without rows of trees that had uncommitted changes; how many, is a warning.
+    /// Reads rows without those of trees with uncommitted changes. A warning has their number.
     pub fn read_committed(paths: &[PathBuf]) -> Result<Rows, Failure> {
         let mut rows = Rows { committed_only: true, ..Rows::default() }.read_all(paths)?;
         if rows.dirty > 0 {
@@ -129,7 +129,7 @@ impl Rows {
             match parse(line) {
                 Ok(Some(row)) => self.add(row),
                 Ok(None) => {}
-                // A run that was killed leaves a line without an end.
+                // A run that was killed leaves an incomplete last line.
                 Err(_) if number == lines.len() && !whole => self.warnings.push(Failure::new(
                     format!("{}:{number}: the file ends in the middle of a row", file.display()),
                     format!("that row is left out, the {index} lines before it count"),
@@ -169,7 +169,7 @@ impl Rows {
         }
     }
 
-    /// Says on stderr what was left out.
+    /// Prints the warnings on stderr.
     pub fn warn(&self) {
         for warning in &self.warnings {
             eprintln!("{warning}");
@@ -177,7 +177,7 @@ impl Rows {
     }
 }
 
-/// None for a line that is no row: an empty one, or what the demo recommends.
+/// Reads a line. `None` for an empty line and for a recommendation of the demo, which are not rows.
 fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
@@ -199,7 +199,7 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     Ok(Some(row))
 }
 
-/// What serde says, without a line number: it sees one line and calls it the first.
+/// The message of serde without its line number, which is always 1.
 fn plain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = match text.split_once(" at line 1 column ") {
@@ -209,7 +209,7 @@ fn plain(error: &serde_json::Error) -> String {
     format!("not a row: {text}")
 }
 
-/// A bar on a terminal's stderr, for what takes a moment.
+/// A progress bar on stderr, shown for large files.
 fn progress(bytes: u64) -> ProgressBar {
     const SHOWN_FROM_BYTES: u64 = 8 << 20;
     if bytes < SHOWN_FROM_BYTES {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_measurements_counts() {
+    fn the_last_of_two_equal_rows_counts() {
         let again = ROW.replace("\"median\":1", "\"median\":2");
         let rows = read(&format!("{ROW}\n{again}\n")).unwrap();
         assert_eq!(rows.all.len(), 1);
@@ -282,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_or_variant_is_another_row() {
+    fn rows_of_other_machines_or_variants_are_kept() {
         let other = ROW.replace("\"runs\":3", "\"runs\":3,\"machine\":\"other\"");
         let variant = ROW.replace("\"runs\":3", "\"runs\":3,\"variant\":\"faithful\"");
         assert_eq!(read(&format!("{ROW}\n{other}\n{variant}\n")).unwrap().all.len(), 3);
     }
 
     #[test]
-    fn a_dirty_row_is_left_off_and_the_one_before_it_counts() {
+    fn a_row_of_uncommitted_changes_is_ignored_and_the_one_before_counts() {
         let dirty =
             ROW.replace("\"median\":1", "\"median\":2").replace('}', ",\"commit\":\"a1-dirty\"}");
         let folder = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_says_by_how_much_the_work_was_divided() {
+    fn the_divisor_of_the_work_is_read_from_the_command() {
         let of = |command: &str| {
             parse(ROW.replace('}', &format!(",\"command\":\"{command}\"}}")).as_bytes())
                 .unwrap()
@@ -315,14 +315,14 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_cut_short_is_left_out_and_said() {
+    fn an_incomplete_last_line_is_skipped_with_a_warning() {
         let rows = read(&format!("{ROW}\n{}", &ROW[..40])).unwrap();
         assert_eq!(rows.all.len(), 1);
         assert!(rows.warnings[0].to_string().contains("rows.jsonl:2: the file ends"));
     }
 
     #[test]
-    fn a_line_cut_in_the_middle_of_a_letter_is_left_out_too() {
+    fn a_last_line_with_invalid_utf8_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rows.jsonl");
         fs::write(&file, [ROW.as_bytes(), b"\n{\"suite\":\"\xc3"].concat()).unwrap();
@@ -331,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_its_end_counts_when_it_is_whole() {
+    fn a_complete_last_line_without_newline_counts() {
         let rows = read(ROW).unwrap();
         assert_eq!((rows.all.len(), rows.warnings.len()), (1, 0));
     }
 
     #[test]
-    fn a_bad_line_in_the_middle_is_an_error_with_its_place() {
+    fn a_bad_line_in_the_middle_is_an_error_with_its_line() {
         let error = read(&format!("{ROW}\n{}\n{ROW}\n", &ROW[..40])).err().unwrap();
         assert!(error.to_string().contains("rows.jsonl:2: not a row"), "{error}");
     }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_demo_recommends_is_no_row() {
+    fn a_recommendation_of_the_demo_is_not_a_row() {
         assert_eq!(read(&format!("{{\"recommendation\":[]}}\n{ROW}\n")).unwrap().all.len(), 1);
     }
 }

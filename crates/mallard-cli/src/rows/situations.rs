@@ -4,7 +4,7 @@ use super::cases::is_cell;
 use super::experiment::Experiment;
 use super::natural;
 
-/// Cases in which a program faces the same question, such as "all is freed at once".
+/// A group of cases in which a program faces the same question, such as "all is freed at once".
 pub struct Situation {
     /// The question, as the first column of a table shows it.
     pub title: &'static str,
@@ -31,12 +31,12 @@ fn of_parts(e: &Experiment, parts: &[&str]) -> bool {
     parts.contains(&e.part(0))
 }
 
-/// Of lakos2: fewer elements than the talk has.
+/// Whether a case of lakos2 has fewer elements than those of the talk.
 fn is_small(e: &Experiment) -> bool {
     natural::key(e.part(0)) < natural::key("2^21")
 }
 
-/// Where a part of a program can have an allocator of its own.
+/// Situations in which a part of a program can have an allocator of its own.
 pub const LOCAL: &[Situation] = &[
     situation("Built once, freed whole: flat, of numbers (DS1, DS3)", "lakos1", |e| {
         of_parts(e, &["DS1", "DS3"])
@@ -79,7 +79,7 @@ pub const LOCAL: &[Situation] = &[
     }),
 ];
 
-/// Where it is one allocator in place of another.
+/// Situations in which one allocator replaces another.
 pub const OTHERS: &[Situation] = &[
     situation("A program that nobody recompiles: whole programs", "programs", |_| true),
     situation("A program that nobody recompiles: calls of malloc and free", "malloc", |_| true),
@@ -109,12 +109,12 @@ pub const OTHERS: &[Situation] = &[
     situation("Rust: values by keys, shared by threads", "crates", |e| e.part(0) == "sharded-slab"),
 ];
 
-/// Of the crates: one thread with a pool for many is one of them, too.
+/// Whether a case of the crates is about threads, including a pool for threads that one thread uses.
 fn is_of_threads(e: &Experiment) -> bool {
     ["threads", "contention"].contains(&e.part(1))
 }
 
-/// The situation of a case; the first part of its name where none is described.
+/// The title of the situation of a case, or the first part of its name if there is no such situation.
 pub fn title_of(e: &Experiment) -> String {
     let found = LOCAL.iter().chain(OTHERS).find(|s| s.has(e));
     let title = found.map(|s| s.title.to_string());

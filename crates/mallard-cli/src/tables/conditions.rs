@@ -1,9 +1,9 @@
-//! Under what conditions figures were measured, in the words that stand beside them.
+//! The conditions under which figures were measured, in words.
 
 use crate::rows::row::Row;
 use std::collections::BTreeSet;
 
-/// `work divided by 2^5 to 2^9, 12 of 66 figures of one run`; nothing where the work was whole and
+/// For example `work divided by 2^5 to 2^9, 12 of 66 figures of one run`. Empty if no work was divided and
 /// every figure is a median of several runs.
 pub fn words<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let rows: Vec<&Row> = rows.into_iter().filter(|r| !r.metric.ends_with("rss_kib")).collect();
@@ -28,14 +28,14 @@ pub fn words<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     parts.join(", ")
 }
 
-/// As a sentence, or nothing.
+/// The conditions as a sentence. `None` if there are none.
 pub fn sentence<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
     let words = words(rows);
     let first = words.chars().next()?.to_uppercase();
     Some(format!("{first}{}.", &words[1..]))
 }
 
-/// `text; conditions`, or the text as it is.
+/// `text; conditions`, or `text` if there are none.
 pub fn after<'a>(text: String, rows: impl IntoIterator<Item = &'a Row>) -> String {
     match words(rows) {
         words if words.is_empty() => text,
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn divided_work_and_single_runs_are_said() {
+    fn divided_work_and_single_runs_are_mentioned() {
         let all = [row("x --less 7", 1, "ns_per_op"), row("x --less 9", 3, "ns_per_op")];
         assert_eq!(words(&all), "work divided by 2^7 to 2^9, 1 of 2 figures of one run");
         assert_eq!(words(&all[..1]), "work divided by 2^7, of one run");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_work_of_many_runs_needs_no_words() {
+    fn undivided_work_of_many_runs_is_not_mentioned() {
         let whole = [row("x", 9, "ns_per_op"), row("x", 1, "peak_rss_kib")];
         assert_eq!((words(&whole).as_str(), sentence(&whole)), ("", None));
         assert_eq!(after("2.0".into(), &whole), "2.0");

@@ -1,4 +1,4 @@
-//! A table as it is meant, before it is text: one layout for terminal, Markdown and HTML.
+//! Tables before they become text: one structure for the terminal, Markdown and HTML.
 
 pub mod conditions;
 pub mod layout;
@@ -9,17 +9,17 @@ use crate::rows::experiment::{Experiment, Kind};
 use crate::rows::row::Row;
 use std::collections::BTreeSet;
 
-/// What stands in one place.
+/// One cell of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     pub text: String,
-    /// The published figure beside it.
+    /// The published figure, shown beside the text.
     pub published: String,
-    /// p10 to p90.
+    /// The range from p10 to p90.
     pub spread: String,
-    /// Against the baseline of its line.
+    /// The ratio to the baseline of the line.
     pub ratio: String,
-    /// How much better (to 7) or worse (to -7) than the baseline: the shade of a heat map.
+    /// How much better (up to 7) or worse (down to -7) the figure is than the baseline, as a colour.
     pub shade: i8,
     pub best: bool,
 }
@@ -33,19 +33,19 @@ impl Cell {
         Cell::text(value.map_or(String::new(), number))
     }
 
-    /// A share of the baseline in per cent, shaded.
+    /// Sets the colour from the gain over the baseline.
     pub fn shaded(mut self, gain: Option<f64>) -> Cell {
         self.shade = gain.map_or(0, shade);
         self
     }
 
-    /// The figure of a row: why there is none, where there is none.
+    /// The figure of a row, or the reason why it has none.
     pub fn of(row: Option<&Row>) -> Cell {
         let Some(row) = row else { return Cell::default() };
         match row.median {
             Some(median) => {
                 let (low, high) = (number(row.low()), number(row.high()));
-                // Nothing is told by the spread of what was the same in every run.
+                // Equal bounds mean the same figure in every run, so the spread says nothing.
                 let spread = if low == high { String::new() } else { format!("{low}-{high}") };
                 Cell { text: number(median), spread, ..Cell::default() }
             }
@@ -69,10 +69,10 @@ impl Cell {
     }
 }
 
-/// The page has so many colours each way.
+/// The number of colours of the page in each direction.
 const SHADES: i8 = 7;
 
-/// Wide apart near 1, where most figures are, and not used up before 40 times.
+/// The colour of a gain: fine steps near 1, where most figures are, and the last one at about 40 times.
 fn shade(gain: f64) -> i8 {
     let most = f64::from(SHADES);
     let steps = (gain.log2().abs().powf(0.7) * 2.2).min(most);
@@ -82,7 +82,7 @@ fn shade(gain: f64) -> i8 {
 #[derive(Clone, Debug, Default)]
 pub struct Column {
     pub title: String,
-    /// Whose figures stand in it: what a filter hides.
+    /// The contender whose figures are in the column, for the filter of the page.
     pub contender: Option<String>,
 }
 
@@ -97,16 +97,16 @@ pub struct Line {
 pub struct Table {
     pub title: String,
     pub notes: Vec<String>,
-    /// Titles of the first columns, which name a line.
+    /// The titles of the first columns, which name a line.
     pub heads: Vec<String>,
     pub columns: Vec<Column>,
     pub lines: Vec<Line>,
-    /// What the selectors of the page choose by; empty is in every choice.
+    /// The variant, by which a reader selects tables. An empty one is always shown.
     pub variant: String,
     pub kind: Option<Kind>,
-    /// How to make the figures again, and of which commits they are.
+    /// The commands and commits of the figures.
     pub made_by: BTreeSet<String>,
-    /// Cells are words and wrap.
+    /// Whether cells are prose, which wraps.
     pub is_prose: bool,
 }
 
@@ -127,7 +127,7 @@ impl Table {
         self
     }
 
-    /// A column of one contender.
+    /// Adds a column for a contender.
     pub fn contender(&mut self, contender: &str) {
         self.columns.push(Column {
             title: contender::short(contender),
@@ -144,7 +144,7 @@ impl Table {
         self
     }
 
-    /// Of which variant and kind its figures are, and what made them.
+    /// Sets variant, kind, commands and conditions from the experiments that the table shows.
     pub fn of(mut self, experiments: &[&Experiment]) -> Table {
         if let Some(first) = experiments.first() {
             self.variant = facet(&first.variant).to_string();
@@ -161,7 +161,7 @@ impl Table {
         self.lines.is_empty()
     }
 
-    /// Removes columns in which nothing stands.
+    /// Removes columns without any content.
     pub fn without_empty_columns(mut self) -> Table {
         let kept: Vec<bool> = (0..self.columns.len())
             .map(|i| self.lines.iter().any(|l| l.cells.get(i).is_some_and(|c| !c.is_empty())))
@@ -179,12 +179,12 @@ fn enumerated<T>(all: Vec<T>, keep: impl Fn(usize) -> bool) -> Vec<T> {
     all.into_iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, t)| t).collect()
 }
 
-/// `./x bench pool --json, commit 1b96d48`
+/// The command and commit of a row: `./x bench pool --json, commit 1b96d48`.
 pub fn made_by(row: &Row) -> String {
     format!("{}, commit {}", row.command, row.commit)
 }
 
-/// Three or four digits: more would be noise.
+/// A figure with three or four digits, because further ones would be noise.
 pub fn number(value: f64) -> String {
     match value {
         0.0 => "0".to_string(),
@@ -195,7 +195,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// `3.42x`
+/// A factor: `3.42×`.
 pub fn times(value: f64) -> String {
     format!("{}×", number(value))
 }
@@ -211,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn shades_follow_the_gain_and_end() {
+    fn colours_follow_the_gain_up_to_a_maximum() {
         assert_eq!([1.0, 2.0, 0.5, 100.0, 0.001].map(shade), [0, 2, -2, 7, -7]);
     }
 
     #[test]
-    fn empty_columns_go() {
+    fn empty_columns_are_removed() {
         let mut table = Table::new("t", &["h"]).columns(["a".into(), "b".into()]);
         table.line(vec!["1".into()], vec![Cell::default(), Cell::text("x")]);
         let table = table.without_empty_columns();

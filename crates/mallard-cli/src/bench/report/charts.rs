@@ -1,4 +1,4 @@
-//! What the page draws: figures over threads, and time against memory.
+//! The charts of the page: figures by the number of threads, and time against memory.
 
 use crate::rows::cases::counted;
 use crate::rows::cases::{facet, FACETS};
@@ -9,7 +9,7 @@ use crate::statistics::geometric_mean;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The figures of one case with one, two, ... threads.
+/// The figures of one case by the number of threads.
 #[derive(Serialize)]
 pub struct Curve {
     pub machine: usize,
@@ -23,19 +23,19 @@ pub struct Curve {
 #[derive(Serialize)]
 pub struct Series {
     pub contender: String,
-    /// Threads, median, low, high.
+    /// Each point has threads, median, low and high.
     pub points: Vec<[f64; 4]>,
 }
 
-/// What each contender takes in a suite, where glibc takes 1.
+/// Time and memory of each contender of a suite, where glibc takes 1.
 #[derive(Serialize)]
 pub struct Cloud {
     pub machine: usize,
     pub suite: String,
     pub variant: String,
-    /// Contender, time, memory, cells.
+    /// Each point has contender, time, memory and number of cells.
     pub points: Vec<(String, f64, f64, usize)>,
-    /// Of what the shares are.
+    /// The contender that takes 1.
     pub of: String,
 }
 
@@ -62,7 +62,7 @@ impl Charts {
     }
 }
 
-/// The case without its threads: `random/uniform` of `random/uniform/T4`.
+/// The case without its number of threads: `random/uniform` of `random/uniform/T4`.
 fn without_threads(e: &Experiment) -> String {
     let is_threads = |p: &str| {
         let digits =
@@ -116,7 +116,7 @@ fn point(e: &Experiment, contender: &str) -> Option<[f64; 4]> {
     Some([f64::from(e.threads), row.median?, row.low(), row.high()])
 }
 
-/// Only cells in which both time and memory are known; a contender in less than half is left out.
+/// Uses cells with both time and memory. A contender with figures in less than half of them is left out.
 fn cloud(machine: usize, suite: &str, variant: &str, own: &[&Experiment]) -> Option<Cloud> {
     let own = counted(own);
     let base = own.iter().find_map(|e| e.baseline())?.contender.clone();

@@ -1,16 +1,16 @@
-//! The page as Markdown, for a forge.
+//! The report as a Markdown page, for a code hosting site.
 
 use super::sections::{Block, Section, Where};
 use crate::output::markdown::{self, escaped, wrapped};
 use crate::rows::experiment::Machine;
 use std::collections::BTreeMap;
 
-/// The first line says that it is generated, and by what.
+/// The first line, which says that the page is generated and by which command.
 pub const FIRST: &str =
     "<!-- Generated from the rows in results/ and the figures in bench/published: do not edit. \
     To make it again: ./x bench report -->";
 
-/// How to read it, on both pages.
+/// How to read the page. The HTML page has the same text.
 pub const READING: &[&str] = &[
     "Every figure is computed from rows that a benchmark wrote; lower is better for all of them. \
      A row has the median of its runs with the 10th and 90th percentile, and the command, commit and machine that made it. \
@@ -61,7 +61,7 @@ fn render_section(section: &Section) -> String {
     text
 }
 
-/// What was measured when, and how to do it again.
+/// The section with the commands and commits of all rows.
 fn measured(machine: &Machine) -> String {
     let mut text = format!("\n### How it was measured\n\n{}\n", wrapped(&escaped(&machine.name)));
     text += "| suite | rows | command | commit |\n|---|---:|---|---|\n";
@@ -71,7 +71,7 @@ fn measured(machine: &Machine) -> String {
     text
 }
 
-/// A sentence about rows that nobody can measure again as they were, if there are any.
+/// A sentence about rows whose commits are not in the repository, if there are any.
 pub fn lost_commits(machine: &Machine) -> Option<String> {
     let rows = || machine.experiments.iter().flat_map(|e| &e.rows);
     let lost = rows().filter(|r| machine.lost_commits.contains(&r.commit)).count();
@@ -86,7 +86,7 @@ pub fn lost_commits(machine: &Machine) -> Option<String> {
     })
 }
 
-/// Suite, command, commit and how many rows are of it.
+/// Suite, command, commit and the number of their rows.
 pub fn runs(machine: &Machine) -> Vec<(String, String, String, usize)> {
     let mut runs: BTreeMap<(usize, String, String), usize> = BTreeMap::new();
     let suites = machine.suites();

@@ -1,4 +1,4 @@
-//! `mallard bench report`: rows as a page in Markdown and one in HTML.
+//! `mallard bench report`: writes rows as a Markdown page and an HTML page.
 
 mod answer;
 mod charts;
@@ -21,10 +21,10 @@ use std::process::ExitCode;
 pub struct Report {
     /// Files or folders of rows [default: results/]
     rows: Vec<PathBuf>,
-    /// Where performance.html goes [default: build]
+    /// Folder for performance.html [default: build]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Chart.js, to draw curves with
+    /// Chart.js file, for the curves
     #[arg(
         long,
         value_name = "FILE",
@@ -52,7 +52,7 @@ impl Report {
         }
         let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, &published))).collect();
         for (_, sections) in all.iter_mut().skip(1) {
-            sections.retain(|s| s.measured); // what is missing is said of the first
+            sections.retain(|s| s.measured); // the first machine lists what was not measured
         }
         let library = self.library();
         let page = page::render(&all, &Charts::of(&machines), library.as_deref());
@@ -73,7 +73,7 @@ impl Report {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Without it the page has its tables, and a sentence where the curves would be.
+    /// The text of Chart.js. Without it the page has all tables, and a sentence in place of the curves.
     fn library(&self) -> Option<String> {
         let text = fs::read_to_string(&self.plot_library).ok();
         if text.is_none() {
@@ -90,7 +90,7 @@ impl Report {
     }
 }
 
-/// The whole file or the one before: what is written halfway is never seen.
+/// Writes a file atomically: a reader sees the old content or the new one.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |e: std::io::Error| {
         let before =
@@ -106,7 +106,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    // A temporary file is its maker's alone; a page is for everyone, as far as umask allows.
+    // A temporary file is private to its owner, and the page is for everyone.
     readable(file.path()).map_err(failed)?;
     file.persist(path).map_err(|e| failed(e.error))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The page as one HTML file that asks the network for nothing.
+//! The report as one HTML file that loads nothing from the network.
 
 use super::charts::Charts;
 use super::markdown::{lost_commits, runs, READING};
@@ -60,7 +60,7 @@ pub fn render(
 
 fn data(names: &Contenders, charts: &Charts) -> String {
     let json = serde_json::json!({"contenders": names.0, "charts": charts});
-    // In a string of JSON the only place where it can be; a script must not contain a tag.
+    // A script must not contain a tag. In JSON, `<` can occur only in strings, where it can be escaped.
     json.to_string().replace('<', "\\u003c")
 }
 

@@ -1,4 +1,4 @@
-//! The page in order: the answers first, then every table.
+//! The sections of the report in order: the answers first, then all tables.
 
 use super::answer::{decision, headline, losses, mallocs, situations, standing, summaries, talk};
 use crate::rows::experiment::{deciding, Experiment, Kind, Machine};
@@ -7,20 +7,20 @@ use crate::tables::layout::{self, lakos1, slices};
 use crate::tables::Table;
 use std::cmp::Reverse;
 
-/// Where something is shown.
+/// On which page something is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Where {
     Both,
-    /// Where there is room: too long for Markdown.
+    /// On the HTML page only: too long for Markdown.
     Page,
-    /// Where there is none: what the page has in full.
+    /// On the Markdown page only: a summary of what the HTML page has in full.
     Markdown,
 }
 
 pub enum Block {
     Text(String),
     Table(Where, Table),
-    /// A drawing of the page, by its name.
+    /// A chart of the HTML page, by its name.
     Chart(&'static str),
 }
 
@@ -28,9 +28,9 @@ pub struct Section {
     pub id: String,
     pub title: String,
     pub blocks: Vec<Block>,
-    /// Closed at first.
+    /// Whether the section is closed at first.
     pub folded: bool,
-    /// Else it says that nothing was.
+    /// False if the section says that nothing was measured.
     pub measured: bool,
 }
 
@@ -55,7 +55,7 @@ impl Section {
         if !table.is_empty() {
             self.blocks.push(Block::Table(place, table));
         } else if place == Where::Both {
-            // What it says of itself is an answer, too: that nothing was measured.
+            // The notes of an empty table are an answer too: that nothing was measured.
             self.blocks.extend(table.notes.into_iter().map(Block::Text));
         }
         self
@@ -90,7 +90,7 @@ impl Section {
     }
 }
 
-/// What the page begins with: malloc against malloc, the machine with most of them first.
+/// The first section: malloc against malloc, beginning with the machine that measured most of them.
 pub fn lead(machines: &[Machine]) -> Section {
     let mut order: Vec<&Machine> = machines.iter().collect();
     order.sort_by_key(|m| Reverse(mallocs::peers(m)));
@@ -103,14 +103,14 @@ pub fn lead(machines: &[Machine]) -> Section {
     section.text(mallocs::NOTE).tables(Where::Both, tables)
 }
 
-/// Everything of one machine.
+/// All sections of one machine.
 pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     use Where::{Both, Markdown, Page};
     let lakos1 = machine.of_suite("lakos1");
     let of_the_talk = |section: Section| Section { measured: machine.has_the_talk(), ..section };
     let malloc = mallocs::table(machine, "What each malloc takes, where glibc takes 1");
     let mut sections = vec![
-        // Markdown has those of all machines before everything else.
+        // The Markdown page has these tables for all machines in its first section.
         Section::new("malloc", "Malloc against malloc")
             .tables(Page, malloc.map(|t| t.note(mallocs::NOTE))),
         Section::new("which", "Which one, and when not")
@@ -177,7 +177,7 @@ fn locality(machine: &Machine, published: &Published) -> Section {
         let diffusion = t.title.starts_with("Diffusion") && t.title.ends_with(": AS1");
         diffusion || ["(AS1)", "(AS7)"].iter().any(|end| t.title.ends_with(end))
     };
-    // Of the time of an access the ratio alone: how long it takes says little by itself.
+    // Only the ratio for the time of an access, whose absolute value says little.
     let is_shown = |t: &Table| {
         let is_ratio = t.title.contains("ns_per_op: ratio");
         is_of_talk(t) && (t.title.contains("degradation") || is_ratio)
@@ -225,7 +225,7 @@ fn crates(machine: &Machine, published: &Published) -> Section {
         .tables(Where::Both, summaries::seeds("What the crates published", &all, published))
 }
 
-/// Every table of a suite, closed at first.
+/// All tables of a suite, closed at first.
 fn all_of(machine: &Machine, published: &Published, suite: &str) -> Section {
     let section = Section::new(format!("all-{suite}"), format!("All of {suite}"));
     Section {

@@ -1,4 +1,4 @@
-//! Any suite: cases of one kind a table, a column for each contender.
+//! The layout for any suite: a table for each kind of case, with a column for each contender.
 
 use super::slices;
 use super::strategies::{best_cells, peer_cell, BEST};
@@ -16,7 +16,7 @@ pub fn tables(experiments: &[&Experiment]) -> Vec<Table> {
     tables
 }
 
-/// In the order of the rows: a suite knows in which order its cases are to be read.
+/// Groups by the first part of the case, in the order of the rows.
 pub fn by_first_part<'a>(all: &[&'a Experiment]) -> Vec<(String, Vec<&'a Experiment>)> {
     let mut groups: Vec<(String, Vec<&Experiment>)> = Vec::new();
     for e in all {

@@ -1,4 +1,4 @@
-//! Benchmark I: a table for each data structure, lines of sizes, columns of strategies.
+//! Benchmark I: a table for each data structure, with sizes as lines and strategies as columns.
 
 use super::strategies::{peers, talk, Named, Unit};
 use super::{by_case, parts, slices};
@@ -7,7 +7,7 @@ use crate::rows::experiment::{ratio, Experiment, Kind};
 use crate::rows::published::Published;
 use crate::tables::{times, Cell, Table};
 
-/// What the talk calls them.
+/// The talk's name of a data structure.
 fn structure(part: &str) -> &'static str {
     match part {
         "DS1" => "vector<int>",
@@ -26,7 +26,7 @@ fn structure(part: &str) -> &'static str {
     }
 }
 
-/// `DS1 vector<int>`
+/// A data structure with its name: `DS1 vector<int>`.
 pub fn named(part: &str) -> String {
     format!("{part} {}", structure(part)).trim_end().to_string()
 }
@@ -48,7 +48,7 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// Structures by sizes: how much the best local strategy gains over AS1, and which it is.
+/// The gain of the best local strategy over AS1, by data structure and size.
 pub fn gain_map(experiments: &[&Experiment], published: &Published) -> Option<Table> {
     let first = experiments.first()?;
     let mut sizes: Vec<String> = experiments.iter().map(|e| e.part(1).to_string()).collect();
@@ -82,7 +82,7 @@ fn gain_cell(e: &Experiment, published: &Published) -> Cell {
     cell.published(talk.map_or(String::new(), |(g, column)| format!("{} {column}", times(g))))
 }
 
-/// The talk's best gain in a cell, and by which strategy.
+/// The talk's best gain in a cell, and its strategy.
 pub fn published_gain(published: &Published, e: &Experiment) -> Option<(f64, String)> {
     let base = published.of(&e.suite, &e.case, "AS1")??;
     let (column, best) = published.best_local(&e.suite, &e.case)?;

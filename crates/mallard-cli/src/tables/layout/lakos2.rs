@@ -1,5 +1,5 @@
-//! Benchmark II: heat maps of subsystem size by iterations, without and with local allocators,
-//! and their ratio; and how soon shuffling has diffused memory.
+//! Benchmark II: heat maps by subsystem size and iterations, without local allocators, with them, and their
+//! ratio; and the effect of shuffling on locality.
 
 use super::strategies::text_of;
 use super::{by_case, general, slices, Slice};
@@ -10,7 +10,7 @@ use crate::rows::natural;
 use crate::rows::published::{Figure, Published};
 use crate::tables::{Cell, Table};
 
-/// The strategy that the talk's tables have.
+/// The strategy in the tables of the talk.
 const OF_TALK: &str = "mallard/AS7";
 
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
@@ -39,13 +39,13 @@ fn is_diffusion(e: &Experiment) -> bool {
     e.part(0) == "diffusion" && e.part(2).starts_with("shuffles=")
 }
 
-/// `2^21 elements` or `2^21 elements, shuffles=1`
+/// The name of a map: `2^21 elements` or `2^21 elements, shuffles=1`.
 fn map_name(e: &Experiment) -> String {
     let name = format!("{} elements, {}", e.part(0), e.part(3));
     name.trim_end_matches(", ").to_string()
 }
 
-/// Without, with, their ratio; then the ratio for each further contender.
+/// The maps without local allocators, with them, and of their ratio, and the ratio for each other contender.
 fn maps(slice: &Slice, name: &str, all: &[&Experiment], published: &Published) -> Vec<Table> {
     let base = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
     let Some(base) = base else { return Vec::new() };
@@ -86,7 +86,7 @@ fn ratio_cell(e: &Experiment, contender: &str) -> Cell {
     Cell::figure(gain).shaded(gain)
 }
 
-/// Subsystem sizes from large to small, iterations from many to few, as in the talk.
+/// A heat map with sizes from large to small and iterations from many to few, as in the talk.
 fn map(title: String, all: &[&Experiment], cell: impl Fn(&Experiment) -> Cell) -> Table {
     let part = |index: usize| {
         let mut parts: Vec<String> = all.iter().map(|e| e.part(index).to_string()).collect();
@@ -105,12 +105,12 @@ fn map(title: String, all: &[&Experiment], cell: impl Fn(&Experiment) -> Cell) -
         table.line(vec![size.clone()], cells);
     }
     if table.lines.iter().all(|l| l.cells.iter().all(|c| c.text.is_empty())) {
-        table.lines.clear(); // a contender that was not measured
+        table.lines.clear(); // the contender was not measured
     }
     table
 }
 
-/// Lines of subsystem sizes, columns of complete shuffles.
+/// The tables of diffusion, with subsystem sizes as lines and complete shuffles as columns.
 fn diffusion(slice: &Slice, published: &Published) -> Vec<Table> {
     let all: Vec<&Experiment> = slice.all.iter().filter(|e| is_diffusion(e)).copied().collect();
     let is_of_talk = slice.metric == "degradation";
@@ -133,7 +133,7 @@ fn diffusion(slice: &Slice, published: &Published) -> Vec<Table> {
 }
 
 impl Table {
-    /// Columns from few to many.
+    /// Reverses the columns, so that they go from few to many.
     fn reversed(mut self) -> Table {
         self.columns.reverse();
         self.lines.iter_mut().for_each(|l| l.cells.reverse());

@@ -1,4 +1,4 @@
-//! How the rows of each suite are laid out: as its document has them, published beside ours.
+//! The layout of each suite's tables: as in its document, with published figures beside ours.
 
 pub mod general;
 pub mod lakos1;
@@ -14,7 +14,7 @@ use crate::rows::natural;
 use crate::rows::published::Published;
 use crate::tables::Table;
 
-/// All tables of a suite, of one machine.
+/// All tables of a suite for one machine.
 pub fn tables(machine: &Machine, published: &Published, suite: &str) -> Vec<Table> {
     let all = machine.of_suite(suite);
     let tables = match suite {
@@ -36,7 +36,7 @@ pub struct Slice<'a> {
 }
 
 impl Slice<'_> {
-    /// `corrected, ns_per_op`
+    /// The variant and metric: `corrected, ns_per_op`.
     pub fn title(&self) -> String {
         if self.variant.is_empty() {
             self.metric.to_string()
@@ -46,7 +46,7 @@ impl Slice<'_> {
     }
 }
 
-/// By variant, corrected first, and metric, time first.
+/// Groups experiments by variant, corrected first, and by metric, time first.
 pub fn slices<'a>(experiments: &[&'a Experiment]) -> Vec<Slice<'a>> {
     let mut slices: Vec<Slice<'a>> = Vec::new();
     for e in experiments {
@@ -61,7 +61,7 @@ pub fn slices<'a>(experiments: &[&'a Experiment]) -> Vec<Slice<'a>> {
     slices
 }
 
-/// The first part of each case, in the order of people.
+/// The first parts of all cases, in natural order.
 pub fn parts(experiments: &[&Experiment]) -> Vec<String> {
     let mut parts: Vec<String> = experiments.iter().map(|e| e.part(0).to_string()).collect();
     parts.sort_by_key(|p| natural::key(p));
@@ -69,7 +69,7 @@ pub fn parts(experiments: &[&Experiment]) -> Vec<String> {
     parts
 }
 
-/// In the order of people.
+/// The experiments sorted by case, in natural order.
 pub fn by_case<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let mut sorted = experiments.to_vec();
     sorted.sort_by_key(|e| natural::key(&e.case));

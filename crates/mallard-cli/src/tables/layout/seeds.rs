@@ -1,5 +1,4 @@
-//! The tables of the reports that came before, and of the Rust crates' own benchmarks: what they
-//! published, then what all take here.
+//! The tables of earlier reports and of the Rust crates' own benchmarks: published figures first, then ours.
 
 use super::general::by_first_part;
 use super::slices;
@@ -22,7 +21,7 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// Published figures without a row of ours: another machine's, or of what cannot be run here.
+/// Published figures without a row of ours: of another machine, or of what cannot be run here.
 fn unmeasured(experiments: &[&Experiment], published: &Published) -> Table {
     let suite = experiments.first().map_or("", |e| &e.suite);
     let mut table = Table::new("Published, without a row here", &["case", "contender"])

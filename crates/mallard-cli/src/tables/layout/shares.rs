@@ -1,5 +1,5 @@
-//! Benchmarks III and IV: AS1 as measured, the others in per cent of it, FAIL where memory ran
-//! out, as in the files of the talk.
+//! Benchmarks III and IV: AS1 as measured, and the other strategies in per cent of it, as in the files of the
+//! talk. FAIL means that memory ran out.
 
 use super::strategies::{peers, talk, Named, Unit};
 use super::{by_case, general, slices};
@@ -10,7 +10,7 @@ use crate::tables::Table;
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let mut tables = Vec::new();
     for slice in slices(experiments) {
-        // What the talk left out has one name before the slash, and no strategies to compare.
+        // Cases that the talk does not have begin with a name without `=`, and have no strategies.
         let (of_talk, others): (Vec<&Experiment>, Vec<&Experiment>) =
             slice.all.iter().partition(|e| e.part(0).contains('='));
         let lines: Vec<Named> = by_case(&of_talk).into_iter().map(|e| (heads(e), e)).collect();
@@ -25,7 +25,7 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// 2^30, 2^15, 2^10 of `T=2^30/M=2^15/S=2^10`.
+/// The values of a case: 2^30, 2^15, 2^10 of `T=2^30/M=2^15/S=2^10`.
 fn heads(e: &Experiment) -> Vec<String> {
     e.case.split('/').map(|p| p.rsplit('=').next().unwrap_or(p).to_string()).collect()
 }

@@ -1,4 +1,4 @@
-//! Lines of cases under the fourteen strategies, and the same lines under the peers.
+//! Tables with cases as lines: one with the fourteen strategies as columns, and one with the peers.
 
 use crate::rows::contender::{is_tuned, short, Strategy};
 use crate::rows::experiment::{contenders, ratio, Experiment, Kind};
@@ -6,19 +6,19 @@ use crate::rows::published::{Figure, Published};
 use crate::rows::row::Row;
 use crate::tables::{number, times, Cell, Table};
 
-/// In what unit strategies stand beside AS1.
+/// The unit in which strategies are shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Unit {
     /// As measured.
     Absolute,
-    /// AS1 as measured, the others in per cent of it.
+    /// AS1 as measured, and the others in per cent of it.
     ShareOfFirst,
 }
 
-/// A line: what it is called, and its experiment.
+/// A line: its heads and its experiment.
 pub type Named<'a> = (Vec<String>, &'a Experiment);
 
-/// AS1 to AS14 of glibc and Mallard, published in the second line, and the best of ours.
+/// The table of AS1 to AS14, with published figures in the second line, and the best local strategy.
 pub fn talk(mut table: Table, lines: &[Named], unit: Unit, published: &Published) -> Table {
     let all: Vec<&Experiment> = lines.iter().map(|l| l.1).collect();
     let measured = contenders(&all);
@@ -71,12 +71,12 @@ fn strategy_cell(e: &Experiment, contender: &str, unit: Unit, published: &Publis
     cell.published(text_of(figure))
 }
 
-/// A figure of the talk, or nothing where it has none.
+/// A figure of the talk, or an empty text if it has none.
 pub fn text_of(figure: Option<Figure>) -> String {
     figure.map_or(String::new(), |f| f.map_or("FAIL".to_string(), number))
 }
 
-/// In what the talk measured a suite.
+/// The metric in which the talk measured a suite.
 pub fn metric_of(suite: &str) -> &'static str {
     match suite {
         "lakos1" => "ns_per_op",
@@ -100,7 +100,7 @@ fn best_of_line(e: &Experiment, published: &Published) -> [Cell; 2] {
     [name, cell]
 }
 
-/// The same lines under all that is not of the talk, and how the best of ours compares.
+/// The table of all contenders that are not of the talk, and how Mallard's best compares with them.
 pub fn peers(mut table: Table, lines: &[Named]) -> Table {
     let all: Vec<&Experiment> = lines.iter().map(|l| l.1).collect();
     let baseline = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
@@ -138,7 +138,7 @@ pub fn peer_cell(e: &Experiment, contender: &str) -> Cell {
     cell
 }
 
-/// What ours takes where the best peer takes 1.
+/// Mallard's best row, the best peer, and their ratio.
 pub fn best_cells(e: &Experiment) -> [Cell; 4] {
     let (ours, peer) = (e.best_ours(), e.best_peer());
     let share =

@@ -1,4 +1,4 @@
-//! The closing decision tables of the talk, and what was measured for each of their cells.
+//! The decision tables at the end of the talk, with what was measured for each of their cells.
 
 use super::range_of_times;
 use crate::rows::cases::is_cell;
@@ -8,14 +8,14 @@ use crate::statistics::Range;
 use crate::tables::conditions;
 use crate::tables::{Cell, Table};
 
-/// What the talk says in a cell.
+/// The advice of the talk in a cell.
 #[derive(Clone, Copy, PartialEq)]
 enum Advice {
     Global,
     Local(&'static str),
-    /// With a question mark on the slide.
+    /// Advice with a question mark on the slide.
     Perhaps(&'static str),
-    /// "Find a new job": no advice.
+    /// The joke "Find a new job", which is not advice.
     Joke,
 }
 
@@ -29,7 +29,7 @@ impl Advice {
         }
     }
 
-    /// What the gain of local over global says to it.
+    /// Whether the measured gain of local over global agrees with the advice.
     fn judged(self, gain: f64) -> &'static str {
         let gains = gain > 1.03;
         match self {
@@ -46,16 +46,16 @@ impl Advice {
 struct Evidence {
     suite: &'static str,
     wanted: fn(&Experiment) -> bool,
-    /// Strategies of the kind that the advice names: the best of them is taken.
+    /// The strategies that the advice names. The best of them counts.
     candidates: &'static [u32],
     advice: Advice,
 }
 
 struct Dimension {
     title: &'static str,
-    /// How A and B are told apart in the rows.
+    /// How the rows tell A and B apart.
     reading: &'static str,
-    /// Neither, A only, B only, both.
+    /// The cells for neither, A only, B only, and both.
     cells: [Evidence; 4],
 }
 
@@ -67,7 +67,7 @@ fn exponent(e: &Experiment, name: &str) -> u32 {
     e.parameter(name).unwrap_or(0)
 }
 
-/// The exponent of the first part of a case of lakos2: 2^21 elements.
+/// The exponent in the first part of a case of lakos2: 21 of `2^21`.
 fn elements(e: &Experiment) -> u32 {
     e.part(0).trim_start_matches("2^").parse().unwrap_or(0)
 }
@@ -125,7 +125,7 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
 
 fn cell(machine: &Machine, published: &Published, evidence: &Evidence) -> Cell {
     let of_suite = machine.select(|e| e.suite == evidence.suite && (evidence.wanted)(e));
-    // The talk has a figure for degradation, and none for one access.
+    // The talk has figures for degradation and none for single accesses.
     let of_suite: Vec<&Experiment> = match evidence.suite {
         "lakos2" => of_suite.into_iter().filter(|e| e.metric == "degradation").collect(),
         _ => of_suite,

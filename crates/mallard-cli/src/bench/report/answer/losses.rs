@@ -10,10 +10,10 @@ use crate::rows::row::Row;
 use crate::tables::conditions;
 use crate::tables::{number, Cell, Line, Table};
 
-/// How many cases a line of the summary has; the page with scripts has all.
+/// How many cases a line of the summary names. The HTML page has all of them.
 const NAMED: usize = 60;
 
-/// A tenth.
+/// A loss is more than a tenth.
 const BEHIND: f64 = 1.1;
 
 struct Loss<'a> {
@@ -29,7 +29,7 @@ impl Loss<'_> {
     }
 }
 
-/// Both have a figure of a cost; and how many such there are.
+/// All losses, and the number of comparisons. Both rows of a comparison have a cost.
 fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     let mut losses = Vec::new();
     let mut compared = 0;
@@ -48,7 +48,7 @@ fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     (losses, compared)
 }
 
-/// In a sentence: how many.
+/// The number of losses in a sentence.
 pub fn sentence(machine: &Machine) -> String {
     let (losses, compared) = all(machine);
     if compared == 0 {
@@ -63,7 +63,7 @@ pub fn sentence(machine: &Machine) -> String {
     )
 }
 
-/// A line for each.
+/// The table with a line for each loss.
 pub fn table(machine: &Machine) -> Table {
     let columns = ["metric", "Mallard", "", "best peer", "", "Mallard / peer", "noise", "measured"];
     let mut table = Table::new("Every figure lost by more than a tenth", &["suite", "case"])
@@ -92,7 +92,7 @@ fn variant_and(e: &Experiment, metric: &str) -> String {
     }
 }
 
-/// The same, all of one suite and metric in a line: for a page without scripts.
+/// The table with a line for each suite and metric, for a page without scripts.
 pub fn summary(machine: &Machine) -> Table {
     let columns = ["figures", "Mallard / best peer"];
     let mut table =

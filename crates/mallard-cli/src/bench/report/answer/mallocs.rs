@@ -1,4 +1,4 @@
-//! Malloc against malloc: whole programs first, and every factor of calls beside them.
+//! Malloc against malloc: whole programs first, and factors of single calls beside them.
 
 use crate::rows::cases::counted;
 use crate::rows::experiment::{contenders, Experiment, Kind, Machine};
@@ -8,7 +8,7 @@ use crate::tables::{number, Cell, Line, Table};
 
 const SUITES: [&str; 3] = ["programs", "malloc", "rss"];
 
-/// A column: whose cases it has, and of what kind.
+/// A column of the table: its suite, and which cases count.
 struct Part {
     title: &'static str,
     suite: &'static str,
@@ -40,7 +40,7 @@ const PARTS: [Part; 10] = [
     part("memory: when all is freed", "rss", |e| e.metric == "after_rss_kib"),
 ];
 
-/// How the tables are to be read.
+/// How to read the tables.
 pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is less. Programs are whole programs, as they are: \
     a factor of calls is worth what it makes of them. Geometric means in which the families of cases weigh equally \
     (pairs: a block taken and given back, or a few in turn; bulk: many taken, then all given back; mixes: blocks replaced \
@@ -48,13 +48,13 @@ pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is
     \"Without pairs\" leaves out every case in which a block is given back as soon as it was taken, threaded ones too. \
     Whoever is first in programs is first in the table.";
 
-/// How many malloc contenders other than ours a machine measured: the page begins where there are most.
+/// The number of malloc contenders other than Mallard's. The page begins with the machine that has most.
 pub fn peers(machine: &Machine) -> usize {
     let all = machine.select(|e| SUITES.contains(&&*e.suite));
     contenders(&all).iter().filter(|c| like(c) == Some(Like::Malloc)).count()
 }
 
-/// A line for each malloc, the one that takes least in programs first.
+/// The table with a line for each malloc. The one that takes least in programs is first.
 pub fn table(machine: &Machine, title: &str) -> Option<Table> {
     let all = machine.select(|e| SUITES.contains(&&*e.suite) && e.baseline().is_some());
     let all = once(&counted(&all));
@@ -83,7 +83,7 @@ fn is_of(part: &Part, e: &Experiment) -> bool {
     e.suite == part.suite && (part.wanted)(e)
 }
 
-/// What it is sorted by, and the line.
+/// The sort key of a line, and the line.
 fn line(all: &[&Experiment], contender: String) -> (f64, Line) {
     let means = PARTS.iter().map(|p| {
         let own: Vec<&&Experiment> = all.iter().filter(|e| is_of(p, e)).collect();
@@ -94,7 +94,7 @@ fn line(all: &[&Experiment], contender: String) -> (f64, Line) {
     let means: Vec<(Option<f64>, usize, usize)> = means.collect();
     let cells = means.iter().map(|&(mean, has, of)| {
         let text = mean.map_or(String::new(), number);
-        // A mean of fewer cases is another mean.
+        // A mean of fewer cases is not comparable, so the number is shown.
         let text = if has > 0 && has < of { format!("{text} ({has} of {of})") } else { text };
         Cell::text(text).shaded(mean.map(|m| 1.0 / m))
     });

@@ -1,4 +1,4 @@
-//! What the rows say: nothing here is written by hand but the questions.
+//! The answers of the report. Everything but the questions is computed from rows.
 
 pub mod decision;
 pub mod headline;
@@ -16,7 +16,7 @@ use crate::tables::{number, times};
 
 pub const NOT_MEASURED: &str = "not measured";
 
-/// `3.1× (2.0 to 6.3)`
+/// The median and the range of some factors: `3.1× (2.0 to 6.3)`.
 pub fn range_of_times(range: Option<Range>) -> String {
     range.map_or(NOT_MEASURED.to_string(), |r| match (number(r.least), number(r.most)) {
         (least, most) if least == most => times(r.median),
@@ -24,7 +24,7 @@ pub fn range_of_times(range: Option<Range>) -> String {
     })
 }
 
-/// `1 cell`, `2 cells`
+/// A number of cells: `1 cell`, `2 cells`.
 pub fn cells(count: usize) -> String {
     format!("{count} cell{}", if count == 1 { "" } else { "s" })
 }
@@ -34,7 +34,7 @@ pub fn is_slower(than: &Row, row: &Row) -> bool {
     verdict(than, row, Bounds::default()) == Some(Verdict::Slower)
 }
 
-/// `a; b and 3 more`
+/// The first names: `a; b and 3 more`.
 pub fn named(names: &[String], most: usize) -> String {
     let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(most) {

@@ -1,4 +1,4 @@
-//! Which strategy for which situation, how much it gains, and when not.
+//! Which strategy to use in which situation, how much it gains, and when not to use it.
 
 use super::{cells, is_slower, named, range_of_times, NOT_MEASURED};
 use crate::rows::contender::{explained, is_local, is_tuned, short};
@@ -10,7 +10,7 @@ use crate::statistics::{geometric_mean, Range};
 use crate::tables::conditions;
 use crate::tables::{number, times, Cell, Table};
 
-/// A gain nearer to 1 than this is none.
+/// A gain below this does not count.
 const GAIN: f64 = 1.03;
 
 const COLUMNS: [&str; 5] =
@@ -45,19 +45,19 @@ fn advice(texts: [String; 5]) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-/// How one contender stands to glibc over some experiments.
+/// How one contender compares with glibc over some experiments.
 struct Standing {
     contender: String,
     gains: Range,
     mean: f64,
     fails: usize,
-    /// Of these: not run, since arithmetic said how they would end.
+    /// How many of the failures were computed and not run.
     computed: usize,
     present: usize,
 }
 
 impl Standing {
-    /// `AS3 (0.22×, out of memory in 44 of 66)`
+    /// A warning such as `AS3 (0.22×, out of memory in 44 of 66)`.
     fn warning(&self) -> String {
         let fails = match self.fails {
             0 => String::new(),
@@ -93,7 +93,7 @@ fn standings(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Vec<Standing
 fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     let all = deciding(&machine.select(|e| s.has(e)));
     let standings = standings(&all, is_local);
-    // One that runs out of memory is no advice.
+    // A strategy that runs out of memory is not recommended.
     let best = standings.iter().find(|s| s.fails == 0).or(standings.first())?;
     if best.mean < GAIN {
         let text =
@@ -116,7 +116,7 @@ fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     ])
 }
 
-/// The cells in which even the best is slower than glibc; the strategies that lose or fail.
+/// The cells in which even the best strategy is slower than glibc, and the strategies that lose or fail.
 fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> String {
     let mut parts = Vec::new();
     let lost: Vec<String> = all
@@ -144,7 +144,7 @@ fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> Str
     parts.join("; ")
 }
 
-/// Peak memory against glibc's.
+/// The peak memory of a contender compared with glibc's.
 fn memory(machine: &Machine, s: &Situation, contender: &str) -> String {
     let all = machine.select(|e| s.has(e) && e.metric == "peak_rss_kib");
     let shares = all.iter().filter_map(|e| e.gain(e.of(contender)?)).map(|g| 1.0 / g);
@@ -156,7 +156,7 @@ fn rows_of<'a>(all: &'a [&'a Experiment], contender: &'a str) -> impl Iterator<I
     all.iter().filter_map(move |e| e.of(contender))
 }
 
-/// Ours as a share of the best peer of its kind, in the cells that both have.
+/// Mallard's figure as a share of the best peer of its kind, in the cells that both have.
 pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
     let kind = like(contender);
     let names = contenders(all);
@@ -174,7 +174,7 @@ pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
     })
 }
 
-/// Variants that someone set up for the case: what they gain, apart from the defaults.
+/// The table of variants that are tuned for a case, apart from the defaults.
 pub fn tuned(machine: &Machine) -> Table {
     let columns = ["variant", "gain over glibc", "where the default of its kind takes 1"];
     let mut table = Table::prose("Tuned variants, apart from the defaults", &["situation"], &columns)
@@ -203,7 +203,7 @@ pub fn tuned(machine: &Machine) -> Table {
     table
 }
 
-/// `mallard/AS7` of `mallard/AS7+fifo`, `mallard/none/lifo` of `mallard/none/lifo/huge-pages`.
+/// The default of a tuned contender: `mallard/AS7` of `mallard/AS7+fifo`.
 fn without_tuning(contender: &str) -> String {
     let end = contender.rfind(['+', '/']).unwrap_or(contender.len());
     contender[..end].to_string()

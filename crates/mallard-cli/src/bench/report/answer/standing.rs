@@ -1,4 +1,4 @@
-//! Against every peer of the same kind: cells won, tied within noise, lost.
+//! Mallard against every peer of the same kind: cells won, tied within noise, and lost.
 
 use crate::rows::contender;
 use crate::rows::experiment::{ratio, Kind, Machine};
@@ -9,7 +9,7 @@ use crate::tables::conditions;
 use crate::tables::{number, Cell, Line, Table};
 use std::collections::BTreeMap;
 
-/// Won, tied and lost cells, and what ours takes where the other takes 1, by family of cases.
+/// Won, tied and lost cells, and Mallard's share of the peer's figure by family of cases.
 #[derive(Default)]
 struct Score {
     won: usize,
@@ -51,7 +51,7 @@ const NOTE: &str = "A cell is one case and one cost; a threaded case counts once
     Bounds (limit/...) are no peers, tuned variants (AS3+reset) compete with none, and the \
     degradation of lakos2 is no cost: it compares an allocator with itself.";
 
-/// A line for each peer.
+/// The table with a line for each peer.
 pub fn by_peer(machine: &Machine) -> Table {
     let mut scores: BTreeMap<String, [Score; 2]> = BTreeMap::new();
     for m in matches(machine) {
@@ -71,7 +71,7 @@ pub fn by_peer(machine: &Machine) -> Table {
     table
 }
 
-/// A line for each suite: against the best peer of the kind in each cell.
+/// The table with a line for each suite: against the best peer of the kind in each cell.
 pub fn by_suite(machine: &Machine) -> Table {
     let columns = COLUMNS.into_iter().chain(["measured"]);
     let mut table = Table::new("Against the best peer of its kind, cell by cell", &["suite"])

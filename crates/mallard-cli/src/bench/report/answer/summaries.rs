@@ -1,4 +1,4 @@
-//! Tables of thousands of rows in a few lines, for a page without scripts.
+//! Summaries of thousands of rows in a few lines, for a page without scripts.
 
 use crate::rows::cases::case_of;
 use crate::rows::contender::{explained, short, Strategy};
@@ -10,7 +10,7 @@ use crate::tables::layout::lakos5::condition;
 use crate::tables::layout::slices;
 use crate::tables::{number, Cell, Line, Table};
 
-/// Benchmarks III and IV: per cent of AS1 over all cells, a line for each contender.
+/// Benchmarks III and IV: per cent of AS1 over all cells, with a line for each contender.
 pub fn shares(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let of_talk = experiments.iter().filter(|e| e.part(0).contains('='));
     let of_talk: Vec<&Experiment> = of_talk.copied().collect();
@@ -75,7 +75,7 @@ fn share_line(all: &[&Experiment], contender: &str, published: &Published) -> Ve
     ]
 }
 
-/// Benchmark V: how much slower each contender is in a muddied heap than in a clean one.
+/// Benchmark V: how much slower each contender is in a fragmented heap than in a clean one.
 pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     let all = deciding(experiments);
     let names = contenders(&all);
@@ -113,8 +113,7 @@ pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// What others published, glibc, ours and the best peer here; of the cases that have a published
-/// figure.
+/// The cases with a published figure: published figures, glibc, Mallard's best, and the best peer.
 pub fn seeds(title: &str, experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let slices = slices(experiments);
     let of_time = slices.iter().filter(|s| s.all[0].kind() == Kind::Time);

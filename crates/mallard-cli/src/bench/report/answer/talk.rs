@@ -1,4 +1,4 @@
-//! Benchmark I beside the talk, structure by structure: gains, ranking, and why some are lower.
+//! Benchmark I compared with the talk by data structure: gains, ranking, and why some gains are lower.
 
 use super::{range_of_times, NOT_MEASURED};
 use crate::rows::contender::{is_local, short};
@@ -13,7 +13,7 @@ fn of_part<'a>(all: &[&'a Experiment], part: &str) -> Vec<&'a Experiment> {
     all.iter().filter(|e| e.part(0) == part).copied().collect()
 }
 
-/// AS1 and the best local strategy, talk and ours; how often ours gains less, and why.
+/// AS1 and the best local strategy, of the talk and ours, and how often and why ours gains less.
 pub fn by_structure(experiments: &[&Experiment], published: &Published) -> Option<Table> {
     let all = deciding(experiments);
     let columns = [
@@ -61,7 +61,7 @@ fn line(own: &[&Experiment], part: &str, published: &Published) -> Vec<Cell> {
     ]
 }
 
-/// Both ends of the ratio moved since the talk: by how much is computed; the cause is from a file.
+/// Why a gain is lower. How AS1 and the best strategy changed is computed, and causes are read from a file.
 fn why(own: &[&Experiment], part: &str, published: &Published) -> String {
     let figure = |e: &&Experiment, column: &str| published.of(&e.suite, &e.case, column).flatten();
     let first = own.iter().filter_map(|e| ratio(figure(e, "AS1")?, e.baseline()?.median?));
@@ -83,7 +83,7 @@ fn why(own: &[&Experiment], part: &str, published: &Published) -> String {
     text
 }
 
-/// The strategies of each structure, best first.
+/// The strategies of each data structure, the best first.
 pub fn ranking(experiments: &[&Experiment]) -> Option<Table> {
     let all = deciding(experiments);
     let locals: Vec<String> = contenders(&all).into_iter().filter(|c| is_local(c)).collect();
