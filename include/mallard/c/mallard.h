@@ -199,7 +199,7 @@ typedef struct mallard_arena_options {
 typedef struct mallard_multipool_options {
     size_t struct_bytes;   /* required: sizeof */
     int growth;            /* enum mallard_growth, for each of its pools */
-    int sync;              /* enum mallard_sync */
+    int sync;              /* enum mallard_sync, but not LOCK_FREE: a multipool grows */
     int reuse;             /* enum mallard_reuse */
     int check;             /* enum mallard_check */
     size_t first_bytes;    /* 2 KiB; with a buffer, 1 KiB */
