@@ -1,4 +1,4 @@
-// What keeps a compiler honest inside a timed loop. Both cost no instruction.
+// Functions that keep the compiler from optimising a timed loop away. Both cost no instruction.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ template <class T>
     return value;
 }
 
-/// Writes the first word of a block, as whoever asked for it would.
+/// Writes the first word of a block, as its user would.
 [[gnu::always_inline]] inline void touch(void* block, std::uint64_t value) noexcept
 {
     ::new (block) std::uint64_t(value);
     keep(block);
 }
 
-/// Writes its first byte, as the benchmark of the fixed-pool report does.
+/// Writes the first byte of a block, as the benchmark of the fixed-pool report does.
 [[gnu::always_inline]] inline void touch_byte(void* block, std::uint64_t value) noexcept
 {
     *static_cast<volatile unsigned char*>(block) = static_cast<unsigned char>(value);

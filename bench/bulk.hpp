@@ -31,7 +31,7 @@ void empty(C& blocks, table<void*> const& slots, table<std::uint32_t> const& in_
         blocks.deallocate(keep(slots[i]));
 }
 
-/// From the last to the first, so that the addresses given out next ascend.
+/// Frees from the last block to the first, so that later allocations have ascending addresses.
 template <class C>
 void build_free_list(C& blocks, table<void*>& slots)
 {
@@ -41,7 +41,7 @@ void build_free_list(C& blocks, table<void*>& slots)
         blocks.deallocate(slots[i]);
 }
 
-/// Allocates, writes a byte and frees, one block live.
+/// Allocates a block, writes a byte and frees the block, again and again.
 template <class C>
 void interleave(C& blocks, std::size_t count)
 {

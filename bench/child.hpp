@@ -1,5 +1,5 @@
-// A contender alone in a process of its own, where what the process holds is
-// what the contender holds.
+// Runs one contender in a process of its own, so that the memory of the process is that of the
+// contender.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -8,7 +8,7 @@
 
 namespace mallard::bench {
 
-/// Which contender of which experiment.
+/// Names a contender and an experiment.
 struct child_task {
     std::string_view suite;
     std::size_t experiment = 0;

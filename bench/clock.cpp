@@ -7,7 +7,7 @@
 namespace mallard::bench {
 namespace {
 
-// The median of short tries: an interruption spoils one of them.
+// Takes the median of short tries, because an interruption spoils one of them.
 double measure_ns_per_tick()
 {
     std::array<double, 5> tries{};
@@ -33,7 +33,7 @@ double measure_reading()
     return static_cast<double>(least);
 }
 
-// Some processors count in steps of many ticks.
+// On some processors the counter advances in steps of many ticks.
 double measure_step()
 {
     std::uint64_t least = ~std::uint64_t{0};

@@ -1,6 +1,6 @@
-// Time. CPU time of the thread where a reading's cost (near a microsecond) does
-// not matter, because other programs' shares of the processor are not in it;
-// the time-stamp counter for what is shorter.
+// Reads clocks. Cases use the CPU time of the thread if the cost of a reading, near a microsecond,
+// does not matter: CPU time leaves out the share of other programs. Shorter times come from the
+// time-stamp counter.
 #pragma once
 
 #include <time.h>
@@ -18,7 +18,7 @@ inline double cpu_ns() noexcept
     return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-/// Of all threads.
+/// The CPU time of all threads, in ns.
 inline double process_cpu_ns() noexcept
 {
     timespec t{};
@@ -33,7 +33,8 @@ inline double wall_ns() noexcept
     return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-/// Waits for what came before; what comes after waits for it.
+/// Reads the time-stamp counter. Earlier instructions end before the reading, and later ones begin
+/// after it.
 inline std::uint64_t ticks() noexcept
 {
     unsigned processor = 0;
@@ -42,20 +43,20 @@ inline std::uint64_t ticks() noexcept
     return now;
 }
 
-// What this machine's clocks are worth, measured at the first call.
+// The ns of a tick of the time-stamp counter, measured at the first call.
 double ns_per_tick();
 double ticks_of_a_reading(); ///< the least difference of two readings in a row
 double ns_of_a_step();       ///< the least by which the counter moves
 
-/// Cycles of this processor in a ns, measured at every call from two chains of operations whose
-/// latencies are known. Nothing where the two disagree: then one of them is not what it takes to
-/// be, and a figure in cycles would be wrong.
+/// Cycles of this processor in a ns, measured at every call from two chains of operations with
+/// known latencies. Empty if the two chains disagree: then one of the latencies is wrong, and so
+/// would be a figure in cycles.
 std::optional<double> cycles_per_ns();
 inline constexpr const char* no_cycles =
     "two chains of operations of known latency disagree about this processor's cycles";
 
-/// The judgement: a step of one chain, three cycles, took so many ticks; a step of the other,
-/// one cycle, so many. Nothing where they are more than a twentieth apart.
+/// Computes the cycles in a tick from the ticks of a step of two chains: `product` takes three
+/// cycles, `exclusive_or` one. Empty if the two differ by more than a twentieth.
 std::optional<double> cycles_per_tick(double product, double exclusive_or);
 
 } // namespace mallard::bench

@@ -1,5 +1,5 @@
-// From a list of contender types and one measured body to an experiment's
-// entrants: the same source, compiled once for each of them.
+// Makes the entrants of an experiment from a list of contender types and one measured function,
+// which is compiled once for each type.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -15,15 +15,15 @@ struct contender_list {
     using with = contender_list<Contenders..., More...>;
 };
 
-/// False for a general heap, which is there before anyone needs it.
+/// Whether the contender has to be constructed. A general heap exists already.
 template <class C>
 constexpr bool is_pool = true;
 template <class C>
     requires requires { C::is_pool; }
 constexpr bool is_pool<C> = C::is_pool;
 
-/// What a body is going to ask for. A contender whose frees search its whole
-/// free list refuses some of it, instead of holding up a run for hours.
+/// What a case will request. A contender whose frees search the whole free list refuses large
+/// cases, which would take hours.
 struct demand {
     order frees = order::forward;
     std::size_t live = 1;
@@ -45,7 +45,7 @@ void ask([[maybe_unused]] demand d)
     }
 }
 
-/// `body.template operator()<C>()` prepares contender `C` and gives its rounds.
+/// `body.template operator()<C>()` prepares contender `C` and returns the function for its rounds.
 template <class... Contenders, class Body>
 std::vector<entrant> entrants_of(contender_list<Contenders...>, demand wanted, Body body)
 {
@@ -58,7 +58,7 @@ std::vector<entrant> entrants_of(contender_list<Contenders...>, demand wanted, B
     }...};
 }
 
-/// Appends `more`.
+/// Appends `more` to `all`.
 template <class T>
 void append(std::vector<T>& all, std::vector<T> more)
 {

@@ -1,5 +1,5 @@
-// A pool that is made, filled and dropped, and pools that begin small and double: for
-// the suites that ask what blocks cost that nobody had before.
+// Measures pools that are constructed, filled and destroyed, and pools that begin small and double:
+// for the suites about blocks that were never allocated before.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -22,7 +22,7 @@ struct fresh_state {
     {
     }
 
-    /// Once untimed, since the others left the heap in a state of their own.
+    /// Runs once without timing, because other contenders have changed the state of the heap.
     void warm_up(bool written)
     {
         if (alone) // cold, or there for its memory
@@ -40,7 +40,7 @@ struct fresh_state {
                 touch(slots[i], i);
         }
     }
-    // A pool takes everything back at its end; a heap wants its blocks.
+    // The destructor of a pool frees all blocks; the blocks of a heap have to be freed one by one.
     void drop()
     {
         for (std::size_t i = 0; !is_pool<C> && i < slots.size(); ++i)
@@ -55,7 +55,7 @@ struct fresh_state {
     std::optional<C> blocks;
 };
 
-// From 256 blocks, doubling, to a million.
+// Growth goes from 256 blocks, doubling, to a million.
 inline constexpr std::size_t growth_count = 1'000'000;
 inline constexpr std::size_t growth_bytes = 64;
 inline constexpr std::size_t growth_first = 256;
@@ -88,14 +88,14 @@ private:
     pool pool_{growth_bytes, pool::min_block_size(growth_bytes, growth_first)};
 };
 
-/// The clock of a single operation: the counter, less what a reading of it takes.
+/// A clock for single operations: the time-stamp counter, less the time of a reading.
 struct by_ticks {
     static std::uint64_t now() noexcept { return ticks(); }
     static double of_a_reading() { return ticks_of_a_reading(); }
     static double ns_of_one() { return ns_per_tick(); }
 };
 
-/// The ns of each of many allocations, from one reading of the clock to the next.
+/// Measures the ns of each of many allocations, from one reading of the clock to the next.
 template <class Clock, class C>
 table<double> latencies(fresh_state<C>& s)
 {
@@ -114,7 +114,7 @@ table<double> latencies(fresh_state<C>& s)
     return ns;
 }
 
-/// Moves the values up to the percentile before it.
+/// Returns a percentile, and partitions the values around it.
 inline double select_percentile(table<double>& values, double fraction)
 {
     auto const count = static_cast<double>(values.size());

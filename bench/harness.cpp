@@ -29,7 +29,7 @@ bool is_selected(experiment const& e, effort how, selection const& chosen)
     });
 }
 
-/// One contender in one experiment: what it did so far.
+/// The measurements of one contender in one experiment so far.
 struct lane {
     entrant const* who;
     std::size_t index; // among the experiment's entrants
@@ -56,7 +56,7 @@ public:
 
     bool empty() const { return lanes_.empty(); }
 
-    /// `seconds`: about what it may take. `asked`: rounds, 0 for as many as fit.
+    /// Measures for about `seconds`, or for `asked` rounds if that is not 0.
     void measure(double seconds, std::size_t asked, progress& shown)
     {
         if (!what_.fresh_process)
@@ -111,8 +111,8 @@ private:
         }
     }
 
-    // A short run has time for few rounds of the heavy experiments: three, so
-    // that there is a spread, or two when it is late.
+    // A short run has time for few rounds of heavy experiments: three, so that there is a spread,
+    // or two if the run is late.
     std::size_t how_many(double that_fit, std::size_t asked) const
     {
         if (how_.is_smoke())
@@ -164,7 +164,7 @@ private:
         }
     }
 
-    // Two at a time: a process's memory does not depend on its speed.
+    // Measures two processes at a time: their memory does not depend on their speed.
     void measure_memory(progress& shown)
     {
         if (what_.fresh_process || !what_.with_memory)
@@ -178,7 +178,7 @@ private:
         measure_alone(all, 2);
     }
 
-    // Each in a process of its own, `at_once` of them side by side.
+    // Measures each contender in a process of its own, `at_once` of them side by side.
     void measure_alone(std::vector<lane*> const& lanes, std::size_t at_once)
     {
         std::vector<std::pair<lane*, pending_result>> running;
@@ -216,7 +216,8 @@ private:
             all.back().why = no_cycles;
         else if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
-        // One process a contender and experiment: told once for each case name.
+        // One process measures a contender of an experiment, and is reported once for each case
+        // name.
         bool const told = std::ranges::any_of(all, [&](row const& r) {
             return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
                    r.metric == "peak_rss_kib";
@@ -256,7 +257,8 @@ void run(suite const& s, effort how, selection const& chosen, rows_function cons
         experiment const& e = all[number];
         if (!is_selected(e, how, chosen))
             continue;
-        // Its share of what is left; a third of that goes to measuring memory.
+        // The experiment gets its share of the remaining time; a third of that is for measuring
+        // memory.
         double const left = std::max(0.0, (deadline - wall_ns()) * 1e-9);
         double const seconds = left * e.weight / std::max(weights, e.weight) * 2 / 3;
         weights -= e.weight;

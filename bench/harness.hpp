@@ -20,8 +20,7 @@
 
 namespace mallard::bench {
 
-/// How much work is done: a full run, a short one, or just enough to see that
-/// every case works.
+/// How much work a run does: a full run, a short one, or just enough to see that every case works.
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
     bool alone = false;   ///< in a process of its own, where memory is measured
@@ -30,29 +29,29 @@ struct effort {
     bool is_smoke() const noexcept { return kind == size::smoke; }
     bool is_brief() const noexcept { return kind == size::brief; }
 
-    /// The least time of a batch: long against a clock reading.
+    /// The least time of a batch, which is long compared with a reading of the clock.
     double batch_ns() const noexcept { return is_smoke() ? 0 : 1e6; }
 
-    /// So many blocks, rounds of a loop, ...: few of them when just looking.
+    /// The number of blocks or rounds: `wanted`, or few in a smoke run.
     std::size_t count(std::size_t wanted) const noexcept
     {
         return is_smoke() && wanted > 128 ? 128 : wanted;
     }
 };
 
-/// Thrown when a contender is prepared for what it cannot do. The text becomes
-/// the row's "why".
+/// Thrown while a contender is prepared for a case that it cannot run. The text becomes the row's
+/// "why".
 struct cannot_run : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Does one batch and writes the experiment's figures. Owns the contender: when
-/// it goes, every block is freed and the allocator destroyed.
+/// Does one batch and writes the experiment's figures. The function owns the contender: destroying
+/// the function frees every block and destroys the allocator.
 using round_function = std::function<void(std::span<double> figures)>;
 
-/// Memory beyond what the same process held before the contender was prepared,
-/// and beyond the harness's own tables: most ever, and after every block was
-/// freed and the allocator destroyed.
+/// Memory of a contender: the peak, and the rest after every block was freed and the allocator
+/// destroyed. Memory that the process held before the contender was prepared, and the harness's own
+/// tables, are subtracted.
 struct child_result {
     double peak_kib = 0;
     double after_kib = 0;
@@ -60,18 +59,18 @@ struct child_result {
     std::string why = {};             ///< not empty: it could not run
 };
 
-/// Waits for a process that was started, and gives what it found.
+/// Waits for a process, and returns its result.
 using pending_result = std::function<child_result()>;
 
 struct entrant {
     std::function<std::string()> name;
     std::function<round_function()> prepare;
     int threads = 0; ///< that it uses, where these are not the figure's
-    /// Starts the process in which its memory is measured; none: `start_child`.
+    /// Starts the process that measures memory. If empty, `start_child` does.
     std::function<pending_result()> start_alone = nullptr;
 };
 
-/// One figure that a round gives: it becomes one row for each contender.
+/// One figure of a round. It becomes one row for each contender.
 struct figure {
     std::string case_name;
     std::string metric = "ns_per_op";
@@ -99,25 +98,24 @@ struct suite {
     double minutes = 6; ///< of a full run, about
 };
 
-/// Which of them are run.
+/// Which suites, cases and contenders are run.
 struct selection {
     std::string case_pattern;
     std::string variant_pattern;
     std::string contender_pattern;
     std::size_t rounds = 0; ///< 0: each experiment's own
-    /// Whether a row is there already, from a run that was cut short; none: no row is.
+    /// Whether a row exists already, from a run that was interrupted. If empty, no row does.
     std::function<bool(std::string_view suite, figure const&, std::string const& contender)>
         is_kept = nullptr;
 };
 
-/// The rows of one experiment, in the order of its entrants.
+/// Receives the rows of one experiment, in the order of its entrants.
 using rows_function = std::function<void(experiment const&, std::vector<row> const&)>;
 
 void run(suite const&, effort, selection const&, rows_function const& report);
 void list(suite const&, selection const&);
 
-/// The other side of a fresh process: does what `task`, made by the parent,
-/// says, and prints the result.
+/// The child's side: does the `task` of its parent, and prints the result.
 int run_child(std::span<const suite> suites, effort, std::string const& task);
 
 } // namespace mallard::bench

@@ -1,4 +1,4 @@
-// Rows that outlive a run that is cut short.
+// Keeps rows of a run that is interrupted.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -13,7 +13,7 @@ namespace mallard::bench {
 /// ends. A last line that was cut off is removed.
 class keeper {
 public:
-    /// The text is the three lines of an error.
+    /// An error with a message of three lines.
     struct refused : std::runtime_error {
         using std::runtime_error::runtime_error;
     };
@@ -23,8 +23,8 @@ public:
     bool empty() const noexcept { return known_.empty(); }
     bool has(std::string_view suite, figure const&, std::string const& contender) const;
 
-    /// Throws `refused` when the file does not take them, a full disk being one reason;
-    /// it then has no part of them.
+    /// Adds rows. Throws `refused` if they cannot be written, for instance on a full disk; the file
+    /// then has none of them.
     void add(std::vector<row> const& rows, provenance const& run) const;
 
 private:

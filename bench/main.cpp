@@ -1,4 +1,4 @@
-// mallard-bench: every suite, every contender, one command.
+// mallard-bench runs every suite with every contender.
 #include <bench/clock.hpp>
 #include <bench/keeper.hpp>
 #include <bench/report.hpp>
@@ -37,7 +37,7 @@ constexpr suite suites[] = {
     {"lakos5", "What if others have littered the heap before?", lakos5_suite, 300},
 };
 
-// Where contenders are ranked over all rows: each of them does every case.
+// Suites in which contenders are ranked over all rows, because each of them runs every case.
 constexpr std::string_view ranked[] = {"malloc", "programs", "rss"};
 
 struct arguments {
@@ -50,7 +50,7 @@ struct arguments {
     std::string child_task;
 };
 
-/// Empty, or what is wrong.
+/// Says why `text` is not a regular expression; empty if it is.
 std::string why_no_pattern(std::string const& text)
 {
     try {

@@ -1,4 +1,4 @@
-// Timed loops for the bodies of experiments.
+// Timed loops for experiments.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -9,8 +9,8 @@
 
 namespace mallard::bench {
 
-/// Writes a figure in ns, and in cycles of this processor where there is room for both: no figure
-/// (NaN) where its cycles could not be measured.
+/// Writes a figure in ns, and in cycles if `out` has room for both. Cycles are NaN if they could
+/// not be measured.
 inline void put_ns_and_cycles(std::span<double> out, double ns)
 {
     static std::optional<double> const cycles = cycles_per_ns();
@@ -19,13 +19,13 @@ inline void put_ns_and_cycles(std::span<double> out, double ns)
         out[1] = cycles ? ns * *cycles : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// One kind of operation, repeated until it fills a batch. The number of
-/// repetitions is found in the first round, which is dropped, and then kept.
+/// Repeats an operation until it fills a batch. The number of repetitions is found in the first
+/// round, which is dropped, and then kept.
 class batch {
 public:
     explicit batch(effort e) noexcept : least_ns_(e.batch_ns()) {}
 
-    /// `body(n)` does n operations; the ns of one.
+    /// Calls `body(n)`, which does n operations. Returns the ns of one.
     template <class Body>
     double ns_of_one(Body&& body)
     {
@@ -47,14 +47,13 @@ private:
     bool sized_ = false;
 };
 
-/// Two phases in turn, such as "free all" and "allocate all", each timed, until
-/// both together fill a batch. Short phases are timed by the counter, long ones
-/// in CPU time.
+/// Runs two phases in turn, such as "free all" and "allocate all", until both together fill a
+/// batch, and times each. Short phases are timed by the time-stamp counter, long ones in CPU time.
 class two_phases {
 public:
     explicit two_phases(effort e) noexcept : least_ns_(e.batch_ns()) {}
 
-    /// The ns of one pass of each.
+    /// Returns the ns of one pass of each phase.
     template <class First, class Second>
     std::array<double, 2> ns_of_pass(First&& first, Second&& second)
     {

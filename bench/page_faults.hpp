@@ -1,4 +1,4 @@
-// How often the kernel had to give this process a page.
+// Counts page faults of this process.
 #pragma once
 
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 
 namespace mallard::bench {
 
-/// Those that needed no disk, of all threads.
+/// The page faults of all threads that needed no disk.
 inline double page_faults() noexcept
 {
     rusage used{};
@@ -15,7 +15,7 @@ inline double page_faults() noexcept
     return static_cast<double>(used.ru_minflt);
 }
 
-/// From where it is made on, in every thousand of `count` operations.
+/// Counts the page faults since construction, for each thousand of `count` operations.
 class faults_per_thousand {
 public:
     explicit faults_per_thousand(std::size_t count) noexcept : count_(count) {}

@@ -1,5 +1,5 @@
-// Orders in which blocks are given back, and sizes in which they are asked for.
-// Always the same ones, so that contenders and runs can be compared.
+// Orders in which blocks are freed, and sizes in which they are allocated. They are always the
+// same, so that contenders and runs can be compared.
 #pragma once
 
 #include <bench/table.hpp>
@@ -11,7 +11,7 @@ namespace mallard::bench {
 
 enum class order { forward, reverse, shuffled };
 
-/// A small generator, the same on every platform (xorshift64*).
+/// A random number generator, the same on every platform (xorshift64*).
 class random_numbers {
 public:
     explicit random_numbers(std::uint64_t seed = 1) noexcept
@@ -26,7 +26,7 @@ public:
         state_ ^= state_ >> 27;
         return state_ * 0x2545f4914f6cdd1du;
     }
-    /// Below `bound`, which is far below 2^32.
+    /// A random number below `bound`, which is far below 2^32.
     std::uint32_t below(std::size_t bound) noexcept
     {
         return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
@@ -36,7 +36,7 @@ private:
     std::uint64_t state_;
 };
 
-/// Every index below `count` once.
+/// Every index below `count` once, in the given order.
 inline table<std::uint32_t> indices(std::size_t count, order how, std::uint64_t seed = 1)
 {
     table<std::uint32_t> all(count);
@@ -49,7 +49,7 @@ inline table<std::uint32_t> indices(std::size_t count, order how, std::uint64_t 
     return all;
 }
 
-/// `count` indices below `bound`, any of them repeatedly.
+/// `count` random indices below `bound`; an index may come several times.
 inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
 {
     table<std::uint32_t> all(count);
@@ -59,8 +59,8 @@ inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
     return all;
 }
 
-/// Sizes from 8 bytes to `largest`, multiples of 8, every power of two as likely
-/// as any other: what programs ask for is mostly small.
+/// Random sizes from 8 bytes to `largest`, multiples of 8, with the same chance for each power of
+/// two, because programs request small blocks most often.
 inline table<std::uint32_t> mixed_sizes(std::size_t count, std::size_t largest)
 {
     table<std::uint32_t> all(count);

@@ -1,4 +1,4 @@
-// One line on a terminal that says what is being done, and how far it is.
+// Shows the current work and its progress on one line of a terminal.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -32,7 +32,7 @@ public:
     void advance(double by) { done_ += by; }
 
 private:
-    // As long for each part of what is to do as for what was done.
+    // Estimates the remaining time: each remaining part takes as long as the parts so far.
     std::string left() const
     {
         if (done_ < total_ / 200)

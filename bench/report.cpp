@@ -10,7 +10,7 @@
 namespace mallard::bench {
 namespace {
 
-// Case, variant, metric: one table each, in the order of the rows.
+// The case, variant and metric of one table, in the order of the rows.
 using heading = std::tuple<std::string, std::string, std::string>;
 
 heading heading_of(row const& r)
@@ -18,7 +18,7 @@ heading heading_of(row const& r)
     return {r.case_name, r.variant, r.metric};
 }
 
-// What stands in columns beside the cost, where there is one.
+// Metrics that are columns beside the cost, if there is a cost.
 constexpr std::pair<const char*, const char*> columns[] = {{"peak_rss_kib", "peak KiB"},
                                                            {"after_rss_kib", "after KiB"},
                                                            {"idle_rss_kib", "idle KiB"},
@@ -104,7 +104,7 @@ std::string ratio(double value, const char* unit)
 
 void print_table(std::vector<row> group, std::vector<row> const& rows)
 {
-    // The first of several: AS1 in the lakos suites.
+    // The baseline is the first of several glibc rows: AS1 in the lakos suites.
     auto const baseline =
         std::ranges::find_if(group, [](row const& r) { return r.contender.starts_with("glibc"); });
     double const glibc = baseline == group.end() ? 0 : median_or(*baseline, 0);
@@ -138,7 +138,7 @@ void print_table(std::vector<row> group, std::vector<row> const& rows)
     }
 }
 
-// A line for each moment, a column for each contender.
+// Prints a line for each moment, with a column for each contender.
 void print_curve(std::vector<std::vector<row>> const& moments)
 {
     if (moments.empty())
@@ -154,9 +154,9 @@ void print_curve(std::vector<std::vector<row>> const& moments)
     std::printf("\n");
 }
 
-// Of which kind a contender is: a strategy of the talk, a malloc, or a local allocator. Nothing for
-// a bound, and for a variant that was set up for its case. crates/mallard-cli/src/rows/matching.rs
-// has the same kinds.
+// The kind of a contender: a strategy of the talk, a malloc, or a local allocator. Empty for a
+// bound, and for a variant that was tuned for its case. crates/mallard-cli/src/rows/matching.rs has
+// the same kinds.
 std::string kind_of(std::string const& contender)
 {
     for (const char* const tuned : {"+fifo", "+reset", "+largest=", "/huge-pages", "/doubling"}) {

@@ -1,4 +1,4 @@
-// Rows for people, and rows for programs.
+// Prints rows for people and for programs.
 #pragma once
 
 #include <bench/support/row.hpp>
@@ -8,17 +8,18 @@
 
 namespace mallard::bench {
 
-/// The rows of one experiment as a table for each case and metric: best first,
-/// with the ratio to glibc and to the best, and memory beside it.
+/// Prints the rows of one experiment as a table for each case and metric: the best first, with the
+/// ratio to glibc and to the best, and memory beside it.
 void print_tables(std::string const& asks, std::vector<row> const& rows);
 
 void print_json(std::vector<row> const& rows, provenance const&);
 
-/// Where the best of Mallard is more than a tenth behind the best of the others, each of one kind:
-/// a malloc, a strategy of the talk, or a local allocator. A loss is shown, never dropped.
+/// Collects cases in which Mallard's best contender is more than a tenth behind the best of the
+/// others of the same kind: mallocs, strategies of the talk, or local allocators. A loss is shown,
+/// never dropped.
 class losses {
 public:
-    /// `with_memory`: in memory too, not only where nothing else is measured.
+    /// `with_memory` also compares memory in cases that measure time.
     void add(std::vector<row> const& rows, bool with_memory);
     void print() const;
 

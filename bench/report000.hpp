@@ -1,5 +1,5 @@
-// What the fixed-memory-pool report times, each round a function: for the suites
-// that repeat it.
+// The timed operations of the fixed-memory-pool report, for the suites that repeat it. Each round
+// is a function.
 #pragma once
 
 #include <bench/bulk.hpp>
@@ -17,11 +17,11 @@ inline constexpr std::size_t report_blocks = 1'000'000;
 inline constexpr std::size_t report_block_bytes = 64;
 inline constexpr std::size_t report_repeats = 9; // ten, and the first is dropped
 
-/// What a round of the bulk cases does before its clock starts, and in it.
+/// What a round of the bulk cases does before its clock starts, and while it runs.
 enum class bulk_start { built, constructed, kept };
 
-/// Two figures, the ns of a block taken and of one given back; or four, with the page
-/// faults of each.
+/// Writes two figures, the ns of an allocation and of a free; or four, with the page faults of
+/// each.
 template <class C, bulk_start Start>
 round_function bulk_round(effort how, order frees)
 {
@@ -69,7 +69,7 @@ round_function bulk_round(effort how, order frees)
     };
 }
 
-/// One block is taken and given back, again and again.
+/// Allocates and frees one block, again and again.
 template <class C>
 round_function interleaved_round(effort how)
 {
@@ -79,7 +79,7 @@ round_function interleaved_round(effort how)
     };
 }
 
-/// A random one of `live` blocks is given back and another taken, again and again.
+/// Frees a random one of `live` blocks and allocates another, again and again.
 template <class C>
 round_function replace_round(effort how, std::size_t live)
 {

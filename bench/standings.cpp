@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-// Cycles are ns in another unit, and not counted.
+// Cycles are left out, because they are ns in another unit.
 std::string kind_of(std::string const& metric)
 {
     if (metric.ends_with("_rss_kib"))
@@ -26,7 +26,7 @@ auto heading_of(row const& r)
     return std::tuple(r.case_name, r.variant, r.metric);
 }
 
-// A threaded case has its wall time in one row and its CPU time in another.
+// Whether a row is the wall time of a threaded case, which counts by its CPU time in another row.
 bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
 {
     return std::ranges::any_of(rows, [&](row const& other) {
@@ -35,7 +35,7 @@ bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
     });
 }
 
-// What is done, of many cases; in crates/mallard-cli/src/rows/matching.rs are the same.
+// The family of a case. crates/mallard-cli/src/rows/matching.rs has the same families.
 std::string family_of(row const& r)
 {
     std::string const first = r.case_name.substr(0, r.case_name.find('/'));

@@ -1,4 +1,4 @@
-// Who is first, over all rows of a suite.
+// Ranks contenders over all rows of a suite.
 #pragma once
 
 #include <bench/support/row.hpp>
@@ -9,15 +9,15 @@
 
 namespace mallard::bench {
 
-/// Geometric means of what contenders have where glibc has 1: in time, in time without pairs, and
-/// in each kind of memory. Families of cases weigh equally, however many cases they have, and a
-/// case counts once: of the wall and CPU time of a threaded one, the latter. A row that a contender
-/// or glibc lacks is left out; `runs` is how many rows there were.
+/// Computes geometric means of contenders relative to glibc: of time, of time without pairs, and of
+/// each kind of memory. Families of cases weigh equally, however many cases they have, and a case
+/// counts once: a threaded case by its CPU time. A row that the contender or glibc lacks is left
+/// out; `runs` is how many rows there were.
 class standings {
 public:
     void add(std::vector<row> const& rows);
 
-    /// Two rows for each contender and kind: against glibc, and against the best.
+    /// Returns two rows for each contender and kind: relative to glibc, and relative to the best.
     std::vector<row> rows(std::string_view suite) const;
 
     void print() const;

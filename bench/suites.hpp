@@ -1,4 +1,4 @@
-// The suites. A new one is a line here and a line in the table of main.cpp.
+// Declares the suites. A new suite needs a line here and a line in the table of main.cpp.
 #pragma once
 
 #include <bench/harness.hpp>

@@ -1,7 +1,6 @@
-// The harness's own arrays: indices, pointers, samples. They come straight from
-// the operating system, so they neither warm nor fragment a heap that is being
-// measured, and they are counted, so that a contender's memory can be told from
-// the harness's.
+// Arrays of the harness itself: indices, pointers, samples. They come directly from the operating
+// system, so they do not warm or fragment a heap that is being measured, and they are counted, so
+// that a contender's memory can be told from the harness's.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,13 +12,13 @@
 
 namespace mallard::bench {
 
-/// Bytes in tables now, and the most there ever were.
+/// The bytes in tables now, and their peak.
 struct table_bytes {
     static inline std::size_t now = 0;
     static inline std::size_t peak = 0;
 };
 
-/// `count` values of `T`, zero at first, all pages present.
+/// An array of `count` values of `T`, zeroed, with all pages present.
 template <class T>
 class table {
 public:

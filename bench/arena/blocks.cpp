@@ -1,5 +1,4 @@
-// What one block costs while memory is at hand: 16 KiB of the caller's, filled
-// again and again.
+// Measures one block of an arena that has memory: 16 KiB of the caller's, filled again and again.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
@@ -51,8 +50,8 @@ struct shape {
     std::uint16_t align;
 };
 
-/// Layouts of 8 to 64 bytes: as many different fills of the buffer as wanted,
-/// one after the other. Few of them, and the branch predictor knows them by heart.
+/// Layouts of 8 to 64 bytes, in many different orders. If there were few orders, the branch
+/// predictor would learn them.
 struct mixed_state : buffer_state {
     mixed_state(effort how, std::size_t fills) : buffer_state(how), shapes(fills * blocks_in_fill)
     {

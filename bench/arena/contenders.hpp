@@ -1,6 +1,6 @@
-// Who takes part in the arena suite. Each is made with bytes of the caller's to
-// begin in, which may be none, and is told how many bytes there will be, which
-// only the limit listens to.
+// The contenders of the arena suite. Each is constructed with a buffer of the caller's, which may
+// be empty, and with the number of bytes that the case will allocate, which only the hand-written
+// limit uses.
 #pragma once
 
 #include <bench/contenders/binding.hpp>

@@ -1,5 +1,5 @@
-// What programs do in an arena besides taking blocks: grow the last one, come
-// back to a mark, build strings.
+// Measures other uses of an arena than single blocks: growing the last block, rewinding to a mark,
+// building strings.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
@@ -22,7 +22,7 @@ struct buffer_state {
 constexpr std::size_t grow_step = 16;
 constexpr std::size_t grow_steps = 255; // to 4 KiB
 
-/// In place where the arena can, else by a copy: what a vector has to do.
+/// Grows a block in place if the arena can, else by a copy, as a vector does.
 template <class C>
 void* grown(C& arena, void* block, std::size_t from, std::size_t to)
 {

@@ -1,12 +1,12 @@
-// How a standard container meets a contender: by the allocator that the
-// contender's library has for that, or else by a plain one.
+// Connects standard containers with contenders: by the allocator of the contender's library, or
+// else by a plain one.
 #pragma once
 
 #include <cstddef>
 
 namespace mallard::bench {
 
-/// A type parameter: one pointer, inlined into the container.
+/// An allocator for the type parameter of a container: one pointer, inlined.
 template <class T, class C>
 class contender_allocator {
 public:

@@ -33,7 +33,7 @@ private:
     boost::pool<> pool_{Bytes};
 };
 
-/// Keeps its list in address order, by searching it at every free.
+/// Boost's pool with an ordered list: each free searches the list for the block's place.
 template <std::size_t Bytes>
 class boost_ordered_pool {
 public:
@@ -41,7 +41,7 @@ public:
 
     static const char* refusal(demand d)
     {
-        // In reverse order too, where a later piece of memory lies below an earlier one.
+        // This also happens for frees in reverse order, if a later chunk has lower addresses.
         return d.live > 2000 ? "a free searches the free list: minutes for so many" : nullptr;
     }
 

@@ -39,8 +39,8 @@ struct foonathan_kind<fm::array_pool> {
     static constexpr bool searches = true; // for the place in an ordered list
 };
 
-/// Its first block of memory holds about as many as the first chunk of a
-/// Mallard pool; it doubles from there, as is its default.
+/// A foonathan pool. Its first block of memory is about as large as the first chunk of a Mallard
+/// pool; it doubles from there, as is its default.
 template <class Kind>
 struct foonathan_pool {
     template <std::size_t Bytes>
@@ -100,12 +100,12 @@ public:
     }
 
 private:
-    // The tables of std::unordered_map are the largest that any case asks for.
+    // The tables of std::unordered_map are the largest blocks of any case.
     fm::memory_pool_collection<fm::node_pool, fm::log2_buckets> pools_{std::size_t{1} << 17,
                                                                        std::size_t{1} << 22};
 };
 
-/// Begins with the buffer, as the other arenas do.
+/// foonathan's stack, which begins with the buffer, as the other arenas do.
 class foonathan_stack {
 public:
     static std::string name() { return foonathan_name("stack"); }

@@ -1,5 +1,4 @@
-// Where foonathan's stack takes its blocks of memory from, so that it can begin with a buffer as
-// the other monotonic allocators do.
+// A source for foonathan's stack that begins with a buffer, as the other monotonic allocators do.
 #pragma once
 
 #include <foonathan/memory/memory_stack.hpp>
@@ -13,11 +12,11 @@ namespace mallard::bench {
 
 namespace fm = foonathan::memory;
 
-/// The caller's buffer first, if there is one; then blocks of the heap, each twice the last. It is
-/// a BlockAllocator in the sense of that library, as its own sources of blocks are.
+/// Supplies the caller's buffer first, if there is one; then blocks of the heap, each twice as
+/// large as the last. It has the interface of that library's BlockAllocator.
 class buffer_then_heap {
 public:
-    /// `block_size`: of the first block of the heap.
+    /// `block_size` is the size of the first block of the heap.
     buffer_then_heap(std::size_t block_size, std::span<std::byte> buffer) noexcept
         : buffer_(buffer), block_size_(block_size)
     {

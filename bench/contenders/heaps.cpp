@@ -16,7 +16,7 @@ F* symbol(void* library, const char* name)
 
 heap_functions load_heap(heap_library const& which)
 {
-    // RTLD_LOCAL: its malloc must not become everyone's.
+    // RTLD_LOCAL, because the library's malloc must not replace the malloc of this program.
     void* const library = dlopen(which.file, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char* const reason = dlerror();
@@ -56,7 +56,7 @@ std::string glibc_version()
 
 std::string mimalloc_version(void* library)
 {
-    // 209 is 2.0.9.
+    // The number 209 means version 2.0.9.
     int const number = symbol<int()>(library, "mi_version")();
     return std::to_string(number / 100) + "." + std::to_string(number / 10 % 10) + "." +
            std::to_string(number % 10);

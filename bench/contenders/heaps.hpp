@@ -1,5 +1,5 @@
-// The general allocators: glibc, and those that a Debian machine can install,
-// each reached through its own handle, so that all of them are in one process.
+// General allocators: glibc and the packages of Debian, each loaded with a handle of its own, so
+// that all of them are in one process.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -10,7 +10,7 @@
 
 namespace mallard::bench {
 
-/// A malloc and a free, called through pointers, as through a PLT.
+/// Pointers to a malloc and its free. A call through them costs as much as a call through the PLT.
 struct heap_functions {
     void* (*allocate)(std::size_t) = nullptr;
     void (*release)(void*) = nullptr;
@@ -56,7 +56,7 @@ struct gperftools_tag {
     static heap_functions load() { return load_heap(library); }
 };
 
-/// Any size, from one of them.
+/// Allocates blocks of any size from one general allocator.
 template <class Tag>
 class heap {
 public:
@@ -75,7 +75,7 @@ private:
     static inline heap_functions functions_;
 };
 
-/// One size, from one of them: what a pool replaces.
+/// Allocates blocks of one size from one general allocator: the code that a pool replaces.
 template <class Tag>
 struct heap_blocks {
     template <std::size_t Bytes>

@@ -1,4 +1,4 @@
-// The heaps that a malloc has: mallard::heap, and mimalloc's, each behind its own handle.
+// Heap objects of mallocs: mallard::heap, and mimalloc's, each loaded with a handle of its own.
 #pragma once
 
 #include <bench/contenders/heaps.hpp>
@@ -14,7 +14,7 @@ struct heap_calls {
     void (*destroy)(void* heap) = nullptr;
 };
 
-/// By the names of these functions, in that library.
+/// Loads the functions with these names from the library.
 heap_calls load_heap_calls(heap_library const& which, const char* make, const char* allocate,
                            const char* destroy);
 

@@ -1,5 +1,5 @@
-// Hand-written bounds that are not allocators: they never grow, are told how much
-// they will have to hold, and check nothing.
+// Hand-written bounds that are not allocators: they never grow, are constructed with the capacity
+// that the case needs, and check nothing.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace mallard::bench {
 
-/// Memory from malloc, once.
+/// One range of memory from malloc.
 class region {
 public:
     explicit region(std::size_t bytes) : begin_(static_cast<std::byte*>(std::malloc(bytes)))
@@ -64,7 +64,7 @@ private:
     node* head_ = nullptr;
 };
 
-/// The cursor: aligned up, moved on, never compared with an end.
+/// Allocates by moving a cursor, without comparing it with an end.
 class bump {
 public:
     static std::string name() { return "limit/bump"; }
@@ -103,9 +103,9 @@ private:
     std::byte* cursor_;
 };
 
-/// Gives the same blocks again and again, in a circle for each thread, and takes
-/// none back: what a case costs where nothing is allocated. A block that is kept
-/// for longer than `capacity` others are asked for is in use twice.
+/// Returns the same blocks in a circle, one circle for each thread, and ignores frees: measures
+/// what a case costs without an allocator. A block that is kept while `capacity` others are
+/// allocated is in use twice.
 template <class Tag, std::size_t Bytes>
 class recycler {
 public:

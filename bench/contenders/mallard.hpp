@@ -1,4 +1,4 @@
-// Mallard's own, each in the forms that a user would choose between.
+// Mallard's allocators, in the forms that a user would choose between.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -16,7 +16,7 @@
 
 namespace mallard::bench {
 
-/// A pool whose block size is part of its type: the best form.
+/// A pool whose block size is part of its type, which is the fastest form.
 template <reuse Order, check Checks = check::off>
 struct pool_of_constant {
     template <std::size_t Bytes>
@@ -38,8 +38,7 @@ struct pool_of_constant {
     };
 };
 
-/// A pool that is told its block size when it is made; `ordered` is `pool<>`,
-/// the plain form.
+/// A pool whose block size is a constructor argument; `ordered` is `pool<>`, the plain form.
 template <reuse Order>
 struct pool_of_runtime {
     template <std::size_t Bytes>
@@ -61,7 +60,7 @@ struct pool_of_runtime {
     };
 };
 
-/// For very many blocks: 2 MiB pages, taken 2 MiB at a time and then more.
+/// The growth for very many blocks: huge pages, taken 2 MiB at a time and then more.
 inline constexpr growth huge_growth{.first = huge_page_bytes, .max = 16 * huge_page_bytes};
 using huge_pages = pages<pages_options{.huge = huge::madvise}>;
 

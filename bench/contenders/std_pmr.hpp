@@ -15,7 +15,7 @@ inline std::string std_pmr_name(const char* resource)
     return "libstdc++-pmr-" + std::to_string(_GLIBCXX_RELEASE) + "/" + resource;
 }
 
-/// A resource behind a pointer of which the compiler knows nothing more.
+/// A resource that is called through a pointer which hides its type from the compiler.
 template <class Resource>
 class behind_base {
 public:
@@ -46,7 +46,7 @@ private:
     std::pmr::memory_resource* base_ = keep<std::pmr::memory_resource*>(&resource_);
 };
 
-/// Blocks of one size from any contender that gives blocks of any size.
+/// Allocates blocks of one size from a contender for any size.
 template <class Any, std::size_t Bytes>
 class blocks_from {
 public:
@@ -71,7 +71,7 @@ public:
 template <std::size_t Bytes>
 using std_pool_blocks = blocks_from<std_pool, Bytes>;
 
-/// The one that any thread may call.
+/// The standard's pool resource that any thread may call.
 class std_sync_pool : public behind_base<std::pmr::synchronized_pool_resource> {
 public:
     static std::string name() { return std_pmr_name("sync-pool"); }

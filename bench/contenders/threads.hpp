@@ -1,5 +1,5 @@
-// Contenders that several threads may call at once, and the two ways to manage
-// with one that they may not: a lock around it, or one for each thread.
+// Contenders that several threads may call at once, and two ways to use a contender for one thread
+// in several: a lock around it, or one for each thread.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -19,7 +19,7 @@
 
 namespace mallard::bench {
 
-/// What its users do with a pool for one thread.
+/// A pool for one thread behind a lock.
 template <class C>
 class locked {
 public:
@@ -43,8 +43,8 @@ private:
     C blocks_;
 };
 
-/// Boost has a lock-free stack, and no pool over it; this is the one that a user
-/// would write. Its nodes are the stack's own, 16 bytes for each free block.
+/// A pool over Boost's lock-free stack, as a user would write one, because Boost has no such pool.
+/// The stack's nodes take 16 bytes for each free block.
 template <std::size_t Bytes>
 class boost_lockfree_pool {
 public:
@@ -99,7 +99,7 @@ inline const char* word_for(sync how)
     return "";
 }
 
-/// Mallard's pool in each of its modes.
+/// Mallard's pool in a thread mode.
 template <sync Threads, reuse Order = pool_options{}.order>
 struct pool_of_mode {
     template <std::size_t Bytes>
@@ -143,7 +143,7 @@ struct pool_of_mode {
     };
 };
 
-/// Its multipool, of any size.
+/// Mallard's multipool in a thread mode.
 template <sync Threads>
 class multipool_of_mode {
 public:
@@ -159,7 +159,7 @@ private:
     multipool<default_heap, multipool_options{.threads = Threads}> pools_;
 };
 
-/// One for each thread.
+/// A contender for each thread.
 template <class C>
 class one_a_thread {
 public:
@@ -186,7 +186,7 @@ private:
     std::deque<apart> blocks_;
 };
 
-/// A contender of any of these kinds.
+/// Whether any thread may call the contender.
 template <class C>
 std::unique_ptr<C> make_shared_by(std::size_t threads, std::size_t capacity)
 {
@@ -198,7 +198,7 @@ std::unique_ptr<C> make_shared_by(std::size_t threads, std::size_t capacity)
         return std::make_unique<C>();
 }
 
-/// What thread `index` calls.
+/// The contender that thread `index` calls.
 template <class C>
 decltype(auto) of_thread(C& blocks, std::size_t index) noexcept
 {

@@ -1,5 +1,5 @@
-// What the figures of one workload say: where each strategy stands, what the
-// workload is like, and which strategy to take.
+// Draws conclusions from the figures of one workload: how each strategy compares, what the workload
+// is like, and which strategy to take.
 #pragma once
 
 #include <bench/demo/session.hpp>
@@ -15,11 +15,10 @@ namespace mallard::demo {
 
 enum class verdict { faster, no_difference, slower };
 
-/// `now` against `before`, run by run as they were interleaved: a sign test, which
-/// no single bad run decides. A difference is one of 3 % in the median that more
-/// runs agree on than coins would: so many more that, of thirteen strategies equal
-/// to AS1, one would be called different in at most 5 of 100 tables. With fewer
-/// than `runs_min` runs there is no such number.
+/// Compares `now` with `before`, run by run in the order in which they were interleaved, by a sign
+/// test, which no single bad run decides. There is a difference if the medians are 3 % apart and
+/// enough runs agree: so many that, of thirteen strategies equal to AS1, one would be called
+/// different in at most 5 of 100 tables. With fewer than `runs_min` runs no number is enough.
 struct comparison {
     double ratio = 1;   ///< median of now / before
     double visible = 0; ///< a smaller difference would not have shown in this noise
@@ -45,7 +44,7 @@ struct standing {
     bool is_too_large = false;  ///< more than `memory_ratio_max`, and more than noise
 };
 
-/// Each from 0 to 1, as in the talk; what is a proxy is named so in the report.
+/// The dimensions of the talk, each from 0 to 1. The report says which ones are estimates.
 struct dimensions {
     double density = 0;     ///< D: allocations and frees in a ns of AS1's time
     double variation = 0;   ///< V: different sizes / allocations
@@ -64,16 +63,16 @@ struct advice {
     bool has_enough_runs() const { return standings.front().runs.size() >= runs_min; }
 };
 
-/// Needs at least one run of AS1.
+/// Advises from a series, which needs at least one run of AS1.
 advice advise(const series&);
 
-/// Of what gains and is not too large (or, if there is nothing, of what gains)
-/// the fastest; or what is within 3 % of it and asks less: of memory, then of the
-/// programmer, for whom wink-out is harder than destructors, and a type parameter
-/// spreads further than an abstract base.
+/// Chooses the fastest of the strategies that gain and are not too large (or, if there is none, of
+/// those that gain). A strategy within 3 % of that is chosen instead if it needs less: less memory,
+/// or less of the programmer, for whom a wink-out is harder than destructors, and a type parameter
+/// affects more code than an abstract base.
 std::size_t choose(std::span<const standing>);
 
-/// The choice in words: what to take, because of what, at which price.
+/// Explains the choice: the strategy, the reasons, and the price.
 std::vector<std::pair<std::string, std::string>> reasons_for(const advice&, const profile&);
 
 } // namespace mallard::demo

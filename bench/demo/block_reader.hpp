@@ -1,6 +1,6 @@
-// Source text of no language in particular as a tree: blocks in brackets, made of
-// statements, made of words, strings, comments, signs and again blocks. Accepts
-// every text; a bracket without its other half is a sign.
+// Parses source text of any language into a tree: blocks in brackets contain statements, which
+// contain words, strings, comments, signs and further blocks. Every text is accepted; a bracket
+// without a match is a sign.
 #pragma once
 
 #include <bench/demo/tree.hpp>
@@ -26,8 +26,8 @@ public:
     }
 
 private:
-    /// Reads statements into `into` until a bracket closes it, or one around it: a
-    /// bracket that was forgotten ends with the block it is in.
+    /// Reads statements into `into` until a bracket closes this block or a block around it: a block
+    /// without a closing bracket ends with the block it is in.
     void block(node<S>& into, std::size_t depth)
     {
         while (skip_space() && !closes(depth)) {
@@ -97,7 +97,7 @@ private:
         at_ = std::min(text_.find_first_not_of(" \t\r\f", at_), text_.size());
     }
 
-    /// False at the end of the text.
+    /// Skips white space. Returns false at the end of the text.
     bool skip_space() noexcept
     {
         at_ = std::min(text_.find_first_not_of(" \t\r\f\n", at_), text_.size());
@@ -116,7 +116,7 @@ private:
         return at == text.npos ? text.size() : at + end.size();
     }
 
-    /// Both quotes included; 0 when the string does not end on its line.
+    /// The length of a string with both quotes; 0 if the string does not end on its line.
     static constexpr std::size_t string_length(std::string_view text) noexcept
     {
         for (std::size_t i = 1; i < text.size() && text[i] != '\n'; ++i) {

@@ -1,5 +1,5 @@
-// One cell of the table: one workload under one strategy, once, in a process of
-// its own, so that no other cell has warmed or filled its memory.
+// Runs one cell of the table: one workload under one strategy, once, in a process of its own, so
+// that no other cell has warmed or filled the memory.
 #pragma once
 
 #include <bench/demo/corpus.hpp>
@@ -24,8 +24,8 @@ struct measurement {
 
     double seconds() const noexcept { return build + use + destroy; }
 
-    /// What the structure needed beyond program and text. At least one KiB, so
-    /// that ratios exist; a structure that small is nobody's problem.
+    /// The peak memory of the structure, without the program and the text. At least one KiB, so
+    /// that ratios exist.
     double peak_kib_added() const noexcept
     {
         return peak_rss_kib > start_rss_kib ? static_cast<double>(peak_rss_kib - start_rss_kib) : 1;
@@ -37,12 +37,13 @@ struct workload_entry {
     measurement (*measure)(int strategy, std::uint64_t rounds, corpus all);
 };
 
-// Each in a translation unit of its own: fifteen instances of everything.
+// The workloads, each in a translation unit of its own, because each has fifteen instances of all
+// templates.
 workload_entry word_index_entry();
 workload_entry parse_tree_entry();
 workload_entry phrase_window_entry();
 
-/// The three, in the order of the report.
+/// All workloads, in the order of the report.
 std::span<const workload_entry> workloads();
 
 std::string to_line(const measurement&);

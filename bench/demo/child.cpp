@@ -47,7 +47,7 @@ struct pipe_pair {
     }
 };
 
-/// Reads what is there; closes and forgets the descriptor at its end.
+/// Reads the available bytes; at the end of the input, closes the descriptor and sets it to -1.
 void drain(pollfd& from, std::string& into)
 {
     char block[4096];
@@ -77,8 +77,8 @@ void drain(pollfd& from, std::string& into)
 
 } // namespace
 
-// The signals stay blocked but inside ppoll: one that comes between two calls is
-// seen by the next, and none is lost.
+// The signals are blocked except inside ppoll, so a signal between two calls interrupts the next
+// call, and none is lost.
 interrupts::interrupts()
 {
     auto const set = noted();

@@ -1,5 +1,4 @@
-// Starting a cell and waiting for it, so that an interrupt at any moment leaves
-// no child behind.
+// Starts a cell and waits for it. An interrupt at any moment leaves no child process behind.
 #pragma once
 
 #include <span>
@@ -7,7 +6,8 @@
 
 namespace mallard::demo {
 
-/// While one lives, Ctrl-C and SIGTERM are noted instead of ending the process.
+/// While an object of this class lives, Ctrl-C and SIGTERM set a flag instead of ending the
+/// process.
 class interrupts {
 public:
     interrupts();
@@ -28,7 +28,7 @@ struct outcome {
     std::string why() const; ///< "ended with status 1", "died of signal 11 (...)"
 };
 
-/// Runs this very program with other arguments, to its end.
+/// Runs this program with other arguments, and waits for its end.
 outcome run_self(std::span<const std::string> arguments, double seconds_max);
 
 } // namespace mallard::demo

@@ -24,9 +24,8 @@ namespace {
 const std::string nothing_measured = "nothing was measured";
 const std::string cap_text = "there is text enough";
 
-/// Calls `visit(path, why_unreadable)` for each file below `root`, sorted by name
-/// at every level, until it returns false. Links are not followed, so nothing is
-/// taken twice and no walk is endless.
+/// Calls `visit(path, why_unreadable)` for each file below `root`, sorted by name at every level,
+/// until `visit` returns false. Links are not followed, so no file comes twice and the walk ends.
 bool walk(const fs::path& root, auto&& visit)
 {
     std::vector<fs::directory_entry> entries;
@@ -45,7 +44,7 @@ bool walk(const fs::path& root, auto&& visit)
     });
 }
 
-/// The first `bytes_max` bytes of a file; false when it cannot be read.
+/// Reads the first `bytes_max` bytes of a file. Returns false if the file cannot be read.
 bool read(const fs::path& path, std::size_t bytes_max, std::string& text)
 {
     std::ifstream in(path, std::ios::binary);
@@ -61,7 +60,7 @@ bool read(const fs::path& path, std::size_t bytes_max, std::string& text)
     return !in.bad();
 }
 
-/// Takes files until the cap, and keeps a note of each it does not take.
+/// Collects files up to the cap, and notes why it left others out.
 class collector {
 public:
     explicit collector(std::size_t bytes_max) : bytes_left_(bytes_max) {}
@@ -74,7 +73,7 @@ public:
 
     bool is_full() const noexcept { return place_bytes_left_ == 0; }
 
-    /// Reads a file and takes it. Returns why it was not taken: empty when it was.
+    /// Reads a file and adds its text. Returns why the file was left out; empty if it was added.
     std::string take(const fs::path& path)
     {
         std::string text;
@@ -128,7 +127,7 @@ private:
     std::size_t place_bytes_left_ = 0;
 };
 
-/// What the user named: a directory, or a file that has to be there.
+/// Adds what the user named: a directory, or a file, which has to exist.
 void take_named(collector& into, const std::string& name, std::size_t bytes_max)
 {
     std::error_code error;
@@ -213,7 +212,7 @@ collection collect_named(std::span<const std::string> names, std::size_t bytes_m
     return result;
 }
 
-// What is shared: the count of documents, bytes and format of each, their text.
+// The shared memory has the number of documents, the bytes and format of each, and their text.
 
 int share(const collection& taken)
 {

@@ -1,5 +1,5 @@
-// The text the demo works on: found or named, taken in one order, then shared
-// with every cell as one read-only mapping, so that all read the same bytes.
+// The text that the demo works on. It is collected in one order, then shared with every cell as one
+// read-only mapping, so that all cells read the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace mallard::demo {
 
 enum class format : std::uint64_t { text, json };
 
-/// What was taken, and what was not and why.
+/// The collected texts, and the files that were left out, with the reasons.
 struct collection {
     struct file {
         std::string name;
@@ -37,14 +37,13 @@ struct collection {
 inline constexpr std::size_t default_bytes_max = std::size_t{5} << 20;
 inline constexpr std::size_t named_bytes_max = std::size_t{32} << 20;
 
-/// Text that is on any Debian machine with a compiler: the licences, Perl's
-/// library, the C++ headers, then what else there is, each walked in sorted
-/// order and none more than half of the whole.
+/// Collects text that is on any Debian machine with a compiler: the licences, Perl's library, the
+/// C++ headers, then other text, each folder in sorted order and none more than half of the whole.
 collection collect_default(std::size_t bytes_max = default_bytes_max);
 
-/// What the user names, in that order; directories are walked, sorted, links
-/// not followed. Throws `failure` when a name is missing or cannot be read, or
-/// when nothing is left to work on.
+/// Collects the named files and folders in their order; folders are walked in sorted order, and
+/// links are not followed. Throws `failure` if a name does not exist or cannot be read, or if no
+/// text is left.
 collection collect_named(std::span<const std::string> names,
                          std::size_t bytes_max = named_bytes_max);
 
@@ -56,12 +55,12 @@ struct document {
 
 using corpus = std::span<const document>;
 
-/// Writes the collection to memory that has a file descriptor and no name;
-/// children inherit it.
+/// Writes the collection to memory with a file descriptor and no name, which child processes
+/// inherit.
 int share(const collection&);
 
-/// Maps what `share` wrote, and touches every page of it: reading it later
-/// faults nothing in. Stays mapped until the process ends.
+/// Maps the text that `share` wrote, and touches every page, so that reading it later causes no
+/// page fault. The mapping stays until the process ends.
 std::vector<document> open_shared(int descriptor);
 
 } // namespace mallard::demo

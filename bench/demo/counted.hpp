@@ -1,4 +1,4 @@
-// The same workload with every allocation on record: D, V and U come from it.
+// Runs a workload and records every allocation: the dimensions D, V and U are computed from these.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>
@@ -12,7 +12,7 @@
 
 namespace mallard::demo {
 
-/// What a workload asked of its memory.
+/// Counts of a workload's requests.
 struct profile {
     std::uint64_t allocations = 0;
     std::uint64_t frees = 0;
@@ -23,7 +23,7 @@ struct profile {
     double class_entropy = 0;        ///< bits, over size classes; 0: all in one class
 };
 
-/// new and delete, with books. Slow, and never timed.
+/// A resource that calls new and delete and counts them. It is slow, and never timed.
 class counting_resource final : public std::pmr::memory_resource {
 public:
     profile result() const
@@ -66,7 +66,7 @@ private:
     std::map<std::size_t, double> by_size_;
 };
 
-/// Shaped like a `mallard::strategy`, numbered 0: not one of the fourteen.
+/// Has the interface of a strategy, with the number 0, and counts allocations.
 struct counted {
     static constexpr int number = 0;
     static constexpr std::string_view name = "counted";

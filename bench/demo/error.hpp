@@ -1,4 +1,4 @@
-// What goes wrong before or while measuring, in the three lines of the house.
+// An error before or during a measurement, with a message of three lines.
 #pragma once
 
 #include <stdexcept>

@@ -6,7 +6,7 @@ namespace mallard::demo {
 
 namespace {
 
-/// Enough of a strategy to read with: the default heap.
+/// The part of a strategy's interface that the reader needs, over the default heap.
 struct plain {
     template <class T>
     using allocator_type = std::allocator<T>;

@@ -16,7 +16,7 @@ public:
     }
 };
 
-/// What is wrong with `text` as JSON; empty when nothing is.
+/// Says why `text` is not JSON; empty if it is.
 std::string json_fault(std::string_view text);
 
 template <class S>
@@ -29,7 +29,7 @@ public:
     {
     }
 
-    /// Throws `json_error`.
+    /// Reads one value. Throws `json_error`.
     node<S> read()
     {
         accept("\xef\xbb\xbf");
@@ -77,7 +77,7 @@ private:
         return result;
     }
 
-    /// Both brackets, and `element()` once for each element between them.
+    /// Reads both brackets of a list, and calls `element()` for each element between them.
     void sequence(char end, std::size_t depth, auto&& element)
     {
         if (depth > depth_max)
@@ -124,7 +124,7 @@ private:
             fail("expected a value");
     }
 
-    /// Decoded into `decoded_`, whose capacity stays: only the node allocates.
+    /// Decodes a string into `decoded_`, whose capacity is reused: only the node allocates.
     std::string_view string()
     {
         decoded_.clear();
@@ -192,7 +192,7 @@ private:
             put(0x80 | (code >> 6 * i & 0x3f));
     }
 
-    /// The next character that is not white space; '\0' at the end.
+    /// Returns the next character that is not white space; '\0' at the end.
     char peek() noexcept
     {
         while (at_ < text_.size() &&

@@ -1,5 +1,5 @@
-// mallard-demo: which allocation strategy would an engineer take, for three
-// workloads on real text, on this machine?
+// mallard-demo says which allocation strategy to take for three workloads on real text, on this
+// machine.
 #include <bench/demo/child.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/report.hpp>

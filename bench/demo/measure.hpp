@@ -1,4 +1,4 @@
-// How a cell is timed: the body of each workload's own translation unit.
+// Times a cell. Each workload's translation unit instantiates this.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -11,9 +11,9 @@
 
 namespace mallard::demo {
 
-/// Seconds of processor time since the last call, the kernel's page faults
-/// included. Not the clock on the wall: a cell has one thread and never waits, so
-/// the two differ only by what else the machine is doing.
+/// Measures seconds of processor time since the last call, including the kernel's time for page
+/// faults. It does not use wall time: a cell has one thread and never waits, so the two differ only
+/// by the load of other programs.
 class lap_clock {
 public:
     double lap() noexcept
@@ -26,8 +26,8 @@ private:
     double last_ = bench::cpu_ns();
 };
 
-/// One life of the structure: the resource is made, used and destroyed with it,
-/// as a local allocator is.
+/// Runs one life of the structure: the resource is constructed, used and destroyed with the
+/// structure, as a local allocator is.
 template <class Workload, class S>
 answer live_once(corpus all, measurement& sums)
 {
@@ -49,8 +49,8 @@ answer live_once(corpus all, measurement& sums)
     return says;
 }
 
-/// `rounds` lives, one after the other, and the mean of their times: a text that
-/// is done in a millisecond is done often enough to be timed.
+/// Runs `rounds` lives, one after the other, and returns the mean of their times, because one life
+/// may take less than a millisecond.
 template <class Workload, class S>
 measurement measure_under(std::uint64_t rounds, corpus all)
 {

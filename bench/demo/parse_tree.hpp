@@ -1,4 +1,4 @@
-// Workload (b): the text as a tree, then questions that walk all of it.
+// Workload (b) parses the text into a tree, then answers questions by walking the whole tree.
 #pragma once
 
 #include <bench/demo/block_reader.hpp>

@@ -1,5 +1,5 @@
-// Workload (c): which phrases were frequent lately? An ordered map that the text
-// slides through: what leaves the window is erased, what enters is inserted.
+// Workload (c) counts the phrases in a window that slides over the text, in an ordered map: phrases
+// that leave the window are erased, and phrases that enter it are inserted.
 #pragma once
 
 #include <bench/demo/tree.hpp>
@@ -67,7 +67,7 @@ struct phrase_window {
     }
 
 private:
-    /// Both words and what stands between them, white space included.
+    /// Returns both words and the text between them, including white space.
     static std::string_view joined(std::string_view first, std::string_view second) noexcept
     {
         return {first.data(),

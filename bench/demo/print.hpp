@@ -21,7 +21,7 @@ namespace mallard::demo {
     return text;
 }
 
-/// 1,203,411
+/// Writes a number with separators: 1,203,411.
 inline std::string grouped(std::uint64_t number)
 {
     std::string text = std::to_string(number);
@@ -35,7 +35,7 @@ inline double mib(double kib)
     return kib / 1024;
 }
 
-/// Bytes as a person says them: "812 bytes", "44.1 KiB", "8.0 MiB".
+/// Writes a number of bytes in a readable unit: "812 bytes", "44.1 KiB", "8.0 MiB".
 inline std::string size_text(std::uint64_t bytes)
 {
     if (bytes < 1024)

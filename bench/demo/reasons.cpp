@@ -1,4 +1,4 @@
-// The advice in words.
+// Writes the advice in words.
 #include <bench/demo/advice.hpp>
 #include <bench/demo/print.hpp>
 
@@ -12,7 +12,7 @@ namespace mallard::demo {
 
 namespace {
 
-// Numbers of strategies that differ in one thing alone.
+// The numbers of two strategies that differ in one property.
 using pair = std::pair<std::size_t, std::size_t>;
 constexpr std::array<pair, 7> typed_and_abstract = {
     {{1, 2}, {3, 5}, {4, 6}, {7, 9}, {8, 10}, {11, 13}, {12, 14}}};
@@ -65,7 +65,7 @@ std::string because_text(const advice& a, const profile& counts)
         d.density, 1 / std::max(d.density, 1e-9));
 }
 
-/// Why not the fastest, when it is another.
+/// Says why the fastest strategy is not recommended, if it is not.
 void add_fastest(const advice& a, std::vector<std::pair<std::string, std::string>>& reasons)
 {
     auto const fastest =
@@ -94,7 +94,7 @@ void add_fastest(const advice& a, std::vector<std::pair<std::string, std::string
                               : "asks for no more"));
 }
 
-/// What low utilisation does to an arena, where it shows.
+/// Says what low utilisation costs an arena, if it shows in the figures.
 void add_slowest_arena(const advice& a, std::vector<std::pair<std::string, std::string>>& reasons)
 {
     auto const slowest =
@@ -107,7 +107,7 @@ void add_slowest_arena(const advice& a, std::vector<std::pair<std::string, std::
                             a.measured.utilisation, 100 * (1 - a.measured.utilisation)));
 }
 
-/// What the second of each pair costs (or saves) over the first.
+/// Says how much slower or faster the second strategy of each pair is than the first.
 std::string pairs_text(const advice& a, std::string_view what, std::span<const pair> pairs)
 {
     std::vector<double> costs;
@@ -129,8 +129,9 @@ std::string pairs_text(const advice& a, std::string_view what, std::span<const p
            (different.empty() ? "; in none of them a difference detected" : different);
 }
 
-/// The talk's closing table for U. Its A: the part is large and long-running, here
-/// larger than the cache and turned over at least once. Its "?" means: measure.
+/// Says what the talk's closing table for U recommends. Its condition A means: the part is large
+/// and long-running; here: larger than the cache, and it allocates at least twice its
+/// peak in all. Its "?" means: measure.
 std::string talk_text(const advice& a, const profile& counts)
 {
     auto const cache_bytes =

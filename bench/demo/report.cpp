@@ -13,7 +13,7 @@ namespace mallard::demo {
 
 namespace {
 
-/// Colour where a person looks: a terminal, and NO_COLOR is not set.
+/// Whether to use colour: standard output is a terminal, and NO_COLOR is not set.
 bool is_coloured()
 {
     static bool const yes = ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
@@ -34,7 +34,7 @@ void put(const std::string& line)
 
 constexpr std::size_t line_max = 100, label_width = 11;
 
-/// A label, and a sentence beside it, broken where the terminal ends.
+/// Prints a label with a sentence beside it, wrapped at the width of the terminal.
 void put_labelled(const std::string& label, std::string_view sentence)
 {
     std::string line = "  " + styled(bold, label) + std::string(label_width - label.size(), ' ');
@@ -54,7 +54,7 @@ void put_labelled(const std::string& label, std::string_view sentence)
     put(line);
 }
 
-/// "arena, type parameter, wink-out" in three columns.
+/// Puts words such as "arena, type parameter, wink-out" into three columns.
 std::string in_columns(std::string_view words)
 {
     std::string text;
@@ -66,7 +66,7 @@ std::string in_columns(std::string_view words)
     return text;
 }
 
-/// `share` of a bar of ten characters, in eighths of one.
+/// Draws `share` of a bar of ten characters, in steps of an eighth of a character.
 std::string bar(double share)
 {
     constexpr int width = 10;

@@ -1,4 +1,4 @@
-// What a person reads, and what a program reads.
+// Prints reports for people and for programs.
 #pragma once
 
 #include <bench/demo/advice.hpp>
@@ -9,7 +9,7 @@
 
 namespace mallard::demo {
 
-/// A workload whose every strategy ran at least once, and what it says.
+/// A workload for which every strategy ran at least once, and the advice for it.
 struct finding {
     const series* measured;
     advice advised;
@@ -18,11 +18,11 @@ struct finding {
 void print_opening(const collection&, const bench::provenance&);
 void print_finding(const finding&);
 
-/// One line a workload, and why fewer runs were done than planned.
+/// Prints one line for each workload, and why there were fewer runs than planned.
 void print_closing(const std::vector<finding>&, const session&, std::size_t runs_planned);
 
-/// A row for each workload, strategy and metric, and at last one object:
-/// {"recommendation": [...], "text": {...}, ...}.
+/// Prints a row for each workload, strategy and metric, and then one object: {"recommendation":
+/// [...], "text": {...}, ...}.
 void print_json(const std::vector<finding>&, const session&, const collection&,
                 const bench::provenance&);
 

@@ -34,7 +34,7 @@ std::string text_of(const workload_words& words, const answer& a)
            std::string(words.found) + ", checksum " + checksum;
 }
 
-/// Thrown past whatever was going on; what was finished is kept.
+/// Thrown when the user interrupts the measurement. Finished runs are kept.
 struct was_interrupted {};
 
 class runner {
@@ -61,7 +61,7 @@ public:
     }
 
 private:
-    /// One run on the books, and one under AS1 that only tells how long a life is.
+    /// Does one counted run, and one run under AS1 that says how long a life takes.
     series prepare(const workload_words& words)
     {
         series s = {.words = words};
@@ -110,7 +110,7 @@ private:
     {
         auto const seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-        // The next run is as long as those before it.
+        // Assumes that the next run takes as long as the runs before it.
         result_.out_of_time = plan_.seconds_max > 0 && run > 0 &&
                               seconds + seconds / static_cast<double>(run) > plan_.seconds_max;
         return result_.out_of_time;

@@ -1,4 +1,4 @@
-// All cells of all tables, interleaved, each in a child process.
+// Measures all cells of all tables, interleaved, each in a child process.
 #pragma once
 
 #include <bench/demo/cell.hpp>
@@ -10,7 +10,7 @@
 
 namespace mallard::demo {
 
-/// What one workload gave.
+/// The results of one workload.
 struct series {
     workload_words words;
     std::uint64_t rounds = 1; ///< lives of the structure in a cell
@@ -32,16 +32,16 @@ struct session {
     bool out_of_time = false;
 };
 
-/// Measures until the plan is done or, while an `interrupts` lives, a signal comes;
-/// what was finished by then is in the result. Throws `failure` when a cell dies, or when two
-/// strategies do not agree.
+/// Measures until the plan is done or, while an `interrupts` object lives, a signal comes; the
+/// result has all finished runs. Throws `failure` if a cell dies, or if two strategies give
+/// different answers.
 session measure_all(int text_descriptor, const plan&);
 
-/// Throws `failure` unless `now` is `expected`, which `S` and `T` said.
+/// Throws `failure` unless `now` equals `expected`. `S` and `T` name the two strategies.
 void expect_same(const workload_words&, const answer& expected, std::string_view expected_of,
                  const answer& now, std::string_view now_of);
 
-/// Runs the cell that `measure_all` asked a child for, and prints its line.
+/// Runs the cell that `measure_all` requested from a child process, and prints its line.
 int run_cell(const std::vector<std::string>& request);
 
 } // namespace mallard::demo

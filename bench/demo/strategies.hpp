@@ -1,4 +1,4 @@
-// The fourteen, as values: what tables and advice need to know of them.
+// The fourteen strategies as values, for tables and advice.
 #pragma once
 
 #include <bench/demo/strategy.hpp>
@@ -21,7 +21,7 @@ struct strategy_entry {
     bool winks_out = false;
 };
 
-/// AS1 first.
+/// All strategies, beginning with AS1.
 inline const std::array<strategy_entry, strategy_count>& strategies()
 {
     static auto const all = [] {

@@ -1,5 +1,5 @@
-// A parse tree: what both readers build, each node with its text and its parts,
-// all of it in the memory of one strategy.
+// The parse tree that both readers build. Each node has its text and its parts, all in the memory
+// of one strategy.
 #pragma once
 
 #include <mallard/winked.hpp>
@@ -40,7 +40,7 @@ struct node {
     string_of<S> text;
     vector_of<S, node> parts;
 
-    /// An empty text and no parts, in the memory of `allocator`.
+    /// A node with an empty text and no parts, in the memory of `allocator`.
     template <class Allocator>
     node(part kind, std::string_view words, const Allocator& allocator)
         : is(kind), text(words, allocator), parts(allocator)
@@ -54,16 +54,16 @@ struct node {
     }
 };
 
-/// One tree a document.
+/// One tree for each document.
 template <class S>
 using forest = vector_of<S, node<S>>;
 
-/// Deeper than this, blocks of source stay flat and JSON is refused: destroying
-/// a tree recurses, and a file of a million brackets must not end the stack.
+/// The deepest nesting. Deeper blocks of source stay flat, and deeper JSON is refused: destroying a
+/// tree recurses, and a file of a million brackets must not overflow the stack.
 inline constexpr std::size_t depth_max = 200;
 
 } // namespace mallard::demo
 
-/// All that a node owns comes from the allocator it was constructed with.
+/// A node takes all its memory from the allocator that it was constructed with.
 template <class S>
 inline constexpr bool mallard::enable_wink_out<mallard::demo::node<S>> = true;

@@ -1,4 +1,4 @@
-// Workload (a): where does each word stand? Built once, then asked for phrases.
+// Workload (a) builds an index of the lines of each word, and then looks phrases up.
 #pragma once
 
 #include <bench/demo/tree.hpp>
@@ -64,8 +64,7 @@ struct word_index {
             result.checksum += hash_of(word) * where.size();
     }
 
-    /// Asks for phrases of two words that stand side by side somewhere: on which
-    /// lines are both?
+    /// Looks up phrases of two neighbouring words: finds the lines that have both.
     template <class S>
     static void use(const structure<S>& index, corpus all, answer& result)
     {

@@ -1,4 +1,4 @@
-// Text as words: runs of letters, digits, underscores and whatever is not ASCII.
+// Splits text into words: sequences of letters, digits, underscores and non-ASCII characters.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ constexpr bool in_word(char c) noexcept
     return word_characters[static_cast<unsigned char>(c)];
 }
 
-/// The length of the word that `text` begins with; 0 when it begins with none.
+/// The length of the word at the start of `text`; 0 if there is none.
 constexpr std::size_t word_length(std::string_view text) noexcept
 {
     std::size_t length = 0;
@@ -45,8 +45,8 @@ void for_each_word(std::string_view text, F f)
     }
 }
 
-/// FNV-1a: the same on every machine and for every kind of string, so answers
-/// can be compared and hash tables look alike under every strategy.
+/// The FNV-1a hash. It is the same on every machine and for every type of string, so answers can be
+/// compared, and hash tables are alike under every strategy.
 constexpr std::uint64_t hash_of(std::string_view text) noexcept
 {
     std::uint64_t hash = 0xcbf29ce484222325;

@@ -1,4 +1,4 @@
-// What a workload is, and what it answers.
+// The interface of a workload, and the type of its answer.
 #pragma once
 
 #include <bench/demo/corpus.hpp>
@@ -10,7 +10,7 @@
 
 namespace mallard::demo {
 
-/// Equal under every strategy, or something is broken.
+/// The answer of a workload, which has to be the same under every strategy.
 struct answer {
     std::uint64_t read = 0;     ///< of the text: words, bytes, phrases
     std::uint64_t made = 0;     ///< in the structure
@@ -30,12 +30,12 @@ struct answer {
 // S is a strategy, or `counted`. Whatever allocates gets its allocator from the
 // container it is put into, so that one body serves all bindings.
 
-/// How a workload speaks of itself; `read`, `made` and `found` name the counts.
+/// The words of a workload in reports; `read`, `made` and `found` name its counts.
 struct workload_words {
     std::string_view name, type, read, made, found;
 };
 
-/// Whole documents, spread evenly over the corpus, of about `bytes_max` together.
+/// A sample of whole documents, spread evenly over the corpus, of about `bytes_max` in all.
 inline std::vector<document> sample(corpus all, std::size_t bytes_max)
 {
     std::size_t bytes = 0;

@@ -1,4 +1,5 @@
-// The heap suite: what does it cost to make an allocator, fill it, and free all at once?
+// The heap suite measures what it costs to construct an allocator, fill it, and free all blocks at
+// once.
 #include <bench/contenders/heaps_of_malloc.hpp>
 #include <bench/contenders/mallard.hpp>
 #include <bench/contenders/std_pmr.hpp>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::size_t block_count = 1000;
 
-/// What lives as long as its blocks.
+/// A contender that is destroyed together with its blocks.
 template <class A>
 class one_life {
 public:
@@ -76,7 +77,7 @@ struct life {
     batch timed;
 };
 
-/// `largest` of 0: all of 32 bytes.
+/// `largest` of 0: all blocks have 32 bytes.
 experiment lives(effort how, std::size_t count, std::size_t largest, const char* name,
                  const char* what)
 {

@@ -1,4 +1,4 @@
-// A phase of a benchmark in a process of its own.
+// Runs a phase of a benchmark in a process of its own.
 #pragma once
 
 #include <bench/lab/task.hpp>
@@ -12,7 +12,7 @@
 
 namespace mallard::bench::lab {
 
-/// What `work()` returns in a child of this process, which then ends without tidying up.
+/// Runs `work()` in a child process and returns its result. The child ends without cleaning up.
 template <class Work>
 double in_a_child(Work work)
 {

@@ -1,5 +1,4 @@
-// Misses of the last-level cache, where the machine counts them for us: seldom in a
-// virtual one.
+// Counts misses of the last-level cache, if the machine supports that; virtual machines seldom do.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -11,7 +10,7 @@
 
 namespace mallard::bench::lab {
 
-/// Of this thread, outside the kernel, from when it was made.
+/// Counts the misses of this thread, outside the kernel, since construction.
 class cache_misses {
 public:
     cache_misses() noexcept
@@ -34,7 +33,7 @@ public:
 
     bool works() const noexcept { return counter_ >= 0; }
 
-    /// 0 where nobody counts.
+    /// The misses so far; 0 if the machine does not count them.
     double so_far() const noexcept
     {
         std::uint64_t count = 0;

@@ -1,5 +1,5 @@
-// Who plays: every memory, with the library it is of and its strategies in the talk's
-// numbers, the even one of a pair winking out.
+// The contenders of the laboratory: every memory, with its library and its strategies in the talk's
+// numbers. The even number of a pair winks out.
 #pragma once
 
 #include <bench/lab/memories.hpp>
@@ -8,7 +8,7 @@
 
 namespace mallard::bench::lab {
 
-/// A library and a strategy: what a process is told to be.
+/// A library and a strategy: what one process measures.
 struct part {
     std::string_view library; ///< "heap": whatever malloc is in force; "mallard/reset": in
                               ///< a way that is not the talk's
@@ -19,8 +19,8 @@ struct part {
     bool has_monotonic() const noexcept { return (strategy > 2 && strategy < 7) || strategy > 10; }
 };
 
-// f.template operator()<Memory>(part): once for each strategy. In groups by the type of
-// the allocator, each of which a translation unit can have for itself.
+// Calls f.template operator()<Memory>(part) for each strategy. The strategies are grouped by the
+// type of the allocator, so that each group can have a translation unit of its own.
 
 template <class F>
 void cast_heap(F f)
@@ -79,7 +79,7 @@ void cast_boost(F f)
     cast_resources<of_boost>("boost", f);
 }
 
-/// Its pools leave what is large to the heap, so they cannot be winked out.
+/// Its pools pass large requests to the heap, so they cannot be winked out.
 template <class F>
 void cast_foonathan(F f)
 {

@@ -8,8 +8,8 @@ namespace {
 
 using kind = contention_cell::kind;
 
-/// The talk's: threads are made and joined again within the time. A sample is ten rounds;
-/// where it was fewer, it is told as if it had been ten.
+/// The talk's way: threads are started and joined within the measured time. A sample is ten rounds;
+/// if there were fewer, the time is scaled to ten.
 template <class Memory>
 double seconds_of_ten_rounds(contention_cell const& cell)
 {
@@ -29,10 +29,10 @@ double seconds_of_ten_rounds(contention_cell const& cell)
     return (samples[2] + samples[3]) / 2; // that program's switch falls through to this
 }
 
-/// Threads that are there already, all of which have come before any begins. Each does
-/// `work(thread)` again and again, so often that a repetition is a tenth of the time.
-/// Median over repetitions: wall ns for an operation of one thread, and CPU ns of all
-/// threads for one operation.
+/// Measures threads that exist before the clock starts, and begin together. Each does
+/// `work(thread)` so often that a repetition takes a tenth of the time. Returns the medians over
+/// repetitions: the wall ns of one operation of a thread, and the CPU ns of all threads for one
+/// operation.
 template <class Work>
 void repeat(contention_cell const& cell, figures out, Work work)
 {

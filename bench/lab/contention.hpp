@@ -1,6 +1,6 @@
-// Benchmark IV: threads that allocate at the same time, each from what is its own; and
-// what the talk left out, threads that share an allocator, free each other's blocks, or
-// write to blocks of the same cache line.
+// Benchmark IV: threads that allocate at the same time, each from an allocator of its own. Further
+// cases, which the talk left out: threads that share an allocator, free each other's blocks, or
+// write to blocks in the same cache line.
 #pragma once
 
 #include <bench/lab/play.hpp>
@@ -23,7 +23,7 @@
 
 namespace mallard::bench::lab {
 
-/// One cell.
+/// The parameters of one cell.
 struct contention_cell {
     enum class kind : std::size_t { faithful, corrected, shared, remote, sharing };
 
@@ -42,7 +42,7 @@ void take_and_give(Memory& memory, contention_cell const& cell)
         memory.deallocate(increment(memory.allocate(cell.block)), cell.block);
 }
 
-/// An allocator's life in a thread that has it for itself.
+/// Constructs, uses and destroys an allocator in one thread, which has it for itself.
 template <class Memory>
 void live_alone(contention_cell const& cell)
 {
@@ -50,7 +50,7 @@ void live_alone(contention_cell const& cell)
     take_and_give(memory, cell);
 }
 
-// Any number of threads may call these.
+// Allocators that any number of threads may call.
 template <sync Threads>
 using shared_multipool = multipool<default_heap, multipool_options{.threads = Threads}>;
 
@@ -61,7 +61,7 @@ struct of_boost_shared : of_boost {
     using pool = boost::container::pmr::synchronized_pool_resource;
 };
 
-/// No allocator: every thread has one block, and keeps it.
+/// Stands for no allocator: every thread has one block, and keeps it.
 class no_allocator {
 public:
     explicit no_allocator(budget) {}
@@ -88,7 +88,7 @@ void cast_shared(F f)
     f.template operator()<pool_of<of_boost_shared>>(part{"boost/synchronized", 9});
 }
 
-/// Each thread allocates blocks, which its neighbour frees.
+/// Each thread allocates blocks, and its neighbour frees them.
 template <class Memory>
 class ring_of_threads {
 public:
@@ -97,7 +97,7 @@ public:
     {
     }
 
-    /// As many as it sends come to it. Where it can do neither it lets others run.
+    /// The thread receives as many blocks as it sends. If it can do neither, it yields.
     void work(std::size_t thread)
     {
         ring<256>& next = places_[thread + 1 == cell_.threads ? 0 : thread + 1].sent_here;
@@ -141,9 +141,8 @@ private:
     std::unique_ptr<place[]> places_;
 };
 
-/// Each thread has a block, and writes to it many times before it takes another; an
-/// operation is a write. It does not read: how long a write takes to be read again differs
-/// from one address to the next, whoever else writes.
+/// Each thread writes to a block many times before it allocates another; an operation is a write.
+/// The thread does not read: how long a read waits for the write depends on the address.
 template <class Memory>
 void write_to_its_own(Memory& memory, contention_cell const& cell)
 {

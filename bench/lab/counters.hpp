@@ -1,4 +1,4 @@
-// What the kernel counts: memory and page faults of this process.
+// Reads the kernel's counts of memory and page faults of this process.
 #pragma once
 
 #include <bench/support/memory_use.hpp>
@@ -21,19 +21,19 @@ inline std::size_t page_faults() noexcept
     return static_cast<std::size_t>(used.ru_minflt + used.ru_majflt);
 }
 
-/// From here on glibc keeps what is freed; another malloc does as it does.
+/// Tells glibc to keep freed memory from now on. Other mallocs are not changed.
 inline void keep_all_memory() noexcept
 {
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1); // never: the largest int is 2 GiB, and structures are larger
 }
 
-/// What was resident when it was made, which is not counted after.
+/// Measures resident memory beyond what was resident at its construction.
 class baseline {
 public:
     baseline() : kib_((restart_peak_resident(), resident_kib())) {}
 
-    /// KiB beyond it: most ever, and now.
+    /// Writes the KiB beyond the baseline: the peak, and now.
     void report(std::span<double> peak_and_now) const
     {
         peak_and_now[0] = beyond(peak_resident_kib());
@@ -49,7 +49,7 @@ private:
     std::size_t kib_;
 };
 
-/// Bytes from the operating system, all pages present; none: nothing is taken.
+/// Bytes from the operating system, with all pages present. With 0 bytes, no memory is taken.
 class touched_pages {
 public:
     explicit touched_pages(std::size_t bytes)

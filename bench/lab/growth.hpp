@@ -28,7 +28,7 @@ namespace mallard::bench::lab {
 /// default, and what then faults in again is timed.
 enum class form { corrected, faithful, returning };
 
-/// One cell.
+/// The parameters of one cell.
 struct growth_cell {
     std::size_t structure = 1; ///< 1 to 12
     std::size_t size = 64;     ///< of the outermost
@@ -44,7 +44,8 @@ struct growth_cell {
     {
         return std::max<std::size_t>(1, elements / elements_of_one());
     }
-    /// As large as it may get, an element being an int or a string; at most the talk's.
+    /// The size of the buffer: what the structure needs with ints or strings as elements, but at
+    /// most the size in the talk.
     std::size_t buffer_bytes() const noexcept
     {
         std::size_t const all = elements_of_one() * (structure % 2 == 0 ? 640 : 48);
@@ -62,8 +63,8 @@ struct growth_step {
     void* state = nullptr;
 };
 
-/// A `T` over `allocator`, filled by `fill_it`; destroyed, or left to whoever has the
-/// memory.
+/// Constructs a `T` over `allocator` and fills it by `fill_it`. At the end the `T` is destroyed, or
+/// left to the memory's owner.
 template <class T, class Allocator, class Fill>
 void build(growth_step const& step, Allocator allocator, Fill fill_it)
 {
@@ -158,7 +159,8 @@ public:
             once();
     }
 
-    /// Before the structure goes, `see(state, block, bytes)` for each of its blocks.
+    /// Runs one repetition. Before the structure is destroyed, calls `see(state, block, bytes)` for
+    /// each of its blocks.
     void once(inspect see = nullptr, void* state = nullptr)
     {
         Memory memory({buffer_.all(), cell_.largest_block()});
@@ -174,8 +176,8 @@ private:
     words words_;
 };
 
-/// ns for one element, page faults for 1,000, KiB at most, KiB when all is destroyed,
-/// and F where there is litter.
+/// Writes ns for one element, page faults for 1,000 elements, the peak in KiB, the KiB after
+/// destruction, and F if there is litter.
 template <class Memory>
 void grow(part who, growth_cell const& cell, figures out)
 {
@@ -202,7 +204,7 @@ void grow(part who, growth_cell const& cell, figures out)
     }
 }
 
-/// Whether `who` was among those cast.
+/// Whether a strategy matched `who`.
 struct grow_as {
     part who;
     growth_cell const& cell;
@@ -219,7 +221,8 @@ struct grow_as {
     }
 };
 
-// Each in a translation unit of its own: twelve structures for each type of allocator.
+// Each function has a translation unit of its own, with twelve structures for one type of
+// allocator.
 void grow_on_heap(grow_as const&);
 void grow_in_arena(grow_as const&);
 void grow_in_multipool(grow_as const&);

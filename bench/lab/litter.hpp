@@ -1,5 +1,5 @@
-// Benchmark V: what other parts of a program leave behind in the heap, and how far that
-// spreads what is built there next.
+// Benchmark V: other parts of a program leave holes in the heap, which spread the structures that
+// are built next.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace mallard::bench::lab {
 /// the rest stays for as long as this does. (After G. Bleaney's Benchmark V.)
 class litter {
 public:
-    /// `freed_of` 0: none at all.
+    /// Makes the litter; none if `freed_of` is 0.
     static std::optional<litter> make(std::size_t freed_of)
     {
         return freed_of == 0 ? std::nullopt : std::optional<litter>(std::in_place, freed_of);

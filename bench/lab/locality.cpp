@@ -43,7 +43,7 @@ double degradation_by_difference(locality_cell const& cell)
     return after / before;
 }
 
-/// What the time of a program's life is made of, but for the looks at it.
+/// Measures the phases of a program's life, without the time of the measurements themselves.
 class stopwatch {
 public:
     template <class F>
@@ -59,9 +59,10 @@ private:
     double ns_ = 0;
 };
 
-/// Corrected: one process, the same lists before and after. For each look the degradation,
-/// ns of an access, and misses where they are counted; then of the whole: ns to build,
-/// shuffle and destroy an element, page faults for 1,000, KiB at most.
+/// The corrected way: one process, and the same lists before and after. Writes, for each
+/// measurement, the degradation, the ns of an access, and cache misses if they are counted; then,
+/// for the whole run, the ns to build, shuffle and destroy an element, page faults for 1,000, and
+/// the peak in KiB.
 template <class Memory>
 void look_before_and_after(locality_cell const& cell, figures out)
 {
@@ -95,10 +96,10 @@ void look_before_and_after(locality_cell const& cell, figures out)
     out[at + 2] = peak_and_now[0];
 }
 
-// A multipool for blocks of 32 bytes and less, which nodes of these lists are: what
-// someone would take who has very many.
+// A multipool for blocks of at most 32 bytes, such as the nodes of these lists. A user with very
+// many of them would choose it.
 using small_multipool = multipool<default_heap, multipool_options{.largest = 32}>;
-// What someone would take whose nodes wander: docs/decisions/0027.
+// The multipool for lists whose nodes wander: docs/decisions/0027.
 using queue_multipool = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
 
 template <class F>

@@ -1,5 +1,5 @@
-// Benchmark II: a large program of subsystems, each a list, whose elements wander from
-// one to the other. With an allocator for each list its nodes stay together.
+// Benchmark II: a large program has many subsystems, each a list, and elements wander from one list
+// to another. If each list has an allocator of its own, its nodes stay together.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -13,7 +13,7 @@
 
 namespace mallard::bench::lab {
 
-/// One cell, or several of the same lists.
+/// The parameters of one cell, or of several cells with the same lists.
 struct locality_cell {
     std::size_t elements = 0;    ///< in all subsystems
     std::size_t size = 1;        ///< elements of each, before they wander
@@ -27,8 +27,8 @@ struct locality_cell {
     std::size_t subsystems() const noexcept { return elements / size; }
 };
 
-/// The subsystems. The lists are side by side, whoever their nodes are from: so they are
-/// in a program that was not written around its allocators.
+/// The subsystems. The list objects lie side by side, whatever allocators their nodes come from, as
+/// in a program that was not designed around its allocators.
 template <class Memory>
 class program {
     using allocator = typename std::allocator_traits<
@@ -46,8 +46,8 @@ public:
         }
     }
 
-    /// From the front of a random subsystem to the back of one after the other. The
-    /// value moves, the node does not: each list's nodes are its own.
+    /// Moves elements from the front of a random subsystem to the back of each subsystem in turn.
+    /// The value moves and the node does not: a list keeps its own nodes.
     void shuffle(std::size_t moves)
     {
         std::uniform_int_distribution<std::size_t> any(0, parts_.size() - 1);
@@ -61,7 +61,7 @@ public:
         }
     }
 
-    /// One to each element of subsystem number `part`, so many times; how many elements.
+    /// Adds one to each element of subsystem `part`, `times` times. Returns the number of elements.
     std::size_t walk(std::size_t part, std::size_t times)
     {
         list& elements = parts_[part];
@@ -86,8 +86,8 @@ private:
     std::default_random_engine random_;
 };
 
-/// The access phase alone, by samples of it: some subsystems after the other, and from
-/// there on in the next sample, so that all have their turn, as in a whole phase.
+/// Measures samples of the access phase: each sample walks over some subsystems and the next sample
+/// goes on from there, so that all have their turn, as in a whole phase.
 template <class Memory>
 class looker {
 public:
@@ -103,7 +103,7 @@ public:
     seen look(std::size_t walks)
     {
         warm();
-        // No cache keeps what is so large that this matters.
+        // Structures for which this limit matters do not fit into any cache.
         walks = std::min(walks, std::max<std::size_t>(1, walk_accesses_max / cell_.size));
         std::size_t const visits = std::max<std::size_t>(1, cell_.accesses / (walks * cell_.size));
         std::array<double, samples> ns{};
@@ -123,7 +123,7 @@ private:
     static constexpr std::size_t samples = 5;
     static constexpr std::size_t walk_accesses_max = std::size_t{1} << 24;
 
-    // Once over all, so that caches hold what the phase itself leaves in them.
+    // Walks over all lists once, so that the caches have the state in which the phase leaves them.
     void warm()
     {
         for (std::size_t part = 0; part < at_.size(); ++part)

@@ -1,5 +1,5 @@
-// mallard-bench-lab: one cell of one of Lakos's benchmarks, under one strategy, once,
-// in a process that has done nothing else. `./x bench lakos1` starts it.
+// mallard-bench-lab measures one cell of one of Lakos's benchmarks, under one strategy, once, in a
+// fresh process. `./x bench lakos1` starts it.
 #include <bench/lab/task.hpp>
 
 #include <sys/resource.h>
@@ -35,8 +35,8 @@ int usage()
     return 2;
 }
 
-// Figures on one line; or a line that begins with '!' and says why there are none.
-// No process of the laboratory dies of a lack of memory: that is a result.
+// Prints the figures on one line, or a line that begins with '!' and says why there are none.
+// Running out of memory is a result, not a failure of the process.
 int run(benchmark const& what, task const& asked)
 {
     std::array<double, figures_max> results{};

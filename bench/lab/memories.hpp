@@ -1,6 +1,6 @@
-// What the strategies of Lakos's talk allocate from, in every library that can play
-// them. Each is made of a `budget`, gives an allocator for containers and blocks for
-// those who want blocks, and frees all at once.
+// The allocators behind the strategies of Lakos's talk, in every library that has them. Each is
+// constructed from a `budget`, has an allocator for containers and single blocks, and frees all
+// memory at once.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -20,7 +20,7 @@
 
 namespace mallard::bench::lab {
 
-/// What a memory may begin with.
+/// The memory that an allocator may begin with.
 struct budget {
     std::span<std::byte> buffer; ///< used before anything is taken from the heap
     std::size_t largest = 0;     ///< bytes of the largest block that will be asked for
@@ -40,7 +40,7 @@ public:
     void release() noexcept {}
 };
 
-/// A resource of which the compiler knows the abstract base and nothing more.
+/// A resource whose type is hidden from the compiler behind its abstract base.
 template <class Base, template <class> class Allocator>
 class behind {
 public:
@@ -64,7 +64,7 @@ public:
     void release() noexcept {}
 };
 
-/// Mallard's, over the heap, and over the buffer where they are or have an arena.
+/// Mallard's allocators over the heap; those that are or have an arena begin with the buffer.
 template <class A>
 A made_of(budget from)
 {
@@ -91,7 +91,7 @@ private:
     A memory_;
 };
 
-// Made before the base that points to it.
+// The resource is a base class so that it is constructed before the base that points to it.
 template <class Resource>
 struct holder {
     Resource memory;
@@ -110,7 +110,7 @@ public:
     void reset() noexcept { held::memory.reset(); }
 };
 
-// The standard's resources, and Boost's of the same names.
+// The standard's resources, and Boost's resources of the same names.
 struct of_std {
     using behind = behind_std;
     using monotonic = std::pmr::monotonic_buffer_resource;
@@ -164,7 +164,7 @@ public:
     }
 };
 
-/// For libraries that have no allocator which containers hand on to their elements.
+/// An allocator that containers pass on to their elements, for libraries without one.
 template <class T, class Memory>
 class handing_on {
 public:
@@ -195,8 +195,8 @@ private:
     Memory* from_;
 };
 
-/// Fills the buffer, then one block of the heap after the other, each twice the last. What is
-/// larger than the next block fails, so the first has room for the largest.
+/// foonathan's stack: it fills the buffer, then blocks of the heap, each twice as large as the
+/// last. A request larger than the next block fails, so the first block has room for the largest.
 class foonathan_stack {
 public:
     explicit foonathan_stack(budget from)
@@ -213,7 +213,8 @@ private:
     foonathan_stack_on_buffer stack_;
 };
 
-/// A pool for each power of two, up to 4 KiB as in the talk; more is the heap's.
+/// foonathan's pools, one for each power of two up to 4 KiB, as in the talk; larger requests go to
+/// the heap.
 class foonathan_pools {
 public:
     explicit foonathan_pools(budget) {}

@@ -1,5 +1,5 @@
-// What Benchmarks II to IV have in common: who plays, what is done to a block, and how
-// much memory there is.
+// Shared by Benchmarks II to IV: the choice of a contender, the work on a block, and the limit of
+// memory.
 #pragma once
 
 #include <bench/lab/task.hpp>
@@ -10,8 +10,8 @@
 
 namespace mallard::bench::lab {
 
-/// `f.template operator()<Memory>()` with the memory that `who` stands for, out of those
-/// that `cast` names.
+/// Calls `f.template operator()<Memory>()` with the memory that `who` names, one of those in
+/// `cast`.
 template <class Cast, class F>
 void play(part who, Cast cast, F f)
 {
@@ -26,7 +26,7 @@ void play(part who, Cast cast, F f)
         throw not_played("nobody plays that strategy");
 }
 
-/// What the talk does to each block: one more in its first byte, whatever is there.
+/// Increments the first byte of a block, as the talk does. The byte may be uninitialised.
 [[gnu::always_inline]] inline void* increment(void* block) noexcept
 {
     auto* const first = static_cast<unsigned char*>(keep(block));
@@ -34,7 +34,7 @@ void play(part who, Cast cast, F f)
     return keep(block);
 }
 
-/// As long as it lives, this process gets no more than so much.
+/// Limits the memory of this process as long as the object lives.
 class memory_limit {
 public:
     enum class what : int {
@@ -53,7 +53,7 @@ public:
     memory_limit& operator=(memory_limit const&) = delete;
     ~memory_limit() { setrlimit(resource(), &before_); }
 
-    /// What a machine of 24 GiB can spare.
+    /// A limit that is safe on a machine with 24 GiB.
     static constexpr std::size_t most_kib = std::size_t{16} << 20;
 
 private:

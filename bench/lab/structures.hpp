@@ -30,8 +30,8 @@ inline constexpr bool is_text = false;
 template <class Traits, class Allocator>
 inline constexpr bool is_text<std::basic_string<char, Traits, Allocator>> = true;
 
-// None of these is noexcept: libstdc++ keeps the results of a hash that might throw, as
-// it does for std::hash<std::string>.
+// None of these hashes is noexcept, so that libstdc++ caches their results, as it does for
+// std::hash<std::string>.
 
 struct hash_of_text {
     std::size_t operator()(std::string_view text) const
@@ -40,7 +40,7 @@ struct hash_of_text {
     }
 };
 
-/// What the talk hashes a structure within a structure by.
+/// Hashes an inner structure by its address, as the talk does.
 struct hash_of_address {
     template <class T>
     std::size_t operator()(T const& inner) const
@@ -56,7 +56,7 @@ struct same_address {
     }
 };
 
-/// One word of each element; their order does not matter.
+/// Hashes one word of each element; the order of the elements does not matter.
 struct hash_of_content {
     template <class T>
     std::size_t operator()(T const& inner) const
@@ -78,9 +78,9 @@ private:
     }
 };
 
-/// Where an element's first bytes are. Of an int nothing but this: if all memory had to be
-/// read again, the vector's end would be, and whether a processor forwards that from the
-/// store before it depends on where blocks are: 1.3 or 2.9 ns, by chance.
+/// Writes to the first bytes of an element. An int is only written to: reading it again would
+/// measure whether the processor forwards the value from the store before, which depends on
+/// addresses: 1.3 or 2.9 ns, by chance.
 inline void touch_first(int& element) noexcept
 {
     *const_cast<int volatile*>(&element) = -1;
@@ -92,7 +92,7 @@ void touch_first(Text& element) noexcept
     keep(element.data());
 }
 
-/// Puts `count` elements into one of DS1 to DS4, from number `first` on.
+/// Puts `count` elements, numbered from `first`, into one of DS1 to DS4.
 template <class T, class A>
 void fill(std::vector<T, A>& into, std::size_t first, std::size_t count, words& text)
 {
@@ -125,7 +125,7 @@ void add_leaf(std::vector<Leaf, A>& into, std::size_t first, std::size_t count, 
     fill(into.back(), first, count, text);
 }
 
-/// Into DS9 to DS12: filled where it is, since it is found by its address.
+/// Puts an inner structure into DS9 to DS12 and then fills it, because it is hashed by its address.
 template <class Leaf, class A>
 void add_leaf(std::unordered_set<Leaf, hash_of_address, same_address, A>& into, std::size_t first,
               std::size_t count, words& text)
@@ -135,7 +135,7 @@ void add_leaf(std::unordered_set<Leaf, hash_of_address, same_address, A>& into, 
     fill(leaf, first, count, text);
 }
 
-/// Filled first, since it is found by what it holds.
+/// Fills the inner structure before it is inserted, because it is hashed by its content.
 template <class Leaf, class E, class A>
 void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t first,
               std::size_t count, words& text)
@@ -146,12 +146,11 @@ void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t
     into.insert(std::move(leaf));
 }
 
-/// Bytes of a node of a set: with a link, and with its hash where that is kept.
+/// The bytes of a set's node: with a link, and with the hash if the set caches it.
 template <class T>
 inline constexpr std::size_t node_bytes = sizeof(T) + (std::is_same_v<T, int> ? 12 : 16);
 
-/// `visit(address, bytes)` for each block that a structure holds, as far as its
-/// interface shows them.
+/// Calls `visit(address, bytes)` for each block of a structure that its interface shows.
 template <class Visit>
 void visit_blocks(int, Visit&)
 {

@@ -1,5 +1,4 @@
-// What a process of the laboratory is told on its command line, and what it answers:
-// the same words on both sides of the pipe.
+// The command line and the answer of a laboratory process, used on both sides of the pipe.
 #pragma once
 
 #include <bench/lab/cast.hpp>
@@ -11,22 +10,22 @@
 
 namespace mallard::bench::lab {
 
-/// `mallard-bench-lab BENCHMARK LIBRARY STRATEGY NUMBER...`: one cell under one
+/// The command line `mallard-bench-lab BENCHMARK LIBRARY STRATEGY NUMBER...`: one cell under one
 /// strategy, once.
 struct task {
     part who;
     std::array<std::size_t, 8> numbers{}; ///< what they mean is each benchmark's own
 };
 
-/// Figures, in the order that the suite names them.
+/// The figures, in the order in which the suite names them.
 using figures = std::span<double>;
 
-/// The strategy cannot play this cell. The text becomes the row's "why".
+/// Thrown if the strategy cannot run this cell. The text becomes the row's "why".
 struct not_played : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The benchmarks. Each throws `std::bad_alloc` where memory runs out.
+// The benchmarks. Each throws `std::bad_alloc` if memory runs out.
 void growth(task const&, figures);      ///< I and V
 void locality(task const&, figures);    ///< II
 void utilization(task const&, figures); ///< III

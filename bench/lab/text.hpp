@@ -1,4 +1,4 @@
-// The strings of Benchmark I: 33 to 1,000 characters, cut out of 64 KiB of random ones.
+// The strings of Benchmark I: 33 to 1,000 characters out of 64 KiB of random characters.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace mallard::bench::lab {
 
-/// Draws each string anew, with two random numbers, as the talk's program does; or
-/// lengths beforehand, cut at one place after the other.
+/// Draws each string with two random numbers, as the talk's program does; or draws lengths
+/// beforehand, and takes one place after the other.
 class words {
 public:
     enum class when { each, before };

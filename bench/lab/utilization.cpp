@@ -7,7 +7,7 @@
 namespace mallard::bench::lab {
 namespace {
 
-/// Seconds of a life: the mean of all but the shortest and the longest.
+/// The seconds of a life: the mean without the shortest and the longest.
 template <class Life>
 double mean_of_lives(std::size_t lives, Life life)
 {
@@ -27,7 +27,7 @@ struct measured {
     std::size_t lives = 0;
 };
 
-/// One life after the other for `least_ns`. The first counts only if it took so long.
+/// Runs one life after the other for `least_ns`. The first counts only if it took that long itself.
 template <class Life>
 measured for_a_while(double least_ns, Life life)
 {
@@ -49,8 +49,8 @@ measured for_a_while(double least_ns, Life life)
     return all;
 }
 
-/// Faithful: seconds of a life. Corrected: ns to allocate and free a block, page faults
-/// for 1,000, KiB at most, KiB when all is destroyed.
+/// Writes the figures of a cell. Faithful: the seconds of a life. Corrected: the ns to allocate and
+/// free a block, page faults for 1,000, the peak in KiB, and the KiB after destruction.
 template <class Life>
 void report(utilization_cell const& cell, Life life, figures out)
 {
@@ -66,13 +66,14 @@ void report(utilization_cell const& cell, Life life, figures out)
     before.report(out.subspan(2));
 }
 
-// The talk's `ulimit -v`, or what the machine can spare.
+// The talk's `ulimit -v`, or a limit that is safe on this machine.
 std::size_t kib_max(utilization_cell const& cell)
 {
     return cell.lives != 0 ? 5'000'000 : memory_limit::most_kib;
 }
 
-// Known before gigabytes are filled: a monotonic allocator keeps all that was asked for.
+// Refuses a cell beforehand if it must run out of memory: a monotonic allocator keeps everything
+// that was allocated.
 void refuse_in_vain(part who, utilization_cell const& cell)
 {
     bool const keeps_all = who.strategy == 3 || who.strategy == 5;

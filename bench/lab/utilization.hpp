@@ -1,5 +1,5 @@
-// Benchmark III: blocks that are freed, the oldest first, and asked for again, so that
-// only some of all that is ever asked for is in use at a time.
+// Benchmark III: blocks are freed, the oldest first, and allocated again, so that only a part of
+// all allocated memory is in use at a time.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -10,7 +10,7 @@
 
 namespace mallard::bench::lab {
 
-/// One cell.
+/// The parameters of one cell.
 struct utilization_cell {
     std::size_t total = 0;  ///< bytes asked for by a life of the allocator
     std::size_t active = 0; ///< bytes in use
@@ -22,7 +22,7 @@ struct utilization_cell {
     std::size_t held() const noexcept { return active / block; }
 };
 
-/// One life of `Memory`.
+/// Runs one life of `Memory`.
 template <class Memory>
 void live(utilization_cell const& cell, std::vector<void*>& blocks)
 {
@@ -39,8 +39,8 @@ void live(utilization_cell const& cell, std::vector<void*>& blocks)
         memory.deallocate(blocks[oldest], cell.block);
 }
 
-/// A life of those that free all at once: one generation of blocks, and the next in the
-/// same memory.
+/// Runs a life of an allocator that frees all at once: one generation of blocks after the other, in
+/// the same memory.
 template <class Memory>
 void live_in_generations(utilization_cell const& cell, std::vector<void*>& blocks)
 {

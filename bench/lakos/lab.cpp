@@ -11,8 +11,8 @@
 namespace mallard::bench {
 namespace {
 
-// A cell of the talk may take hours before it says anything: 2^25 elements, walked over
-// 2,560 times, each walk all cache misses.
+// A cell of the talk may take hours before its first output: 2^25 elements, walked over 2,560
+// times, each step a cache miss.
 constexpr int patience_ms = 6 * 60 * 60'000;
 
 // "boost-container-1.74/" gives "boost-container-1.74".
@@ -75,7 +75,7 @@ std::vector<player> make_players()
     return all;
 }
 
-/// What a process of the laboratory says: figures, or why there are none.
+/// Parses the output of a laboratory process: figures, or why there are none.
 child_result heard(std::string const& said, int status, std::size_t figures)
 {
     if (status != 0)

@@ -1,5 +1,5 @@
-// lakos2: the lists of Lakos's Benchmark II, whose elements wander between subsystems,
-// with and without an allocator for each.
+// lakos2 is Lakos's Benchmark II: lists whose elements wander between subsystems, with and without
+// an allocator for each list.
 #include <bench/lab/cache_misses.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
@@ -7,7 +7,7 @@
 namespace mallard::bench {
 namespace {
 
-/// The lists of some cells.
+/// The parameters of the lists of some cells.
 struct lists {
     std::string name;     // "2^21/S=2^13"
     std::size_t elements; // in all
@@ -25,7 +25,7 @@ std::string described(lists const& l)
     return std::to_string(l.elements / l.size) + " list<int> of " + std::to_string(l.size);
 }
 
-/// What happens to them.
+/// The moves and walks over the lists.
 struct history {
     std::string after = {};  // "/shuffles=0.1", where it is not the talk's 5
     double shuffles = 5;     // moves of an element, before each look
@@ -41,8 +41,8 @@ struct history {
 
 enum class who { all, talks, first }; // of the players
 
-// All that can take a block back. The talk's program is not asked of everybody, because
-// what it measures is in the corrected variant as well, at a hundredth of the time.
+// All players that can free single blocks. Only some run the talk's program, because the corrected
+// variant measures the same at a hundredth of the time.
 std::vector<player> players_of(who wanted)
 {
     std::vector<player> all = without_wink_out();
@@ -62,7 +62,7 @@ std::vector<player> players_of(who wanted)
     return all;
 }
 
-// Seconds, about: 100 ns a move, and 5 an access, less what is in a cache.
+// Estimates the seconds: 100 ns for a move and 5 for an access, less if the lists fit into a cache.
 double seconds(lists const& l, double moves, double accesses)
 {
     return 0.02 + static_cast<double>(l.elements) * 1e-7 + moves * 1e-7 + accesses * 5e-9;
@@ -84,14 +84,14 @@ experiment faithful(lists const& l, std::string const& name, history const& h,
     return e;
 }
 
-// As in the talk, each subsystem is walked over so many times in all.
+// As in the talk, `in_all` says how many times each subsystem is walked over in all.
 std::size_t repetitions(std::size_t walks, std::size_t in_all, effort how)
 {
     std::size_t const less = how.is_smoke() ? 12 : how.is_brief() ? 3 : how.less;
     return std::max<std::size_t>(1, (in_all / walks) >> less);
 }
 
-/// One experiment for all `names`, the name of each look: they are at the same lists.
+/// One experiment for all `names`, which name measurements of the same lists.
 experiment corrected(lists const& l, std::vector<std::string> const& names, history const& h,
                      effort how)
 {
@@ -112,7 +112,7 @@ experiment corrected(lists const& l, std::vector<std::string> const& names, hist
                        "build, move and destroy one",
         figures, players_of(who::all), "locality",
         {l.elements, l.size, h.moves(l), h.stages, h.walks, h.looks, 0, accesses});
-    // What takes a minute for each player is done once.
+    // Experiments that take a minute for each player run once.
     e.rounds = 3;
     e.once = how.is_smoke() || how.is_brief() || l.elements > std::size_t{1} << 21;
     e.in_brief = false;
@@ -135,14 +135,14 @@ experiment all_iterations(lists const& l, history const& h, effort how)
     return corrected(l, names, h, how);
 }
 
-// The talk leaves out how little it takes: a tenth of the elements, or each once.
+// A case that the talk left out: few moves, a tenth of the elements or each element once.
 experiment hardly_shuffled(lists const& l, bool once, effort how)
 {
     return all_iterations(
         l, {.after = once ? "/shuffles=1" : "/shuffles=0.1", .shuffles = once ? 1 : 0.1}, how);
 }
 
-// A table of the talk: all sizes, and the walks of each.
+// Adds a table of the talk: all sizes, and the walks of each.
 void add_table(std::vector<experiment>& all, std::size_t elements, who players, effort how)
 {
     for (std::size_t size = elements + 1; size-- > 0;) {
@@ -156,7 +156,7 @@ void add_table(std::vector<experiment>& all, std::size_t elements, who players, 
     }
 }
 
-// Its other table: after each of nine shuffles.
+// Adds the talk's other table: measurements after each of nine shuffles.
 void add_diffusion(std::vector<experiment>& all, std::size_t largest, effort how)
 {
     std::size_t elements = 1;
@@ -180,7 +180,7 @@ void add_diffusion(std::vector<experiment>& all, std::size_t largest, effort how
     }
 }
 
-// What is small enough for a short run, in which no cell of the talk is.
+// Adds cells that are small enough for a short run; the talk's cells are not.
 void add_small(std::vector<experiment>& all, effort how)
 {
     for (std::size_t const elements : {16u, 18u}) {
@@ -196,7 +196,7 @@ void add_small(std::vector<experiment>& all, effort how)
     all.back().in_brief = true;
 }
 
-// Small structures, with which allocators of their own must not be a loss.
+// Adds small structures, for which an allocator of their own should not cost time.
 void add_hardly_shuffled(std::vector<experiment>& all, effort how)
 {
     for (std::size_t const elements : {16u, 21u}) {

@@ -1,5 +1,4 @@
-// lakos3: Lakos's Benchmark III, blocks that are freed and asked for again while only
-// some are in use.
+// lakos3 is Lakos's Benchmark III: blocks are freed and allocated again while only some are in use.
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
 
@@ -26,7 +25,8 @@ struct cell {
         return {std::size_t{1} << total, std::size_t{1} << active, std::size_t{1} << block, lives,
                 least_ns};
     }
-    // A block costs 20 ns and more, and one that is never used again its page faults.
+    // Estimates the seconds: a block costs 20 ns or more, and page faults if its memory is not
+    // reused.
     double seconds() const
     {
         double const blocks = static_cast<double>(std::size_t{1} << (total - block));
@@ -80,7 +80,7 @@ std::vector<experiment> lakos3_suite(effort how)
         add(all, {20, 15, 10}, how);
         return all;
     }
-    // So small that a monotonic one need not fail, and a short run has time for it.
+    // Sizes for which a monotonic allocator does not run out of memory, and a short run has time.
     for (std::size_t block = 6; block <= 15; ++block)
         add(all, {26, 20, block}, how);
     for (experiment& e : all)

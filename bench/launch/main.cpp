@@ -31,7 +31,7 @@ long long ns_of(timeval t)
     return t.tv_sec * 1'000'000'000ll + t.tv_usec * 1000ll;
 }
 
-// No one reads what it complains about.
+// Discards the command's standard error.
 [[noreturn]] void become(char** command)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); // a server must not outlive the bench
@@ -49,7 +49,7 @@ int main(int argc, char** argv)
     if (argc < 3)
         return 2;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Nothing of this reaches the launcher, which has no dynamic linker.
+    // The launcher is static, so LD_PRELOAD affects only the command.
     if (argv[1][0] != '\0')
         setenv("LD_PRELOAD", argv[1], 1);
     char** command = argv + 2;

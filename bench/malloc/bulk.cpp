@@ -1,4 +1,4 @@
-// Many blocks taken, then all of them given back.
+// Cases that allocate many blocks, then free all of them.
 #include <bench/malloc/parts.hpp>
 #include <bench/patterns.hpp>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t million = 1'000'000;
 
-// Taking and giving have a row each, since one may be cheap at the other's cost.
+// Allocations and frees have a row each, since one may be cheap at the cost of the other.
 std::vector<figure> both(std::string const& name)
 {
     return {{name + "/malloc"}, {name + "/free"}};

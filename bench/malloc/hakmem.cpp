@@ -1,6 +1,6 @@
-// The rows of hakmem's report of October 2025 (file 004), by name. It does not say
-// what was written to the blocks, so the larger ones have a row for each reading. An
-// operation there is a malloc or a free; here, as everywhere, ns are those of a pair.
+// The rows of hakmem's report of October 2025 (file 004), by name. The report does not say how much
+// of each block was written, so larger blocks have a row for each reading. In the report, a malloc
+// or a free is an operation; here, as everywhere, ns are those of both together.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

@@ -1,4 +1,5 @@
-// Instructions instead of time: the same on every run, whatever else the machine does.
+// Counts instructions instead of time: the count is the same on every run, whatever the load of the
+// machine.
 #include <bench/malloc/parts.hpp>
 #include <bench/preload/process.hpp>
 
@@ -21,7 +22,7 @@ double collected_in(std::string const& log)
     return std::strtod(log.c_str() + at + word.size(), nullptr);
 }
 
-/// Of one call and what surrounds it.
+/// The instructions of one call and the loop around it.
 double instructions_of(std::size_t what, std::size_t bytes, preload const& with, effort how)
 {
     std::vector<std::string> command{"valgrind", "--tool=callgrind", "--log-fd=1",
@@ -53,7 +54,7 @@ experiment instructions(std::size_t bytes, effort how)
             {.name = [&with] { return with.name; },
              .prepare = [&with, bytes, how]() -> round_function {
                  insist_on(with);
-                 // Seconds each, and no harness to test but this one.
+                 // Each count takes seconds, so a smoke run has one contender only.
                  if (how.is_smoke() && !with.library.empty() && !with.name.starts_with("mallard"))
                      throw cannot_run("not in a smoke run");
                  return [&with, bytes, how](std::span<double> out) {

@@ -1,4 +1,4 @@
-// One block taken and given back at once, or a few in turn.
+// Cases that allocate and free one block, or a few in turn.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

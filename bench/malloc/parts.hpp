@@ -1,4 +1,4 @@
-// The parts of the malloc suite, a file each, and how its cases are named.
+// The parts of the malloc suite, one file each, and the names of its cases.
 #pragma once
 
 #include <bench/preload/worker.hpp>
@@ -7,7 +7,7 @@
 
 namespace mallard::bench {
 
-/// "64B", "4KiB", "1MiB"
+/// Writes a size in a case name: "64B", "4KiB", "1MiB".
 inline std::string size_name(std::size_t bytes)
 {
     if (bytes >= 1024 * 1024)

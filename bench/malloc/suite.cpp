@@ -1,4 +1,4 @@
-// The malloc suite: what does malloc cost, whoever provides it?
+// The malloc suite measures what malloc costs, for each library that provides it.
 #include <bench/entrants.hpp>
 #include <bench/malloc/parts.hpp>
 #include <bench/suites.hpp>

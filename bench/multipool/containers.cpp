@@ -1,5 +1,5 @@
-// The standard containers, built and destroyed over memory that is kept: a type
-// parameter where the contender has one, std::pmr where its name says pmr.
+// Builds and destroys standard containers over an allocator that keeps its memory, with a type
+// parameter if the contender has one, or std::pmr if its name says pmr.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>
@@ -28,7 +28,7 @@ struct list_work {
         std::list<std::uint32_t, std::remove_const_t<decltype(allocator)>> numbers(allocator);
         for (std::uint32_t const key : k.shuffled)
             numbers.push_back(key);
-        // Every other one goes, and as many come back.
+        // Erases every second element, and inserts as many.
         for (auto at = numbers.begin(); at != numbers.end(); ++at)
             at = numbers.erase(at);
         for (std::size_t i = 0; i < k.shuffled.size() / 2; ++i)

@@ -1,5 +1,5 @@
-// Who takes part in the multipool suite: whatever gives blocks of any size and
-// takes them back one by one.
+// The contenders of the multipool suite: allocators for blocks of any size that are freed one by
+// one.
 #pragma once
 
 #include <bench/contenders/binding.hpp>

@@ -1,4 +1,4 @@
-// Many blocks live, of sizes that come from a table.
+// Cases with many blocks in use, of sizes from a table.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>
@@ -35,7 +35,7 @@ struct hold_state {
     batch timed;
 };
 
-/// `largest` of 0: all of 32 bytes.
+/// `largest` of 0: all blocks have 32 bytes.
 experiment hold(effort how, std::size_t largest, const char* name, const char* sizes)
 {
     return {.asks = std::string("1,000 blocks of ") + sizes +
@@ -92,8 +92,8 @@ struct replace_state {
     }
     void step()
     {
-        // The sizes move on by one each time around, or the same slot would
-        // always get the same size.
+        // The sizes move on by one each time around; otherwise a slot would always get the same
+        // size.
         block& b = slots[which[at % steps]];
         std::size_t const bytes = sizes[(at + at / steps) % steps];
         at += 1;

@@ -1,4 +1,4 @@
-// One block live, of a size that is known when compiling, as in a container's node.
+// Cases with one block in use, of a size that is a constant, as in a container's node.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>

@@ -1,5 +1,5 @@
-// Who takes part in the pool suite: `Bytes` is the block size. Each is made with
-// the most blocks it will have to hold, which only the limit listens to.
+// The contenders of the pool suite. `Bytes` is the block size. Each is constructed with the most
+// blocks that it will have to hold, which only the hand-written limit uses.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -26,7 +26,7 @@ using pool_contenders = contender_list<
     typename pool_of_constant<reuse::ordered, check::on>::of<Bytes>,
     typename pool_of_pmr<reuse::ordered>::of<Bytes>>;
 
-/// For the cases with a great many blocks.
+/// Contenders for cases with a great many blocks.
 template <std::size_t Bytes>
 using many_contenders = typename pool_contenders<Bytes>::template with<
     typename pool_of_huge_pages<reuse::lifo>::template of<Bytes>,

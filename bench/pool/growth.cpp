@@ -1,4 +1,4 @@
-// A pool that starts empty and grows: what blocks cost that nobody had before.
+// Measures a pool that starts empty and grows, and so blocks that were never allocated before.
 #include <bench/growing.hpp>
 #include <bench/pool/contenders.hpp>
 

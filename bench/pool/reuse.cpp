@@ -1,5 +1,5 @@
-// Blocks given back in random order and taken again: where a list through the
-// blocks themselves pays a cache miss for each.
+// Frees blocks in random order and allocates them again: a list through the blocks has a cache miss
+// for each.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/pool/contenders.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t block_bytes = 64;
 
-/// A pool with `live` blocks in use, in slots of the caller's.
+/// A pool with `live` blocks in use, whose pointers are in an array.
 template <class C>
 struct populated {
     explicit populated(std::size_t live)
@@ -34,7 +34,7 @@ struct populated {
         touch(slot, value);
     }
 
-    /// Brings as much as the caches hold back into them, after others' rounds.
+    /// Reads the blocks, to bring them back into the caches after the rounds of other contenders.
     void visit() const
     {
         for (void* const slot : slots)
@@ -87,7 +87,8 @@ experiment live(effort how, std::size_t count)
             .weight = count >= 100'000 ? 6.0 : 1.0};
 }
 
-/// `k` random slots freed, then filled again: windows of one long shuffle.
+/// Frees the blocks of `k` random slots and allocates them again; the slots are consecutive parts
+/// of one long shuffle.
 template <class C>
 class burster {
 public:

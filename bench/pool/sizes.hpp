@@ -1,5 +1,4 @@
-// The same two questions for one block size. Included by two files, so that they
-// compile side by side.
+// The same two cases for one block size. Two files include this, so that they compile side by side.
 #pragma once
 
 #include <bench/barrier.hpp>

@@ -20,7 +20,7 @@ preload of_debian()
     return p;
 }
 
-// Named with the version that the crate in peers/Cargo.lock carries. Google's tcmalloc has no
+// Names a peer with the version of its crate in peers/Cargo.lock. Google's tcmalloc has no
 // releases: its name has the month of its sources.
 preload of_crate(const char* name, const char* file)
 {
@@ -31,7 +31,7 @@ preload of_crate(const char* name, const char* file)
             "its crate is not built; help: install cargo and start this by ./x bench"};
 }
 
-// The worker names the library that has its malloc.
+// The worker prints the name of the library that its malloc is in.
 void try_out(preload& p)
 {
     if (!p.why.empty())

@@ -1,4 +1,4 @@
-// Who stands in for the C library's malloc in a program that is not recompiled.
+// Libraries that replace the C library's malloc in a program that is not recompiled.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace mallard::bench {
 
-/// A library that is loaded before all others.
+/// A library for LD_PRELOAD.
 struct preload {
     std::string name;
     std::string library; ///< what LD_PRELOAD is set to; empty: nothing, glibc's own
     std::string why;     ///< not empty: it cannot be loaded, and this is the reason
 };
 
-/// glibc; what Debian has; what peers/ builds from crates; and Mallard, once it is
-/// built. Whether each is in force where it is loaded was tried.
+/// All mallocs: glibc, the packages of Debian, the crates that peers/ builds, and Mallard, if it is
+/// built. Each was tried once, to see that it is in force when it is loaded.
 std::vector<preload> const& preloads();
 
-/// Where this program and those built with it are.
+/// The folder of this program.
 std::string program_folder();
 
 } // namespace mallard::bench

@@ -36,7 +36,7 @@ std::vector<std::string> environment_with(std::string const& library)
     return all;
 }
 
-// Sockets, because to write to one that nobody reads need not be a signal.
+// Makes a pair of sockets, because writing to a closed socket need not raise a signal.
 std::array<int, 2> make_pipe()
 {
     std::array<int, 2> ends{};
@@ -81,7 +81,7 @@ process::~process()
 
 void process::write(std::string_view text) const
 {
-    // Nobody there any more: reading will tell.
+    // An error means that the process has ended; the next read reports that.
     send(input_, text.data(), text.size(), MSG_NOSIGNAL);
 }
 

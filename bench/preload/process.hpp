@@ -1,4 +1,4 @@
-// A process with a library loaded before all others, at the other end of two pipes.
+// A process with a library in LD_PRELOAD, connected by two pipes.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,8 @@ class process {
 public:
     enum class complaints { shown, ignored }; ///< what it writes to standard error
 
-    /// `command[0]` is looked up in PATH. With `library` empty nothing is preloaded.
+    /// Starts a command. `command[0]` is looked up in PATH. If `library` is empty, nothing is
+    /// preloaded.
     process(std::vector<std::string> const& command, std::string const& library,
             complaints = complaints::shown, int patience_ms = 120'000);
     process(const process&) = delete;
@@ -24,15 +25,16 @@ public:
 
     void write(std::string_view text) const;
 
-    /// All of `bytes`; false: it ended, or said nothing for too long and was killed.
+    /// Reads all of `bytes`. Returns false if the process ended, or was killed because it printed
+    /// nothing for too long.
     bool read(std::span<std::byte> bytes);
 
-    /// What it prints, to its end.
+    /// Reads the output to its end.
     std::string read_all();
 
     void finish_input();
 
-    /// No more input. Its status, as waitpid gives it.
+    /// Closes the input and waits for the process. Returns its status, as waitpid does.
     int wait();
 
 private:
@@ -44,7 +46,7 @@ private:
     int output_ = -1;
 };
 
-/// "status 1" or "signal 11".
+/// Describes a status: "status 1" or "signal 11".
 std::string described(int status);
 
 } // namespace mallard::bench

@@ -10,13 +10,13 @@ namespace {
 
 class worker {
 public:
-    /// A round answers with so many `figures`.
+    /// Starts a worker. Each round returns `figures` numbers.
     worker(preload const& with, task const& what, std::size_t figures, effort how)
         : process_(worker_command(what, figures, how), with.library)
     {
     }
 
-    /// Done one after the other, without waiting for answers.
+    /// Sends requests, which the worker does one after the other, without waiting for answers.
     void ask(std::string_view requests) const { process_.write(requests); }
 
     void answer(std::span<double> out)
@@ -59,7 +59,7 @@ round_function prepare(preload const& with, load const& l, effort how)
     };
 }
 
-// Everything is asked at once, so that workers can do it side by side.
+// Sends all requests at once, so that several workers can run side by side.
 pending_result start_alone(preload const& with, load const& l, effort how)
 {
     auto const w = std::make_shared<worker>(with, l.what, l.figures.size(), how);

@@ -1,5 +1,5 @@
-// The suites' side of a worker: a small program that does one job, with a
-// contender loaded before it.
+// The suites' side of a worker, which is a small program that does one job with a contender
+// preloaded.
 #pragma once
 
 #include <bench/preload/contenders.hpp>
@@ -7,7 +7,7 @@
 
 namespace mallard::bench {
 
-/// A row of the table of a suite: what is asked, and who does it how.
+/// A row in the table of a suite: the question and the worker's task.
 struct load {
     std::string asks;
     std::vector<figure> figures;
@@ -19,17 +19,17 @@ struct load {
     double weight = 1;
 };
 
-/// What starts a worker, each round of which answers with so many figures.
+/// The command that starts a worker; each of its rounds returns `figures` numbers.
 std::vector<std::string> worker_command(task const&, std::size_t figures, effort);
 
-/// Throws `cannot_run` if it cannot be loaded.
+/// Throws `cannot_run` if the library cannot be loaded.
 void insist_on(preload const&);
 
-/// Times it under every contender; memory comes from a worker of its own.
+/// Times a load under every contender. Another worker measures memory.
 experiment timed(load const&, effort);
 
-/// Only memory: a worker does one round, frees all and sleeps a second. Its figures
-/// are the peak, what is held then, and what is held after the second.
+/// Measures only memory: a worker does one round, frees all blocks and sleeps a second. The figures
+/// are the peak, the memory after the frees, and the memory after the second.
 experiment weighed(load const&, effort);
 
 } // namespace mallard::bench

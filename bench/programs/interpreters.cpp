@@ -1,4 +1,4 @@
-// Programs whose work is mostly to allocate: interpreters, at what people do with them.
+// Programs that mostly allocate: interpreters, with typical work.
 #include <bench/programs/programs.hpp>
 
 namespace mallard::bench {

@@ -1,4 +1,4 @@
-// The programs that are run, and what they are given to do.
+// The programs of the suite, and their work.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -8,16 +8,16 @@
 
 namespace mallard::bench {
 
-/// Runs it once under a library, in a folder where its input may be. What it prints
-/// must be the same whoever provides malloc.
+/// Runs the program once with a library, in a folder that has its input. Its output must be the
+/// same with every malloc.
 using program_function =
     std::function<run_result(temporary_folder const&, std::string const& library)>;
 
 struct program {
     std::string name;
     std::string asks;
-    /// Writes the input and says how to run it; throws `cannot_run`. `share`: of the
-    /// work of a full run.
+    /// Writes the input and returns a function that runs the program; throws `cannot_run`. `share`
+    /// is the part of a full run's work.
     program_function (*prepare)(temporary_folder const&, double share);
     bool in_brief = true;
 };
@@ -25,7 +25,7 @@ struct program {
 std::vector<program> interpreters();
 std::vector<program> tools();
 
-/// One command, whose standard output is its result.
+/// A program that is one command; its standard output is the result.
 program_function command_line(std::vector<std::string> command);
 
 } // namespace mallard::bench

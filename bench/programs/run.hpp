@@ -1,4 +1,4 @@
-// A whole program under a contender, and what it took.
+// Runs a whole program with a contender, and measures its time and memory.
 #pragma once
 
 #include <bench/preload/contenders.hpp>
@@ -16,12 +16,12 @@ struct run_result {
     double peak_kib = 0;    ///< of the largest process
 };
 
-/// A program that runs. `command` may begin with NAME=VALUE for its environment.
+/// A running program. `command` may begin with NAME=VALUE for its environment.
 class running_program {
 public:
     running_program(std::vector<std::string> const& command, std::string const& library);
 
-    /// Its end. Throws `cannot_run` where it did not end with status 0.
+    /// Waits for its end. Throws `cannot_run` if the status is not 0.
     run_result wait();
 
 private:
@@ -29,10 +29,10 @@ private:
     process process_;
 };
 
-/// Where a program of the distribution is. Throws `cannot_run` if it is not there.
+/// The path of a program of the distribution. Throws `cannot_run` if it is not installed.
 std::string program_path(std::string const& name, std::string const& package);
 
-/// A folder that goes when the last user of it goes.
+/// A folder that is removed when its last user is destroyed.
 class temporary_folder {
 public:
     temporary_folder();
@@ -40,10 +40,10 @@ public:
     temporary_folder& operator=(const temporary_folder&) = delete;
     ~temporary_folder();
 
-    /// The path of a file in it.
+    /// The path of a file in the folder.
     std::string operator/(std::string const& name) const { return (path_ / name).string(); }
 
-    /// Writes a file, and says where it is.
+    /// Writes a file and returns its path.
     std::string write(std::string const& name, std::string const& text) const;
 
 private:

@@ -1,4 +1,4 @@
-// The programs suite: does the choice of a malloc show in a whole program?
+// The programs suite measures what the choice of a malloc changes in whole programs.
 #include <bench/entrants.hpp>
 #include <bench/preload/worker.hpp>
 #include <bench/programs/programs.hpp>
@@ -20,7 +20,7 @@ double share_of(effort how)
     return how.is_smoke() ? 0.005 : how.is_brief() ? 0.15 : 1;
 }
 
-/// A program made ready once, for whoever asks first, and what it prints under glibc.
+/// A program, prepared on first use, and its output under glibc.
 class stage {
 public:
     stage(program p, double share) : program_(std::move(p)), share_(share) {}

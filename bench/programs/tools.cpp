@@ -45,13 +45,13 @@ std::map<std::string, std::vector<int>> index_of(std::string const& text)
 
 program_function compiler(temporary_folder const& folder, double share)
 {
-    // A small share is a small program, without the headers.
+    // For a small share the compiled program is small and has no headers.
     std::string const text = share < 0.1 ? "int f(int x) { return x + 1; }\n" : cpp_source;
     return command_line({program_path("g++", "g++"), "-O2", "-std=c++17", "-S", "-o", "-",
                          folder.write("work.cpp", text)});
 }
 
-// Commits of a few files each, as a stream that git can read.
+// Writes commits of a few files each, as a stream for `git fast-import`.
 std::string history(std::size_t commits)
 {
     random_numbers random(11);
@@ -125,12 +125,13 @@ void await(std::string const& socket)
     throw cannot_run("redis-server did not open its socket");
 }
 
-// The server is what is measured; wall time is the client's.
+// The server is measured; wall time is that of the client.
 program_function redis(temporary_folder const&, double share)
 {
     std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));
     std::string const client = program_path("redis-benchmark", "redis-tools");
-    // Under its name this is the server: the package redis-server has a link to it, and a service.
+    // redis-check-rdb is the same program as the server, and acts as the server under that name:
+    // the package redis-server would install a service.
     std::string const program = program_path("redis-check-rdb", "redis-tools");
     return [=](temporary_folder const& where, std::string const& library) {
         std::string const socket = where / "redis";

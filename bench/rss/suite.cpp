@@ -1,5 +1,5 @@
-// The rss suite: what a malloc holds of the machine's memory, at most, when all is
-// free, and after a second in which the program does nothing.
+// The rss suite measures the resident memory of a malloc: the peak, after all frees, and after a
+// second in which the program does nothing.
 #include <bench/entrants.hpp>
 #include <bench/preload/worker.hpp>
 #include <bench/programs/run.hpp>
@@ -77,7 +77,7 @@ void add_mixes(std::vector<load>& all, std::size_t threads)
         {.job = "threads/generations", .count = 200});
 }
 
-// A program that allocates next to nothing has no second of rest.
+// A program that allocates almost nothing; it does not sleep for a second.
 experiment nothing_at_all()
 {
     experiment e{.asks = "/bin/true: what it costs to be loaded",

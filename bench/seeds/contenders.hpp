@@ -1,5 +1,5 @@
-// Who plays the games of the seeds: Mallard's pool in each of its modes, the mallocs,
-// and the pools of Boost and foonathan. The parts of the suite, a file each.
+// The contenders of the seeds suite: Mallard's pool in each of its modes, the mallocs, and the
+// pools of Boost and foonathan; and the parts of the suite, one file each.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -13,7 +13,8 @@
 
 namespace mallard::bench {
 
-/// "mallard/none" is "mallard/pool/none" here, where there are other things than pools.
+/// Names a pool "mallard/pool/none" instead of "mallard/none", because this suite has other kinds
+/// of contenders.
 template <class Pool>
 class named_as_pool : public Pool {
 public:
@@ -33,19 +34,19 @@ using seed_mallocs = contender_list<heap_blocks<glibc_tag>::of<report_block_byte
                                     heap_blocks<jemalloc_tag>::of<report_block_bytes>,
                                     heap_blocks<gperftools_tag>::of<report_block_bytes>>;
 
-/// In one thread.
+/// Contenders for one thread.
 using seed_contenders = seed_mallocs::with<
     boost_pool<report_block_bytes>, foonathan_pool<fm::node_pool>::of<report_block_bytes>,
     seed_pool<sync::none, reuse::lifo>, seed_pool<sync::none>, seed_pool<sync::mutex>,
     seed_pool<sync::lock_free>, seed_pool<sync::thread_cached>>;
 
-/// Shared by several threads.
+/// Contenders that several threads share.
 using shared_seed_contenders =
     seed_mallocs::with<locked<boost_pool<report_block_bytes>>,
                        foonathan_locked_pool<report_block_bytes>, seed_pool<sync::mutex>,
                        seed_pool<sync::lock_free>, seed_pool<sync::thread_cached>>;
 
-/// ". Oversubscribed: 16 threads on 2 processors", or nothing.
+/// Returns ". Oversubscribed: 16 threads on 2 processors", or an empty text.
 std::string oversubscribed(std::size_t threads);
 
 std::vector<experiment> seeds_pbr(effort);

@@ -27,7 +27,7 @@ namespace {
 __extension__ using u128 = unsigned __int128;
 using bytes_256 = std::array<std::uint64_t, 32>;
 
-/// What is made comes from memory of which a compiler knows nothing.
+/// Constructs an object in memory that the compiler knows nothing about.
 template <class T>
 T const& black_box(T const& value) noexcept
 {
@@ -47,7 +47,7 @@ public:
     handle make(T const& value) { return std::make_unique<T>(value); }
 };
 
-/// In the blocks of a pool or a heap.
+/// Constructs objects in the blocks of a pool or a heap.
 template <class T, class Blocks>
 class boxes_in {
     struct give_back {
@@ -101,7 +101,8 @@ private:
     pool pool_;
 };
 
-/// One chunk, and never another: room for as many and what the chunk needs beside them.
+/// A pool with one chunk that never grows: it has room for `Capacity` objects and for the header of
+/// the chunk.
 template <class T, std::size_t Capacity, sync Threads>
 class fixed_pool {
     static constexpr std::size_t bytes = Capacity * (sizeof(T) + alignof(T) + 16) + 8192;
@@ -123,7 +124,7 @@ private:
     pool pool_;
 };
 
-// A block holds a link.
+// A block is at least as large as a link.
 template <class T>
 constexpr std::size_t block_for = std::max(sizeof(T), sizeof(void*));
 
@@ -161,7 +162,7 @@ round_function one_live(effort how, T value, std::size_t pairs)
     };
 }
 
-/// Slots for handles, which end before those who made them.
+/// An array for handles, which is destroyed before the pool that made them.
 template <class C>
 class held {
 public:

@@ -14,10 +14,10 @@
 namespace mallard::bench {
 namespace {
 
-// What is written of each block.
+// How much of each block is written.
 enum touched : std::size_t { a_byte, pages, all_bytes, nothing };
 
-/// A row for one thread, without what was published of it in particular.
+/// A row of the table for one thread.
 struct row_of_table {
     const char* name;
     const char* what;
@@ -93,8 +93,8 @@ experiment without_traps(row_of_table const& r, effort how)
 constexpr task tiny{
     .job = "threads/hundreds", .bytes = 16, .threads = 4, .variant = 2, .times = 100'000};
 
-// A tenth of the report's times, which would take minutes; and three processes instead of
-// its one, so that there is a spread.
+// A tenth of the report's repetitions, which would take minutes; and three processes instead of
+// one, so that there is a spread.
 experiment tiny_as_published(effort how)
 {
     task lives = tiny;

@@ -1,5 +1,4 @@
-// The rows of hakmem's and hakozuna's tables: jobs of the worker, each malloc loaded
-// before it.
+// The rows of hakmem's and hakozuna's tables: jobs of the worker, with each malloc preloaded.
 #pragma once
 
 #include <bench/preload/worker.hpp>
@@ -7,7 +6,7 @@
 
 namespace mallard::bench {
 
-/// Rounds of what lasts as long as a round: more than a second in all.
+/// The number of rounds for timed cases: more than a second in all.
 inline constexpr std::size_t rounds_of_a_second = 26;
 
 /// ns_per_op is a thread's own: wall time * threads / operations of all. Without the
@@ -24,8 +23,7 @@ inline std::vector<figure> costs_of_threads(std::string const& name, const char*
     return all;
 }
 
-/// A load as it was published: each time in a new process, the beginning of which is
-/// part of it.
+/// Runs a load as it was published: in a new process each time, whose start is part of the time.
 inline experiment published(load l, effort how, std::size_t rounds)
 {
     l.fresh = true;

@@ -16,7 +16,7 @@ namespace {
 
 const char* const versions[] = {"pbr-0.2.0", "pbr-0.4.0"};
 
-/// The one-thread cases of the later version say so.
+/// Names a case; the one-thread cases of the later version have that in their names.
 std::string in_table(std::string const& version, std::string const& case_name)
 {
     return version + "/" + case_name + (version == "pbr-0.4.0" ? "/T=1" : "");
@@ -39,7 +39,7 @@ std::vector<figure> bulk_in_both(const char* variant)
     return all;
 }
 
-// The same two figures under the other version's names.
+// Reports the same two figures under the names of the other version.
 template <class C, bulk_start Start>
 round_function bulk_of_both(effort how)
 {

@@ -9,7 +9,7 @@
 namespace mallard::bench {
 namespace {
 
-// Without allocating: the allocator may be what is measured.
+// Reads a field without allocating, because the allocator may be what is measured.
 std::size_t kib_in(const char* file, std::string_view field)
 {
     char text[8192];
@@ -44,7 +44,7 @@ std::size_t resident_kib_exactly()
 void restart_peak_resident()
 {
     int const to = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-    // Where the kernel forbids it, the peak stays what it was.
+    // If the kernel forbids it, the peak stays as it is.
     [[maybe_unused]] ssize_t const written = write(to, "5\n", 2);
     close(to);
 }

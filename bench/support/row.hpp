@@ -1,4 +1,4 @@
-// One result: the row that every suite prints, in both languages.
+// The row of a result, which every suite prints, in both languages.
 #pragma once
 
 #include <bench/support/statistics.hpp>
@@ -9,8 +9,8 @@
 
 namespace mallard::bench {
 
-/// Lower is better, whatever the metric. A contender that cannot run the case
-/// has no figure, and says why.
+/// One figure of one contender. Lower is better for every metric. A contender that cannot run the
+/// case has no figure, and a reason.
 struct row {
     std::string suite;
     std::string case_name;
@@ -22,17 +22,17 @@ struct row {
     std::string why;
 };
 
-/// What is the same in every row of a run.
+/// The fields that are the same in every row of a run.
 struct provenance {
     std::string commit;  ///< short hash, with "-dirty" when the tree differs; or "unknown"
     std::string machine; ///< processor, CPUs, caches, kernel, compiler
     std::string command; ///< what to type to get the row again
 };
 
-/// `command` begins with `launcher`, followed by the arguments of `main`.
+/// Describes this run. The command begins with `launcher`, followed by the arguments of `main`.
 provenance describe_run(std::string_view launcher, int argc, const char* const* argv);
 
-/// One JSON object, without a line end.
+/// Writes a row as one JSON object, without a line end.
 std::string to_json(row const&, provenance const&);
 
 } // namespace mallard::bench

@@ -1,4 +1,4 @@
-// A figure from repeated measurements: its middle and its spread.
+// Median and spread of repeated measurements.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace mallard::bench {
 
-/// `low` and `high` are the 10th and 90th percentile, so with fewer than ten
-/// runs they are the extremes.
+/// The median with `low` and `high`, the 10th and 90th percentiles. With fewer than ten runs these
+/// are the extremes.
 struct summary {
     double median = 0;
     double low = 0;

@@ -1,4 +1,4 @@
-// The clock of the benchmarks: two chains of known latency have to agree about a cycle.
+// Tests the clock of the benchmarks: two chains of known latency have to agree about a cycle.
 #include <bench/clock.hpp>
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 
 using namespace mallard::bench;
 
-// Ticks of 2.6 GHz, a processor of 3.9 GHz: a cycle is two thirds of a tick.
+// With ticks of 2.6 GHz and a processor of 3.9 GHz, a cycle is two thirds of a tick.
 TEST(Clock, FindsCyclesWhereTwoChainsOfKnownLatencyAgree)
 {
     auto const cycles = cycles_per_tick(2.0, 0.66);
@@ -32,7 +32,7 @@ TEST(Clock, MeasuresASpeedThatAProcessorCanHave)
     }
 }
 
-// A chain of additions of one is not to be trusted: new processors take several steps in a cycle.
+// A chain of additions of one cannot be used: new processors do several of them in a cycle.
 TEST(Clock, CountsACycleForEachOfManyDependentXors)
 {
     auto const cycles = cycles_per_ns();

@@ -1,4 +1,4 @@
-// foonathan's stack begins with the buffer that the other monotonic allocators begin with.
+// Tests that foonathan's stack begins with the same buffer as the other monotonic allocators.
 #include <bench/lab/memories.hpp>
 
 #include <gtest/gtest.h>

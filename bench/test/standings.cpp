@@ -1,4 +1,4 @@
-// The means over all rows of a suite.
+// Tests the means over all rows of a suite.
 #include <bench/standings.hpp>
 
 #include <gtest/gtest.h>

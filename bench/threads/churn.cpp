@@ -1,5 +1,5 @@
-// Threads that are born, use some blocks and die: what does an allocator pay for
-// a thread, and what becomes of what a dead one had?
+// Cases with threads that start, use some blocks and end: they measure what an allocator pays for a
+// thread, and what becomes of the memory of an ended thread.
 #include <bench/barrier.hpp>
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
@@ -103,7 +103,7 @@ experiment lives_of(effort how, std::size_t threads)
 
 std::vector<experiment> threads_churn(effort how)
 {
-    // Few forms, for the slowest contender takes seconds for a round.
+    // There are few variants, because the slowest contender takes seconds for a round.
     std::vector<experiment> all{lives_of(how, 4)};
     if (std::size_t const most = thread_counts(1).back(); most > 8)
         all.push_back(lives_of(how, most));

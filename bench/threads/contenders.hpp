@@ -1,5 +1,5 @@
-// Who takes part in the threads suite, with blocks of 64 bytes. Each is made with
-// the most blocks that a thread will have to hold, which only limits listen to.
+// The contenders of the threads suite, with blocks of 64 bytes. Each is constructed with the most
+// blocks that a thread will have to hold, which only hand-written limits use.
 #pragma once
 
 #include <bench/contenders/foonathan.hpp>
@@ -26,14 +26,14 @@ using shared_contenders = contender_list<
 
 using all_contenders = shared_contenders::with<none_contender>;
 
-/// Blocks of any size.
+/// Contenders for blocks of any size.
 using any_size_contenders =
     contender_list<heap<glibc_tag>, heap<mimalloc_tag>, heap<jemalloc_tag>, heap<gperftools_tag>,
                    std_sync_pool, multipool_of_mode<sync::mutex>,
                    multipool_of_mode<sync::thread_cached>>;
 
-/// All of them, and those that `More` names. The pool for one thread runs where
-/// there is one, or where each may have its own; else it says why not.
+/// All contenders, and those that `More` names. The pool for one thread runs with one thread, or
+/// with one pool for each thread; otherwise its row says why not.
 template <class... More, class Body>
 std::vector<entrant> entrants_for(demand wanted, Body body)
 {
@@ -43,14 +43,14 @@ std::vector<entrant> entrants_for(demand wanted, Body body)
     return entrants_of(all_contenders::with<More...>{}, wanted, body);
 }
 
-/// "/T4"
+/// Adds the number of threads to a case name: "/T4".
 inline std::string threads_name(std::string const& what, std::size_t threads)
 {
     return what + "/T" + std::to_string(threads);
 }
 
-/// Wall time and CPU time of one operation: the figures of most cases. The wall's
-/// is the time all threads took for all their operations, as report 002 has it.
+/// The figures of most cases: wall time and CPU time of one operation. Wall time is the time of all
+/// threads divided by all their operations, as in report 002.
 inline std::vector<figure> costs(std::string const& case_name, std::size_t threads,
                                  const char* variant = "")
 {

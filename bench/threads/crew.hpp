@@ -25,7 +25,7 @@ struct work_time {
     double cpu_ns = 0;
 };
 
-/// Nobody leaves before `count` threads have come; whoever waits sleeps.
+/// A barrier: no thread leaves before `count` threads have come. Waiting threads sleep.
 class gate {
 public:
     explicit gate(std::size_t count)
@@ -53,13 +53,13 @@ public:
 
     std::size_t size() const noexcept { return threads_.size(); }
 
-    /// Each thread does `task`, to its end.
+    /// Runs `task` in each thread, to its end.
     work_time run(work task);
 
-    /// Each thread does `task`, which has to return soon after `is_over()`.
+    /// Runs `task` in each thread for `ns`. The task has to return soon after `is_over()`.
     work_time run_for(double ns, work task);
 
-    /// The two halves of it, with something else in between.
+    /// The two halves of `run`, so that a caller can do something in between.
     void start(work task);
     work_time finish();
 
@@ -82,7 +82,7 @@ private:
     std::vector<std::thread> threads_;
 };
 
-/// Does `step()` until the time is over; how often.
+/// Calls `step()` until the time is over. Returns the number of calls.
 template <class Step>
 std::size_t repeat(crew const& team, Step step)
 {
@@ -95,10 +95,10 @@ std::size_t repeat(crew const& team, Step step)
     return done;
 }
 
-/// 1, 2, 4 and 8, and on in doubles while there are as many processors.
+/// The thread counts 1, 2, 4 and 8, and further doublings up to the number of processors.
 std::vector<std::size_t> thread_counts(std::size_t least, std::size_t most = 64);
 
-/// How long a round of a timed case takes.
+/// The ns of a round of a timed case.
 double window_ns(effort);
 
 } // namespace mallard::bench

@@ -1,6 +1,5 @@
-// Blocks that flow one way for a minute, a few thousand of them live at any time:
-// does the memory stay bounded, when all that one thread takes comes back from
-// another?
+// Blocks flow one way for a minute, with a few thousand in use at any time. The case shows whether
+// memory stays bounded if one thread allocates and another frees.
 #include <bench/support/memory_use.hpp>
 #include <bench/threads/hand_over.hpp>
 

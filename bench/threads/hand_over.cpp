@@ -1,4 +1,4 @@
-// Blocks that one thread allocates and another frees, through a queue.
+// Cases in which one thread allocates blocks and another frees them, through a queue.
 #include <bench/threads/hand_over.hpp>
 
 #include <bench/clock.hpp>

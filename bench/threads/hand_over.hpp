@@ -1,4 +1,4 @@
-// Producers allocate, consumers free: what hand-over and flow have in common.
+// Producers allocate and consumers free: shared by the hand-over and flow cases.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -13,7 +13,7 @@
 
 namespace mallard::bench {
 
-/// Blocks are in nobody's hands between rounds.
+/// Runs producers and consumers. Between rounds no block is in use.
 template <class C>
 class hand_over {
 public:
@@ -23,10 +23,10 @@ public:
     {
     }
 
-    /// Takes memory, hence apart from what is there before.
+    /// Allocates the blocks, apart from construction, because this takes memory.
     void make_blocks()
     {
-        // As many as the queue holds and threads have in their hands.
+        // As many blocks as the queue holds and the threads use at a time.
         std::size_t const most = (batch_queue::batches + team_->size()) * batch_queue::batch_blocks;
         blocks_ = make_shared_by<C>(team_->size(), most + 1);
     }
@@ -40,7 +40,7 @@ public:
         team_->start([this](std::size_t i) { i < producers_ ? produce(i) : consume(i); });
     }
 
-    /// The ns of a block: wall time and CPU time.
+    /// Writes the ns of a block: wall time and CPU time.
     void finish(std::span<double> out)
     {
         work_time const taken = team_->finish();

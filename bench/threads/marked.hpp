@@ -1,5 +1,5 @@
-// Blocks whose first word says which thread allocated them and, where sizes are
-// mixed, how large they are.
+// Blocks whose first word says which thread allocated them and, if sizes are mixed, how large they
+// are.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -12,7 +12,7 @@
 
 namespace mallard::bench {
 
-/// Who gives blocks of any size; the others give those of 64 bytes.
+/// Whether a contender allocates blocks of any size; the others have 64 bytes.
 template <class C>
 concept any_size = requires(C& blocks) { blocks.allocate(std::size_t{64}, std::size_t{8}); };
 
@@ -38,7 +38,7 @@ void give(Blocks& blocks, void* block)
         blocks.deallocate(block);
 }
 
-/// One of `threads`, unless somebody else wrote to the block.
+/// The thread that allocated the block. Aborts if the block was overwritten.
 inline std::size_t owner_of(const void* block, std::size_t threads)
 {
     auto const owner = static_cast<std::uint32_t>(*static_cast<const std::uint64_t*>(block));
@@ -47,7 +47,7 @@ inline std::size_t owner_of(const void* block, std::size_t threads)
     return owner;
 }
 
-/// What a thread did in a round.
+/// The counts of a thread in a round.
 struct alignas(128) pair_counts {
     std::size_t steps = 0;
     std::size_t freed = 0;
@@ -60,7 +60,7 @@ struct alignas(128) pair_counts {
     }
 };
 
-/// Their figures: the costs of a pair, and how many frees were remote.
+/// The figures: the costs of an allocation and a free, and the share of remote frees.
 inline std::vector<figure> costs_and_remote(std::string const& case_name, std::size_t threads)
 {
     std::vector<figure> figures = costs(case_name, threads);

@@ -1,5 +1,5 @@
-// Threads that are there before the clock starts and stay: each takes and gives back
-// blocks for a while, and what it did is counted.
+// Threads that exist before the clock starts and stay: each allocates and frees blocks for a while,
+// and its operations are counted.
 #pragma once
 
 #include <bench/bulk.hpp>
@@ -12,8 +12,9 @@
 
 namespace mallard::bench {
 
-/// Each keeps `live` blocks, of which it replaces a random one; or has none, and takes
-/// one and gives it back at once. ns of a pair: wall time / pairs of all, and CPU time.
+/// Each thread keeps `live` blocks and replaces a random one; or, with 0, allocates a block and
+/// frees it at once. Writes the ns of an allocation and a free: wall time / pairs of all threads,
+/// and CPU time.
 template <class C>
 class pairs {
 public:

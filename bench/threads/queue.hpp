@@ -1,8 +1,8 @@
-// How blocks go from thread to thread: a bounded queue, the same for everyone.
+// A bounded queue that carries blocks from thread to thread, the same for all contenders.
 //
-// It carries 256 pointers at a time, so that its lock is not what is measured,
-// and whoever has to wait sleeps until it is half full or half empty, so that
-// falling asleep is not either. `limit/queue-alone` says what it costs.
+// It carries 256 pointers at a time, so that its lock is not measured. A waiting thread sleeps
+// until the queue is half full or half empty, so that falling asleep is not measured either.
+// `limit/queue-alone` says what the queue costs.
 #pragma once
 
 #include <bench/table.hpp>
@@ -20,7 +20,7 @@ public:
     static constexpr std::size_t batches = Batches;
     using batch = std::array<void*, batch_blocks>;
 
-    /// Ready for so many producers, each of whom will `leave`.
+    /// Opens the queue for `producers`, each of which will call `leave`.
     void open(std::size_t producers) { producers_ = producers; }
 
     void push(batch const& blocks)
@@ -34,7 +34,7 @@ public:
             filled_.notify_all();
     }
 
-    /// False: it is empty, and every producer has left.
+    /// Takes a batch. Returns false if the queue is empty and every producer has left.
     bool pop(batch& blocks)
     {
         std::unique_lock hold(mutex_);

@@ -1,10 +1,9 @@
-// Blocks that change hands at random, as in larson: each thread allocates one,
-// exchanges it for what a random slot of a shared array holds, and frees that.
+// Blocks change threads at random, as in larson: each thread allocates a block, exchanges it for
+// the block in a random slot of a shared array, and frees that one.
 //
-// How many are another thread's follows from who runs when: where one thread has
-// a processor for itself for a while, most of what it finds is its own. So
-// `remote_percent` stands beside every figure, and remote.cpp has cases where it
-// is fixed.
+// How many of the freed blocks are another thread's depends on scheduling: a thread that has a
+// processor for itself for a while finds mostly its own blocks. So `remote_percent` stands beside
+// every figure, and remote.cpp has cases in which it is fixed.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>

@@ -1,11 +1,10 @@
-// Blocks of which a given part is freed by another thread, as in mt_remote.
+// Cases in which another thread frees a given share of the blocks, as in mt_remote.
 //
-// A step allocates a block and sends it to a random other thread, or exchanges it
-// for what a random slot of the thread's own holds and frees that. Blocks are
-// sent through a ring for each two threads; each thread empties its rings every
-// 32 steps. Where all rings are full, it lets others run instead of freeing the
-// block itself, so that the part is what was asked for, however many processors
-// there are.
+// A step allocates a block and sends it to a random other thread, or exchanges it for the
+// block in a random slot of the thread's own and frees that one. Blocks are sent through a
+// ring for each pair of threads; each thread empties its rings every 32 steps. If all rings
+// are full, the thread yields instead of freeing the block itself, so that the share is as
+// given with any number of processors.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>

@@ -1,4 +1,4 @@
-// Many blocks taken, then all of them given back.
+// Cases that allocate many blocks, then free all of them.
 #include <bench/bulk.hpp>
 #include <bench/measure.hpp>
 #include <bench/page_faults.hpp>

@@ -1,4 +1,4 @@
-// When a difference is one, and what is recommended then.
+// Tests when two strategies count as different, and which one is recommended.
 #include <bench/demo/advice.hpp>
 #include <bench/demo/test/expect.hpp>
 
@@ -13,7 +13,7 @@ using namespace mallard::demo;
 
 constexpr std::size_t runs = 15;
 
-/// Runs around `seconds`, within `noise` of it, and a peak of `mib`.
+/// Sets runs that take about `seconds`, within `noise`, with a peak of `mib`.
 void set(series& s, int strategy, double seconds, std::uint64_t mib, double noise = 0.005,
          unsigned seed = 0)
 {
@@ -31,7 +31,7 @@ void set(series& s, int strategy, double seconds, std::uint64_t mib, double nois
     }
 }
 
-/// All alike: a second, and 20 MiB.
+/// A series in which all strategies take a second and 20 MiB.
 series level(double noise = 0.005, unsigned seed = 0)
 {
     series s{.words = workloads()[0].words};
@@ -58,7 +58,7 @@ std::string reason(const series& s, std::string_view word)
     return {};
 }
 
-/// `count` runs around `seconds`.
+/// `count` run times near `seconds`.
 std::vector<double> around(double seconds, std::size_t count = runs)
 {
     std::vector<double> all(count, seconds);

@@ -1,4 +1,4 @@
-// The command as a user meets it. MALLARD_DEMO names it.
+// Tests the command as a user runs it. MALLARD_DEMO is its path.
 #include <bench/demo/test/expect.hpp>
 #include <bench/demo/test/folder.hpp>
 

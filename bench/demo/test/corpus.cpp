@@ -1,4 +1,4 @@
-// Which text is taken, in which order, and what is said about the rest.
+// Tests which text is collected, in which order, and what the demo says about other files.
 #include <bench/demo/corpus.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/test/expect.hpp>

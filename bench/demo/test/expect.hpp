@@ -1,4 +1,4 @@
-// What is expected of text.
+// Expectations about text.
 #pragma once
 
 #include <gtest/gtest.h>

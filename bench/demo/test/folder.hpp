@@ -1,4 +1,4 @@
-// A folder of text for one test, gone at its end.
+// A folder of text files for one test, removed at the end of the test.
 #pragma once
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ public:
     folder(const folder&) = delete;
     folder& operator=(const folder&) = delete;
 
-    /// Writes a file, and gives its path.
+    /// Writes a file and returns its path.
     std::string file(const std::string& name, const std::string& text) const
     {
         auto const path = path_ / name;

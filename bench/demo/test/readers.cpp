@@ -1,4 +1,4 @@
-// Words, blocks and JSON: what the workloads read.
+// Tests the readers of words, blocks and JSON.
 #include <bench/demo/block_reader.hpp>
 #include <bench/demo/json_reader.hpp>
 #include <bench/demo/words.hpp>
@@ -14,7 +14,7 @@ namespace {
 using namespace mallard::demo;
 using heap = strategy<1>;
 
-/// A tree on one line: kind, text, parts in angle brackets.
+/// Writes a tree on one line: kind, text, and parts in angle brackets.
 std::string line_of(const node<heap>& at)
 {
     constexpr std::string_view kinds[] = {"document", "block",   "statement", "word",

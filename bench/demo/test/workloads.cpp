@@ -1,4 +1,4 @@
-// Every strategy gives the answer that a plain model gives.
+// Tests that every strategy gives the same answer as a simple model.
 #include <bench/demo/cell.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/session.hpp>
