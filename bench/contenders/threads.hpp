@@ -186,7 +186,7 @@ private:
     std::deque<apart> blocks_;
 };
 
-/// Whether any thread may call the contender.
+/// Constructs a contender that several threads share.
 template <class C>
 std::unique_ptr<C> make_shared_by(std::size_t threads, std::size_t capacity)
 {
