@@ -1,4 +1,5 @@
 // Pools that never take memory from anyone.
+#include <mallard/fixed_pool.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/source.hpp>
 

@@ -1,5 +1,6 @@
 // Objects of one type, made and destroyed in a pool, and handles to them.
 #include <mallard/object_pool.hpp>
+#include <mallard/source.hpp>
 #include <mallard/sync.hpp>
 
 #include <array>

@@ -4,10 +4,24 @@
 #include <mallard/detail/arena/arena_objects.hpp>
 #include <mallard/detail/base/annotate.hpp>
 #include <mallard/detail/base/event_count.hpp>
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/options.hpp>
 #include <mallard/source.hpp>
 
 namespace mallard {
+
+/// Options of `arena` and `shared_arena`.
+///
+///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
+///     a;
+struct arena_options {
+    /// Grow by 4x: with doubling, the freed steps exceed glibc's trim threshold and are faulted
+    /// again (docs/decisions/0023).
+    growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
+    std::size_t min_align =
+        1; ///< the least alignment of blocks; makes less-aligned requests shorter
+    check checks = check::off; ///< verify the order of rewinds; tell Valgrind about free memory
+};
 
 /// The header of a chunk of an arena. It lies at the end of the chunk, so the first block has
 /// the alignment of the chunk.

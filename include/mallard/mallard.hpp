@@ -15,6 +15,7 @@
 #include <mallard/debug/exception_test.hpp>
 #include <mallard/debug/guarded.hpp>
 #include <mallard/debug/report.hpp>
+#include <mallard/fixed_pool.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/object_pool.hpp>
 #include <mallard/pages.hpp>

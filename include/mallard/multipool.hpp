@@ -6,6 +6,37 @@
 
 namespace mallard {
 
+/// Options of `multipool`.
+///
+///     mallard::multipool<mallard::default_heap, mallard::multipool_options{.largest = 4096}>
+///     memory;
+struct multipool_options {
+    std::size_t largest = 32768; ///< bytes of the largest block that comes from a pool
+    /// The others are as in `pool_options`, for each of the pools.
+    std::size_t chunk = std::size_t{1} << 16;
+    growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
+    sync threads = sync::none;
+    reuse order = reuse::lifo;
+    std::size_t cached_bytes = std::size_t{1} << 18;
+    check checks = check::off;
+
+    /// Whether the first blocks may come from shared slabs: not if each block has to lie in a
+    /// chunk of its size, nor if the growth says what to take.
+    constexpr bool has_slabs() const noexcept
+    {
+        return grow == multipool_options{}.grow && order != reuse::ordered && checks == check::off;
+    }
+    constexpr pool_options of_each_pool() const noexcept
+    {
+        return {.chunk = chunk,
+                .grow = grow,
+                .threads = threads,
+                .order = order,
+                .cached_bytes = cached_bytes,
+                .checks = checks};
+    }
+};
+
 /// Allocates blocks of any size and frees them one by one. Blocks have no header: the size
 /// given to `deallocate` selects the pool.
 ///
@@ -26,7 +57,8 @@ template <source Source = default_heap, multipool_options Options = multipool_op
 class multipool {
     static constexpr std::size_t class_count = size_class::of(Options.largest) + 1;
     using mode = pool_mode<Options.threads>;
-    using cores = typename mode::template cores<Options.of_each_pool(), class_count>;
+    using cores =
+        typename mode::template cores<Options.of_each_pool(), class_count, Options.has_slabs()>;
     static constexpr bool is_shared = Options.threads != sync::none;
     static constexpr std::size_t align_max = cache_line_bytes;
 

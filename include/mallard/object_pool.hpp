@@ -1,6 +1,7 @@
 // A pool that makes and destroys objects of one type, and gives handles to them.
 #pragma once
 
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/detail/base/undo.hpp>
 #include <mallard/detail/objects/object_slot.hpp>
 #include <mallard/handles.hpp>
@@ -9,6 +10,34 @@
 #include <concepts>
 
 namespace mallard {
+
+/// Options of `object_pool`.
+///
+///     mallard::object_pool<order, mallard::default_heap,
+///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
+struct object_pool_options {
+    mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
+    /// The others are as in `pool_options`. The growth must be a constant: not `at_run_time`.
+    std::size_t chunk = std::size_t{1} << 16;
+    growth grow{.first = std::size_t{1} << 16};
+    sync threads = sync::none;
+    reuse order = reuse::ordered;
+    std::size_t cached_bytes = std::size_t{1} << 18;
+    check checks = check::off;
+
+    constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
+    {
+        return {.block = bytes,
+                .align = align,
+                .chunk = chunk,
+                .grow = grow,
+                .threads = threads,
+                .order = order,
+                .cached_bytes = cached_bytes,
+                .checks = checks,
+                .owned = true};
+    }
+};
 
 /// The hooks of an `object_pool` that has none. Your own type has one or both of
 ///

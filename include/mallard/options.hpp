@@ -51,68 +51,37 @@ enum class validity {
     invalid ///< in a chunk, but inside a block, free, or never allocated
 };
 
-/// Options of `arena` and `shared_arena`.
+/// Options of `pool`.
 ///
-///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
-///     a;
-struct arena_options {
-    /// Grow by 4x: with doubling, the freed steps exceed glibc's trim threshold and are faulted
-    /// again (docs/decisions/0023).
-    growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
-    std::size_t min_align =
-        1; ///< the least alignment of blocks; makes less-aligned requests shorter
-    check checks = check::off; ///< verify the order of rewinds; tell Valgrind about free memory
-};
-
+///     mallard::pool<mallard::default_heap, mallard::pool_options{.block = 48}> nodes;
 struct pool_options {
-    std::size_t block = 0;                    ///< bytes; 0: given to the constructor
-    std::size_t align = 0;                    ///< 0: the natural one of `block`, to 16
-    std::size_t chunk = std::size_t{1} << 16; ///< power of two: the bytes of a chunk of `ordered`,
-                                              ///< and its alignment; more if blocks are large,
-                                              ///< less under a low limit
+    std::size_t block = 0; ///< bytes of a block; 0: an argument of the constructor
+    std::size_t align = 0; ///< 0: the largest power of two up to 16 that divides `block`
+    /// Bytes and alignment of a chunk of `reuse::ordered`, a power of two. Chunks are larger for
+    /// large blocks, and smaller under a low limit.
+    std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = std::size_t{1} << 16};
-    sync threads = sync::none;
+    sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;
-    std::size_t cached_bytes = std::size_t{1} << 18; ///< most worth of blocks in an array
+    std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of blocks in one array
     check checks = check::off;
-    bool owned = false; ///< any block leads to whoever owns the pool, as `object_pool` needs:
-                        ///< chunks are aligned as for `ordered`
+    bool owned = false; ///< `owner_of` finds the pool's owner; chunks are aligned as for `ordered`
 
-    /// The smallest block, and the smallest step from one to the next. A list has its
-    /// links in the blocks; and where threads free neighbours without a lock these share
-    /// no word: AddressSanitizer has one byte for eight, and changes it as a whole.
+    /// The smallest block, and the unit of block sizes. A list has a link in each free block.
+    /// Where threads free neighbours without a lock, the blocks share no 8 bytes: AddressSanitizer
+    /// has one byte of its own for these, and changes it without an atomic operation.
     constexpr std::size_t block_min() const noexcept
     {
         bool const by_itself = threads == sync::lock_free || threads == sync::thread_cached;
         return by_itself || order != reuse::ordered ? sizeof(void*) : 1;
     }
 
+    /// These options with another order.
     constexpr pool_options with(reuse another) const noexcept
     {
         pool_options changed = *this;
         changed.order = another;
         return changed;
-    }
-};
-
-struct multipool_options {
-    std::size_t largest = 32768; ///< the largest block that is pooled, inclusive
-    /// The rest is as in `pool_options`, for each of the pools.
-    std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
-    sync threads = sync::none;
-    reuse order = reuse::lifo;
-    std::size_t cached_bytes = std::size_t{1} << 18;
-    check checks = check::off;
-
-    constexpr pool_options of_each_pool() const noexcept
-    {
-        return {.chunk = chunk,
-                .grow = grow,
-                .threads = threads,
-                .order = order,
-                .cached_bytes = cached_bytes,
-                .checks = checks};
     }
 };
 
@@ -125,34 +94,6 @@ enum class counts {
     none,  ///< `box` only: no counts
     local, ///< `rc` and `weak`, for one thread at a time: 8 bytes an object
     shared ///< `arc` and `weak`, for any thread: 8 bytes an object, changed atomically
-};
-
-/// Options of `object_pool`.
-///
-///     mallard::object_pool<order, mallard::default_heap,
-///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
-struct object_pool_options {
-    mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
-    /// The others are as in `pool_options`. The growth must be a constant: not `at_run_time`.
-    std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16};
-    sync threads = sync::none;
-    reuse order = reuse::ordered;
-    std::size_t cached_bytes = std::size_t{1} << 18;
-    check checks = check::off;
-
-    constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
-    {
-        return {.block = bytes,
-                .align = align,
-                .chunk = chunk,
-                .grow = grow,
-                .threads = threads,
-                .order = order,
-                .cached_bytes = cached_bytes,
-                .checks = checks,
-                .owned = true};
-    }
 };
 
 /// What an allocator holds, computed when `stats` is called.

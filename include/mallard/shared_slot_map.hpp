@@ -1,6 +1,7 @@
 // A slot map for several threads.
 #pragma once
 
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/detail/base/undo.hpp>
 #include <mallard/key.hpp>
 #include <mallard/pages.hpp>

@@ -1,5 +1,5 @@
-// Sources of chunks: a buffer of the caller, any std::pmr::memory_resource, another allocator; and,
-// by chunk_source.hpp, the heap, a buffer in the object, or nothing. Pages of the operating system
+// Sources of chunks: a buffer of the caller, a buffer in the object, any std::pmr::memory_resource,
+// another allocator; and, by chunk_source.hpp, the heap and nothing. Pages of the operating system
 // are in pages.hpp.
 #pragma once
 
@@ -30,6 +30,45 @@ concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, l
 };
 // clang-format on
 
+inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
+{
+    return bytes.data() <= p && p < bytes.data() + bytes.size();
+}
+
+/// The state of a buffer that is taken from its front. A chunk that is given back is free again if
+/// it was the last one taken. When all chunks are back, the whole buffer is free, whatever the
+/// order in which they came back.
+class taken_front {
+public:
+    chunk try_take(std::span<std::byte> bytes, layout l) noexcept
+    {
+        std::span const left = bytes.subspan(used_);
+        std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
+        // Even a chunk of 0 bytes must not start at the end: that address belongs to another
+        // object.
+        if (left.size() <= padding || left.size() - padding < l.bytes)
+            return {};
+        used_ += padding + l.bytes;
+        chunks_ += 1;
+        return {left.data() + padding, l.bytes, l.align};
+    }
+
+    void give(std::span<std::byte> bytes, chunk c) noexcept
+    {
+        auto const offset =
+            static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes.data());
+        chunks_ -= 1;
+        if (chunks_ == 0)
+            used_ = 0;
+        else if (offset + c.bytes == used_)
+            used_ = offset;
+    }
+
+private:
+    std::size_t used_ = 0;
+    std::size_t chunks_ = 0;
+};
+
 /// A source in a buffer of the caller, which must outlive it.
 ///
 ///     mallard::pool<mallard::borrowed> nodes(64, 0, mallard::borrowed(bytes));
@@ -56,6 +95,29 @@ public:
 private:
     std::span<std::byte> bytes_;
     taken_front taken_;
+};
+
+/// A source of `Bytes` inside the object itself. Uses no heap. Neither copied nor moved, because
+/// blocks point into it. Think twice above 16 KiB on a stack.
+///
+///     mallard::multipool<mallard::buffer<4096>> memory;
+template <std::size_t Bytes>
+class buffer {
+public:
+    constexpr buffer() noexcept : untouched_{} {}
+    buffer(const buffer&) = delete;
+    buffer& operator=(const buffer&) = delete;
+
+    chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
+    void give(chunk c) noexcept { taken_.give(bytes_, c); }
+    bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
+
+private:
+    taken_front taken_;
+    union { // leaves the bytes uninitialised, so that a static buffer can be constinit
+        char untouched_;
+        alignas(std::max_align_t) std::byte bytes_[Bytes];
+    };
 };
 
 /// A source over any `std::pmr::memory_resource`; without an argument, over the default resource at

@@ -20,7 +20,7 @@ template <>
 struct pool_mode<sync::mutex> : shared_pool_mode {
     template <pool_options Options>
     using core = locked_core<Options>;
-    template <pool_options Options, std::size_t N>
+    template <pool_options Options, std::size_t N, bool HasSlabs>
     using cores = core_array<locked_core<Options>, N>;
 };
 
@@ -28,7 +28,7 @@ template <>
 struct pool_mode<sync::lock_free> : shared_pool_mode {
     template <pool_options Options>
     using core = lock_free_core<Options>;
-    template <pool_options Options, std::size_t N>
+    template <pool_options Options, std::size_t N, bool HasSlabs>
     struct cores {
         static_assert(N == 0, "a multipool grows, so it cannot be lock_free: use "
                               "sync::thread_cached or sync::mutex");
@@ -39,7 +39,7 @@ template <>
 struct pool_mode<sync::thread_cached> : shared_pool_mode {
     template <pool_options Options>
     using core = cached_core<Options, 1>;
-    template <pool_options Options, std::size_t N>
+    template <pool_options Options, std::size_t N, bool HasSlabs>
     using cores = cached_core<Options, N>;
 
     /// The lock that guards the source, or null.

@@ -2,6 +2,7 @@
 // fence in all threads of the process.
 #include "table_store_linux.hpp"
 
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/detail/threads/thread_caches.hpp>
 
 #include <memory>

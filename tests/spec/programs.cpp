@@ -4,6 +4,8 @@
 #include "object_subject.hpp"
 #include "program.hpp"
 
+#include <mallard/sync.hpp>
+
 #include <gtest/gtest.h>
 
 #include <filesystem>

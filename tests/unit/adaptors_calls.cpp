@@ -3,6 +3,7 @@
 #include <mallard/adapt/failing.hpp>
 #include <mallard/adapt/limited.hpp>
 #include <mallard/allocator.hpp>
+#include <mallard/fixed_pool.hpp>
 #include <mallard/pmr.hpp>
 
 #include <gtest/gtest.h>

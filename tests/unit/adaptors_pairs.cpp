@@ -6,6 +6,7 @@
 #include <mallard/adapt/observed.hpp>
 #include <mallard/adapt/synchronized.hpp>
 #include <mallard/arena.hpp>
+#include <mallard/fixed_pool.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
 

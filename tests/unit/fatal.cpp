@@ -1,4 +1,5 @@
 #include <mallard/detail/base/bits.hpp>
+#include <mallard/detail/base/fatal_objects.hpp>
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,8 @@
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
+#include <mallard/fixed_pool.hpp>
+
 #include <array>
 #include <memory>
 

@@ -3,6 +3,7 @@
 
 #include <mallard/adapt/counted.hpp>
 #include <mallard/adapt/failing.hpp>
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/pmr.hpp>
 
 namespace mallard {

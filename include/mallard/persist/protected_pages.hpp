@@ -1,6 +1,7 @@
 // A source of pages that can be made read-only and writable again, all at once.
 #pragma once
 
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/pages.hpp>
 
 namespace mallard {

@@ -1,5 +1,5 @@
-// What a source is, how an allocator takes chunks from one, and the sources that an allocator
-// can have without another header. All other sources are in source.hpp and pages.hpp.
+// What a source is, how an allocator takes chunks from one, and the two simplest sources: the heap
+// and nothing. All other sources are in source.hpp and pages.hpp.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -204,68 +204,6 @@ public:
 
     chunk try_take(layout) noexcept { return {}; }
     void give(chunk) noexcept {}
-};
-
-inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
-{
-    return bytes.data() <= p && p < bytes.data() + bytes.size();
-}
-
-/// The state of a buffer that is taken from its front. A chunk that is given back is free again if
-/// it was the last one taken. When all chunks are back, the whole buffer is free, whatever the
-/// order in which they came back.
-class taken_front {
-public:
-    chunk try_take(std::span<std::byte> bytes, layout l) noexcept
-    {
-        std::span const left = bytes.subspan(used_);
-        std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
-        // Even a chunk of 0 bytes must not start at the end: that address belongs to another
-        // object.
-        if (left.size() <= padding || left.size() - padding < l.bytes)
-            return {};
-        used_ += padding + l.bytes;
-        chunks_ += 1;
-        return {left.data() + padding, l.bytes, l.align};
-    }
-
-    void give(std::span<std::byte> bytes, chunk c) noexcept
-    {
-        auto const offset =
-            static_cast<std::size_t>(static_cast<std::byte*>(c.data) - bytes.data());
-        chunks_ -= 1;
-        if (chunks_ == 0)
-            used_ = 0;
-        else if (offset + c.bytes == used_)
-            used_ = offset;
-    }
-
-private:
-    std::size_t used_ = 0;
-    std::size_t chunks_ = 0;
-};
-
-/// A source of `Bytes` inside the object itself. Uses no heap. Neither copied nor moved, because
-/// blocks point into it. Think twice above 16 KiB on a stack.
-///
-///     mallard::multipool<mallard::buffer<4096>> memory;
-template <std::size_t Bytes>
-class buffer {
-public:
-    constexpr buffer() noexcept : untouched_{} {}
-    buffer(const buffer&) = delete;
-    buffer& operator=(const buffer&) = delete;
-
-    chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
-    void give(chunk c) noexcept { taken_.give(bytes_, c); }
-    bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
-
-private:
-    taken_front taken_;
-    union { // leaves the bytes uninitialised, so that a static buffer can be constinit
-        char untouched_;
-        alignas(std::max_align_t) std::byte bytes_[Bytes];
-    };
 };
 
 } // namespace mallard

@@ -1,6 +1,7 @@
 // A slot of an object_pool: the object, and behind it the counts of its handles.
 #pragma once
 
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/options.hpp>
 
 #include <atomic>

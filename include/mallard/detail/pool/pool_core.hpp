@@ -428,12 +428,8 @@ struct pool_mode {
 
     template <pool_options Options>
     using core = pool_core<Options>;
-    /// Of a multipool. The first blocks come from shared slabs, unless each has to lie in a
-    /// chunk of its size, or the growth says what to take.
-    template <pool_options Options, std::size_t N>
-    using cores = lazy_cores<pool_core<Options>, N, growth_argument<Options.grow>,
-                             Options.grow == multipool_options{}.grow &&
-                                 Options.order != reuse::ordered && Options.checks == check::off>;
+    template <pool_options Options, std::size_t N, bool HasSlabs>
+    using cores = lazy_cores<pool_core<Options>, N, growth_argument<Options.grow>, HasSlabs>;
     template <source Source>
     using source_of = Source;
     using mutex = no_mutex;

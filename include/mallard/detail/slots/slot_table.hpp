@@ -1,6 +1,7 @@
 // The part that slot_map and secondary_map share: lookup by key, and walks over live slots.
 #pragma once
 
+#include <mallard/detail/base/fatal_objects.hpp>
 #include <mallard/detail/base/undo.hpp>
 #include <mallard/detail/slots/slot_storage.hpp>
 

@@ -1,0 +1,27 @@
+// A pool whose blocks are inside the pool object.
+#pragma once
+
+#include <mallard/pool.hpp>
+#include <mallard/source.hpp>
+
+namespace mallard {
+
+template <std::size_t Block, std::size_t Count, reuse Order, check Checks>
+struct fixed_pool_of {
+    static constexpr pool_options shape{.block = Block, .order = Order, .checks = Checks};
+    static constexpr std::size_t bytes = pool<null, shape>::bytes_for(Count);
+    static constexpr pool_options options{
+        .block = Block, .grow = growth::none(bytes), .order = Order, .checks = Checks};
+    using type = pool<buffer<bytes>, options>;
+};
+
+/// A pool with room for `Count` blocks of `Block` bytes inside the object itself, which never
+/// uses the heap. A static one is ready at compile time. Where alignment leaves a gap, one more
+/// block may fit. A layout that does not fit a block is refused: all of the room is for blocks.
+///
+///     constinit mallard::fixed_pool<48, 100> timers;
+template <std::size_t Block, std::size_t Count, reuse Order = reuse::lifo,
+          check Checks = check::off>
+using fixed_pool = typename fixed_pool_of<Block, Count, Order, Checks>::type;
+
+} // namespace mallard
