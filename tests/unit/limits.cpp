@@ -107,7 +107,7 @@ void sweep_blocks()
             auto const take = [&] { return fill([&] { return blocks.try_allocate(); }, block); };
             std::vector<void*> live = take();
             ASSERT_GE(live.size(), promised) << block << " bytes, limit " << limit;
-            if (Options.threads != sync::thread_cached) { // whose fronts are beside it
+            if (Options.threads != sync::thread_cached) { // its caches come on top of the limit
                 ASSERT_LE(heap.peak(), limit) << block << " bytes, limit " << limit;
             }
             if (limit > 100'000)
