@@ -143,9 +143,9 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 /// Any thread at any time, without a lock, for a pool with a fixed number of blocks. For processors
 /// with 64-bit atomics.
 ///
-/// The first allocation takes the memory of all blocks. From then on no call takes a lock, waits for
-/// another thread, or calls the source, so real-time threads and signal handlers may call the pool.
-/// A pair of calls takes two locked operations. Use [`ThreadCached`] for speed, and this mode where
+/// The first allocation takes the memory of all blocks. From then on neither an allocation nor a free
+/// takes a lock, waits for another thread, or calls the source, so real-time threads and signal
+/// handlers may make both. A pair of them takes two locked operations. Use [`ThreadCached`] for speed, and this mode where
 /// a thread must not wait.
 ///
 /// ```

@@ -15,8 +15,8 @@ type Block = NonNull<u8>;
 
 /// The core of `sync::LockFree`.
 ///
-/// The first allocation takes the memory of all blocks, under a lock. From then on no call locks,
-/// waits, or calls the source.
+/// The first allocation takes the memory of all blocks, under a lock. From then on neither an
+/// allocation nor a free locks, waits, or calls the source.
 ///
 /// The free blocks are a stack of numbers: chunk and slot in 32 bits. The link of each is in an array
 /// in the header of its chunk, so blocks are never read, and no exchange is wider than a word. While

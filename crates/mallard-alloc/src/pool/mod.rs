@@ -2,13 +2,13 @@
 
 #[cfg(feature = "std")]
 pub(crate) mod cached;
+// Pools of several threads use all of it.
 #[cfg_attr(not(any(feature = "std", target_has_atomic = "64")), allow(dead_code))]
-// for pools of several threads
 pub(crate) mod chunk_list;
 pub(crate) mod core_trait;
 pub(crate) mod free_bitmap;
+// Pools of several threads use all of it.
 #[cfg_attr(not(any(feature = "std", target_has_atomic = "64")), allow(dead_code))]
-// for pools of several threads
 pub(crate) mod layout;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod lock_free;

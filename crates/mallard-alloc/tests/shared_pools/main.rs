@@ -14,7 +14,7 @@ use std::thread;
 
 fn random_programs_agree_with_a_model<C: Core<Books>>(grows: bool, shape: SlotShape, seed: u64) {
     let books = Books::default();
-    let mut pool = with_room::<C>(grows, shape, 20_000, &books);
+    let mut pool = with_room::<C>(grows, shape, steps(20_000, 200), &books);
     assert_eq!(books.bytes(), 0, "a new core takes no memory");
     let mut random = Random(seed | 1);
     let mut live: Vec<Block> = Vec::new();
@@ -106,7 +106,7 @@ fn a_thread_frees_blocks_of_another<C: Core<Books> + Sync>(
     consumers: usize,
 ) {
     let books = Books::default();
-    let pool = with_room::<C>(grows, WORD, 2000, &books);
+    let pool = with_room::<C>(grows, WORD, steps(2000, 600), &books);
     let each = steps(100_000, 120);
     let (send, receive) = mpsc::sync_channel::<Block>(512);
     let receive = Mutex::new(receive);
@@ -143,7 +143,7 @@ fn threads_that_come_and_go_exchange_blocks<C: Core<Books> + Sync>(
     generations: usize,
 ) {
     let books = Books::default();
-    let mut pool = with_room::<C>(grows, WORD, 5000, &books);
+    let mut pool = with_room::<C>(grows, WORD, steps(5000, 100), &books);
     let bins: Vec<Mutex<Option<(Block, usize)>>> =
         (0..steps(4096, 32)).map(|_| Mutex::new(None)).collect();
     for generation in 0..generations {
@@ -194,7 +194,7 @@ fn threads_that_come_and_go_exchange_blocks<C: Core<Books> + Sync>(
 
 fn statistics_and_classify_may_run_beside_other_calls<C: Core<Books> + Sync>(grows: bool) {
     let books = Books::default();
-    let pool = with_room::<C>(grows, WORD, 5000, &books);
+    let pool = with_room::<C>(grows, WORD, steps(5000, 200), &books);
     let done = AtomicBool::new(false);
     thread::scope(|s| {
         let workers: Vec<_> = (0..2)
@@ -277,13 +277,14 @@ fn a_growing_pool_recovers_after_the_source_refused() {
 #[test]
 fn a_lock_free_pool_takes_its_memory_at_once_or_not_at_all() {
     let books = Books::default();
-    let pool = with_room::<LockFree>(false, WORD, 5000, &books);
+    let count = steps(5000, 100);
+    let pool = with_room::<LockFree>(false, WORD, count, &books);
     books.fail_after(1);
     assert!(pool.make(1).is_none(), "the source refuses");
     assert_eq!(books.bytes(), 0);
     books.fail_after(2);
     let live: Vec<_> = core::iter::from_fn(|| pool.make(1)).collect();
-    assert_eq!(live.len(), 5000, "one call of the source, for all blocks");
+    assert_eq!(live.len(), count, "one call of the source, for all blocks");
     live.iter().for_each(|&block| pool.free(block, 1));
     assert_eq!(pool.live(), 0);
 }
