@@ -1,7 +1,7 @@
-//! What the `Allocator` traits of others ask for, by what a `BlockAllocator` can do.
+//! Bindings to the `Allocator` traits of allocator-api2 and of nightly `core`.
 //!
-//! Those traits are foreign, so there can be no blanket implementation: `bridges!` has the list
-//! of our types, and is expanded once for each trait.
+//! Those traits are foreign, so a blanket implementation is not possible: `bridges!` has the list of our
+//! types, and is expanded once for each trait.
 
 use crate::BlockAllocator;
 use core::alloc::Layout;
@@ -18,15 +18,15 @@ pub(crate) fn allocate_zeroed<A: BlockAllocator>(
     layout: Layout,
 ) -> Option<NonNull<[u8]>> {
     let block = from.try_allocate(layout)?;
-    // SAFETY: a fresh block has that many bytes.
+    // SAFETY: the block is new, and has that many bytes.
     unsafe { block.write_bytes(0, layout.size()) }
     Some(NonNull::slice_from_raw_parts(block, layout.size()))
 }
 
-/// Grows or shrinks: in place where the allocator can, else by a copy.
+/// Grows or shrinks a block: in place if the allocator can, otherwise by a copy.
 ///
 /// # Safety
-/// `block` is the allocator's, in use, with the layout `old`.
+/// `block` is in use, and was allocated here with the layout `old`.
 #[inline]
 pub(crate) unsafe fn resize<A: BlockAllocator>(
     of: &A,
@@ -34,17 +34,19 @@ pub(crate) unsafe fn resize<A: BlockAllocator>(
     old: Layout,
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
-    // A block without bytes has no place, so none to stay in.
+    // A block of size 0 has no memory, so it cannot stay in place.
     let may_stay = old.size() != 0 && new.size() != 0;
     let aligned = new.align() <= old.align() || block.addr().get() & (new.align() - 1) == 0;
-    // SAFETY: as the caller says.
+    // SAFETY: the caller says that the block is from this allocator.
     if may_stay && aligned && unsafe { of.try_expand(block, old, new) } {
         return Some(NonNull::slice_from_raw_parts(block, new.size()));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller's promise is passed on unchanged.
     unsafe { replace(of, block, old, new) }
 }
 
+/// Moves a block to a new one.
+///
 /// # Safety
 /// As for `resize`.
 #[cold]
@@ -56,8 +58,8 @@ unsafe fn replace<A: BlockAllocator>(
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
     let moved = of.try_allocate(new)?;
-    // SAFETY: both are blocks in use, hence apart, and each has at least as many bytes; then the
-    // old one is no longer used.
+    // SAFETY: two blocks in use do not overlap, and each has as many bytes as are copied. The old block is
+    // not used after that.
     unsafe {
         moved.copy_from_nonoverlapping(block, old.size().min(new.size()));
         of.deallocate(block, old);
@@ -65,8 +67,10 @@ unsafe fn replace<A: BlockAllocator>(
     Some(NonNull::slice_from_raw_parts(moved, new.size()))
 }
 
+/// Grows a block, and zeroes the new bytes.
+///
 /// # Safety
-/// As for `resize`; `new` is not smaller.
+/// As for `resize`, and `new` is at least as large as `old`.
 #[inline]
 pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     of: &A,
@@ -74,9 +78,9 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     old: Layout,
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller's promise is passed on unchanged.
     let grown = unsafe { resize(of, block, old, new) }?;
-    // SAFETY: the block has `new.size()` bytes, those behind the old ones among them.
+    // SAFETY: the block has `new.size()` bytes, of which those behind the old ones are zeroed.
     unsafe {
         let fresh = grown.cast::<u8>().add(old.size());
         fresh.write_bytes(0, new.size() - old.size());
@@ -84,12 +88,11 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     Some(grown)
 }
 
-/// One trait for one type.
+/// Implements one trait for one type.
 macro_rules! bridge {
     ([$($generics:tt)*] $type:ty) => {
-        // SAFETY: a `BlockAllocator` promises that its blocks are apart, aligned, and stay where
-        // they are when it is moved. No type in the list is `Clone` but the heap, of which there
-        // is one.
+        // SAFETY: the blocks of a `BlockAllocator` do not overlap, are aligned, and keep their address
+        // when it is moved. No type in the list is `Clone` except the heap, of which there is only one.
         unsafe impl<$($generics)*> Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -138,14 +141,14 @@ macro_rules! bridge {
     };
 }
 
-/// A module for one `Allocator` trait: all our types under it, and what is under it as a source.
+/// Defines the module of one `Allocator` trait: its implementations, and `FromAllocator`.
 macro_rules! bridges {
     ($(#[$doc:meta])* $name:ident from $($api:ident)::+, $feature:literal) => {
         $(#[$doc])*
         ///
-        /// Every allocator of this crate implements it by value, so a reference to one does
-        /// too: `Vec::new_in(&pool)`. What grows stays where it is when the allocator can
-        /// expand it, as an arena can its last block.
+        /// Every allocator of this crate implements the trait by value, so references implement it
+        /// too: `Vec::new_in(&pool)`. A collection that grows stays in place if the allocator can
+        /// expand its block, as an arena can for the last block.
         #[cfg(feature = $feature)]
         pub mod $name {
             use crate::allocator_api;
@@ -155,17 +158,28 @@ macro_rules! bridges {
             use core::alloc::Layout;
             use core::ptr::NonNull;
 
-            /// Any `Allocator`, as a source of chunks.
+            /// Wraps any `Allocator`, so that it is a source of chunks.
             ///
-            /// A chunk is as large as the allocator says its block is. Fails when that does.
+            /// A chunk has the size that the allocator reports. If the allocator fails, so does the
+            /// source.
+            ///
+            /// ```
+            /// // `Global` stands for an allocator of another crate.
+            /// # #[cfg(feature = "allocator-api2-02")] {
+            /// use allocator_api2_02::alloc::Global;
+            /// use mallard::{allocator_api2_02::FromAllocator, Arena};
+            /// let arena = Arena::new_in(FromAllocator(Global));
+            /// assert_eq!(*arena.alloc(7), 7);
+            /// # }
+            /// ```
             #[derive(Clone, Copy, Debug, Default)]
             pub struct FromAllocator<A>(
-                /// Where chunks come from.
+                /// The wrapped allocator.
                 pub A,
             );
 
-            // SAFETY: blocks of an `Allocator` are apart, aligned, and stay where they are when
-            // it is moved.
+            // SAFETY: the blocks of an `Allocator` do not overlap, are aligned, and keep their address
+            // when it is moved.
             unsafe impl<A: Allocator> Source for FromAllocator<A> {
                 fn try_take(&self, layout: Layout) -> Option<Chunk> {
                     let block = self.0.allocate(layout).ok()?;
@@ -173,7 +187,7 @@ macro_rules! bridges {
                     Some(Chunk { data: block.cast(), layout })
                 }
                 unsafe fn give(&self, chunk: Chunk) {
-                    // SAFETY: the size is the one that the allocator told, which fits.
+                    // SAFETY: the size is the one that the allocator reported, which fits the block.
                     unsafe { self.0.deallocate(chunk.data, chunk.layout) }
                 }
             }
@@ -208,7 +222,7 @@ macro_rules! bridges {
 }
 
 bridges! {
-    /// `Allocator` of allocator-api2 0.2, which hashbrown and bumpalo use.
+    /// `Allocator` of allocator-api2 0.2, the version that hashbrown and bumpalo use.
     allocator_api2_02 from allocator_api2_02::alloc, "allocator-api2-02"
 }
 bridges! {
@@ -220,7 +234,7 @@ bridges! {
     allocator_api2_04 from allocator_api2_04::alloc, "allocator-api2-04"
 }
 bridges! {
-    /// `Allocator` of a nightly `core`. Not together with a feature `nightly` of
-    /// allocator-api2 0.2, which makes that trait the same as this.
+    /// `Allocator` of nightly `core`. Cannot be combined with the feature `nightly` of allocator-api2
+    /// 0.2, which re-exports the same trait.
     nightly from core::alloc, "nightly"
 }

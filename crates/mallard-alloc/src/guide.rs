@@ -1,4 +1,4 @@
-//! Examples of pages that are not this crate's own documentation, as tests.
+//! The examples of the README and of the guide, compiled as tests.
 
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -1,35 +1,36 @@
-//! Allocators that a program chooses for one part of itself: arenas, pools of objects with
-//! handles, slot maps, multipools. No C++, no dependencies, `no_std`.
+//! Allocators that a program uses for one part of itself: arenas, object pools with handles, slot maps and
+//! multipools. Pure Rust, without dependencies, `no_std`.
 //!
-//! | what is allocated | take |
+//! | what the part allocates | allocator |
 //! |---|---|
-//! | everything dies together | [`Arena`]; one type, dropped: [`TypedArena`]; threads: `SharedArena` |
-//! | objects that come and go, with owners | [`ObjectPool`], [`RcPool`], `ArcPool` |
-//! | objects that others refer to and that may be gone | [`SlotMap`] |
-//! | many sizes, freed one by one | [`Multipool`]; over an arena to end all at once |
+//! | objects that are all freed at once | [`Arena`]; for one type, with destructors, [`TypedArena`]; for several threads, `SharedArena` |
+//! | objects of one type, made and dropped one by one | [`ObjectPool`]; with shared owners, [`RcPool`] and `ArcPool` |
+//! | objects that other objects refer to after they may be gone | [`SlotMap`]; for several threads, `SharedSlotMap` |
+//! | blocks of many sizes, freed one by one | [`Multipool`]; over an arena, to free all at once too |
 //! | blocks of one layout | [`Pool`] |
 //!
 //! ```
 //! use mallard::{Arena, ObjectPool};
-//! let mut scratch = Arena::new(); // takes nothing yet
+//! let mut scratch = Arena::new(); // takes no memory yet
 //! let name = scratch.alloc_str("all of this is freed at once");
 //! assert_eq!(name.len(), 28);
-//! scratch.reset(); // and the memory kept
+//! scratch.reset(); // frees everything, and keeps the memory
 //!
 //! let points: ObjectPool<(i32, i32)> = ObjectPool::new();
-//! let corner = points.make((3, 4)); // a box: one pointer, gives itself back
+//! let corner = points.make((3, 4)); // a box: one pointer wide, frees its slot
 //! assert_eq!(corner.0, 3);
 //! ```
 //!
-//! Who may call a pool at the same time is a type: [`sync`]. Where memory comes from is a
-//! [`Source`], how much at a time a [`Growth`]. Around any allocator: [`Counted`], [`Limited`],
-//! [`Failing`], [`Traced`], [`Fallback`], [`BySize`], [`Synchronized`], `Checked`.
+//! A mode in the type of a pool says how many threads may call it: see [`sync`]. Memory comes from a
+//! [`Source`], in steps that a [`Growth`] decides. Adaptors wrap any allocator: [`Counted`], [`Limited`],
+//! [`Failing`], [`Traced`], [`Fallback`], [`BySize`], [`Synchronized`] and `Checked`.
 //!
-//! Features: `std` (default); `alloc` without it; `allocator-api2-02`, `-03`, `-04` and
-//! `nightly`, so that `Vec`, `Box` and hashbrown work in these allocators; `serde`; `tracing`.
+//! Features: `std` (default), and `alloc` without it. `allocator-api2-02`, `-03`, `-04` and `nightly` let
+//! `Vec`, `Box` and hashbrown use these allocators. `serde` serialises keys and maps. `tracing` emits
+//! events.
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
-#![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs says which feature each item needs
+#![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs shows which feature each item needs
 
 #[cfg(feature = "alloc")]
 extern crate alloc;

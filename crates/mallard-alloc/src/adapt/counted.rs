@@ -93,7 +93,7 @@ impl fmt::Display for CallCounts {
 /// use std::alloc::Layout;
 /// let memory = Counted::new(Multipool::new());
 /// let block = memory.allocate(Layout::new::<u64>());
-/// // SAFETY: it is from there, with this layout.
+/// // SAFETY: the block is from there, with this layout.
 /// unsafe { memory.deallocate(block, Layout::new::<u64>()) };
 /// assert!(memory.counts().is_balanced());
 /// assert_eq!(memory.counts().bytes_peak, 8);

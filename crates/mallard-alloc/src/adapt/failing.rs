@@ -5,6 +5,13 @@ use crate::{CallCounts, Counted};
 use core::cell::Cell;
 
 /// Decides which calls fail. [`Failures`], or any `Fn(Layout, usize) -> bool`.
+///
+/// ```
+/// use mallard::{Failing, FailureRule, Multipool};
+/// let large = |layout: std::alloc::Layout, _number: usize| layout.size() > 4096;
+/// let memory = Failing::new(large, Multipool::new());
+/// # let _ = memory;
+/// ```
 pub trait FailureRule {
     /// Whether the call for `layout` with this number fails. The first call has number 0.
     fn fails(&self, layout: Layout, number: usize) -> bool;
@@ -136,10 +143,10 @@ impl<A, R: FailureRule> Failing<A, R> {
 /// let failures = for_each_failure(Multipool::new(), |memory| {
 ///     let Some(a) = memory.try_allocate(Layout::new::<u64>()) else { return };
 ///     if let Some(b) = memory.try_allocate(Layout::new::<[u64; 9]>()) {
-///         // SAFETY: it is from there, with this layout.
+///         // SAFETY: the block is from there, with this layout.
 ///         unsafe { memory.deallocate(b, Layout::new::<[u64; 9]>()) };
 ///     }
-///     // SAFETY: the same.
+///     // SAFETY: the block is from there, with this layout.
 ///     unsafe { memory.deallocate(a, Layout::new::<u64>()) };
 /// });
 /// assert_eq!(failures, 2);

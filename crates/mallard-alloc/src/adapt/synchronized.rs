@@ -1,10 +1,10 @@
-//! An adaptor with a lock.
+//! The adaptor with a lock, for several threads.
 
 use crate::adapt::prelude::*;
 use crate::threads::lock::{DefaultLock, Lock};
 
-/// Any allocator, or source, for any number of threads: each call holds a lock, and so does the
-/// growth inside it.
+/// Lets several threads use any allocator or source: each call holds a lock, also while the allocator
+/// grows.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool, Synchronized};
@@ -13,45 +13,51 @@ use crate::threads::lock::{DefaultLock, Lock};
 /// std::thread::spawn(|| MEMORY.allocate(Layout::new::<u64>()).addr());
 /// ```
 ///
-/// There is no way around the lock: `with` lends what is wrapped, and holds it. What is wrapped
-/// does not call back: it would wait for itself. An uncontended pair of calls costs two pairs of
-/// locked operations.
+/// Every access goes through the lock; `with` lends the wrapped allocator while it holds the lock. The
+/// wrapped allocator must not call the adaptor, because it would wait for itself. Without contention, an
+/// allocation and its free cost two pairs of locked operations.
 pub struct Synchronized<A, L: Lock = DefaultLock> {
     lock: L,
     inner: A,
 }
 
-// SAFETY: `inner` is reached by `&self` under the lock alone, so by one thread at a time; and it
-// may be used by one thread after the other.
+// SAFETY: `inner` is accessed through `&self` only under the lock, so by one thread at a time. Several
+// threads in turn may use it, because it is `Send`.
 unsafe impl<A: Send, L: Lock + Sync> Sync for Synchronized<A, L> {}
 
 impl<A> Synchronized<A> {
-    /// `inner`, behind the usual lock.
+    /// Wraps `inner` with the default lock.
     pub const fn new(inner: A) -> Self {
         Self::locked_by(inner)
     }
 }
 
 impl<A, L: Lock> Synchronized<A, L> {
-    /// `inner`, behind a lock that the type says: `Synchronized::<_, Spin>::locked_by(pool)`.
+    /// Wraps `inner` with the lock in the type: `Synchronized::<_, Spin>::locked_by(pool)`.
     pub const fn locked_by(inner: A) -> Self {
         Self { lock: L::NEW, inner }
     }
 
-    /// For several calls in one go: `memory.with(|pool| pool.statistics())`.
+    /// Calls `f` with the wrapped allocator and holds the lock meanwhile, for several calls in a row.
+    ///
+    /// ```
+    /// use mallard::{Multipool, Synchronized};
+    /// let memory = Synchronized::new(Multipool::new());
+    /// assert_eq!(memory.with(|pool| pool.statistics()).chunks, 0);
+    /// ```
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&A) -> R) -> R {
         let _alone = self.lock.lock();
         f(&self.inner)
     }
 
-    /// What was wrapped.
+    /// The wrapped allocator.
     pub fn into_inner(self) -> A {
         self.inner
     }
 }
 
-// SAFETY: blocks are those of the allocator below.
+// SAFETY: the blocks are those of `inner`.
 unsafe impl<A: BlockAllocator, L: Lock> BlockAllocator for Synchronized<A, L> {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -59,28 +65,28 @@ unsafe impl<A: BlockAllocator, L: Lock> BlockAllocator for Synchronized<A, L> {
     }
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         self.with(|inner| unsafe { inner.deallocate(block, layout) });
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         self.with(|inner| unsafe { inner.try_expand(block, from, to) })
     }
 }
 
-// SAFETY: chunks are those of the source below.
+// SAFETY: the chunks are those of `inner`.
 unsafe impl<A: Source, L: Lock> Source for Synchronized<A, L> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.with(|inner| inner.try_take(layout))
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the caller's promise is passed on unchanged.
         self.with(|inner| unsafe { inner.give(chunk) });
     }
 }
 
-// SAFETY: blocks are those of the allocator inside.
+// SAFETY: the blocks are those of `inner`.
 unsafe impl<A: Owns, L: Lock> Owns for Synchronized<A, L> {
     fn owns(&self, p: *const u8) -> bool {
         self.with(|inner| inner.owns(p))

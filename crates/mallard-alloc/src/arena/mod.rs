@@ -104,6 +104,15 @@ pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
 unsafe impl<S: Source + Send, const M: usize> Send for Arena<S, M> {}
 
 /// A checkpoint of an arena, for [`Arena::rewind`]. Marks nest: rewind to the newest first.
+///
+/// ```
+/// let arena = mallard::Arena::new();
+/// let mark = arena.mark();
+/// arena.alloc(7);
+/// // SAFETY: nothing made after the mark is used any more.
+/// unsafe { arena.rewind(mark) };
+/// assert_eq!(arena.statistics().bytes_live, 0);
+/// ```
 #[derive(Clone, Copy)]
 pub struct Mark {
     position: Position,

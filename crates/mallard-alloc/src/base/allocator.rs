@@ -14,8 +14,8 @@ pub(crate) struct FreesBlock<'a, A: BlockAllocator + ?Sized>(
 impl<A: BlockAllocator + ?Sized> Drop for FreesBlock<'_, A> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: whoever made this guard owns the block, which is from this allocator with this
-        // layout, and uses it no more.
+        // SAFETY: the guard was made for a block from this allocator with this layout, which nothing
+        // uses any more.
         unsafe { self.0.deallocate(self.1, self.2) }
     }
 }

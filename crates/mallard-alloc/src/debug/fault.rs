@@ -4,6 +4,13 @@ use core::alloc::Layout;
 use core::fmt;
 
 /// The kind of a memory error.
+///
+/// ```
+/// use mallard::{Checked, Fault, FaultKind, Multipool};
+/// let leaks_only = |fault: &Fault<'_>| assert_eq!(fault.kind, FaultKind::Leak, "{fault}");
+/// let orders = Checked::with_handler("orders", Multipool::new(), leaks_only);
+/// # let _ = orders;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// The block was free already.

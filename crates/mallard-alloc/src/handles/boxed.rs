@@ -15,8 +15,8 @@ use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
 use core::ptr::NonNull;
 
-/// The only owner of an object of an [`ObjectPool`](crate::ObjectPool): drops it and frees its
-/// slot at its end.
+/// The only owner of an object of an [`ObjectPool`](crate::ObjectPool). Dropping the box drops the object
+/// and frees its slot.
 ///
 /// ```
 /// let pool: mallard::ObjectPool<[u8; 24]> = mallard::ObjectPool::new();
@@ -24,8 +24,8 @@ use core::ptr::NonNull;
 /// assert_eq!(size_of_val(&Some(object)), size_of::<usize>());
 /// ```
 ///
-/// Not `Send`, unless any thread may call the pool. `mem::forget` leaves the object alive: it
-/// is dropped with the pool.
+/// A box is `Send` if any thread may call the pool. If a box is leaked, the object stays alive until the
+/// pool is dropped.
 pub struct Box<'p, T, M = sync::Unshared, S = DefaultHeap, H = NoHooks>
 where
     T: ?Sized,
@@ -37,11 +37,11 @@ where
     pool: PhantomData<Borrows<'p, T, M, S, H>>,
 }
 
-/// What a handle has of its pool. `*mut T`: what is written through a handle that is then
-/// forgotten, the pool reads, so one of `T` may not become one of a `T` with a shorter lifetime.
+/// What a handle borrows. `*mut T` makes handles invariant in `T`: the pool reads what is written through
+/// a handle that is then leaked, so the handle must not become one of a type with a shorter lifetime.
 pub(super) type Borrows<'p, T, M, S, H = NoHooks> = (&'p (S, H), *mut T, fn(M));
 
-// SAFETY: the object moves with it, and its end calls the pool and the hooks from there.
+// SAFETY: the object moves with the box. Dropping the box calls the pool and the hooks from there.
 unsafe impl<T, M, S, H> Send for Box<'_, T, M, S, H>
 where
     T: ?Sized + Send,
@@ -50,10 +50,10 @@ where
     H: Hooks<T> + Send + Sync,
 {
 }
-// SAFETY: a reference to it gives one to the object, and no way to the pool.
+// SAFETY: a reference to the box gives a reference to the object, and no access to the pool.
 unsafe impl<T: ?Sized + Sync, M: Mode, S: Source, H: Hooks<T>> Sync for Box<'_, T, M, S, H> {}
 
-/// Frees a slot at its end, whatever panics.
+/// Frees a slot when dropped, also if a destructor panics.
 pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
     pub(crate) core: &'c C,
     pub(crate) block: NonNull<u8>,
@@ -63,23 +63,23 @@ pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
 impl<C: Core<S>, S: Source> Drop for FreesSlot<'_, C, S> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: it was made for a slot of this core that is in use, and no longer used.
+        // SAFETY: the slot is in use in this core, and nothing uses it after this.
         unsafe { self.core.deallocate(self.block) }
     }
 }
 
-/// Drops an object at its end, whatever panics.
+/// Drops an object when dropped itself, also if a hook panics.
 pub(crate) struct DropsObject<T: ?Sized>(pub(crate) NonNull<T>);
 
 impl<T: ?Sized> Drop for DropsObject<T> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: it was made for an object that nobody uses any more.
+        // SAFETY: nothing uses the object after this.
         unsafe { self.0.drop_in_place() }
     }
 }
 
-/// The core of an object's pool.
+/// The core of the pool of an object, found by the object's address.
 ///
 /// # Safety
 /// `object` is a live object of an `ObjectPool<_, M, S, H>` that outlives `'a`.
@@ -87,22 +87,22 @@ impl<T: ?Sized> Drop for DropsObject<T> {
 pub(crate) unsafe fn core_of<'a, T: ?Sized, M: Mode, S: Source + 'a, H: 'a>(
     object: NonNull<T>,
 ) -> &'a CoreOf<M, S, H> {
-    // The size and alignment of what it was made as, even of a `dyn`; a constant for most.
-    // SAFETY: it is alive.
+    // The layout of the concrete type, also for a `dyn`. A constant for sized types.
+    // SAFETY: the object is alive.
     let layout = Layout::for_value(unsafe { object.as_ref() });
     let shape = SlotShape::of(layout, M::CHUNK);
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller's promise is passed on unchanged.
     unsafe { Slots::<M, S, H>::core_of(object.cast(), &shape) }
 }
 
 impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
-    /// Makes the object the caller's.
+    /// Gives up the box without dropping the object.
     ///
     /// ```
     /// use mallard::{handles::Box, ObjectPool};
     /// let pool: ObjectPool<u64> = ObjectPool::new();
     /// let raw = Box::into_raw(pool.make(7));
-    /// // SAFETY: it is of this pool, and this is its only box.
+    /// // SAFETY: the object is from this pool, and has no other box.
     /// let again: Box<'_, u64> = unsafe { Box::from_raw(raw) };
     /// assert_eq!(*again, 7);
     /// ```
@@ -111,39 +111,37 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
         ManuallyDrop::new(this).object
     }
 
-    /// A box again.
+    /// Makes a box from the result of `into_raw`.
     ///
     /// # Safety
-    /// `object` is from `into_raw`, of a box of the same type, was not given to this function
-    /// since, and its pool outlives `'p`.
+    /// `object` is from `into_raw` of a box of the same type, was not passed to this function since, and
+    /// its pool outlives `'p`.
     #[inline(always)]
     pub unsafe fn from_raw(object: NonNull<T>) -> Self {
         Self { object, pool: PhantomData }
     }
 
-    /// The address of the object, which stays as it is.
+    /// The address of the object, which never changes.
     #[inline(always)]
     pub fn as_ptr(this: &Self) -> NonNull<T> {
         this.object
     }
 
-    /// The object lives as long as the pool is borrowed, and is dropped with the pool, or by its
-    /// `clear`.
+    /// Gives up the box. The object lives while the pool is borrowed, and is dropped by the pool.
     #[inline(always)]
     pub fn leak(this: Self) -> &'p mut T
     where
         T: 'p,
     {
-        // SAFETY: alive, and no longer anybody else's.
+        // SAFETY: the object is alive, and the box was its only owner.
         unsafe { Self::into_raw(this).as_mut() }
     }
 
-    /// A box of the same object as another type: [`unsize_box`](crate::unsize_box) is the safe
-    /// form.
+    /// Converts the box by an unsizing coercion. [`unsize_box!`](crate::unsize_box) is the safe form.
     ///
     /// # Safety
-    /// `f` does nothing but an unsizing coercion. Its pointers are `*mut`, which the compiler does
-    /// not let become pointers of a shorter lifetime, as it would let a `NonNull`.
+    /// `f` does nothing but an unsizing coercion. Its pointers are `*mut`, because the compiler does not
+    /// shorten lifetimes behind a `*mut`, and would behind a `NonNull`.
     #[inline(always)]
     pub unsafe fn map_unsized<U: ?Sized>(
         this: Self,
@@ -152,43 +150,43 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
     where
         H: Hooks<U>,
     {
-        // SAFETY: an unsizing coercion leaves the address as it is, which is not null.
+        // SAFETY: an unsizing coercion keeps the address, which is not null.
         let object = unsafe { NonNull::new_unchecked(f(Self::into_raw(this).as_ptr())) };
         Box { object, pool: PhantomData }
     }
 }
 
 impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
-    /// The object itself; its slot is free.
+    /// Returns the object and frees its slot.
     #[inline(always)]
     pub fn into_inner(this: Self) -> T {
         let object = Self::into_raw(this);
-        // SAFETY: it was the box's, whose pool is borrowed.
+        // SAFETY: the object is alive, and its pool is borrowed.
         let core = unsafe { core_of::<T, M, S, H>(object) };
         let _slot = FreesSlot { core, block: object.cast(), source: PhantomData };
         let alive = DropsObject(object);
-        // SAFETY: alive, and ours.
+        // SAFETY: the object is alive, and only this box uses it.
         Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *object.as_ptr() });
         forget(alive);
-        // SAFETY: alive, and its slot is not used after this.
+        // SAFETY: the object is alive, and its slot is not used after this.
         unsafe { object.read() }
     }
 }
 
 impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
-    /// The object does not move until it is dropped.
+    /// Pins the object: it does not move until it is dropped.
     ///
     /// ```compile_fail
     /// use mallard::{handles::Box, sync, Buffer, ObjectPool};
     /// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
     /// let pool = ObjectPool::<u8, sync::Unshared<256>>::new_in(Buffer::new(&mut bytes));
-    /// Box::into_pin(pool.make(1)); // forget it and the pool, and the bytes are free
+    /// Box::into_pin(pool.make(1)); // leak the box and the pool, and the bytes are free
     /// ```
     #[inline(always)]
     pub fn into_pin(this: Self) -> Pin<Self> {
-        // SAFETY: it stays where it is. Its memory is not used again before it was dropped: not
-        // by the pool, which drops objects first, nor by others if the pool is forgotten. Nobody
-        // gets a `&mut T`: hooks do, but there are none; `iter_mut` is for `T: Unpin`.
+        // SAFETY: the object keeps its address. Its memory is not reused before the object is dropped:
+        // the pool drops objects first, and if the pool is leaked, the memory of a `PinSource` stays.
+        // Nothing else gets a `&mut T`: this pool has no hooks, and `iter_mut` needs `T: Unpin`.
         unsafe { Pin::new_unchecked(this) }
     }
 }
@@ -196,12 +194,12 @@ impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
 impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Drop for Box<'_, T, M, S, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // The pool is found before the object is dropped, since nothing else is left after it.
-        // SAFETY: it is the box's, whose pool is borrowed.
+        // The pool is found first, because the layout of an object is unknown once it is dropped.
+        // SAFETY: the object is alive, and its pool is borrowed.
         let core = unsafe { core_of::<T, M, S, H>(self.object) };
         let _slot = FreesSlot { core, block: self.object.cast(), source: PhantomData };
         let _alive = DropsObject(self.object);
-        // SAFETY: alive, and ours.
+        // SAFETY: the object is alive, and only this box uses it.
         Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *self.object.as_ptr() });
     }
 }
@@ -210,7 +208,7 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Deref for Box<'_, T, M, S, H> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: alive, and the box's.
+        // SAFETY: the object is alive, and only this box uses it.
         unsafe { self.object.as_ref() }
     }
 }
@@ -218,7 +216,7 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Deref for Box<'_, T, M, S, H> {
 impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> DerefMut for Box<'_, T, M, S, H> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: alive, and the box's, which is borrowed.
+        // SAFETY: the object is alive, and the box is borrowed exclusively.
         unsafe { self.object.as_mut() }
     }
 }

@@ -1,17 +1,17 @@
-//! How many handles there are of one object.
+//! The reference counts of shared handles.
 
 #[cfg(target_has_atomic = "64")]
 use crate::loom::atomic::{AtomicU64, Ordering};
 use core::cell::Cell;
 
-/// How the handles of an object are counted: [`Local`] or [`Atomic`].
+/// The kind of reference counts: [`Local`] or [`Atomic`].
 pub trait Counts: word::Word {}
 
-/// For handles of one thread: what [`Rc`](super::Rc) has.
+/// Counts for handles of one thread: [`Rc`](super::Rc).
 #[derive(Debug)]
 pub struct Local(Cell<u64>);
 
-/// For handles of many threads: what [`Arc`](super::Arc) has.
+/// Counts for handles of several threads: [`Arc`](super::Arc).
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Atomic(AtomicU64);
@@ -20,21 +20,23 @@ impl Counts for Local {}
 #[cfg(target_has_atomic = "64")]
 impl Counts for Atomic {}
 
-/// In a word {weak, strong}. The strong ones together hold one weak: the object dies with the
-/// last strong handle, its slot becomes free with the last weak one.
+/// The numbers of strong and weak handles of an object, in one word {weak, strong}.
+///
+/// All strong handles together count as one weak handle. The object dies with the last strong handle, and
+/// its slot becomes free with the last weak one.
 ///
 /// ```text
 ///     strong > 0   ==   the object lives
 ///     weak > 0     ==   the slot is in use
 /// ```
 ///
-/// A strong handle may be copied as long as one exists, so a count of 0 is final; `lock`, which
-/// has none, must never make 1 of it.
+/// A handle is copied from a handle, so a strong count of 0 is final. `upgrade` has no strong handle, and
+/// must never turn 0 into 1.
 pub(super) struct HandleCounts<W>(W);
 
 const ONE_STRONG: u64 = 1;
 const ONE_WEAK: u64 = 1 << 32;
-/// A quarter of what fits, so that it is noticed long before it would matter.
+/// A quarter of what a count can hold, so that leaked handles are noticed long before an overflow.
 const TOO_MANY: u64 = 1 << 30;
 
 #[inline(always)]
@@ -55,12 +57,12 @@ impl<W: word::Word> HandleCounts<W> {
     pub(super) fn strong(&self) -> usize {
         strong(self.0.load()) as usize
     }
-    /// Without that of the strong ones.
+    /// The number of weak handles, without the one that stands for the strong handles.
     pub(super) fn weak(&self) -> usize {
         let word = self.0.load();
         (weak(word) - u64::from(strong(word) != 0)) as usize
     }
-    /// One handle, and nobody who might make another: it may go without counting.
+    /// Whether there is only one handle. Then nobody else can make another, and it need not count.
     #[inline(always)]
     pub(super) fn is_sole(&self) -> bool {
         self.0.load() == ONE_STRONG + ONE_WEAK
@@ -81,7 +83,7 @@ impl<W: word::Word> HandleCounts<W> {
         }
     }
 
-    /// Another strong handle, if there is one.
+    /// Adds a strong handle if there is one.
     pub(super) fn lock(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) != 0 {
@@ -96,8 +98,8 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// `true`: this was the only strong handle, and there is none any more; its weak one is the
-    /// caller's to drop.
+    /// Removes the only strong handle. If the result is `true`, the object and one weak handle belong to
+    /// the caller. `false` if there are other strong handles.
     pub(super) fn take_only(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) == 1 {
@@ -109,13 +111,13 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// `true`: that was the last strong handle; the object is the caller's to drop, and then a
-    /// weak handle.
+    /// Removes a strong handle. If the result is `true`, it was the last one: the caller drops the object,
+    /// and then a weak handle.
     #[inline(always)]
     pub(super) fn drop_strong(&self) -> bool {
         strong(self.0.sub(ONE_STRONG)) == 1
     }
-    /// `true`: that was the last handle of all; the slot is the caller's to free.
+    /// Removes a weak handle. If the result is `true`, it was the last handle: the caller frees the slot.
     #[inline(always)]
     pub(super) fn drop_weak(&self) -> bool {
         weak(self.0.sub(ONE_WEAK)) == 1
@@ -133,7 +135,7 @@ fn too_many() -> ! {
 }
 
 mod word {
-    /// What counting is made of. `add` and `sub` say what it was before.
+    /// A counter. `add` and `sub` return the value before the operation.
     pub trait Word {
         fn new(value: u64) -> Self;
         fn load(&self) -> u64;
@@ -196,16 +198,16 @@ mod models {
     use crate::loom::{model, sync::Arc, thread, TrackedCell};
     use core::mem;
 
-    /// Something with handles.
+    /// An object with handles.
     struct Counted {
         counts: HandleCounts<Atomic>,
         lives: TrackedCell<bool>,
         in_use: TrackedCell<bool>,
     }
 
-    /// It was so, and is so no more; nobody else looks.
+    /// Ends a state that held until now. No other thread may read it.
     fn end(state: &TrackedCell<bool>) {
-        // SAFETY: the model is there to find out.
+        // SAFETY: loom reports a data race on the cell.
         state.with_mut(|state| assert!(unsafe { mem::take(&mut *state) }));
     }
 
@@ -215,7 +217,7 @@ mod models {
             Arc::new(Self { counts, lives: TrackedCell::new(true), in_use: TrackedCell::new(true) })
         }
         fn look(&self) {
-            // SAFETY: the same.
+            // SAFETY: loom reports a data race on the cell.
             self.lives.with(|lives| assert!(unsafe { *lives }));
         }
         fn drop_strong(&self) {
@@ -237,7 +239,7 @@ mod models {
             self.drop_weak();
         }
         fn is_over(&self) {
-            // SAFETY: the same.
+            // SAFETY: loom reports a data race on the cell.
             let still = |state: &TrackedCell<bool>| state.with(|state| unsafe { *state });
             assert!(!still(&self.lives) && !still(&self.in_use));
         }

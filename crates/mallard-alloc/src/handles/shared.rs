@@ -1,4 +1,4 @@
-//! Handles that share an object, and those that only see it.
+//! Handles that share an object: strong ones, which own it together, and weak ones.
 
 use super::boxed::{core_of, Borrows, DropsObject, FreesSlot};
 use super::counts::{Counts, HandleCounts, Local};
@@ -15,8 +15,8 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// An object and how many handles there are of it. In a pool, a slot is this for as long as
-/// there are handles; the object is in it for as long as there are strong ones.
+/// The slot of an object with its counts. The slot is in use while there are handles, and contains the
+/// object while there are strong handles.
 pub struct Slot<T, C: Counts> {
     object: MaybeUninit<T>,
     counts: HandleCounts<C>,
@@ -31,23 +31,24 @@ impl<T, C: Counts> Slot<T, C> {
 
     /// The object, while it lives.
     pub(crate) fn get(&self) -> Option<&T> {
-        // SAFETY: it lives while there are strong handles.
+        // SAFETY: the object lives while there are strong handles.
         (self.counts.strong() != 0).then(|| unsafe { self.object.assume_init_ref() })
     }
 }
 
-/// By the pool, when all are dropped.
+/// Runs when the pool drops what is left.
 impl<T, C: Counts> Drop for Slot<T, C> {
     fn drop(&mut self) {
         if self.counts.strong() != 0 {
-            // SAFETY: it lives while there are strong handles.
+            // SAFETY: the object lives while there are strong handles.
             unsafe { self.object.assume_init_drop() }
         }
     }
 }
 
-/// One of the owners of an object of a [`CountedPool`](crate::CountedPool), which dies with the
-/// last of them: an [`Rc`] or an [`Arc`]. One pointer wide; the count stands in the slot.
+/// A strong handle: one of several owners of an object of a [`CountedPool`](crate::CountedPool). The
+/// object is dropped with the last owner. An [`Rc`] or an [`Arc`]. One pointer wide, with the counts in
+/// the slot.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -63,52 +64,68 @@ pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
     pool: PhantomData<Borrows<'p, T, M, S>>,
 }
 
-/// Sees an object without owning it: `upgrade` gives an owner, or nothing once the object is
-/// dead, for ever. Keeps the slot, though not the object: where many stay behind, a slot map and
-/// its keys hold less. One pointer wide.
+/// A weak handle: refers to an object without owning it. `upgrade` returns an owner while the object
+/// lives.
+///
+/// A weak handle keeps the slot, but not the object. If many references outlive their objects, a slot map
+/// and its keys take less memory. One pointer wide.
+///
+/// ```
+/// use mallard::{handles::Rc, RcPool};
+/// let pool: RcPool<u32> = RcPool::new();
+/// let owner = pool.make(7);
+/// let watcher = Rc::downgrade(&owner);
+/// assert_eq!(watcher.upgrade().as_deref(), Some(&7));
+/// drop(owner);
+/// assert!(watcher.upgrade().is_none());
+/// ```
 pub struct Weak<'p, T, C: Counts = Local, M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slot: NonNull<Slot<T, C>>,
     pool: PhantomData<Borrows<'p, T, M, S>>,
 }
 
-/// A [`Handle`] for one thread, of an [`RcPool`](crate::RcPool).
+/// A strong [`Handle`] for one thread, from an [`RcPool`](crate::RcPool).
 pub type Rc<'p, T, M = sync::Unshared, S = DefaultHeap> = Handle<'p, T, Local, M, S>;
 
-/// A [`Handle`] for many threads, of an [`ArcPool`](crate::ArcPool). To clone one takes one
-/// atomic operation; to drop one as well, or none where it is the only handle.
+/// A strong [`Handle`] for several threads, from an [`ArcPool`](crate::ArcPool). Cloning one takes one
+/// atomic operation. Dropping one takes one as well, or none if it is the only handle.
 #[cfg(target_has_atomic = "64")]
 pub type Arc<'p, T, M, S = DefaultHeap> = Handle<'p, T, Atomic, M, S>;
 
 #[cfg(target_has_atomic = "64")]
-// SAFETY: all handles together give references to one object, in whatever threads they are;
-// the last drops it there and calls the pool.
+// SAFETY: handles in several threads give shared references to one object. The last one drops the object
+// in its own thread, and calls the pool from there.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Send
     for Handle<'_, T, Atomic, M, S>
 {
 }
 #[cfg(target_has_atomic = "64")]
-// SAFETY: the same, since a reference to a handle is as good as one: it may be cloned.
+// SAFETY: as for `Send`, because a handle can be cloned through a reference.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Sync
     for Handle<'_, T, Atomic, M, S>
 {
 }
 #[cfg(target_has_atomic = "64")]
-// SAFETY: as for `Handle`, which it gives.
+// SAFETY: as for `Handle`, which `upgrade` returns.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Send for Weak<'_, T, Atomic, M, S> {}
 #[cfg(target_has_atomic = "64")]
-// SAFETY: as for `Handle`, which it gives.
+// SAFETY: as for `Handle`, which `upgrade` returns.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Sync for Weak<'_, T, Atomic, M, S> {}
 
+/// The counts of a slot.
+///
 /// # Safety
-/// There is a handle of `slot`, weak or not, for as long as `'a`.
+/// There is a handle of `slot`, strong or weak, during `'a`.
 #[inline(always)]
 unsafe fn counts<'a, T, C: Counts>(slot: NonNull<Slot<T, C>>) -> &'a HandleCounts<C> {
-    // SAFETY: the slot is in use while there are handles, and its counts are in it.
+    // SAFETY: the slot is in use while there are handles.
     unsafe { &(*slot.as_ptr()).counts }
 }
 
+/// Frees a slot.
+///
 /// # Safety
-/// There is no handle of `slot` any more; its pool outlives this.
+/// There is no handle of `slot`, and its pool is alive.
 #[inline(always)]
 unsafe fn free<T, C: Counts, M: Mode, S: Source>(slot: NonNull<Slot<T, C>>) {
     // SAFETY: the slot is still in use, and its pool is alive.
@@ -117,8 +134,10 @@ unsafe fn free<T, C: Counts, M: Mode, S: Source>(slot: NonNull<Slot<T, C>>) {
 }
 
 impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
+    /// Makes a handle.
+    ///
     /// # Safety
-    /// `slot` is of a pool that outlives `'p`, and one strong handle of it is the caller's.
+    /// `slot` is from a pool that outlives `'p`, and the caller owns one of its strong counts.
     #[inline(always)]
     pub(crate) unsafe fn new(slot: NonNull<Slot<T, C>>) -> Self {
         Self { slot, pool: PhantomData }
@@ -126,63 +145,73 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
 
     #[inline(always)]
     fn counts(&self) -> &HandleCounts<C> {
-        // SAFETY: this is a handle of it.
+        // SAFETY: this is a handle of the slot.
         unsafe { counts(self.slot) }
     }
     #[inline(always)]
     fn object(&self) -> NonNull<T> {
-        // SAFETY: within the slot.
+        // SAFETY: the object is a field of the slot.
         unsafe { NonNull::new_unchecked(&raw mut (*self.slot.as_ptr()).object).cast() }
     }
 
-    /// One that sees the object and does not own it.
+    /// Makes a weak handle of the object.
     pub fn downgrade(this: &Self) -> Weak<'p, T, C, M, S> {
         this.counts().add_weak();
         Weak { slot: this.slot, pool: PhantomData }
     }
-    /// Strong handles, this one included; a moment's picture for an [`Arc`].
+    /// The number of strong handles. For an [`Arc`] it may change at any time.
     pub fn strong_count(this: &Self) -> usize {
         this.counts().strong()
     }
-    /// Weak handles; a moment's picture for an [`Arc`].
+    /// The number of weak handles. For an [`Arc`] it may change at any time.
     pub fn weak_count(this: &Self) -> usize {
         this.counts().weak()
     }
-    /// Whether both lead to the same object.
+    /// Whether both handles refer to the same object.
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         this.slot == other.slot
     }
-    /// The address of the object, which stays as it is.
+    /// The address of the object, which never changes.
     pub fn as_ptr(this: &Self) -> NonNull<T> {
         this.object()
     }
 
-    /// The object, if this is the only handle of it, weak ones included.
+    /// The object, mutably, if there is no other handle, strong or weak.
+    ///
+    /// ```
+    /// use mallard::{handles::Rc, RcPool};
+    /// let pool: RcPool<u32> = RcPool::new();
+    /// let mut number = pool.make(7);
+    /// *Rc::get_mut(&mut number).unwrap() += 1;
+    /// let other = number.clone();
+    /// assert!(Rc::get_mut(&mut number).is_none());
+    /// # drop(other);
+    /// ```
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
-        // SAFETY: nobody else has a handle of it, or could make one.
+        // SAFETY: there is no other handle, and only a handle could make one.
         this.counts().is_sole().then(|| unsafe { this.object().as_mut() })
     }
 
-    /// The object itself, if this is the only strong handle of it.
+    /// Returns the object, if this is its only strong handle. Otherwise returns the handle.
     pub fn try_unwrap(this: Self) -> Result<T, Self> {
         if !this.counts().take_only() {
             return Err(this);
         }
         let this = ManuallyDrop::new(this);
         let _weak = Weak { slot: this.slot, pool: this.pool };
-        // SAFETY: there is no strong handle any more, so it is ours.
+        // SAFETY: the object is alive, and has no strong handle any more.
         Ok(unsafe { this.object().read() })
     }
 
-    /// The object itself, if this is the last strong handle of it. Of several that are given to
-    /// this function at the same time, one gets it.
+    /// Returns the object, if this is its last strong handle. If several threads call this at the same
+    /// time with all handles of an object, one of them gets the object.
     pub fn into_inner(this: Self) -> Option<T> {
         let this = ManuallyDrop::new(this);
         if !this.counts().drop_strong() {
             return None;
         }
         let _weak = Weak { slot: this.slot, pool: this.pool };
-        // SAFETY: there is no strong handle any more, so it is ours.
+        // SAFETY: the object is alive, and has no strong handle any more.
         Some(unsafe { this.object().read() })
     }
 }
@@ -199,7 +228,8 @@ impl<T, C: Counts, M: Mode, S: Source> Drop for Handle<'_, T, C, M, S> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.counts().is_sole() {
-            // Nobody else could see it counted. Found before the object is dropped.
+            // No other thread could see the count, so nothing is counted. The pool is found first, because
+            // that needs the object.
             // SAFETY: the slot is in use, and its pool is borrowed.
             let core = unsafe { core_of::<Slot<T, C>, M, S, NoHooks>(self.slot) };
             let _slot = FreesSlot { core, block: self.slot.cast(), source: PhantomData };
@@ -215,7 +245,7 @@ impl<T, C: Counts, M: Mode, S: Source> Deref for Handle<'_, T, C, M, S> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: it lives while there are strong handles.
+        // SAFETY: the object lives while there are strong handles.
         unsafe { self.object().as_ref() }
     }
 }
@@ -223,18 +253,18 @@ impl<T, C: Counts, M: Mode, S: Source> Deref for Handle<'_, T, C, M, S> {
 deref_traits!([T, C: Counts, M: Mode, S: Source] Handle<'_, T, C, M, S>, [] Self);
 
 impl<'p, T, C: Counts, M: Mode, S: Source> Weak<'p, T, C, M, S> {
-    /// An owner, if the object still lives.
+    /// A strong handle, if the object still lives.
     pub fn upgrade(&self) -> Option<Handle<'p, T, C, M, S>> {
-        // SAFETY: this is a handle of it.
+        // SAFETY: this is a handle of the slot.
         let lives = unsafe { counts(self.slot) }.lock();
         lives.then(|| Handle { slot: self.slot, pool: PhantomData })
     }
-    /// Owners; a moment's picture where those are [`Arc`]s.
+    /// The number of strong handles. For an [`Arc`] it may change at any time.
     pub fn strong_count(&self) -> usize {
-        // SAFETY: this is a handle of it.
+        // SAFETY: this is a handle of the slot.
         unsafe { counts(self.slot) }.strong()
     }
-    /// Whether both see the same object.
+    /// Whether both handles refer to the same object.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.slot == other.slot
     }
@@ -242,7 +272,7 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Weak<'p, T, C, M, S> {
 
 impl<T, C: Counts, M: Mode, S: Source> Clone for Weak<'_, T, C, M, S> {
     fn clone(&self) -> Self {
-        // SAFETY: this is a handle of it.
+        // SAFETY: this is a handle of the slot.
         unsafe { counts(self.slot) }.add_weak();
         Self { slot: self.slot, pool: PhantomData }
     }
@@ -251,7 +281,7 @@ impl<T, C: Counts, M: Mode, S: Source> Clone for Weak<'_, T, C, M, S> {
 impl<T, C: Counts, M: Mode, S: Source> Drop for Weak<'_, T, C, M, S> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: this is a handle of it; where it is the last, there is none any more.
+        // SAFETY: this is a handle of the slot. If it was the last, there is none any more.
         unsafe {
             if counts(self.slot).drop_weak() {
                 free::<T, C, M, S>(self.slot);

@@ -1,6 +1,6 @@
-//! Boxes of trait objects and slices, safely, on stable Rust.
+//! Safe boxes of trait objects and slices on stable Rust.
 
-/// Makes the box of a trait object, or of a slice, from the box of what it is.
+/// Converts a box to a box of a trait object or of a slice, like an unsizing coercion of `std` boxes.
 ///
 /// ```
 /// use mallard::{arena::Box, unsize_box, Arena};
@@ -11,7 +11,7 @@
 /// assert_eq!(slice.len(), 3);
 /// ```
 ///
-/// The box of an object pool says what it is to be:
+/// For a box of an object pool, name the target type:
 ///
 /// ```
 /// use core::fmt::Display;
@@ -25,13 +25,13 @@
 /// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
 /// ```
 ///
-/// The macro does not compile if the result is a box of another type, a box in another arena that the
-/// box's own arena dereferences to, or a box of a value with a shorter lifetime than the pool assumes:
+/// The macro does not compile if the target type is not an unsized form of the value's type, if the box
+/// would move to another arena that its own arena dereferences to, or if a lifetime would become shorter:
 ///
 /// ```compile_fail
 /// # use core::{alloc::Layout, ops::Deref, ptr::NonNull};
 /// use mallard::{arena::Box, unsize_box, BlockAllocator, Multipool};
-/// struct Own(Multipool, Multipool); // gives blocks of the first, and leads to the second
+/// struct Own(Multipool, Multipool); // allocates in the first, and dereferences to the second
 /// # unsafe impl BlockAllocator for Own {
 /// #     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> { self.0.try_allocate(layout) }
 /// #     unsafe fn deallocate(&self, b: NonNull<u8>, l: Layout) { unsafe { self.0.deallocate(b, l) } }
@@ -59,14 +59,14 @@
 macro_rules! unsize_box {
     ($box:expr => $unsized:ty) => {{
         let sized = $box;
-        // SAFETY: what compiles here is an unsizing coercion.
+        // SAFETY: only an unsizing coercion compiles here.
         unsafe { $crate::handles::Box::map_unsized(sized, |p| -> *mut $unsized { p }) }
     }};
     ($box:expr) => {{
         let boxed = $box;
-        // SAFETY: the compiler turns a pointer into another, without a cast, only where both
-        // lead to the same value. It was the box's, and is again. The arena, which a reference
-        // might be turned into another by `Deref`, is in a type of its own.
+        // SAFETY: without a cast, the compiler converts a pointer only to another pointer to the same
+        // value, which belonged to the box and still does. The arena is in a type of its own, so that it
+        // cannot be converted by `Deref`.
         unsafe {
             let (value, arena) = $crate::arena::Box::__split(boxed);
             $crate::arena::Box::__join(value, arena)

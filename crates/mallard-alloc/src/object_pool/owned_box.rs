@@ -1,4 +1,4 @@
-//! A box that keeps its pool.
+//! A box that keeps its pool alive.
 #![cfg(feature = "alloc")]
 
 use crate::base::box_traits::deref_traits;
@@ -12,8 +12,8 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-/// A [`Box`] that may live as long as it likes: it keeps an [`Arc`] of its pool. Two pointers
-/// wide, and an atomic operation more when it is made, and when it is dropped.
+/// A [`Box`] without a lifetime: it keeps an [`Arc`] of its pool. Two pointers wide. Making one and
+/// dropping one takes an atomic operation more than a `Box`.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -28,35 +28,35 @@ pub struct OwnedBox<T, M: Mode = sync::Unshared, S: Source = DefaultHeap, H: Hoo
     pool: ManuallyDrop<Arc<ObjectPool<T, M, S, H>>>,
 }
 
-// SAFETY: the object and a reference to the pool move with it.
+// SAFETY: the object and a reference to the pool move with the box.
 unsafe impl<T: Send, M: Mode, S: Source, H: Hooks<T>> Send for OwnedBox<T, M, S, H> where
     Arc<ObjectPool<T, M, S, H>>: Send
 {
 }
-// SAFETY: a reference to it gives one to the object, and one to the pool.
+// SAFETY: a reference to the box gives a reference to the object, and one to the pool.
 unsafe impl<T: Sync, M: Mode, S: Source, H: Hooks<T>> Sync for OwnedBox<T, M, S, H> where
     Arc<ObjectPool<T, M, S, H>>: Sync
 {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
-    /// Makes a box own a share of its pool. `object` is of `pool`.
+    /// Makes a box that keeps its pool. `object` is from `pool`.
     pub(crate) fn new(object: Box<'_, T, M, S, H>, pool: &Arc<ObjectPool<T, M, S, H>>) -> Self {
         let pool = ManuallyDrop::new(Arc::clone(pool));
         Self { object: Box::into_raw(object), pool }
     }
 
-    /// The pool that it keeps.
+    /// The pool that the box keeps alive.
     pub fn pool(this: &Self) -> &Arc<ObjectPool<T, M, S, H>> {
         &this.pool
     }
 
-    /// The object itself; its slot is free.
+    /// Returns the object and frees its slot.
     pub fn into_inner(this: Self) -> T {
         let mut this = ManuallyDrop::new(this);
-        // SAFETY: `this` is not used any more.
+        // SAFETY: `this` is not used after this.
         let pool = unsafe { ManuallyDrop::take(&mut this.pool) };
-        // SAFETY: the object is of this pool, whose share goes after it.
+        // SAFETY: the object is from this pool, which is dropped after it.
         let object = Box::into_inner(unsafe { pool.adopt(this.object) });
         object
     }
@@ -64,9 +64,9 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for OwnedBox<T, M, S, H> {
     fn drop(&mut self) {
-        // SAFETY: nothing is used after this.
+        // SAFETY: the field is not used after this.
         let pool = unsafe { ManuallyDrop::take(&mut self.pool) };
-        // SAFETY: the object is of this pool, whose share goes after it.
+        // SAFETY: the object is from this pool, which is dropped after it.
         drop(unsafe { pool.adopt(self.object) });
     }
 }
@@ -75,7 +75,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> Deref for OwnedBox<T, M, S, H> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: alive, and this box's.
+        // SAFETY: the object is alive, and only this box uses it.
         unsafe { self.object.as_ref() }
     }
 }
@@ -83,7 +83,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> Deref for OwnedBox<T, M, S, H> {
 impl<T, M: Mode, S: Source, H: Hooks<T>> DerefMut for OwnedBox<T, M, S, H> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: alive, and this box's, which is borrowed.
+        // SAFETY: the object is alive, and the box is borrowed exclusively.
         unsafe { self.object.as_mut() }
     }
 }

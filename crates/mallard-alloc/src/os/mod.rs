@@ -1,7 +1,7 @@
-//! Memory from the operating system, and the only code that calls it: Linux on 64-bit machines.
+//! The operating system: the only code that calls it. Linux on 64-bit machines.
 //!
-//! The few functions are declared here, so that nothing but the C library of the system, which
-//! `std` is linked with anyway, is needed.
+//! The few functions are declared here, so that the crate needs nothing but the C library, which `std`
+//! is linked with anyway.
 
 mod pages;
 
@@ -49,8 +49,15 @@ pub(crate) const MADV_HUGEPAGE: c_int = 14;
 pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const HUGE_PAGE_BYTES: usize = 1 << 21;
 
-/// Why the system, or Mallard, refused a request. `{}` prints one line; `{:#}` prints three:
-/// what happened, the state afterwards, and what to do.
+/// An error of the operating system, or of Mallard on its behalf.
+///
+/// `{}` prints one line. `{:#}` prints three lines: what happened, the state, and what to do.
+///
+/// ```
+/// use mallard::SharedMemory;
+/// let error = SharedMemory::anonymous(0).unwrap_err();
+/// assert_eq!(format!("{error:#}").lines().count(), 3);
+/// ```
 #[derive(Debug)]
 pub struct SystemError {
     what: &'static str,
@@ -65,7 +72,7 @@ impl SystemError {
     pub(crate) fn because(error: io::Error, what: &'static str, help: &'static str) -> Self {
         Self { what, help, error: Some(error) }
     }
-    /// What the system said; nothing where it was not the one who refused.
+    /// The error that the system reported, or `None` if the system was not asked.
     pub fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }
@@ -90,24 +97,24 @@ impl std::error::Error for SystemError {
     }
 }
 
-/// Address space, and what is mapped in it, until it is dropped.
+/// A range of address space with what is mapped there. Unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) data: NonNull<u8>,
     pub(crate) bytes: usize,
 }
 
-// SAFETY: it is memory of the process, not of a thread. It is not `Sync`: that depends on what
-// is done with the memory, so a type that several threads may use at a time says so itself.
+// SAFETY: memory belongs to the process and not to a thread. `Mapping` is not `Sync`: a type that lets
+// several threads use the memory declares that itself.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Anonymous memory wherever there is room; `bytes` is a multiple of a page.
+    /// Maps anonymous memory anywhere. `bytes` is a multiple of the page size.
     pub(crate) fn anonymous(bytes: usize, protection: c_int, flags: c_int) -> io::Result<Self> {
         Self::at(null_mut(), bytes, protection, flags)
     }
 
-    /// The same at an address, if `flags` say so and nothing is there.
+    /// Maps anonymous memory, at an address if `flags` say so and nothing is there.
     pub(crate) fn at(
         at: *mut u8,
         bytes: usize,
@@ -117,7 +124,7 @@ impl Mapping {
         debug_assert_eq!(flags & MAP_FIXED, 0, "that would replace what is not ours");
         let private = if flags & MAP_SHARED == 0 { MAP_PRIVATE } else { 0 };
         let flags = flags | private | MAP_ANONYMOUS;
-        // SAFETY: without MAP_FIXED it replaces nothing.
+        // SAFETY: without MAP_FIXED, `mmap` replaces no mapping.
         let data = unsafe { mmap(at.cast(), bytes, protection, flags, -1, 0) };
         match NonNull::new(data) {
             Some(data) if data.as_ptr().addr() != usize::MAX => {
@@ -127,7 +134,7 @@ impl Mapping {
         }
     }
 
-    /// Anonymous memory at a multiple of `align`, which is a multiple of a page.
+    /// Maps anonymous memory at a multiple of `align`, which is a multiple of the page size.
     pub(crate) fn aligned(
         bytes: usize,
         align: usize,
@@ -142,11 +149,11 @@ impl Mapping {
         Ok(all.keep(front, bytes))
     }
 
-    /// A part of it; the others are given back.
+    /// Keeps a part of the mapping, and unmaps the rest.
     fn keep(self, front: usize, bytes: usize) -> Self {
         let all = core::mem::ManuallyDrop::new(self);
         let back = all.bytes - front - bytes;
-        // SAFETY: parts of the mapping, which nobody uses yet.
+        // SAFETY: these are parts of the mapping, which nothing uses yet.
         unsafe {
             let data = all.data.add(front);
             if front != 0 {
@@ -159,10 +166,10 @@ impl Mapping {
         }
     }
 
-    /// Maps a file over a part of it; what was there is gone.
+    /// Maps a file over a part of the mapping. Replaces what was mapped there.
     ///
     /// # Safety
-    /// Nobody uses what is there.
+    /// Nothing uses that part.
     pub(crate) unsafe fn map(
         &self,
         offset: usize,
@@ -174,7 +181,7 @@ impl Mapping {
         debug_assert!(offset + bytes <= self.bytes);
         let flags = flags | MAP_FIXED | if file.is_none() { MAP_ANONYMOUS } else { 0 };
         let file = file.map_or(-1, |file| file.as_raw_fd());
-        // SAFETY: within this mapping, and as the caller says.
+        // SAFETY: the range is in this mapping, and the caller says that nothing uses it.
         let mapped = unsafe {
             let at = self.data.add(offset).as_ptr();
             mmap(at.cast(), bytes, PROT_BOTH, flags, file, file_offset as i64)
@@ -185,15 +192,17 @@ impl Mapping {
         Ok(())
     }
 
-    /// Who may do what with a part of it.
+    /// Changes the access rights of a part of the mapping.
     pub(crate) fn protect(&self, offset: usize, bytes: usize, protection: c_int) -> io::Result<()> {
         debug_assert!(offset + bytes <= self.bytes);
-        // SAFETY: within this mapping. It takes rights away only from who asks for it.
+        // SAFETY: the range is in this mapping, whose owner asks for the rights.
         done(unsafe { mprotect(self.data.add(offset).as_ptr().cast(), bytes, protection) })
     }
 
+    /// Gives the system advice about a part of the mapping.
+    ///
     /// # Safety
-    /// If the advice changes contents, nobody relies on those.
+    /// If the advice changes the contents, nothing relies on the contents.
     pub(crate) unsafe fn advise(
         &self,
         offset: usize,
@@ -201,14 +210,14 @@ impl Mapping {
         advice: c_int,
     ) -> io::Result<()> {
         debug_assert!(offset + bytes <= self.bytes);
-        // SAFETY: within this mapping, and as the caller says.
+        // SAFETY: the range is in this mapping, and the caller made the promise about its contents.
         done(unsafe { madvise(self.data.add(offset).as_ptr().cast(), bytes, advice) })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and nobody uses it any more.
+        // SAFETY: this object owns the mapping, and nothing uses it any more.
         unsafe { munmap(self.data.as_ptr().cast(), self.bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! Chunks straight from the operating system.
+//! The source of whole pages from the operating system.
 
 use super::{Mapping, HUGE_PAGE_BYTES, PAGE_BYTES};
 use super::{MADV_HUGEPAGE, MAP_HUGETLB, MAP_POPULATE, PROT_BOTH, PROT_NONE};
@@ -9,31 +9,45 @@ use core::alloc::Layout;
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::io;
 
-/// Which pages a chunk is made of. Huge ones save page faults and TLB misses in large chunks
-/// that are used to the full, and cost memory in all others.
+/// The kind of pages of a chunk. Huge pages save page faults and TLB misses in large chunks that are
+/// fully used, and waste memory in all others.
+///
+/// ```
+/// use mallard::{Huge, Pages, PagesOptions};
+/// let pages = Pages::with(PagesOptions { huge: Huge::Advise, ..Default::default() });
+/// # let _ = pages;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Huge {
-    /// Ordinary pages.
+    /// Ordinary pages of 4 KiB.
     #[default]
     None,
-    /// 2 MiB pages where the system has some at hand, else ordinary ones.
+    /// Pages of 2 MiB if the system has some free, otherwise ordinary pages. Also known as transparent
+    /// huge pages.
     Advise,
-    /// 2 MiB pages that the administrator set aside, else no chunk.
+    /// Pages of 2 MiB that the administrator reserved. Without them there is no chunk.
     Reserved,
 }
 
-/// What chunks are made of, and what is around them.
+/// What chunks consist of, and what surrounds them.
+///
+/// ```
+/// use mallard::{Pages, PagesOptions};
+/// let guarded = Pages::with(PagesOptions { guarded: true, ..Default::default() });
+/// # let _ = guarded;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagesOptions {
-    /// Which pages.
+    /// The kind of pages.
     pub huge: Huge,
-    /// Before and after each chunk a page that nobody may touch: who does is stopped.
+    /// Whether an inaccessible guard page is before and after each chunk. Touching it is a SIGSEGV.
     pub guarded: bool,
-    /// All pages at once: a refusal when they are taken, no page faults later.
+    /// Whether all pages are taken at once: if memory is short, the chunk fails, and there are no page
+    /// faults later.
     pub populated: bool,
 }
 
-/// Whole pages from the operating system, zeroed.
+/// A source of whole, zeroed pages from the operating system.
 ///
 /// ```
 /// use mallard::{Huge, Multipool, Pages, PagesOptions};
@@ -42,11 +56,11 @@ pub struct PagesOptions {
 /// # let _ = (pool, large);
 /// ```
 ///
-/// A chunk is as large as its pages, which its layout tells: 100 bytes become 4 KiB, or 2 MiB
-/// with either kind of huge pages, so ask for much there. Any alignment is honoured. A chunk
-/// that the system refuses is `None`, `last_error` says why, and nothing of it stays behind.
-/// Any thread may call. Each take is a system call or some, and each first touch of a page a
-/// fault. Linux on 64-bit machines, with the feature `std`.
+/// A chunk has the size of its pages, which its layout tells: 100 bytes become 4 KiB, or 2 MiB with huge
+/// pages. So take large chunks with huge pages. Every alignment works. If the system has no memory, the
+/// result is `None`, `last_error` has the reason, and nothing stays mapped. Any thread may call. Taking a
+/// chunk costs system calls, and the first touch of a page costs a page fault. Linux on 64-bit machines,
+/// with the feature `std`.
 #[derive(Debug, Default)]
 pub struct Pages {
     options: PagesOptions, // never changed: they say what is around a chunk
@@ -54,16 +68,17 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Ordinary pages, which cost memory when they are touched.
+    /// Ordinary pages, which take memory when they are touched.
     pub const fn new() -> Self {
         Self::with(PagesOptions { huge: Huge::None, guarded: false, populated: false })
     }
-    /// Others.
+    /// Pages with other options.
     pub const fn with(options: PagesOptions) -> Self {
         Self { options, error: AtomicI32::new(0) }
     }
 
-    /// What the system refused last. Refused advice is told too, though the chunk was given.
+    /// The last error of the system. A rejected advice about huge pages is an error too, though the
+    /// chunk was returned.
     pub fn last_error(&self) -> Option<io::Error> {
         match self.error.load(Ordering::Relaxed) {
             0 => None,
@@ -88,10 +103,10 @@ impl Pages {
     fn map(&self, bytes: usize, align: usize) -> io::Result<Mapping> {
         let guard = self.guard_bytes();
         let mut flags = if self.options.huge == Huge::Reserved { MAP_HUGETLB } else { 0 };
-        // Before the advice they would be ordinary pages.
+        // With Advise, pages that are populated before the advice would be ordinary pages.
         let populate_now = self.options.populated && self.options.huge != Huge::Advise;
         flags |= if populate_now { MAP_POPULATE } else { 0 };
-        // The pages in front of the first block are a multiple of its alignment.
+        // The guard in front of the first block is rounded up to the alignment of the block.
         let front = align_up(guard, align);
         let mapped = Mapping::aligned(front + bytes + guard, align, PROT_BOTH, flags)?;
         let mapped = mapped.keep(front - guard, guard + bytes + guard);
@@ -100,13 +115,13 @@ impl Pages {
             mapped.protect(guard + bytes, guard, PROT_NONE)?;
         }
         if self.options.huge == Huge::Advise {
-            // SAFETY: it is advice on how to hold the pages, which keep their contents.
+            // SAFETY: this advice changes how pages are held, and not what they contain.
             if let Err(error) = unsafe { mapped.advise(guard, bytes, MADV_HUGEPAGE) } {
                 self.refuse(&error);
             }
             if self.options.populated {
                 (0..bytes).step_by(PAGE_BYTES).for_each(|at| {
-                    // SAFETY: within the mapping, which nobody has yet.
+                    // SAFETY: the address is within the mapping, which nothing uses yet.
                     unsafe { mapped.data.add(guard + at).write_volatile(0) }
                 });
             }
@@ -122,7 +137,7 @@ impl Pages {
 
 // SAFETY: a chunk stays mapped until it is given back.
 unsafe impl PinSource for Pages {}
-// SAFETY: chunks are mappings of their own.
+// SAFETY: every chunk is a mapping of its own.
 unsafe impl Source for Pages {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let bytes = align_up(layout.size(), self.unit());
@@ -134,7 +149,7 @@ unsafe impl Source for Pages {
         }
         match self.map(bytes, layout.align().max(self.unit())) {
             Ok(mapped) => {
-                // SAFETY: behind the guard.
+                // SAFETY: the chunk begins behind the guard.
                 let data = unsafe { mapped.data.add(self.guard_bytes()) };
                 core::mem::forget(mapped); // it lives until it is given back
                 Some(Chunk { data, layout: whole })
@@ -148,7 +163,7 @@ unsafe impl Source for Pages {
 
     unsafe fn give(&self, chunk: Chunk) {
         let guard = self.guard_bytes();
-        // SAFETY: `try_take` has left it so, and nobody uses it any more.
+        // SAFETY: `try_take` mapped the guard there, and nothing uses the chunk any more.
         let data = unsafe { chunk.data.sub(guard) };
         drop(Mapping { data, bytes: guard + chunk.layout.size() + guard });
     }

@@ -1,4 +1,4 @@
-//! An arena in a file, which another process opens again tomorrow.
+//! An arena in a file: a later process opens the file and finds its objects again.
 
 use super::file_format::{hash_number, hash_text, State, Words, PAGE_WORDS};
 use super::file_store::find_damaged;
@@ -11,32 +11,44 @@ use core::ptr::NonNull;
 use std::fs::File;
 use std::path::Path;
 
-/// What may be done with the file.
+/// What the program may do with the file.
+///
+/// ```
+/// use mallard::{FileAccess, FileOptions};
+/// let reader = FileOptions { access: FileAccess::Read, ..Default::default() };
+/// # let _ = reader;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileAccess {
-    /// Read and write; a file that is missing or empty becomes a new arena.
+    /// Read and write. A missing or empty file becomes a new arena.
     #[default]
     Create,
-    /// Read and write; a file that is missing or empty is refused.
+    /// Read and write. A missing or empty file is an error.
     Existing,
-    /// Memory is read-only, and a write to it a SIGSEGV; any number of readers.
+    /// Read only: a write to the memory is a SIGSEGV. Any number of readers may have the file open.
     Read,
 }
 
 /// How a file is opened.
+///
+/// ```
+/// use mallard::{FileAccess, FileOptions};
+/// let reader = FileOptions { access: FileAccess::Read, ..Default::default() };
+/// assert!(reader.sync);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// What may be done with it.
+    /// What the program may do with the file.
     pub access: FileAccess,
-    /// Address space, for this time; memory and disk are taken as they are used.
+    /// Bytes of address space for this opening. Memory and disk are taken as they are used.
     pub max_bytes: usize,
-    /// Map the file elsewhere when its own address is taken: then pointers in it are wrong, and
-    /// only offsets are right. Else that is a refusal.
+    /// Whether to map the file elsewhere if its own address is taken. Pointers in it are then wrong, and
+    /// only offsets are right. Without this option, a taken address is an error.
     pub relocate: bool,
-    /// Read all of the file and compare its checksums.
+    /// Whether to read the whole file and compare its checksums.
     pub verify: bool,
-    /// A commit is on the disk when it returns. Else it outlives the process alone: open the
-    /// file with `verify` after a power failure.
+    /// Whether a commit is on the disk when it returns. Otherwise it survives the end of the process,
+    /// and not a power failure: open the file with `verify` after one.
     pub sync: bool,
 }
 
@@ -50,47 +62,49 @@ impl Default for FileOptions {
 /// What a file arena holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStatistics {
-    /// By blocks, the gaps between them and 64 of ours.
+    /// Bytes of blocks, gaps between them, and a header of 64 bytes.
     pub bytes_used: usize,
-    /// Whole pages that the file holds for sure.
+    /// Bytes of the pages that the file is sure to hold.
     pub bytes_committed: usize,
-    /// `bytes_used` never exceeds it.
+    /// Upper bound of `bytes_used`.
     pub bytes_max: usize,
-    /// Ever.
+    /// Commits since the file was made.
     pub commits: u64,
 }
 
-/// An arena whose contents are a file: closed here, opened there, nothing read or rebuilt in
-/// between. Files are those of C++, `spec/file_arena.md`.
+/// An arena whose contents are a file. One process closes the file, another opens it, and nothing is
+/// read or rebuilt in between. The C++ library uses the same files (`spec/file_arena.md`).
 ///
 /// ```no_run
 /// use mallard::{layout_hash, BlockAllocator, FileArena};
 /// use std::alloc::Layout;
 /// # fn main() -> Result<(), mallard::SystemError> {
-/// // SAFETY: nobody else writes to this file.
+/// // SAFETY: nothing else writes to this file.
 /// let mut file = unsafe { FileArena::open("count.idx".as_ref(), &Default::default()) }?;
 /// let (of, mark) = (Layout::new::<u64>(), layout_hash("count", Layout::new::<u64>()));
 /// let count = file.root_or_allocate(of, mark)?.cast::<u64>(); // zeroed when it is new
-/// // SAFETY: nothing else is of this mark, and nobody else has it.
+/// // SAFETY: nothing else has this mark, and nothing else uses the number.
 /// unsafe { *count.as_ptr() += 1 };
 /// file.commit()
 /// # }
 /// ```
 ///
-/// The file holds what was last committed. Nothing the program writes reaches it before
-/// `commit`, which is all or nothing: a process that is killed, a machine that loses power, a
-/// disk that is full leave the last commit, whatever they interrupt. A file that is damaged,
-/// cut off, of another program or another version is refused with what to do.
+/// **Commits.** The file holds what was last committed. Nothing that the program writes reaches the file
+/// before `commit`, which is all or nothing: after a kill, a power failure or a full disk, the file
+/// holds the last commit. Opening a file that is damaged, truncated, or from another program or version
+/// fails with an error that says what to do.
 ///
-/// A file is mapped where it was when it was made, so pointers into itself stay right. Where
-/// another mapping is in the way it is refused, or, if the options say so, `is_relocated`.
+/// **Addresses.** A file is mapped at the address where it was made, so pointers into the file stay
+/// right. If that address is taken, `open` fails, unless the options allow to relocate the file.
 ///
-/// It gives blocks by moving a cursor, which is in the file too; `deallocate` takes back the
-/// last block and otherwise does nothing. Fails when `max_bytes` are used. Blocks are what the
-/// caller makes of them: a type with a pointer to anything but this file, a `String` say, is not
-/// to be there. One writer at a time or several readers, by a lock on the file. One thread at a
-/// time. `open` reads the checksums, 2 MiB for each GiB, and nothing else; `commit` writes new
-/// pages once and changed ones twice. Linux on 64-bit machines, with the feature `std`.
+/// **Blocks.** Blocks are allocated by moving a cursor, which is in the file too. `deallocate` frees the
+/// last block, and otherwise does nothing. Allocation fails when `max_bytes` are used. A type with a
+/// pointer to anything outside the file, such as `String`, must not be stored there.
+///
+/// **Sharing.** A lock on the file allows one writer or several readers. One thread at a time.
+///
+/// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and changed
+/// pages twice. Linux on 64-bit machines, with the feature `std`.
 #[derive(Debug)]
 pub struct FileArena {
     pub(super) memory: Mapping,
@@ -104,18 +118,18 @@ pub struct FileArena {
     pub(super) relocated: bool,
 }
 
-/// A commit that failed on its way is taken up by the next one.
+/// The progress of the last commit. The next call continues a commit that failed half-way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The file is as `state` says.
     Settled,
-    /// The journal is whole; the first header may or may not say so.
+    /// The journal is complete. The first header may or may not be written.
     Decided,
-    /// The first header is written; pages may still be in the journal alone.
+    /// The first header is written. Some pages may be only in the journal.
     Published,
 }
 
-/// What page 0 begins with.
+/// The start of page 0.
 #[repr(C)]
 pub(super) struct Blocks {
     pub(super) used: Cell<u64>, // offsets from here
@@ -126,20 +140,24 @@ pub(super) struct Blocks {
 
 pub(super) const FIRST_OFFSET: u64 = 64; // of the first block
 
-/// What is compared when an object made by one program is found by another: the name of its
-/// type, its size and its alignment. The same as `layout_hash<T>` in C++, where the name is
-/// spelled with its namespace.
+/// A hash of the name, size and alignment of a type, to compare when one program opens what another one
+/// made. It equals `layout_hash<T>` in C++ if the name is spelled with its namespace.
+///
+/// ```
+/// use mallard::layout_hash;
+/// use std::alloc::Layout;
+/// assert_ne!(layout_hash("u32", Layout::new::<u32>()), layout_hash("u64", Layout::new::<u64>()));
+/// ```
 pub fn layout_hash(name: &str, layout: Layout) -> u64 {
     let text = ["T = ", name, "]"].concat();
     hash_number(layout.align() as u64, hash_number(layout.size() as u64, hash_text(&text)))
 }
 
 impl FileArena {
-    /// Opens a file, or makes it. Refused: nothing is open, and the file is as it was.
+    /// Opens or makes a file. On an error, nothing is open and the file is as it was.
     ///
     /// # Safety
-    /// As long as it is open, nobody writes to the file, or cuts it off, but through a file
-    /// arena.
+    /// While the file is open, nothing writes to it or truncates it, except through a file arena.
     pub unsafe fn open(path: &Path, options: &FileOptions) -> Result<Self, SystemError> {
         let mut arena = Self::found_at(path, options)?;
         if options.verify {
@@ -148,13 +166,13 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// Whether pointers that were stored in the file are wrong, this time.
+    /// Whether pointers stored in the file are wrong, because the file is at another address.
     pub const fn is_relocated(&self) -> bool {
         self.relocated
     }
 
-    /// The object that all others are found from, and that was marked so. `Ok(None)`: there is
-    /// none. Refused: it has another mark.
+    /// The root: the object from which all others are found. `Ok(None)` if there is none. An error if
+    /// the root has another mark.
     pub fn root(&self, mark: u64) -> Result<Option<NonNull<u8>>, SystemError> {
         let blocks = self.blocks();
         match blocks.root.get() {
@@ -169,12 +187,13 @@ impl FileArena {
                     "a stray write has changed it: open the file again, or restore it from a copy",
                 ))
             }
-            // SAFETY: in use, hence within the mapping.
+            // SAFETY: the offset is in use, so it is within the mapping.
             offset => Ok(Some(unsafe { self.memory.data.add(offset as usize) })),
         }
     }
 
-    /// Makes a block the root. Refused: there is one of another mark, or it is not in the file.
+    /// Makes a block the root. An error if there is a root with another mark, or if the block is not in
+    /// the file.
     pub fn set_root(&mut self, block: NonNull<u8>, mark: u64) -> Result<(), SystemError> {
         self.root(mark)?;
         if !self.writes() {
@@ -189,7 +208,7 @@ impl FileArena {
         Ok(())
     }
 
-    /// The root, or a block that becomes it: then its bytes are zero.
+    /// The root. If there is none, a block with all bytes zero is allocated and becomes the root.
     pub fn root_or_allocate(
         &mut self,
         layout: Layout,
@@ -202,18 +221,18 @@ impl FileArena {
         let made = room.ok().and_then(|room| self.try_allocate(room)).ok_or_else(|| {
             SystemError::new("no room for a root", "open a file for writing, or raise max_bytes")
         })?;
-        // SAFETY: a fresh block.
+        // SAFETY: the block is new.
         unsafe { made.write_bytes(0, layout.size()) };
         self.set_root(made, mark)?;
         Ok(made)
     }
 
-    /// How far from the first byte of the contents a block is: the same each time.
+    /// The offset of a block from the start of the contents, which is the same in each opening.
     pub fn offset_of(&self, block: NonNull<u8>) -> usize {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }
 
-    /// Frees everything, and forgets the root. The file learns of it by `commit`.
+    /// Frees everything and forgets the root. The next `commit` writes that to the file.
     pub fn reset(&mut self) {
         if self.writes() {
             self.blocks().used.set(FIRST_OFFSET);
@@ -221,7 +240,7 @@ impl FileArena {
         }
     }
 
-    /// Reads all of the file and compares its checksums with those committed.
+    /// Reads the whole file and compares its checksums with those of the last commit.
     pub fn verify(&mut self) -> Result<(), SystemError> {
         self.settle()?;
         match find_damaged(&self.file, 0, self.state.pages) {
@@ -233,7 +252,7 @@ impl FileArena {
         }
     }
 
-    /// What is held.
+    /// What the arena holds.
     pub fn statistics(&self) -> FileStatistics {
         FileStatistics {
             bytes_used: self.blocks().used.get() as usize,
@@ -248,7 +267,7 @@ impl FileArena {
     }
 
     pub(super) fn blocks(&self) -> &Blocks {
-        // SAFETY: page 0 begins with them, and nobody else is given that.
+        // SAFETY: page 0 begins with `Blocks`, and no block contains that.
         unsafe { self.memory.data.cast().as_ref() }
     }
 
@@ -256,18 +275,18 @@ impl FileArena {
         (self.blocks().used.get() as usize).min(self.limit).div_ceil(PAGE_BYTES) as u64
     }
 
-    /// As it is in memory.
+    /// The content of a page in memory.
     pub(super) fn page(&self, number: u64) -> Words {
-        // SAFETY: pages that are used are within the mapping.
+        // SAFETY: used pages are within the mapping.
         let at = unsafe { self.memory.data.add(number as usize * PAGE_BYTES) }.cast::<u64>();
-        // SAFETY: the same. Volatile, since what the program has left of its objects there, the
-        // gaps in them included, is bytes to the system and no object to the compiler.
+        // SAFETY: the words are in the page. The reads are volatile, because padding that objects leave
+        // there is bytes to the system and uninitialised to the compiler.
         core::array::from_fn(|i| unsafe { at.add(i).read_volatile() })
     }
 }
 
-// SAFETY: a block lies between two positions of the cursor, in a mapping that stays where it is
-// when this object moves.
+// SAFETY: a block lies between two positions of the cursor, in a mapping that stays in place when this
+// object is moved.
 unsafe impl BlockAllocator for FileArena {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -275,8 +294,7 @@ unsafe impl BlockAllocator for FileArena {
             return Some(dangling(layout));
         }
         let blocks = self.blocks();
-        // The address is aligned, not the offset; and a cursor that was overwritten is no way out
-        // of the mapping.
+        // Aligns the address and not the offset. An overwritten cursor cannot lead out of the mapping.
         let base = self.memory.data.addr().get();
         let used = base.checked_add(blocks.used.get() as usize)?.checked_add(layout.align() - 1)?;
         let begin = (used & !(layout.align() - 1)) - base;
@@ -285,7 +303,7 @@ unsafe impl BlockAllocator for FileArena {
             return None;
         }
         blocks.used.set(end as u64);
-        // SAFETY: within the mapping.
+        // SAFETY: `begin` is within the mapping.
         Some(unsafe { self.memory.data.add(begin) })
     }
 
@@ -310,7 +328,7 @@ unsafe impl BlockAllocator for FileArena {
     }
 }
 
-// SAFETY: its blocks lie in its mapping, where nothing else is.
+// SAFETY: all blocks lie in the mapping, which belongs to this arena.
 unsafe impl Owns for FileArena {
     fn owns(&self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.memory.data.addr().get()) < self.memory.bytes

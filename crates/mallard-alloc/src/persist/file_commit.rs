@@ -1,15 +1,15 @@
-//! Memory becomes the file: what changed is found, stored beside what it replaces, published by
-//! one header, and copied to its place.
+//! Commits of a file arena: changed pages are found, written beside the old ones, made valid by one
+//! header, and copied to their place.
 //!
 //! ```text
-//!     prepare   new pages at the end of the file, changed ones in a journal behind them
-//!     publish   the first header: from here on the commit is done, whatever happens
-//!     apply     the journal to its places
-//!     settle    the second header: from here on the journal is not needed
-//!     let go    of copies in memory, and of the journal
+//!     prepare   writes new pages at the end of the file, and changed pages to a journal behind them
+//!     publish   writes the first header: the commit is done from here on, whatever happens
+//!     apply     copies the journal to its places
+//!     settle    writes the second header: the journal is not needed any more
+//!     let go    frees copies in memory, and the journal
 //! ```
 //!
-//! Each is on the disk before the next begins, but the last two, which need not be.
+//! Each step is on the disk before the next begins, except for the last two.
 
 use super::file_arena::{FileArena, Stage};
 use super::file_format::*;
@@ -22,8 +22,9 @@ use std::os::unix::fs::FileExt;
 const NOT_COMMITTED: &str = "a file arena was not committed";
 
 impl FileArena {
-    /// Makes the file what memory is. Refused: the file keeps the last commit, memory is as it
-    /// was, and a later commit may succeed: after a disk was full, say. O(pages used).
+    /// Writes the state of the memory to the file. On an error the file keeps the last commit, the memory
+    /// is unchanged, and a later commit may succeed, for example after making room on a full disk.
+    /// O(pages used).
     pub fn commit(&mut self) -> Result<(), SystemError> {
         if !self.writes() {
             return Err(SystemError::new(
@@ -60,8 +61,8 @@ impl FileArena {
         }
     }
 
-    /// Writes what nobody reads before the header says so. Where nothing has changed the
-    /// sequence stays as it is.
+    /// Writes everything that no header refers to yet. If nothing has changed, the sequence number stays
+    /// as it is.
     fn prepare(&self) -> io::Result<State> {
         let old = self.state;
         let mut next = old;
@@ -91,8 +92,8 @@ impl FileArena {
         Ok(next)
     }
 
-    /// Which pages of the private mapping were written, as the system sees it: those are
-    /// anonymous, whether in memory or swapped out. False: this system does not say.
+    /// Finds the pages of the private mapping that were written. Linux reports them as anonymous, in
+    /// memory or swapped out. False if this system does not tell.
     fn find_written(&self, map: &File, group: &mut Group, count: u64) -> bool {
         const PRESENT_OR_SWAPPED: u64 = 3 << 62;
         const OF_FILE: u64 = 1 << 61;
@@ -110,7 +111,7 @@ impl FileArena {
         true
     }
 
-    /// By checksums: for systems that do not say which pages were written.
+    /// Finds changed pages by their checksums, on systems that do not tell which pages were written.
     fn compare(&self, group: &mut Group, count: u64) -> io::Result<()> {
         if count != 0 {
             read_checksums(&self.file, group)?;
@@ -125,8 +126,8 @@ impl FileArena {
         Ok(())
     }
 
-    /// New pages, from `fresh` on, go to their place. A checksum of a page that is not new goes
-    /// to the journal, and so do all others of its group.
+    /// Writes new pages, those from `fresh` on, to their place. Checksums of older pages go to the journal,
+    /// and with them all checksums of the group.
     fn store(&self, group: &mut Group, next: &mut State, fresh: u64) -> io::Result<()> {
         let end = next.pages.min(group.first() + GROUP_PAGES);
         let is_old = group.first() < self.state.pages;
@@ -159,8 +160,8 @@ impl FileArena {
         write_pages(&self.file, &group.record[1..], checksums_place(group.first() / GROUP_PAGES))
     }
 
-    /// Ends a commit whose pages are all in the file. Where an error stops it, it can be called
-    /// again, for the next commit.
+    /// Finishes a commit whose pages are all in the file. After an error it can be called again, also for
+    /// the next commit.
     pub(super) fn settle(&mut self) -> Result<(), SystemError> {
         let header = self.state.to_header();
         if self.step == Stage::Decided {
@@ -179,20 +180,20 @@ impl FileArena {
         Ok(())
     }
 
-    /// The file has everything now: memory need not have it twice. Where the system refuses, it
-    /// has, and the next commit writes some pages that have not changed.
+    /// Frees private copies of committed pages, since the file has them now. If the system refuses, they
+    /// stay, and the next commit writes some pages that have not changed.
     fn let_go(&mut self) {
         let _ = for_each_record(&self.file, &self.state, |group, _| {
             for page in group.changed() {
                 let offset = (group.first() as usize + page) * PAGE_BYTES;
-                // SAFETY: the page comes again from the file, where it is the same.
+                // SAFETY: the page is read again from the file, where it is the same.
                 let _ = unsafe { self.memory.advise(offset, PAGE_BYTES, MADV_DONTNEED) };
             }
             Ok(true)
         });
         let pages = self.state.pages;
         if pages < self.mapped {
-            // Before the file ends earlier: to touch what is mapped beyond its end is a SIGBUS.
+            // Before the file is truncated: touching a mapping beyond the end of a file is a SIGBUS.
             let offset = pages as usize * PAGE_BYTES;
             let bytes = (self.mapped - pages) as usize * PAGE_BYTES;
             let flags = MAP_PRIVATE | MAP_NORESERVE;

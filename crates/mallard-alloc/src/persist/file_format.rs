@@ -1,28 +1,28 @@
-//! The format of spec/file_arena.md: where things are in the file, and their checksums. Places
-//! and lengths are numbers of pages.
+//! The file format of spec/file_arena.md: where things are in the file, and their checksums. Places and
+//! lengths are in pages.
 
 use crate::os::PAGE_BYTES;
 
 pub(super) const PAGE_WORDS: usize = PAGE_BYTES / 8;
-pub(super) const GROUP_PAGES: u64 = PAGE_WORDS as u64; // one page has the checksums of a group
+pub(super) const GROUP_PAGES: u64 = PAGE_WORDS as u64; // one page holds the checksums of a group
 const HEADER_PAGES: u64 = 2;
 
-/// A page as 64-bit words, in the order of bytes of this machine.
+/// A page as 64-bit words in the byte order of this machine.
 pub(super) type Words = [u64; PAGE_WORDS];
 
 pub(super) fn as_bytes(words: &[Words]) -> &[u8] {
-    // SAFETY: words have no padding, and every byte may be looked at.
+    // SAFETY: words have no padding, so every byte is initialised.
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 pub(super) fn as_bytes_mut(words: &mut [Words]) -> &mut [u8] {
-    // SAFETY: words have no padding, and any bytes are words.
+    // SAFETY: words have no padding, and any bytes are valid words.
     unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
 // ---- places ----
 
-// Groups stand in extents of 1, 1, 2, 4, 8, ... groups: first the checksums of the extent, then
-// its data.
+// Groups are stored in extents of 1, 1, 2, 4, 8, ... groups. Each extent has its checksums first, and
+// then its data.
 
 pub(super) const fn checksums_place(group: u64) -> u64 {
     let floor = if group == 0 { 0 } else { 1 << group.ilog2() };
@@ -31,11 +31,11 @@ pub(super) const fn checksums_place(group: u64) -> u64 {
 pub(super) const fn data_place(page: u64) -> u64 {
     HEADER_PAGES + (page / GROUP_PAGES + 1).next_power_of_two() + page
 }
-/// The page after the last of the extent that has this one.
+/// The page after the last one of the extent that contains `page`.
 pub(super) const fn extent_end(page: u64) -> u64 {
     GROUP_PAGES * (page / GROUP_PAGES + 1).next_power_of_two()
 }
-/// The length of a file with so many pages of data.
+/// The length of a file with `pages` pages of data.
 pub(super) const fn file_end(pages: u64) -> u64 {
     if pages == 0 {
         HEADER_PAGES
@@ -65,7 +65,7 @@ fn stirred(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(ODD_A).rotate_left(29)
 }
 
-/// Of whole pages. Four lanes, since a processor can multiply for all of them at once.
+/// The checksum of whole pages. It has four lanes, which a processor can multiply at the same time.
 pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     let mut lanes = [0, 1, 2, 3].map(|i: u64| seed.wrapping_add(i.wrapping_mul(ODD_A)));
     for (i, word) in words.enumerate() {
@@ -74,7 +74,8 @@ pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     mixed(lanes.into_iter().fold(seed, stirred))
 }
 
-/// What a page adds to the digest of all: a sum, so that a page can leave it again.
+/// What a page contributes to the digest of all pages. The digest is a sum, so that a page can be
+/// subtracted again.
 pub(super) fn digest_part(page: u64, check: u64) -> u64 {
     mixed(check ^ mixed(page + 1))
 }
@@ -83,7 +84,7 @@ pub(super) fn digest_part(page: u64, check: u64) -> u64 {
 pub(super) fn hash_text(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, hash_byte)
 }
-/// The same of a number, byte by byte.
+/// FNV-1a of a number, byte by byte.
 pub(super) fn hash_number(number: u64, before: u64) -> u64 {
     number.to_le_bytes().into_iter().fold(before, hash_byte)
 }
@@ -96,7 +97,7 @@ fn hash_byte(hash: u64, byte: u8) -> u64 {
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"\x7fmallard");
 pub(super) const VERSION: u64 = 1 | (PAGE_BYTES as u64) << 32;
 
-/// What the file says of itself, in both copies of its header.
+/// The content of a header. The file has two copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) home: u64, // the address of page 0
@@ -119,7 +120,7 @@ impl State {
         page
     }
 
-    /// Or why the header says nothing, and what to do.
+    /// Reads a header. The error says why the header is not valid, and what to do.
     pub(super) fn of_header(page: &Words) -> Result<Self, &'static str> {
         if page[0] == MAGIC.swap_bytes() {
             return Err(
@@ -157,8 +158,9 @@ pub(super) const NO_ARENA: &str = "it is not a Mallard arena: check the path";
 
 // ---- the journal ----
 
-/// A group that a commit changed: page 0 of a record has its first page and a bit for each page
-/// that changed, page 1 all its checksums; then come the changed pages.
+/// A record of the journal: one group with changed pages. Page 0 of the record has the number of the
+/// group's first page and a bit for each changed page, page 1 has all checksums of the group, and the
+/// changed pages follow.
 #[derive(Clone)]
 pub(super) struct Group {
     pub(super) record: [Words; 2],
@@ -181,7 +183,7 @@ impl Group {
     pub(super) fn set_changed(&mut self, page: usize) {
         self.record[0][1 + page / 64] |= 1 << (page % 64);
     }
-    /// The pages that changed, by their number in the group.
+    /// The changed pages, by their number in the group.
     pub(super) fn changed(&self) -> impl Iterator<Item = usize> + '_ {
         (0..GROUP_PAGES as usize).filter(|&page| self.has_changed(page))
     }
@@ -191,7 +193,7 @@ impl Group {
     pub(super) fn checksums_mut(&mut self) -> &mut Words {
         &mut self.record[1]
     }
-    /// Runs through all records of a journal: each knows those before it.
+    /// The checksum of the journal up to this record, from the checksum before it.
     pub(super) fn checked(&self, before: u64) -> u64 {
         checksum(before, self.record.iter().flatten().copied())
     }

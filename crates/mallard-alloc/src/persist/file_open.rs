@@ -1,4 +1,4 @@
-//! A file becomes memory: found, locked, checked, mapped.
+//! Opening a file arena: the file is found, locked, checked and mapped.
 
 use super::file_arena::{Blocks, FileAccess, FileArena, FileOptions, Stage, FIRST_OFFSET};
 use super::file_format::{data_place, extent_end, file_end, State, NO_ARENA};
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-const BYTES_MAX: usize = 1 << 47; // more than there is, less than overflows
+const BYTES_MAX: usize = 1 << 47; // more than any file has, and less than overflows
 const REFUSED: &str = "a file arena was refused";
 
 impl FileArena {
@@ -29,7 +29,7 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// The address space: where the file was made, or anywhere if it is new or may be moved.
+    /// Reserves the address space: where the file was made, or anywhere if it is new or may be relocated.
     fn place(
         file: File,
         mut state: State,
@@ -65,7 +65,7 @@ impl FileArena {
         Ok(Self { memory, file, options, state, mapped, step, owner, limit, relocated })
     }
 
-    /// The committed pages, an extent at a time. What was mapped there before is gone.
+    /// Maps the committed pages, one extent at a time. Replaces what was mapped there.
     pub(super) fn map_committed(&mut self) -> io::Result<()> {
         while self.mapped < self.state.pages {
             let end = self.state.pages.min(extent_end(self.mapped));
@@ -73,24 +73,24 @@ impl FileArena {
             let bytes = (end - self.mapped) as usize * PAGE_BYTES;
             let from = data_place(self.mapped) * PAGE_BYTES as u64;
             let flags = MAP_PRIVATE | MAP_NORESERVE;
-            // SAFETY: what is there is as in the file: nothing yet, or just committed.
+            // SAFETY: the replaced memory is unused, or equals what was just committed.
             unsafe { self.memory.map(offset, bytes, flags, Some(self.file.as_fd()), from) }?;
             self.mapped = end;
         }
         Ok(())
     }
 
-    /// Page 0 begins with the cursor. Readers have no room, and then no way to write.
+    /// Sets up the cursor at the start of page 0. For readers the arena is full and read-only.
     fn enter_blocks(&mut self) -> Result<(), SystemError> {
         if self.state.pages == 0 {
             let [limit, root, root_mark] = [const { Cell::new(0) }; 3];
             let blocks = Blocks { used: Cell::new(FIRST_OFFSET), limit, root, root_mark };
-            // SAFETY: the first page, which is memory of this process.
+            // SAFETY: this is the first page, and memory of this process.
             unsafe { self.memory.data.cast::<Blocks>().write(blocks) };
         }
         let limit = if self.writes() { self.limit as u64 } else { 0 };
         if self.blocks().limit.get() != limit {
-            self.blocks().limit.set(limit); // else the page stays as it is in the file
+            self.blocks().limit.set(limit); // written only if changed, so that the page stays clean
         }
         if self.writes() {
             return Ok(());
@@ -98,7 +98,7 @@ impl FileArena {
         self.memory.protect(0, self.memory.bytes, PROT_READ).map_err(unmappable)
     }
 
-    /// Of a new file both, else what a crash or a bad sector left us without.
+    /// Writes both headers of a new file, or the one that a crash or a bad sector destroyed.
     fn write_missing_headers(&mut self, path: &Path) -> Result<(), SystemError> {
         if !self.writes() {
             return Ok(());
@@ -114,19 +114,19 @@ impl FileArena {
         if self.state.sequence == 0 && self.options.sync {
             let synced = self.file.sync_all();
             synced.map_err(|e| SystemError::because(e, REFUSED, "see `dmesg`"))?;
-            // A new name is on the disk when its folder is. Where that cannot be said, it is
-            // left to the system.
+            // A new name is on the disk when its folder is synced. If the folder cannot be synced, the
+            // system does it later.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let _ = File::open(folder.unwrap_or(".".as_ref())).and_then(|f| f.sync_all());
         }
         Ok(())
     }
 
-    /// What is behind the last page: journals, and pages that were never committed.
+    /// Truncates the file behind the last page, where journals and uncommitted pages are.
     pub(super) fn cut_off(&self) {
         if self.mapped <= self.state.pages {
             let end = file_end(self.state.pages) * PAGE_BYTES as u64;
-            let _ = self.file.set_len(end); // or the next time
+            let _ = self.file.set_len(end); // after an error, the next call tries again
         }
     }
 }
@@ -154,7 +154,7 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
     }
     let (shared, exclusive, at_once) = (1, 2, 4);
     let operation = at_once | if writes { exclusive } else { shared };
-    // SAFETY: a descriptor that is open.
+    // SAFETY: the descriptor is open.
     crate::os::done(unsafe { flock(file.as_raw_fd(), operation) }).map_err(|e| {
         let help = match (e.kind(), writes) {
             (io::ErrorKind::WouldBlock, true) => {
@@ -170,8 +170,8 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
     Ok(file)
 }
 
-/// Makes sure that the file is what its header says, and whether it is new. What a crash left
-/// undone is done first.
+/// Finishes what a crash left undone, and checks that the file is what its header says. Returns whether
+/// the file is new.
 fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError> {
     let unreadable = |e| SystemError::because(e, REFUSED, "it cannot be read: see `dmesg`");
     let refuse = |help| Err(SystemError::new(REFUSED, help));
@@ -192,14 +192,14 @@ fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError
     }
     recover(file, &state, options)?;
     let digest = digest_of(file, 0, state.pages).map_err(unreadable)?;
-    // All checksums and the first page: the rest is read by `verify`.
+    // Checks all checksums, and the first page. `verify` reads the rest.
     if digest != state.digest || find_damaged(file, 0, state.pages.min(1)).is_some() {
         return refuse("it is damaged: restore it from a copy");
     }
     Ok((state, false))
 }
 
-/// The newer of the two, if both are good.
+/// The newer header, if both are good.
 fn choose_header(file: &File) -> Result<State, &'static str> {
     match [0, 1].map(|copy| State::of_header(&read_header(file, copy))) {
         [Ok(first), Ok(second)] if second.sequence > first.sequence => Ok(second),
@@ -208,8 +208,8 @@ fn choose_header(file: &File) -> Result<State, &'static str> {
     }
 }
 
-/// Both headers say the same when a commit has ended. Until then its journal is there. When it
-/// is not there, or another's, all of it was copied, or the digest will tell.
+/// Applies the journal of an interrupted commit. After a complete commit both headers are equal. If there
+/// is no journal, or that of another commit, all of it was copied, or the digest shows that it was not.
 fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), SystemError> {
     let same = read_header(file, 0) == read_header(file, 1);
     if state.journal_pages == 0 || same || !journal_is_whole(file, state) {
@@ -224,7 +224,7 @@ fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), Syst
     synced.map_err(|e| SystemError::because(e, WHAT, "make room on the disk"))
 }
 
-/// Fails when something is there. Kernels before 4.17 map elsewhere then.
+/// Maps at an address, and fails if something is there. Kernels before 4.17 map elsewhere in that case.
 fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
     let flags = MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     let mapped = Mapping::at(without_provenance_mut(home), bytes, PROT_BOTH, flags)?;
@@ -235,8 +235,8 @@ fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
     }
 }
 
-/// Between what the system maps low and what it maps high: 48 TiB where a program on x86-64 has
-/// nothing of its own.
+/// A random address in a range of 48 TiB where a program on x86-64 has nothing: between the low and the
+/// high mappings of the system.
 fn unlikely_address() -> usize {
     let random = std::hash::RandomState::new().build_hasher().finish() as usize;
     0x2000_0000_0000 + random % 0xc000 * (1 << 30)

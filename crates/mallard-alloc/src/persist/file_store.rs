@@ -1,4 +1,4 @@
-//! Reads and writes what spec/file_arena.md describes.
+//! Reading and writing the parts of a file that spec/file_arena.md describes.
 
 use super::file_format::*;
 use crate::os::PAGE_BYTES;
@@ -17,7 +17,7 @@ pub(super) fn write_pages(file: &File, from: &[Words], place: u64) -> io::Result
     file.write_all_at(as_bytes(from), offset(place))
 }
 
-/// Zeros where the file is too short for it, or cannot be read.
+/// A header. Zeros if the file is too short or cannot be read.
 pub(super) fn read_header(file: &File, copy: u64) -> Words {
     let mut page = [[0; PAGE_WORDS]];
     match read_pages(file, &mut page, copy) {
@@ -31,7 +31,7 @@ pub(super) fn read_checksums(file: &File, group: &mut Group) -> io::Result<()> {
     read_pages(file, &mut group.record[1..], place)
 }
 
-/// `f(page, its checksum)` for the pages `from..to`, until one is false.
+/// Calls `f(page, checksum)` for the pages `from..to`, until `f` returns false.
 fn for_each_checksum(
     file: &File,
     from: u64,
@@ -52,7 +52,7 @@ fn for_each_checksum(
     Ok(())
 }
 
-/// The first of the pages `from..to` that is not as committed, or cannot be read.
+/// The first of the pages `from..to` that differs from its checksum or cannot be read.
 pub(super) fn find_damaged(file: &File, from: u64, to: u64) -> Option<u64> {
     let mut at = from;
     let read = for_each_checksum(file, from, to, |number, check| {
@@ -68,7 +68,7 @@ pub(super) fn find_damaged(file: &File, from: u64, to: u64) -> Option<u64> {
     (read.is_err() || at != to).then_some(at)
 }
 
-/// What the pages `from..to` have in the digest.
+/// The contribution of the pages `from..to` to the digest.
 pub(super) fn digest_of(file: &File, from: u64, to: u64) -> io::Result<u64> {
     let mut digest = 0_u64;
     for_each_checksum(file, from, to, |number, check| {
@@ -78,8 +78,8 @@ pub(super) fn digest_of(file: &File, from: u64, to: u64) -> io::Result<u64> {
     Ok(digest)
 }
 
-/// `f(group, place of its first changed page)` for each record of the journal. False: it does
-/// not end where it should, or `f` was.
+/// Calls `f(group, place of its first changed page)` for each record of the journal. False if the journal
+/// does not end where it should, or `f` returned false.
 pub(super) fn for_each_record(
     file: &File,
     state: &State,
@@ -97,7 +97,7 @@ pub(super) fn for_each_record(
     Ok(at == state.journal_pages)
 }
 
-/// Appends a record to the journal; `page` gives the pages of the group.
+/// Appends a record to the journal. `page` returns the content of a page of the group.
 pub(super) fn append_record(
     file: &File,
     group: &Group,
@@ -135,11 +135,11 @@ pub(super) fn journal_is_whole(file: &File, state: &State) -> bool {
     whole.unwrap_or(false) && check == state.journal_check
 }
 
-/// Copies the pages of the journal to where they belong. Can be repeated at any time before the
-/// next commit.
+/// Copies the pages of the journal to their places. Can be repeated until the next commit.
 pub(super) fn apply_journal(file: &File, state: &State) -> io::Result<()> {
     for_each_record(file, state, |group, mut place| {
-        // Data before checksums: whoever finds these can rely on it, if only the process died.
+        // Data before checksums: a reader that finds the checksums can rely on the data, if only the
+        // process died.
         for changed in group.changed() {
             let mut page = [[0; PAGE_WORDS]];
             read_pages(file, &mut page, place)?;

@@ -1,4 +1,4 @@
-//! Memory that several processes have at once, each at an address of its own.
+//! Memory that several processes share, each at its own address.
 
 use super::file_format::{hash_number, hash_text};
 use crate::base::bits::{align_up, dangling};
@@ -14,40 +14,42 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A segment of memory that a child inherits or a socket passes on, in the format of C++.
+/// A segment of memory that a child process inherits or a socket passes on. The format is that of the
+/// C++ library.
 ///
 /// ```
 /// use mallard::{BlockAllocator, SharedMemory};
 /// use std::alloc::Layout;
-/// # if cfg!(miri) { return Ok(()); } // which cannot map what is shared
+/// # if cfg!(miri) { return Ok(()); } // Miri cannot map shared memory
 /// let segment = SharedMemory::anonymous(1 << 20)?;
 /// let block = segment.allocate(Layout::new::<u64>());
-/// let number = segment.offset_of(block); // the same in each process
+/// let number = segment.offset_of(block); // the same in every process
 /// # assert_eq!(segment.at(number), block);
 /// # Ok::<(), mallard::SystemError>(())
 /// ```
 ///
-/// Each process has it at another address, aligned to 2 MiB. So what lies in it holds no
-/// pointers, references or vtables, and nothing that has them, such as a `String` or a `Box`:
-/// nobody can detect one. Offsets stay right. What several processes use at the same time is
-/// made of atomics.
+/// **Contents.** Each process has the segment at another address, aligned to 2 MiB. So a segment must not
+/// contain pointers, references or vtables, or types that have them, such as `String` and `Box`; no check
+/// finds them. Offsets stay right. Whatever several processes use at the same time must be atomic.
 ///
-/// It gives blocks by moving a cursor in the segment, one compare-exchange each, zeroed but for
-/// what `deallocate` took back: the last block, else nothing. Alignments to 2 MiB. The first
-/// 192 bytes are its own. Fails when the segment is full, or its cursor was overwritten. Any
-/// thread of any process may call at any time; one that is killed holds nobody up. The memory is
-/// there from the start: a system that has not enough refuses at once. It lives until the last
-/// process that has it ends; the end of this object unmaps it, no more.
+/// **Blocks.** Blocks are allocated by moving a cursor in the segment with one compare-exchange. Blocks
+/// are zeroed, unless `deallocate` freed the memory before; it frees the last block and otherwise does
+/// nothing. Alignments up to 2 MiB. The first 192 bytes are the header. Allocation fails when the segment
+/// is full, or when its cursor was overwritten.
+///
+/// **Processes.** Any thread of any process may call at any time. A process that is killed blocks no
+/// other. The system provides all memory at once, or the segment is not made. The memory lives until the
+/// last process that has it ends; dropping this object unmaps it in this process alone.
 #[derive(Debug)]
 pub struct SharedMemory {
     memory: Mapping,
     file: OwnedFd,
 }
 
-// SAFETY: what it does with its memory through `&self`, it does by the atomics of the header.
+// SAFETY: everything that `&self` changes in the memory is an atomic of the header.
 unsafe impl Sync for SharedMemory {}
 
-/// What a segment begins with. The first line never changes and is checksummed.
+/// The start of a segment. The first cache line never changes and has a checksum.
 #[repr(C)]
 struct Header {
     magic: u64,
@@ -65,8 +67,8 @@ const MAGIC: u64 = 0x5364_7261_6c6c_616d; // "mallardS"
 const VERSION: u64 = 1;
 const BYTES_MAX: usize = 1 << 47;
 
-/// A number below 2^48 and 16 bits made of it, in a word that is changed as one: a stray write
-/// to it is noticed, but for one in 65,536.
+/// Encodes a number below 2^48 with a check of 16 bits, in a word that is changed as a whole. Of 65,536
+/// stray writes to such a word, all but one are noticed.
 fn checked(number: usize) -> u64 {
     let number = number as u64;
     number << 16 | number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
@@ -87,15 +89,15 @@ const NO_MAPPING: &str = "a segment of shared memory cannot be mapped";
 const NOT_MADE: &str = "a segment of shared memory cannot be made";
 
 impl SharedMemory {
-    /// A new one without a name, of whole pages, for children of a fork and for those who get
-    /// its descriptor. Nobody can truncate it.
+    /// Makes a segment of whole pages without a name, for children of a fork and for processes that get
+    /// its descriptor. No process can truncate it.
     pub fn anonymous(bytes: usize) -> Result<Self, SystemError> {
         if bytes == 0 || bytes > BYTES_MAX {
             return Err(SystemError::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
         }
         let bytes = align_up(bytes, PAGE_BYTES);
         let refused = |error| SystemError::because(error, NOT_MADE, NO_MEMORY);
-        // What is certainly too much is refused before the first of it is set aside.
+        // A size that is certainly too large fails here, before memory is taken for it.
         drop(Mapping::anonymous(bytes, crate::os::PROT_BOTH, MAP_SHARED).map_err(refused)?);
         let file = new_file(bytes).map_err(refused)?;
         let segment = Self::map(file, bytes)?;
@@ -109,17 +111,17 @@ impl SharedMemory {
             cursor_line: [0; 7],
             root: [const { AtomicU64::new(0) }; 8],
         };
-        // SAFETY: the segment begins with a page that nobody else knows yet.
+        // SAFETY: the segment begins with a page that nothing else refers to yet.
         unsafe { segment.memory.data.cast::<Header>().write(header) };
         seal(segment.file.as_fd());
         Ok(segment)
     }
 
-    /// One that another process has made. The caller's descriptor stays the caller's.
+    /// Attaches a segment that another process made. The descriptor stays the caller's.
     ///
     /// # Safety
-    /// As long as any process has the segment, nobody truncates it, or writes to what is not
-    /// his own there.
+    /// While any process has the segment, nothing truncates it, and no process writes to memory there
+    /// that belongs to another.
     pub unsafe fn attach(descriptor: BorrowedFd<'_>) -> Result<Self, SystemError> {
         let file = descriptor.try_clone_to_owned();
         let file =
@@ -160,47 +162,47 @@ impl SharedMemory {
         Err(SystemError::new(NO_SEGMENT, help))
     }
 
-    /// At a multiple of 2 MiB, so that alignments in the segment hold in each process.
+    /// Maps a segment at a multiple of 2 MiB, so that alignments hold in every process.
     fn map(file: OwnedFd, bytes: usize) -> Result<Self, SystemError> {
         let help = "see `ulimit -v` and /proc/sys/vm/max_map_count, and open it for writing";
         let refused = |error| SystemError::because(error, NO_MAPPING, help);
         let memory = Mapping::aligned(bytes, HUGE_PAGE_BYTES, PROT_NONE, MAP_NORESERVE);
         let memory = memory.map_err(refused)?;
-        // SAFETY: nobody uses address space that was just reserved.
+        // SAFETY: nothing uses address space that was just reserved.
         unsafe { memory.map(0, bytes, MAP_SHARED, Some(file.as_fd()), 0) }.map_err(refused)?;
         Ok(Self { memory, file })
     }
 
-    /// What other processes `attach`: pass it on by a socket, or let a child inherit it.
+    /// The descriptor for `attach` in other processes. A socket passes it on, or a child inherits it.
     ///
     /// # Safety
-    /// Nobody writes through it.
+    /// Nothing is written through the descriptor.
     pub unsafe fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// All of it, its header included.
+    /// The size of the segment with its header.
     pub const fn bytes(&self) -> usize {
         self.memory.bytes
     }
 
-    /// How far from the beginning a block is; in each process the same.
+    /// The offset of a block from the start of the segment, which is the same in every process.
     pub fn offset_of(&self, block: NonNull<u8>) -> usize {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }
 
-    /// What is at an offset. Whoever reads there must know what it is.
+    /// The address of an offset in this process. The caller must know what is stored there.
     ///
     /// # Panics
-    /// When that is not in the segment.
+    /// If the offset is not in the segment.
     pub fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset < self.memory.bytes, "an offset of another segment");
-        // SAFETY: within the mapping.
+        // SAFETY: the offset is within the mapping.
         unsafe { self.memory.data.add(offset) }
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: every segment begins with one, whose words but atomics never change.
+        // SAFETY: every segment begins with a header, of which only the atomics change.
         unsafe { self.memory.data.cast().as_ref() }
     }
 }
@@ -213,11 +215,11 @@ fn new_file(bytes: usize) -> io::Result<OwnedFd> {
     if file < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is new, and ours.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     let file = unsafe { OwnedFd::from_raw_fd(file) };
     loop {
-        // Now, so that nobody is sent SIGBUS later for want of memory.
-        // SAFETY: a descriptor that is open.
+        // Allocated now, so that no process gets a SIGBUS later because memory is short.
+        // SAFETY: the descriptor is open.
         match unsafe { posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
             0 => return Ok(file),
             4 => {} // EINTR
@@ -228,13 +230,13 @@ fn new_file(bytes: usize) -> io::Result<OwnedFd> {
 
 fn seal(file: BorrowedFd<'_>) {
     const F_ADD_SEALS: i32 = 1033;
-    const SEAL_SHRINK_GROW: i32 = 1 | 2 | 4; // and no more seals
-                                             // SAFETY: a descriptor that is open. Where seals are refused, the caller's promise is left.
+    const SEAL_SHRINK_GROW: i32 = 1 | 2 | 4; // 1: no further seals
+                                             // SAFETY: the descriptor is open. Without seals, the safety of `attach` is up to its caller alone.
     unsafe { fcntl(file.as_raw_fd(), F_ADD_SEALS, SEAL_SHRINK_GROW) };
 }
 
-// SAFETY: a block lies between two places of the cursor, which one of all processes has moved;
-// the mapping stays where it is when this object moves.
+// SAFETY: a block lies between two positions of the cursor, which one process has moved. The mapping
+// stays in place when this object is moved.
 unsafe impl BlockAllocator for SharedMemory {
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {
@@ -251,7 +253,7 @@ unsafe impl BlockAllocator for SharedMemory {
             }
             let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
             match cursor.compare_exchange_weak(word, checked(end), success, failure) {
-                // SAFETY: within the mapping.
+                // SAFETY: `begin` is within the mapping.
                 Ok(_) => return Some(unsafe { self.memory.data.add(begin) }),
                 Err(now) => word = now,
             }
@@ -269,7 +271,7 @@ unsafe impl BlockAllocator for SharedMemory {
     }
 }
 
-// SAFETY: its blocks lie in its mapping, where nothing else is.
+// SAFETY: all blocks lie in the mapping, which belongs to this segment.
 unsafe impl Owns for SharedMemory {
     fn owns(&self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.memory.data.addr().get()) < self.memory.bytes
@@ -277,7 +279,7 @@ unsafe impl Owns for SharedMemory {
 }
 
 impl Measured for SharedMemory {
-    /// What was never given out is idle; all else is live.
+    /// Memory that was never allocated is idle, and everything else is live.
     fn statistics(&self) -> Statistics {
         let used = unchecked(self.header().cursor.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         let used = used.clamp(size_of::<Header>(), self.memory.bytes);

@@ -8,8 +8,24 @@ use crate::slot_map::{key_of, take_out, Iter, IterMut, Keys, Values, ValuesMut};
 use core::iter::FusedIterator;
 
 /// Iterator over the keys and values of a map by value.
+///
+/// ```
+/// # use mallard::{Key32, SecondaryMap, SlotMap};
+/// # let key = SlotMap::<Key32, ()>::new().insert(());
+/// # let mut map: SecondaryMap<Key32, u32> = SecondaryMap::new();
+/// map.insert(key, 7);
+/// assert!(map.into_iter().eq([(key, 7)]));
+/// ```
 pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SecondaryMap<K, V, S>, Walk<K, V>);
 /// Iterator that removes all values, from [`SecondaryMap::drain`].
+///
+/// ```
+/// # use mallard::{Key32, SecondaryMap, SlotMap};
+/// # let key = SlotMap::<Key32, ()>::new().insert(());
+/// # let mut map: SecondaryMap<Key32, u32> = SecondaryMap::new();
+/// map.insert(key, 7);
+/// assert!(map.drain().eq([(key, 7)]) && map.is_empty());
+/// ```
 pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SecondaryMap<K, V, S>, Walk<K, V>);
 
 // SAFETY: the walk is over slots of the map in the same value.

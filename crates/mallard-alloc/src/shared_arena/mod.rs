@@ -1,4 +1,4 @@
-//! An arena for several threads.
+//! An arena that several threads share.
 
 use crate::arena::blocks::Blocks;
 use crate::arena::finalizers::{Owned, SharedFinalizers};
@@ -16,8 +16,9 @@ use core::fmt;
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 
-/// Gives blocks to any thread, each from a part of its own: without a lock or an atomic
-/// read-modify-write while that has room. All die together. Needs the feature `std`.
+/// An arena for several threads. Each thread allocates from a part of its own, without a lock or an
+/// atomic read-modify-write while its part has room. All blocks are freed at once. Needs the feature
+/// `std`.
 ///
 /// ```
 /// let mut request = mallard::SharedArena::new();
@@ -27,32 +28,32 @@ use core::ptr::{self, NonNull};
 ///         s.spawn(move || *request.alloc(n) += 1);
 ///     }
 /// });
-/// request.reset(); // all threads are done with it: the borrow says so
+/// request.reset(); // the borrow checker knows that all threads are done with the arena
 /// ```
 ///
-/// A part is an arena, and grows as one: 1 KiB, by four to 16 MiB; the limit of its growth
-/// bounds all parts together. The part of a thread that has ended goes on being filled by the
-/// next new thread. A block is taken back, or grows in place, if it is the last of the calling
-/// thread. Values that are owned, and boxes, may be dropped by another thread.
+/// Each part grows like an [`Arena`](crate::Arena), and the limit of the growth bounds all parts
+/// together. When a thread ends, the next new thread continues with its part. A block can be freed or
+/// grow in place if it is the last block of the calling thread. Owned values and boxes may be dropped
+/// by another thread.
 ///
-/// Any thread may call what takes `&self`. The source must not call back. Threads may end
-/// before the arena or after, and allocate while they end.
+/// Any thread may call the functions that take `&self`. The source must not call the arena. Threads
+/// may end before or after the arena, and may allocate while they end.
 ///
 /// ```compile_fail,E0502
 /// let mut request = mallard::SharedArena::new();
 /// let one = request.alloc(1);
-/// request.reset(); // `one` is still used
+/// request.reset(); // `one` is still in use
 /// *one = 2;
 /// ```
 /// ```compile_fail,E0277
 /// let request = mallard::SharedArena::new();
-/// request.own(std::rc::Rc::new(1)); // it would be dropped by any thread
+/// request.own(std::rc::Rc::new(1)); // another thread could drop it
 /// ```
 /// ```compile_fail,E0597
 /// use mallard::{Buffer, SharedArena};
 /// let mut bytes = [std::mem::MaybeUninit::uninit(); 1 << 16];
 /// let request = SharedArena::new_in(Buffer::new(&mut bytes));
-/// request.own_pin(String::new()); // forget the arena, and the bytes are free
+/// request.own_pin(String::new()); // leak the arena, and the bytes are free
 /// ```
 pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     /// Finds the part of a thread. Ends at each release, so that no thread finds a part that is gone.
@@ -61,15 +62,15 @@ pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     shared: Locked<Shared<S, MIN_ALIGN>>,
 }
 
-/// What is under the lock.
+/// The state under the lock.
 struct Shared<S: Source, const M: usize> {
     source: S,
     growth: Growth,
     taken: usize,
-    /// Those of all threads; only the owner of a part calls its blocks.
+    /// The parts of all threads, as a list. Only the owner of a part uses its blocks.
     parts: *mut Part<M>,
-    /// For threads that have no part: those that are ending, and those without memory for one.
-    house: Blocks<M>,
+    /// Serves threads without a part: those that are ending, and those without memory for a part.
+    fallback: Blocks<M>,
 }
 
 #[repr(C, align(128))] // two lines: processors fetch them in pairs
@@ -80,67 +81,68 @@ struct Part<const M: usize> {
     taken: Chunk,
 }
 
-// SAFETY: parts are reached by their owners alone, but for what takes `&mut self`. All else is
-// under the lock, which `S: Send` makes enough, or atomic. What is owned is `Send`.
+// SAFETY: a part is used only by its owner, or with `&mut self`. Everything else is atomic, or under
+// the lock, which is enough because of `S: Send`. Owned values are `Send`.
 unsafe impl<S: Source + Send, const M: usize> Send for SharedArena<S, M> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<S: Source + Send, const M: usize> Sync for SharedArena<S, M> {}
 
-/// The source, as far as the limit of all parts allows.
+/// The source, up to the limit of all parts.
 struct Limited<'a, S>(&'a S, usize);
 
-// SAFETY: passed on to the source.
+// SAFETY: every call is passed to the source.
 unsafe impl<S: Source> Source for Limited<'_, S> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         (layout.size() <= self.1).then(|| self.0.try_take(layout))?
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: it is from there.
+        // SAFETY: the caller's promise is passed on unchanged.
         unsafe { self.0.give(chunk) }
     }
 }
 
 impl SharedArena {
-    /// Takes nothing.
+    /// An empty arena. Takes no memory.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// Each part grows as `growth` says; its limit is of all together. Takes nothing.
+    /// An empty arena whose parts grow as `growth` says. Its limit bounds all parts together. Takes no
+    /// memory.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
 }
 
 impl<S: Source> SharedArena<S> {
-    /// Chunks come from `source`, one call at a time. Takes nothing.
+    /// An empty arena whose chunks come from `source`, one call at a time. Takes no memory.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
-    /// Grows as `growth` says, from `source`. Takes nothing.
+    /// An empty arena with its own growth and source. Takes no memory.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self::with_min_align_in(growth, source)
     }
 }
 
 impl<S: Source, const M: usize> SharedArena<S, M> {
-    /// Blocks begin at multiples of `MIN_ALIGN`; growth and source are one's own.
+    /// An empty arena with its own growth and source, whose blocks begin at multiples of `MIN_ALIGN`.
     pub const fn with_min_align_in(growth: Growth, source: S) -> Self {
-        let house = Blocks::new(growth);
-        let shared = Shared { source, growth, taken: 0, parts: ptr::null_mut(), house };
+        let fallback = Blocks::new(growth);
+        let shared = Shared { source, growth, taken: 0, parts: ptr::null_mut(), fallback };
         Self { key: ThreadKey::new(), owned: SharedFinalizers::new(), shared: Locked::new(shared) }
     }
 
-    /// Frees everything and keeps the memory; O(parts), but for owned values.
+    /// Frees everything and keeps the memory. O(parts), plus the destructors of owned values.
     pub fn reset(&mut self) {
         self.drop_owned();
         self.shared_mut().each(|blocks, _| blocks.reset());
     }
     /// Frees everything and gives all memory back to the source.
     pub fn release(&mut self) {
-        let end = End(self);
+        let end = ReleaseOnDrop(self);
         end.0.drop_owned();
     }
-    /// Gives the idle chunks of each part back, beyond `keep` bytes of it.
+    /// Gives idle chunks back to the source, but for `keep` bytes in each part.
     pub fn trim(&mut self, keep: usize) {
         let (shared, mut given) = (self.shared_mut(), 0);
         shared.each(|blocks, source| {
@@ -150,14 +152,14 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         });
         shared.taken -= given;
     }
-    /// Of all parts together. Bytes left behind at the end of a chunk are idle.
+    /// What all parts hold together. Unused bytes at the end of a chunk count as idle.
     pub fn statistics(&mut self) -> Statistics {
         let shared = self.shared_mut();
         let mut all = Statistics::default();
         shared.each(|blocks, _| all = all + blocks.statistics());
         Statistics { bytes_taken: shared.taken, ..all }
     }
-    /// Whether `p` points into memory of this arena, in use or not.
+    /// Whether `p` points into memory of this arena, used or unused.
     pub fn owns(&mut self, p: *const u8) -> bool {
         let mut found = false;
         self.shared_mut().each(|blocks, _| found |= blocks.owns(p));
@@ -165,40 +167,40 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     }
 
     fn drop_owned(&mut self) {
-        // SAFETY: what is borrowed of this ended before it was borrowed exclusively.
+        // SAFETY: `&mut self` proves that nothing borrows the values any more.
         unsafe { self.owned.run() }
     }
     fn shared_mut(&mut self) -> &mut Shared<S, M> {
         self.shared.get_mut()
     }
-    /// A source that panics leaves nothing half done.
+    /// Locks the state. A source that panics under the lock leaves the state consistent.
     fn lock(&self) -> Held<'_, Shared<S, M>> {
         self.shared.lock()
     }
 
-    /// The blocks of the calling thread, if it was here lately.
+    /// The blocks of the calling thread, if the thread has a part.
     #[inline(always)]
-    fn here(&self) -> Option<&Blocks<M>> {
+    fn own_blocks(&self) -> Option<&Blocks<M>> {
         let part = self.key.find()?.cast::<Part<M>>();
         // SAFETY: the key finds a part of this arena since its last release, so the part is alive.
         // It belongs to this thread until the thread ends.
         Some(unsafe { &(*part.as_ptr()).blocks })
     }
 
-    /// The thread has no part at hand, or there is no room in it.
+    /// Allocates when the calling thread has no part, or no room in it.
     #[cold]
     #[inline(never)]
     fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {
-            return Some(dangling(layout)); // of a slice, and the thread is new here
+            return Some(dangling(layout)); // an empty slice, in a thread without a part
         }
         let mut shared = self.lock();
         let part = self.part(&mut shared);
-        let Shared { source, growth, taken, house, .. } = &mut *shared;
+        let Shared { source, growth, taken, fallback, .. } = &mut *shared;
         let blocks = match part {
-            // SAFETY: alive, and this thread's, which is here.
+            // SAFETY: the part is alive, and belongs to the calling thread.
             Some(part) => unsafe { &(*part.as_ptr()).blocks },
-            None => house,
+            None => fallback,
         };
         blocks.bump(layout).or_else(|| {
             let before = blocks.taken();
@@ -208,7 +210,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         })
     }
 
-    /// The part of the calling thread, and from now on at hand.
+    /// The part of the calling thread, made if there is none.
     fn part(&self, shared: &mut Shared<S, M>) -> Option<NonNull<Part<M>>> {
         if let Some(part) = self.key.find() {
             return Some(part.cast());
@@ -241,7 +243,7 @@ impl<S: Source, const M: usize> Shared<S, M> {
         let parts = core::iter::successors(NonNull::new(self.parts), |part| unsafe {
             NonNull::new((*part.as_ptr()).next)
         });
-        // SAFETY: the same.
+        // SAFETY: parts in the list are alive.
         parts.into_iter().find(|part| unsafe { (*part.as_ptr()).thread.is_abandoned() })
     }
 
@@ -250,7 +252,7 @@ impl<S: Source, const M: usize> Shared<S, M> {
         let taken = Limited(&self.source, left).try_take(Layout::new::<Part<M>>())?;
         self.taken += taken.layout.size();
         let part = taken.data.cast::<Part<M>>();
-        // SAFETY: taken just now, with the layout of a part.
+        // SAFETY: the memory was taken just now, with the layout of a part.
         unsafe {
             part.write(Part {
                 thread: ThreadPart::new(),
@@ -263,12 +265,12 @@ impl<S: Source, const M: usize> Shared<S, M> {
         Some(part)
     }
 
-    /// The blocks of all parts, and of the house. No other thread is inside.
+    /// Calls `f` with the blocks of every part. No other thread uses the arena.
     fn each(&mut self, mut f: impl FnMut(&mut Blocks<M>, &S)) {
-        f(&mut self.house, &self.source);
+        f(&mut self.fallback, &self.source);
         let mut part = self.parts;
         while !part.is_null() {
-            // SAFETY: in the list, so alive; the arena is borrowed exclusively.
+            // SAFETY: a part in the list is alive, and the arena is borrowed exclusively.
             unsafe {
                 f(&mut (*part).blocks, &self.source);
                 part = (*part).next;
@@ -276,13 +278,14 @@ impl<S: Source, const M: usize> Shared<S, M> {
         }
     }
 
-    /// Gives all back. No other thread is inside, nor comes with the present id.
+    /// Gives all memory back. No other thread uses the arena, or finds a part by the present key.
     fn release(&mut self) {
         self.each(|blocks, source| blocks.release(source));
         let mut part = mem::replace(&mut self.parts, ptr::null_mut());
         self.taken = 0;
         while !part.is_null() {
-            // SAFETY: nobody else has it; it is dropped, then given as it was taken.
+            // SAFETY: nothing else refers to the part, which is dropped, and then given back exactly
+            // as it was taken.
             unsafe {
                 let taken = (*part).taken;
                 let next = (*part).next;
@@ -294,17 +297,17 @@ impl<S: Source, const M: usize> Shared<S, M> {
     }
 }
 
-#[allow(clippy::mut_from_ref)] // each call has a block of its own
+#[allow(clippy::mut_from_ref)] // each call returns a block of its own
 impl<'s, S: Source, const M: usize> SharedArena<S, M> {
     object_methods!('s, &'s Self, Self);
-    // Until the arena forgets them, which may be in another thread.
+    // Owned values live until the arena frees them, which may be in another thread.
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
-/// Gives all memory back when what may panic is done.
-struct End<'a, S: Source, const M: usize>(&'a mut SharedArena<S, M>);
+/// Gives all memory back when dropped, also if a destructor panics.
+struct ReleaseOnDrop<'a, S: Source, const M: usize>(&'a mut SharedArena<S, M>);
 
-impl<S: Source, const M: usize> Drop for End<'_, S, M> {
+impl<S: Source, const M: usize> Drop for ReleaseOnDrop<'_, S, M> {
     fn drop(&mut self) {
         self.0.key.end();
         self.0.shared_mut().release();
@@ -324,46 +327,46 @@ impl<S: Source, const M: usize> ObjectArena for SharedArena<S, M> {
         if size_of::<T>() == 0 {
             return Some(dangling(layout).cast());
         }
-        match self.here().and_then(Blocks::bump_for::<T, false>) {
+        match self.own_blocks().and_then(Blocks::bump_for::<T, false>) {
             Some(block) => Some(block.cast()),
             None => Some(self.grow(layout)?.cast()),
         }
     }
     #[inline(always)]
     fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
-        match self.here().and_then(|blocks| blocks.bump_many::<T>(layout)) {
+        match self.own_blocks().and_then(|blocks| blocks.bump_many::<T>(layout)) {
             Some(block) => Some(block.cast()),
             None => Some(self.grow(layout)?.cast()),
         }
     }
 }
 
-// SAFETY: blocks are cut from chunks of the source, by one thread at a time from each, and end
-// with the arena or when it is borrowed exclusively.
+// SAFETY: blocks are disjoint parts of chunks of the source, each used by one thread at a time. They are
+// valid until the arena is dropped or borrowed exclusively.
 unsafe impl<S: Source, const M: usize> BlockAllocator for SharedArena<S, M> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {
             return Some(dangling(layout));
         }
-        match self.here().and_then(|blocks| blocks.bump(layout)) {
+        match self.own_blocks().and_then(|blocks| blocks.bump(layout)) {
             Some(block) => Some(block),
             None => self.grow(layout),
         }
     }
-    /// Frees the last block of the calling thread; otherwise does nothing.
+    /// Frees the block if it is the last one of the calling thread. Otherwise does nothing.
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // A block of another thread does not end where the cursor of this one is: between
-        // the blocks of two chunks is a footer.
-        if let Some(blocks) = self.here() {
+        // A block of another thread never ends at the cursor of this thread, because a footer lies
+        // between the blocks of two chunks.
+        if let Some(blocks) = self.own_blocks() {
             blocks.pop(block, layout.size());
         }
     }
-    /// Grows the last block of the calling thread; shrinking is always possible.
+    /// Grows the last block of the calling thread. Every block can shrink.
     #[inline(always)]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        match self.here() {
+        match self.own_blocks() {
             Some(blocks) => blocks.expand(block, from, to),
             None => to.size() <= from.size() && to.align() <= from.align(),
         }

@@ -1,4 +1,4 @@
-//! How elements of a shared slot map may be looked at, as a type.
+//! How a shared slot map gives access to its elements, as a type.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -9,26 +9,43 @@ mod sealed {
     impl Sealed for super::Copied {}
 }
 
-/// How elements may be looked at: [`Guarded`] or [`Copied`].
+/// How a map gives access to its elements: [`Guarded`] or [`Copied`]. This trait is sealed.
 pub trait Access<V>: sealed::Sealed {
+    /// Writes an element.
+    ///
     /// # Safety
-    /// `at` is valid for whole words of 8 bytes and aligned to them, and nobody else writes there.
+    /// `at` is valid for writes of whole words of 8 bytes, is aligned to them, and nothing else writes
+    /// there.
     #[doc(hidden)]
     unsafe fn write(at: *mut V, value: V);
 }
 
 /// Any elements, under guards.
+///
+/// ```
+/// use mallard::{shared_slot_map::Guarded, Key64, SharedSlotMap};
+/// let map: SharedSlotMap<Key64, String, Guarded> = SharedSlotMap::new(); // the default access
+/// let key = map.insert("duck".into());
+/// assert_eq!(map.with(key, String::len), Some(4));
+/// ```
 #[derive(Debug)]
 pub enum Guarded {}
 
-/// [`Plain`] elements, which may also be copied without a guard.
+/// [`Plain`] elements, which can also be copied without a guard.
+///
+/// ```
+/// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};
+/// let map = SharedSlotMap::<Key64, u32, Copied>::new();
+/// let key = map.insert(7);
+/// assert_eq!(map.read(key), Some(7));
+/// ```
 #[derive(Debug)]
 pub enum Copied {}
 
 impl<V> Access<V> for Guarded {
     #[inline(always)]
     unsafe fn write(at: *mut V, value: V) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe { at.write(value) }
     }
 }
@@ -39,8 +56,9 @@ impl<V: Plain> Access<V> for Copied {
         for i in 0..words::<V>() {
             let mut word = [0u8; 8];
             let count = (size_of::<V>() - 8 * i).min(8);
-            // SAFETY: a part of the value, all of whose bytes are there, and a word of the place. It is
-            // atomic, since a late reader of an earlier element may look at it.
+            // SAFETY: the bytes are a part of the value, whose bytes are all initialised, and the word is a
+            // part of the place. The store is atomic, because a late reader of an earlier element may read
+            // the word at the same time.
             unsafe {
                 let from = (&raw const value).cast::<u8>().add(8 * i);
                 from.copy_to_nonoverlapping(word.as_mut_ptr(), count);
@@ -55,16 +73,16 @@ const fn words<V>() -> usize {
     size_of::<V>().div_ceil(8)
 }
 
-/// The words of an element, or of several if it is replaced meanwhile.
+/// Loads the words of an element. They may be of several elements if the element is replaced meanwhile.
 ///
 /// # Safety
-/// They were written once by `Copied::write`.
+/// `Copied::write` wrote an element there before.
 #[inline(always)]
 pub(super) unsafe fn load<V: Plain>(at: *mut V) -> MaybeUninit<V> {
     let mut copy = MaybeUninit::<V>::uninit();
     for i in 0..words::<V>() {
         let count = (size_of::<V>() - 8 * i).min(8);
-        // SAFETY: a word of the place, and a part of the copy.
+        // SAFETY: the word is a part of the place, and the bytes are a part of the copy.
         unsafe {
             let word = AtomicU64::from_ptr(at.cast::<u64>().add(i)).load(Ordering::Acquire);
             let to = copy.as_mut_ptr().cast::<u8>().add(8 * i);
@@ -74,30 +92,30 @@ pub(super) unsafe fn load<V: Plain>(at: *mut V) -> MaybeUninit<V> {
     copy
 }
 
-/// Values that are their bytes.
+/// Values that consist of initialised bytes alone, so that they can be copied word by word.
 ///
 /// ```
 /// #[derive(Clone, Copy)]
 /// #[repr(C)]
 /// struct Speed { x: f32, y: f32 }
-/// // SAFETY: two times 4 bytes, and none between or behind them.
+/// // SAFETY: the type has two fields of 4 bytes, and no padding.
 /// unsafe impl mallard::shared_slot_map::Plain for Speed {}
 /// ```
 ///
 /// # Safety
-/// All bytes of a value are initialised: there is no padding, and no `MaybeUninit`. It has no pointer, no
-/// reference, and nothing that changes behind a shared reference.
+/// All bytes of a value are initialised: the type has no padding and no `MaybeUninit`. It has no pointers,
+/// references or cells.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 macro_rules! plain {
     ($($type:ty)*) => {
         $(
-            // SAFETY: all its bytes are its value.
+            // SAFETY: every byte of the type is a part of its value.
             unsafe impl Plain for $type {}
         )*
     };
 }
 plain! { () u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 bool char }
 
-// SAFETY: elements lie side by side.
+// SAFETY: an array has no padding between its elements.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}

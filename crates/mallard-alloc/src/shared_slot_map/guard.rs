@@ -1,4 +1,4 @@
-//! What keeps one element of a shared slot map.
+//! The guard that keeps one element of a shared slot map alive.
 
 use super::memory::Slot;
 use super::{Access, Guarded, SharedSlotMap};
@@ -7,23 +7,34 @@ use crate::slot_map::key::Key;
 use core::fmt;
 use core::ops::Deref;
 
-/// Keeps one element, whoever removes it meanwhile. From [`SharedSlotMap::get`].
+/// Keeps one element alive, also if another thread removes it. From [`SharedSlotMap::get`].
 ///
-/// One that is leaked keeps the element until the map ends.
+/// A leaked guard keeps the element until the map is dropped.
+///
+/// ```
+/// use mallard::{Key64, SharedSlotMap};
+/// let map: SharedSlotMap<Key64, String> = SharedSlotMap::new();
+/// let key = map.insert("duck".into());
+/// let guard = map.get(key).unwrap();
+/// assert!(map.remove(key));
+/// assert_eq!((&**guard, guard.key()), ("duck", key)); // still there
+/// ```
 pub struct Guard<'a, K: Key, V, A: Access<V> = Guarded, S: Source = DefaultHeap> {
     map: &'a SharedSlotMap<K, V, A, S>,
     slot: &'a Slot<V>,
     key: K,
 }
 
-// SAFETY: it is a shared reference to the element, and may be what ends it.
+// SAFETY: a guard is a shared reference to the element, and may drop it.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Send for Guard<'_, K, V, A, S> {}
-// SAFETY: it is a shared reference to the element; a clone may be what ends it.
+// SAFETY: a guard is a shared reference to the element, and a clone of it may drop the element.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync for Guard<'_, K, V, A, S> {}
 
 impl<'a, K: Key, V, A: Access<V>, S: Source> Guard<'a, K, V, A, S> {
+    /// Makes a guard.
+    ///
     /// # Safety
-    /// The key's element is in this slot of the map, and a guard was counted for it.
+    /// The element of the key is in this slot of the map, and a guard was counted for it.
     #[inline(always)]
     pub(super) unsafe fn new(
         map: &'a SharedSlotMap<K, V, A, S>,
@@ -43,7 +54,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Deref for Guard<'_, K, V, A, S> {
     type Target = V;
     #[inline(always)]
     fn deref(&self) -> &V {
-        // SAFETY: the element stays, and nobody writes to it, while there is a guard.
+        // SAFETY: while there is a guard, the element stays and nothing writes to it.
         unsafe { &*self.slot.value() }
     }
 }
@@ -68,8 +79,8 @@ impl<K: Key, V, A: Access<V>, S: Source> Guard<'_, K, V, A, S> {
     #[cold]
     #[inline(never)]
     fn end(&self) {
-        // SAFETY: it was the last one of an element that was removed.
-        unsafe { self.map.finish(self.slot, self.key, self.map.memory.here()) };
+        // SAFETY: this was the last guard of an element that was removed.
+        unsafe { self.map.finish(self.slot, self.key, self.map.memory.current_cache()) };
     }
 }
 

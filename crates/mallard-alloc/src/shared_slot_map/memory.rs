@@ -1,7 +1,7 @@
-//! The slots of a shared slot map: where they are, and how threads get free ones.
+//! The memory of a shared slot map: its chunks, and how threads exchange free slots.
 
-use super::front::{Front, Kind, Magazine, MAGAZINE};
 use super::slot::SlotState;
+use super::thread_cache::{Magazine, MagazineKind, ThreadCache, MAGAZINE};
 use crate::base::bits::{align_up, layout};
 use crate::base::growth::{Growth, GrowthState};
 use crate::base::source::{Chunk, Source};
@@ -18,7 +18,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// A slot. What is in `value` is said by `state`. It is as large as whole words of 8 bytes.
+/// A slot. `state` says whether `value` is initialised. The size is a multiple of 8 bytes.
 #[repr(C)]
 pub(super) struct Slot<V> {
     pub(super) state: SlotState,
@@ -34,18 +34,18 @@ impl<V> Slot<V> {
     }
 }
 
-/// A chunk: a run's header, slots, and for each 64 of them a magazine.
-struct Shape<K, V>(PhantomData<(K, V)>);
+/// The layout of a chunk: the header of a growth step, slots, and one magazine for each 64 slots.
+struct ChunkLayout<K, V>(PhantomData<(K, V)>);
 
 const CHUNK_BYTES: usize = 1 << 14;
 
-impl<K: Key, V> Shape<K, V> {
+impl<K: Key, V> ChunkLayout<K, V> {
     const VALID: () = assert!(
         K::INDEX_BITS >= 12 && K::GENERATION_BITS <= 32,
         "a key of a shared slot map has 12 bits for the index or more, since threads take slots by \
          the chunk, and 32 for the generation or fewer"
     );
-    /// A power of two.
+    /// The number of slots of a chunk: a power of two.
     const SLOTS: usize = {
         let wanted = CHUNK_BYTES / size_of::<Slot<V>>();
         if wanted <= MAGAZINE {
@@ -55,64 +55,64 @@ impl<K: Key, V> Shape<K, V> {
         }
     };
     const MAGAZINES: usize = Self::SLOTS / MAGAZINE;
-    const SLOTS_AT: usize = align_up(align_up(size_of::<Run>(), 64), align_of::<Slot<V>>());
+    const SLOTS_AT: usize = align_up(align_up(size_of::<StepHeader>(), 64), align_of::<Slot<V>>());
     const MAGAZINES_AT: usize =
         align_up(Self::SLOTS_AT + Self::SLOTS * size_of::<Slot<V>>(), align_of::<Magazine>());
     const ALIGN: usize = if align_of::<Slot<V>>() < 128 { 128 } else { align_of::<Slot<V>>() };
     const BYTES: usize =
         align_up(Self::MAGAZINES_AT + Self::MAGAZINES * size_of::<Magazine>(), Self::ALIGN);
-    /// Chunks whose slots 31 bits can number.
+    /// The number of chunks, limited by slot numbers of 31 bits.
     const CHUNKS_MAX: usize = {
         let slots = Words::<K>::SLOTS_MAX;
         (if slots < 1 << 31 { slots } else { 1 << 31 }) / Self::SLOTS
     };
 }
 
-/// What is in front of the first chunk that the source gave at once.
-struct Run {
-    next: Option<NonNull<Run>>,
+/// The header of a growth step, in cache of its first chunk.
+struct StepHeader {
+    next: Option<NonNull<StepHeader>>,
     layout: Layout,
 }
 
-/// What is in front of the entries of a directory.
+/// The header of a directory, in cache of its entries.
 struct Directory {
     before: Option<NonNull<Directory>>,
     layout: Layout,
 }
 
-/// What only one thread at a time changes.
+/// The state that one thread at a time changes, under the lock.
 struct Growing<S> {
     growth: GrowthState,
     source: S,
-    runs: Option<NonNull<Run>>,
+    runs: Option<NonNull<StepHeader>>,
     pending: *mut u8,
     pending_count: usize,
-    /// The one in use, which knows those before: others may still read them.
+    /// The directory in use. It keeps the older ones, which other threads may still read.
     directory: Option<NonNull<Directory>>,
     room: usize,
 }
 
 pub(super) struct Memory<K: Key, V, S: Source> {
-    /// Chunks. Those below are in the directory.
+    /// The number of chunks, which are all in the directory.
     count: AtomicUsize,
     directory: AtomicPtr<AtomicPtr<u8>>,
-    /// Fronts, indexed by thread number. The first, and those after the last thread number, are shared by
-    /// threads without a number, and each of these has a lock.
-    fronts: [AtomicPtr<Front>; NUMBERS + SHARES - 1],
-    /// Held while the memory grows; with `std`, waiters sleep.
+    /// The caches by thread number. The first one, and those after the last thread number, are shared by
+    /// threads without a number, each under a lock.
+    caches: [AtomicPtr<ThreadCache>; NUMBERS + SHARES - 1],
+    /// Held while the memory grows. With `std`, waiting threads sleep.
     lock: Locked<()>,
-    /// Locks of the shared fronts. Lock order: one of these before `lock`.
+    /// The locks of the shared caches. Lock order: one of these before `lock`.
     shared: [Locked<()>; SHARES],
     growing: UnsafeCell<Growing<S>>,
-    /// Values go in through `&self`, so a map of `V` may not become one of a `V` with a shorter
-    /// lifetime: the map is invariant in `V`.
+    /// Makes the map invariant in `V`: values are stored through `&self`, so a map of `V` must not become
+    /// a map of a type with a shorter lifetime.
     marker: PhantomData<(K, UnsafeCell<V>)>,
 }
 
-/// The numbers of magazines that are in fronts begin here.
-const IN_FRONTS: u32 = 1 << 31;
+/// The first number of magazines that are in caches. Smaller numbers are in chunks.
+const IN_CACHES: u32 = 1 << 31;
 
-/// What is made of loom's atomics cannot be made by a constant.
+/// Defines a function that is `const`, except in models: loom's atomics have no constant constructor.
 macro_rules! const_but_for_models {
     ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
         #[cfg(not(loom))]
@@ -128,7 +128,7 @@ pub(super) use const_but_for_models;
 impl<K: Key, V, S: Source> Memory<K, V, S> {
     const_but_for_models! {
         pub(super) fn new(growth: Growth, source: S) -> Self {
-        let () = Shape::<K, V>::VALID;
+        let () = ChunkLayout::<K, V>::VALID;
         let growing = Growing {
             growth: GrowthState::new(growth),
             source,
@@ -141,7 +141,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         Self {
             count: AtomicUsize::new(0),
             directory: AtomicPtr::new(ptr::null_mut()),
-            fronts: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS + SHARES - 1],
+            caches: [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS + SHARES - 1],
             lock: Locked::new(()),
             shared: [const { Locked::new(()) }; SHARES],
             growing: UnsafeCell::new(growing),
@@ -151,72 +151,75 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     }
 
     pub(super) fn layout() -> Option<Layout> {
-        layout(Shape::<K, V>::BYTES, Shape::<K, V>::ALIGN)
+        layout(ChunkLayout::<K, V>::BYTES, ChunkLayout::<K, V>::ALIGN)
     }
     pub(super) fn is_at_limit(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == Shape::<K, V>::CHUNKS_MAX
+        self.count.load(Ordering::Relaxed) == ChunkLayout::<K, V>::CHUNKS_MAX
     }
 
     #[inline(always)]
     fn chunk(&self, number: usize) -> Option<NonNull<u8>> {
-        // Acquire: who sees the count sees the directory, and the chunk in it.
+        // Acquire: a thread that sees the count also sees the directory, and the chunk in it.
         if number >= self.count.load(Ordering::Acquire) {
             return None;
         }
         let entries = self.directory.load(Ordering::Acquire);
-        // SAFETY: a directory has entries for as many chunks as there were when it began, or more.
+        // SAFETY: a directory has at least as many entries as there were chunks when it was published.
         NonNull::new(unsafe { (*entries.add(number)).load(Ordering::Relaxed) })
     }
 
     /// The slot of an index, if there is memory for it.
     #[inline(always)]
     pub(super) fn slot(&self, index: usize) -> Option<&Slot<V>> {
-        let chunk = self.chunk(index / Shape::<K, V>::SLOTS)?;
-        let place = index % Shape::<K, V>::SLOTS;
-        // SAFETY: a chunk has as many slots, and stays.
-        Some(unsafe { chunk.add(Shape::<K, V>::SLOTS_AT).cast::<Slot<V>>().add(place).as_ref() })
+        let chunk = self.chunk(index / ChunkLayout::<K, V>::SLOTS)?;
+        let place = index % ChunkLayout::<K, V>::SLOTS;
+        // SAFETY: a chunk has so many slots, and stays until the map is dropped.
+        Some(unsafe {
+            chunk.add(ChunkLayout::<K, V>::SLOTS_AT).cast::<Slot<V>>().add(place).as_ref()
+        })
     }
-    /// The slots that there are, free ones and slot 0 too.
+    /// All slots, including free ones and slot 0.
     pub(super) fn slots(&self) -> impl Iterator<Item = (usize, &Slot<V>)> {
-        let end = self.count.load(Ordering::Acquire) * Shape::<K, V>::SLOTS;
+        let end = self.count.load(Ordering::Acquire) * ChunkLayout::<K, V>::SLOTS;
         (0..end).filter_map(|index| Some((index, self.slot(index)?)))
     }
 
-    /// A magazine by its number.
+    /// The magazine with a number.
     pub(super) fn magazine(&self, number: u32) -> NonNull<Magazine> {
-        if number >= IN_FRONTS {
-            let i = (number - IN_FRONTS) as usize;
-            let front = self.fronts[i / 2].load(Ordering::Acquire);
-            // SAFETY: who has the number of a magazine got it from one who made the front.
-            return unsafe { Front::magazine(NonNull::new_unchecked(front), i % 2) };
+        if number >= IN_CACHES {
+            let i = (number - IN_CACHES) as usize;
+            let cache = self.caches[i / 2].load(Ordering::Acquire);
+            // SAFETY: the number is from a thread that had made the cache before.
+            return unsafe { ThreadCache::magazine(NonNull::new_unchecked(cache), i % 2) };
         }
         let number = number as usize;
-        // SAFETY: the same of a chunk, which has as many magazines.
+        // SAFETY: the number is from a thread that had made the chunk before.
         unsafe {
-            let chunk = self.chunk(number / Shape::<K, V>::MAGAZINES).unwrap_unchecked();
-            let first = chunk.add(Shape::<K, V>::MAGAZINES_AT).cast::<Magazine>();
-            first.add(number % Shape::<K, V>::MAGAZINES)
+            let chunk = self.chunk(number / ChunkLayout::<K, V>::MAGAZINES).unwrap_unchecked();
+            let first = chunk.add(ChunkLayout::<K, V>::MAGAZINES_AT).cast::<Magazine>();
+            first.add(number % ChunkLayout::<K, V>::MAGAZINES)
         }
     }
 
-    /// The front of a number, if it has one.
+    /// The cache with a number, or null.
     #[inline(always)]
-    pub(super) fn front(&self, number: usize) -> *mut Front {
-        self.fronts[number].load(Ordering::Acquire)
+    pub(super) fn cache(&self, number: usize) -> *mut ThreadCache {
+        self.caches[number].load(Ordering::Acquire)
     }
     /// Elements that began less those that ended, as far as it is known here.
+    /// The number of elements: those that started minus those that ended, as far as this thread can see.
     pub(super) fn live(&self) -> usize {
-        // SAFETY: a front stays where it is.
-        let live: isize = self.fronts().map(|front| unsafe { Front::live(front) }).sum();
-        live.max(0) as usize // not all at one moment
+        // SAFETY: a cache stays until the map is dropped.
+        let live: isize = self.caches().map(|cache| unsafe { ThreadCache::live(cache) }).sum();
+        live.max(0) as usize // the counters are not read at the same moment
     }
-    fn fronts(&self) -> impl Iterator<Item = NonNull<Front>> + '_ {
-        self.fronts.iter().filter_map(|front| NonNull::new(front.load(Ordering::Acquire)))
+    fn caches(&self) -> impl Iterator<Item = NonNull<ThreadCache>> + '_ {
+        self.caches.iter().filter_map(|cache| NonNull::new(cache.load(Ordering::Acquire)))
     }
     pub(super) fn shared_lock(&self, share: usize) -> &Locked<()> {
         &self.shared[share]
     }
-    /// The index of a shared front among all fronts.
+    /// The number of a shared cache among all caches.
     pub(super) const fn shared_number(share: usize) -> usize {
         match share {
             0 => 0,
@@ -224,69 +227,70 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
     }
 
-    /// Makes a front for a number that has none.
+    /// The cache with a number, made if there is none.
     #[cold]
-    pub(super) fn make_front(&self, number: usize) -> Option<NonNull<Front>> {
-        if let Some(front) = NonNull::new(self.front(number)) {
-            return Some(front);
+    pub(super) fn make_cache(&self, number: usize) -> Option<NonNull<ThreadCache>> {
+        if let Some(cache) = NonNull::new(self.cache(number)) {
+            return Some(cache);
         }
         let _alone = self.lock.lock();
-        if let Some(front) = NonNull::new(self.front(number)) {
-            return Some(front); // a shared one, made meanwhile
+        if let Some(cache) = NonNull::new(self.cache(number)) {
+            return Some(cache); // another thread has made this shared cache meanwhile
         }
         // SAFETY: the lock is held.
         let growing = unsafe { &mut *self.growing.get() };
-        let front = growing.take_aside(Layout::new::<Front>())?.data.cast::<Front>();
-        // SAFETY: it was just taken.
-        unsafe { Front::make(front, IN_FRONTS + 2 * number as u32) };
-        self.fronts[number].store(front.as_ptr(), Ordering::Release);
-        Some(front)
+        let cache = growing.take_aside(Layout::new::<ThreadCache>())?.data.cast::<ThreadCache>();
+        // SAFETY: the memory was just taken.
+        unsafe { ThreadCache::make(cache, IN_CACHES + 2 * number as u32) };
+        self.caches[number].store(cache.as_ptr(), Ordering::Release);
+        Some(cache)
     }
 
-    /// The number of a magazine with keys in it; it is the caller's.
+    /// Takes a full magazine and returns its number. Adds a chunk if there is none.
     #[cold]
-    pub(super) fn supply(&self, own: &Front) -> Option<u32> {
+    pub(super) fn take_full(&self, own: &ThreadCache) -> Option<u32> {
         loop {
-            if let Some(number) = self.find(own, Kind::Full) {
+            if let Some(number) = self.find(own, MagazineKind::Full) {
                 return Some(number);
             }
             let _alone = self.lock.lock();
-            if let Some(number) = self.find(own, Kind::Full) {
-                return Some(number); // somebody else was here
+            if let Some(number) = self.find(own, MagazineKind::Full) {
+                return Some(number); // another thread has added a chunk meanwhile
             }
             // SAFETY: the lock is held.
             self.add_chunk(own, unsafe { &mut *self.growing.get() })?;
         }
     }
-    /// An empty one, for a front that has just given a full one away. There is one on some stack at
-    /// any time: who comes to all of them in vain has been overtaken, each time by another who got
-    /// one.
-    pub(super) fn find_empty(&self, own: &Front) -> u32 {
+    /// Takes an empty magazine, for a cache that has just given a full one away. At any time there is one
+    /// on some stack: a thread that finds none on any stack was overtaken by other threads, each of which
+    /// took one.
+    pub(super) fn take_empty(&self, own: &ThreadCache) -> u32 {
         loop {
-            match self.find(own, Kind::Empty) {
+            match self.find(own, MagazineKind::Empty) {
                 Some(number) => return number,
                 None => pause(),
             }
         }
     }
-    /// One's own first, so that slots stay with the thread that used them last.
-    fn find(&self, own: &Front, kind: Kind) -> Option<u32> {
-        // SAFETY: a front stays where it is.
-        let all = self.fronts().map(|front| unsafe { Front::stack(front, kind) });
+    /// Takes a magazine, first from the thread's own stack, so that slots stay with the thread that used
+    /// them last.
+    fn find(&self, own: &ThreadCache, kind: MagazineKind) -> Option<u32> {
+        // SAFETY: a cache stays until the map is dropped.
+        let all = self.caches().map(|cache| unsafe { ThreadCache::stack(cache, kind) });
         pop_any(own.own_stack(kind), all, |number| self.link(number))
     }
     fn link(&self, number: u32) -> &AtomicU32 {
-        // SAFETY: it is a magazine, and stays.
+        // SAFETY: a magazine stays until the map is dropped.
         unsafe { &(*self.magazine(number).as_ptr()).link }
     }
     pub(super) fn push(&self, stack: &TaggedStack, number: u32) {
         stack.push(number, self.link(number));
     }
 
-    /// One chunk more, all of whose slots are free.
-    fn add_chunk(&self, own: &Front, growing: &mut Growing<S>) -> Option<()> {
+    /// Adds a chunk, all of whose slots are free.
+    fn add_chunk(&self, own: &ThreadCache, growing: &mut Growing<S>) -> Option<()> {
         let number = self.count.load(Ordering::Relaxed);
-        if number == Shape::<K, V>::CHUNKS_MAX {
+        if number == ChunkLayout::<K, V>::CHUNKS_MAX {
             return None;
         }
         if number == growing.room {
@@ -294,23 +298,26 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             self.directory.store(entries, Ordering::Release);
         }
         let chunk = growing.take_chunk(Self::layout()?)?;
-        let first = number * Shape::<K, V>::SLOTS;
-        // SAFETY: the chunk was just taken, and has all this; the directory has room.
+        let first = number * ChunkLayout::<K, V>::SLOTS;
+        // SAFETY: the chunk was just taken and contains all of this, and the directory has room.
         unsafe {
-            let slots = chunk.add(Shape::<K, V>::SLOTS_AT).cast::<Slot<V>>();
-            for place in 0..Shape::<K, V>::SLOTS {
+            let slots = chunk.add(ChunkLayout::<K, V>::SLOTS_AT).cast::<Slot<V>>();
+            for place in 0..ChunkLayout::<K, V>::SLOTS {
                 (&raw mut (*slots.add(place).as_ptr()).state).write(SlotState::new(1));
             }
-            let magazines = chunk.add(Shape::<K, V>::MAGAZINES_AT).cast::<Magazine>();
-            for i in 0..Shape::<K, V>::MAGAZINES {
+            let magazines = chunk.add(ChunkLayout::<K, V>::MAGAZINES_AT).cast::<Magazine>();
+            for i in 0..ChunkLayout::<K, V>::MAGAZINES {
                 Magazine::make(magazines.add(i), first + i * MAGAZINE);
             }
             let entries = self.directory.load(Ordering::Relaxed);
             (*entries.add(number)).store(chunk.as_ptr(), Ordering::Relaxed);
         }
         self.count.store(number + 1, Ordering::Release);
-        for i in (0..Shape::<K, V>::MAGAZINES).rev() {
-            self.push(own.own_stack(Kind::Full), (number * Shape::<K, V>::MAGAZINES + i) as u32);
+        for i in (0..ChunkLayout::<K, V>::MAGAZINES).rev() {
+            self.push(
+                own.own_stack(MagazineKind::Full),
+                (number * ChunkLayout::<K, V>::MAGAZINES + i) as u32,
+            );
         }
         Some(())
     }
@@ -322,7 +329,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         s.bytes_taken += growing.growth.taken();
         s.chunks += self.count.load(Ordering::Relaxed) + growing.pending_count;
         s.growths += growing.growth.steps();
-        s.bytes_idle += self.count.load(Ordering::Relaxed) * Shape::<K, V>::SLOTS * size_of::<V>();
+        s.bytes_idle +=
+            self.count.load(Ordering::Relaxed) * ChunkLayout::<K, V>::SLOTS * size_of::<V>();
     }
 }
 
@@ -340,9 +348,9 @@ impl<S: Source> Growing<S> {
         if self.pending_count == 0 {
             let whole = |bytes| bytes & !(chunk.align() - 1);
             let taken = self.growth.take(&self.source, chunk, chunk.size(), whole)?;
-            let run = taken.data.cast::<Run>();
-            // SAFETY: a chunk begins with room for it.
-            unsafe { run.write(Run { next: self.runs, layout: taken.layout }) };
+            let run = taken.data.cast::<StepHeader>();
+            // SAFETY: a chunk begins with room for the header.
+            unsafe { run.write(StepHeader { next: self.runs, layout: taken.layout }) };
             self.runs = Some(run);
             self.pending = taken.data.as_ptr();
             self.pending_count = taken.layout.size() / chunk.size();
@@ -353,13 +361,13 @@ impl<S: Source> Growing<S> {
         NonNull::new(taken)
     }
 
-    /// A directory for twice as many chunks, with the same entries.
+    /// Makes a directory for twice as many chunks, with the same entries.
     fn make_room(&mut self) -> Option<*mut AtomicPtr<u8>> {
         let room = (2 * self.room).max(8);
         let bytes = room.checked_mul(size_of::<usize>())?.checked_add(size_of::<Directory>())?;
         let taken = self.take_aside(layout(bytes, align_of::<Directory>())?)?;
         let directory = taken.data.cast::<Directory>();
-        // SAFETY: it was just taken, and has so many entries; the one before has half as many.
+        // SAFETY: the memory was just taken for so many entries. The old directory has half as many.
         unsafe {
             directory.write(Directory { before: self.directory, layout: taken.layout });
             let entries = directory.add(1).cast::<AtomicPtr<u8>>();
@@ -384,24 +392,24 @@ impl<K: Key, V, S: Source> Drop for Memory<K, V, S> {
     fn drop(&mut self) {
         let growing = self.growing.get_mut();
         let give = |data, layout| {
-            // SAFETY: as it was taken; each is in one list, and nobody uses it any more.
+            // SAFETY: the memory is given back as it was taken, once, and nothing uses it any more.
             unsafe { growing.source.give(Chunk { data, layout }) };
         };
         while let Some(run) = growing.runs {
-            // SAFETY: it is in the list.
-            let Run { next, layout } = unsafe { run.read() };
+            // SAFETY: a growth step in the list has a header.
+            let StepHeader { next, layout } = unsafe { run.read() };
             growing.runs = next;
             give(run.cast(), layout);
         }
         while let Some(directory) = growing.directory {
-            // SAFETY: it is in the list.
+            // SAFETY: a directory in the list has a header.
             let Directory { before, layout } = unsafe { directory.read() };
             growing.directory = before;
             give(directory.cast(), layout);
         }
-        for front in &mut self.fronts {
-            if let Some(front) = NonNull::new(*front.get_mut()) {
-                give(front.cast(), Layout::new::<Front>());
+        for cache in &mut self.caches {
+            if let Some(cache) = NonNull::new(*cache.get_mut()) {
+                give(cache.cast(), Layout::new::<ThreadCache>());
             }
         }
     }

@@ -1,10 +1,10 @@
-//! A slot map for several threads.
+//! A slot map that several threads share.
 
 mod access;
-mod front;
 mod guard;
 mod memory;
 mod slot;
+mod thread_cache;
 
 pub use access::{Access, Copied, Guarded, Plain};
 pub use guard::Guard;
@@ -20,44 +20,49 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::panic::RefUnwindSafe;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use front::Here;
 use memory::{const_but_for_models, Memory, Slot};
 use slot::Removal;
+use thread_cache::CurrentCache;
 
-/// A [`SlotMap`](crate::SlotMap) that any thread may use at any time, by a shared reference.
+/// A [`SlotMap`](crate::SlotMap) that any thread may use at any time, through a shared reference.
 ///
 /// ```
 /// use mallard::{Key64, SharedSlotMap};
 /// static SESSIONS: SharedSlotMap<Key64, String> = SharedSlotMap::new();
 /// let id = SESSIONS.insert("Ada".into());
-/// let held = SESSIONS.get(id).unwrap(); // a guard: the session stays while it lives
+/// let held = SESSIONS.get(id).unwrap(); // a guard: the session stays alive with it
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| assert!(SESSIONS.remove(id)));
 /// });
 /// assert_eq!(*held, "Ada");
-/// assert!(SESSIONS.get(id).is_none()); // stale at once; it ends with its last guard
+/// assert!(SESSIONS.get(id).is_none()); // stale at once; dropped with its last guard
 /// ```
 ///
-/// Three ways to an element, none of which waits for another thread:
-/// - [`get`](Self::get) gives a guard: two locked operations.
-/// - [`with`](Self::with) calls a function under one.
-/// - [`read`](Self::read) gives a copy, in a map whose access is [`Copied`]: no locked operation.
+/// **Access.** There are three ways to an element, and none of them waits for another thread:
+/// - [`get`](Self::get) returns a guard. It takes two locked operations.
+/// - [`with`](Self::with) calls a function under a guard.
+/// - [`read`](Self::read) returns a copy, in a map whose access is [`Copied`]. It takes no locked
+///   operation.
 ///
-/// Elements stay where they are. Guards give shared references: what several threads write is an
-/// atomic or under a lock in the element itself. A removed element is dropped by the thread that
-/// ends its last guard; no lock is held while destructors and functions of the program run, and they may
-/// use the map.
+/// **Elements.** Elements do not move. Guards give shared references, so an element that several threads
+/// write must use atomics or a lock of its own. The thread that drops the last guard of a removed element
+/// drops the element. No lock is held while destructors and functions of the program run, and they may use
+/// the map.
 ///
-/// Each thread has up to 128 free slots to itself, and gives and takes 64 at a time: first those
-/// that it gave itself, then those that others gave, and then new ones. So inserts and removals
-/// touch what other threads write where slots go from one to the other, and only then. (Threads
-/// beyond the 63rd that live at a time share eight such stocks, each under a lock whose waiters
-/// sleep. Without the feature `std` all threads share one stock, and spin.) Each element costs 12 bytes beside its own, which are rounded up to 8. Memory is
-/// kept until the end of the map. A slot retires when its generations are used up.
+/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 at a time: first slots
+/// that it gave away itself, then those of other threads, and then new ones. So inserts and removals touch
+/// cache lines of other threads only when slots move between threads. Threads beyond the 63rd share eight
+/// caches, each under a lock whose waiters sleep. Without the feature `std`, all threads share one cache,
+/// and spin.
 ///
-/// `insert` ends the program where memory is refused, and panics when no slot is left; `try_insert`
-/// gives the value back. Keys have 12 bits for the index or more, and 32 for the generation or
-/// fewer, which is checked when a map is made.
+/// **Memory.** An element costs 12 bytes more than its size rounded up to 8. The map keeps its memory until
+/// it is dropped. A slot retires when its generations are used up.
+///
+/// **Errors.** Without memory, `insert` ends the program. If no slot is left, it panics. `try_insert`
+/// returns the value in both cases.
+///
+/// Keys need at least 12 bits for the index and at most 32 for the generation, which is checked when a map
+/// is made.
 ///
 /// A guard does not outlive the map:
 /// ```compile_fail
@@ -66,8 +71,8 @@ use slot::Removal;
 /// drop(map);
 /// drop(guard);
 /// ```
-/// A map of values with one lifetime is not a map of values with a shorter one, whose elements the
-/// longer map would then read:
+/// A map cannot be used as a map of values with a shorter lifetime, because other threads would read those
+/// values through the map with the longer lifetime:
 /// ```compile_fail
 /// use mallard::{Key64, SharedSlotMap};
 /// fn shortened<'a>(
@@ -76,7 +81,7 @@ use slot::Removal;
 ///     map
 /// }
 /// ```
-/// A map of values that are not `Send` and `Sync` stays with its thread:
+/// A map of values that are not `Send` and `Sync` stays in its thread:
 /// ```compile_fail
 /// let map: mallard::SharedSlotMap<mallard::Key64, std::cell::Cell<u8>> = mallard::SharedSlotMap::new();
 /// std::thread::scope(|scope| { scope.spawn(|| map.insert(std::cell::Cell::new(1))); });
@@ -87,16 +92,16 @@ pub struct SharedSlotMap<K: Key, V, A: Access<V> = Guarded, S: Source = DefaultH
     access: PhantomData<A>,
 }
 
-// SAFETY: a thread that ends an element may be another than the one that began it.
+// SAFETY: an element may be dropped by another thread than the one that made it, so `V` is `Send`.
 unsafe impl<K: Key, V: Send, A: Access<V>, S: Source + Send> Send for SharedSlotMap<K, V, A, S> {}
-// SAFETY: elements go to other threads, and several look at one at a time. The source is used under a
-// lock.
+// SAFETY: elements move to other threads and are shared by them, so `V` is `Send` and `Sync`. The source is
+// used under a lock.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync
     for SharedSlotMap<K, V, A, S>
 {
 }
 
-// After a panic of the program's functions it is as if those had returned.
+// A panic in a function of the program leaves the map as if the function had returned.
 impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
     for SharedSlotMap<K, V, A, S>
 {
@@ -105,14 +110,14 @@ impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
 #[cfg(feature = "alloc")]
 impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
     const_but_for_models! {
-        /// An empty map. Takes nothing.
+        /// An empty map. Takes no memory.
         pub fn new() -> Self {
             Self::new_in(DefaultHeap)
         }
     }
     const_but_for_models! {
-        /// An empty map with steps of one's own; each is a chunk at least. The limit counts all that
-        /// the map takes.
+        /// An empty map that grows as `growth` says, by at least one chunk a step. The limit counts all
+        /// memory that the map takes.
         pub fn with_growth(growth: Growth) -> Self {
             Self::with_growth_in(growth, DefaultHeap)
         }
@@ -121,34 +126,34 @@ impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
 
 impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     const_but_for_models! {
-        /// An empty map of this source. Takes nothing.
+        /// An empty map whose memory comes from `source`. Takes no memory.
         pub fn new_in(source: S) -> Self {
             Self::with_growth_in(Growth::fixed(1), source)
         }
     }
     const_but_for_models! {
-        /// The same, with steps of one's own, as [`with_growth`](SharedSlotMap::with_growth) has them.
+        /// An empty map with its own growth and source, as [`with_growth`](SharedSlotMap::with_growth).
         pub fn with_growth_in(growth: Growth, source: S) -> Self {
             let memory = Memory::new(growth, source);
             Self { memory, retired: AtomicUsize::new(0), access: PhantomData }
         }
     }
 
-    /// Elements; those that were removed and still have guards are counted. While other threads
-    /// insert and remove, about so many.
+    /// The number of elements, including removed ones that still have guards. Approximate while other
+    /// threads insert and remove.
     pub fn len(&self) -> usize {
         self.memory.live()
     }
-    /// Whether there is none.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Slots that no key can name any more.
+    /// The number of slots whose generations are used up.
     pub fn retired(&self) -> usize {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Stores a value, and tells its key.
+    /// Stores a value and returns its key.
     #[inline]
     pub fn insert(&self, value: V) -> K {
         match self.memory.take_slot() {
@@ -156,7 +161,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             None => self.refuse(),
         }
     }
-    /// The value comes back when memory is refused or no slot is left.
+    /// Stores a value and returns its key. Without memory or a free slot, the value comes back.
     #[inline]
     pub fn try_insert(&self, value: V) -> Result<K, Full<V>> {
         match self.memory.take_slot() {
@@ -165,13 +170,13 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             None => Err(Full::no_memory(value)),
         }
     }
-    /// Stores what `make(key)` returns, for elements that know their key. Until that is there the key
-    /// names nothing. If it panics, the key is given again.
+    /// Stores the result of `make(key)`, for elements that contain their own key. Until then the key names
+    /// nothing. If `make` panics, the key is used for another element.
     pub fn insert_with_key(&self, make: impl FnOnce(K) -> V) -> K {
         struct GiveBack<'a, K: Key, V, S: Source>(&'a Memory<K, V, S>, usize);
         impl<K: Key, V, S: Source> Drop for GiveBack<'_, K, V, S> {
             fn drop(&mut self) {
-                self.0.give_slot(self.0.here(), self.1, false);
+                self.0.give_slot(self.0.current_cache(), self.1, false);
             }
         }
         let Some(index) = self.memory.take_slot() else { self.refuse() };
@@ -185,17 +190,17 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     fn key(index: usize, generation: u64) -> K {
         Words::<K>::known(Words::<K>::key(index, generation))
     }
-    /// Of an index that the map gave.
+    /// The slot of an index that this map has handed out.
     #[inline(always)]
     fn slot(&self, index: usize) -> &Slot<V> {
-        // SAFETY: there is a chunk for it.
+        // SAFETY: the index was handed out, so there is a chunk for it.
         unsafe { self.memory.slot(index).unwrap_unchecked() }
     }
 
     #[inline(always)]
     fn place(&self, index: usize, value: V) -> K {
         let slot = self.slot(index);
-        // SAFETY: the slot is the caller's, and has no value.
+        // SAFETY: the caller owns the slot, which has no value.
         unsafe { A::write(slot.value(), value) };
         Self::key(index, slot.state.begin())
     }
@@ -212,7 +217,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         out_of_memory(Memory::<K, V, S>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// The slot that a key addresses, if there is one.
+    /// The slot that a key addresses, if there is memory for it.
     #[inline(always)]
     fn find(&self, key: K) -> Option<&Slot<V>> {
         let bits = key.to_bits().to_u64();
@@ -222,66 +227,70 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.memory.slot(key.index())
     }
 
-    /// Whether there is an element of this key, at this moment.
+    /// Whether the key has an element now. Another thread may remove it at any time.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some_and(|slot| slot.state.is(key.generation()))
     }
-    /// A guard, which keeps the element. `None`: the key names nothing.
+    /// A guard that keeps the element of a key alive. `None` if the key names nothing.
     #[inline]
     pub fn get(&self, key: K) -> Option<Guard<'_, K, V, A, S>> {
         let slot = self.find(key)?;
         // SAFETY: a guard was just counted.
         slot.state.try_hold(key.generation()).then(|| unsafe { Guard::new(self, slot, key) })
     }
-    /// What `f` returns, called for the element under a guard. `None`: the key names nothing.
+    /// Calls `f` with the element of a key under a guard, and returns the result. `None` if the key names
+    /// nothing.
     #[inline]
     pub fn with<R>(&self, key: K, f: impl FnOnce(&V) -> R) -> Option<R> {
         let guard = self.get(key)?;
         Some(f(&guard))
     }
-    /// The element, for one who has the map alone.
+    /// The element of a key, mutably. Needs exclusive access to the map.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let slot = self.find(key)?;
-        // SAFETY: it is live, and nobody else has a guard, which would borrow the map.
+        // SAFETY: the element is live, and there are no guards, because a guard borrows the map.
         slot.state.is(key.generation()).then(|| unsafe { &mut *slot.value() })
     }
 
-    /// Removes an element: its key is stale from now on. True for one caller alone.
+    /// Removes an element. Its key is stale from now on. If several threads remove the same key, one of
+    /// them gets `true`.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
         let Some(slot) = self.find(key) else { return false };
-        let here = self.memory.here();
+        let cache = self.memory.current_cache();
         match slot.state.try_remove(key.generation()) {
-            Removal::Refused => false,
+            Removal::Failed => false,
             Removal::LeftToGuards => true,
             Removal::Alone => {
-                // SAFETY: the slot is this thread's, and has a value.
-                unsafe { self.finish(slot, key, here) };
+                // SAFETY: this thread owns the slot, which has a value.
+                unsafe { self.finish(slot, key, cache) };
                 true
             }
         }
     }
-    /// Takes an element out. `None`, and nothing has changed: the key names nothing, or there is a
-    /// guard of its element.
+    /// Removes an element and returns it. `None` if the key names nothing, or if the element has a guard;
+    /// then nothing has changed.
     #[inline]
     pub fn take(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
-        let here = self.memory.here();
+        let cache = self.memory.current_cache();
         if !slot.state.try_take(key.generation()) {
             return None;
         }
-        // SAFETY: the slot is this thread's, and has a value.
+        // SAFETY: this thread owns the slot, which has a value.
         let value = unsafe { slot.value().read() };
-        self.recycle(slot, key, here);
+        self.recycle(slot, key, cache);
         Some(value)
     }
 
+    /// Drops the value of a slot, and frees the slot.
+    ///
     /// # Safety
-    /// The slot is the caller's alone, and has a value.
+    /// The caller owns the slot, which has a value.
     #[inline(always)]
-    unsafe fn finish(&self, slot: &Slot<V>, key: K, here: Here) {
+    unsafe fn finish(&self, slot: &Slot<V>, key: K, cache: CurrentCache) {
         struct Recycle<F: FnMut()>(F);
         impl<F: FnMut()> Drop for Recycle<F> {
             #[inline(always)]
@@ -289,14 +298,14 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
                 (self.0)();
             }
         }
-        let _even_if_it_panics = Recycle(|| self.recycle(slot, key, here));
-        // SAFETY: as the caller says.
+        let _even_if_it_panics = Recycle(|| self.recycle(slot, key, cache));
+        // SAFETY: the caller says so.
         unsafe { slot.value().drop_in_place() };
     }
 
-    /// The slot has no value any more, and is the caller's.
+    /// Frees a slot that the caller owns and that has no value any more.
     #[inline(always)]
-    fn recycle(&self, slot: &Slot<V>, key: K, here: Here) {
+    fn recycle(&self, slot: &Slot<V>, key: K, cache: CurrentCache) {
         let mut next = key.generation() + 1;
         let mut retired = false;
         if next > Words::<K>::GENERATION_MAX {
@@ -305,12 +314,11 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             self.retired.fetch_add(retired as usize, Ordering::Relaxed);
         }
         slot.state.renew(next);
-        self.memory.give_slot(here, key.index(), retired); // who takes it next sees all of the above
+        self.memory.give_slot(cache, key.index(), retired); // the thread that takes the slot next sees all of the above
     }
 
-    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert or
-    /// remove during the call may be visited or not. `f` may insert and remove as well; an element
-    /// that `f` removes before its turn is not visited. O(slots that have memory).
+    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert or remove
+    /// meanwhile may be visited or not. `f` may insert and remove. O(slots with memory).
     pub fn for_each(&self, mut f: impl FnMut(K, &V)) {
         for (index, slot) in self.memory.slots() {
             if index != 0 && slot.state.is_live() {
@@ -321,14 +329,14 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
     }
-    /// Removes all that are there when it is called.
+    /// Removes all elements that are in the map when it is called.
     pub fn clear(&self) {
         self.for_each(|key, _| {
             self.remove(key);
         });
     }
 
-    /// What it holds.
+    /// What the map holds. Elements count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         self.memory.add_to(&mut s);
@@ -339,7 +347,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
 }
 
 impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
-    /// A copy of an element. `None`: the key names nothing. No locked operation.
+    /// A copy of an element, without a guard or a locked operation. `None` if the key names nothing.
     ///
     /// ```
     /// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};
@@ -351,9 +359,9 @@ impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
     #[inline]
     pub fn read(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
-        // SAFETY: the slot was live once, so its words were written.
+        // SAFETY: a slot that was live once has initialised words.
         let copy = slot.state.read(key.generation(), || unsafe { access::load(slot.value()) })?;
-        // SAFETY: these are the words of the element that the key names.
+        // SAFETY: the state did not change, so the words are those of one element.
         Some(unsafe { copy.assume_init() })
     }
 }
@@ -372,7 +380,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Drop for SharedSlotMap<K, V, A, S> {
             }
         }
         if core::mem::needs_drop::<V>() {
-            // SAFETY: nobody else has the map, nor guards; those that were leaked are no reason to keep it.
+            // SAFETY: nothing else uses the map. Leaked guards keep no element beyond the map.
             let end = |slot: &Slot<V>| unsafe { slot.value().drop_in_place() };
             let slots = self.memory.slots().map(|(_, slot)| slot);
             Rest(slots.filter(|slot| slot.state.has_value()), end).end();

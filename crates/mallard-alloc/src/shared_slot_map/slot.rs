@@ -1,35 +1,34 @@
-//! What threads agree on about one slot of a shared slot map.
+//! The state of one slot of a shared slot map, on which all threads agree.
 
 use crate::loom::atomic::{AtomicU64, Ordering};
 
-/// The state of a slot, which stays while the map lives, so that any key may look:
+/// The state of a slot. It stays readable while the map lives, so any key may look at it.
 ///
 /// ```text
 /// { generation 32 | live 1 | guards 31 }
 ///
-/// { g, 0, 0 }   one thread's, which ends the element, or makes it, or leaves the slot as free;
-///               or retired
+/// { g, 0, 0 }   owned by one thread, which makes or drops an element or frees the slot; or retired
 /// { g, 1, n }   the element of generation g, with n guards
-/// { g, 0, n }   removed; n guards still use it
+/// { g, 0, n }   removed; n guards still use the element
 ///
-/// insert   { g, 0, 0 } -> { g, 1, 0 }   a store, by the thread that has the slot
-/// get      { g, 1, n } -> { g, 1, n+1 } compare-exchange: whole, so that generation and "live" hold
-///                                       at the moment of the count
-/// remove   { g, 1, n } -> { g, 0, n }   compare-exchange
-/// take     { g, 1, 0 } -> { g, 0, 0 }   compare-exchange
-/// a guard's end     n  -> n-1           a subtraction
-/// renew    { g, 0, 0 } -> { g+1, 0, 0 } a store, by who made it { g, 0, 0 }
+/// insert   { g, 0, 0 } -> { g, 1, 0 }   a store, by the thread that owns the slot
+/// get      { g, 1, n } -> { g, 1, n+1 } a compare-exchange of the whole word, so that generation and
+///                                       "live" hold when the guard is counted
+/// remove   { g, 1, n } -> { g, 0, n }   a compare-exchange
+/// take     { g, 1, 0 } -> { g, 0, 0 }   a compare-exchange
+/// drop of a guard   n  -> n-1           a subtraction
+/// renew    { g, 0, 0 } -> { g+1, 0, 0 } a store, by the thread that made { g, 0, 0 }
 /// ```
 ///
-/// Each operation takes effect at the one change, or the one load that refuses it, that is named
-/// here; so they are linearisable. Only remove and take leave "live", and after it no get
-/// succeeds: the guards only fall, exactly one change reaches { g, 0, 0 }, and who makes it is
-/// alone with the slot.
+/// Each operation takes effect at the one change named here, or at the one load that makes it fail. So
+/// the operations are linearisable. Only remove and take clear "live", and no get succeeds after that:
+/// from then on the number of guards only falls, exactly one change reaches { g, 0, 0 }, and the thread
+/// that makes it owns the slot.
 pub(super) struct SlotState(AtomicU64);
 
 const LIVE: u64 = 1 << 31;
 const GUARDS: u64 = LIVE - 1;
-/// More can only have been leaked. Half of what can be counted, since threads look after they counted.
+/// More guards can only have been leaked. Half of what fits, because threads compare after they count.
 const GUARDS_MAX: u64 = GUARDS / 2;
 
 #[cold]
@@ -47,10 +46,10 @@ fn too_many_guards() -> ! {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Removal {
-    Refused,
-    /// The last guard will have the slot.
+    Failed,
+    /// The thread that drops the last guard owns the slot.
     LeftToGuards,
-    /// The slot is the caller's.
+    /// The calling thread owns the slot.
     Alone,
 }
 
@@ -62,11 +61,11 @@ impl SlotState {
         state & !GUARDS == generation << 32 | LIVE
     }
 
-    /// Whether there is an element, if nobody changes it meanwhile.
+    /// Whether there is an element, unless another thread changes the slot meanwhile.
     pub(super) fn is_live(&self) -> bool {
         self.0.load(Ordering::Relaxed) & LIVE != 0
     }
-    /// Whether there is still a value: it is live, or guards were leaked.
+    /// Whether there is a value: the slot is live, or guards were leaked.
     pub(super) fn has_value(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (LIVE | GUARDS) != 0
     }
@@ -74,7 +73,7 @@ impl SlotState {
         self.0.load(Ordering::Relaxed) >> 32
     }
 
-    /// An element begins. The slot is the caller's, and what was written to it is seen by who gets it.
+    /// Starts an element. The caller owns the slot. Whoever gets the element sees what was written to it.
     #[inline(always)]
     pub(super) fn begin(&self) -> u64 {
         let state = self.0.load(Ordering::Relaxed);
@@ -88,7 +87,7 @@ impl SlotState {
         Self::is_live_in(self.0.load(Ordering::Acquire), generation)
     }
 
-    /// One guard more, if the element is there.
+    /// Counts a guard, if the element is there.
     #[inline(always)]
     pub(super) fn try_hold(&self, generation: u64) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
@@ -110,13 +109,13 @@ impl SlotState {
         }
         false
     }
-    /// One guard more, of who has one.
+    /// Counts another guard. The caller has one.
     pub(super) fn hold(&self) {
         if self.0.fetch_add(1, Ordering::Relaxed) & GUARDS > GUARDS_MAX {
             too_many_guards();
         }
     }
-    /// True: this was the last, and the slot is the caller's.
+    /// Removes a guard. If the result is true, it was the last one and the caller owns the slot.
     #[inline(always)]
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_sub(1, Ordering::AcqRel) & (LIVE | GUARDS) == 1
@@ -124,7 +123,7 @@ impl SlotState {
 
     #[inline(always)]
     pub(super) fn try_remove(&self, generation: u64) -> Removal {
-        // Without a look first: it would have to wait for the locked operation before.
+        // No load before the first exchange: it would wait for the locked operation before it.
         let mut state = generation << 32 | LIVE;
         while Self::is_live_in(state, generation) {
             match self.0.compare_exchange_weak(
@@ -138,23 +137,24 @@ impl SlotState {
                 Err(now) => state = now,
             }
         }
-        Removal::Refused
+        Removal::Failed
     }
-    /// True: it is removed, and the slot is the caller's. False also where there are guards.
+    /// Removes the element and makes the caller the owner of the slot. False if there are guards, or no
+    /// such element.
     pub(super) fn try_take(&self, generation: u64) -> bool {
         let live = generation << 32 | LIVE;
         self.0.compare_exchange(live, generation << 32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// A later generation. The slot is the caller's, who shows it to others by other means.
+    /// Sets a later generation. The caller owns the slot, and publishes the change by other means.
     #[inline(always)]
     pub(super) fn renew(&self, generation: u64) {
         self.0.store(generation << 32, Ordering::Relaxed);
     }
 
-    /// What `copy` gives, if the element was there all the while. `copy` loads with acquire what was
-    /// stored with release before `begin`: if it meets a word of a later element, then it sees that its
-    /// own was removed before that.
+    /// The result of `copy`, if the element was live all the time. `copy` loads with acquire what was
+    /// stored with release before `begin`: if it loads a word of a later element, it also sees that this
+    /// element was removed before.
     #[inline(always)]
     pub(super) fn read<R>(&self, generation: u64, copy: impl FnOnce() -> R) -> Option<R> {
         if !self.is(generation) {
@@ -172,15 +172,15 @@ mod models {
     use loom::thread;
     use std::vec::Vec;
 
-    /// A slot, its value, and how often the value was ended.
+    /// A slot, its value, and how often the value was dropped.
     struct Cell {
         state: SlotState,
         value: loom::cell::UnsafeCell<u64>,
         ended: loom::sync::atomic::AtomicUsize,
     }
-    // SAFETY: the state says whose the value is.
+    // SAFETY: the state says which thread owns the value.
     unsafe impl Sync for Cell {}
-    // SAFETY: the same.
+    // SAFETY: the state says which thread owns the value.
     unsafe impl Send for Cell {}
 
     impl Cell {
@@ -199,7 +199,7 @@ mod models {
         }
         fn get(&self) {
             if self.state.try_hold(1) {
-                // SAFETY: a guard keeps the value, and loom watches.
+                // SAFETY: a guard keeps the value. Loom reports a data race.
                 self.value.with(|v| assert_eq!(unsafe { *v }, 7));
                 if self.state.let_go() {
                     self.finish();
@@ -208,7 +208,7 @@ mod models {
         }
         fn remove(&self) -> bool {
             match self.state.try_remove(1) {
-                Removal::Refused => false,
+                Removal::Failed => false,
                 Removal::LeftToGuards => true,
                 Removal::Alone => {
                     self.finish();
@@ -219,7 +219,7 @@ mod models {
     }
 
     #[test]
-    fn a_value_ends_once_and_after_its_guards() {
+    fn a_value_is_dropped_once_and_after_its_guards() {
         loom::model(|| {
             let cell = Cell::live();
             let threads: Vec<_> = (0..2)
@@ -236,7 +236,7 @@ mod models {
     }
 
     #[test]
-    fn one_of_two_removes() {
+    fn one_of_two_threads_removes_an_element() {
         loom::model(|| {
             let cell = Cell::live();
             let other = cell.clone();
@@ -251,7 +251,7 @@ mod models {
     }
 
     #[test]
-    fn a_read_is_of_one_element() {
+    fn a_copy_is_of_one_element() {
         loom::model(|| {
             let slot = Arc::new((SlotState::new(1), AtomicU64::new(1), AtomicU64::new(1)));
             slot.0.begin();

@@ -8,6 +8,13 @@ use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
 /// Iterator over all keys and elements in slot order, from [`SlotMap::iter`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// assert_eq!(map.iter().next(), Some((key, &7)));
+/// ```
 pub struct Iter<'a, K: Key, V> {
     walk: Walk<K, V>,
     left: usize,
@@ -16,6 +23,14 @@ pub struct Iter<'a, K: Key, V> {
 }
 
 /// Iterator over all keys and elements in slot order, mutably, from [`SlotMap::iter_mut`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// map.iter_mut().for_each(|(_, value)| *value += 1);
+/// assert_eq!(map[key], 8);
+/// ```
 pub struct IterMut<'a, K: Key, V> {
     walk: Walk<K, V>,
     left: usize,
@@ -135,18 +150,68 @@ impl<K: Key, V> Clone for Iter<'_, K, V> {
 }
 
 /// Iterator over all keys, from [`SlotMap::keys`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// assert!(map.keys().eq([key]));
+/// ```
 pub struct Keys<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
 /// Iterator over all elements, from [`SlotMap::values`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// assert_eq!(map.values().sum::<u32>(), 7);
+/// ```
 pub struct Values<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
 /// Iterator over all elements, mutably, from [`SlotMap::values_mut`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// map.values_mut().for_each(|value| *value *= 2);
+/// assert_eq!(map[key], 14);
+/// ```
 pub struct ValuesMut<'a, K: Key, V>(pub(crate) IterMut<'a, K, V>);
 /// Iterator over the keys and elements of a map by value.
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// assert_eq!(map.into_iter().collect::<Vec<_>>(), [(key, 7)]);
+/// ```
 pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SlotMap<K, V, S>, Walk<K, V>);
 /// Iterator over the keys of a map by value, from [`SlotMap::into_keys`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// assert!(map.into_keys().eq([key]));
+/// ```
 pub struct IntoKeys<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
 /// Iterator over the elements of a map by value, from [`SlotMap::into_values`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// assert!(map.into_values().eq([7]));
+/// ```
 pub struct IntoValues<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
 /// Iterator that removes all elements, from [`SlotMap::drain`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, u32> = SlotMap::new();
+/// # let key = map.insert(7);
+/// assert!(map.drain().eq([(key, 7)]) && map.is_empty());
+/// ```
 pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SlotMap<K, V, S>, Walk<K, V>);
 
 impl<K: Key, V> Clone for Keys<'_, K, V> {

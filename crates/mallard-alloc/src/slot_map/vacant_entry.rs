@@ -7,6 +7,14 @@ use crate::slot_map::key::{Bits, Key, Words};
 use crate::slot_map::keyed::ChunkLayout;
 
 /// The slot of the next element, whose key is known before the element is made.
+///
+/// ```
+/// # use mallard::{Key32, SlotMap};
+/// # let mut map: SlotMap<Key32, Key32> = SlotMap::new();
+/// let entry = map.vacant_entry();
+/// let key = entry.key();
+/// assert_eq!(*entry.insert(key), key);
+/// ```
 pub struct VacantEntry<'a, K: Key, V, S: Source>(&'a mut SlotMap<K, V, S>);
 
 impl<'a, K: Key, V, S: Source> VacantEntry<'a, K, V, S> {

@@ -8,23 +8,56 @@ use core::iter::FusedIterator;
 use core::slice;
 
 /// Iterator over all keys and values in any order, from [`SparseSecondaryMap::iter`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
+/// # let key = SlotMap::<Key32, ()>::new().insert(());
+/// # let mut map: SparseSecondaryMap<Key32, u32> = SparseSecondaryMap::new();
+/// map.insert(key, 7);
+/// assert!(map.iter().eq([(key, &7)]));
+/// ```
 pub struct SparseIter<'a, K: Key, V> {
     words: slice::Iter<'a, K::Bits>,
     values: slice::Iter<'a, Place<V>>,
     left: usize,
 }
 /// Iterator over all keys and values, mutably, from [`SparseSecondaryMap::iter_mut`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
+/// # let key = SlotMap::<Key32, ()>::new().insert(());
+/// # let mut map: SparseSecondaryMap<Key32, u32> = SparseSecondaryMap::new();
+/// map.insert(key, 7);
+/// map.iter_mut().for_each(|(_, value)| *value += 1);
+/// assert_eq!(map[key], 8);
+/// ```
 pub struct SparseIterMut<'a, K: Key, V> {
     words: slice::Iter<'a, K::Bits>,
     values: slice::IterMut<'a, Place<V>>,
     left: usize,
 }
 /// Iterator that removes all values, from [`SparseSecondaryMap::drain`].
+///
+/// ```
+/// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
+/// # let key = SlotMap::<Key32, ()>::new().insert(());
+/// # let mut map: SparseSecondaryMap<Key32, u32> = SparseSecondaryMap::new();
+/// map.insert(key, 7);
+/// assert!(map.drain().eq([(key, 7)]) && map.is_empty());
+/// ```
 pub struct SparseDrain<'a, K: Key, V, S: Source = DefaultHeap>(
     pub(super) &'a mut SparseSecondaryMap<K, V, S>,
     pub(super) usize,
 );
 /// Iterator over the keys and values of a map by value.
+///
+/// ```
+/// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
+/// # let key = SlotMap::<Key32, ()>::new().insert(());
+/// # let mut map: SparseSecondaryMap<Key32, u32> = SparseSecondaryMap::new();
+/// map.insert(key, 7);
+/// assert!(map.into_iter().eq([(key, 7)]));
+/// ```
 pub struct SparseIntoIter<K: Key, V, S: Source = DefaultHeap>(SparseSecondaryMap<K, V, S>, usize);
 
 impl<K: Key, V> Clone for SparseIter<'_, K, V> {

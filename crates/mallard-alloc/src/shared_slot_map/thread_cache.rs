@@ -1,4 +1,4 @@
-//! What a thread has of the free slots of a shared slot map.
+//! The thread caches of a shared slot map: the free slots that a thread takes without others.
 
 use super::memory::Memory;
 use crate::base::source::Source;
@@ -10,10 +10,11 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
-/// Slots that go from thread to thread at once.
+/// The number of slots that move from thread to thread together.
 pub(super) const MAGAZINE: usize = 64;
 
-/// The indices of free slots. It is one thread's, or on a stack; others may look at the link alone.
+/// The indices of free slots. A magazine belongs to one thread, or is on a stack. Other threads read only
+/// its link.
 pub(super) struct Magazine {
     pub(super) link: AtomicU32,
     len: Cell<usize>,
@@ -21,13 +22,16 @@ pub(super) struct Magazine {
 }
 
 impl Magazine {
+    /// Makes a full magazine.
+    ///
     /// # Safety
-    /// It is the caller's memory.
+    /// The memory belongs to the caller.
     pub(super) unsafe fn make(at: NonNull<Self>, first: usize) {
-        // The low ones come first.
+        // Low indices are used first.
         let slots = core::array::from_fn(|i| Cell::new((first + MAGAZINE - 1 - i) as u32));
-        let len = Cell::new(MAGAZINE - (first == 0) as usize); // slot 0 is nobody's
-                                                               // SAFETY: as the caller says.
+        // Slot 0 is never used, because no key has index 0.
+        let len = Cell::new(MAGAZINE - (first == 0) as usize);
+        // SAFETY: the caller says so.
         unsafe { at.write(Self { link: AtomicU32::new(0), len, slots }) };
     }
     fn empty() -> Self {
@@ -36,45 +40,48 @@ impl Magazine {
     }
 }
 
-/// Two magazines, so that who goes to and fro between two of them takes none. More are on stacks,
-/// where others find them who have none of their own. Other threads look at the stacks and the three
-/// counters alone.
+/// The cache of a thread: two magazines, so that alternating between two lengths takes none from others.
+/// Further magazines are on the stacks of the cache, where other threads find them if they have none.
+/// Other threads access only the stacks and the three counters.
 ///
-/// There is a magazine for each 64 slots, and two for each front. So while one gives a full one away
-/// that he has beside another, there are empty ones on stacks: else there would be none but full ones
-/// for all slots there are, beside those in fronts, and no slot of his.
+/// There is one magazine for each 64 slots, and two for each cache. So while a thread gives a full one
+/// away and holds another full one, some magazine on a stack is empty: otherwise full magazines outside
+/// the caches would already hold all slots, and the thread would hold none.
+#[repr(align(128))] // alone on its cache lines, which processors fetch in pairs
 #[repr(align(128))] // alone on its lines, and on those that are fetched with them
-pub(super) struct Front {
+pub(super) struct ThreadCache {
     loaded: Cell<NonNull<Magazine>>,
-    /// Of slots in the one that is loaded.
+    /// The number of slots in the loaded magazine.
     len: AtomicUsize,
-    /// In the other one: 0, or all it can have.
+    /// The number of slots in the other magazine: 0, or all that fit.
     previous_len: AtomicUsize,
     previous: Cell<NonNull<Magazine>>,
     loaded_number: Cell<u32>,
     previous_number: Cell<u32>,
-    /// Slots that came in magazines, less those that went in such.
+    /// Slots that arrived in magazines, minus those that left in magazines.
     balance: AtomicIsize,
     own: UnsafeCell<[Magazine; 2]>,
     stacks: Stacks,
 }
 
-/// What others come to, on a line of its own.
+/// The stacks that other threads access, on a cache line of their own.
 #[repr(align(128))]
 struct Stacks([TaggedStack; 2]);
 
-/// What magazines on a stack are.
+/// What the magazines on a stack contain.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum MagazineKind {
     Full,
     Empty,
 }
 
-impl Front {
+impl ThreadCache {
+    /// Makes a cache.
+    ///
     /// # Safety
-    /// It is the caller's memory.
+    /// The memory belongs to the caller.
     pub(super) unsafe fn make(at: NonNull<Self>, first_number: u32) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe {
             at.write(Self {
                 loaded: Cell::new(Self::magazine(at, 0)),
@@ -89,30 +96,32 @@ impl Front {
             });
         }
     }
+    /// The address of one of the cache's own magazines.
+    ///
     /// # Safety
-    /// It is a front, and has the magazine.
+    /// `at` is a cache, and `i` is 0 or 1.
     pub(super) unsafe fn magazine(at: NonNull<Self>, i: usize) -> NonNull<Magazine> {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says so.
         unsafe { at.byte_add(core::mem::offset_of!(Self, own)).cast::<Magazine>().add(i) }
     }
-    /// Any thread.
+    /// A stack of a cache. Any thread may call this.
     ///
     /// # Safety
-    /// It is a front, and stays.
-    pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: Kind) -> &'a TaggedStack {
-        // SAFETY: as the caller says; nothing else of it is looked at.
+    /// `at` is a cache that outlives `'a`.
+    pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: MagazineKind) -> &'a TaggedStack {
+        // SAFETY: the caller says so, and nothing else of the cache is accessed.
         unsafe { &(*at.as_ptr()).stacks.0[kind as usize] }
     }
-    pub(super) fn own_stack(&self, kind: Kind) -> &TaggedStack {
+    pub(super) fn own_stack(&self, kind: MagazineKind) -> &TaggedStack {
         &self.stacks.0[kind as usize]
     }
-    /// Elements that began here less those that ended here. Any thread.
+    /// Elements that started in this cache minus those that ended in it. Any thread may call this.
     ///
     /// # Safety
-    /// It is a front.
+    /// `at` is a cache.
     pub(super) unsafe fn live(at: NonNull<Self>) -> isize {
         let at = at.as_ptr();
-        // SAFETY: nothing but the counters is looked at.
+        // SAFETY: only the counters are accessed.
         let (balance, len, previous) = unsafe {
             let (len, previous) = ((*at).len.load(Relaxed), (*at).previous_len.load(Relaxed));
             ((*at).balance.load(Relaxed), len, previous)
@@ -120,11 +129,11 @@ impl Front {
         balance - (len + previous) as isize
     }
 
-    /// The place in the loaded magazine.
+    /// A place in the loaded magazine.
     #[inline(always)]
     fn place(&self, i: usize) -> &Cell<u32> {
         debug_assert!(i < MAGAZINE);
-        // SAFETY: the magazines of a front are its own, and stay; no length is more than their places.
+        // SAFETY: the magazines of a cache stay, and a length is never larger than a magazine.
         unsafe { (*self.loaded.get().as_ptr()).slots.get_unchecked(i) }
     }
     fn swap(&self) {
@@ -137,10 +146,10 @@ impl Front {
     fn add_to_balance(&self, more: isize) {
         self.balance.store(self.balance.load(Relaxed) + more, Relaxed);
     }
-    /// Another one in the place of the other; gives the number of that.
+    /// Replaces the other magazine, and returns the number of the one that was there.
     fn exchange<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
         let magazine = memory.magazine(by);
-        // SAFETY: both magazines are this front's.
+        // SAFETY: both magazines belong to this cache.
         let len = unsafe {
             let before = self.previous.replace(magazine).as_ptr();
             (*before).len.set(self.previous_len.load(Relaxed));
@@ -151,7 +160,7 @@ impl Front {
         self.previous_number.replace(by)
     }
 
-    /// The index of a free slot.
+    /// Takes the index of a free slot.
     #[inline(always)]
     fn pop<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
         let mut len = self.len.load(Relaxed);
@@ -165,14 +174,14 @@ impl Front {
     #[inline(never)]
     fn refill<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
         if self.previous_len.load(Relaxed) == 0 {
-            let empty = self.exchange(memory, memory.supply(self)?);
-            memory.push(self.own_stack(Kind::Empty), empty);
+            let empty = self.exchange(memory, memory.take_full(self)?);
+            memory.push(self.own_stack(MagazineKind::Empty), empty);
         }
         self.swap();
         Some(self.len.load(Relaxed))
     }
 
-    /// An element has ended; its slot is free, if it is not retired.
+    /// Counts the end of an element. Its slot is free, unless it is retired.
     #[inline(always)]
     fn end<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, index: usize, retired: bool) {
         let mut len = self.len.load(Relaxed);
@@ -190,12 +199,12 @@ impl Front {
     fn flush<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> usize {
         if self.previous_len.load(Relaxed) != 0 {
             let number = self.previous_number.get();
-            // SAFETY: it is this front's until it is pushed.
+            // SAFETY: the magazine belongs to this cache until it is pushed.
             unsafe { (*self.previous.get().as_ptr()).len.set(self.previous_len.load(Relaxed)) };
             self.add_to_balance(-(self.previous_len.load(Relaxed) as isize));
             self.previous_len.store(0, Relaxed);
-            memory.push(self.own_stack(Kind::Full), number);
-            let empty = memory.find_empty(self);
+            memory.push(self.own_stack(MagazineKind::Full), number);
+            let empty = memory.take_empty(self);
             self.previous.set(memory.magazine(empty));
             self.previous_number.set(empty);
         }
@@ -205,72 +214,72 @@ impl Front {
 }
 
 impl<K: Key, V, S: Source> Memory<K, V, S> {
-    /// What this thread has here. Asked for before a locked operation, since what is loaded after it
-    /// waits for it.
+    /// The cache of the calling thread. Called before a locked operation, because loads after such an
+    /// operation wait for it.
     #[inline(always)]
-    pub(super) fn here(&self) -> Here {
-        Here(match thread_number() {
+    pub(super) fn current_cache(&self) -> CurrentCache {
+        CurrentCache(match thread_number() {
             0 => core::ptr::null_mut(),
-            number => self.front(number),
+            number => self.cache(number),
         })
     }
-    /// The index of a free slot, which is the caller's.
+    /// Takes the index of a free slot, which the caller then owns.
     #[inline(always)]
     pub(super) fn take_slot(&self) -> Option<usize> {
-        let Here(front) = self.here();
-        if front.is_null() {
+        let CurrentCache(cache) = self.current_cache();
+        if cache.is_null() {
             return self.take_slot_slowly();
         }
-        // SAFETY: it is this thread's own.
-        unsafe { (*front).pop(self) }
+        // SAFETY: the cache belongs to this thread.
+        unsafe { (*cache).pop(self) }
     }
-    /// The slot is not an element any more, and the caller's; then it is free, if it is not retired.
+    /// Gives up a slot that the caller owns and that has no element. It is free, unless it is retired.
     #[inline(always)]
-    pub(super) fn give_slot(&self, Here(front): Here, index: usize, retired: bool) {
-        if front.is_null() {
+    pub(super) fn give_slot(&self, CurrentCache(cache): CurrentCache, index: usize, retired: bool) {
+        if cache.is_null() {
             return self.give_slot_slowly(index, retired);
         }
-        // SAFETY: it is this thread's own.
-        unsafe { (*front).end(self, index, retired) }
+        // SAFETY: the cache belongs to this thread.
+        unsafe { (*cache).end(self, index, retired) }
     }
 
     #[cold]
     #[inline(never)]
     fn take_slot_slowly(&self) -> Option<usize> {
-        self.with_front(|front| front.pop(self))?
+        self.with_cache(|cache| cache.pop(self))?
     }
     #[cold]
     #[inline(never)]
     fn give_slot_slowly(&self, index: usize, retired: bool) {
-        if self.with_front(|front| front.end(self, index, retired)).is_none() {
-            // No memory for another front: by the first of the shared ones, which is there if any
-            // element ever was.
-            self.with_shared_front(0, |front| front.end(self, index, retired));
+        if self.with_cache(|cache| cache.end(self, index, retired)).is_none() {
+            // There is no memory for another cache. The first shared cache exists if the map ever had an
+            // element.
+            self.with_shared_cache(0, |cache| cache.end(self, index, retired));
         }
     }
 
-    /// Makes the front of this thread if need be.
-    fn with_front<R>(&self, f: impl FnOnce(&Front) -> R) -> Option<R> {
+    /// Runs `f` with the cache of the calling thread, made if there is none.
+    fn with_cache<R>(&self, f: impl FnOnce(&ThreadCache) -> R) -> Option<R> {
         let number = thread_number();
-        // First one for all, so that what has begun can end.
-        self.make_front(Self::shared_number(0))?;
+        // The first shared cache is made first, so that elements can always end.
+        self.make_cache(Self::shared_number(0))?;
         if number == 0 {
             let share = thread_share();
-            self.make_front(Self::shared_number(share))?;
-            return self.with_shared_front(share, f);
+            self.make_cache(Self::shared_number(share))?;
+            return self.with_shared_cache(share, f);
         }
-        let front = self.make_front(number)?;
-        // SAFETY: it is this thread's own.
-        Some(f(unsafe { front.as_ref() }))
+        let cache = self.make_cache(number)?;
+        // SAFETY: the cache belongs to this thread.
+        Some(f(unsafe { cache.as_ref() }))
     }
-    fn with_shared_front<R>(&self, share: usize, f: impl FnOnce(&Front) -> R) -> Option<R> {
-        let front = NonNull::new(self.front(Self::shared_number(share)))?;
+    fn with_shared_cache<R>(&self, share: usize, f: impl FnOnce(&ThreadCache) -> R) -> Option<R> {
+        let cache = NonNull::new(self.cache(Self::shared_number(share)))?;
         let _alone = self.shared_lock(share).lock();
         // SAFETY: the lock is held.
-        Some(f(unsafe { front.as_ref() }))
+        Some(f(unsafe { cache.as_ref() }))
     }
 }
 
-/// The front of this thread, or null.
+/// The cache of the calling thread, or null.
 #[derive(Clone, Copy)]
-pub(super) struct Here(*mut Front);
+pub(super) struct CurrentCache(*mut ThreadCache);
