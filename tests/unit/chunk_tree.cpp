@@ -66,7 +66,7 @@ TEST(chunk_tree, finds_nothing_while_it_is_empty)
     EXPECT_TRUE(ascending(empty).empty());
 }
 
-TEST(chunk_tree, finds_the_node_of_each_address_inside_and_of_none_between)
+TEST(chunk_tree, finds_the_node_of_each_address_in_one_and_no_node_for_others)
 {
     row of(200, 128, 96);
     std::vector<node*> shuffled = of.nodes;
@@ -83,7 +83,7 @@ TEST(chunk_tree, finds_the_node_of_each_address_inside_and_of_none_between)
     }
 }
 
-TEST(chunk_tree, visits_nodes_in_address_order_however_they_came)
+TEST(chunk_tree, visits_nodes_in_address_order_whatever_the_order_of_insertion)
 {
     row of(500, 64);
     std::vector<node*> shuffled = of.nodes;
@@ -113,7 +113,7 @@ TEST(chunk_tree, becomes_a_list_in_address_order_and_a_tree_again)
     EXPECT_EQ(ascending(t), of.nodes);
 }
 
-TEST(chunk_tree, moves_as_one)
+TEST(chunk_tree, is_empty_after_a_move)
 {
     row of(10, 64);
     tree t;

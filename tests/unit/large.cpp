@@ -1,3 +1,4 @@
+// Blocks that a pool takes from its source because they are too large for it.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
@@ -25,7 +26,7 @@ protected:
     model in_use;
 };
 
-TEST_F(large, comes_in_every_size_and_alignment_and_goes_back_alone)
+TEST_F(large, blocks_have_every_size_and_alignment_and_are_returned_one_by_one)
 {
     for (std::size_t const bytes : {0, 1, 7, 8, 9, 4097, 100000})
         for (std::size_t align = 1; align <= std::size_t{2} << 20; align *= 8)
@@ -41,14 +42,14 @@ TEST_F(large, comes_in_every_size_and_alignment_and_goes_back_alone)
     EXPECT_EQ(blocks.stats().bytes_taken, 0U);
 }
 
-TEST_F(large, asks_the_source_for_the_alignment_and_little_more_than_the_bytes)
+TEST_F(large, blocks_need_little_more_than_their_bytes_from_the_source)
 {
     give(take({100000, 4096}));
     EXPECT_EQ(heap.asked().back().align, 4096U);
     EXPECT_LE(heap.asked().back().bytes, 100000U + 64);
 }
 
-TEST_F(large, owns_its_bytes_and_no_others_even_of_a_block_of_none)
+TEST_F(large, blocks_own_their_bytes_and_no_others_even_if_they_have_0_bytes)
 {
     for (std::size_t const bytes : {0, 1, 5000}) {
         auto* const block = static_cast<std::byte*>(take({bytes, 64}));
@@ -61,7 +62,7 @@ TEST_F(large, owns_its_bytes_and_no_others_even_of_a_block_of_none)
     in_use.clear();
 }
 
-TEST_F(large, releases_all_at_once)
+TEST_F(large, blocks_are_released_all_at_once)
 {
     for (int i = 0; i < 100; ++i)
         take({5000});
@@ -71,7 +72,7 @@ TEST_F(large, releases_all_at_once)
     in_use.clear();
 }
 
-TEST_F(large, moves_with_its_blocks)
+TEST_F(large, blocks_move_with_their_list)
 {
     void* const first = take({5000});
     void* const second = take({5000});
@@ -84,7 +85,7 @@ TEST_F(large, moves_with_its_blocks)
     in_use.clear();
 }
 
-TEST_F(large, is_refused_when_the_source_refuses_or_the_size_is_absurd)
+TEST_F(large, blocks_fail_if_the_source_fails_or_the_size_is_near_that_of_the_address_space)
 {
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
     for (std::size_t const bytes :

@@ -27,7 +27,7 @@ protected:
     {
         to.deallocate(block, blocks.remove(block));
     }
-    /// Takes `count` blocks of a few hundred bytes.
+    /// Allocates `count` blocks of a few hundred bytes.
     template <class M>
     void fill(M& from, std::size_t count)
     {
@@ -42,7 +42,7 @@ protected:
 };
 TYPED_TEST_SUITE(any_multipool, kinds, kind_names);
 
-TYPED_TEST(any_multipool, takes_nothing_before_the_first_block)
+TYPED_TEST(any_multipool, takes_no_memory_before_the_first_allocation)
 {
     this->memory.reset();
     this->memory.trim();
@@ -51,7 +51,7 @@ TYPED_TEST(any_multipool, takes_nothing_before_the_first_block)
     EXPECT_EQ(this->heap.calls(), 0U);
 }
 
-TYPED_TEST(any_multipool, serves_every_size_with_little_waste)
+TYPED_TEST(any_multipool, has_blocks_of_every_size_with_little_waste)
 {
     for (std::size_t bytes = 1; bytes <= 4096; ++bytes) {
         std::size_t const before = this->memory.stats().bytes_live;
@@ -65,7 +65,7 @@ TYPED_TEST(any_multipool, serves_every_size_with_little_waste)
     EXPECT_EQ(this->memory.stats().bytes_live, 0U);
 }
 
-TYPED_TEST(any_multipool, honours_every_alignment_to_2_mib_for_every_size)
+TYPED_TEST(any_multipool, aligns_blocks_of_every_size_as_asked_up_to_2_mib)
 {
     for (std::size_t align = 1; align <= std::size_t{2} << 20; align *= 2)
         for (std::size_t const bytes : {0, 1, 8, 33, 100, 129, 1000, 4095, 4096, 4097, 10000})
@@ -76,7 +76,7 @@ TYPED_TEST(any_multipool, honours_every_alignment_to_2_mib_for_every_size)
     EXPECT_EQ(this->memory.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(any_multipool, gives_distinct_blocks_of_no_bytes)
+TYPED_TEST(any_multipool, allocates_distinct_blocks_for_0_bytes)
 {
     for (std::size_t align = 1; align <= 4096; align *= 4)
         for (int i = 0; i < 20; ++i)
@@ -85,7 +85,7 @@ TYPED_TEST(any_multipool, gives_distinct_blocks_of_no_bytes)
         this->give(this->memory, this->blocks[0]);
 }
 
-TYPED_TEST(any_multipool, passes_what_is_above_its_largest_class_to_the_source_and_back)
+TYPED_TEST(any_multipool, allocates_larger_blocks_from_the_source_and_returns_them_when_freed)
 {
     std::size_t const largest = this->memory.largest();
     this->take(this->memory, {largest});
@@ -100,7 +100,7 @@ TYPED_TEST(any_multipool, passes_what_is_above_its_largest_class_to_the_source_a
     EXPECT_EQ(this->heap.live().size(), chunks);
 }
 
-TYPED_TEST(any_multipool, pools_up_to_the_class_that_holds_its_largest)
+TYPED_TEST(any_multipool, has_size_classes_up_to_that_of_the_option_largest)
 {
     EXPECT_EQ(mallard::multipool<>::largest(), 32768U);
     EXPECT_EQ((TypeParam::template multipool<null, 0>::largest()), 8U);
@@ -109,7 +109,7 @@ TYPED_TEST(any_multipool, pools_up_to_the_class_that_holds_its_largest)
     EXPECT_EQ((TypeParam::template multipool<null, 1 << 20>::largest()), std::size_t{1} << 20);
 }
 
-TYPED_TEST(any_multipool, serves_every_alignment_near_a_largest_class_that_is_no_power_of_two)
+TYPED_TEST(any_multipool, aligns_blocks_near_a_largest_class_that_is_not_a_power_of_two)
 {
     typename TypeParam::template multipool<ref<failing_source>, 96> small{ref(this->heap)};
     for (std::size_t align = 1; align <= 256; align *= 2)
@@ -120,7 +120,7 @@ TYPED_TEST(any_multipool, serves_every_alignment_near_a_largest_class_that_is_no
     EXPECT_EQ(small.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(any_multipool, refuses_absurd_layouts_and_keeps_nothing)
+TYPED_TEST(any_multipool, fails_for_layouts_near_the_size_of_the_address_space_and_keeps_no_memory)
 {
     for (std::size_t const bytes : {most, most - 1, most - 8, most - 63, most - 4096, most / 2 + 1,
                                     most / 2, most / 2 - 4096})
@@ -133,7 +133,7 @@ TYPED_TEST(any_multipool, refuses_absurd_layouts_and_keeps_nothing)
     EXPECT_EQ(this->memory.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(any_multipool, knows_its_addresses)
+TYPED_TEST(any_multipool, classifies_addresses_in_and_outside_its_blocks)
 {
     std::vector<void*> all;
     for (std::size_t bytes = 1; bytes <= 4096; bytes += 97)
@@ -176,7 +176,7 @@ TYPED_TEST(any_multipool, loses_nothing_whichever_call_to_the_source_fails)
     });
 }
 
-TYPED_TEST(any_multipool, keeps_pooled_memory_at_reset_and_gives_large_blocks_back)
+TYPED_TEST(any_multipool, keeps_the_memory_of_its_pools_at_reset_and_returns_large_blocks)
 {
     for (int round = 0; round < 3; ++round) {
         this->fill(this->memory, 3000);
@@ -194,7 +194,7 @@ TYPED_TEST(any_multipool, keeps_pooled_memory_at_reset_and_gives_large_blocks_ba
     }
 }
 
-TYPED_TEST(any_multipool, gives_everything_back_at_release_and_begins_anew)
+TYPED_TEST(any_multipool, returns_all_memory_at_release_and_can_be_used_again)
 {
     for (int round = 0; round < 3; ++round) {
         this->fill(this->memory, 1000);
@@ -206,7 +206,7 @@ TYPED_TEST(any_multipool, gives_everything_back_at_release_and_begins_anew)
     }
 }
 
-TYPED_TEST(any_multipool, trims_what_holds_no_block_in_use)
+TYPED_TEST(any_multipool, trims_chunks_without_a_block_in_use)
 {
     void* const kept = this->take(this->memory, {50});
     this->fill(this->memory, 3000);
@@ -218,7 +218,7 @@ TYPED_TEST(any_multipool, trims_what_holds_no_block_in_use)
     this->fill(this->memory, 3000);
 }
 
-TYPED_TEST(any_multipool, moves_with_its_blocks_and_leaves_an_empty_usable_one)
+TYPED_TEST(any_multipool, moves_its_blocks_along_and_leaves_an_empty_usable_multipool)
 {
     this->fill(this->memory, 1000);
     this->take(this->memory, {10000});
@@ -237,7 +237,7 @@ TYPED_TEST(any_multipool, moves_with_its_blocks_and_leaves_an_empty_usable_one)
     EXPECT_EQ(this->memory.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(any_multipool, on_an_arena_leaves_it_all_to_the_arena)
+TYPED_TEST(any_multipool, that_owns_an_arena_releases_by_one_call_to_the_arena)
 {
     using arena = mallard::arena<ref<failing_source>>;
     typename TypeParam::template multipool<arena> other{arena(ref(this->heap))};
@@ -262,7 +262,7 @@ TYPED_TEST(any_multipool, on_an_arena_leaves_it_all_to_the_arena)
     this->fill(other, 100);
 }
 
-TYPED_TEST(any_multipool, on_a_borrowed_arena_gives_its_chunks_back_one_by_one)
+TYPED_TEST(any_multipool, on_a_borrowed_arena_returns_its_chunks_one_by_one)
 {
     arena<ref<failing_source>> below{ref(this->heap)};
     auto* const kept = static_cast<char*>(below.allocate({100, 1}));
@@ -280,7 +280,7 @@ TYPED_TEST(any_multipool, on_a_borrowed_arena_gives_its_chunks_back_one_by_one)
     std::memset(below.allocate({100000, 1}), 1, 100000); // nothing there is poisoned still
 }
 
-TEST(multipool, passes_an_upstreams_exception_through_unchanged)
+TEST(multipool, lets_the_exception_of_its_source_pass)
 {
     failing_resource upstream;
     multipool<pmr_source> memory{pmr_source(&upstream)};
@@ -295,7 +295,7 @@ TEST(multipool, passes_an_upstreams_exception_through_unchanged)
     EXPECT_NE(memory.allocate({100}), nullptr);
 }
 
-TEST(multipool, passes_an_exception_through_an_allocator_between_unchanged)
+TEST(multipool, lets_an_exception_pass_through_an_allocator_between)
 {
     failing_resource upstream;
     upstream.source.fail_from(1);
@@ -307,7 +307,7 @@ TEST(multipool, passes_an_exception_through_an_allocator_between_unchanged)
     EXPECT_THROW(static_cast<void>(over_its_own.allocate({100})), refusal);
 }
 
-TEST(multipool, works_within_the_bytes_of_a_caller)
+TEST(multipool, works_in_a_borrowed_buffer)
 {
     alignas(64) static std::byte bytes[200000];
     multipool<borrowed> memory{borrowed(bytes)};

@@ -1,4 +1,4 @@
-// What a multipool takes for few blocks, and which of those that are free it gives.
+// What memory a multipool takes for few blocks, and which free block it allocates next.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -12,14 +12,14 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-TEST(starter_of_a_multipool, serves_few_blocks_of_many_sizes_from_few_pieces)
+TEST(slabs_of_a_multipool, hold_few_blocks_of_many_sizes_in_few_chunks)
 {
     failing_source heap;
     multipool<ref<failing_source>> memory{ref(heap)};
     std::vector<void*> blocks;
     for (std::size_t bytes = 8; bytes <= 1024; bytes += 8)
         blocks.push_back(memory.allocate({bytes}));
-    EXPECT_LE(heap.calls(), 5U + 5) << "groups of pools, and pieces";
+    EXPECT_LE(heap.calls(), 5U + 5) << "groups of pools, and slabs";
     for (void* const block : blocks)
         EXPECT_EQ(memory.classify(block), validity::valid);
     EXPECT_EQ(memory.classify(static_cast<std::byte*>(blocks[9]) + 8), validity::invalid);
@@ -32,7 +32,8 @@ TEST(starter_of_a_multipool, serves_few_blocks_of_many_sizes_from_few_pieces)
 
 using in_turn = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
 
-/// How many of `count` blocks, freed in order and taken again, are where they were.
+/// Allocates `count` blocks, frees them in order and allocates again. Returns how many blocks come
+/// in the same order.
 template <class Memory>
 std::size_t in_order(Memory& memory, std::size_t count, layout l)
 {
@@ -47,17 +48,17 @@ std::size_t in_order(Memory& memory, std::size_t count, layout l)
     return same;
 }
 
-TEST(reuse_in_a_multipool, gives_a_page_of_blocks_in_the_order_they_were_freed)
+TEST(reuse_in_a_multipool, by_fifo_allocates_a_page_of_blocks_in_the_order_they_were_freed)
 {
     in_turn memory;
     EXPECT_EQ(in_order(memory, 64, {24}), 64U);
     EXPECT_EQ(in_order(memory, 4, {1000}), 4U);
-    EXPECT_EQ(in_order(memory, 2, {5000}), 0U) << "larger than a page: the last first";
+    EXPECT_EQ(in_order(memory, 2, {5000}), 0U) << "larger than a page: the last freed block first";
     multipool<> last_first;
     EXPECT_EQ(in_order(last_first, 64, {24}), 0U);
 }
 
-TEST(reuse_in_a_multipool, keeps_lists_whose_elements_wander_in_the_order_of_memory)
+TEST(reuse_in_a_multipool, by_fifo_keeps_lists_that_exchange_nodes_in_address_order)
 {
     using list = std::list<int, allocator<int, in_turn>>;
     std::vector<in_turn> homes(100);
@@ -81,7 +82,7 @@ TEST(reuse_in_a_multipool, keeps_lists_whose_elements_wander_in_the_order_of_mem
     EXPECT_GT(forward * 100, steps * 70); // 6 % where the last freed comes first
 }
 
-TEST(starter_of_a_multipool, gives_back_the_pieces_that_are_idle)
+TEST(slabs_of_a_multipool, are_returned_by_trim_when_they_are_idle)
 {
     failing_source heap;
     multipool<ref<failing_source>> memory{ref(heap)};
@@ -99,14 +100,38 @@ TEST(starter_of_a_multipool, gives_back_the_pieces_that_are_idle)
     EXPECT_EQ(memory.classify(kept), validity::valid);
     memory.deallocate(kept, {24});
     memory.deallocate(also_kept, {24});
-    ASSERT_EQ(memory.allocate({24}), also_kept) << "the last that was freed";
+    ASSERT_EQ(memory.allocate({24}), also_kept) << "the block freed last";
     memory.deallocate(also_kept, {24});
     memory.trim();
     EXPECT_LE(heap.bytes(), 1100U) << "a group of pools";
     EXPECT_TRUE(memory.allocate({24}) != nullptr);
 }
 
-TEST(starter_of_a_multipool, goes_without_when_the_source_is_dry)
+TEST(slabs_of_a_multipool, keep_their_free_blocks_when_a_trim_leaves_them)
+{
+    failing_source heap;
+    multipool<ref<failing_source>> memory{ref(heap)};
+    void* const kept = memory.allocate({24});
+    std::vector<void*> freed;
+    for (std::size_t const bytes : {8, 24, 64, 100}) // with gaps for alignment between them
+        freed.push_back(memory.allocate({bytes}));
+    for (std::size_t i = 0; i < freed.size(); ++i)
+        memory.deallocate(freed[i], {std::array<std::size_t, 4>{8, 24, 64, 100}[i]});
+    std::size_t const idle = memory.stats().bytes_idle;
+    memory.trim();
+    memory.trim();
+    EXPECT_EQ(memory.stats().bytes_idle, idle);
+    EXPECT_EQ(memory.stats().blocks_live, 1U);
+    EXPECT_EQ(memory.classify(kept), validity::valid);
+    for (void* const block : freed)
+        EXPECT_EQ(memory.classify(block), validity::invalid);
+    std::size_t const calls = heap.calls();
+    for (std::size_t const bytes : {8, 24, 64, 100})
+        EXPECT_TRUE(memory.owns(memory.allocate({bytes})));
+    EXPECT_EQ(heap.calls(), calls) << "all of them are cut from the slab";
+}
+
+TEST(slabs_of_a_multipool, are_not_needed_when_the_source_is_exhausted)
 {
     failing_source heap;
     multipool<ref<failing_source>> memory{ref(heap)};

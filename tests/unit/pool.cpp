@@ -45,7 +45,7 @@ protected:
 };
 TYPED_TEST_SUITE(any_pool, kinds, kind_names);
 
-TYPED_TEST(any_pool, takes_nothing_before_the_first_block)
+TYPED_TEST(any_pool, takes_no_memory_before_the_first_allocation)
 {
     auto pool = this->make(48);
     EXPECT_EQ(pool.stats().bytes_taken, 0U);
@@ -57,7 +57,7 @@ TYPED_TEST(any_pool, takes_nothing_before_the_first_block)
     EXPECT_EQ(this->heap.calls(), 0U);
 }
 
-TYPED_TEST(any_pool, rounds_block_and_alignment_up_and_rejects_neither)
+TYPED_TEST(any_pool, rounds_block_size_and_alignment_up_and_rejects_none)
 {
     for (std::size_t bytes = 0; bytes < 70; ++bytes)
         for (std::size_t align = 0; align < 70; ++align) {
@@ -72,7 +72,7 @@ TYPED_TEST(any_pool, rounds_block_and_alignment_up_and_rejects_neither)
     EXPECT_EQ(this->make(100, 48).block_bytes(), 128U);
 }
 
-TYPED_TEST(any_pool, is_aligned_as_its_block_divides_up_to_16_unless_told)
+TYPED_TEST(any_pool, aligns_blocks_to_the_largest_power_of_two_up_to_16_that_divides_their_size)
 {
     EXPECT_EQ(this->make(24).block_align(), 8U);
     EXPECT_EQ(this->make(48).block_align(), 16U);
@@ -83,7 +83,7 @@ TYPED_TEST(any_pool, is_aligned_as_its_block_divides_up_to_16_unless_told)
     EXPECT_EQ(this->make(0).block_bytes(), list ? 8U : 1U);
 }
 
-TYPED_TEST(any_pool, serves_blocks_of_every_odd_size)
+TYPED_TEST(any_pool, has_blocks_of_every_odd_size)
 {
     for (std::size_t const bytes :
          {0,  1,   2,   3,    5,    7,    9,    13,    31,    33,    63,
@@ -96,7 +96,7 @@ TYPED_TEST(any_pool, serves_blocks_of_every_odd_size)
     }
 }
 
-TYPED_TEST(any_pool, honours_every_alignment_to_2_mib)
+TYPED_TEST(any_pool, aligns_blocks_as_asked_up_to_2_mib)
 {
     for (std::size_t align = 1; align <= std::size_t{2} << 20; align *= 2) {
         auto pool = this->make(24, align);
@@ -105,7 +105,7 @@ TYPED_TEST(any_pool, honours_every_alignment_to_2_mib)
     }
 }
 
-TYPED_TEST(any_pool, refuses_absurd_blocks_and_keeps_nothing)
+TYPED_TEST(any_pool, fails_for_blocks_near_the_size_of_the_address_space_and_keeps_no_memory)
 {
     constexpr std::size_t top = std::size_t{1} << 63;
     for (std::size_t const bytes : {most, most - 1, most - 7, most - 4096, top + 1, top, top - 1,
@@ -125,7 +125,7 @@ TYPED_TEST(any_pool, refuses_absurd_blocks_and_keeps_nothing)
     EXPECT_EQ(this->heap.bytes(), 0U);
 }
 
-TYPED_TEST(any_pool, keeps_what_is_in_its_blocks_while_others_come_and_go)
+TYPED_TEST(any_pool, leaves_the_content_of_blocks_alone_while_others_are_allocated_and_freed)
 {
     auto pool = this->template make<pool_options{.chunk = 1024, .grow = growth::fixed(1024)}>(40);
     std::mt19937 random(1);
@@ -140,7 +140,7 @@ TYPED_TEST(any_pool, keeps_what_is_in_its_blocks_while_others_come_and_go)
     this->blocks.verify();
 }
 
-TYPED_TEST(any_pool, needs_no_new_memory_for_what_was_freed)
+TYPED_TEST(any_pool, allocates_freed_blocks_again_before_it_grows)
 {
     auto pool = this->make(48);
     this->fill(pool, 20000);
@@ -156,7 +156,7 @@ TYPED_TEST(any_pool, needs_no_new_memory_for_what_was_freed)
 
 // Batches.
 
-TYPED_TEST(any_pool, gives_a_batch_of_none_without_asking)
+TYPED_TEST(any_pool, allocates_an_empty_batch_without_calling_the_source)
 {
     auto pool = this->make(48);
     EXPECT_TRUE(pool.try_allocate_batch({}));
@@ -165,7 +165,7 @@ TYPED_TEST(any_pool, gives_a_batch_of_none_without_asking)
     EXPECT_EQ(this->heap.calls(), 0U);
 }
 
-TYPED_TEST(any_pool, gives_a_batch_of_distinct_blocks_and_takes_it_back)
+TYPED_TEST(any_pool, allocates_a_batch_of_distinct_blocks_and_frees_it)
 {
     auto pool = this->make(48);
     for (std::size_t const count : {1, 2, 63, 64, 65, 1000, 30000}) {
@@ -181,7 +181,7 @@ TYPED_TEST(any_pool, gives_a_batch_of_distinct_blocks_and_takes_it_back)
     }
 }
 
-TYPED_TEST(any_pool, gives_all_of_a_batch_or_nothing)
+TYPED_TEST(any_pool, allocates_all_blocks_of_a_batch_or_none)
 {
     auto pool = this->template make<pool_options{.chunk = 4096, .grow = {.limit = 50000}}>(48);
     this->fill(pool, 100);
@@ -199,7 +199,7 @@ TYPED_TEST(any_pool, gives_all_of_a_batch_or_nothing)
     pool.deallocate_batch(batch);
 }
 
-TYPED_TEST(any_pool, gives_nothing_of_a_batch_whichever_call_to_the_source_fails)
+TYPED_TEST(any_pool, allocates_no_block_of_a_batch_whichever_call_to_the_source_fails)
 {
     for_each_refusal([](failing_source& source) {
         constexpr pool_options small{.chunk = 4096, .grow = growth::fixed(4096)};
@@ -216,7 +216,7 @@ TYPED_TEST(any_pool, gives_nothing_of_a_batch_whichever_call_to_the_source_fails
 
 // With a layout.
 
-TYPED_TEST(any_pool, serves_a_layout_that_fits_from_its_blocks_and_others_from_the_source)
+TYPED_TEST(any_pool, serves_a_layout_that_fits_a_block_itself_and_any_other_from_the_source)
 {
     auto pool = this->make(48);
     for (layout const l : {layout(0, 1), layout(1, 1), layout(48, 16), layout(40, 8), layout(49, 1),
@@ -236,7 +236,7 @@ TYPED_TEST(any_pool, serves_a_layout_that_fits_from_its_blocks_and_others_from_t
     EXPECT_EQ(pool.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(any_pool, gives_a_large_block_back_at_once_and_forgotten_ones_at_reset)
+TYPED_TEST(any_pool, returns_a_large_block_when_it_is_freed_and_the_others_at_reset)
 {
     auto pool = this->make(48);
     static_cast<void>(pool.allocate());
@@ -251,7 +251,7 @@ TYPED_TEST(any_pool, gives_a_large_block_back_at_once_and_forgotten_ones_at_rese
     EXPECT_EQ(this->heap.bytes(), before);
 }
 
-TYPED_TEST(any_pool, refuses_absurd_layouts)
+TYPED_TEST(any_pool, fails_for_layouts_near_the_size_of_the_address_space)
 {
     auto pool = this->make(48);
     for (std::size_t const bytes : {most, most - 63, most / 2 + 1, most / 2, most / 2 - 4096})
@@ -263,7 +263,7 @@ TYPED_TEST(any_pool, refuses_absurd_layouts)
     EXPECT_EQ(pool.stats().blocks_live, 0U);
 }
 
-TEST(pool, passes_an_upstreams_exception_through_unchanged)
+TEST(pool, lets_the_exception_of_its_source_pass)
 {
     failing_resource upstream;
     pool<pmr_source> nodes(48, 0, &upstream);
@@ -280,7 +280,7 @@ TEST(pool, passes_an_upstreams_exception_through_unchanged)
     EXPECT_NE(nodes.allocate(), nullptr);
 }
 
-TEST(pool, visits_its_blocks_with_a_callable_that_cannot_be_copied)
+TEST(pool, visits_blocks_with_a_callable_that_cannot_be_copied)
 {
     mallard::pool<> blocks(48);
     static_cast<void>(blocks.allocate());
@@ -289,7 +289,7 @@ TEST(pool, visits_its_blocks_with_a_callable_that_cannot_be_copied)
     EXPECT_EQ(seen, 1);
 }
 
-TEST(pool, on_an_arena_of_its_own_leaves_it_all_to_the_arena)
+TEST(pool, that_owns_an_arena_releases_by_one_call_to_the_arena)
 {
     counting_source heap;
     using arena = mallard::arena<ref<counting_source>>;
@@ -306,7 +306,7 @@ TEST(pool, on_an_arena_of_its_own_leaves_it_all_to_the_arena)
     }
 }
 
-TEST(pool, can_draw_from_another_allocator)
+TEST(pool, can_have_another_allocator_as_its_source)
 {
     failing_source heap;
     multipool<ref<failing_source>> below{ref(heap)};

@@ -34,7 +34,7 @@ protected:
 };
 TYPED_TEST_SUITE(pool_addresses, kinds, kind_names);
 
-TYPED_TEST(pool_addresses, of_strangers_are_a_miss)
+TYPED_TEST(pool_addresses, outside_its_chunks_are_a_miss)
 {
     static int const global = 0;
     int const local = 0;
@@ -54,7 +54,7 @@ TYPED_TEST(pool_addresses, of_strangers_are_a_miss)
     }
 }
 
-TYPED_TEST(pool_addresses, are_valid_at_the_first_byte_of_a_block_in_use_alone)
+TYPED_TEST(pool_addresses, are_valid_only_at_the_first_byte_of_a_block_in_use)
 {
     for (void* const block : this->take(500)) {
         auto* const first = static_cast<std::byte*>(block);
@@ -67,7 +67,7 @@ TYPED_TEST(pool_addresses, are_valid_at_the_first_byte_of_a_block_in_use_alone)
     }
 }
 
-TYPED_TEST(pool_addresses, are_invalid_once_freed_and_valid_again_once_given)
+TYPED_TEST(pool_addresses, are_invalid_after_a_free_and_valid_after_the_next_allocation)
 {
     std::vector<void*> const blocks = this->take(500);
     for (void* const block : blocks) {
@@ -79,7 +79,7 @@ TYPED_TEST(pool_addresses, are_invalid_once_freed_and_valid_again_once_given)
         ASSERT_EQ(this->pool.classify(block), validity::valid);
 }
 
-TYPED_TEST(pool_addresses, are_never_valid_where_no_block_is_in_use)
+TYPED_TEST(pool_addresses, are_not_valid_where_no_block_is_in_use)
 {
     std::vector<void*> blocks = this->take(100);
     for (std::size_t i = 0; i < 50; ++i)
@@ -124,7 +124,7 @@ TYPED_TEST(pool_addresses, of_large_blocks_are_owned_to_their_last_byte)
     EXPECT_FALSE(this->pool.owns(large));
 }
 
-TYPED_TEST(pool_addresses, are_found_in_any_block_size)
+TYPED_TEST(pool_addresses, are_found_for_every_block_size)
 {
     for (std::size_t const bytes : {1, 7, 24, 100, 1000, 4096, 65535, 65536, 70000, 1 << 20}) {
         typename TypeParam::template pool<> other(bytes, 0, this->heap);
@@ -138,7 +138,7 @@ TYPED_TEST(pool_addresses, are_found_in_any_block_size)
     }
 }
 
-TYPED_TEST(pool_addresses, are_visited_once_each_in_order_while_in_use)
+TYPED_TEST(pool_addresses, of_blocks_in_use_are_visited_once_each_in_order)
 {
     std::vector<void*> blocks = this->take(1000);
     for (std::size_t i = 0; i < 1000; i += 3)
@@ -151,7 +151,7 @@ TYPED_TEST(pool_addresses, are_visited_once_each_in_order_while_in_use)
     EXPECT_TRUE(this->in_use().empty());
 }
 
-TYPED_TEST(pool_addresses, may_be_freed_while_they_are_visited)
+TYPED_TEST(pool_addresses, may_be_freed_by_the_visitor)
 {
     this->take(5000);
     std::size_t seen = 0;
@@ -167,7 +167,7 @@ TYPED_TEST(pool_addresses, may_be_freed_while_they_are_visited)
     this->take(5000);
 }
 
-TYPED_TEST(pool_addresses, may_end_a_visit_by_an_exception)
+TYPED_TEST(pool_addresses, are_no_longer_visited_after_the_visitor_throws)
 {
     this->take(1000);
     EXPECT_THROW(this->pool.for_each([](void*) { throw 1; }), int);

@@ -1,4 +1,4 @@
-// Pools without a heap: on bytes of their own or of the caller's.
+// Pools without a heap: in a buffer of their own or of the caller.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-// Ready before any code runs.
+// These objects are initialised at compile time.
 constinit pool<buffer<8192>, pool_options{.block = 32, .grow = growth::none(8192)}> ordered_pool;
 constinit pool<buffer<8192>,
                pool_options{.block = 32, .grow = growth::none(8192), .order = reuse::lifo}>
@@ -43,7 +43,7 @@ TEST(pool_fixed, is_ready_before_any_code_runs)
     expect_service(static_multipool, 1000);
 }
 
-/// What is tried: `count` blocks of `block` bytes.
+/// A case of the tests: `count` blocks of `block` bytes.
 struct capacity {
     std::size_t block, align, count;
 };
@@ -56,14 +56,14 @@ constexpr pool_options options_for(std::size_t bytes)
     return Kind::of({.block = C.block, .align = C.align, .grow = growth::none(bytes)});
 }
 
-/// The bytes that are said to be enough.
+/// The bytes that `bytes_for` promises to be enough.
 template <class Kind, capacity C>
 constexpr std::size_t enough = pool<null, options_for<Kind, C>(1)>::bytes_for(C.count);
 
 template <class Kind, capacity C, source S>
 using bounded_pool = pool<S, options_for<Kind, C>(enough<Kind, C>)>;
 
-/// How many blocks of at most `count` it gives and takes back.
+/// Allocates at most `count` blocks and frees them. Returns how many there were.
 template <class Pool>
 std::size_t serve(Pool& pool, std::size_t count)
 {
@@ -83,7 +83,7 @@ std::size_t serve(Pool& pool, std::size_t count)
     return served;
 }
 
-/// At first, with recycled blocks, and after all that could lose some.
+/// How many blocks there are at first, after frees, and after each function that could lose some.
 template <class Pool>
 std::vector<std::size_t> serve_for_life(Pool& pool, std::size_t count)
 {
@@ -97,7 +97,7 @@ std::vector<std::size_t> serve_for_life(Pool& pool, std::size_t count)
     return served;
 }
 
-/// Calls `f.operator()<capacity>()` for each of them.
+/// Calls `f.operator()<capacity>()` for each of `capacities`.
 template <class F>
 void for_each_capacity(F f)
 {
@@ -110,11 +110,11 @@ template <class Kind>
 class pool_fixed : public ::testing::Test {};
 TYPED_TEST_SUITE(pool_fixed, kinds, kind_names);
 
-TYPED_TEST(pool_fixed, in_a_buffer_holds_what_bytes_for_promises_wherever_it_stands)
+TYPED_TEST(pool_fixed, in_a_buffer_holds_as_many_blocks_as_bytes_for_promises_at_any_address)
 {
     for_each_capacity([]<capacity C>() {
         using pool = bounded_pool<TypeParam, C, buffer<enough<TypeParam, C>>>;
-        // At multiples of its own alignment, not of the blocks'.
+        // The addresses are multiples of the alignment of the pool, not of its blocks.
         constexpr std::size_t step = alignof(pool), places = 8;
         std::unique_ptr<std::byte[]> const memory(new std::byte[sizeof(pool) + places * step]);
         for (std::size_t place = 0; place < places; ++place) {
@@ -127,14 +127,14 @@ TYPED_TEST(pool_fixed, in_a_buffer_holds_what_bytes_for_promises_wherever_it_sta
     });
 }
 
-TYPED_TEST(pool_fixed, by_its_name_holds_as_many_blocks_as_it_says)
+TYPED_TEST(pool_fixed, holds_at_least_as_many_blocks_as_its_type_says)
 {
     mallard::fixed_pool<48, 100, TypeParam::order, TypeParam::checks> fixed;
     for (std::size_t const served : serve_for_life(fixed, 100))
         EXPECT_EQ(served, 100U);
 }
 
-TYPED_TEST(pool_fixed, loses_no_block_to_a_layout_that_does_not_fit_one)
+TYPED_TEST(pool_fixed, fails_for_a_layout_that_does_not_fit_a_block_and_keeps_the_room_for_blocks)
 {
     mallard::fixed_pool<64, 100, TypeParam::order, TypeParam::checks> fixed;
     for (std::size_t const bytes : {65, 100, 1000, 6000}) {
@@ -148,7 +148,7 @@ TYPED_TEST(pool_fixed, loses_no_block_to_a_layout_that_does_not_fit_one)
     EXPECT_EQ(serve(fixed, 100), 100U);
 }
 
-TYPED_TEST(pool_fixed, gives_larger_layouts_what_a_callers_bytes_have_beside_its_blocks)
+TYPED_TEST(pool_fixed, serves_larger_layouts_from_the_rest_of_a_borrowed_buffer)
 {
     constexpr capacity C = capacities[3];
     alignas(64) std::byte own[enough<TypeParam, C> + 2000];
@@ -160,7 +160,7 @@ TYPED_TEST(pool_fixed, gives_larger_layouts_what_a_callers_bytes_have_beside_its
     EXPECT_EQ(serve(fixed, C.count), C.count);
 }
 
-TYPED_TEST(pool_fixed, in_a_callers_bytes_holds_what_bytes_for_promises)
+TYPED_TEST(pool_fixed, in_a_borrowed_buffer_holds_as_many_blocks_as_bytes_for_promises)
 {
     constexpr capacity C = capacities[3];
     alignas(void*) std::byte bytes[enough<TypeParam, C> + 64];
@@ -180,7 +180,7 @@ TYPED_TEST(pool_fixed, from_the_heap_takes_no_more_than_bytes_for)
     EXPECT_LE(heap.bytes_peak(), (enough<TypeParam, C>));
 }
 
-TYPED_TEST(pool_fixed, bytes_for_is_no_waste)
+TYPED_TEST(pool_fixed, needs_few_bytes_beside_its_blocks)
 {
     for_each_capacity([]<capacity C>() {
         auto const shape = slot_shape::of(C.block, C.align, TypeParam::of({}).block_min());
@@ -189,7 +189,7 @@ TYPED_TEST(pool_fixed, bytes_for_is_no_waste)
     });
 }
 
-TYPED_TEST(pool_fixed, bytes_for_more_than_there_is_cannot_wrap)
+TYPED_TEST(pool_fixed, has_bytes_for_that_saturates_for_huge_counts)
 {
     using pool = mallard::pool<null, TypeParam::of({.block = 48})>;
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();

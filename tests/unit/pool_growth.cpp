@@ -1,4 +1,4 @@
-// What a pool takes from its source, and what happens when that has no more.
+// What a pool takes from its source, and what it does when the source is exhausted.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -12,11 +12,11 @@ constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 template <class Kind>
 class pool_growth : public ::testing::Test {
 protected:
-    /// With chunks of 4 KiB, so that growth decides alone.
+    /// A pool with chunks of 4 KiB, so that the growth rule alone decides.
     template <growth G>
     using grown = typename Kind::template pool<pool_options{.chunk = 4096, .grow = G}>;
 
-    /// Takes blocks of 48 bytes until there are none; gives how many.
+    /// Allocates blocks of 48 bytes until the pool is exhausted. Returns how many.
     template <class Pool>
     std::size_t exhaust(Pool& pool)
     {
@@ -28,7 +28,7 @@ protected:
         return count;
     }
 
-    /// Of a limit: at least nine tenths, and never more than all.
+    /// Expects the pool to use at least nine tenths of its limit, and never more than all.
     template <growth G>
     void expect_use()
     {
@@ -39,7 +39,7 @@ protected:
         blocks.clear();
     }
 
-    /// Requests for chunks, the arrays of recent frees aside.
+    /// The bytes of all requests for chunks, without those for arrays of recent frees.
     std::vector<std::size_t> steps() const
     {
         std::vector<std::size_t> bytes;
@@ -56,7 +56,7 @@ TYPED_TEST_SUITE(pool_growth, kinds, kind_names);
 
 using list = std::vector<std::size_t>;
 
-TYPED_TEST(pool_growth, of_none_ends_after_one_chunk)
+TYPED_TEST(pool_growth, by_none_ends_after_one_chunk)
 {
     typename TestFixture::template grown<growth::none(10000)> pool(48, 0, this->heap);
     std::size_t const count = this->exhaust(pool);
@@ -71,7 +71,7 @@ TYPED_TEST(pool_growth, of_none_ends_after_one_chunk)
     EXPECT_EQ(pool.try_allocate(), nullptr);
 }
 
-TYPED_TEST(pool_growth, of_none_too_small_for_a_block_gives_none)
+TYPED_TEST(pool_growth, by_none_allocates_nothing_if_the_step_is_smaller_than_a_block)
 {
     for (std::size_t const bytes : {4096, 1000, 960}) {
         typename TestFixture::template grown<growth::none(1000)> pool(bytes, 0, this->heap);
@@ -132,7 +132,7 @@ TYPED_TEST(pool_growth, never_holds_more_than_its_limit_and_uses_most_of_it)
     EXPECT_GE(this->exhaust(pool) * 48, 90'000U) << "what was trimmed counts no more";
 }
 
-TYPED_TEST(pool_growth, of_ones_own_sees_the_last_step_and_may_be_anything)
+TYPED_TEST(pool_growth, by_a_function_gets_the_last_step_and_the_request)
 {
     static std::vector<std::size_t> seen;
     seen.clear();
@@ -152,7 +152,7 @@ TYPED_TEST(pool_growth, of_ones_own_sees_the_last_step_and_may_be_anything)
     EXPECT_EQ(seen.front(), 0U);
 }
 
-TYPED_TEST(pool_growth, of_ones_own_that_says_zero_takes_the_least_that_serves)
+TYPED_TEST(pool_growth, by_a_function_that_returns_0_takes_the_smallest_chunk)
 {
     using pool = typename TestFixture::template grown<growth{}>;
     pool least(48, 0, this->heap, [](std::size_t, std::size_t) noexcept { return std::size_t{0}; });
@@ -162,7 +162,7 @@ TYPED_TEST(pool_growth, of_ones_own_that_says_zero_takes_the_least_that_serves)
         EXPECT_LE(bytes, 4096U);
 }
 
-TYPED_TEST(pool_growth, of_ones_own_that_says_everything_is_clamped_to_the_maximum)
+TYPED_TEST(pool_growth, by_a_function_is_at_most_the_maximum)
 {
     growth_function const everything = [](std::size_t, std::size_t) noexcept { return most; };
     {
@@ -179,7 +179,7 @@ TYPED_TEST(pool_growth, of_ones_own_that_says_everything_is_clamped_to_the_maxim
     EXPECT_GT(this->steps().back(), 50000U) << "a step refused is halved until it is given";
 }
 
-TYPED_TEST(pool_growth, is_content_with_less_where_the_source_refuses_the_step)
+TYPED_TEST(pool_growth, takes_a_smaller_step_if_the_source_fails_to_give_a_large_one)
 {
     this->heap.fail_above(9000);
     typename TestFixture::template grown<growth::fixed(1 << 20)> pool(48, 0, this->heap);
@@ -212,7 +212,7 @@ TYPED_TEST(pool_growth, loses_nothing_whichever_call_to_the_source_fails)
     });
 }
 
-TYPED_TEST(pool_growth, goes_on_when_a_dry_source_has_memory_again)
+TYPED_TEST(pool_growth, continues_when_an_exhausted_source_has_memory_again)
 {
     typename TestFixture::template grown<growth::fixed(8192)> pool(48, 0, this->heap);
     for (std::size_t round = 1; round < 20; ++round) {
@@ -225,7 +225,7 @@ TYPED_TEST(pool_growth, goes_on_when_a_dry_source_has_memory_again)
     }
 }
 
-TYPED_TEST(pool_growth, of_a_pool_on_null_is_refused_from_the_first)
+TYPED_TEST(pool_growth, fails_from_the_first_allocation_on_with_the_source_null)
 {
     mallard::pool<null, TypeParam::of(pool_options{})> pool(48);
     EXPECT_EQ(pool.try_allocate(), nullptr);
@@ -234,7 +234,7 @@ TYPED_TEST(pool_growth, of_a_pool_on_null_is_refused_from_the_first)
     EXPECT_EQ(pool.stats().bytes_taken, 0U);
 }
 
-TYPED_TEST(pool_growth, gives_back_all_that_a_generous_source_gave)
+TYPED_TEST(pool_growth, returns_all_bytes_of_a_source_that_rounds_up)
 {
     generous_source generous;
     using pool = typename TypeParam::template pool<
@@ -261,7 +261,7 @@ TYPED_TEST(pool_growth, gives_back_all_that_a_generous_source_gave)
     EXPECT_EQ(generous.bytes(), 0U);
 }
 
-TYPED_TEST(pool_growth, of_a_limit_below_what_a_generous_source_gives_for_its_array_has_blocks)
+TYPED_TEST(pool_growth, under_a_limit_below_the_array_of_a_source_that_rounds_up_has_blocks)
 {
     generous_source generous;
     typename TypeParam::template pool<pool_options{.chunk = 1024, .grow = growth::none(1100)},
@@ -270,7 +270,7 @@ TYPED_TEST(pool_growth, of_a_limit_below_what_a_generous_source_gives_for_its_ar
     EXPECT_NE(nodes.try_allocate(), nullptr);
 }
 
-TYPED_TEST(pool_growth, to_a_low_limit_uses_most_of_it)
+TYPED_TEST(pool_growth, uses_most_of_a_low_limit)
 {
     this->template expect_use<growth{.limit = 16384}>();
     this->template expect_use<growth{.limit = 32768}>();
@@ -278,7 +278,7 @@ TYPED_TEST(pool_growth, to_a_low_limit_uses_most_of_it)
     this->template expect_use<growth{.limit = 65536 + 512}>();
 }
 
-TYPED_TEST(pool_growth, in_bytes_for_one_chunk_and_no_array_has_blocks)
+TYPED_TEST(pool_growth, in_a_buffer_for_one_chunk_without_an_array_has_blocks)
 {
     alignas(65536) static std::byte own[65536];
     typename TypeParam::template pool<pool_options{.grow = {.first = 65536}}, borrowed> nodes(
@@ -286,7 +286,7 @@ TYPED_TEST(pool_growth, in_bytes_for_one_chunk_and_no_array_has_blocks)
     EXPECT_NE(nodes.try_allocate(), nullptr);
 }
 
-/// Has memory for chunks and never for the array of recent frees.
+/// A source that has memory for chunks but never for the array of recent frees.
 struct no_arrays : counting_source {
     chunk try_take(layout l) noexcept
     {
@@ -295,7 +295,7 @@ struct no_arrays : counting_source {
     }
 };
 
-TEST(pool_growth, of_ordered_works_without_memory_for_its_array)
+TEST(pool_growth, of_an_ordered_pool_works_without_memory_for_its_array)
 {
     no_arrays heap;
     pool<ref<no_arrays>, pool_options{.chunk = 4096}> nodes(48, 0, heap);

@@ -1,4 +1,4 @@
-// What a pool keeps and what it gives back: reset, release, trim, moves.
+// What a pool keeps and what it returns to its source: reset, release, trim, moves.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -54,7 +54,7 @@ TYPED_TEST(pool_lifetime, keeps_all_memory_at_reset_and_refills_without_the_sour
     }
 }
 
-TYPED_TEST(pool_lifetime, gives_first_addresses_again_after_reset)
+TYPED_TEST(pool_lifetime, allocates_the_first_addresses_again_after_reset)
 {
     typename TestFixture::small_pool pool(40, 0, this->heap);
     void* const first = pool.allocate();
@@ -64,7 +64,7 @@ TYPED_TEST(pool_lifetime, gives_first_addresses_again_after_reset)
     EXPECT_EQ(pool.allocate(), first);
 }
 
-TYPED_TEST(pool_lifetime, gives_all_memory_back_at_release_and_begins_anew)
+TYPED_TEST(pool_lifetime, returns_all_memory_at_release_and_can_be_used_again)
 {
     typename TestFixture::small_pool pool(40, 0, this->heap);
     for (int round = 0; round < 3; ++round) {
@@ -78,7 +78,7 @@ TYPED_TEST(pool_lifetime, gives_all_memory_back_at_release_and_begins_anew)
     pool.release();
 }
 
-TYPED_TEST(pool_lifetime, begins_its_growth_anew_after_release)
+TYPED_TEST(pool_lifetime, starts_its_growth_again_after_release)
 {
     typename TypeParam::template pool<> pool(40, 0, this->heap);
     std::vector<std::size_t> first, second;
@@ -93,7 +93,7 @@ TYPED_TEST(pool_lifetime, begins_its_growth_anew_after_release)
     EXPECT_EQ(first, second);
 }
 
-TYPED_TEST(pool_lifetime, trims_everything_when_nothing_is_in_use)
+TYPED_TEST(pool_lifetime, trims_all_memory_when_no_block_is_in_use)
 {
     typename TestFixture::small_pool pool(40, 0, this->heap);
     this->fill(pool, 1000);
@@ -105,7 +105,7 @@ TYPED_TEST(pool_lifetime, trims_everything_when_nothing_is_in_use)
     this->blocks.clear();
 }
 
-TYPED_TEST(pool_lifetime, trims_only_what_holds_no_block_in_use)
+TYPED_TEST(pool_lifetime, trims_only_chunks_without_a_block_in_use)
 {
     typename TestFixture::small_pool pool(40, 0, this->heap);
     this->fill(pool, 2000);
@@ -127,7 +127,7 @@ TYPED_TEST(pool_lifetime, trims_only_what_holds_no_block_in_use)
     EXPECT_EQ(pool.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(pool_lifetime, keeps_as_many_idle_bytes_as_trim_is_told)
+TYPED_TEST(pool_lifetime, keeps_as_many_idle_bytes_as_the_argument_of_trim_says)
 {
     typename TestFixture::small_pool pool(40, 0, this->heap);
     this->fill(pool, 2000);
@@ -158,7 +158,7 @@ TYPED_TEST(pool_lifetime, trims_a_pool_that_was_reset)
     this->fill(pool, 2000);
 }
 
-TYPED_TEST(pool_lifetime, takes_frees_after_a_trim)
+TYPED_TEST(pool_lifetime, accepts_frees_after_a_trim)
 {
     typename TestFixture::small_pool pool(40, 0, this->heap);
     this->fill(pool, 2000);
@@ -172,7 +172,7 @@ TYPED_TEST(pool_lifetime, takes_frees_after_a_trim)
     EXPECT_EQ(this->heap.bytes(), 0U);
 }
 
-TYPED_TEST(pool_lifetime, moves_with_its_blocks_and_leaves_an_empty_usable_pool)
+TYPED_TEST(pool_lifetime, moves_its_blocks_along_and_leaves_an_empty_usable_pool)
 {
     using pool = typename TestFixture::small_pool;
     static_assert(std::is_nothrow_move_constructible_v<pool>);
@@ -193,7 +193,7 @@ TYPED_TEST(pool_lifetime, moves_with_its_blocks_and_leaves_an_empty_usable_pool)
     this->blocks.verify();
 }
 
-TYPED_TEST(pool_lifetime, gives_its_own_memory_back_before_it_takes_another_pool_over)
+TYPED_TEST(pool_lifetime, returns_its_own_memory_before_another_pool_is_moved_into_it)
 {
     using pool = typename TestFixture::small_pool;
     pool a(40, 0, this->heap), b(24, 0, this->heap);
@@ -220,7 +220,7 @@ TYPED_TEST(pool_lifetime, survives_a_move_to_itself)
     this->fill(pool, 100);
 }
 
-TYPED_TEST(pool_lifetime, keeps_its_own_growth_when_it_is_moved_from)
+TYPED_TEST(pool_lifetime, keeps_its_growth_rule_when_it_is_moved_from)
 {
     growth_function const custom = [](std::size_t, std::size_t) noexcept {
         return std::size_t{3072};

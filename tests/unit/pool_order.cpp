@@ -1,10 +1,10 @@
-// Which block a pool gives next, and which bytes it leaves alone.
+// Which block a pool allocates next, and which memory it does not touch.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
 #include <random>
 
-// Only in programs built with AddressSanitizer.
+// The function exists only in programs built with AddressSanitizer.
 extern "C" [[gnu::weak]] int __asan_address_is_poisoned(const volatile void*);
 
 namespace {
@@ -34,7 +34,7 @@ std::vector<void*> shuffled(std::vector<void*> blocks)
     return blocks;
 }
 
-/// Of pairs of neighbours, in percent.
+/// The share of neighbouring pairs, in percent.
 std::size_t ascending(const std::vector<void*>& blocks)
 {
     std::size_t count = 0;
@@ -52,7 +52,7 @@ std::size_t ascending(const std::vector<void*>& blocks)
     return same;
 }
 
-TYPED_TEST(pool_order, walks_memory_forwards_while_fresh)
+TYPED_TEST(pool_order, allocates_fresh_blocks_in_address_order)
 {
     for (std::size_t const bytes : {1, 8, 18, 48, 64, 500, 4096, 70000}) {
         typename TypeParam::template pool<pool_options{.grow = growth::none(4 << 20)}> pool(
@@ -62,13 +62,13 @@ TYPED_TEST(pool_order, walks_memory_forwards_while_fresh)
     }
 }
 
-TYPED_TEST(pool_order, walks_memory_forwards_while_fresh_but_for_a_step_between_chunks)
+TYPED_TEST(pool_order, walks_memory_forwards_in_each_fresh_chunk)
 {
     typename TypeParam::template pool<> pool(48, 0, this->heap);
     EXPECT_GE(ascending(take(pool, 50000)), 99U);
 }
 
-TYPED_TEST(pool_order, walks_memory_forwards_again_after_reset)
+TYPED_TEST(pool_order, allocates_in_address_order_again_after_reset)
 {
     typename TypeParam::template pool<> pool(48, 0, this->heap);
     for (void* const block : shuffled(take(pool, 20000)))
@@ -77,7 +77,7 @@ TYPED_TEST(pool_order, walks_memory_forwards_again_after_reset)
     EXPECT_GE(ascending(take(pool, 20000)), 99U);
 }
 
-TYPED_TEST(pool_order, gives_the_few_blocks_freed_last_first)
+TYPED_TEST(pool_order, allocates_the_last_few_freed_blocks_first)
 {
     typename TypeParam::template pool<> pool(48, 0, this->heap);
     std::vector<void*> blocks = shuffled(take(pool, 20));
@@ -87,7 +87,7 @@ TYPED_TEST(pool_order, gives_the_few_blocks_freed_last_first)
     EXPECT_EQ(take(pool, 20), blocks);
 }
 
-TEST(pool_order, of_lifo_gives_the_block_freed_last_first_however_many)
+TEST(pool_order, of_lifo_allocates_the_last_freed_block_first)
 {
     pool<default_heap, pool_options{.order = reuse::lifo}> pool(48);
     std::vector<void*> blocks = shuffled(take(pool, 20000));
@@ -97,7 +97,7 @@ TEST(pool_order, of_lifo_gives_the_block_freed_last_first_however_many)
     EXPECT_EQ(take(pool, 20000), blocks);
 }
 
-TEST(pool_order, of_ordered_gives_scattered_frees_in_address_order_again)
+TEST(pool_order, of_ordered_allocates_scattered_freed_blocks_in_address_order)
 {
     pool<> pool(48);
     for (void* const block : shuffled(take(pool, 50000)))
@@ -105,7 +105,7 @@ TEST(pool_order, of_ordered_gives_scattered_frees_in_address_order_again)
     EXPECT_GE(ascending(take(pool, 50000)), 90U);
 }
 
-TEST(pool_order, of_ordered_neither_writes_nor_reads_a_free_block)
+TEST(pool_order, of_ordered_neither_reads_nor_writes_a_free_block)
 {
     for (std::size_t const bytes : {1, 8, 48, 200}) {
         pool<> pool(bytes);
@@ -122,9 +122,9 @@ TEST(pool_order, of_ordered_neither_writes_nor_reads_a_free_block)
     }
 }
 
-// What was never given out has never been touched.
+// Memory that was never allocated has never been touched.
 
-TYPED_TEST(pool_order, touches_a_page_or_two_for_its_first_block)
+TYPED_TEST(pool_order, touches_one_or_two_pages_for_the_first_block)
 {
     for (std::size_t const bytes : {8, 48, 1000, 9000}) {
         typename TypeParam::template pool<pool_options{.grow = growth::fixed(1 << 20)}> pool(
@@ -135,7 +135,7 @@ TYPED_TEST(pool_order, touches_a_page_or_two_for_its_first_block)
     }
 }
 
-TYPED_TEST(pool_order, touches_little_more_than_what_it_has_given_out)
+TYPED_TEST(pool_order, touches_little_more_memory_than_its_blocks)
 {
     typename TypeParam::template pool<pool_options{.grow = growth::fixed(1 << 20)}> pool(
         64, 0, this->heap);
@@ -147,7 +147,7 @@ TYPED_TEST(pool_order, touches_little_more_than_what_it_has_given_out)
     }
 }
 
-TYPED_TEST(pool_order, touches_nothing_more_to_reset_trim_or_refuse)
+TYPED_TEST(pool_order, touches_no_further_memory_in_reset_trim_or_a_failed_allocation)
 {
     typename TypeParam::template pool<pool_options{.grow = {.first = 1 << 20, .limit = 1 << 23}}>
         pool(1 << 18, 0, this->heap);
@@ -160,7 +160,7 @@ TYPED_TEST(pool_order, touches_nothing_more_to_reset_trim_or_refuse)
     EXPECT_LE(this->heap.written(), written);
 }
 
-// What AddressSanitizer is told.
+// Which memory is poisoned for AddressSanitizer.
 
 class poison : public ::testing::Test {
 protected:
@@ -183,7 +183,7 @@ template <class Kind>
 class pool_poison : public poison {};
 TYPED_TEST_SUITE(pool_poison, kinds, kind_names);
 
-TYPED_TEST(pool_poison, covers_every_byte_of_every_block_that_is_not_in_use)
+TYPED_TEST(pool_poison, covers_every_byte_of_a_free_block)
 {
     typename TypeParam::template pool<pool_options{}, default_heap> pool(48);
     std::vector<void*> const blocks = take(pool, 3000);
@@ -197,7 +197,7 @@ TYPED_TEST(pool_poison, covers_every_byte_of_every_block_that_is_not_in_use)
     EXPECT_EQ(this->poisoned(pool.allocate(), 48), 0U);
 }
 
-TYPED_TEST(pool_poison, covers_blocks_that_were_never_given_out)
+TYPED_TEST(pool_poison, covers_blocks_that_were_never_allocated)
 {
     typename TypeParam::template pool<pool_options{.grow = growth::none(60000)}, default_heap> pool(
         48);
@@ -206,8 +206,8 @@ TYPED_TEST(pool_poison, covers_blocks_that_were_never_given_out)
     EXPECT_EQ(this->poisoned(block + 48, 40000), 40000U);
 }
 
-// The header of a chunk stands among its blocks, at a place that varies.
-TYPED_TEST(pool_poison, fits_every_block_size_in_every_chunk)
+// The header of a chunk is among its blocks, at a place that varies.
+TYPED_TEST(pool_poison, is_right_for_every_block_size_in_every_chunk)
 {
     failing_source heap;
     for (std::size_t bytes = 1; bytes < 600; bytes += bytes < 64 ? 1 : 7) {
