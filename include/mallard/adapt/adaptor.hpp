@@ -18,42 +18,62 @@ template <class A>
 concept measured = requires(const A& a) { { a.stats() } noexcept; };
 // clang-format on
 
+/// Calls the private functions that each adaptor defines: `take_one`, `give_one`, `forget_all`.
+/// An adaptor makes this class its friend.
+struct adaptor_access {
+    template <bool Throws, class Self>
+    [[gnu::always_inline]] static chunk take_one(Self& self, layout l) noexcept(!Throws)
+    {
+        return self.template take_one<Throws>(l);
+    }
+    template <class Self>
+    [[gnu::always_inline]] static void give_one(Self& self, chunk c) noexcept
+    {
+        self.give_one(c);
+    }
+    template <class Self>
+    static void forget_all(Self& self) noexcept
+    {
+        self.forget_all();
+    }
+};
+
 /// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
-/// `take_any` and `give_any` of the derived class `Face`. All of it is `always_inline`, because a
+/// `take_one` and `give_one` of the derived class `Self`. All of it is `always_inline`, because a
 /// chunk is three words, and a call that is not inlined passes them through memory.
-template <class Face, bool Blocks, bool Chunks>
+template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
     [[nodiscard, gnu::always_inline]] void* allocate(layout l)
         requires Blocks
     {
-        return face().template take_any<true>(l).data;
+        return adaptor_access::take_one<true>(self(), l).data;
     }
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
         requires Blocks
     {
-        return face().template take_any<false>(l).data;
+        return adaptor_access::take_one<false>(self(), l).data;
     }
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
         requires Blocks
     {
-        face().give_any({block, l.bytes, l.align});
+        adaptor_access::give_one(self(), {block, l.bytes, l.align});
     }
 
     [[nodiscard, gnu::always_inline]] chunk take(layout l)
         requires Chunks
     {
-        return face().template take_any<true>(l);
+        return adaptor_access::take_one<true>(self(), l);
     }
     [[nodiscard, gnu::always_inline]] chunk try_take(layout l) noexcept
         requires Chunks
     {
-        return face().template take_any<false>(l);
+        return adaptor_access::take_one<false>(self(), l);
     }
     [[gnu::always_inline]] void give(chunk c) noexcept
         requires Chunks
     {
-        face().give_any(c);
+        adaptor_access::give_one(self(), c);
     }
 
 protected:
@@ -63,7 +83,7 @@ protected:
     constexpr adaptor_calls& operator=(adaptor_calls&&) noexcept = default;
 
 private:
-    Face& face() noexcept { return static_cast<Face&>(*this); }
+    Self& self() noexcept { return static_cast<Self&>(*this); }
 };
 
 /// Base class of an adaptor `Self`: an allocator or a source with one behaviour added. `Self`
@@ -82,10 +102,7 @@ private:
 ///
 /// Not copyable. Movable if the wrapped object is, unless `Self` says otherwise.
 template <class Self, source Inner>
-class adaptor
-    : public adaptor_calls<adaptor<Self, Inner>, block_allocator<Inner>, chunk_source<Inner>> {
-    friend adaptor_calls<adaptor, block_allocator<Inner>, chunk_source<Inner>>;
-
+class adaptor : public adaptor_calls<Self, block_allocator<Inner>, chunk_source<Inner>> {
 public:
     using upstream_type = Inner;
 
@@ -106,13 +123,13 @@ public:
     void reset() noexcept
         requires resettable<Inner>
     {
-        self().forget_all();
+        adaptor_access::forget_all(static_cast<Self&>(*this));
         inner_.reset();
     }
     void release() noexcept
         requires resettable<Inner>
     {
-        self().forget_all();
+        adaptor_access::forget_all(static_cast<Self&>(*this));
         inner_.release();
     }
     void trim(std::size_t keep = 0) noexcept
@@ -177,15 +194,6 @@ protected:
     }
 
 private:
-    Self& self() noexcept { return static_cast<Self&>(*this); }
-
-    template <bool Throws>
-    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
-    {
-        return self().template take_one<Throws>(l);
-    }
-    [[gnu::always_inline]] void give_any(chunk c) noexcept { self().give_one(c); }
-
     [[no_unique_address]] Inner inner_{};
 };
 
@@ -228,11 +236,8 @@ chunk fail_allocation() noexcept(!Throws)
 /// The adaptor is an allocator if both are allocators, otherwise a source. It owns both; wrap a
 /// `ref` to borrow one.
 template <class Self, source First, source Second>
-class adaptor_of_two : public adaptor_calls<adaptor_of_two<Self, First, Second>,
-                                            block_allocator<First> && block_allocator<Second>,
+class adaptor_of_two : public adaptor_calls<Self, block_allocator<First> && block_allocator<Second>,
                                             chunk_source<First> || chunk_source<Second>> {
-    friend adaptor_calls<adaptor_of_two, block_allocator<First> && block_allocator<Second>,
-                         chunk_source<First> || chunk_source<Second>>;
     static constexpr bool is_nothrow_movable =
         std::is_nothrow_move_constructible_v<First> && std::is_nothrow_move_assignable_v<First> &&
         std::is_nothrow_move_constructible_v<Second> && std::is_nothrow_move_assignable_v<Second>;
@@ -289,15 +294,6 @@ protected:
     ~adaptor_of_two() = default;
 
 private:
-    Self& self() noexcept { return static_cast<Self&>(*this); }
-
-    template <bool Throws>
-    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
-    {
-        return self().template take_one<Throws>(l);
-    }
-    [[gnu::always_inline]] void give_any(chunk c) noexcept { self().give_one(c); }
-
     [[no_unique_address]] First first_{};
     [[no_unique_address]] Second second_{};
 };

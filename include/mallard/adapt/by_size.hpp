@@ -16,7 +16,7 @@ namespace mallard {
 template <std::size_t N, block_allocator Small, block_allocator Large>
 class by_size : public adaptor_of_two<by_size<N, Small, Large>, Small, Large> {
     using base = adaptor_of_two<by_size, Small, Large>;
-    friend base;
+    friend adaptor_access;
 
 public:
     using base::base;

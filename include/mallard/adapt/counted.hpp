@@ -230,7 +230,7 @@ template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
 class counted : public adaptor<counted<Inner, Threads>, Inner> {
     using base = adaptor<counted, Inner>;
-    friend base;
+    friend adaptor_access;
     friend class counting_scope<counted>;
     static constexpr bool shared = has_atomic_counters(Threads);
 

@@ -42,7 +42,7 @@ concept failure_rule = requires(R& rule, layout l, std::size_t number) {
 template <source Inner, failure_rule Rule = failures>
 class failing : public adaptor<failing<Inner, Rule>, Inner> {
     using base = adaptor<failing, Inner>;
-    friend base;
+    friend adaptor_access;
 
 public:
     using base::base;

@@ -19,7 +19,7 @@ template <source First, source Second>
     requires owning<First>
 class fallback : public adaptor_of_two<fallback<First, Second>, First, Second> {
     using base = adaptor_of_two<fallback, First, Second>;
-    friend base;
+    friend adaptor_access;
 
 public:
     using base::base;

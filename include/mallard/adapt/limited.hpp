@@ -91,7 +91,7 @@ template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
 class limited : public adaptor<limited<Inner, Threads>, Inner> {
     using base = adaptor<limited, Inner>;
-    friend base;
+    friend adaptor_access;
     static constexpr bool shared = has_atomic_counters(Threads);
 
 public:

@@ -48,7 +48,7 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 template <source Inner, observer_of<Inner> Observer>
 class observed : public adaptor<observed<Inner, Observer>, Inner> {
     using base = adaptor<observed, Inner>;
-    friend base;
+    friend adaptor_access;
 
 public:
     static constexpr bool any_thread = shareable<Inner> && shareable<Observer>;

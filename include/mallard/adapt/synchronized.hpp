@@ -21,7 +21,7 @@ namespace mallard {
 template <source Inner, class Mutex = std::mutex>
 class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allocator<Inner>,
                                           chunk_source<Inner>> {
-    friend adaptor_calls<synchronized, block_allocator<Inner>, chunk_source<Inner>>;
+    friend adaptor_access;
 
 public:
     using upstream_type = Inner;
@@ -90,11 +90,11 @@ public:
 
 private:
     template <bool Throws>
-    [[gnu::always_inline]] chunk take_any(layout l) noexcept(!Throws)
+    [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         return with([l](Inner& in) { return take_or_null<Throws>(in, l); });
     }
-    [[gnu::always_inline]] void give_any(chunk c) noexcept
+    [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
         with([c](Inner& in) { mallard::give(in, c); });
     }

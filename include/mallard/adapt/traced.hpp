@@ -28,7 +28,7 @@ concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 template <source Inner = default_heap, trace_sink Sink = trace_channel>
 class traced : public adaptor<traced<Inner, Sink>, Inner> {
     using base = adaptor<traced, Inner>;
-    friend base;
+    friend adaptor_access;
 
 public:
     static constexpr bool any_thread = shareable<Inner> && std::same_as<Sink, trace_channel>;

@@ -51,7 +51,7 @@ template <source Inner = default_heap, checked_options Options = checked_options
           source Heap = default_heap>
 class checked : public adaptor<checked<Inner, Options, Heap>, Inner> {
     using base = adaptor<checked, Inner>;
-    friend base;
+    friend adaptor_access;
 
     using inspector_type = block_inspector<Options.frames, Heap>;
     using record = typename inspector_type::record;

@@ -86,7 +86,7 @@ class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
     static_assert(Options.one_in > 0, "mallard: guarded: one_in counts from 1");
 
     using base = adaptor<guarded, Inner>;
-    friend base;
+    friend adaptor_access;
 
     using inspector_type = block_inspector<Options.frames, Heap>;
     using record = typename inspector_type::record;
