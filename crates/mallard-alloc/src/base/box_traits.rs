@@ -1,4 +1,4 @@
-//! Macros that give handles the traits of the value they lead to.
+//! Macros that give handles the traits of the value they refer to.
 
 /// Implements for a handle what needs `&T` alone. `T` is the name of the value's type in
 /// `$generics`. Handles of `$other` types can be compared with it.

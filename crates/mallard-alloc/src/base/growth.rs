@@ -157,6 +157,16 @@ impl GrowthState {
         }
     }
 
+    /// Takes a chunk beside the steps, for bookkeeping. It counts towards the limit too.
+    pub(crate) fn take_aside<S: Source>(&self, source: &S, wanted: Layout) -> Option<Chunk> {
+        if wanted.size() > self.left() {
+            return None;
+        }
+        let taken = source.try_take(wanted)?;
+        self.took_aside(taken.layout.size());
+        Some(taken)
+    }
+
     /// Records that a chunk was given back to the source.
     pub(crate) fn gave(&self, bytes: usize) {
         self.taken.set(self.taken() - bytes);

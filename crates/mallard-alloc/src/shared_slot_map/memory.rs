@@ -336,12 +336,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
 
 impl<S: Source> Growing<S> {
     fn take_aside(&mut self, wanted: Layout) -> Option<Chunk> {
-        if wanted.size() > self.growth.left() {
-            return None;
-        }
-        let taken = self.source.try_take(wanted)?;
-        self.growth.took_aside(taken.layout.size());
-        Some(taken)
+        self.growth.take_aside(&self.source, wanted)
     }
 
     fn take_chunk(&mut self, chunk: Layout) -> Option<NonNull<u8>> {

@@ -199,12 +199,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     }
 
     fn take_aside(&mut self, wanted: Layout) -> Option<Chunk> {
-        if wanted.size() > self.growth.left() {
-            return None;
-        }
-        let taken = self.source.try_take(wanted)?;
-        self.growth.took_aside(taken.layout.size());
-        Some(taken)
+        self.growth.take_aside(&self.source, wanted)
     }
     fn give_aside(&mut self, taken: Option<Chunk>) {
         if let Some(chunk) = taken {
