@@ -3,29 +3,15 @@
 
 #include <mallard/shared_arena.hpp>
 
-namespace mallard::c {
-namespace {
+/// An arena of many threads has no marks, and does not know which block is the last: then expand,
+/// mark and rewind record a failure.
+struct mallard_arena : mallard::c::handle {
+    void* (*allocate)(mallard_arena&, std::size_t bytes, std::size_t align) noexcept = nullptr;
 
-/// The functions of an arena that are called through a second pointer. An arena of many threads has
-/// no marks, and does not know which block is the last.
-struct arena_functions {
-    void (*destroy)(mallard_arena&) noexcept;
-    void (*free)(mallard_arena&, void*, layout) noexcept;
-    bool (*expand)(mallard_arena&, void*, layout from, layout to) noexcept; // may be null
-    void (*mark)(mallard_arena&, mallard_mark&) noexcept;                   // may be null
-    void (*rewind)(mallard_arena&, const mallard_mark&) noexcept;           // may be null
-    void (*reset)(mallard_arena&) noexcept;
-    void (*release)(mallard_arena&) noexcept;
-    void (*trim)(mallard_arena&, std::size_t keep) noexcept;
-    statistics (*stats)(const mallard_arena&) noexcept;
-};
-
-} // namespace
-} // namespace mallard::c
-
-struct mallard_arena {
-    void* (*allocate)(mallard_arena&, std::size_t bytes, std::size_t align) noexcept;
-    const mallard::c::arena_functions* rest;
+    virtual void free(void*, mallard::layout) noexcept = 0;
+    virtual mallard_error expand(void*, std::size_t from, std::size_t to) noexcept = 0;
+    virtual mallard_error mark(mallard_mark& out) noexcept = 0;
+    virtual mallard_error rewind(const mallard_mark& to) noexcept = 0;
 };
 
 namespace mallard::c {
@@ -51,80 +37,55 @@ Blocks make_blocks(ref<chosen_source> from, const growth& rule) noexcept
 }
 
 template <class Blocks>
-struct alignas(cache_line_bytes) arena_of : mallard_arena {
-    Blocks blocks;
-    origin its;
-
-    arena_of(origin&& memory, const growth& rule) noexcept;
-};
-
-/// The arena of a handle.
-template <class Arena>
-Arena& in(mallard_arena& a) noexcept
-{
-    return static_cast<Arena&>(a);
-}
-template <class Arena>
-const Arena& in(const mallard_arena& a) noexcept
-{
-    return static_cast<const Arena&>(a);
-}
-
-template <class Arena>
-[[gnu::cold, gnu::noinline]] void* refuse(const mallard_arena& a) noexcept
-{
-    in<Arena>(a).its.fail_allocation("mallard_arena_allocate");
-    return nullptr;
-}
-
-template <class Arena>
-void* allocate_in(mallard_arena& a, std::size_t bytes, std::size_t align) noexcept
-{
-    void* const block = in<Arena>(a).blocks.try_allocate(verified(bytes, align));
-    return block != nullptr ? block : refuse<Arena>(a);
-}
-
-template <class Arena>
-constexpr arena_functions functions_of = [] {
-    arena_functions f{
-        .destroy = [](mallard_arena& a) noexcept { end_handle(in<Arena>(a)); },
-        .free = [](mallard_arena& a, void* block,
-                   layout l) noexcept { in<Arena>(a).blocks.deallocate(block, l); },
-        .expand = nullptr,
-        .mark = nullptr,
-        .rewind = nullptr,
-        .reset = [](mallard_arena& a) noexcept { in<Arena>(a).blocks.reset(); },
-        .release = [](mallard_arena& a) noexcept { in<Arena>(a).blocks.release(); },
-        .trim = [](mallard_arena& a, std::size_t keep) noexcept { in<Arena>(a).blocks.trim(keep); },
-        .stats = [](const mallard_arena& a) noexcept { return in<Arena>(a).blocks.stats(); },
-    };
-    using blocks = decltype(Arena::blocks);
-    if constexpr (expanding<blocks>)
-        f.expand = [](mallard_arena& a, void* block, layout from, layout to) noexcept {
-            return in<Arena>(a).blocks.try_expand(block, from, to);
-        };
-    if constexpr (rewindable<blocks>) {
-        using mark_type = typename blocks::mark_type;
-        static_assert(sizeof(mark_type) <= sizeof(mallard_mark));
-        f.mark = [](mallard_arena& a, mallard_mark& out) noexcept {
-            mark_type const mark = in<Arena>(a).blocks.mark();
-            std::memcpy(&out, &mark, sizeof mark);
-        };
-        f.rewind = [](mallard_arena& a, const mallard_mark& to) noexcept {
-            mark_type mark;
-            std::memcpy(&mark, &to, sizeof mark);
-            in<Arena>(a).blocks.rewind(mark);
+struct arena_of final : handle_of<mallard_arena, Blocks> {
+    arena_of(origin&& memory, const growth& rule) noexcept
+        : handle_of<mallard_arena, Blocks>(std::move(memory), [&](ref<chosen_source> from) {
+              return make_blocks<Blocks>(from, rule);
+          })
+    {
+        this->allocate = [](mallard_arena& a, std::size_t bytes,
+                            std::size_t align) noexcept -> void* {
+            auto& self = static_cast<arena_of&>(a);
+            void* const block = self.blocks.try_allocate(verified(bytes, align));
+            return block != nullptr ? block : self.refuse("mallard_arena_allocate");
         };
     }
-    return f;
-}();
 
-template <class Blocks>
-arena_of<Blocks>::arena_of(origin&& memory, const growth& rule) noexcept
-    : mallard_arena{allocate_in<arena_of>, &functions_of<arena_of>},
-      blocks(make_blocks<Blocks>(its.from, rule)), its(std::move(memory))
-{
-}
+    void destroy() noexcept override { end_handle(*this); }
+    void free(void* block, layout l) noexcept override { this->blocks.deallocate(block, l); }
+    mallard_error expand(void* block, std::size_t from, std::size_t to) noexcept override
+    {
+        constexpr const char* function = "mallard_arena_expand";
+        if constexpr (!expanding<Blocks>)
+            return fail(messages::unsupported_call, function);
+        else if (this->blocks.try_expand(block, {from, 1}, {to, 1}))
+            return MALLARD_ERROR_NONE;
+        else
+            return fail(messages::not_in_place, function, from, to);
+    }
+    mallard_error mark(mallard_mark& out) noexcept override
+    {
+        if constexpr (rewindable<Blocks>) {
+            typename Blocks::mark_type const mark = this->blocks.mark();
+            static_assert(sizeof mark <= sizeof out);
+            std::memcpy(&out, &mark, sizeof mark);
+            return MALLARD_ERROR_NONE;
+        } else {
+            return fail(messages::unsupported_call, "mallard_arena_mark");
+        }
+    }
+    mallard_error rewind(const mallard_mark& to) noexcept override
+    {
+        if constexpr (rewindable<Blocks>) {
+            typename Blocks::mark_type mark;
+            std::memcpy(&mark, &to, sizeof mark);
+            this->blocks.rewind(mark);
+            return MALLARD_ERROR_NONE;
+        } else {
+            return fail(messages::unsupported_call, "mallard_arena_rewind");
+        }
+    }
+};
 
 template <template <check> class Blocks>
 mallard_arena* make(const char* function, const choice& chosen) noexcept
@@ -193,7 +154,7 @@ mallard_arena* mallard_arena_create(const mallard_arena_options* options)
 void mallard_arena_destroy(mallard_arena* arena)
 {
     if (arena != nullptr)
-        arena->rest->destroy(*arena);
+        arena->destroy();
 }
 
 void* mallard_arena_allocate(mallard_arena* arena, size_t bytes, size_t align)
@@ -210,7 +171,7 @@ void mallard_arena_free(mallard_arena* arena, void* block, size_t bytes, size_t 
     if (align == 0)
         align = alignof(std::max_align_t);
     if (is_power_of_two(align))
-        arena->rest->free(*arena, block, {bytes, align});
+        arena->free(block, {bytes, align});
     else
         c::fail(c::messages::bad_align, "mallard_arena_free", align);
 }
@@ -222,11 +183,7 @@ int mallard_arena_expand(mallard_arena* arena, void* block, size_t old_bytes, si
         return c::fail_null(function);
     if (block == nullptr)
         return c::fail(c::messages::null_argument, function, "block", "the block");
-    if (arena->rest->expand == nullptr)
-        return c::fail(c::messages::unsupported_call, function);
-    if (arena->rest->expand(*arena, block, {old_bytes, 1}, {new_bytes, 1}))
-        return MALLARD_ERROR_NONE;
-    return c::fail(c::messages::not_in_place, function, old_bytes, new_bytes);
+    return arena->expand(block, old_bytes, new_bytes);
 }
 
 int mallard_arena_mark(mallard_arena* arena, mallard_mark* out)
@@ -236,38 +193,31 @@ int mallard_arena_mark(mallard_arena* arena, mallard_mark* out)
         return c::fail_null(function);
     if (out == nullptr)
         return c::fail(c::messages::null_argument, function, "out", "a mallard_mark");
-    if (arena->rest->mark == nullptr)
-        return c::fail(c::messages::unsupported_call, function);
-    arena->rest->mark(*arena, *out);
-    return MALLARD_ERROR_NONE;
+    return arena->mark(*out);
 }
 
 void mallard_arena_rewind(mallard_arena* arena, const mallard_mark* mark)
 {
-    if (arena == nullptr || mark == nullptr)
-        return;
-    if (arena->rest->rewind != nullptr)
-        arena->rest->rewind(*arena, *mark);
-    else
-        c::fail(c::messages::unsupported_call, "mallard_arena_rewind");
+    if (arena != nullptr && mark != nullptr)
+        arena->rewind(*mark);
 }
 
 void mallard_arena_reset(mallard_arena* arena)
 {
     if (arena != nullptr)
-        arena->rest->reset(*arena);
+        arena->reset();
 }
 
 void mallard_arena_release(mallard_arena* arena)
 {
     if (arena != nullptr)
-        arena->rest->release(*arena);
+        arena->release();
 }
 
 void mallard_arena_trim(mallard_arena* arena, size_t keep_bytes)
 {
     if (arena != nullptr)
-        arena->rest->trim(*arena, keep_bytes);
+        arena->trim(keep_bytes);
 }
 
 int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out)
@@ -275,5 +225,5 @@ int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out)
     constexpr const char* function = "mallard_arena_stats";
     if (arena == nullptr)
         return c::fail_null(function);
-    return c::write_stats(function, arena->rest->stats(*arena), out);
+    return c::write_stats(function, arena->stats(), out);
 }

@@ -56,6 +56,44 @@ void end_handle(Handle& handle) noexcept
     its.from.give_handle(its.self);
 }
 
+/// The functions that all kinds of handles have. A handle calls them as virtual functions. The few
+/// functions that have to be fast are pointers in the handle, which saves a load.
+struct handle {
+    virtual void destroy() noexcept = 0;
+    virtual void reset() noexcept = 0;
+    virtual void release() noexcept = 0;
+    virtual void trim(std::size_t keep) noexcept = 0;
+    virtual statistics stats() const noexcept = 0;
+
+protected:
+    ~handle() = default;
+};
+
+/// A handle of the kind `Interface` with an allocator `Blocks`, which `make_blocks(source)` makes.
+template <class Interface, class Blocks>
+struct alignas(cache_line_bytes) handle_of : Interface {
+    Blocks blocks;
+    origin its;
+
+    template <class Make>
+    handle_of(origin&& memory, Make make_blocks) noexcept
+        : blocks(make_blocks(ref(its.from))), its(std::move(memory))
+    {
+    }
+
+    void reset() noexcept final { blocks.reset(); }
+    void release() noexcept final { blocks.release(); }
+    void trim(std::size_t keep) noexcept final { blocks.trim(keep); }
+    statistics stats() const noexcept final { return blocks.stats(); }
+
+    /// Records why an allocation failed, and returns null.
+    [[gnu::cold, gnu::noinline]] void* refuse(const char* function) const noexcept
+    {
+        its.fail_allocation(function);
+        return nullptr;
+    }
+};
+
 /// A layout whose alignment is known to be valid.
 [[gnu::always_inline]] inline layout verified(std::size_t bytes, std::size_t align) noexcept
 {

@@ -4,19 +4,17 @@
 #include <mallard/multipool.hpp>
 #include <mallard/sync.hpp>
 
+struct mallard_multipool : mallard::c::handle {
+    void* (*allocate)(mallard_multipool&, std::size_t bytes, std::size_t align) noexcept = nullptr;
+    void (*free)(mallard_multipool&, void*, std::size_t bytes,
+                 std::size_t align) noexcept = nullptr;
+
+    virtual bool owns(const void*) const noexcept = 0;
+    virtual mallard::validity classify(const void*) const noexcept = 0;
+};
+
 namespace mallard::c {
 namespace {
-
-/// The functions of a multipool that are called through a second pointer.
-struct multipool_functions {
-    void (*destroy)(mallard_multipool&) noexcept;
-    void (*reset)(mallard_multipool&) noexcept;
-    void (*release)(mallard_multipool&) noexcept;
-    void (*trim)(mallard_multipool&, std::size_t keep) noexcept;
-    bool (*owns)(const mallard_multipool&, const void*) noexcept;
-    validity (*classify)(const mallard_multipool&, const void*) noexcept;
-    statistics (*stats)(const mallard_multipool&) noexcept;
-};
 
 /// The growth of each pool. With a buffer, all pools share the buffer.
 growth growth_for(const mallard_multipool_options& o) noexcept
@@ -27,85 +25,42 @@ growth growth_for(const mallard_multipool_options& o) noexcept
     return rule;
 }
 
-} // namespace
-} // namespace mallard::c
-
-struct mallard_multipool {
-    void* (*allocate)(mallard_multipool&, std::size_t bytes, std::size_t align) noexcept;
-    void (*free)(mallard_multipool&, void*, std::size_t bytes, std::size_t align) noexcept;
-    const mallard::c::multipool_functions* rest;
-};
-
-namespace mallard::c {
-namespace {
+template <sync Threads, reuse Order, check Checks>
+constexpr multipool_options options_of{
+    .grow = growth::at_run_time(), .threads = Threads, .order = Order, .checks = Checks};
 
 template <sync Threads, reuse Order, check Checks>
-struct alignas(cache_line_bytes) multipool_of : mallard_multipool {
-    static constexpr multipool_options options{
-        .grow = growth::at_run_time(), .threads = Threads, .order = Order, .checks = Checks};
+struct multipool_of final
+    : handle_of<mallard_multipool,
+                multipool<ref<chosen_source>, options_of<Threads, Order, Checks>>> {
+    using blocks_type = multipool<ref<chosen_source>, options_of<Threads, Order, Checks>>;
 
-    multipool<ref<chosen_source>, options> blocks;
-    origin its;
+    multipool_of(origin&& memory, const growth& rule) noexcept
+        : handle_of<mallard_multipool, blocks_type>(
+              std::move(memory), [&](ref<chosen_source> from) { return blocks_type(from, rule); })
+    {
+        this->allocate = allocate_in;
+        this->free = free_in;
+    }
 
-    multipool_of(origin&& memory, const growth& rule) noexcept;
+    // gnu::flatten: g++ 12 would not inline the size class lookup, since many functions use it.
+    [[gnu::flatten]] static void* allocate_in(mallard_multipool& m, std::size_t bytes,
+                                              std::size_t align) noexcept
+    {
+        auto& self = static_cast<multipool_of&>(m);
+        void* const block = self.blocks.try_allocate(verified(bytes, align));
+        return block != nullptr ? block : self.refuse("mallard_multipool_allocate");
+    }
+    [[gnu::flatten]] static void free_in(mallard_multipool& m, void* block, std::size_t bytes,
+                                         std::size_t align) noexcept
+    {
+        static_cast<multipool_of&>(m).blocks.deallocate(block, verified(bytes, align));
+    }
+
+    void destroy() noexcept override { end_handle(*this); }
+    bool owns(const void* p) const noexcept override { return this->blocks.owns(p); }
+    validity classify(const void* p) const noexcept override { return this->blocks.classify(p); }
 };
-
-/// The multipool of a handle.
-template <class Multipool>
-Multipool& in(mallard_multipool& m) noexcept
-{
-    return static_cast<Multipool&>(m);
-}
-template <class Multipool>
-const Multipool& in(const mallard_multipool& m) noexcept
-{
-    return static_cast<const Multipool&>(m);
-}
-
-template <class Multipool>
-[[gnu::cold, gnu::noinline]] void* refuse(const mallard_multipool& m) noexcept
-{
-    in<Multipool>(m).its.fail_allocation("mallard_multipool_allocate");
-    return nullptr;
-}
-
-// gnu::flatten: g++ 12 would not inline the size class lookup, since many functions use it.
-template <class Multipool>
-[[gnu::flatten]] void* allocate_in(mallard_multipool& m, std::size_t bytes,
-                                   std::size_t align) noexcept
-{
-    void* const block = in<Multipool>(m).blocks.try_allocate(verified(bytes, align));
-    return block != nullptr ? block : refuse<Multipool>(m);
-}
-
-template <class Multipool>
-[[gnu::flatten]] void free_in(mallard_multipool& m, void* block, std::size_t bytes,
-                              std::size_t align) noexcept
-{
-    in<Multipool>(m).blocks.deallocate(block, verified(bytes, align));
-}
-
-template <class Multipool>
-constexpr multipool_functions functions_of = {
-    .destroy = [](mallard_multipool& m) noexcept { end_handle(in<Multipool>(m)); },
-    .reset = [](mallard_multipool& m) noexcept { in<Multipool>(m).blocks.reset(); },
-    .release = [](mallard_multipool& m) noexcept { in<Multipool>(m).blocks.release(); },
-    .trim = [](mallard_multipool& m,
-               std::size_t keep) noexcept { in<Multipool>(m).blocks.trim(keep); },
-    .owns = [](const mallard_multipool& m,
-               const void* p) noexcept { return in<Multipool>(m).blocks.owns(p); },
-    .classify = [](const mallard_multipool& m,
-                   const void* p) noexcept { return in<Multipool>(m).blocks.classify(p); },
-    .stats = [](const mallard_multipool& m) noexcept { return in<Multipool>(m).blocks.stats(); },
-};
-
-template <sync Threads, reuse Order, check Checks>
-multipool_of<Threads, Order, Checks>::multipool_of(origin&& memory, const growth& rule) noexcept
-    : mallard_multipool{allocate_in<multipool_of>, free_in<multipool_of>,
-                        &functions_of<multipool_of>},
-      blocks(ref(its.from), rule), its(std::move(memory))
-{
-}
 
 template <class Multipool>
 mallard_multipool* make(const char* function, const choice& chosen) noexcept
@@ -183,7 +138,7 @@ mallard_multipool* mallard_multipool_create(const mallard_multipool_options* opt
 void mallard_multipool_destroy(mallard_multipool* multipool)
 {
     if (multipool != nullptr)
-        multipool->rest->destroy(*multipool);
+        multipool->destroy();
 }
 
 void* mallard_multipool_allocate(mallard_multipool* multipool, size_t bytes, size_t align)
@@ -203,25 +158,25 @@ void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t by
 void mallard_multipool_reset(mallard_multipool* multipool)
 {
     if (multipool != nullptr)
-        multipool->rest->reset(*multipool);
+        multipool->reset();
 }
 
 void mallard_multipool_release(mallard_multipool* multipool)
 {
     if (multipool != nullptr)
-        multipool->rest->release(*multipool);
+        multipool->release();
 }
 
 void mallard_multipool_trim(mallard_multipool* multipool, size_t keep_bytes_of_each_pool)
 {
     if (multipool != nullptr)
-        multipool->rest->trim(*multipool, keep_bytes_of_each_pool);
+        multipool->trim(keep_bytes_of_each_pool);
 }
 
 int mallard_multipool_owns(const mallard_multipool* multipool, const void* p)
 {
     if (multipool != nullptr)
-        return multipool->rest->owns(*multipool, p);
+        return multipool->owns(p);
     c::fail_null("mallard_multipool_owns");
     return 0;
 }
@@ -229,7 +184,7 @@ int mallard_multipool_owns(const mallard_multipool* multipool, const void* p)
 mallard_validity mallard_multipool_classify(const mallard_multipool* multipool, const void* p)
 {
     if (multipool != nullptr)
-        return static_cast<mallard_validity>(multipool->rest->classify(*multipool, p));
+        return static_cast<mallard_validity>(multipool->classify(p));
     c::fail_null("mallard_multipool_classify");
     return MALLARD_MISS;
 }
@@ -239,5 +194,5 @@ int mallard_multipool_stats(const mallard_multipool* multipool, mallard_stats* o
     constexpr const char* function = "mallard_multipool_stats";
     if (multipool == nullptr)
         return c::fail_null(function);
-    return c::write_stats(function, multipool->rest->stats(*multipool), out);
+    return c::write_stats(function, multipool->stats(), out);
 }

@@ -1,55 +1,75 @@
-// The pools of the C API. There is a class for each combination of sync, reuse and check. A handle
-// begins with the two functions that have to be fast, as pointers.
+// The pools of the C API: a class for each combination of sync, reuse and check.
 #include "handle.hpp"
 
 #include <mallard/pool.hpp>
 #include <mallard/sync.hpp>
 
-namespace mallard::c {
-namespace {
+struct mallard_pool : mallard::c::handle {
+    void* (*allocate)(mallard_pool&) noexcept = nullptr;
+    void (*free)(mallard_pool&, void*) noexcept = nullptr;
 
-/// The functions of a pool that are called through a second pointer.
-struct pool_functions {
-    void (*destroy)(mallard_pool&) noexcept;
-    bool (*allocate_batch)(mallard_pool&, std::span<void*>) noexcept;
-    void (*free_batch)(mallard_pool&, std::span<void* const>) noexcept;
-    void (*reset)(mallard_pool&) noexcept;
-    void (*release)(mallard_pool&) noexcept;
-    void (*trim)(mallard_pool&, std::size_t keep) noexcept;
-    slot_shape (*shape)(const mallard_pool&) noexcept;
-    bool (*owns)(const mallard_pool&, const void*) noexcept;
-    validity (*classify)(const mallard_pool&, const void*) noexcept;
-    statistics (*stats)(const mallard_pool&) noexcept;
-    void (*for_each)(mallard_pool&, visitor, void* context) noexcept;
-};
-
-} // namespace
-} // namespace mallard::c
-
-struct mallard_pool {
-    void* (*allocate)(mallard_pool&) noexcept;
-    void (*free)(mallard_pool&, void*) noexcept;
-    const mallard::c::pool_functions* rest;
+    virtual bool allocate_batch(std::span<void*>) noexcept = 0;
+    virtual void free_batch(std::span<void* const>) noexcept = 0;
+    virtual mallard::slot_shape shape() const noexcept = 0;
+    virtual bool owns(const void*) const noexcept = 0;
+    virtual mallard::validity classify(const void*) const noexcept = 0;
+    virtual void for_each(mallard::c::visitor, void* context) noexcept = 0;
 };
 
 namespace mallard::c {
 namespace {
 
 template <sync Threads, reuse Order, check Checks>
-struct alignas(cache_line_bytes) pool_of : mallard_pool {
-    static constexpr pool_options options{
-        .grow = growth::at_run_time(), .threads = Threads, .order = Order, .checks = Checks};
+constexpr pool_options options_of{
+    .grow = growth::at_run_time(), .threads = Threads, .order = Order, .checks = Checks};
 
-    pool<ref<chosen_source>, options> blocks; // its front is in the line of the functions
-    origin its;
+template <sync Threads, reuse Order, check Checks>
+struct pool_of final
+    : handle_of<mallard_pool, pool<ref<chosen_source>, options_of<Threads, Order, Checks>>> {
+    using blocks_type = pool<ref<chosen_source>, options_of<Threads, Order, Checks>>;
 
     pool_of(origin&& memory, const growth& rule, std::size_t block_bytes,
-            std::size_t align) noexcept;
+            std::size_t align) noexcept
+        : handle_of<mallard_pool, blocks_type>(std::move(memory), [&](ref<chosen_source> from) {
+              return blocks_type(block_bytes, align, from, rule);
+          })
+    {
+        this->allocate = [](mallard_pool& p) noexcept -> void* {
+            auto& self = static_cast<pool_of&>(p);
+            void* const block = self.blocks.try_allocate();
+            return block != nullptr ? block : self.refuse("mallard_pool_allocate");
+        };
+        this->free = [](mallard_pool& p, void* block) noexcept {
+            static_cast<pool_of&>(p).blocks.deallocate(block);
+        };
+    }
+
+    void destroy() noexcept override { end_handle(*this); }
+    bool allocate_batch(std::span<void*> out) noexcept override
+    {
+        return this->blocks.try_allocate_batch(out) ||
+               this->refuse("mallard_pool_allocate_batch") != nullptr;
+    }
+    void free_batch(std::span<void* const> all) noexcept override
+    {
+        this->blocks.deallocate_batch(all);
+    }
+    slot_shape shape() const noexcept override
+    {
+        return {this->blocks.block_bytes(), this->blocks.block_align()};
+    }
+    bool owns(const void* p) const noexcept override { return this->blocks.owns(p); }
+    validity classify(const void* p) const noexcept override { return this->blocks.classify(p); }
+    void for_each(visitor visit, void* context) noexcept override
+    {
+        this->blocks.for_each([=](void* block) { call_visit(visit, context, block); });
+    }
 
     /// The bytes of a buffer for `count` blocks. 0 if chunks are aligned to their size: then the
     /// buffer's address decides how many blocks fit.
     static std::size_t bytes_for(slot_shape asked, std::size_t count) noexcept
     {
+        constexpr pool_options options = options_of<Threads, Order, Checks>;
         if constexpr (Order == reuse::ordered)
             return 0;
         auto const shape = slot_shape::of(asked.bytes, asked.align, options.block_min());
@@ -57,78 +77,6 @@ struct alignas(cache_line_bytes) pool_of : mallard_pool {
                               sizeof(pool_of) + alignof(pool_of));
     }
 };
-
-/// The pool of a handle.
-template <class Pool>
-Pool& in(mallard_pool& p) noexcept
-{
-    return static_cast<Pool&>(p);
-}
-template <class Pool>
-const Pool& in(const mallard_pool& p) noexcept
-{
-    return static_cast<const Pool&>(p);
-}
-
-template <class Pool>
-[[gnu::cold, gnu::noinline]] void* refuse(const mallard_pool& p) noexcept
-{
-    in<Pool>(p).its.fail_allocation("mallard_pool_allocate");
-    return nullptr;
-}
-
-template <class Pool>
-void* allocate_in(mallard_pool& p) noexcept
-{
-    void* const block = in<Pool>(p).blocks.try_allocate();
-    return block != nullptr ? block : refuse<Pool>(p);
-}
-
-template <class Pool>
-void free_in(mallard_pool& p, void* block) noexcept
-{
-    in<Pool>(p).blocks.deallocate(block);
-}
-
-template <class Pool>
-constexpr pool_functions functions_of = {
-    .destroy = [](mallard_pool& p) noexcept { end_handle(in<Pool>(p)); },
-    .allocate_batch =
-        [](mallard_pool& p, std::span<void*> out) noexcept {
-            if (in<Pool>(p).blocks.try_allocate_batch(out))
-                return true;
-            in<Pool>(p).its.fail_allocation("mallard_pool_allocate_batch");
-            return false;
-        },
-    .free_batch =
-        [](mallard_pool& p, std::span<void* const> blocks) noexcept {
-            in<Pool>(p).blocks.deallocate_batch(blocks);
-        },
-    .reset = [](mallard_pool& p) noexcept { in<Pool>(p).blocks.reset(); },
-    .release = [](mallard_pool& p) noexcept { in<Pool>(p).blocks.release(); },
-    .trim = [](mallard_pool& p, std::size_t keep) noexcept { in<Pool>(p).blocks.trim(keep); },
-    .shape =
-        [](const mallard_pool& p) noexcept {
-            return slot_shape{in<Pool>(p).blocks.block_bytes(), in<Pool>(p).blocks.block_align()};
-        },
-    .owns = [](const mallard_pool& p,
-               const void* q) noexcept { return in<Pool>(p).blocks.owns(q); },
-    .classify = [](const mallard_pool& p,
-                   const void* q) noexcept { return in<Pool>(p).blocks.classify(q); },
-    .stats = [](const mallard_pool& p) noexcept { return in<Pool>(p).blocks.stats(); },
-    .for_each =
-        [](mallard_pool& p, visitor visit, void* context) noexcept {
-            in<Pool>(p).blocks.for_each([=](void* block) { call_visit(visit, context, block); });
-        },
-};
-
-template <sync Threads, reuse Order, check Checks>
-pool_of<Threads, Order, Checks>::pool_of(origin&& memory, const growth& rule,
-                                         std::size_t block_bytes, std::size_t align) noexcept
-    : mallard_pool{allocate_in<pool_of>, free_in<pool_of>, &functions_of<pool_of>},
-      blocks(block_bytes, align, ref(its.from), rule), its(std::move(memory))
-{
-}
 
 template <class Pool>
 mallard_pool* make(const char* function, const choice& chosen, slot_shape asked) noexcept
@@ -212,7 +160,7 @@ mallard_pool* mallard_pool_create(const mallard_pool_options* options)
 void mallard_pool_destroy(mallard_pool* pool)
 {
     if (pool != nullptr)
-        pool->rest->destroy(*pool);
+        pool->destroy();
 }
 
 void* mallard_pool_allocate(mallard_pool* pool)
@@ -237,7 +185,7 @@ int mallard_pool_allocate_batch(mallard_pool* pool, void** out, size_t count)
         return c::fail_null(function);
     if (out == nullptr && count != 0)
         return c::fail(c::messages::null_argument, function, "out", "an array");
-    if (pool->rest->allocate_batch(*pool, {out, count}))
+    if (pool->allocate_batch({out, count}))
         return MALLARD_ERROR_NONE;
     std::fill_n(out, count, nullptr);
     return mallard_last_error();
@@ -251,7 +199,7 @@ void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t cou
     while (!left.empty()) { // free the blocks before the next null
         auto const end = std::find(left.begin(), left.end(), nullptr);
         auto const length = static_cast<std::size_t>(end - left.begin());
-        pool->rest->free_batch(*pool, left.first(length));
+        pool->free_batch(left.first(length));
         left = left.subspan(std::min(length + 1, left.size()));
     }
 }
@@ -259,25 +207,25 @@ void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t cou
 void mallard_pool_reset(mallard_pool* pool)
 {
     if (pool != nullptr)
-        pool->rest->reset(*pool);
+        pool->reset();
 }
 
 void mallard_pool_release(mallard_pool* pool)
 {
     if (pool != nullptr)
-        pool->rest->release(*pool);
+        pool->release();
 }
 
 void mallard_pool_trim(mallard_pool* pool, size_t keep_bytes)
 {
     if (pool != nullptr)
-        pool->rest->trim(*pool, keep_bytes);
+        pool->trim(keep_bytes);
 }
 
 size_t mallard_pool_block_bytes(const mallard_pool* pool)
 {
     if (pool != nullptr)
-        return pool->rest->shape(*pool).bytes;
+        return pool->shape().bytes;
     c::fail_null("mallard_pool_block_bytes");
     return 0;
 }
@@ -285,7 +233,7 @@ size_t mallard_pool_block_bytes(const mallard_pool* pool)
 size_t mallard_pool_block_align(const mallard_pool* pool)
 {
     if (pool != nullptr)
-        return pool->rest->shape(*pool).align;
+        return pool->shape().align;
     c::fail_null("mallard_pool_block_align");
     return 0;
 }
@@ -293,7 +241,7 @@ size_t mallard_pool_block_align(const mallard_pool* pool)
 int mallard_pool_owns(const mallard_pool* pool, const void* p)
 {
     if (pool != nullptr)
-        return pool->rest->owns(*pool, p);
+        return pool->owns(p);
     c::fail_null("mallard_pool_owns");
     return 0;
 }
@@ -301,7 +249,7 @@ int mallard_pool_owns(const mallard_pool* pool, const void* p)
 mallard_validity mallard_pool_classify(const mallard_pool* pool, const void* p)
 {
     if (pool != nullptr)
-        return static_cast<mallard_validity>(pool->rest->classify(*pool, p));
+        return static_cast<mallard_validity>(pool->classify(p));
     c::fail_null("mallard_pool_classify");
     return MALLARD_MISS;
 }
@@ -311,7 +259,7 @@ int mallard_pool_stats(const mallard_pool* pool, mallard_stats* out)
     constexpr const char* function = "mallard_pool_stats";
     if (pool == nullptr)
         return c::fail_null(function);
-    return c::write_stats(function, pool->rest->stats(*pool), out);
+    return c::write_stats(function, pool->stats(), out);
 }
 
 int mallard_pool_for_each(mallard_pool* pool, void (*visit)(void* context, void* block),
@@ -322,7 +270,7 @@ int mallard_pool_for_each(mallard_pool* pool, void (*visit)(void* context, void*
         return c::fail_null(function);
     if (visit == nullptr)
         return c::fail(c::messages::null_argument, function, "visit", "a function");
-    pool->rest->for_each(*pool, visit, context);
+    pool->for_each(visit, context);
     return MALLARD_ERROR_NONE;
 }
 

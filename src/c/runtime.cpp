@@ -41,6 +41,12 @@ extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) no
     return __cxa_thread_atexit_impl(f, object, dso);
 }
 
+// Called if a virtual function has no definition. Every handle defines all of them.
+extern "C" [[noreturn]] void __cxa_pure_virtual()
+{
+    __builtin_trap();
+}
+
 // Initialisation of function-local statics: the first byte of the guard means "initialised".
 namespace {
 pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
