@@ -106,7 +106,6 @@ pub use base::growth::Growth;
 pub use base::resettable::{Measured, Resettable};
 pub use base::source::{Buffer, Chunk, DefaultHeap, Null, PinSource, Source};
 pub use base::statistics::{Statistics, Validity};
-use base::{bits, growth, source};
 #[cfg(target_has_atomic = "64")]
 pub use counted_pool::ArcPool;
 pub use counted_pool::{CountedPool, RcPool};

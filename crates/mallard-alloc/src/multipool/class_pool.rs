@@ -2,7 +2,7 @@
 
 use super::chunks::{Chunk, Chunks};
 use super::list::FreeList;
-use crate::growth::GrowthState;
+use crate::base::growth::GrowthState;
 use crate::{Growth, Source, Statistics, Validity};
 use core::alloc::Layout;
 use core::cell::Cell;

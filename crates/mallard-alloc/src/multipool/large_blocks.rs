@@ -1,6 +1,6 @@
 //! Large blocks: each is a chunk of the source.
 
-use crate::bits::{align_up, layout};
+use crate::base::bits::{align_up, layout};
 use crate::{Chunk, Source, Statistics};
 use core::alloc::Layout;
 use core::cell::Cell;

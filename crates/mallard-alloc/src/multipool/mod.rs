@@ -6,7 +6,7 @@ mod class_pool;
 mod large_blocks;
 mod list;
 
-use crate::bits::{align_up, dangling, layout};
+use crate::base::bits::{align_up, dangling, layout};
 use crate::{size_class, BlockAllocator, Chunk, DefaultHeap, Growth, Owns, Source};
 use crate::{Statistics, Validity};
 use bootstrap_slabs::BootstrapSlabs;

@@ -1,12 +1,12 @@
 //! Batches: several objects in one call.
 
 use super::ObjectPool;
-use crate::bits::out_of_memory;
+use crate::base::bits::out_of_memory;
+use crate::base::source::Source;
 use crate::handles::Box;
 use crate::hooks::Hooks;
 use crate::pool::core_trait::Core;
 use crate::pool::slots::{CoreOf, Slots};
-use crate::source::Source;
 use crate::sync::Mode;
 use crate::Full;
 use core::alloc::Layout;

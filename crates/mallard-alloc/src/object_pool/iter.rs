@@ -1,9 +1,9 @@
 //! Iterators over the objects that are left in a pool.
 
+use crate::base::source::Source;
 use crate::hooks::Hooks;
 use crate::pool::core_trait::LiveCursor;
 use crate::pool::slots::Slots;
-use crate::source::Source;
 use crate::sync::Mode;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;

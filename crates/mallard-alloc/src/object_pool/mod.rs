@@ -10,13 +10,13 @@ pub use iter::{Iter, IterMut};
 #[cfg(feature = "alloc")]
 pub use owned_box::OwnedBox;
 
-use crate::bits::out_of_memory;
+use crate::base::bits::out_of_memory;
+use crate::base::source::{DefaultHeap, Source};
 use crate::handles::{Box, DropsObject, FreesSlot};
 use crate::hooks::{Hooks, NoHooks};
 use crate::pool::layout::SlotShape;
 use crate::pool::methods::pool_methods;
 use crate::pool::slots::{Sizing, Slots};
-use crate::source::{DefaultHeap, Source};
 use crate::sync::{self, Growing, Mode, Shared};
 use crate::{Full, Growth, Validity};
 use core::alloc::Layout;

@@ -18,10 +18,10 @@ pub(crate) mod methods;
 pub(crate) mod plain;
 pub(crate) mod slots;
 
+use crate::base::source::{DefaultHeap, Source};
 use crate::pool::core_trait::{Core, LiveCursor};
 use crate::pool::methods::pool_methods;
 use crate::pool::slots::{Sizing, Slots};
-use crate::source::{DefaultHeap, Source};
 use crate::sync::{self, Growing, Mode, Shared};
 use crate::{BlockAllocator, Growth, Owns, Validity};
 use core::alloc::Layout;
@@ -177,7 +177,7 @@ unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {
-            return Some(crate::bits::dangling(layout));
+            return Some(crate::base::bits::dangling(layout));
         }
         if !self.fits(layout) {
             return None;
