@@ -4,8 +4,7 @@ use super::SecondaryMap;
 use crate::base::source::{DefaultHeap, Source};
 use crate::slot_map::key::Key;
 use crate::slot_map::keyed::{map_traits, Walk};
-use crate::slot_map::{key_of, take_out, Iter, IterMut, Keys, Values, ValuesMut};
-use core::iter::FusedIterator;
+use crate::slot_map::{key_of, removing_iterators, Iter, IterMut, Keys, Values, ValuesMut};
 
 /// Iterator over the keys and values of a map by value.
 ///
@@ -28,23 +27,7 @@ pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SecondaryMap<K, V, S>, W
 /// ```
 pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SecondaryMap<K, V, S>, Walk<K, V>);
 
-// SAFETY: the walk is over slots of the map in the same value.
-unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
-// SAFETY: as for `Send`.
-unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
-// SAFETY: the walk is over slots of the map that is borrowed.
-unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
-// SAFETY: as for `Send`.
-unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
-
-take_out! { [K: Key, V, S: Source] IntoIter<K, V, S> }
-take_out! { [K: Key, V, S: Source] Drain<'_, K, V, S> }
-
-impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
-    fn drop(&mut self) {
-        self.0.clear();
-    }
-}
+removing_iterators!(SecondaryMap);
 
 impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     /// Iterator over all keys and values, in slot order.
@@ -101,11 +84,3 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
 }
 
 map_traits!(SecondaryMap, Iter, IterMut, by_insert);
-impl<K: Key, V, S: Source> IntoIterator for SecondaryMap<K, V, S> {
-    type Item = (K, V);
-    type IntoIter = IntoIter<K, V, S>;
-    fn into_iter(self) -> Self::IntoIter {
-        let walk = self.slots.walk(); // of chunks, which do not move with the map
-        IntoIter(self, walk)
-    }
-}

@@ -225,15 +225,6 @@ impl<K: Key, V> Clone for Values<'_, K, V> {
     }
 }
 
-// SAFETY: the walk is over slots of the map in the same value.
-unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
-// SAFETY: as for `Send`.
-unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
-// SAFETY: the walk is over slots of the map that is borrowed.
-unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
-// SAFETY: as for `Send`.
-unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
-
 macro_rules! project {
     ([$($generics:tt)*] $name:ty, $item:ty, $of:pat => $give:expr) => {
         impl<$($generics)*> Iterator for $name {
@@ -263,7 +254,36 @@ project! { ['a, K: Key, V] ValuesMut<'a, K, V>, &'a mut V, (_, value) => value }
 project! { [K: Key, V, S: Source] IntoKeys<K, V, S>, K, (key, _) => key }
 project! { [K: Key, V, S: Source] IntoValues<K, V, S>, V, (_, value) => value }
 
-macro_rules! take_out {
+/// Implements the iterators of a map that remove its elements: `IntoIter($Map, Walk)` and
+/// `Drain(&mut $Map, Walk)`. The map has the functions `take_at`, `retain` and `len`.
+macro_rules! removing_iterators {
+    ($Map:ident) => {
+        // SAFETY: the walk is over slots of the map in the same value.
+        unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
+        // SAFETY: as for `Send`.
+        unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
+        // SAFETY: the walk is over slots of the map that is borrowed.
+        unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
+        // SAFETY: as for `Send`.
+        unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
+
+        $crate::slot_map::removing_iterators!([K: Key, V, S: Source] IntoIter<K, V, S>);
+        $crate::slot_map::removing_iterators!([K: Key, V, S: Source] Drain<'_, K, V, S>);
+
+        impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
+            fn drop(&mut self) {
+                self.0.retain(|_, _| false);
+            }
+        }
+        impl<K: Key, V, S: Source> IntoIterator for $Map<K, V, S> {
+            type Item = (K, V);
+            type IntoIter = IntoIter<K, V, S>;
+            fn into_iter(self) -> Self::IntoIter {
+                let walk = self.slots.walk(); // over chunks, which stay when the map is moved
+                IntoIter(self, walk)
+            }
+        }
+    };
     ([$($generics:tt)*] $name:ty) => {
         impl<$($generics)*> Iterator for $name {
             type Item = (K, V);
@@ -279,19 +299,12 @@ macro_rules! take_out {
             }
         }
         impl<$($generics)*> ExactSizeIterator for $name {}
-        impl<$($generics)*> FusedIterator for $name {}
+        impl<$($generics)*> core::iter::FusedIterator for $name {}
         $crate::slot_map::keyed::debug_left!([$($generics)*] $name, stringify!($name));
     };
 }
-pub(crate) use take_out;
-take_out! { [K: Key, V, S: Source] IntoIter<K, V, S> }
-take_out! { [K: Key, V, S: Source] Drain<'_, K, V, S> }
-
-impl<K: Key, V, S: Source> Drop for Drain<'_, K, V, S> {
-    fn drop(&mut self) {
-        self.0.retain(|_, _| false);
-    }
-}
+pub(crate) use removing_iterators;
+removing_iterators!(SlotMap);
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Iterator over all keys and elements, in slot order.
@@ -370,11 +383,3 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 }
 
 map_traits!(SlotMap, Iter, IterMut);
-impl<K: Key, V, S: Source> IntoIterator for SlotMap<K, V, S> {
-    type Item = (K, V);
-    type IntoIter = IntoIter<K, V, S>;
-    fn into_iter(self) -> Self::IntoIter {
-        let walk = self.slots.walk(); // of chunks, which do not move with the map
-        IntoIter(self, walk)
-    }
-}

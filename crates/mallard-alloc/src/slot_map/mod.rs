@@ -8,7 +8,7 @@ mod refill;
 mod serde;
 mod vacant_entry;
 
-pub(crate) use iter::{key_of, take_out};
+pub(crate) use iter::{key_of, removing_iterators};
 pub use iter::{Drain, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
 #[cfg(feature = "serde")]
 pub(crate) use serde::Pairs;
