@@ -1,6 +1,7 @@
 // How many free blocks the cache of a thread keeps, and when other threads get them.
 #include "../support/threads.hpp"
 
+#include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/sync.hpp>
 
@@ -71,6 +72,21 @@ TEST(thread_cached_pool, uses_the_blocks_of_an_ended_thread_before_it_takes_a_ch
     other.join();
     EXPECT_EQ(blocks.stats().chunks, chunks);
     deallocate(blocks, mine);
+}
+
+/// Regression: after a release the caches of size classes that were not used again had bounds of an
+/// array that was returned to the source.
+TEST(thread_cached_multipool, frees_a_block_of_another_thread_after_a_release)
+{
+    multipool<default_heap, multipool_options{.threads = mallard::sync::thread_cached}> sizes;
+    sizes.deallocate(sizes.allocate({24, 8}), {24, 8});
+    sizes.release();
+    void* const other_size = sizes.allocate({100, 8}); // this thread has the same cache again
+    void* of_other = nullptr;
+    in_a_thread([&] { of_other = sizes.allocate({24, 8}); });
+    sizes.deallocate(of_other, {24, 8});
+    sizes.deallocate(other_size, {100, 8});
+    EXPECT_EQ(sizes.stats().blocks_live, 0U);
 }
 
 } // namespace

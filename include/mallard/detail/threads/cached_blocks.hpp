@@ -96,11 +96,13 @@ public:
         return left;
     }
 
-    /// Gives up the array and returns its memory. Open the magazine before its next use.
+    /// Gives up the array and returns its memory. Then the magazine is empty and full at once,
+    /// whether open or closed.
     chunk forget_array() noexcept
     {
         chunk const left = memory();
         base::operator=(base());
+        open();
         return left;
     }
 
