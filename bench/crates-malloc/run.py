@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time and memory of real work in Rust under each global allocator.
+"""Measures time and memory of real work in Rust under each global allocator.
 
     ./x bench crates-malloc [--rounds N] [--only PROGRAM,...] [--json]
 
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
-# A feature of the package, and the crate that it takes.
+# Maps each feature of the package to the crate that the feature uses.
 allocators = {"glibc": "", "mallard": "mallard-malloc", "mimalloc": "mimalloc",
               "mimalloc2": "mimalloc", "snmalloc": "snmalloc-rs", "jemalloc": "tikv-jemallocator",
               "rpmalloc": "rpmalloc"}
@@ -67,7 +67,7 @@ def text_of(*command):
 
 
 def machine():
-    """As the other suites say it."""
+    """The description of this machine, as in the rows of the other suites."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     caches = "".join(f", {name} {int(text_of('getconf', key + '_SIZE') or 0) >> 10} KiB"
                      for name, key in (("L1d", "LEVEL1_DCACHE"), ("L2", "LEVEL2_CACHE"), ("L3", "LEVEL3_CACHE")))

@@ -1,9 +1,10 @@
-// Included by each peer: the names that programs call, as jumps to the peer's own.
+// Defines the names that programs call as jumps to the peer's own functions. Each peer includes
+// this.
 use std::ffi::{c_int, c_void};
 
-/// The malloc family, and the C++ operators as plain calls of it; out of memory, they abort. The
-/// operators do not come from libstdc++, so that a `new` costs the peer no detour. A peer that has
-/// operators of its own names them: `new`, `new` aligned, and `delete` with a size.
+/// Exports the malloc family, and the C++ operators as plain calls of it; out of memory, the
+/// operators abort. The operators do not come from libstdc++, so that `new` costs the peer no
+/// detour. A peer with operators of its own names them: `new`, aligned `new`, and sized `delete`.
 macro_rules! forward {
     ($malloc:path, $free:path, $calloc:path, $realloc:path, $aligned:path, $usable:path) => {
         unsafe fn or_abort(block: *mut c_void) -> *mut c_void {

@@ -1,5 +1,5 @@
-//! Documents are parsed, grouped by a key, changed and written again; the values of one document
-//! live while the next is read.
+//! Parses documents, groups them by a key, changes and writes them again. The values of one
+//! document live while the next one is read.
 
 use crate::text::{mix, word, Random};
 use serde_json::{json, Map, Value};

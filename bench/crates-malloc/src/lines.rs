@@ -1,5 +1,6 @@
-//! A service's log: two threads read lines into records and send them in batches to a third, which
-//! keeps the last ones of each key and frees the rest; so what one thread allocates another frees.
+//! Processes a service's log: two threads read lines into records and send them in batches to a
+//! third thread, which keeps the last records of each key and frees the rest. Thus one thread frees
+//! what another allocated.
 
 use crate::text::{file, mix};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -46,7 +47,8 @@ fn record(line: &str) -> Record {
     Record { key, fields, words }
 }
 
-/// The same whatever the order in which batches arrive.
+/// Keeps the last records of each key. The result does not depend on the order in which batches
+/// arrive.
 fn keep(receive: mpsc::Receiver<Vec<Record>>) -> u64 {
     let mut kept: HashMap<String, VecDeque<Record>> = HashMap::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

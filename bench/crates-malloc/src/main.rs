@@ -1,5 +1,5 @@
-//! `crates-malloc PROGRAM [TIMES]`: real work whose memory comes from one global allocator, chosen
-//! when this is built. It prints a checksum, which is the same under all of them.
+//! `crates-malloc PROGRAM [TIMES]` does real work whose memory comes from one global allocator,
+//! which is chosen at build time. It prints a checksum, which is the same under all allocators.
 
 mod json;
 mod lines;

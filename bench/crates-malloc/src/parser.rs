@@ -1,5 +1,5 @@
-//! A small language: sources become tokens, tokens a tree of boxes, names numbers; trees are
-//! folded and dropped. One thread, many small blocks.
+//! Interprets a small language: sources become tokens, tokens become a tree of boxes, and names
+//! become numbers. Trees are folded and dropped. One thread allocates many small blocks.
 
 use crate::text::{mix, word, Random};
 use std::collections::HashMap;

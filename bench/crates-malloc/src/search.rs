@@ -1,5 +1,5 @@
-//! A search through many files by two threads: each compiles its patterns, takes files from a
-//! queue, and keeps the lines that match with their captures; the results are sorted and printed
+//! Searches many files with two threads. Each thread compiles its patterns, takes files from a
+//! queue, and keeps the lines that match with their captures. The results are sorted and printed
 //! into a string.
 
 use crate::text::{file, mix};

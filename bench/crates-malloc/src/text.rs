@@ -1,4 +1,4 @@
-//! Text that is the same in every run, and looks like what people write.
+//! Generates text that resembles natural language and is the same in every run.
 
 pub struct Random(pub u64);
 
@@ -11,7 +11,7 @@ impl Random {
     }
 }
 
-/// Common words are common: the square of a chance.
+/// Picks a word. The square of a random number makes common words frequent.
 pub fn word(random: &mut Random) -> String {
     let rank = {
         let r = random.below(1000);

@@ -1,4 +1,4 @@
-//! The cases under Criterion: `cargo bench`, or `cargo bench -- bumpalo/alloc`.
+//! Runs the cases under Criterion: `cargo bench`, or `cargo bench -- bumpalo/alloc`.
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use mallard_bench_crates::harness::Effort;
@@ -11,11 +11,11 @@ fn all(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("{}{variant}{}", figure.case, figure.variant));
         group.throughput(Throughput::Elements(e.ops as u64));
         for entrant in &e.entrants {
-            // What cannot be run is left out: the runner says why.
+            // Leaves out contenders that cannot run. The runner prints the reason.
             if (entrant.prepare)(Effort::Smoke).is_err() {
                 continue;
             }
-            let mut prepared = None; // when it is asked for: there are hundreds
+            let mut prepared = None; // prepared on first use, because there are hundreds
             let id = BenchmarkId::from_parameter(&entrant.name);
             group.bench_function(id, |b| {
                 let body = prepared.get_or_insert_with(|| (entrant.prepare)(Effort::Full));

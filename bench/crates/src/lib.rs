@@ -1,15 +1,16 @@
-//! The suite `crates`: what a Rust program chooses instead of mallard-alloc, each at its own
-//! benchmarks. `./x bench crates` runs it, `cargo bench` plays the same cases under Criterion.
+//! The suite `crates`: alternatives to mallard-alloc for Rust programs, each measured by its own
+//! benchmarks. `./x bench crates` runs the suite, and `cargo bench` runs the same cases under
+//! Criterion.
 
 pub mod cases;
 pub mod contenders;
 pub mod harness;
 
-/// What the suite is for.
+/// The question of the suite.
 pub const ASKS: &str =
     "What do Mallard's crate and its peers on crates.io cost, each at its own benchmarks?";
 
-/// Every experiment, in the order in which they are read.
+/// Lists every experiment in the order of the report.
 pub fn suite() -> Vec<harness::Experiment> {
     let mut all = cases::objects::experiments();
     all.extend(cases::threads::experiments());

@@ -1,4 +1,4 @@
-//! mallard-bench-crates: the Rust crate beside its peers, all in one run.
+//! mallard-bench-crates measures the crate mallard-alloc beside its peers, all in one run.
 
 use clap::Parser;
 use mallard_bench_crates::harness::row::Provenance;
@@ -8,36 +8,36 @@ use std::process::ExitCode;
 
 /// Measures the crate mallard-alloc beside its peers, all in one run; lower is better.
 ///
-/// Times are ns of CPU time; of several threads ns_per_op is wall time / operations of all of
-/// them, and cpu_ns_per_op CPU time / operations. peak_rss_kib and after_rss_kib come from a
-/// process of its own for each contender: most memory ever held, and memory still held after
-/// every object was dropped and the allocator too, beyond what the process held before and
-/// beyond the harness's own arrays. Handles and keys are the contender's.
+/// Times are ns of CPU time. For several threads, ns_per_op is wall time / operations of all
+/// threads, and cpu_ns_per_op is CPU time / operations. peak_rss_kib and after_rss_kib come from a
+/// process of its own for each contender: the peak, and what is left after every object and the
+/// allocator were dropped. Memory from before the contender and the harness's own arrays do not
+/// count. Handles and keys do.
 #[derive(Parser)]
 #[command(name = "./x bench crates", version, max_term_width = 100)]
 struct Arguments {
-    /// At most 50 seconds: fewer rounds, fewer cases
+    /// Take at most 50 seconds: fewer rounds, fewer cases
     #[arg(long)]
     short: bool,
-    /// One JSON object a line instead of tables
+    /// Print one JSON object a line instead of tables
     #[arg(long)]
     json: bool,
-    /// Only cases that match this
+    /// Run only cases that match this
     #[arg(long, value_name = "REGEX")]
     case: Option<Regex>,
-    /// Only variants that match this: faithful, corrected
+    /// Run only variants that match this: faithful, corrected
     #[arg(long, value_name = "REGEX")]
     variant: Option<Regex>,
-    /// Only contenders that match this
+    /// Run only contenders that match this
     #[arg(long, value_name = "REGEX")]
     contender: Option<Regex>,
-    /// Rounds of each case
+    /// Number of rounds of each case
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
-    /// Say what there is, and the question each case answers
+    /// List the cases, and the question that each one answers
     #[arg(long)]
     list: bool,
-    /// Do every case once, quickly: do they work?
+    /// Do every case once, quickly, to see whether it works
     #[arg(long)]
     smoke: bool,
     #[arg(long, hide = true, value_name = "EXPERIMENT:ENTRANT")]

@@ -1,4 +1,4 @@
-//! The runner as people call it.
+//! Tests the runner by its command line.
 
 use std::collections::HashSet;
 use std::process::{Command, Output};
@@ -29,7 +29,7 @@ fn every_case_runs_once() {
 }
 
 #[test]
-fn every_question_has_mallard_and_a_peer() {
+fn every_case_compares_mallard_with_a_peer() {
     let mut cases: Vec<(String, bool, bool)> = Vec::new();
     for row in lines(&run(&["--smoke", "--json"])) {
         let case = format!("{} {}", row["case"], row["variant"]);
@@ -62,7 +62,7 @@ fn a_contender_can_be_left_out() {
 }
 
 #[test]
-fn what_matches_nothing_is_an_error_that_says_what_to_type() {
+fn a_filter_without_a_match_is_an_error_with_a_hint() {
     let output = run(&["--smoke", "--case", "nothing"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
@@ -73,7 +73,7 @@ fn what_matches_nothing_is_an_error_that_says_what_to_type() {
 }
 
 #[test]
-fn the_list_has_every_question() {
+fn the_list_shows_every_question() {
     let text = String::from_utf8(run(&["--list"]).stdout).expect("text");
     for case in ["fastalloc/i32/1000", "bumpalo/alloc/small", "slotmap/growth/1000000"] {
         assert!(text.contains(case), "{case}");

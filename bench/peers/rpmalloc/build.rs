@@ -1,5 +1,5 @@
-//! The crate's object has a pthread_create too, which a Rust library cannot export:
-//! of the two, the one in src/lib.rs is taken.
+//! Lets the linker take the pthread_create of src/lib.rs. The crate's object has one too, which a
+//! Rust library cannot export.
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,muldefs");
 }

@@ -1,6 +1,8 @@
-//! The benchmarks of bumpalo, and with it of bump-scope and blink-alloc: what is freed together.
+//! Repeats the benchmarks of bumpalo, which bump-scope and blink-alloc share: values that are freed
+//! together.
 //!
-//! The barrier is on the arena, on the value and on what comes back, as in bumpalo's.
+//! As in bumpalo's benchmarks, the optimisation barrier is on the arena, on the value and on the
+//! returned reference.
 
 use crate::contenders::arenas::{Any, Arena, ArenaOf, Blink, BumpScope, Bumpalo, TypedArena};
 use crate::contenders::mallard_arenas::{MallardArena, MallardTypedArena};
@@ -8,12 +10,12 @@ use crate::harness::{clock, timed, Body, Entrant, Experiment, Why};
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-/// How many values bumpalo's benchmarks make in a pass.
+/// The number of values that bumpalo's benchmarks make in a pass.
 const VALUES: usize = 10_000;
 
-/// A pass over an arena, which is then reset.
+/// A program whose pass fills an arena, which is then reset.
 pub trait Program: Copy + 'static {
-    /// Bytes that a pass needs.
+    /// The number of bytes that a pass needs.
     fn room(self) -> usize;
     fn refusal<A: Arena>(self) -> Option<Why> {
         None
@@ -21,7 +23,7 @@ pub trait Program: Copy + 'static {
     fn pass<A: Arena>(self, arena: &A);
 }
 
-/// The arena has room, is warm, and is reset after each pass.
+/// Measures an arena that has room, is warm, and is reset after each pass.
 pub fn kept<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         let mut arena = A::with_room(program.room());
@@ -32,7 +34,7 @@ pub fn kept<A: Arena, G: Program>(program: G) -> Entrant {
     })
 }
 
-/// The arena begins with nothing, and keeps what it can at each reset.
+/// Measures an arena that begins without memory, and keeps what it can at each reset.
 pub fn grown<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         let mut arena = A::new();
@@ -43,7 +45,7 @@ pub fn grown<A: Arena, G: Program>(program: G) -> Entrant {
     })
 }
 
-/// A new arena for each pass, that begins with nothing.
+/// Measures a new arena for each pass, which begins without memory.
 pub fn fresh<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         timed(move || {
@@ -53,7 +55,7 @@ pub fn fresh<A: Arena, G: Program>(program: G) -> Entrant {
     })
 }
 
-/// Only the reset of a new arena that has grown is timed.
+/// Measures only the reset of a new arena that has grown.
 pub fn only_reset<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         Box::new(move |passes, spent| {
@@ -75,7 +77,7 @@ fn entrant<A: Arena, G: Program>(program: G, make: impl Fn() -> Body + 'static) 
     Entrant { name: A::name(), prepare: Box::new(prepare) }
 }
 
-/// `$way` for everyone who has blocks of all kinds.
+/// Calls `$way` for every contender that has blocks of all kinds.
 macro_rules! everyone {
     ($way:ident, $program:expr) => {
         vec![
@@ -90,7 +92,7 @@ macro_rules! everyone {
 }
 pub(super) use everyone;
 
-/// `$way` for everyone who has values of one type.
+/// Calls `$way` for every contender that has values of one type.
 macro_rules! everyone_of {
     ($way:ident, $value:ty) => {
         vec![
@@ -112,7 +114,7 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// bumpalo's two types.
+/// The small one of bumpalo's two types.
 #[derive(Clone, Copy, Default)]
 struct Small(#[allow(dead_code)] u8);
 #[derive(Clone, Copy, Default)]
@@ -148,7 +150,7 @@ fn put_values<T: Default, A: ArenaOf<T>>(arena: &A) {
     }
 }
 
-/// The recipe: the arena is made in the pass, and its pages are faulted in there.
+/// Follows bumpalo's recipe: the arena is made in the pass, and its pages are faulted in there.
 fn into_new<T: Default + 'static, A: ArenaOf<T>>() -> Entrant {
     let prepare = |_| Ok(timed(|| put_values::<T, A>(&A::with_room_for(VALUES))));
     Entrant { name: A::name(), prepare: Box::new(prepare) }

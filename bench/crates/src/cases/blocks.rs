@@ -1,4 +1,5 @@
-//! bumpalo's second benchmark, which is blink-alloc's: an arena as an `Allocator`, and texts.
+//! Repeats bumpalo's second benchmark, which is also blink-alloc's: an arena as an `Allocator`, and
+//! texts.
 
 use super::arenas::{everyone, fresh, grown, kept, only_reset, Program};
 use crate::contenders::arenas::{Arena, Blink, BumpScope, Bumpalo, Via};
@@ -10,7 +11,7 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// How many blocks are asked for in a pass: a prime, so that nothing swings with it.
+/// The number of blocks allocated in a pass: a prime, so that no period of an allocator divides it.
 const BLOCKS: usize = 10_007;
 
 pub fn experiments() -> Vec<Experiment> {
@@ -27,7 +28,7 @@ fn of_blocks(name: &str, what: &str, entrants: Vec<Entrant>) -> Experiment {
     Experiment::new(format!("bumpalo/{name}"), asks, entrants).ops(BLOCKS)
 }
 
-/// Blocks for a type.
+/// Allocates blocks for a type.
 #[derive(Clone, Copy)]
 struct For<T>(PhantomData<T>);
 
@@ -43,7 +44,7 @@ impl<T: Copy + 'static> Program for For<T> {
     }
 }
 
-/// Blocks of so many bytes, as a Vec asks: the elements are known, their number is not.
+/// Allocates blocks of a number of bytes that is not known at compile time, as a Vec does.
 #[derive(Clone, Copy)]
 struct Bytes(usize);
 
@@ -76,13 +77,13 @@ fn blocks() -> Vec<Experiment> {
     all
 }
 
-/// A block for one type becomes one for another: larger, or smaller.
+/// Reallocates a block for one type as a block for another type, which is larger or smaller.
 #[derive(Clone, Copy)]
 struct Change<From, To>(PhantomData<(From, To)>);
 
 impl<From: Copy + 'static, To: Copy + 'static> Program for Change<From, To> {
     fn room(self) -> usize {
-        // One that cannot be changed in place is there twice.
+        // A block that cannot be changed in place exists twice.
         (size_of::<From>() + size_of::<To>()) * BLOCKS
     }
     #[inline(always)]
@@ -93,10 +94,10 @@ impl<From: Copy + 'static, To: Copy + 'static> Program for Change<From, To> {
             let arena = black_box(arena);
             let block: NonNull<u8> = block.cast();
             let changed = if to.size() >= from.size() {
-                // SAFETY: it was just given for `from`, and `to` is not smaller.
+                // SAFETY: the block was just allocated for `from`, and `to` is not smaller.
                 unsafe { arena.grow(block, from, to) }
             } else {
-                // SAFETY: it was just given for `from`, and `to` is smaller.
+                // SAFETY: the block was just allocated for `from`, and `to` is smaller.
                 unsafe { arena.shrink(block, from, to) }
             };
             black_box(changed);
@@ -104,7 +105,7 @@ impl<From: Copy + 'static, To: Copy + 'static> Program for Change<From, To> {
     }
 }
 
-/// The last block, or the one before it, is given back.
+/// Frees the last block, or the one before it.
 #[derive(Clone, Copy)]
 struct GiveBack {
     is_last: bool,
@@ -122,7 +123,7 @@ impl Program for GiveBack {
             if !self.is_last {
                 black_box(black_box(arena).allocate(layout));
             }
-            // SAFETY: it was just given for this layout.
+            // SAFETY: the block was just allocated for this layout.
             unsafe { black_box(arena).deallocate(black_box(block.cast()), layout) };
         }
     }
@@ -162,7 +163,7 @@ enum Vector {
 
 impl Program for Vector {
     fn room(self) -> usize {
-        // It moves now and then.
+        // The vector moves now and then, so several copies of it need room.
         size_of::<usize>() * BLOCKS * 10
     }
     #[inline(always)]
@@ -191,13 +192,14 @@ fn vectors() -> Vec<Experiment> {
     vec![push.ops(BLOCKS), exact.ops(BLOCKS)]
 }
 
-/// Texts and slices, 1,000 of each length.
+/// Makes texts and slices, 1,000 of each length.
 #[derive(Clone, Copy)]
 enum Text {
     Str(usize),
     Slice(usize),
     Collect(usize),
-    /// Of so many letters; bumpalo's recipe, which says how many at most, has 13 of any number.
+    /// Formats a text of this many letters. bumpalo's recipe has 13 letters for any number, because
+    /// it states a maximum.
     Format(usize),
 }
 
@@ -224,7 +226,7 @@ impl Program for Text {
     #[inline(always)]
     fn pass<A: Arena>(self, arena: &A) {
         let bytes = &LETTERS[..self.bytes().min(LETTERS.len())];
-        // SAFETY: letters.
+        // SAFETY: the bytes are ASCII letters.
         let text = unsafe { std::str::from_utf8_unchecked(bytes) };
         for _ in 0..TEXTS {
             let arena = black_box(arena);
@@ -289,11 +291,11 @@ fn lives() -> Vec<Experiment> {
         "A new arena gives 10,007 blocks for a u32, growing on the way, and goes. ns of one block",
         everyone!(fresh, For::<u32>(PhantomData)),
     );
-    // A reset is some 20 ns in a pass of 10,000.
+    // A reset takes about 20 ns in a pass of 10,000.
     vec![first, reset.batch_ns(2e4), again.ops(BLOCKS), new.ops(BLOCKS)]
 }
 
-/// One block for a u32.
+/// Allocates one block for a u32.
 #[derive(Clone, Copy)]
 struct One;
 

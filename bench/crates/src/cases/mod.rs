@@ -1,4 +1,4 @@
-//! What is done: each program once, for every contender.
+//! The cases: each program once, for every contender.
 
 pub mod arenas;
 pub mod blocks;

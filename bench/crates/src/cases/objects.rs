@@ -1,4 +1,4 @@
-//! fastalloc's six programs, beside those who make objects one by one.
+//! Runs fastalloc's six programs with every contender that makes objects one by one.
 
 use super::plays::{entrant, Inside, Live, Outside, Play, Read};
 use super::programs::{
@@ -9,7 +9,7 @@ use crate::contenders::objects::{Connection, Entity, Growth, Large, Object, Part
 use crate::contenders::objects_peers as peers;
 use crate::harness::{Entrant, Experiment};
 
-/// Everyone who makes objects for one thread.
+/// Lists every contender that makes objects for one thread.
 fn everyone<T: Object>(play: impl Play<T>) -> Vec<Entrant> {
     vec![
         entrant::<T, peers::Boxes>(play),
@@ -59,7 +59,8 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// The recipe, in which one object is live whatever the pool is for; and with all of them live.
+/// Makes two experiments: the recipe, in which one object is live whatever the pool's capacity is;
+/// and the same with all objects live.
 fn slots<T: Object>(name: &str, what: &str, capacity: usize) -> [Experiment; 2] {
     let case = format!("fastalloc/{name}");
     let one = Outside(OneLive { capacity, pairs: 1 });
@@ -87,7 +88,7 @@ fn outside<T: Object, G: Program<T>>(name: &str, asks: &str, program: G) -> Expe
     Experiment::new(case, asks, everyone::<T>(Outside(program))).ops(program.ops())
 }
 
-/// Orders of making and dropping.
+/// Makes the experiments on orders of making and dropping.
 fn lives() -> Vec<Experiment> {
     let mut all = Vec::new();
     for count in [10, 100, 1000] {
@@ -117,7 +118,8 @@ fn lives() -> Vec<Experiment> {
     all
 }
 
-/// The recipe's pool has grown after its first pass; with a pool of its own, each pass grows.
+/// Makes the experiments on growth. The recipe's pool has grown after its first pass; with a new
+/// pool in each pass, each pass grows.
 fn growing() -> Vec<Experiment> {
     let mut all = Vec::new();
     let linear = Growing { growth: Growth::Linear { add: 100, most: 1000 } };
@@ -133,7 +135,7 @@ fn growing() -> Vec<Experiment> {
     all
 }
 
-/// What could be a part of a program.
+/// Makes the experiments that resemble parts of programs.
 fn programs() -> Vec<Experiment> {
     let waves = |capacity, start, renewed, frames| Waves { capacity, start, renewed, frames };
     vec![

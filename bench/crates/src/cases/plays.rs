@@ -1,4 +1,4 @@
-//! How a program meets a pool: what stands still while it is timed.
+//! Decides which parts of a case stay unchanged while it is timed.
 
 use super::programs::Program;
 use crate::contenders::objects::{Object, Objects, Plan};
@@ -8,7 +8,7 @@ use crate::harness::{timed, Body, Effort, Entrant, Why};
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
 
-/// What makes a contender ready, for each of them.
+/// A way to prepare any contender for a case.
 pub trait Play<T: Object>: Copy + 'static {
     fn prepare<P: Objects<T>>(self, effort: Effort) -> Result<Body, Why>;
 }
@@ -19,7 +19,7 @@ pub fn entrant<T: Object, P: Objects<T>>(play: impl Play<T>) -> Entrant {
 
 const KEEPS_ALL: Why = "it frees nothing before it frees all";
 
-/// The pool is there before, and stays.
+/// The pool is made before the passes, and stays.
 #[derive(Clone, Copy)]
 pub struct Outside<G>(pub G);
 
@@ -38,7 +38,7 @@ impl<T: Object, G: Program<T>> Play<T> for Outside<G> {
     }
 }
 
-/// A new pool for each pass, which is what a recipe that asks about growth needs.
+/// Each pass has a new pool, which a recipe about growth needs.
 #[derive(Clone, Copy)]
 pub struct Inside<G>(pub G);
 
@@ -56,7 +56,7 @@ impl<T: Object, G: Program<T>> Play<T> for Inside<G> {
     }
 }
 
-/// So many are live; a random one goes, and another comes.
+/// This many objects are live; a pass drops a random one and makes another.
 #[derive(Clone, Copy)]
 pub struct Live(pub usize);
 
@@ -71,7 +71,7 @@ impl<T: Object> Play<T> for Live {
     }
 }
 
-/// So many are read one after the other, in the order in which they were made.
+/// This many objects are read one after the other, in the order in which they were made.
 #[derive(Clone, Copy)]
 pub struct Read(pub usize);
 
@@ -86,7 +86,7 @@ impl<T: Object> Play<T> for Read {
     }
 }
 
-/// A pool, and handles into it, which go first.
+/// A pool and the handles into it, which are dropped first.
 struct Held<T: Object, P: Objects<T>> {
     slots: Slots<T, P>,
     pool: Box<P>,
@@ -96,7 +96,7 @@ impl<T: Object, P: Objects<T>> Held<T, P> {
     fn new(pool: P, count: usize) -> Self {
         let pool = Box::new(pool);
         let mut slots = Slots::empty(count);
-        // SAFETY: the box stays where it is until `drop` has emptied the slots.
+        // SAFETY: the box keeps its address until `drop` has emptied the slots.
         unsafe { slots.fill(&*pool) };
         Self { slots, pool }
     }
@@ -104,12 +104,12 @@ impl<T: Object, P: Objects<T>> Held<T, P> {
 
 impl<T: Object, P: Objects<T>> Drop for Held<T, P> {
     fn drop(&mut self) {
-        // SAFETY: the pool is still there.
+        // SAFETY: the pool still exists, and the slots were filled from it.
         unsafe { self.slots.empty_into(&*self.pool) };
     }
 }
 
-/// Places of handles, each of which is replaced now and then.
+/// Holds handles, each of which is replaced now and then.
 pub struct Slots<T: Object, P: Objects<T>> {
     pub handles: Vec<ManuallyDrop<P::Handle<'static>>>,
     which: Table<u32>,
@@ -117,7 +117,7 @@ pub struct Slots<T: Object, P: Objects<T>> {
     count: usize,
 }
 
-/// Ends the process if a contender panics while a handle is in no place.
+/// Aborts the process if a contender panics while a handle's place is empty.
 struct NoUnwinding;
 
 impl Drop for NoUnwinding {
@@ -132,20 +132,26 @@ impl<T: Object, P: Objects<T>> Slots<T, P> {
         Self { handles: Vec::with_capacity(count), which, at: 0, count }
     }
 
+    /// Fills all places with handles of the pool.
+    ///
     /// # Safety
-    /// The pool outlives the handles: `empty_into` is called before it goes.
+    ///
+    /// The pool outlives the handles: `empty_into` is called before the pool is dropped.
     pub unsafe fn fill(&mut self, pool: *const P) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the contract of this function.
         let pool: &'static P = unsafe { &*pool };
         for i in 0..self.count {
             self.handles.push(ManuallyDrop::new(pool.make(T::of(i))));
         }
     }
 
+    /// Gives all handles back to the pool.
+    ///
     /// # Safety
-    /// It is the pool that they were filled from.
+    ///
+    /// `pool` is the pool from which `fill` got the handles.
     pub unsafe fn empty_into(&mut self, pool: *const P) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the contract of this function.
         let pool: &'static P = unsafe { &*pool };
         for handle in self.handles.drain(..) {
             pool.give(ManuallyDrop::into_inner(handle));
@@ -154,13 +160,13 @@ impl<T: Object, P: Objects<T>> Slots<T, P> {
 
     #[inline(always)]
     pub fn replace(&mut self, pool: &P) {
-        // SAFETY: the handles are of this pool, which outlives them.
+        // SAFETY: the handles belong to this pool, which outlives them.
         let pool: &'static P = unsafe { &*std::ptr::from_ref(pool) };
         let index = self.which[self.at % self.which.len()] as usize;
         self.at += 1;
         let place = &mut self.handles[index];
         let whole = NoUnwinding;
-        // SAFETY: another handle is written to its place at once, or the process ends.
+        // SAFETY: another handle is written to the place at once, or the process aborts.
         pool.give(unsafe { ManuallyDrop::take(place) });
         *place = ManuallyDrop::new(black_box(pool.make(black_box(T::of(42)))));
         std::mem::forget(whole);

@@ -1,24 +1,24 @@
 //! The programs that make and drop objects, after fastalloc's recipes.
 //!
-//! The barrier is where the recipes have it, on the value that goes into an object or on the
-//! handles that are there at the end; where they have none, it is on each handle.
+//! The optimisation barrier is where the recipes have it: on the value that goes into an object, or
+//! on the handles that exist at the end. If a recipe has no barrier, it is on each handle.
 
 use crate::contenders::objects::{Growth, Object, Objects, Part, Plan};
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-/// A pass over a pool. At its end no object is left.
+/// A program whose pass makes and drops objects of a pool. At the end of a pass no object is left.
 pub trait Program<T: Object>: Copy + 'static {
-    /// Whether an object goes while others stay.
+    /// Whether the program drops an object while others stay.
     const TAKES_BACK: bool = true;
 
     fn plan(self) -> Plan;
-    /// Objects made in a pass.
+    /// The number of objects made in a pass.
     fn ops(self) -> usize;
     fn pass<P: Objects<T>>(self, pool: &P);
 }
 
-/// `i < count` are dropped, in their order.
+/// Drops the first `count` objects in order.
 #[inline(always)]
 fn drop_first<'p, T: Object, P: Objects<T>>(
     pool: &'p P,
@@ -28,7 +28,7 @@ fn drop_first<'p, T: Object, P: Objects<T>>(
     handles.drain(..count).for_each(|h| pool.give(h));
 }
 
-/// One object at a time, `pairs` times: the same slot again and again.
+/// Makes and drops one object at a time, `pairs` times, always in the same slot.
 #[derive(Clone, Copy)]
 pub struct OneLive {
     pub capacity: usize,
@@ -39,7 +39,7 @@ impl<T: Object> Program<T> for OneLive {
     fn plan(self) -> Plan {
         Plan::of(self.capacity)
     }
-    /// What the report calls an operation is all the pairs of a pass.
+    /// Counts all pairs of a pass as one operation, as the report does.
     fn ops(self) -> usize {
         1
     }
@@ -52,7 +52,7 @@ impl<T: Object> Program<T> for OneLive {
     }
 }
 
-/// So many are made, then all dropped.
+/// Makes this many objects, then drops all.
 #[derive(Clone, Copy)]
 pub struct Bulk(pub usize);
 
@@ -75,10 +75,11 @@ impl<T: Object> Program<T> for Bulk {
     }
 }
 
-/// Three objects whose lives overlap, 50 times.
+/// Makes three objects whose lives overlap, 50 times.
 #[derive(Clone, Copy)]
 pub struct Churn {
-    /// The recipe has none, and a compiler may then remove what it understands.
+    /// Whether each handle passes a barrier. The recipe has no barrier, so a compiler may remove a
+    /// whole pair.
     pub with_barrier: bool,
 }
 
@@ -110,7 +111,7 @@ impl<T: Object> Program<T> for Churn {
     }
 }
 
-/// 500 stay, and after each comes one that goes at once.
+/// Makes 500 objects that stay, and after each of them one that is dropped at once.
 #[derive(Clone, Copy)]
 pub struct Alternating;
 
@@ -132,7 +133,7 @@ impl<T: Object> Program<T> for Alternating {
     }
 }
 
-/// A queue of 100, through which 100 more go.
+/// Moves 100 more objects through a queue of 100.
 #[derive(Clone, Copy)]
 pub struct Fifo;
 
@@ -160,7 +161,7 @@ impl<T: Object> Program<T> for Fifo {
     }
 }
 
-/// 500, and at every third one from somewhere in the middle goes.
+/// Makes 500 objects, and at every third one drops one from the middle.
 #[derive(Clone, Copy)]
 pub struct RandomDrop;
 
@@ -185,8 +186,8 @@ impl<T: Object> Program<T> for RandomDrop {
     }
 }
 
-/// 500 in a pool for 100 that grows by 100, the oldest going at every fifth; or for 10 that
-/// doubles, the newest going at every seventh.
+/// Makes 500 objects in a pool that grows: from 100 by 100, dropping the oldest at every fifth
+/// object; or from 10 by doubling, dropping the newest at every seventh.
 #[derive(Clone, Copy)]
 pub struct Growing {
     pub growth: Growth,
@@ -223,7 +224,7 @@ impl Growing {
     }
 }
 
-/// 100 cycles of 100, the oldest 100 going where more than 500 are there.
+/// Runs 100 cycles that make 100 objects each, and drops the oldest 100 if there are more than 500.
 #[derive(Clone, Copy)]
 pub struct Cycles;
 
@@ -249,8 +250,8 @@ impl<T: Object> Program<T> for Cycles {
     }
 }
 
-/// So many, and then in each frame the oldest go and as many come: game entities, connections,
-/// particles.
+/// Makes this many objects; then in each frame drops the oldest and makes as many: game entities,
+/// connections, particles.
 #[derive(Clone, Copy)]
 pub struct Waves {
     pub capacity: usize,
@@ -283,7 +284,7 @@ impl<T: Object> Program<T> for Waves {
     }
 }
 
-/// 50 parts are made and worked on, half go, and 25 more come.
+/// Makes and processes 50 parts, drops half of them, and makes 25 more.
 #[derive(Clone, Copy)]
 pub struct Pipeline;
 

@@ -1,4 +1,4 @@
-//! What sharded-slab is for: values by keys, for several threads at the same time.
+//! Measures what sharded-slab is for: values by keys, for several threads at the same time.
 
 use crate::contenders::maps::{self, Value};
 use crate::contenders::shared_maps::{Locked, Sharded, SharedMap};
@@ -10,7 +10,7 @@ use mallard::{Key64, SharedSlotMap, SlotMap};
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-/// Elements that each thread has.
+/// The number of elements that each thread has.
 const ELEMENTS: usize = 1000;
 
 /// What makes a map ready, for each of them.
@@ -66,7 +66,8 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// The recipe has a new map in each pass; corrected, it stays.
+/// Each thread inserts and removes its elements. The recipe has a new map in each pass; the
+/// corrected variant keeps the map.
 #[derive(Clone, Copy)]
 struct InsertRemove {
     threads: usize,
@@ -105,7 +106,7 @@ impl Play for InsertRemove {
     }
 }
 
-/// Each thread has keys of its own.
+/// Each thread replaces random elements of its own.
 #[derive(Clone, Copy)]
 struct Replace {
     threads: usize,
@@ -163,10 +164,10 @@ impl Play for Get {
     }
 }
 
-/// Keys that threads read.
+/// The keys that all threads read.
 struct KeysOfAll<K>(Vec<K>);
 
-// SAFETY: keys are plain values, and are only read.
+// SAFETY: keys are plain values, and threads only read them.
 unsafe impl<K: Copy + Send> Sync for KeysOfAll<K> {}
 
 impl<K> KeysOfAll<K> {

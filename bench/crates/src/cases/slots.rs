@@ -1,4 +1,4 @@
-//! What slotmap and its peers are for: values by keys that the map chooses.
+//! Measures what slotmap and its peers are for: values by keys that the map chooses.
 
 use crate::contenders::maps::{self, Map, Value};
 use crate::harness::memory::Table;
@@ -143,7 +143,7 @@ impl Play for Get {
         let mut map = M::with_capacity(count);
         let keys = fill(&mut map, count);
         let order = shuffled_indices(count);
-        // In the order in which they are read: what is asked is what the map does.
+        // The keys are in the order of the reads, so that a read measures only the map.
         let keys: Vec<M::Key> = order.iter().map(|i| keys[*i as usize]).collect();
         timed(move || {
             let map = black_box(&map);
@@ -194,7 +194,8 @@ impl Play for Growing {
                 drop(map);
                 samples.sort_unstable();
                 let sum: u64 = samples.iter().map(|s| u64::from(*s)).sum();
-                // Each is divided by the number of inserts; only the first is a sum of them.
+                // The runner divides each figure by the number of inserts, but only the first is a
+                // sum over them.
                 let scale = ns_per_tick * self.0 as f64;
                 spent[0] += sum as f64 / count as f64 * scale;
                 spent[1] += f64::from(percentile(&samples, 0.999)) * scale;

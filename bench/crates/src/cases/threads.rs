@@ -1,4 +1,4 @@
-//! fastalloc's programs of several threads: one pool, from which all of them make objects.
+//! Runs fastalloc's programs of several threads, all of which make objects in one pool.
 
 use crate::contenders::mallard_objects::{MallardFixed, MallardPool};
 use crate::contenders::objects::{Object, Objects, Plan};
@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 use super::plays::Slots;
 
-/// What makes a contender ready, for each of those who may be shared.
+/// A way to prepare any contender that threads may share for a case.
 trait SharedPlay<T: Object>: Copy + 'static {
     fn prepare<P: Objects<T> + Sync>(self, effort: Effort) -> Result<Body, Why>;
 }
@@ -28,7 +28,7 @@ fn entrant_of<T: Object, P: Objects<T> + Sync>(
     entrant::<T, P>(play)
 }
 
-/// Everyone who makes objects for several threads.
+/// Lists every contender that makes objects for several threads.
 fn everyone<T: Object>(play: impl SharedPlay<T>) -> Vec<Entrant> {
     vec![
         entrant::<T, peers::Boxes>(play),
@@ -84,7 +84,7 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// The recipe: threads are started in each pass, and that is timed.
+/// Follows the recipe: threads are started in each pass, and their start is timed.
 #[derive(Clone, Copy)]
 struct Spawned {
     threads: usize,
@@ -118,7 +118,7 @@ impl<T: Object> SharedPlay<T> for Spawned {
     }
 }
 
-/// Threads that stay, one object each.
+/// The threads exist before the passes. Each has one object at a time.
 #[derive(Clone, Copy)]
 struct Pairs {
     threads: usize,
@@ -142,7 +142,7 @@ impl<T: Object> SharedPlay<T> for Pairs {
     }
 }
 
-/// Threads that stay, each with objects of its own that it replaces.
+/// The threads exist before the passes. Each replaces objects of its own.
 #[derive(Clone, Copy)]
 struct Kept {
     threads: usize,
@@ -155,7 +155,7 @@ impl<T: Object> SharedPlay<T> for Kept {
         let held = Shared::<T, P>::new(P::new(Plan::of(self.capacity))?, self.threads, self.live);
         Ok(Box::new(move |passes, spent| {
             let took = held.crew.run(&|i| {
-                // SAFETY: thread `i` alone is here.
+                // SAFETY: only thread `i` uses these slots.
                 let slots = unsafe { held.slots[i].get() };
                 for _ in 0..passes * self.live as u64 {
                     slots.replace(&held.pool);
@@ -167,24 +167,27 @@ impl<T: Object> SharedPlay<T> for Kept {
     }
 }
 
-/// Handles that one thread of a crew fills, replaces and empties.
+/// The handles that one thread of a crew fills, replaces and empties.
 #[repr(align(128))]
 struct OfThread<T: Object, P: Objects<T>>(UnsafeCell<Slots<T, P>>);
 
-// SAFETY: one thread calls `get`, and the handles are made and given back there.
+// SAFETY: only one thread calls `get`, and it makes and drops the handles.
 unsafe impl<T: Object, P: Objects<T>> Sync for OfThread<T, P> {}
 
 impl<T: Object, P: Objects<T>> OfThread<T, P> {
+    /// Returns the handles.
+    ///
     /// # Safety
-    /// One thread has it.
+    ///
+    /// Only one thread calls this.
     #[allow(clippy::mut_from_ref)]
     unsafe fn get(&self) -> &mut Slots<T, P> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the contract of this function.
         unsafe { &mut *self.0.get() }
     }
 }
 
-/// A pool and a crew whose threads have handles into it.
+/// A pool, and a crew of threads that hold handles into it.
 struct Shared<T: Object, P: Objects<T> + Sync> {
     slots: Vec<OfThread<T, P>>,
     crew: Crew,
@@ -195,7 +198,8 @@ impl<T: Object, P: Objects<T> + Sync> Shared<T, P> {
     fn new(pool: P, threads: usize, live: usize) -> Self {
         let slots = (0..threads).map(|_| OfThread(UnsafeCell::new(Slots::empty(live)))).collect();
         let all = Self { slots, crew: Crew::new(threads), pool: Box::new(pool) };
-        // SAFETY: each thread has slots of its own, and `drop` empties them before the pool goes.
+        // SAFETY: each thread has slots of its own, and `drop` empties them before it drops the
+        // pool.
         all.crew.run(&|i| unsafe { all.slots[i].get().fill(&*all.pool) });
         all
     }
@@ -203,7 +207,7 @@ impl<T: Object, P: Objects<T> + Sync> Shared<T, P> {
 
 impl<T: Object, P: Objects<T> + Sync> Drop for Shared<T, P> {
     fn drop(&mut self) {
-        // SAFETY: each thread has slots of its own, and the pool is still there.
+        // SAFETY: each thread has slots of its own, and the pool still exists.
         self.crew.run(&|i| unsafe { self.slots[i].get().empty_into(&*self.pool) });
     }
 }

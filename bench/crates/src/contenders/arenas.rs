@@ -1,4 +1,4 @@
-//! Those who give blocks of all kinds, and take them back together.
+//! The contenders that give blocks of all kinds and free them together.
 
 use super::peer;
 use allocator_api2::alloc::{AllocError, Allocator};
@@ -6,14 +6,14 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// An arena, as its users have it. What it gives is free at `reset`.
+/// An arena, as its users see it. `reset` frees everything that the arena gave.
 pub trait Arena: Sized + 'static {
     fn name() -> String;
-    /// Without memory, if it can be.
+    /// Makes an arena without memory, if the crate can.
     fn new() -> Self;
-    /// With room for so many bytes.
+    /// Makes an arena with room for this many bytes.
     fn with_room(bytes: usize) -> Self;
-    /// All is free, and memory is kept, as much as the crate can keep.
+    /// Frees everything, and keeps as much memory as the crate can.
     fn reset(&mut self);
 
     fn alloc<T>(&self, value: T) -> &mut T;
@@ -23,26 +23,35 @@ pub trait Arena: Sized + 'static {
     fn copy_slice<T: Copy>(&self, slice: &[T]) -> &mut [T];
     fn collect<T>(&self, items: impl ExactSizeIterator<Item = T>) -> &mut [T];
 
-    /// Whether `format` does something.
+    /// Whether `format` is supported.
     const FORMATS: bool = true;
     fn format(&self, _text: fmt::Arguments<'_>) -> &str {
         ""
     }
 
-    /// As an `Allocator`, of whatever version of that trait it has.
+    /// Allocates through the version of the `Allocator` trait that the crate implements.
     fn allocate(&self, layout: Layout) -> Option<NonNull<[u8]>>;
+    /// Frees a block.
+    ///
     /// # Safety
-    /// A live block and its layout.
+    ///
+    /// `block` is live and has this layout.
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout);
+    /// Grows a block.
+    ///
     /// # Safety
-    /// A live block, its layout, and one that is not smaller.
+    ///
+    /// `block` is live and has the layout `from`; `to` is not smaller.
     unsafe fn grow(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>>;
+    /// Shrinks a block.
+    ///
     /// # Safety
-    /// A live block, its layout, and one that is not larger.
+    ///
+    /// `block` is live and has the layout `from`; `to` is not larger.
     unsafe fn shrink(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>>;
 }
 
-/// What an arena offers through `$version::alloc::Allocator`.
+/// Implements the block functions of `Arena` by `$version::alloc::Allocator`.
 macro_rules! by_allocator {
     ($version:path, |$arena:ident| $allocator:expr) => {
         #[inline(always)]
@@ -55,7 +64,7 @@ macro_rules! by_allocator {
         unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
             use $version as version;
             let $arena = self;
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the contract of this function.
             unsafe { version::Allocator::deallocate(&$allocator, block, layout) }
         }
         #[inline(always)]
@@ -67,7 +76,7 @@ macro_rules! by_allocator {
         ) -> Option<NonNull<[u8]>> {
             use $version as version;
             let $arena = self;
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the contract of this function.
             unsafe { version::Allocator::grow(&$allocator, block, from, to) }.ok()
         }
         #[inline(always)]
@@ -79,7 +88,7 @@ macro_rules! by_allocator {
         ) -> Option<NonNull<[u8]>> {
             use $version as version;
             let $arena = self;
-            // SAFETY: the caller says so.
+            // SAFETY: the caller keeps the contract of this function.
             unsafe { version::Allocator::shrink(&$allocator, block, from, to) }.ok()
         }
     };
@@ -130,7 +139,7 @@ impl Arena for bumpalo::Bump {
     }
     #[inline(always)]
     fn format(&self, text: fmt::Arguments<'_>) -> &str {
-        // What its format! is.
+        // This is what `format!` of bumpalo expands to.
         let mut string = bumpalo::collections::String::new_in(self);
         let _ = fmt::Write::write_fmt(&mut string, text);
         string.into_bump_str()
@@ -138,7 +147,7 @@ impl Arena for bumpalo::Bump {
     by_allocator!(allocator_api2::alloc, |a| a);
 }
 
-/// It moves up, or down.
+/// An arena of bump-scope, which allocates upward or downward.
 pub struct BumpScope<const UP: bool>(
     bump_scope::Bump<bump_scope::alloc::Global, bump_scope::settings::BumpSettings<1, UP>>,
 );
@@ -237,10 +246,11 @@ impl Arena for Blink {
     by_allocator!(allocator_api2_04::alloc, |a| a.0.allocator());
 }
 
-/// An arena as an `Allocator`, the same way for all: what `Vec` is given.
+/// Adapts any arena to `Allocator` in the same way, for `Vec`.
 pub struct Via<'a, A>(pub &'a A);
 
-// SAFETY: the arena keeps the promises, and stays where it is while it is borrowed.
+// SAFETY: the arena fulfils the contract of `Allocator`, and keeps its address while it is
+// borrowed.
 unsafe impl<A: Arena> Allocator for Via<'_, A> {
     #[inline(always)]
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -248,7 +258,7 @@ unsafe impl<A: Arena> Allocator for Via<'_, A> {
     }
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the arguments are passed on unchanged.
         unsafe { self.0.deallocate(block, layout) }
     }
     #[inline(always)]
@@ -258,7 +268,7 @@ unsafe impl<A: Arena> Allocator for Via<'_, A> {
         from: Layout,
         to: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the arguments are passed on unchanged.
         unsafe { self.0.grow(block, from, to) }.ok_or(AllocError)
     }
     #[inline(always)]
@@ -268,12 +278,12 @@ unsafe impl<A: Arena> Allocator for Via<'_, A> {
         from: Layout,
         to: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: passed on as it was given.
+        // SAFETY: the arguments are passed on unchanged.
         unsafe { self.0.shrink(block, from, to) }.ok_or(AllocError)
     }
 }
 
-/// One that holds values of one type: all that typed-arena needs to be compared.
+/// An arena for values of one type. typed-arena needs no more to be compared.
 pub trait ArenaOf<T>: Sized + 'static {
     fn name() -> String;
     fn with_room_for(count: usize) -> Self;
@@ -318,7 +328,7 @@ impl<T: 'static> ArenaOf<T> for TypedArena<T> {
     fn alloc(&self, value: T) -> &mut T {
         self.arena.alloc(value)
     }
-    /// It has none.
+    /// Replaces the arena, because typed-arena has no reset.
     #[inline(always)]
     fn reset(&mut self) {
         self.arena = typed_arena::Arena::with_capacity(self.count);

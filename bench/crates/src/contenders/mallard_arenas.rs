@@ -1,4 +1,4 @@
-//! Mallard's arenas.
+//! The contenders that are Mallard's arenas.
 
 use super::arenas::{by_allocator, Arena, ArenaOf};
 use mallard::{AsSource, DefaultHeap};
@@ -6,7 +6,7 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// Blocks are aligned to `M` at least.
+/// Mallard's arena, which aligns blocks to at least `M`.
 pub struct MallardArena<const M: usize>(mallard::Arena<DefaultHeap, M>);
 
 impl<const M: usize> Arena for MallardArena<M> {

@@ -1,11 +1,11 @@
-//! Mallard's maps.
+//! The contenders that are Mallard's maps.
 
 use super::maps::{Map, Value};
 use super::shared_maps::SharedMap;
 use mallard::shared_slot_map::{Access, Copied, Guarded};
 use mallard::{Key, Key32, Key64, SharedSlotMap, SlotMap};
 
-/// What a kind of key is called in rows.
+/// A kind of key, with its name in rows.
 pub trait Named: Key + 'static {
     const NAME: &'static str;
 }
@@ -47,7 +47,7 @@ impl<K: Named> Map for SlotMap<K, Value> {
     }
 }
 
-/// How a value is looked at, and what that is called in rows.
+/// A way to read a value, with its name in rows.
 pub trait Look: Access<Value> + Sized + 'static {
     const NAME: &'static str;
     fn get<K: Key>(map: &SharedSlotMap<K, Value, Self>, key: K) -> Option<Value>;

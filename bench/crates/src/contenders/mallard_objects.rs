@@ -1,4 +1,4 @@
-//! Mallard's pools of objects.
+//! The contenders that are Mallard's object pools.
 
 use super::objects::{Growth, Object, Objects, Plan};
 use super::objects_peers::by_deref;
@@ -7,7 +7,7 @@ use mallard::handles::Box;
 use mallard::sync::{self, Growing, Mode};
 use mallard::ObjectPool;
 
-/// The name of a mode in rows.
+/// A mode, with its name in rows.
 pub trait Named: Mode + 'static {
     const NAME: &'static str;
 }
@@ -25,7 +25,7 @@ impl Named for sync::ThreadCached {
     const NAME: &'static str = "/ThreadCached";
 }
 
-/// A pool that grows as it needs.
+/// An object pool that grows as needed.
 pub struct MallardPool<T, M: Mode = sync::Unshared>(ObjectPool<T, M>);
 
 impl<T: Object, M: Named + Growing> Objects<T> for MallardPool<T, M> {
@@ -54,14 +54,14 @@ impl<T: Object, M: Named + Growing> Objects<T> for MallardPool<T, M> {
     by_deref!();
 }
 
-/// A pool for a fixed number of objects, whose memory it takes in one step.
+/// An object pool of fixed capacity, which takes its memory in one step.
 pub struct MallardFixed<T, M: Mode = sync::Unshared>(ObjectPool<T, M>);
 
 impl<T: Object, M: Named> Objects<T> for MallardFixed<T, M> {
     type Handle<'p> = Box<'p, T, M>;
 
     fn name() -> String {
-        // `LockFree` has no other pools.
+        // With `LockFree` every pool has a fixed capacity, so its name does not say so.
         format!("mallard/ObjectPool{}", if M::NAME.is_empty() { "/fixed" } else { M::NAME })
     }
     fn new(plan: Plan) -> Result<Self, Why> {
@@ -77,7 +77,7 @@ impl<T: Object, M: Named> Objects<T> for MallardFixed<T, M> {
     by_deref!();
 }
 
-/// Freed all together.
+/// An arena for objects of one type, which are freed together.
 pub struct MallardArenaOfOne<T>(mallard::TypedArena<T>);
 
 impl<T: Object> Objects<T> for MallardArenaOfOne<T> {

@@ -1,11 +1,11 @@
-//! Those who keep values by keys, for one thread.
-#![allow(deprecated)] // HopSlotMap is, and is still what many have
+//! The contenders that keep values by keys, for one thread.
+#![allow(deprecated)] // HopSlotMap is deprecated, but still used by many
 
 use super::peer;
 
 pub type Value = u64;
 
-/// A map that chooses its keys.
+/// A map that chooses its keys, for one thread.
 pub trait Map: Sized + 'static {
     type Key: Copy;
 
@@ -14,9 +14,9 @@ pub trait Map: Sized + 'static {
     fn with_capacity(count: usize) -> Self;
     fn insert(&mut self, value: Value) -> Self::Key;
     fn remove(&mut self, key: Self::Key) -> Option<Value>;
-    /// A copy, so that one who gives out guards can be asked too.
+    /// Returns a copy of the value, so that maps that return guards can be measured too.
     fn get(&self, key: Self::Key) -> Option<Value>;
-    /// The values of all elements, added up.
+    /// Adds up the values of all elements.
     fn sum(&mut self) -> Value;
 }
 
@@ -105,7 +105,7 @@ arenas! {
     generational_arena::Arena<Value>, generational_arena::Index, "generational-arena";
 }
 
-/// Its keys are places, without a generation: what was removed may be another's already.
+/// A map whose keys are places without a generation: the key of a removed element may name another.
 pub type Slab = slab::Slab<Value>;
 
 impl Map for slab::Slab<Value> {
@@ -138,7 +138,7 @@ impl Map for slab::Slab<Value> {
     }
 }
 
-/// One that threads could share, on one thread. It gives out a guard for each read.
+/// A map that threads could share, used by one thread. It returns a guard for each read.
 pub type Sharded = sharded_slab::Slab<Value>;
 
 impl Map for sharded_slab::Slab<Value> {

@@ -1,4 +1,4 @@
-//! Who is measured: Mallard and its peers, behind one trait for each kind of use.
+//! The contenders: Mallard and its peers, behind one trait for each kind of use.
 
 pub mod arenas;
 pub mod mallard_arenas;
@@ -11,7 +11,7 @@ pub mod shared_maps;
 
 use std::ffi::CStr;
 
-/// `bumpalo-3.20.4`: a crate with the version that Cargo.lock says.
+/// The name of a crate with its version in Cargo.lock, such as `bumpalo-3.20.4`.
 pub fn peer(name: &str) -> String {
     let wanted = format!("name = \"{name}\"");
     let mut lines = include_str!("../../Cargo.lock").lines().skip_while(|l| *l != wanted);
@@ -19,9 +19,9 @@ pub fn peer(name: &str) -> String {
     format!("{name}-{version}")
 }
 
-/// `glibc-2.36`: the heap of the system, which is the global allocator here.
+/// The name of the system's heap, such as `glibc-2.36`. It is the global allocator here.
 pub fn glibc() -> String {
-    // SAFETY: it gives a string that is there as long as the process.
+    // SAFETY: the returned string exists as long as the process.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     format!("glibc-{}", version.to_string_lossy())
 }

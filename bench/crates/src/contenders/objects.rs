@@ -1,11 +1,11 @@
-//! Those who make objects one by one and take them back.
+//! The contenders that make objects one by one and free them one by one.
 
 use crate::harness::Why;
 use fastalloc::Poolable;
 use heapless::box_pool;
 use heapless::pool::boxed::BoxPool;
 
-/// For how many objects, and how it grows beyond.
+/// A capacity, and the rule by which a pool grows beyond it.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub capacity: usize,
@@ -14,11 +14,11 @@ pub struct Plan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// It holds its capacity and no more.
+    /// The pool does not grow.
     None,
-    /// So many more at each step, up to a most.
+    /// The pool grows by `add` objects at each step, up to `most`.
     Linear { add: usize, most: usize },
-    /// Twice as many at each step, up to a most.
+    /// The pool doubles at each step, up to `most`.
     Double { most: usize },
 }
 
@@ -27,7 +27,7 @@ impl Plan {
         Self { capacity, growth: Growth::None }
     }
 
-    /// The most that are ever live.
+    /// The largest number of objects that are live at the same time.
     pub fn most(&self) -> usize {
         match self.growth {
             Growth::None => self.capacity,
@@ -36,36 +36,36 @@ impl Plan {
     }
 }
 
-/// A pool of `T`, as its users have it: an object is made, and goes when its handle goes.
+/// A pool of `T`, as its users see it: an object is dropped with its handle.
 pub trait Objects<T: Object>: Sized + 'static {
     type Handle<'p>;
 
-    /// False where one object cannot go before all.
+    /// Whether one object can be freed before all others.
     const TAKES_BACK: bool = true;
 
     fn name() -> String;
     fn new(plan: Plan) -> Result<Self, Why>;
-    /// The pool is never asked for more than it is planned for.
+    /// Makes an object. A program never has more objects than planned.
     fn make(&self, value: T) -> Self::Handle<'_>;
     fn get<'a>(&'a self, handle: &'a Self::Handle<'_>) -> &'a T;
     fn get_mut<'a>(&'a self, handle: &'a mut Self::Handle<'_>) -> &'a mut T;
-    /// Where a handle does not give itself back.
+    /// Drops an object. Pools whose handles drop the object themselves need nothing else.
     #[inline(always)]
     fn give(&self, handle: Self::Handle<'_>) {
         drop(handle);
     }
-    /// Where objects go only together: now, when no handle is left.
+    /// Frees all objects of a pool that can only free them together. No handle is left.
     fn clear(&mut self) {}
 }
 
-/// What is made.
+/// A type of objects that the programs make.
 pub trait Object: Clone + Default + Poolable + Send + Sync + 'static {
-    /// heapless needs a static for each type.
+    /// The static pool that heapless needs for each type.
     type Heapless: BoxPool<Data = Self> + 'static;
 
-    /// The `i`-th.
+    /// Makes the `i`-th object.
     fn of(i: usize) -> Self;
-    /// What a reader adds up.
+    /// The number that a reader adds up.
     fn number(&self) -> u64;
 }
 
@@ -98,7 +98,7 @@ objects_of_numbers! {
 #[derive(Clone, Default)]
 pub struct Large(pub [u64; 32]);
 
-/// fastalloc's game object: 32 bytes.
+/// fastalloc's game object, of 32 bytes.
 #[derive(Clone, Default)]
 pub struct Entity {
     pub id: u64,

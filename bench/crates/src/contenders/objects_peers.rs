@@ -1,7 +1,7 @@
 //! The peers that make objects one by one.
 //!
-//! Those that lend objects out and reuse them (object-pool, opool, lockfree-object-pool) get a
-//! value written into what they lend: that is what making an object is there.
+//! Some peers lend objects and reuse them (object-pool, opool, lockfree-object-pool). With them,
+//! making an object writes a value into a lent object.
 
 use super::objects::{Growth, Object, Objects, Plan};
 use super::{glibc, peer};
@@ -14,7 +14,7 @@ use std::ops::DerefMut;
 
 const DOES_NOT_GROW: Why = "it does not grow";
 
-/// Methods that are a dereference, where handles give themselves back.
+/// Implements the access functions by dereference, for handles that drop their objects.
 macro_rules! by_deref {
     () => {
         #[inline(always)]
@@ -29,7 +29,7 @@ macro_rules! by_deref {
 }
 pub(super) use by_deref;
 
-/// The global allocator.
+/// A box for each object, from the global allocator.
 pub struct Boxes;
 
 impl<T: Object> Objects<T> for Boxes {
@@ -73,7 +73,7 @@ pub struct Growing<T>(GrowingPool<T>);
 
 fn config<T>(plan: Plan) -> Result<PoolConfig<T>, Why> {
     let (growth, most) = match plan.growth {
-        // The report's own: it could grow, and need not.
+        // The report has this configuration: the pool could grow, but needs not.
         Growth::None => (GrowthStrategy::Exponential { factor: 2.0 }, None),
         Growth::Linear { add, most } => (GrowthStrategy::Linear { amount: add }, Some(most)),
         Growth::Double { most } => (GrowthStrategy::Exponential { factor: 2.0 }, Some(most)),
@@ -98,14 +98,14 @@ impl<T: Object> Objects<T> for Growing<T> {
     by_deref!();
 }
 
-/// A lock around the growing one. Its handle has no public name: `F`, which is its `allocate`,
-/// knows it.
+/// fastalloc's growing pool with a lock. The type of its handle is private, so it is inferred from
+/// `F`, the type of `allocate`.
 pub struct ThreadSafe<T, H, F> {
     pool: ThreadSafePool<T>,
     allocate: PhantomData<fn(F) -> H>,
 }
 
-/// The type of which `allocate`, a closure that captures nothing, is the whole state.
+/// Returns the contender type for `allocate`, a closure that captures nothing.
 pub fn thread_safe<T, H, F>(_allocate: F) -> PhantomData<ThreadSafe<T, H, F>>
 where
     T: Object,
@@ -132,7 +132,7 @@ where
     #[inline(always)]
     fn make(&self, value: T) -> H {
         const { assert!(size_of::<F>() == 0) };
-        // SAFETY: it has no bytes, and `thread_safe` was given one.
+        // SAFETY: `F` has no bytes, and `thread_safe` was given an `F`.
         let allocate = unsafe { std::mem::transmute_copy::<(), F>(&()) };
         allocate(&self.pool, value)
     }
@@ -160,7 +160,7 @@ impl<T: Object> Objects<T> for TypedArena<T> {
         self.arena.alloc(value)
     }
     by_deref!();
-    /// It has no reset.
+    /// Replaces the arena, because typed-arena has no reset.
     fn clear(&mut self) {
         self.arena = typed_arena::Arena::with_capacity(self.capacity);
     }
@@ -259,7 +259,7 @@ impl<T: Object> Objects<T> for LinearPool<T> {
     by_deref!();
 }
 
-/// Its handle is a key: the pool is asked for the object, and told when it goes.
+/// A pool of the crate slab. A handle is a key: the pool finds and drops the object by it.
 pub struct Slab<T>(UnsafeCell<slab::Slab<T>>);
 
 impl<T: Object> Objects<T> for Slab<T> {
@@ -273,7 +273,8 @@ impl<T: Object> Objects<T> for Slab<T> {
     }
     #[inline(always)]
     fn make(&self, value: T) -> usize {
-        // SAFETY: one thread, and no reference into it outlives a statement of its caller.
+        // SAFETY: only one thread uses the pool, and no reference into it outlives a statement of
+        // the caller.
         unsafe { (*self.0.get()).insert(value) }
     }
     #[inline(always)]
@@ -295,7 +296,7 @@ impl<T: Object> Objects<T> for Slab<T> {
     }
 }
 
-/// A static, to which blocks are given that it keeps for ever.
+/// heapless's static pool, which keeps all blocks given to it for ever.
 pub struct Heapless<T>(PhantomData<T>);
 
 impl<T: Object> Objects<T> for Heapless<T> {

@@ -1,10 +1,10 @@
-//! Those who keep values by keys, for several threads at the same time.
+//! The contenders that keep values by keys, for several threads at the same time.
 
 use super::maps::{Map, Value};
 use super::peer;
 use std::sync::{PoisonError, RwLock};
 
-/// A map that chooses its keys, and that all threads use without a lock of their own.
+/// A map that chooses its keys, and that threads share without a lock of their own.
 pub trait SharedMap: Sized + Sync + Send + 'static {
     type Key: Copy + Send;
 
@@ -12,7 +12,7 @@ pub trait SharedMap: Sized + Sync + Send + 'static {
     fn new() -> Self;
     fn insert(&self, value: Value) -> Self::Key;
     fn remove(&self, key: Self::Key) -> bool;
-    /// A copy: what guards the element is gone when it returns.
+    /// Returns a copy of the value. Any guard of the element is released before the return.
     fn get(&self, key: Self::Key) -> Option<Value>;
 }
 

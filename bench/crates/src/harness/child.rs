@@ -1,5 +1,5 @@
-//! A contender alone in a process of its own, where what the process holds is what the contender
-//! holds.
+//! Runs a contender alone in a process of its own, so that all memory of the process is the
+//! contender's.
 
 use super::memory::{
     counted_kib, counter_error_kib, load_code, peak_counted_kib, resident_kib,
@@ -9,8 +9,9 @@ use super::{Effort, Experiment};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// Memory beyond what the process held before the contender was prepared, and beyond the
-/// harness's own tables: most ever, and after every object was dropped and the allocator too.
+/// The memory of a contender: the peak, and what is left after every object and the allocator were
+/// dropped. Memory from before the contender was prepared and the harness's own tables do not
+/// count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     pub is_known: bool,
@@ -18,7 +19,7 @@ pub struct Memory {
     pub after_kib: f64,
 }
 
-/// Batches long enough that a pool has grown to what it will hold, and no longer.
+/// The ns of passes before memory is read: long enough for a pool to grow to its final size.
 const PASSES_NS: f64 = 2e5;
 
 pub fn start(experiment: usize, entrant: usize, effort: Effort) -> Option<Child> {
@@ -43,7 +44,7 @@ pub fn wait(mut child: Child) -> Memory {
     }
 }
 
-/// The other side: what `task`, made by `start`, says. Prints the two figures.
+/// Runs in the child process that `start` makes. Does `task` and prints the two figures.
 pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
     let (experiment, entrant) = task.split_once(':')?;
     let what = all.get(experiment.parse::<usize>().ok()?)?;
@@ -60,7 +61,7 @@ pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
     }
     let at_end = resident_kib() - before - table_kib();
     let most = peak_counted_kib() - counted_before - table_kib();
-    // What came and went within a pass shows only in the counters.
+    // Memory that is taken and freed within a pass shows only in the counters.
     let peak = if most > at_end + counter_error_kib() { most } else { at_end };
     drop(body);
     let after = resident_kib() - before - table_kib();

@@ -1,15 +1,15 @@
-//! Time: of a thread, of a process, of a clock on the wall, and of the processor's counter.
+//! Reads the clocks: time of a thread, of a process, of the wall, and of the processor's counter.
 
 use std::sync::OnceLock;
 
 fn clock(which: libc::clockid_t) -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to a timespec that is there.
+    // SAFETY: the kernel writes to `time`, which is a valid timespec.
     unsafe { libc::clock_gettime(which, &mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// What this thread took of a processor: what others do to the machine shows less.
+/// The CPU time of this thread. Other programs on the machine disturb it less than wall time.
 pub fn cpu_ns() -> f64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -22,11 +22,11 @@ pub fn wall_ns() -> f64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// The processor's counter: for what is too short for a clock.
+/// Reads the processor's counter, for times that are too short for a clock.
 #[inline(always)]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the counter.
+    // SAFETY: every x86-64 processor has the counter.
     unsafe {
         core::arch::x86_64::_rdtsc()
     }
@@ -39,7 +39,7 @@ pub fn ticks() -> u64 {
 pub fn ns_per_tick() -> f64 {
     static RATIO: OnceLock<f64> = OnceLock::new();
     *RATIO.get_or_init(|| {
-        // The median of short tries: an interruption spoils one of them.
+        // The median of short tries is used, because an interrupt spoils only one of them.
         let mut tries: Vec<f64> = (0..5).map(|_| measure()).collect();
         tries.sort_by(f64::total_cmp);
         tries[2]

@@ -1,32 +1,33 @@
-//! Threads that are there before the clock starts, and leave a barrier together.
+//! A crew: threads that exist before the clock starts, and leave a barrier together.
 
 use super::clock::{process_cpu_ns, wall_ns};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// What the threads of a crew took for a job: from the first to begin to the last to end, and
-/// all of them together of the processors.
+/// The time of a job: from the first thread's start to the last one's end, and the CPU time of all
+/// threads.
 #[derive(Clone, Copy)]
 pub struct Spent {
     pub wall_ns: f64,
     pub cpu_ns: f64,
 }
 
-/// None: the crew goes home.
+/// A job of the crew. `None` ends the threads.
 type Job = Option<*const (dyn Fn(usize) + Sync)>;
 
 struct Shared {
     started: Barrier,
     finished: Barrier,
     job: Mutex<Job>,
-    /// Of each thread: when it began and ended, bits of an f64.
+    /// The start and end of each thread, as the bits of an f64.
     spans: Vec<[AtomicU64; 2]>,
 }
 
-// SAFETY: a job is `Sync`, and lives until all have passed `finished`: `run` waits there.
+// SAFETY: a job is `Sync`, and lives until all threads have passed `finished`, because `run` waits
+// there.
 unsafe impl Send for Shared {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Shared {}
 
 pub struct Crew {
@@ -49,7 +50,7 @@ impl Crew {
             })
             .collect();
         let crew = Self { shared, threads };
-        crew.run(&|_| {}); // all are there
+        crew.run(&|_| {}); // waits until all threads have started
         crew
     }
 
@@ -61,10 +62,11 @@ impl Crew {
         self.threads.is_empty()
     }
 
-    /// `job(i)` in thread `i` of each, at the same time.
+    /// Calls `job(i)` in each thread `i`, at the same time.
     pub fn run(&self, job: &(dyn Fn(usize) + Sync)) -> Spent {
         let job: *const (dyn Fn(usize) + Sync + '_) = job;
-        // SAFETY: only the lifetime changes, and the threads are done with it at the end of this.
+        // SAFETY: only the lifetime changes, and the threads no longer use the job when `run`
+        // returns.
         let job: *const (dyn Fn(usize) + Sync + 'static) = unsafe { std::mem::transmute(job) };
         *self.shared.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
         let cpu = process_cpu_ns();

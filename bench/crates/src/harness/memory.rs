@@ -1,32 +1,33 @@
-//! What this process holds of the machine's memory, and arrays of the harness that do not count.
+//! Measures the memory of this process, and provides arrays of the harness that do not count.
 
 use std::fs::File;
 use std::io::Read;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// In KiB, counted page by page; 0 where the kernel does not tell.
+/// Returns the resident memory in KiB, counted page by page; 0 if the kernel does not tell.
 pub fn resident_kib() -> f64 {
     kib_of("/proc/self/smaps_rollup", "\nRss:")
 }
 
-/// What the kernel's counters say, which it sums up in batches: off by up to `COUNTER_ERROR_KIB`.
+/// Returns the resident memory by the kernel's counters, which are summed up in batches: wrong by
+/// up to `counter_error_kib`.
 pub fn counted_kib() -> f64 {
     kib_of("/proc/self/status", "\nVmRSS:")
 }
 
-/// The most that the counters have seen.
+/// Returns the peak of the counters in KiB.
 pub fn peak_counted_kib() -> f64 {
     kib_of("/proc/self/status", "\nVmHWM:")
 }
 
-/// 32 pages a processor.
+/// Returns the largest error of the counters in KiB: 32 pages for each processor.
 pub fn counter_error_kib() -> f64 {
-    // SAFETY: it asks for a number.
+    // SAFETY: sysconf only reads a number.
     128.0 * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as f64
 }
 
-/// Without allocating: the heap may be what is measured.
+/// Reads a field of a file in /proc without allocating, because the heap may be what is measured.
 fn kib_of(file: &str, field: &str) -> f64 {
     let mut text = [0; 8192];
     let mut size = 0;
@@ -40,7 +41,7 @@ fn kib_of(file: &str, field: &str) -> f64 {
     rest.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }
 
-/// All code is present from now on: what is faulted in later is data.
+/// Faults in all code, so that later faults are of data.
 pub fn load_code() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for line in maps.lines().filter(|l| l.contains(" r-xp ") || l.contains(" r--p ")) {
@@ -48,43 +49,43 @@ pub fn load_code() {
         let number = |hex| usize::from_str_radix(hex, 16).unwrap_or(0);
         let Some((from, to)) = range.map(|(from, to)| (number(from), number(to))) else { continue };
         let first = std::ptr::without_provenance_mut(from);
-        // SAFETY: it changes no byte. What the kernel refuses is faulted in later.
+        // SAFETY: madvise changes no byte. If the kernel refuses, the pages are faulted in later.
         unsafe { libc::madvise(first, to - from, libc::MADV_POPULATE_READ) };
     }
 }
 
-/// The peak begins anew at what is held now, if the kernel allows it.
+/// Resets the peak to the present resident memory, if the kernel allows it.
 pub fn restart_peak_resident() {
     let _ = std::fs::write("/proc/self/clear_refs", "5\n");
 }
 
-/// Bytes of tables.
+/// The number of bytes in tables now.
 static NOW: AtomicUsize = AtomicUsize::new(0);
 
 pub fn table_kib() -> f64 {
     NOW.load(Ordering::Relaxed) as f64 / 1024.0
 }
 
-/// An array of the harness: indices, samples. It comes straight from the system, so it neither
-/// warms nor fragments a heap that is measured, and it is counted, so that a contender's memory
-/// can be told from the harness's. Handles and keys are no part of it: how wide they are is a
-/// contender's own doing.
+/// An array of the harness, such as indices or samples. Its memory comes straight from the
+/// operating system, so it neither warms nor fragments a measured heap. The bytes are counted, so
+/// that they can be subtracted from a contender's memory. Handles and keys are not in tables: their
+/// size is the contender's choice.
 pub struct Table<T: Copy> {
     first: *mut T,
     count: usize,
 }
 
-// SAFETY: it owns plain values.
+// SAFETY: a table owns plain values.
 unsafe impl<T: Copy + Send> Send for Table<T> {}
-// SAFETY: shared, it can only be read.
+// SAFETY: a shared table can only be read.
 unsafe impl<T: Copy + Sync> Sync for Table<T> {}
 
 impl<T: Copy> Table<T> {
-    /// All pages are present.
+    /// Makes a table of the values. All its pages are present.
     pub fn new(values: impl ExactSizeIterator<Item = T>) -> Self {
         let count = values.len();
         let bytes = Self::bytes(count);
-        // SAFETY: a mapping of its own, of which nothing is asked but memory.
+        // SAFETY: this makes a new anonymous mapping and touches no other memory.
         let data = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -98,7 +99,8 @@ impl<T: Copy> Table<T> {
         assert!(data != libc::MAP_FAILED, "no memory for a table of {bytes} bytes");
         let first = data.cast::<T>();
         for (i, value) in values.enumerate().take(count) {
-            // SAFETY: the mapping has room for `count` values, and a page is aligned for all.
+            // SAFETY: the mapping has room for `count` values, and a page is aligned for every type
+            // here.
             unsafe { first.add(i).write(value) };
         }
         NOW.fetch_add(bytes, Ordering::Relaxed);
@@ -113,7 +115,7 @@ impl<T: Copy> Table<T> {
 impl<T: Copy> Drop for Table<T> {
     fn drop(&mut self) {
         NOW.fetch_sub(Self::bytes(self.count), Ordering::Relaxed);
-        // SAFETY: it is the mapping of `new`, and nobody borrows from it any more.
+        // SAFETY: this is the mapping of `new`, and nobody borrows from it any more.
         unsafe { libc::munmap(self.first.cast(), Self::bytes(self.count)) };
     }
 }

@@ -1,12 +1,12 @@
-//! Experiments, and how they are run: the C++ harness's manner (bench/harness.hpp), in Rust.
+//! Runs experiments in the manner of the C++ harness (bench/harness.hpp).
 //!
-//! An experiment is one question asked of several contenders. All of them are prepared in this
-//! process; then come rounds, in each of which every contender does a batch of passes, the first
-//! of the round being the last of the next. The first round finds how many passes make a batch,
-//! and is dropped. Machine noise thus falls on all alike, and the median forgets it.
+//! An experiment asks one question of several contenders. All contenders are prepared in this
+//! process. Then come rounds, in each of which every contender does a batch of passes; the first
+//! contender of a round is the last of the next. The first round finds how many passes make a
+//! batch, and its figures are dropped. Thus machine noise affects all contenders alike, and medians
+//! hide it.
 //!
-//! Memory is measured apart: each contender once more, alone, in a process that does nothing
-//! else.
+//! Memory is measured separately: each contender runs once more, alone, in a process of its own.
 
 pub mod child;
 pub mod clock;
@@ -18,7 +18,7 @@ pub mod row;
 pub mod statistics;
 pub mod trial;
 
-/// How much work is done: a full run, a short one, or just enough to see that a case works.
+/// The amount of work: a full run, a short one, or just enough to see that a case works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     Full,
@@ -27,7 +27,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// So many objects, elements, ...: few of them when just looking.
+    /// The number of objects or elements: `wanted`, or few in a smoke run.
     pub fn count(self, wanted: usize) -> usize {
         if self == Effort::Smoke {
             wanted.min(128)
@@ -37,39 +37,39 @@ impl Effort {
     }
 }
 
-/// Does so many passes, and adds to each figure the ns it took of them. Owns the contender: when
-/// it goes, every object is dropped and the allocator too.
+/// Does a number of passes, and adds their ns to each figure. The body owns the contender: when the
+/// body is dropped, every object and the allocator are dropped too.
 pub type Body = Box<dyn FnMut(u64, &mut [f64])>;
 
-/// Why a contender cannot do what is asked: the `why` of its row.
+/// The reason why a contender cannot run a case: the `why` of its row.
 pub type Why = &'static str;
 
-/// A contender, and what makes it ready for its experiment.
+/// A contender, and the function that prepares it for its experiment.
 pub struct Entrant {
     pub name: String,
     pub prepare: Box<dyn Fn(Effort) -> Result<Body, Why>>,
 }
 
-/// One figure that a pass gives: it becomes one row for each contender.
+/// One figure of a pass. It becomes one row for each contender.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub case: String,
-    /// `faithful`, `corrected`, or nothing where there is but one form.
+    /// The variant: `faithful`, `corrected`, or empty if there is only one.
     pub variant: &'static str,
     pub metric: &'static str,
     pub threads: usize,
 }
 
 pub struct Experiment {
-    /// The question, in words.
+    /// The question of the experiment, in words.
     pub asks: String,
     pub figures: Vec<Figure>,
-    /// Operations in a pass: what ns are divided by.
+    /// The number of operations in a pass, by which ns are divided.
     pub ops: f64,
     pub entrants: Vec<Entrant>,
-    /// The least ns of a batch: long against a reading of the clock.
+    /// The least ns of a batch, which must be long compared with a reading of the clock.
     pub batch_ns: f64,
-    /// Part of a short run.
+    /// Whether the experiment is part of a short run.
     pub in_brief: bool,
 }
 
@@ -86,7 +86,7 @@ impl Experiment {
         }
     }
 
-    /// Operations in a pass.
+    /// Sets the number of operations in a pass.
     pub fn ops(self, ops: usize) -> Self {
         Self { ops: ops as f64, ..self }
     }
@@ -102,15 +102,15 @@ impl Experiment {
         self
     }
 
-    /// Of a crew: the figures are wall time and processor time; a batch is long against the
-    /// starting of threads.
+    /// Makes the figures those of a crew: wall time and CPU time. A batch is long compared with the
+    /// start of threads.
     pub fn threads(mut self, threads: usize) -> Self {
         self = self.metrics(&["ns_per_op", "cpu_ns_per_op"]);
         self.figures.iter_mut().for_each(|f| f.threads = threads);
         Self { batch_ns: 8e6, ..self }
     }
 
-    /// Where little of a pass is timed.
+    /// Sets the least ns of a batch, for experiments that time little of a pass.
     pub fn batch_ns(self, batch_ns: f64) -> Self {
         Self { batch_ns, ..self }
     }
@@ -120,7 +120,7 @@ impl Experiment {
     }
 }
 
-/// A body of passes that are timed together, on one thread.
+/// Makes a body whose passes are timed together, on one thread.
 pub fn timed(mut pass: impl FnMut() + 'static) -> Body {
     Box::new(move |passes, spent| {
         let from = clock::cpu_ns();
@@ -131,13 +131,13 @@ pub fn timed(mut pass: impl FnMut() + 'static) -> Body {
     })
 }
 
-/// Which experiments and contenders are run.
+/// The experiments and contenders that a run selects.
 #[derive(Default)]
 pub struct Selection {
     pub case: Option<regex::Regex>,
     pub variant: Option<regex::Regex>,
     pub contender: Option<regex::Regex>,
-    /// Rounds of each; none: what the time allows.
+    /// The number of rounds; `None` for as many as the time allows.
     pub runs: Option<usize>,
 }
 

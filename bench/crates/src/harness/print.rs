@@ -1,8 +1,8 @@
-//! Rows for people: a table for each figure, and at the end what was lost.
+//! Prints rows for people: a table for each figure, and the losses at the end.
 
 use super::row::Row;
 
-/// The rows that differ only in their contender.
+/// The key of rows that differ only in their contender.
 fn heading(r: &Row) -> (&str, &str, &str) {
     (&r.case, &r.variant, &r.metric)
 }
@@ -22,7 +22,7 @@ fn groups(rows: &[Row]) -> Vec<Vec<&Row>> {
     groups
 }
 
-/// A question, and a table of the contenders for each of its figures, the best first.
+/// Prints a question, and a table of the contenders for each figure, the best contender first.
 pub fn tables(asks: &str, rows: &[Row]) {
     println!("\n{asks}");
     for group in groups(rows) {
@@ -82,7 +82,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Figures in which the best of ours takes more than a tenth more than the best peer.
+/// Collects the figures in which Mallard's best takes more than a tenth more than the best peer.
 #[derive(Default)]
 pub struct Losses {
     compared: usize,

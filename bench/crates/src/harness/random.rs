@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! Generates pseudo-random numbers that are the same in every run.
 
 use super::memory::Table;
 
@@ -9,7 +9,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// xorshift64*
+    /// Returns the next number of xorshift64*.
     #[inline]
     pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
@@ -30,13 +30,13 @@ impl Random {
     }
 }
 
-/// `count` indices, each below `bound`.
+/// Returns `count` random indices, each below `bound`.
 pub fn random_indices(count: usize, bound: usize) -> Table<u32> {
     let mut random = Random::new(7);
     Table::new((0..count).map(|_| random.below(bound) as u32))
 }
 
-/// Each index below `count` once, in random order.
+/// Returns each index below `count` once, in random order.
 pub fn shuffled_indices(count: usize) -> Table<u32> {
     let mut all = Table::new((0..count).map(|i| i as u32));
     Random::new(11).shuffle(&mut all);

@@ -1,12 +1,12 @@
-//! One result: the row that every suite prints, in both languages.
+//! The row: one result, in the form that all suites of both languages print.
 
 use super::statistics::Summary;
 use super::Figure;
 use serde::Serialize;
 use std::process::Command;
 
-/// Lower is better, whatever the metric. A contender that cannot run the case has no figure, and
-/// says why.
+/// One result. Lower is better for every metric. A contender that cannot run the case has no
+/// figure, and `why` has the reason.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     pub suite: String,
@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-/// Four significant digits: more would be noise, and the rows are read by people.
+/// Rounds to four significant digits: more would be noise, and people read the rows.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -64,7 +64,7 @@ fn rounded(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// What is the same in every row of a run.
+/// The fields that are the same in every row of a run.
 pub struct Provenance {
     pub commit: String,
     pub machine: String,
@@ -98,12 +98,13 @@ fn commit() -> String {
     }
 }
 
-/// Processor, CPUs, caches, kernel, compiler: all but the last as the C++ suites have it.
+/// Describes the machine: processor, CPUs, caches, kernel and compiler. All but the last are as in
+/// the C++ suites.
 fn machine() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find(|l| l.starts_with("model name"));
     let processor = model.and_then(|l| l.split_once(": ")).map_or("unknown processor", |l| l.1);
-    // SAFETY: it asks for numbers.
+    // SAFETY: sysconf only reads numbers.
     let number = |what| unsafe { libc::sysconf(what) };
     let cache = |name: &str, what| match number(what) {
         bytes if bytes > 0 => format!(", {name} {} KiB", bytes >> 10),

@@ -1,15 +1,15 @@
-//! A figure from repeated measurements: its middle and its spread.
+//! Summarises repeated measurements as a median and a spread.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub median: f64,
-    /// The 10th percentile, `high` the 90th; the extremes of fewer than ten runs.
+    /// The 10th percentile, and in `high` the 90th; the extremes if there are fewer than ten runs.
     pub low: f64,
     pub high: f64,
     pub runs: usize,
 }
 
-/// Of samples, which are not empty.
+/// Summarises samples, of which there must be at least one.
 pub fn summarise(samples: &[f64]) -> Summary {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -27,7 +27,7 @@ pub fn summarise(samples: &[f64]) -> Summary {
     }
 }
 
-/// The value at the nearest rank of what is sorted and not empty.
+/// Returns the value at the nearest rank of a slice that is sorted and not empty.
 pub fn percentile<T: Copy>(sorted: &[T], fraction: f64) -> T {
     let rank = (fraction * sorted.len() as f64).ceil().max(1.0) as usize;
     sorted[(rank - 1).min(sorted.len() - 1)]

@@ -1,4 +1,4 @@
-//! One experiment: rounds of all its contenders, then their memory.
+//! Runs one experiment: rounds of all its contenders, then their memory.
 
 use super::child::{self, Memory};
 use super::clock::wall_ns;
@@ -7,23 +7,24 @@ use super::statistics::summarise;
 use super::{Body, Effort, Entrant, Experiment, Selection};
 use std::io::IsTerminal;
 
-/// What a full run takes, about, and a short one.
+/// The approximate duration of a full run.
 pub const FULL_SECONDS: f64 = 480.0;
+/// The approximate duration of a short run.
 const BRIEF_SECONDS: f64 = 36.0;
 
-/// One contender: what it did so far.
+/// One contender in a trial, and its samples so far.
 struct Lane<'a> {
     index: usize,
     who: &'a Entrant,
     body: Option<Body>,
     passes: u64,
     why: Option<String>,
-    /// Of each figure.
+    /// The samples of each figure.
     samples: Vec<Vec<f64>>,
     memory: Memory,
 }
 
-/// Runs what is selected, and reports the rows of each experiment as they come.
+/// Runs the selected experiments, and reports the rows of each when it ends.
 pub fn run(
     all: &[Experiment],
     effort: Effort,
@@ -41,7 +42,8 @@ pub fn run(
             let percent = 100 * done / selected.len();
             eprint!("\r\x1b[K{percent:3}%  {} {}", e.figures[0].case, e.figures[0].variant);
         }
-        // Its share of what is left; a third of that goes to measuring memory.
+        // An experiment gets its share of the remaining time, of which a third goes to measuring
+        // memory.
         let left = ((deadline - wall_ns()) / 1e9).max(0.0);
         let share = left / (selected.len() - done) as f64 * 2.0 / 3.0;
         let mut trial = Trial::new(*number, e, effort, chosen);
@@ -98,7 +100,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// How many passes are long enough; it also warms what is measured.
+    /// Finds how many passes make a batch, and warms the contenders.
     fn find_batches(&mut self) {
         let least = if self.effort == Effort::Smoke { 0.0 } else { self.what.batch_ns };
         for lane in &mut self.lanes {
@@ -109,15 +111,15 @@ impl<'a> Trial<'a> {
                 if spent[0] >= least || lane.passes >= 1 << 40 {
                     break;
                 }
-                // Near enough in a step or two, and never more than eight times too much.
+                // One or two steps suffice, and a batch is at most eight times too long.
                 let wanted = (least / spent[0].max(1.0) * 1.2).clamp(2.0, 8.0);
                 lane.passes = (lane.passes as f64 * wanted) as u64;
             }
         }
     }
 
-    /// A short run has time for few rounds of the heavy experiments: three, so that there is a
-    /// spread, or two when it is late.
+    /// Returns the number of rounds. A short run has time for few rounds of heavy experiments:
+    /// three, so that there is a spread, or two if it is late.
     fn how_many(&self, that_fit: f64, asked: Option<usize>) -> usize {
         match (self.effort, asked) {
             (Effort::Smoke, _) => 1,
@@ -141,7 +143,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Two processes at a time: their memory does not depend on their speed.
+    /// Measures memory in two processes at a time, because memory does not depend on speed.
     fn measure_memory(&mut self) {
         let able: Vec<usize> =
             (0..self.lanes.len()).filter(|l| self.lanes[*l].why.is_none()).collect();

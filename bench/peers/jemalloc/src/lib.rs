@@ -1,4 +1,4 @@
-//! The newest jemalloc that has a crate.
+//! Wraps the newest jemalloc that has a crate.
 include!("../../forward.rs");
 use tikv_jemalloc_sys as je;
 

@@ -1,4 +1,4 @@
-//! mimalloc 3, from a crate that builds it by its own CMakeLists.
+//! Wraps mimalloc 3, from a crate that builds it by mimalloc's own CMakeLists.
 include!("../../forward.rs");
 use libmimalloc_sys2 as mi;
 
@@ -18,7 +18,7 @@ forward!(
     mi_new, mi_new_aligned, mi::mi_free_size
 );
 
-/// Its heaps, for those who open this library by name.
+/// Exports mimalloc's heaps to programs that open this library by name.
 #[no_mangle]
 pub unsafe extern "C" fn peer_heap_new() -> *mut mi::mi_heap_t {
     mi::mi_heap_new()

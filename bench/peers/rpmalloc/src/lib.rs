@@ -1,4 +1,4 @@
-//! rpmalloc 1.4, from its crate. It has to be told when a thread begins and ends.
+//! Wraps rpmalloc 1.4, from its crate. rpmalloc has to be told when a thread begins and ends.
 include!("../../forward.rs");
 use rpmalloc_sys as rp;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ extern "C" {
     fn dlsym(library: *mut c_void, name: *const u8) -> *mut c_void;
     fn pthread_key_create(key: *mut u32, at_end: unsafe extern "C" fn(*mut c_void)) -> c_int;
     fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
-    // The crate declares it without its argument.
+    // The crate declares this function without its argument.
     fn rpmalloc_thread_finalize(release_caches: c_int);
 }
 
@@ -29,7 +29,7 @@ unsafe extern "C" fn at_end(_: *mut c_void) {
     rpmalloc_thread_finalize(1);
 }
 
-/// What a new thread is to do: freed by that thread.
+/// The start function of a new thread and its argument. The new thread frees the task.
 struct Task(Start, *mut c_void);
 
 unsafe extern "C" fn begin(task: *mut c_void) -> *mut c_void {
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     let next = dlsym(NEXT_LIBRARY, b"pthread_create\0".as_ptr());
     let create = std::mem::transmute::<*mut c_void, Create>(next);
-    // A program's first thread is created by one thread, so this needs no lock.
+    // One thread creates a program's first thread, so this needs no lock.
     if KEY.load(Ordering::Relaxed) == u32::MAX {
         let mut key = 0;
         pthread_key_create(&mut key, at_end);

@@ -1,8 +1,9 @@
-//! snmalloc, from its crate.
+//! Wraps snmalloc, from its crate.
 include!("../../forward.rs");
 use snmalloc_sys as sn;
 
-/// `sn_rust_alloc` wants a power of two, which is all that callers may pass.
+/// Allocates aligned memory. `sn_rust_alloc` requires a power of two, and callers may pass no other
+/// alignment.
 unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
     sn::sn_rust_alloc(align, bytes)
 }

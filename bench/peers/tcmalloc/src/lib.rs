@@ -1,5 +1,5 @@
-//! Google's tcmalloc, from the crate that carries its sources. The names are those that its own
-//! `malloc` and operators are aliases of.
+//! Wraps Google's tcmalloc, from the crate that has its sources. The names are those of which
+//! tcmalloc's own `malloc` and operators are aliases.
 include!("../../forward.rs");
 use libtcmalloc_sys as _;
 
