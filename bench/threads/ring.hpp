@@ -1,4 +1,4 @@
-// How a block goes from one thread to one other without a lock.
+// Passes blocks from one thread to one other without a lock.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace mallard::bench {
 
-/// From one thread to one other. All zeros: empty.
+/// A ring for one sender and one receiver. A ring of all zeros is empty.
 template <std::size_t Blocks>
 class ring {
 public:

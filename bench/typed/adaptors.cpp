@@ -1,4 +1,4 @@
-// What each adaptor adds to a pair of calls.
+// Measures what each adaptor adds to a pair of calls.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 

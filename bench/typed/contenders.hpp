@@ -1,5 +1,5 @@
-// Who makes and destroys objects: `item`, of 32 bytes. Each contender is made with
-// the most objects it will have to hold, which only those of a fixed size listen to.
+// The contenders that make and destroy objects: `item`, of 32 bytes. Each is constructed with the
+// largest number of objects it will hold, which only contenders of a fixed size use.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -18,8 +18,8 @@
 
 namespace mallard::bench {
 
-/// What is made: four words, all written, and a destructor that does something, so
-/// that nobody may skip it.
+/// The object that is made: four words, all written, and a destructor with an effect, so that no
+/// contender can skip it.
 struct item {
     std::uint64_t id;
     std::uint64_t price;
@@ -31,7 +31,7 @@ struct item {
     ~item() { keep(id); }
 };
 
-/// Objects in the blocks of any pool or heap, as its users write it.
+/// Makes objects in the blocks of any pool or heap, by placement new as users write it.
 template <class Blocks>
 class items_in {
 public:
@@ -59,7 +59,7 @@ private:
     Blocks blocks_;
 };
 
-/// The process's own new and delete.
+/// Makes objects by the process's new and delete.
 class items_by_new {
 public:
     static constexpr bool is_pool = false;
@@ -89,8 +89,8 @@ private:
     boost::object_pool<item> pool_;
 };
 
-/// plf::colony gives an iterator, which it finds again by the address: a search of
-/// its groups. Its users keep the iterator instead; hence so does this.
+/// plf::colony identifies an element by an iterator. Finding the iterator from an address searches
+/// the groups. Its users keep the iterator instead, and so does this contender.
 class items_of_colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }
@@ -111,8 +111,8 @@ private:
     plf::colony<item> colony_;
 };
 
-/// A pool as games have it (the idea of EASTL's fixed_pool): so many slots in one
-/// array, a list through the free ones, null at the end.
+/// A pool as in games (the idea of EASTL's fixed_pool): a fixed number of slots in one array, and a
+/// list of free slots that is null when all are in use.
 class items_of_fixed_pool {
 public:
     static std::string name() { return "fixed-pool"; }
@@ -179,7 +179,7 @@ private:
     object_pool<item, default_heap, Options> pool_;
 };
 
-/// The same, given back by a box that knows nothing but the address.
+/// Destroys objects by a box that knows only the address.
 class items_in_boxes {
 public:
     static std::string name() { return "mallard/object_pool/box"; }
@@ -206,7 +206,7 @@ using item_contenders = contender_list<
     items_of_pool<object_pool_options{}>, items_of_pool<object_pool_options{.order = reuse::lifo}>,
     items_in_boxes, items_of_pool<object_pool_options{.checks = check::on}>>;
 
-/// What a case measured, in ns and in cycles of this processor.
+/// The figures of a case, in ns and in cycles of this processor.
 inline std::vector<figure> ns_and_cycles(std::string const& case_name)
 {
     return {{case_name}, {case_name, "cycles_per_op"}};
@@ -216,7 +216,7 @@ inline void put(std::span<double> out, double ns)
     put_ns_and_cycles(out, ns);
 }
 
-// The parts of the suite, a file each.
+// The parts of the suite. Each is a source file.
 std::vector<experiment> typed_objects(effort);
 std::vector<experiment> typed_handles(effort);
 std::vector<experiment> typed_threads(effort);

@@ -1,4 +1,4 @@
-// Memory that outlives the process: opened again, and committed.
+// Measures memory that outlives the process: opening and committing it.
 #include <bench/clock.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -22,7 +22,7 @@ namespace interprocess = boost::interprocess;
 using word = std::uint64_t;
 constexpr std::size_t page_words = page_bytes / sizeof(word);
 
-/// A file of the run's own, gone at its end.
+/// A temporary file of this run, removed by the destructor.
 class temporary_file {
 public:
     temporary_file()
@@ -41,7 +41,8 @@ private:
     std::filesystem::path path_;
 };
 
-// Each is an array of words in a file: made open, then closed and opened at will.
+// Each contender is an array of words in a file: made open, then closed and opened as often as
+// needed.
 
 class in_file_arena {
 public:
@@ -72,8 +73,8 @@ private:
     file_arena file_;
 };
 
-/// Any change reaches the file when the system likes, and a commit flushes all of
-/// it: what a crash leaves behind, nobody promises.
+/// A file mapped by Boost. A change reaches the file when the system writes it, and a commit
+/// flushes all. Nothing is promised about a crash.
 class in_boost_file {
 public:
     static std::string name() { return boost_name("interprocess", "/mapped-file"); }
@@ -94,7 +95,7 @@ private:
     std::optional<interprocess::managed_mapped_file> file_;
 };
 
-/// open, mmap, and for a commit msync: the least that a program can do.
+/// A file by open and mmap, and msync for a commit: the least that a program can do.
 class in_mapped_file {
 public:
     static std::string name() { return "limit/mmap"; }

@@ -1,4 +1,4 @@
-// What handles cost in one thread: made and dropped, copied, and asked for an owner.
+// Measures handles in one thread: making and dropping them, copying them, and finding an owner.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -58,7 +58,7 @@ using sharing = contender_list<shared_handles, shared_handles_in_a_pool, shared_
                                rc_handles, arc_handles>;
 using owning = sharing::with<unique_handles, box_handles>;
 
-/// An experiment that times `step(contender, n)`.
+/// Makes an experiment that times `step(contender, n)`.
 template <class Contenders, class Step>
 experiment timed_step(effort how, const char* name, const char* asks, Contenders who, Step step)
 {

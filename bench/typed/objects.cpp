@@ -1,4 +1,5 @@
-// Objects made and destroyed: at once, many in any order, and visited in between.
+// Measures objects that are made and destroyed: one at a time, many in any order, and visited in
+// between.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -56,7 +57,7 @@ experiment burst(effort how)
             })};
 }
 
-/// `live` objects, in slots of the caller's.
+/// `live` objects, in slots of the caller.
 template <class C>
 struct populated {
     explicit populated(std::size_t live)
@@ -112,7 +113,7 @@ experiment live(effort how, std::size_t count)
 
 // --- visits
 
-/// What a program without a pool has: an array of owners.
+/// An array of owners, which a program without a pool has.
 class items_in_a_vector {
 public:
     static std::string name() { return "std::vector<unique_ptr>"; }
@@ -122,7 +123,7 @@ public:
     item* make(std::uint64_t id) { return all_.emplace_back(std::make_unique<item>(id, id)).get(); }
     void destroy(item* i)
     {
-        for (auto& owner : all_) // of few, before anything is timed
+        for (auto& owner : all_) // only a few, before anything is timed
             if (owner.get() == i)
                 return void(owner.reset());
     }

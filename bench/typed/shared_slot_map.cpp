@@ -1,4 +1,4 @@
-// Elements by key, for several threads.
+// Measures elements found by key, for several threads.
 #include <bench/threads/crew.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 
 using value = std::uint64_t;
 
-/// What a program writes that has no such map: a lock that readers share.
+/// A map with a lock that readers share, which a program without a shared map would write.
 template <class Map>
 class behind_a_lock {
 public:
@@ -101,7 +101,7 @@ private:
 using maps = contender_list<behind_a_lock<hash_map>, behind_a_lock<plain_slot_map>,
                             shared_map<way::guard>, shared_map<way::read>>;
 
-/// A thousand elements that all read; each thread has 64 more, which it replaces.
+/// A thousand elements that all threads read. Each thread has 64 more, which it replaces.
 template <class C>
 class workload {
 public:
@@ -116,7 +116,7 @@ public:
         }
     }
 
-    /// Of 64 steps, so many replace an element and the others read one.
+    /// Runs steps for `ns`. Of 64 steps, `changes` replace an element and the others read one.
     void round(double ns, std::size_t changes, std::span<double> out)
     {
         std::vector<std::size_t> done(team_.size());

@@ -1,5 +1,5 @@
-// Elements by key, in one thread: looked up, inserted and erased, visited, and
-// what the slowest of many inserts costs while a map grows.
+// Measures elements found by key, in one thread: lookups, inserts and erases, visits, and the
+// slowest insert while a map grows.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -13,7 +13,7 @@ namespace {
 
 using value = std::uint64_t;
 
-/// The bound of a lookup: no key is wrong, and one comparison says so.
+/// The lower bound of a lookup: no key is stale, and one comparison checks that.
 class vector_and_compare {
 public:
     static std::string name() { return "limit/vector+compare"; }
@@ -42,8 +42,7 @@ private:
     std::vector<slot> slots_;
 };
 
-/// A slot map as most are: slots in one growing array, which moves. (The idea of
-/// Rust's slotmap.)
+/// A slot map like most: slots in one growing array, which moves. (The idea of Rust's slotmap.)
 class vector_slot_map {
 public:
     static std::string name() { return "vector-slot-map"; }
@@ -85,8 +84,8 @@ public:
 
 private:
     struct slot {
-        std::uint32_t generation; // odd: in use
-        value v;                  // or the next free one
+        std::uint32_t generation; // odd if the slot is in use
+        value v;                  // or the index of the next free slot
     };
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     std::vector<slot> slots_;
@@ -122,7 +121,7 @@ private:
     key last_ = 0;
 };
 
-/// Not keyed: its iterators dangle. For visits.
+/// A colony, for visits only: its iterators can dangle, so they are not keys.
 class colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }
@@ -175,7 +174,7 @@ using looked_up = keyed::with<vector_and_compare>;
 using visited = keyed::with<colony>;
 using changed = keyed::with<colony>;
 
-/// So many elements, and their keys in the order of a shuffle.
+/// A map with `count` elements, and their keys in shuffled order.
 template <class C>
 struct populated {
     explicit populated(std::size_t count) : keys(count), order(indices(count, order::shuffled))
@@ -216,7 +215,8 @@ experiment get(effort how, std::size_t count)
             })};
 }
 
-/// Out of line, so that a map's fields are where a program would have them.
+/// Replaces all elements. The function is not inlined, so that a map's fields are in memory as in a
+/// program.
 template <class C>
 [[gnu::noinline]] void replace_all(C& map, table<typename C::key>& keys)
 {
@@ -293,7 +293,7 @@ experiment visit(effort how, std::size_t percent)
             })};
 }
 
-/// Every insert timed, from none to a million.
+/// Times every insert while a map grows from empty to a million elements.
 template <class C>
 round_function growths(effort how)
 {

@@ -1,4 +1,4 @@
-// The typed suite, in the order in which it is read.
+// The typed suite, in the order of the report.
 #include <bench/suites.hpp>
 #include <bench/typed/contenders.hpp>
 

@@ -1,4 +1,4 @@
-// Shared objects made, copied and dropped by several threads.
+// Measures shared objects that several threads make, copy and drop.
 #include <bench/contenders/threads.hpp>
 #include <bench/threads/crew.hpp>
 #include <bench/typed/contenders.hpp>
@@ -9,7 +9,7 @@
 namespace mallard::bench {
 namespace {
 
-/// An allocator over one of the heaps, so that std::shared_ptr can draw from it.
+/// An allocator over one of the heaps, for std::allocate_shared.
 template <class T, class Tag>
 struct heap_allocator {
     using value_type = T;
@@ -53,7 +53,7 @@ struct arcs {
         pool;
 };
 
-/// No count at all: what the pool alone costs.
+/// Boxes without a reference count, which measure the pool alone.
 struct boxes {
     static std::string name() { return "mallard/box/thread_cached"; }
     auto make(std::uint64_t id) { return pool.make(id, id); }
@@ -83,14 +83,14 @@ using makers =
     shared_makers::with<unique_in_heap<glibc_tag>, unique_in_heap<mimalloc_tag>,
                         unique_in_heap<jemalloc_tag>, unique_in_heap<gperftools_tag>, boxes>;
 
-/// `step(contender, state of this thread)` in every thread of a crew.
+/// Calls `step(contender, state of this thread)` in every thread of a crew.
 template <class C, class State, class Step>
 round_function in_crew(effort how, std::size_t threads, Step step)
 {
     struct all_of_it {
         explicit all_of_it(std::size_t count) : states(count), team(count) {}
         C contender;
-        std::vector<State> states; // handles in them go before the contender
+        std::vector<State> states; // has handles, which are dropped before the contender
         crew team;
     };
     return [all = std::make_shared<all_of_it>(threads), ns = window_ns(how),
@@ -112,7 +112,7 @@ std::vector<figure> costs(std::string const& name, std::size_t threads)
             {case_name, "cpu_ns_per_op", "", static_cast<int>(threads)}};
 }
 
-/// 64 objects of each thread, of which one is replaced.
+/// The 64 objects of one thread, of which a step replaces one.
 template <class C>
 struct alignas(128) own_objects {
     std::vector<decltype(std::declval<C&>().make(1))> live =

@@ -1,5 +1,5 @@
-// The calls that a program makes, through the PLT as a program makes them. The
-// asm statements around a pair keep a compiler from leaving both out.
+// The allocation functions that a worker calls, through the PLT as any program. The asm statements
+// around a pair keep a compiler from removing both calls.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -9,7 +9,7 @@
 
 namespace mallard::bench {
 
-/// A program would rather not go on.
+/// Returns the block. Aborts if the block is null, as most programs do.
 inline void* insist(void* block)
 {
     if (block == nullptr)
@@ -41,7 +41,7 @@ struct by_aligned_new {
     }
 };
 
-/// Writes a byte of each page: the block is there.
+/// Writes a byte of each page, so that the block is resident.
 inline void touch_pages(void* block, std::size_t bytes, std::size_t from = 0)
 {
     for (std::size_t at = from; at < bytes; at += 4096)

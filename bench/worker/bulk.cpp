@@ -21,7 +21,8 @@ public:
     {
     }
 
-    // After a random order of frees, the next round's blocks come in that order.
+    // Allocates all blocks, then frees them. After frees in random order, the next round's blocks
+    // come in that order.
     void round(std::span<double> out)
     {
         auto const [taking, giving] =
@@ -77,8 +78,8 @@ void touch_as(touches how, void* block, std::size_t bytes)
     }
 }
 
-// Sizes that double from the first to the last, and `count` blocks of each: taken,
-// then given back in the same order; all sizes at once, or one after the other.
+// Allocates `count` blocks of each size, then frees them in the same order. Sizes double from the
+// first to the last. A pass does all sizes together, or one after the other.
 class burst {
 public:
     burst(task const& t, effort how, bool in_turn)
@@ -90,7 +91,8 @@ public:
         blocks_ = std::make_unique<table<void*>>(t.count * (in_turn ? 1 : kinds_));
     }
 
-    // Page faults of a thousand blocks where a second figure is asked for.
+    // Writes the ns of a block, and the page faults of 1,000 blocks if a second figure is asked
+    // for.
     void round(std::span<double> out)
     {
         double const faults = page_faults();
@@ -102,10 +104,11 @@ public:
     }
 
 private:
-    // Strings come in every size, tiers in doubles.
+    // Strings have sizes in steps of 8; larger blocks double.
     std::size_t step(std::size_t bytes) const { return task_.most <= 64 ? 8 : bytes; }
 
-    // What was given back while others had their turn is not counted.
+    // Measures repeated passes. An untimed pass comes first, because memory may have been returned
+    // since the last round.
     double ns_again_and_again()
     {
         pass();
@@ -115,7 +118,7 @@ private:
         });
         return ns / static_cast<double>(blocks_of_a_pass());
     }
-    // The first time included.
+    // Measures a given number of passes, the first included.
     double ns_of_so_many()
     {
         double const ns = ns_of([this] {
@@ -154,7 +157,7 @@ private:
     task task_;
     bool in_turn_;
     std::size_t times_;
-    std::size_t done_ = 0; // blocks, in this round
+    std::size_t done_ = 0; // blocks of this round
     batch timed_;
     std::array<std::size_t, 16> sizes_{};
     std::size_t kinds_ = 0;

@@ -1,22 +1,22 @@
-// What an instruction counter looks at: one function, called many times, that calls
-// malloc, free, or nothing. `--toggle-collect=measured_call` counts in it alone.
+// Lets an instruction counter look at one function, called many times, that calls malloc, free, or
+// nothing. `--toggle-collect=measured_call` counts only in this function.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/job.hpp>
 
 namespace mallard::bench {
 namespace {
 
-// A word is taken and a word is given, whichever function it is.
+// The type as which any function is called: with a word, returning a word.
 using word_function = std::uintptr_t (*)(std::uintptr_t);
 
-// The asm keeps it from ending in a jump, which a counter takes for its end.
+// The asm in `keep` prevents a tail call, which a counter would take for the end of the function.
 extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t measured_call(word_function function,
                                                                      std::uintptr_t word)
 {
     return keep(function(word));
 }
 
-// One instruction, its return.
+// A function of one instruction, its return.
 [[gnu::naked, gnu::noinline]] std::uintptr_t nothing(std::uintptr_t)
 {
     asm("ret");
@@ -46,7 +46,7 @@ void call(counted what, std::size_t bytes)
 round_function count(task const& t, effort)
 {
     return [t](std::span<double>) {
-        for (int i = 0; i < 1000; ++i) // everything is warm
+        for (int i = 0; i < 1000; ++i) // warms caches and predictors
             by_malloc::give(by_malloc::take(t.bytes), t.bytes);
         for (std::size_t i = 0; i < t.count; ++i)
             call(static_cast<counted>(t.variant), t.bytes);

@@ -1,4 +1,4 @@
-// Several threads at one job, and what a step of it costs them.
+// Runs a job on several threads, and reports the cost of a step.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -10,8 +10,8 @@
 
 namespace mallard::bench {
 
-/// How many steps each thread did: `tell` divides by their sum. Page faults are counted
-/// from where it is made.
+/// Counts the steps of each thread. `tell` divides by their sum. Page faults count from
+/// construction on.
 class step_counts {
 public:
     std::size_t& of(std::size_t thread) { return all_.at(thread).steps; }
@@ -24,8 +24,9 @@ public:
         return steps;
     }
 
-    /// The ns of a step: wall time / steps of all threads, and CPU time / steps. Where
-    /// more is asked for: wall time / steps of one thread, and the page faults of 1,000.
+    /// Writes the ns of a step: wall time / steps of all threads, and CPU time / steps. If more
+    /// figures are asked for, they are wall time / steps of one thread, and the page faults of
+    /// 1,000 steps.
     void tell(work_time taken, std::size_t threads, std::span<double> out) const
     {
         double const steps = sum();
@@ -45,7 +46,7 @@ private:
     double faults_before_ = page_faults();
 };
 
-/// For a while, each thread does `work(thread)`, which says how many steps it did.
+/// Each thread calls `work(thread)` for `ns`. The call returns the number of steps that were done.
 template <class Work>
 void time_crew(crew& team, double ns, std::span<double> out, Work work)
 {
@@ -58,20 +59,21 @@ void time_crew(crew& team, effort how, std::span<double> out, Work work)
     time_crew(team, window_ns(how), out, work);
 }
 
-/// The ms that a task asks for; a round's, where it does not or time is short.
+/// The time that a task asks for, in ns. If it asks for none, or time is short, the time is that of
+/// a round.
 inline double window_ns(task const& t, effort how)
 {
     bool const is_own = t.times != 0 && how.kind == effort::size::full;
     return is_own ? static_cast<double>(t.times) * 1e6 : window_ns(how);
 }
 
-/// How often a task asks for something to be done: a tenth of that in a short run.
+/// The number of repetitions that a task asks for; a tenth of that in a short run.
 inline std::size_t repetitions(task const& t, effort how)
 {
     return how.count(how.is_brief() ? std::max<std::size_t>(1, t.times / 10) : t.times);
 }
 
-/// Each thread does `work(thread)` once.
+/// Each thread calls `work(thread)` once.
 template <class Work>
 void time_pass(crew& team, std::span<double> out, Work work)
 {
@@ -79,7 +81,7 @@ void time_pass(crew& team, std::span<double> out, Work work)
     counts.tell(team.run([&](std::size_t i) { counts.of(i) = work(i); }), team.size(), out);
 }
 
-/// Threads are born for `work(thread)`, do it once, and end: all of it is timed.
+/// Starts a thread for each `work(thread)` and joins all. Starts and joins are timed too.
 template <class Work>
 void time_lives(std::size_t threads, std::span<double> out, Work work)
 {

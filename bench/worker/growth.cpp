@@ -1,4 +1,4 @@
-// A block that grows by realloc, twice as large at each step.
+// Measures a block that grows by realloc, twice as large at each step.
 #include <bench/measure.hpp>
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/job.hpp>
@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-// The first allocation and each realloc; what a step adds is written to.
+// Allocates a block and grows it. The bytes that a step adds are written to.
 void grow(std::size_t from, std::size_t to)
 {
     void* block = by_malloc::take(from);

@@ -1,4 +1,4 @@
-// The jobs of a worker, a table for each file of them.
+// The jobs of a worker. Each source file has a table of its own.
 #pragma once
 
 #include <bench/worker/task.hpp>
@@ -7,7 +7,8 @@
 
 namespace mallard::bench {
 
-/// What is prepared owns what it allocated: when it goes, every block is freed.
+/// A job by its name. The function that `prepare` returns owns what it allocated, and frees every
+/// block when it is destroyed.
 struct job {
     std::string_view name;
     round_function (*prepare)(task const&, effort);

@@ -1,5 +1,5 @@
-// mallard-bench-worker: does one job with whatever malloc it finds, as any program
-// would. A contender is loaded before it; the suites talk to it over pipes.
+// mallard-bench-worker does one job with whatever malloc it finds, as any program would. A
+// contender is preloaded; the suites talk to the worker over pipes.
 #include <bench/support/memory_use.hpp>
 #include <bench/table.hpp>
 #include <bench/worker/job.hpp>
@@ -40,18 +40,19 @@ job const* find_job(std::string_view name)
 
 void answer(std::span<const double> figures)
 {
-    // If nobody listens, the next request will not come.
+    // If nobody reads the pipe, no further request will come.
     [[maybe_unused]] ssize_t const written =
         write(STDOUT_FILENO, figures.data(), figures.size_bytes());
 }
 
-// Less what the tables hold, which are the bench's own and not the allocator's.
+// The KiB without those of the tables, which belong to the benchmark and not to the allocator.
 double beyond_tables(std::size_t kib, std::size_t table_bytes)
 {
     return static_cast<double>(kib) - static_cast<double>(table_bytes) / 1024;
 }
 
-// The peak is counted roughly, the present exactly: it is at least that.
+// The peak and the present KiB. The kernel counts the peak roughly and the present exactly, so the
+// peak is raised to the present.
 std::array<double, 2> memory()
 {
     static std::size_t most = 0;

@@ -1,5 +1,5 @@
-// The remote matrix of hakozuna, and its mixed working set: many threads, sizes at
-// random, and a given part of the blocks freed by another thread than took them.
+// The remote matrix of hakozuna, and its mixed working set: many threads, random sizes, and a given
+// share of blocks that another thread frees.
 #include <bench/patterns.hpp>
 #include <bench/threads/ring.hpp>
 #include <bench/worker/blocks.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t receive_every = 32; // steps
 
-/// Its first and its last byte are written.
+/// Allocates a block of random size, and writes its first and its last byte.
 void* fresh(task const& t, random_numbers& random)
 {
     std::size_t const bytes = t.bytes + random.below(t.most - t.bytes + 1);
@@ -33,9 +33,9 @@ std::size_t another(std::size_t thread, std::size_t threads, random_numbers& ran
     return threads == 1 ? 0 : (thread + 1 + random.below(threads - 1)) % threads;
 }
 
-// As it was written: threads are born for it, so many steps each; blocks go to others
-// through a vector with a lock. The vector's memory is that of the allocator that is
-// measured, and what is in it is freed while the lock is held.
+// The matrix as hakozuna wrote it: each thread is started for a number of steps, and blocks go to
+// others through a vector with a lock. The vector's memory is that of the measured allocator, and
+// the blocks in it are freed while the lock is held.
 class through_vectors {
 public:
     through_vectors(task const& t, effort how)
@@ -101,10 +101,10 @@ private:
     std::atomic<std::size_t> sent_ = 0;
 };
 
-// With the traps removed: threads that stay, for a time; blocks go to others through
-// rings of the bench's own. Where all rings are full a thread lets others run instead of
-// freeing the block itself, so that the part is what was asked for. `count` blocks of
-// each thread live, of which a random one is replaced; 0: a block goes at once.
+// The corrected matrix: threads stay, and run for a time. Blocks go to others through rings of the
+// benchmark. If all rings are full, a thread yields instead of freeing the block itself, so that
+// the share is the one asked for. Each thread has `count` live blocks, of which it replaces a
+// random one; with 0, it frees a block at once.
 class through_rings {
 public:
     explicit through_rings(task const& t) : task_(t), rings_(t.threads * t.threads)
@@ -177,7 +177,8 @@ private:
         by_malloc::give(block, 0);
     }
 
-    // To the first from a random one on who has room. False: the time is over.
+    // Sends the block to the first thread with room, from a random thread on. Returns false if the
+    // time is over.
     bool send(void* block, std::size_t thread, random_numbers& random)
     {
         std::size_t const first = another(thread, own_.size(), random);
@@ -216,8 +217,8 @@ round_function by_rings(task const& t, effort how)
     };
 }
 
-// Blocks of one thread, of which a random one is replaced, or every 64th time grown by 16
-// bytes; of each the first 64 bytes are written.
+// The blocks of one thread. A step replaces a random one, or every 64th time grows it by 16 bytes,
+// and writes its first 64 bytes.
 class working_set {
 public:
     working_set(task const& t, effort how, std::size_t thread)
@@ -263,7 +264,8 @@ struct working_sets {
     std::deque<working_set> of;
 };
 
-// With `times`, by threads that are born for so many steps; else by some that stay.
+// Steps through working sets. With `times`, threads are started for that many steps; otherwise they
+// stay.
 round_function mixed(task const& t, effort how)
 {
     auto const sets = std::make_shared<working_sets>(t, how);

@@ -1,4 +1,4 @@
-// One block, or a few, taken and given back: what the hot path costs.
+// Measures the hot path: one block, or a few, allocated and freed.
 #include <bench/measure.hpp>
 #include <bench/table.hpp>
 #include <bench/worker/blocks.hpp>
@@ -24,7 +24,7 @@ round_function pair(task const& t, effort how)
     };
 }
 
-// The first that came is the first to go.
+// A queue of blocks: each step frees the oldest and allocates another.
 class queue {
 public:
     queue(std::size_t length, std::size_t bytes) : bytes_(bytes), blocks_(length)
@@ -69,7 +69,7 @@ struct node {
     std::uint64_t values[2];
 };
 
-// Made by one loop and unmade by another, as a std::list is.
+// Makes a linked list in one loop and frees it in another, as a std::list does.
 void make_and_unmake_list(std::size_t length)
 {
     node* first = nullptr;

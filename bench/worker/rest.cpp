@@ -1,5 +1,5 @@
-// Programs whose memory is weighed and not timed: what is held at most, what is held
-// when all is free, and what a second later.
+// Programs whose memory is measured, and not their time: the peak, what is held when all is free,
+// and what is held a second later.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
 #include <bench/worker/job.hpp>
@@ -18,7 +18,7 @@ std::size_t total_bytes(task const& t, effort how)
     return (how.is_smoke() ? 1 : how.is_brief() ? brief : t.count) * mib;
 }
 
-/// Blocks of random sizes, about so many bytes in all, all pages written.
+/// Blocks of random sizes, with about `bytes` in total, and all pages written.
 class heap_of_blocks {
 public:
     heap_of_blocks(task const& t, std::size_t bytes)
@@ -57,7 +57,7 @@ round_function burst(task const& t, effort how)
     };
 }
 
-// Thread 0 takes, thread 1 gives back, and thread 0 lives on, doing nothing.
+// Thread 0 allocates, thread 1 frees, and thread 0 lives on without work.
 round_function idle_owner(task const& t, effort how)
 {
     struct state {
@@ -78,7 +78,7 @@ round_function idle_owner(task const& t, effort how)
     };
 }
 
-// Threads that have a block each, and wait.
+// Starts threads that allocate a block each, and then wait.
 round_function idle_threads(task const& t, effort how)
 {
     std::size_t const threads = how.is_smoke() ? 8 : t.threads;
@@ -89,7 +89,7 @@ round_function idle_threads(task const& t, effort how)
     };
 }
 
-// A few blocks at a time, now small and now large, as a program has that reads files.
+// Holds a few blocks at a time, now small and now large, as a program that reads files.
 round_function swings(task const& t, effort how)
 {
     std::size_t const steps = how.is_smoke() ? 2 : how.is_brief() ? 40 : 100;
@@ -107,8 +107,8 @@ round_function swings(task const& t, effort how)
     };
 }
 
-// A long life: what is asked for changes, and some of each phase stays. Sizes to a
-// few hundred bytes, then to a few thousand, and back.
+// Simulates a long life: sizes change, and some blocks of each phase stay. Sizes grow from a few
+// hundred bytes to some thousand, and fall again.
 round_function fragmentation(task const& t, effort how)
 {
     std::size_t const count = how.count(t.count);
@@ -117,7 +117,7 @@ round_function fragmentation(task const& t, effort how)
         table<void*> live(count);
         random_numbers random(13);
         for (std::size_t i = 0; i < steps; ++i) {
-            // Each phase moves in a part of the slots, so the others' blocks grow old.
+            // Each phase uses only a part of the slots, so the blocks of the others grow old.
             std::size_t const phase = i * 16 / steps;
             std::size_t const most = std::size_t{128} << (phase % 8);
             void*& block = live[(phase * count / 16 + random.below(count / 2)) % count];
@@ -130,7 +130,7 @@ round_function fragmentation(task const& t, effort how)
     };
 }
 
-// What a short tool does: a few thousand small blocks, half of which it frees.
+// Allocates a few thousand small blocks and frees half of them, as a short tool does.
 round_function small(task const& t, effort how)
 {
     auto const live = std::make_shared<slots>(how.count(t.count), t.bytes, t.most, 1);

@@ -1,4 +1,5 @@
-// Blocks that one thread takes and another gives back, and cache lines that two use.
+// Measures blocks that one thread allocates and another frees, and cache lines that two threads
+// use.
 #include <bench/patterns.hpp>
 #include <bench/threads/queue.hpp>
 #include <bench/worker/blocks.hpp>
@@ -8,7 +9,7 @@
 namespace mallard::bench {
 namespace {
 
-// Half of the threads take blocks, half give them back, as in xmalloc.
+// Half of the threads allocate blocks, and the other half frees them, as in xmalloc.
 template <class Queue>
 class stream {
 public:
@@ -41,7 +42,7 @@ private:
         return done;
     }
 
-    // A block counts where it is made.
+    // Frees blocks. Returns 0, because a block counts where it is allocated.
     std::size_t consume()
     {
         typename Queue::batch blocks;
@@ -65,7 +66,7 @@ round_function hand_over(task const& t, effort how)
     };
 }
 
-// One thread takes ten thousand blocks; when it has them all, another gives them back.
+// One thread allocates ten thousand blocks, and when it has all, another frees them.
 round_function relay(task const& t, effort how)
 {
     struct state {
@@ -91,9 +92,9 @@ round_function relay(task const& t, effort how)
     };
 }
 
-// As in cache-scratch: every thread writes to a small block of its own, a hundred
-// times, then to a new one. Where two of them share a line, each write waits for it.
-// `handed`: the first blocks are one thread's, and are given back by the others.
+// As in cache-scratch, every thread writes a hundred times to a small block of its own, then to a
+// new one. If two blocks share a cache line, each write waits for the line. If `handed`, one thread
+// allocated the first blocks, and the others free them.
 round_function scratch(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);

@@ -1,4 +1,4 @@
-// Blocks of random sizes, any of which may be replaced at any time.
+// Holds blocks of random sizes, any of which can be replaced.
 #pragma once
 
 #include <bench/patterns.hpp>
@@ -6,7 +6,7 @@
 
 namespace mallard::bench {
 
-/// `count` slots, all full, of blocks of `least` to `most` bytes, each as likely.
+/// `count` slots that are all full. Sizes are uniform between `least` and `most` bytes.
 class slots {
 public:
     slots(std::size_t count, std::size_t least, std::size_t most, std::uint64_t seed)
@@ -30,7 +30,7 @@ public:
         replace([](void* block, std::size_t bytes) { touch_byte(block, bytes); });
     }
 
-    /// `fill(block, bytes)` writes to the new one.
+    /// Replaces a random block. `fill(block, bytes)` writes to the new one.
     template <class Fill>
     void replace(Fill fill)
     {

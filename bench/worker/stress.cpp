@@ -1,4 +1,4 @@
-// Mixes of sizes, lifetimes and threads, of the kind that programs for stress have.
+// Measures mixes of sizes, lifetimes and threads, as stress programs have them.
 #include <bench/patterns.hpp>
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
@@ -13,8 +13,8 @@ namespace {
 
 enum class crossing : std::size_t { never, always, every_second };
 
-// Batches of blocks: taken in order; given back one half in that order, one in
-// reverse; and in some variants by whoever comes next, as in sh8bench.
+// Allocates batches of blocks in order, then frees one half in that order and the other in reverse.
+// In some variants another thread frees a batch, as in sh8bench.
 class batches {
 public:
     batches(task const& t, effort how) : task_(t)
@@ -43,7 +43,8 @@ private:
         random_numbers random(thread + 1);
         auto const cross = static_cast<crossing>(task_.variant);
         table<void*>* mine = &tables_[thread];
-        // Who ended with another's table has left his own to somebody.
+        // A thread that ended its last round with another's table continues with it, because some
+        // other thread has its own.
         mine = owned_[thread] == nullptr ? mine : owned_[thread];
         std::size_t done = 0;
         do {
@@ -59,7 +60,7 @@ private:
         return done * mine->size();
     }
 
-    // The smaller of two sizes is more often small than large: a falling line.
+    // Returns the smaller of two random sizes, so that the probability falls linearly with size.
     std::size_t next_size(random_numbers& random) const
     {
         std::size_t const range = task_.most - task_.bytes + 1;
@@ -97,8 +98,8 @@ round_function in_batches(task const& t, effort how)
         [b = std::make_shared<batches>(t, how), how](std::span<double> out) { b->round(how, out); };
 }
 
-// As in mstress: threads that live for a round, each with blocks that survive it;
-// some pass through a buffer that all share. Every byte is written.
+// As in mstress, threads live for a round, and their blocks survive it. Some blocks pass through a
+// buffer that all threads share. Every byte is written.
 class generations {
 public:
     generations(task const& t, effort how)
@@ -129,7 +130,7 @@ public:
     }
 
 private:
-    // Most are small, one in a hundred is large, one in ten thousand very large.
+    // Returns a size: most are small, one in a hundred is large, one in ten thousand very large.
     static std::size_t next_size(random_numbers& random)
     {
         std::size_t const rare = random.below(10'000);

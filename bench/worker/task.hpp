@@ -1,5 +1,4 @@
-// What a worker is told to do, as numbers on its command line: the same words on
-// both sides of the pipe.
+// The task of a worker, as numbers on its command line. Both sides of the pipe use this header.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -8,23 +7,23 @@
 
 namespace mallard::bench {
 
-/// A job's name, and what it needs of these.
+/// The name of a job, and its parameters. A job reads only those that it needs.
 struct task {
     std::string_view job = {};
-    std::size_t bytes = 0; ///< of a block, or of the smallest
-    std::size_t most = 0;  ///< bytes of the largest, where they differ
-    std::size_t count = 0; ///< of blocks
+    std::size_t bytes = 0; ///< size of a block, or of the smallest
+    std::size_t most = 0;  ///< size of the largest, if sizes differ
+    std::size_t count = 0; ///< number of blocks
     std::size_t threads = 1;
-    std::size_t variant = 0; ///< what else there is to choose
-    std::size_t times = 0;   ///< how often, or for how many ms; 0: as long as a round takes
+    std::size_t variant = 0; ///< a choice whose meaning depends on the job
+    std::size_t times = 0;   ///< repetitions, or ms; 0 for the time of a round
 };
 
-// What is asked of a worker, a byte each, and what it answers.
+// The requests to a worker, of one byte each, and its answers.
 namespace request {
-inline constexpr char round = 'r';  ///< do a round: its figures
-inline constexpr char memory = 'm'; ///< peak and present KiB, without the tables
-inline constexpr char finish = 'f'; ///< free everything: nothing
-inline constexpr char rest = 's';   ///< sleep a second: nothing
+inline constexpr char round = 'r';  ///< does a round; answers its figures
+inline constexpr char memory = 'm'; ///< answers peak and present KiB, without the tables
+inline constexpr char finish = 'f'; ///< frees everything; no answer
+inline constexpr char rest = 's';   ///< sleeps a second; no answer
 } // namespace request
 
 } // namespace mallard::bench

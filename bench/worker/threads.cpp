@@ -1,4 +1,4 @@
-// Threads that keep to their own blocks, and threads whose blocks outlive them.
+// Measures threads that use only their own blocks, and threads whose blocks outlive them.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
 #include <bench/worker/job.hpp>
@@ -36,8 +36,8 @@ void take_and_give_a_hundred(std::size_t bytes)
         by_malloc::give(block, bytes);
 }
 
-// Each thread takes a hundred blocks and gives them back, again and again. `variant`: so
-// many steps are counted for a pair, one or two.
+// Each thread allocates a hundred blocks and frees them, again and again. `variant` is the number
+// of steps counted for a pair, one or two.
 round_function hundreds(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);
@@ -49,7 +49,7 @@ round_function hundreds(task const& t, effort how)
     };
 }
 
-// As in hakmem's report: so many times, by threads that are born for it.
+// As in hakmem's report, threads are started for a fixed number of repetitions.
 round_function hundreds_in_a_life(task const& t, effort how)
 {
     std::size_t const times = repetitions(t, how);
@@ -62,7 +62,7 @@ round_function hundreds_in_a_life(task const& t, effort how)
     };
 }
 
-/// Slots of each thread of a crew.
+/// A crew, and slots for each of its threads.
 struct many_slots {
     many_slots(task const& t, effort how)
     {
@@ -85,7 +85,7 @@ round_function replace(task const& t, effort how)
     };
 }
 
-// As in larson: a thread hands its slots to a successor and dies.
+// As in larson, a thread hands its slots to a successor and ends.
 round_function larson(task const& t, effort how)
 {
     auto const all = std::make_shared<many_slots>(t, how);
@@ -103,10 +103,10 @@ round_function larson(task const& t, effort how)
     };
 }
 
-constexpr std::size_t life_blocks = 1000; // that a short thread takes
-constexpr std::size_t left_every = 10;    // of them it leaves one to others
+constexpr std::size_t life_blocks = 1000; // blocks of a short thread
+constexpr std::size_t left_every = 10;    // one of this many is left to others
 
-/// What threads leave for each other.
+/// Blocks that threads leave for each other.
 class heirlooms {
 public:
     explicit heirlooms(std::size_t threads)
@@ -151,7 +151,7 @@ private:
     }
 
     table<void*> left_;
-    std::unique_ptr<crew> team_; // each of it bears one after the other
+    std::unique_ptr<crew> team_; // each thread starts short threads in sequence
 };
 
 round_function churn(task const& t, effort how)
