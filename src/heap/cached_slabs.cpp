@@ -78,7 +78,7 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
     std::uint32_t const page = std::max<std::uint32_t>(1, page_bytes / shape.bytes);
     // Carve a small rest at once when half of the slab is in use.
     std::uint32_t const count =
-        s.carved >= shape.capacity / 2 && left * shape.bytes <= 4 * page_bytes
+        s.carved >= shape.capacity / 2 && std::size_t{left} * shape.bytes <= 4 * page_bytes
             ? left
             : std::min(left, page);
     std::byte* const first = s.start + std::size_t{s.carved} * shape.bytes;

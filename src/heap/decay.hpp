@@ -15,7 +15,7 @@ inline constexpr std::uint64_t decay_interval_milliseconds = 250;
 /// once a second, and not in the first second, so that short programs read no file.
 bool memory_is_short(std::uint64_t now_milliseconds) noexcept;
 /// Replaces the control group that `memory_is_short` reads; for tests.
-void watch_memory(os::cgroup const& group) noexcept;
+void watch_memory(os::cgroup const& other) noexcept;
 /// In the child of a fork, which may move to another control group: looks the group up again.
 void forget_memory() noexcept;
 

@@ -230,7 +230,8 @@ void slice_heap::give_of_class(reservation& in, std::size_t slice) noexcept
     classes_with_spans_ |= std::uint64_t{1} << s.index;
     usage_.dirty += s.slices;
     usage_.used -= s.slices;
-    if (s.slices <= small_slab_most && at.count * s.slices > span_cache_slices_max) [[unlikely]]
+    if (s.slices <= small_slab_most && std::size_t{at.count} * s.slices > span_cache_slices_max)
+        [[unlikely]]
         trim_span_cache(at, at.count / 2);
     purge_if_due(alone);
 }
