@@ -32,7 +32,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t mapping_bytes = 64 * 1024;
+    static constexpr std::size_t mapping_bytes = std::size_t{64} * 1024;
 
     std::byte* next_ = nullptr;
     std::size_t left_ = 0; ///< bytes from `next_` to the end of the mapping
