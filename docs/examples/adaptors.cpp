@@ -1,4 +1,4 @@
-// Adaptors: one thing added to any allocator, or to any source.
+// Adaptors: each adds one thing to any allocator, or to any source.
 #include <mallard/adapt/by_size.hpp>
 #include <mallard/adapt/counted.hpp>
 #include <mallard/adapt/failing.hpp>
@@ -25,8 +25,8 @@ void count()
     numbers.reserve(100);
     assert(memory.counts().allocations == 1 && memory.counts().bytes_live() == 400);
 
-    mallard::counting_scope parsing(memory); // counts by itself, from here to the brace
-    numbers.reserve(200);                    // copies, then frees the smaller one
+    mallard::counting_scope parsing(memory); // counts separately, from here to the brace
+    numbers.reserve(200);                    // copies the numbers, then frees the smaller block
     assert(parsing.counts().bytes_live() == 400 && parsing.counts().bytes_peak == 800);
 }
 
@@ -34,7 +34,7 @@ void limit()
 {
     mallard::limited<mallard::multipool<>> memory({.bytes = 1 << 20});
     void* const most = memory.allocate({1'000'000});
-    assert(memory.try_allocate({100'000}) == nullptr); // and allocate would throw
+    assert(memory.try_allocate({100'000}) == nullptr); // allocate would throw
     assert(memory.bytes_left() == 48'576);
     // memory.last_failure(): "the budget has fewer bytes left: free some, or allow more"
     memory.deallocate(most, {1'000'000});
@@ -42,7 +42,7 @@ void limit()
 
 void stack_and_stand_anywhere()
 {
-    // What a multipool takes from the heap, at most 16 MiB; what its callers take of it.
+    // Counts what a multipool takes from the heap, at most 16 MiB, and what callers take from it.
     using heap = mallard::limited<mallard::counted<mallard::default_heap>>;
     heap source({.bytes = 16 << 20});
     mallard::pmr_resource<mallard::counted<mallard::multipool<mallard::ref<heap>>>> memory(
@@ -53,20 +53,20 @@ void stack_and_stand_anywhere()
         assert(memory.counts().blocks_live() == 2);
         assert(source.counts().bytes_live() >= memory.counts().bytes_live());
     }
-    assert(memory.counts().is_balanced()); // everything was freed
+    assert(memory.counts().is_balanced()); // every block was freed
 }
 
 void fall_back()
 {
     using stack_first = mallard::fallback<mallard::buffer<4096>, mallard::default_heap>;
-    mallard::multipool<stack_first> memory; // the heap when 4 KiB are used up
+    mallard::multipool<stack_first> memory; // uses the heap when 4 KiB are used up
     void* const block = memory.allocate({40});
     assert(memory.upstream().first().owns(block));
     memory.deallocate(block, {40});
 
-    using small = mallard::arena<>; // never freed one by one
+    using small = mallard::arena<>; // blocks are never freed one by one
     mallard::by_size<64, small, mallard::multipool<>> mixed;
-    mixed.deallocate(mixed.allocate({65}), {65}); // from and to the multipool
+    mixed.deallocate(mixed.allocate({65}), {65}); // uses the multipool
 }
 
 void share()
@@ -88,7 +88,7 @@ void switch_off()
     using memory = mallard::adapt_if<is_measured, mallard::counted<mallard::pool<>>>;
     auto nodes = mallard::adapted<memory>(48u); // the arguments of the pool
     static_assert(std::is_same_v<memory, mallard::pool<>>);
-    if (auto const calls = mallard::snapshot_of(nodes).calls) // there are none when off
+    if (auto const calls = mallard::snapshot_of(nodes).calls) // null when counting is off
         assert(calls->is_balanced());
 }
 

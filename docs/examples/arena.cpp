@@ -1,4 +1,4 @@
-// Blocks that all die together.
+// Blocks that are freed together.
 #include <mallard/arena.hpp>
 
 #include <cassert>
@@ -19,8 +19,8 @@ int main()
         std::span<double> const weights = scratch.make_array<double>(100); // all 0
         std::string_view const name = scratch.copy("the characters are in the arena now");
 
-        scratch.reset();   // all free, the memory kept for the next round
-        scratch.release(); // all free, the memory given back
+        scratch.reset();   // frees all blocks, keeps the memory for the next round
+        scratch.release(); // frees all blocks, returns the memory
         static_cast<void>(list), static_cast<void>(weights), static_cast<void>(name);
         assert(scratch.stats().bytes_taken == 0);
     }
@@ -31,7 +31,7 @@ int main()
             mallard::scope const frame(scratch); // marks here, rewinds at the brace
             scratch.make_array<char>(1000);
         }
-        assert(kept == 1 && scratch.stats().growths == 2); // 1 KiB and 4, not a hundred
+        assert(kept == 1 && scratch.stats().growths == 2); // 1 KiB and 4 KiB, not a hundred times
     }
     {
         int closed = 0;
@@ -46,7 +46,7 @@ int main()
         mallard::arena<> scratch;
         void* const text = scratch.allocate({100, 1});
         bool const grown = scratch.try_expand(text, {100, 1}, {200, 1}); // the last block: in place
-        scratch.deallocate(text, {200, 1}); // the last block: its bytes come back
+        scratch.deallocate(text, {200, 1}); // the last block: its bytes are free again
         assert(grown && scratch.allocate({8, 1}) == text);
     }
 }

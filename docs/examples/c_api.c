@@ -1,4 +1,4 @@
-/* The C library. */
+/* Uses the C library. */
 #include <mallard/c/mallard.h>
 
 #include <assert.h>
@@ -17,7 +17,7 @@ static void pool(void)
     mallard_pool_options options = {.struct_bytes = sizeof options,
                                     .block_bytes = sizeof(struct node)};
     mallard_pool* nodes = mallard_pool_create(&options);
-    struct node* n = mallard_pool_allocate(nodes); /* NULL when the source is dry */
+    struct node* n = mallard_pool_allocate(nodes); /* NULL when the source is exhausted */
     n->key = 7;
     mallard_pool_free(nodes, n);
     mallard_pool_destroy(nodes);
@@ -32,7 +32,7 @@ static void arena(void)
     mallard_mark here;
     mallard_arena_mark(scratch, &here);
     mallard_arena_allocate(scratch, 1000, 0); /* aligned for any type */
-    mallard_arena_rewind(scratch, &here);     /* only those 1000 bytes are gone */
+    mallard_arena_rewind(scratch, &here);     /* frees only those 1000 bytes */
     assert(strlen(line) == 31);
 
     mallard_arena_reset(scratch);
@@ -53,8 +53,8 @@ static void threads(void)
                                     .block_bytes = sizeof(struct node),
                                     .sync = MALLARD_SYNC_THREAD_CACHED};
     mallard_pool* shared = mallard_pool_create(&options);
-    void* block = mallard_pool_allocate(shared); /* in any thread */
-    mallard_pool_free(shared, block);            /* in any other */
+    void* block = mallard_pool_allocate(shared); /* any thread may allocate */
+    mallard_pool_free(shared, block);            /* any other may free */
     mallard_pool_destroy(shared);
 }
 
@@ -66,7 +66,7 @@ static void buffer(void)
                                     .buffer = bytes,
                                     .buffer_bytes = sizeof bytes};
     assert(mallard_pool_bytes_for(&options, 400) <= sizeof bytes);
-    mallard_pool* fixed = mallard_pool_create(&options); /* no heap at all */
+    mallard_pool* fixed = mallard_pool_create(&options); /* never uses the heap */
     size_t count = 0;
     while (mallard_pool_allocate(fixed) != NULL)
         ++count;
@@ -82,7 +82,7 @@ struct budget {
 static void* take(void* context, size_t bytes, size_t align)
 {
     struct budget* budget = context;
-    void* chunk = NULL; /* to give NULL is to refuse: perhaps less is asked for next */
+    void* chunk = NULL; /* NULL reports a failure: the caller may ask for less next */
     if (bytes <= budget->bytes_left && posix_memalign(&chunk, align, bytes) == 0)
         budget->bytes_left -= bytes;
     return chunk;
@@ -91,7 +91,7 @@ static void* take(void* context, size_t bytes, size_t align)
 static void give(void* context, void* chunk, size_t bytes, size_t align)
 {
     struct budget* budget = context;
-    budget->bytes_left += bytes; /* the numbers are those that take was called with */
+    budget->bytes_left += bytes; /* bytes and alignment are those of the call of take */
     (void)align;
     free(chunk);
 }

@@ -1,4 +1,4 @@
-// What do the callers of this allocator do wrong?
+// Finds what the callers of an allocator do wrong.
 #include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 
@@ -13,11 +13,11 @@ int main()
         mallard::checked<mallard::multipool<>> orders({"orders", collect});
 
         void* const block = orders.allocate({40});
-        orders.deallocate(block, {32}); // 40 were asked for
-        orders.deallocate(block, {40}); // and it is free already
+        orders.deallocate(block, {32}); // wrong: 40 bytes were asked for
+        orders.deallocate(block, {40}); // wrong: the block is free already
 
-        static_cast<void>(orders.allocate({24})); // nobody will free it
-        orders.verify();                          // nothing is overwritten
+        static_cast<void>(orders.allocate({24})); // a leak: nobody will free this block
+        orders.verify();                          // no byte outside a block is overwritten
     }
     using enum mallard::fault_kind;
     assert((found == std::vector{wrong_layout, double_free, leak}));

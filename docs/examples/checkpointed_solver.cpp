@@ -1,4 +1,4 @@
-// A long computation that is killed, and goes on from its last checkpoint.
+// A long computation that is killed, and continues from its last checkpoint.
 #include <mallard/persist/file_arena.hpp>
 #include <mallard/persist/offset_ptr.hpp>
 
@@ -20,7 +20,7 @@ constexpr int sweeps_between_checkpoints = 20;
 /// The heat in a plate whose upper edge is hot, by Jacobi's method.
 struct plate {
     int sweeps = 0;
-    mallard::offset_ptr<double> heat; // so the file may be mapped anywhere
+    mallard::offset_ptr<double> heat; // so that the file can be mapped at any address
     mallard::offset_ptr<double> next;
 
     explicit plate(mallard::file_arena& file)
@@ -46,7 +46,7 @@ struct plate {
 
 constexpr mallard::file_options anywhere{.relocate = true};
 
-/// Goes on where the file is, until it is done or `killed_at` so many sweeps.
+/// Continues the file's computation until it is done, or kills itself after `killed_at` sweeps.
 bool solve(const std::string& path, int killed_at)
 {
     mallard::file_arena file;
@@ -65,7 +65,7 @@ bool solve(const std::string& path, int killed_at)
     return p != nullptr && file.commit();
 }
 
-/// How a process ended that solved: 0 when it was done.
+/// Solves in a child process and returns its wait status: 0 when the computation is done.
 int solve_in_a_process(const std::string& path, int killed_at)
 {
     pid_t const child = ::fork();

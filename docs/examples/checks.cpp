@@ -1,4 +1,4 @@
-// Who freed what was not theirs?
+// Finds addresses that are not live blocks of a pool.
 #include <mallard/pool.hpp>
 
 #include <cassert>

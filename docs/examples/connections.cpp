@@ -1,8 +1,8 @@
-// Connections that several threads check out and in: opened when first needed, at
-// most so many, and closed when the pool of them ends.
+// Connections that several threads check out and in. A connection is opened when first needed, up
+// to a limit, and closed when the pool of connections ends.
 //
-// The object_pool has the memory and says when a connection opens and closes: its
-// hooks. A box is a connection that is in nobody's hands, or in exactly one's.
+// The object_pool has the memory, and its hooks open and close connections. A box is a connection
+// that is idle, or that exactly one thread has.
 #include <mallard/object_pool.hpp>
 #include <mallard/sync.hpp>
 
@@ -20,7 +20,7 @@ struct connection {
     bool open = false;
 };
 
-/// Where a program would log in and out. Any thread may call them, at the same time.
+/// Hooks in which a program would log in and out. Any threads may call them at the same time.
 struct log_in_and_out {
     std::atomic<int>* open;
     std::atomic<long>* queries;
@@ -51,7 +51,7 @@ public:
     {
     }
 
-    /// Waits while all are checked out. What is checked out comes back at its end.
+    /// Checks a connection out, and in at its end. Waits while all are checked out.
     class lease {
     public:
         explicit lease(connections& from) : from_(from), box_(from.check_out()) {}
@@ -65,7 +65,7 @@ public:
         pool::box box_;
     };
 
-    /// Closes those that are not checked out.
+    /// Closes the idle connections.
     void close_idle()
     {
         std::vector<pool::box> idle;
@@ -80,11 +80,11 @@ private:
         std::unique_lock held(lock_);
         changed_.wait(held, [this] { return !idle_.empty() || may_open_ > 0; });
         if (idle_.empty()) {
-            auto fresh = pool_.make(most_ - may_open_); // if that throws, nothing has changed
+            auto fresh = pool_.make(most_ - may_open_); // if make throws, nothing has changed
             --may_open_;
             return fresh;
         }
-        pool::box last = std::move(idle_.back()); // the one whose memory is nearest
+        pool::box last = std::move(idle_.back()); // most likely still in the cache
         idle_.pop_back();
         return last;
     }
@@ -98,7 +98,7 @@ private:
         changed_.notify_one();
     }
 
-    pool pool_; // first: the boxes must be gone before it
+    pool pool_; // declared first, because the boxes must be destroyed before it
     std::mutex lock_;
     std::condition_variable changed_;
     std::vector<pool::box> idle_;
@@ -114,21 +114,21 @@ int main()
     std::atomic<long> queries = 0;
     {
         connections database(3, {&open, &queries});
-        assert(open == 0); // none is opened before it is needed
+        assert(open == 0); // no connection is opened before it is needed
         std::vector<std::jthread> threads;
         for (int i = 0; i < 6; ++i)
             threads.emplace_back([&] {
                 for (int query = 0; query < 1000; ++query) {
                     connections::lease const mine(database);
                     assert(mine->open && mine->number < 3);
-                    ++mine->queries; // nobody else has this one
+                    ++mine->queries; // no other thread has this connection
                 }
             });
         threads.clear();
         assert(open >= 1 && open <= 3);
         database.close_idle();
         assert(open == 0);
-        assert(connections::lease(database)->queries == 0); // a new one
+        assert(connections::lease(database)->queries == 0); // a new connection
         assert(open == 1);
     }
     assert(open == 0 && queries == 6000);

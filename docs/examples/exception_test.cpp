@@ -1,4 +1,4 @@
-// A test that fails every allocation of a function once.
+// A test that lets every allocation of a function fail once.
 #include <mallard/debug/exception_test.hpp>
 
 #include <cassert>
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Under test: all names, or an exception and `to` as it was.
+/// The function under test appends all names, or throws and leaves `to` as it was.
 void append_all(std::pmr::vector<std::pmr::string>& to, std::size_t count)
 {
     std::pmr::vector<std::pmr::string> longer(to, to.get_allocator());
@@ -22,24 +22,24 @@ void append_all(std::pmr::vector<std::pmr::string>& to, std::size_t count)
 int main()
 {
     std::size_t const points = mallard::for_each_failure([](auto& memory) {
-        std::pmr::vector<std::pmr::string> names(&memory); // it is a memory_resource
+        std::pmr::vector<std::pmr::string> names(&memory); // the test is a memory_resource
         names.emplace_back("the first name, which is on the heap as well");
         try {
             append_all(names, 3);
         } catch (const std::bad_alloc&) {
-            assert(names.size() == 1); // nothing has changed
+            assert(names.size() == 1); // `names` has not changed
             throw;
         }
         assert(names.size() == 4);
     });
-    assert(points > 5); // calls in which an allocation failed, each another one
+    assert(points > 5); // the number of allocations, each of which failed once
 
-    // By hand: the third allocation fails, and every second one after it.
+    // Without the test: lets the third allocation fail, and every second one after it.
     mallard::failing<mallard::multipool<>> memory({.first = 2, .every = 2});
     void* const first = memory.allocate({8});
     void* const second = memory.allocate({8});
     assert(memory.try_allocate({8}) == nullptr);
-    memory.rule() = {}; // none fails
+    memory.rule() = {}; // no allocation fails
     memory.deallocate(second, {8});
     memory.deallocate(first, {8});
 }

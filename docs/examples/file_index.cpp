@@ -1,4 +1,4 @@
-// A word index that is a file: made by one process, used and extended by the next.
+// A word index in a file. One process makes the index, and the next uses and extends it.
 #include <mallard/allocator.hpp>
 #include <mallard/persist/file_arena.hpp>
 
@@ -21,7 +21,7 @@ void add(mallard::file_arena& file, word_index& words, std::string_view text)
         std::string_view const word = text.substr(0, text.find(' '));
         auto found = words.find(word);
         if (found == words.end())
-            found = words.emplace(file.copy(word), 0).first; // the characters too are in the file
+            found = words.emplace(file.copy(word), 0).first; // copies the characters into the file
         ++found->second;
         text.remove_prefix(std::min(text.size(), word.size() + 1));
     }
@@ -33,7 +33,7 @@ int count(const word_index& words, std::string_view word)
     return found == words.end() ? 0 : found->second;
 }
 
-/// In a process of its own.
+/// Makes the index, in a process of its own.
 bool build(const char* path)
 {
     mallard::file_arena file;
@@ -43,12 +43,12 @@ bool build(const char* path)
     }
     auto* const words = file.root_or_make<word_index>(file.blocks());
     if (words == nullptr)
-        return false; // the file is another program's: last_failure() says so
+        return false; // the file belongs to another program: see last_failure()
     add(file, *words, "the duck and the mallard");
     return file.commit();
 }
 
-/// In the next.
+/// Extends the index, in the next process.
 bool extend(const char* path)
 {
     mallard::file_arena file;

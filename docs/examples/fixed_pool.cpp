@@ -1,4 +1,4 @@
-// Pools that never take memory from anyone.
+// Pools with all their memory inside.
 #include <mallard/fixed_pool.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/source.hpp>

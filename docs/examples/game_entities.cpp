@@ -1,5 +1,5 @@
-// Entities of a game: found by keys that may be stale, with components beside them, and
-// more of them made and destroyed while all are visited.
+// Entities of a game. Keys that may be stale find them, components are kept beside them, and a
+// visit to all entities may make and destroy some.
 #include <mallard/secondary_map.hpp>
 #include <mallard/slot_map.hpp>
 
@@ -12,7 +12,7 @@ using entity_key = mallard::key<20, 12, struct entities>;
 
 struct entity {
     std::string name;
-    entity_key target; // whom it follows; may be gone by the time it is looked at
+    entity_key target; // the entity that this one follows; may have been erased
 };
 struct body {
     float x, speed;
@@ -32,20 +32,20 @@ public:
     void follow(entity_key who, entity_key whom) { entities_.get(who)->target = whom; }
     void make_mortal(entity_key who, int points) { health_.set(who, {points}); }
 
-    /// Moves all that have a body: those that follow somebody, towards him.
+    /// Moves every entity that has a body and a target towards the target.
     void step(float dt)
     {
         entities_.for_each(
             [&](entity_key, entity& e, body& b) {
                 if (!entities_.contains(e.target))
-                    e.target = {}; // gone, or never was: it stands still
+                    e.target = {}; // the target is gone or was never set: the entity stands still
                 else if (body const* const goal = bodies_.get(e.target))
                     b.x += (goal->x > b.x ? b.speed : -b.speed) * dt;
             },
             bodies_);
     }
 
-    /// Whoever has no health left leaves while all are visited, and something stays behind.
+    /// Erases every entity without health during a visit, and leaves something behind.
     void bury()
     {
         entities_.for_each(
@@ -53,7 +53,7 @@ public:
                 if (h.points > 0)
                     return;
                 spawn("what was " + e.name, bodies_.get(key)->x, 0);
-                entities_.erase(key); // its body and health are met no more
+                entities_.erase(key); // visits no longer find its body and health
             },
             health_);
     }
@@ -70,8 +70,8 @@ public:
 
 private:
     mallard::slot_map<entity, entity_key> entities_;
-    mallard::secondary_map<entity_key, body> bodies_;          // nearly all have one
-    mallard::sparse_secondary_map<entity_key, health> health_; // few have it
+    mallard::secondary_map<entity_key, body> bodies_;          // nearly all entities have one
+    mallard::sparse_secondary_map<entity_key, health> health_; // few entities have one
 };
 
 int main()
@@ -87,15 +87,15 @@ int main()
     entity* const first_fox = w.find(foxes[0]);
 
     w.step(10);
-    assert(w.where(foxes[0]) == 20); // towards the duck
+    assert(w.where(foxes[0]) == 20); // the fox moved towards the duck
 
     w.hit(duck, 3);
     w.bury();
-    assert(w.size() == 1001);        // 1,000 foxes, and what was the duck
-    assert(w.find(duck) == nullptr); // for ever, though its slot is in use again
+    assert(w.size() == 1001);        // 1,000 foxes, and what the duck left behind
+    assert(w.find(duck) == nullptr); // the key stays stale, though its slot is in use again
 
     w.step(10);
-    assert(w.where(foxes[0]) == 20);       // whom it followed is gone: it stands still
+    assert(w.where(foxes[0]) == 20);       // its target is gone: the fox stands still
     assert(w.find(foxes[0]) == first_fox); // no element ever moved
-    assert(!w.find(foxes[0])->target);     // and forgot whom
+    assert(!w.find(foxes[0])->target);     // the fox has no target any more
 }

@@ -1,4 +1,4 @@
-// How much is taken at a time, and how much at most.
+// Options for how much memory an allocator takes at a time, and how much at most.
 #include <mallard/arena.hpp>
 
 #include <cassert>
@@ -17,8 +17,8 @@ int main()
     arena<default_heap, arena_options{.grow = growth::linear(4096, 4096)}> linear;
     arena<default_heap, arena_options{.grow = {.first = 1 << 16, .num = 3, .den = 2}}> by_half;
     arena<default_heap, arena_options{.grow = growth::none(1 << 20)}> once;
-    arena<default_heap, arena_options{.grow = {.limit = 1 << 20}}> bounded; // the sum of all
-    arena<> by_rule(round_to_pages); // any function, a constructor argument
+    arena<default_heap, arena_options{.grow = {.limit = 1 << 20}}> bounded; // all chunks together
+    arena<> by_rule(round_to_pages); // any function can be the rule
 
     assert(by_four.try_allocate({1, 1}) && by_four.stats().bytes_taken == 1024);
     assert(constant.try_allocate({1, 1}) && constant.stats().bytes_taken == 1 << 16);

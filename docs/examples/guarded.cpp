@@ -1,4 +1,4 @@
-// Stops whoever leaves a block, at the instruction that does.
+// Stops a program at the instruction that accesses bytes outside a block.
 #include <mallard/debug/guarded.hpp>
 #include <mallard/multipool.hpp>
 
@@ -16,7 +16,7 @@ mallard::guarded<mallard::multipool<>> orders({"orders", survive});
 
 void explain(int, siginfo_t* what, void*)
 {
-    if (!orders.explain(what->si_addr)) // without a handler of one's own: prints, and aborts
+    if (!orders.explain(what->si_addr)) // calls `survive`; the default prints and aborts
         ::_exit(1);
 }
 
@@ -35,6 +35,6 @@ int main()
     auto* const block = static_cast<volatile char*>(orders.allocate({48}));
     block[47] = 1;
     orders.deallocate(const_cast<char*>(block), {48});
-    block[47] = 2; // a segmentation fault, here
+    block[47] = 2; // this raises a segmentation fault
     return 1;
 }

@@ -1,4 +1,4 @@
-// Heaps of malloc: freed all at once, by any thread, within a limit.
+// Heaps of malloc, which are freed all at once, by any thread, and may have a limit.
 #include <mallard/heap.hpp>
 #include <mallard/pmr.hpp>
 
@@ -13,17 +13,17 @@ int main()
     {
         mallard::heap request;
         void* const block = request.allocate(100);
-        request.deallocate(block); // or mallard_free(block), or free where that is Mallard's
+        request.deallocate(block); // or mallard_free(block), or free if Mallard is the malloc
         for (int i = 0; i < 1000; ++i)
             std::memset(request.allocate(200), 0, 200);
-        request.release(); // all thousand
+        request.release(); // frees all thousand blocks
         assert(request.stats().bytes_taken == 0);
     }
     {
         mallard::heap results;
         auto* const text = static_cast<char*>(results.allocate(6));
         std::strcpy(text, "found");
-        std::thread([text] { mallard_free(text); }).join(); // by another thread
+        std::thread([text] { mallard_free(text); }).join(); // another thread may free it
         assert(results.stats().blocks_live == 0);
     }
     {

@@ -1,4 +1,4 @@
-// Blocks of many sizes, each freed when it likes.
+// Blocks of many sizes, freed in any order.
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
@@ -15,7 +15,7 @@ int main()
         memory.deallocate(block, {33, 1});            // the size picks the pool
     }
     {
-        // Reuse while it lives, and one call to the arena at the end.
+        // Reuses blocks while the multipool lives; one call to the arena frees them all.
         using resource = mallard::multipool<mallard::arena<>>;
         using string =
             std::basic_string<char, std::char_traits<char>, mallard::allocator<char, resource>>;

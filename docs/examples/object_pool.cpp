@@ -20,7 +20,7 @@ struct mesh {
 
 struct node {
     int key;
-    mallard::box<node> left, right; // node has no size yet: a box needs none
+    mallard::box<node> left, right; // a box may have an incomplete type: node has no size yet
 };
 
 struct count_orders {
@@ -35,7 +35,7 @@ void owners()
 {
     mallard::object_pool<order> orders;
     auto first = orders.make(7, 99.5);              // a box: destroys the order at its end
-    order* const raw = orders.make(8, 99.0).leak(); // now ours to destroy
+    order* const raw = orders.make(8, 99.0).leak(); // the caller has to destroy it
     assert(first->id == 7);
     orders.destroy(raw);
 
@@ -48,7 +48,7 @@ void shared_owners()
     mallard::rc_pool<mesh> meshes;
     mallard::rc<mesh> tree = meshes.make_rc("tree.obj");
     mallard::rc<mesh> again = tree;    // one more owner
-    mallard::weak<mesh> watch = again; // none: it only sees whether the mesh lives
+    mallard::weak<mesh> watch = again; // no owner: it only sees whether the mesh lives
     tree.reset();
     assert(watch.lock()->file == "tree.obj");
     again.reset();
@@ -70,7 +70,7 @@ void trees()
     auto root = nodes.make(2);
     root->left = nodes.make(1);
     root->right = nodes.make(3);
-    root.reset(); // and with it the other two
+    root.reset(); // destroys the other two nodes too
     assert(nodes.stats().blocks_live == 0);
 }
 
@@ -78,17 +78,17 @@ void many()
 {
     mallard::object_pool<order> orders;
     std::array<order*, 100> batch;
-    orders.make_batch(batch, 1, 50.0); // all of them, or an exception and none
+    orders.make_batch(batch, 1, 50.0); // makes all orders, or throws and makes none
     batch[17]->price = 51.0;
 
-    orders.for_each([&](order& one) { // in address order
+    orders.for_each([&](order& one) { // visits in address order
         if (one.price == 50.0)
-            orders.destroy(&one); // the one that is given, and no other
+            orders.destroy(&one); // may destroy the visited object, but no other
     });
     assert(orders.stats().blocks_live == 1);
 
-    orders.clear();   // destroys all, keeps the memory
-    orders.release(); // destroys all, gives the memory back
+    orders.clear();   // destroys all objects, keeps the memory
+    orders.release(); // destroys all objects, returns the memory
 }
 
 void hooks()
@@ -110,9 +110,9 @@ void ends()
         meshes;
     mallard::weak watch = meshes.share(*meshes.make_rc("tree.obj"));
     assert(watch.expired());
-    meshes.clear(); // weak handles may stay, and find nothing for ever
+    meshes.clear(); // weak handles may stay, but find nothing any more
     assert(watch.lock() == nullptr);
-    watch.reset(); // but none may outlive the pool
+    watch.reset(); // no weak handle may outlive the pool
 
     mallard::object_pool<std::array<int, 4>> numbers;
     for (int i = 0; i < 1000; ++i)

@@ -1,4 +1,4 @@
-// What happens on slow paths, as it happens; and reports without allocating.
+// Observes events on slow paths as they happen, and reports without allocating.
 #include <mallard/adapt/counted.hpp>
 #include <mallard/adapt/observed.hpp>
 #include <mallard/arena.hpp>
@@ -32,7 +32,7 @@ void observe()
     nodes.deallocate(nodes.allocate());
     assert(bytes == nodes.stats().bytes_taken);
 
-    mallard::snapshot last; // what nobody had freed
+    mallard::snapshot last; // what was not freed
     {
         mallard::observed<mallard::arena<>, last_words> scratch(last_words{&last});
         static_cast<void>(scratch.allocate({100, 1}));

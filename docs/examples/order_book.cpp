@@ -1,8 +1,8 @@
 // A limit order book: orders wait at their price, first come, first served.
 //
-// Each order is in an intrusive list of its price level, and whoever placed it keeps
-// its address: so cancelling takes it out in O(1) and gives its slot to the next.
-// Who owns an order is clear without handles: the book makes and destroys it.
+// Each order is in an intrusive list of its price level, and the caller keeps its address. So a
+// cancelled order is removed in O(1), and its slot serves the next order. The book makes and
+// destroys every order, so orders need no handles.
 #include <mallard/object_pool.hpp>
 
 #include <algorithm>
@@ -46,12 +46,12 @@ namespace {
 
 class order_book {
 public:
-    /// Trades with what waits on the other side; what is left of it waits, as the
-    /// order that is returned. Null: nothing is left.
+    /// Trades with the orders that wait on the other side. Returns an order for the rest, which
+    /// waits; null if nothing is left.
     order* buy(long price, long amount) { return place(asks_, bids_, price, amount); }
     order* sell(long price, long amount) { return place(bids_, asks_, price, amount); }
 
-    /// Of an order that waits. O(1): a price without orders goes when its turn comes.
+    /// Cancels a waiting order, in O(1). A price without orders is removed when its turn comes.
     void cancel(order* o)
     {
         o->at->remove(o);
@@ -63,7 +63,7 @@ public:
 
 private:
     template <class Better>
-    using side = std::map<long, level, Better>; // the best price first
+    using side = std::map<long, level, Better>; // sorted with the best price first
 
     template <class Other, class Own>
     order* place(Other& other, Own& own, long price, long amount)
@@ -104,7 +104,7 @@ int main()
     book.sell(100, 5);
     book.sell(101, 5);
     book.sell(101, 7);
-    assert(book.buy(99, 1) != nullptr); // nobody sells at that
+    assert(book.buy(99, 1) != nullptr); // nobody sells at that price
     assert(book.buy(101, 8) == nullptr);
     assert(book.traded() == 8 && book.waiting() == 3);
 
@@ -112,7 +112,7 @@ int main()
     book.cancel(mine);
     assert(book.waiting() == 3);
 
-    // Most orders are cancelled: the pool takes no more memory than the most that wait.
+    // Most orders are cancelled: the pool needs memory only for the largest number that wait.
     std::mt19937 random;
     std::vector<order*> quotes;
     for (int i = 0; i < 100'000; ++i) {
@@ -125,7 +125,7 @@ int main()
     }
     assert(book.waiting() == 3 + quotes.size());
     long const before = book.traded();
-    assert(book.buy(1000, 9 + 1000) == nullptr); // 9 at 101, and every quote
+    assert(book.buy(1000, 9 + 1000) == nullptr); // buys 9 at 101, and every quote
     assert(book.traded() == before + 1009 && book.waiting() == 1);
     std::printf("traded %ld\n", book.traded());
 }

@@ -7,25 +7,25 @@
 
 int main()
 {
-    // One range of a GiB of address space, memory as it is used.
+    // Reserves one range of a GiB of address space, and takes memory as it is used.
     constexpr mallard::pages_options one_range{.reserve_bytes = std::size_t{1} << 30};
     mallard::arena<mallard::pages<one_range>> tables;
     auto const table = tables.make_array<int>(1'000'000);
 
-    // A page that nobody may touch before and after each chunk: an overrun of
-    // the last block in it stops the program.
+    // Puts a page that nobody may touch before and after each chunk: an overrun
+    // of its last block stops the program.
     mallard::arena<mallard::pages<mallard::pages_options{.guard = true}>> fenced;
     fenced.make<int>(1);
 
-    // Memory of the node whose processors use it; of another when it has none left.
+    // Takes memory of the node whose processors use it, or of another if that node has none.
     mallard::arena<mallard::pages<mallard::pages_options{.numa = mallard::numa::prefer(0)}>> near;
     near.make_array<int>(1000);
 
-    // Never in the swap, all of it there now.
+    // Takes memory that is resident at once and never swapped.
     mallard::pages<mallard::pages_options{.populate = true, .locked = true}> secrets;
     mallard::chunk const keys = secrets.try_take({4096});
     if (keys.data == nullptr)
-        std::puts(secrets.last_failure()); // this process may lock no memory: see `ulimit -l`
+        std::puts(secrets.last_failure()); // this process cannot lock memory: see `ulimit -l`
 
     assert(table.size() == 1'000'000 && table[999'999] == 0);
     assert(tables.upstream().last_error() == 0);

@@ -1,5 +1,5 @@
-// A parser whose tree is in an arena: nodes of many sizes, made as they are read and freed
-// by one call, with no destructor run. After each document its memory serves the next.
+// A parser whose tree is in an arena. Nodes have many sizes, and one call frees them without
+// running destructors. The memory of each document serves the next one.
 #include <mallard/arena.hpp>
 #include <mallard/pmr.hpp>
 
@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-/// (name a b (name c) ...): a name, and what belongs to it.
+/// A list `(name a b (name c) ...)`: a name, and its members.
 struct tree {
-    std::string_view name; // of the text, which outlives the tree
+    std::string_view name; // part of the text, which outlives the tree
     std::pmr::vector<const tree*> children;
 };
 
@@ -24,7 +24,7 @@ public:
 
     parser(std::string_view text, arena& memory) : text_(text), memory_(memory) {}
 
-    /// Null: not a tree. Whatever was made of it until then is in the arena, and goes with it.
+    /// Returns null if the text is not a tree. Nodes made until then are freed with the arena.
     const tree* parse()
     {
         skip_blanks();
@@ -88,7 +88,7 @@ int main()
         const tree* const root = parser(long_text, memory).parse();
         assert(root != nullptr && count(*root) == 30'001);
 
-        assert(parser("(not (closed)", memory).parse() == nullptr); // nothing to clean up
+        assert(parser("(not (closed)", memory).parse() == nullptr); // needs no clean-up
 
         memory.reset(); // wink-out: 30,001 vectors end without a destructor
         taken = taken == 0 ? memory.stats().bytes_taken : taken;

@@ -1,7 +1,7 @@
 // A particle system: thousands of objects a frame that live for a moment.
 //
-// An object_pool gives the slots of the dead to the next ones, so after the first
-// frames no memory is taken; and it visits them in address order, as an array would.
+// An object_pool reuses the slots of dead particles, so after the first frames it takes no memory.
+// It visits particles in address order, as an array does.
 #include <mallard/object_pool.hpp>
 
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 
 class fountain {
 public:
-    /// A burst of them in one call: all, or an exception and none.
+    /// Makes a burst of particles in one call: all, or an exception and none.
     void emit()
     {
         std::array<particle*, 500> burst;

@@ -10,7 +10,7 @@ std::size_t count_words(std::string_view text, std::pmr::memory_resource* memory
     std::pmr::vector<std::pmr::string> words(memory);
     while (!text.empty()) {
         std::size_t const end = std::min(text.find(' '), text.size());
-        words.emplace_back(text.substr(0, end)); // the string is in `memory` too
+        words.emplace_back(text.substr(0, end)); // the characters are in `memory` too
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return words.size();
@@ -22,7 +22,7 @@ int main()
     mallard::pmr::multipool general; // instead of std::pmr::unsynchronized_pool_resource
     assert(count_words("a local allocator", &scratch) == 3);
     assert(count_words("a local allocator", &general) == 3);
-    scratch.reset(); // it is still an arena
+    scratch.reset(); // the resource is still an arena
 
     std::byte buffer[1024];
     mallard::pmr::arena in_buffer(buffer, sizeof buffer, std::pmr::null_memory_resource());

@@ -11,7 +11,7 @@ struct order {
 int main()
 {
     {
-        mallard::pool<> orders(sizeof(order), alignof(order)); // the size is said at run time
+        mallard::pool<> orders(sizeof(order), alignof(order)); // the size is chosen at run time
         order* const first = ::new (orders.allocate()) order{1, 995, 10};
         orders.deallocate(first);
         assert(orders.block_bytes() == sizeof(order));
@@ -32,15 +32,15 @@ int main()
     {
         mallard::pool<> orders(sizeof(order));
         std::array<void*, 100> many;
-        orders.allocate_batch(many); // all of them, or an exception and none
+        orders.allocate_batch(many); // allocates all blocks, or throws and allocates none
         orders.deallocate_batch(std::span(many).first(60));
 
         std::size_t alive = 0;
-        orders.for_each([&](void*) { ++alive; }); // in address order
+        orders.for_each([&](void*) { ++alive; }); // visits in address order
         assert(alive == 40);
 
-        orders.reset(); // all free, whoever had them
-        orders.trim();  // gives back what is idle
+        orders.reset(); // frees all blocks
+        orders.trim();  // returns idle memory
         assert(orders.stats().chunks == 0);
     }
 }

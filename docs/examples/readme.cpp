@@ -25,15 +25,15 @@ int main()
     mallard::winked<std::pmr::vector<std::pmr::string>> lines(request);
     lines->emplace_back("no destructor of this will run");
     std::size_t const count = lines->size();
-    request.reset(); // vector and strings are gone, the memory is kept
+    request.reset(); // vector and strings are freed, the memory is kept
 
     mallard::object_pool<point> all;
-    auto owned = all.make(3, 4); // a box: one pointer, destroys its point at its end
+    auto owned = all.make(3, 4); // a box: one pointer, which destroys its point
 
     mallard::slot_map<point> by_key;
     mallard::key32 const key = by_key.insert({3, 4});
     by_key.erase(key);
-    point* const none = by_key.get(key); // null, for ever
+    point* const none = by_key.get(key); // null from now on
 
     assert(owned->x == 3 && none == nullptr);
     assert(corner.y == 4 && numbers.size() == 3 && count == 1);

@@ -1,4 +1,4 @@
-// A heap profile: which part of a program has how much memory, from a few samples.
+// A heap profile: estimates from a few samples how much memory each part of a program has.
 #include <mallard/c/malloc.h>
 
 #include <cassert>
@@ -47,7 +47,7 @@ int main()
         part = cache;
         blocks.push_back(mallard_malloc(100));
     }
-    mallard_sampling(0, nullptr, nullptr); // nobody writes to the profile any more
+    mallard_sampling(0, nullptr, nullptr); // no thread writes to the profile any more
     assert(bytes_of(live, parser) == 0);
     assert(bytes_of(live, cache) > 5e6 && bytes_of(live, cache) < 15e6); // 10,000,000
     for (void* const block : blocks)

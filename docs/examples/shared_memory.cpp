@@ -1,4 +1,4 @@
-// Two processes exchange messages: each is a block of a pool in shared memory.
+// Two processes exchange messages. Each message is a block of a pool in shared memory.
 #include <mallard/persist/segment_pool.hpp>
 
 #include <cassert>
@@ -15,11 +15,11 @@ struct message {
     char text[60];
 };
 
-/// The root: what both processes find in the segment. No pointers, but numbers of blocks.
+/// The root, which both processes find in the segment. It has numbers of blocks and no pointers.
 struct mailbox {
     explicit mailbox(mallard::shared_memory& segment) : messages(segment, 100) {}
 
-    /// Puts a message there when the last was fetched.
+    /// Posts a message once the last one was fetched.
     void send(std::uint32_t block)
     {
         for (std::uint32_t empty = none; !waiting.compare_exchange_weak(empty, block); empty = none)
@@ -38,11 +38,11 @@ struct mailbox {
     std::atomic<std::uint32_t> waiting{none};
 };
 
-/// What each of the processes does first, in any order.
+/// Opens the mailbox. Each process calls this first, in any order.
 mailbox& open_mailbox(mallard::shared_memory& segment)
 {
     if (segment)
-        if (auto* const box = segment.root<mailbox>(segment)) // constructed once, by the first
+        if (auto* const box = segment.root<mailbox>(segment)) // the first process constructs it
             return *box;
     std::fprintf(stderr, "%s\n", segment.last_failure());
     std::exit(1);
@@ -57,7 +57,7 @@ int main()
         mailbox& box = open_mailbox(segment);
         for (int i = 0; i < 1000; ++i) {
             auto* const m = ::new (box.messages.allocate()) message{i, "hello"};
-            box.send(box.messages.number_of(m)); // `m` means nothing elsewhere, its number does
+            box.send(box.messages.number_of(m)); // addresses differ between processes
         }
         return 0;
     }

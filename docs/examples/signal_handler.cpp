@@ -15,9 +15,9 @@ constinit mallard::pool<mallard::default_heap, events> event_blocks;
 
 int main()
 {
-    event_blocks.deallocate(event_blocks.allocate()); // takes the only chunk
+    event_blocks.deallocate(event_blocks.allocate()); // takes the only chunk in advance
     std::signal(SIGUSR1, [](int) {
-        if (void* const block = event_blocks.try_allocate()) // whatever was interrupted
+        if (void* const block = event_blocks.try_allocate()) // works whatever code was interrupted
             event_blocks.deallocate(block);
     });
     std::raise(SIGUSR1);

@@ -31,7 +31,7 @@ void one_thread()
         e->health -= 1;
 
     enemies.erase(duck);
-    enemies.insert({"goose", 5}); // in the slot of the duck
+    enemies.insert({"goose", 5}); // uses the slot of the duck
     assert(enemies.get(duck) == nullptr);
 
     int health = 0;
@@ -40,13 +40,13 @@ void one_thread()
     erase_if(enemies, [](enemy_key, enemy& e) { return e.health < 6; });
     assert(health == 14 && enemies.size() == 1);
 
-    std::optional<enemy> away = enemies.detach(swan); // the key waits
+    std::optional<enemy> away = enemies.detach(swan); // the key stays reserved
     assert(!enemies.contains(swan));
     enemies.reattach(swan, std::move(*away));
     assert(enemies.get(swan)->name == "swan");
 
     mallard::secondary_map<enemy_key, speed> speeds;
-    mallard::sparse_secondary_map<enemy_key, std::string> titles; // for a few of many
+    mallard::sparse_secondary_map<enemy_key, std::string> titles; // for components that few have
     speeds.set(swan, {1, 2});
     titles.set(swan, "Queen");
     enemies.for_each(
@@ -54,7 +54,7 @@ void one_thread()
             s.x += 1;
             e.name = title + ' ' + e.name;
         },
-        speeds, titles); // those enemies that have both
+        speeds, titles); // visits enemies that have both
     assert(enemies.get(swan)->name == "Queen swan" && speeds.get(swan)->x == 2);
 }
 
@@ -69,7 +69,7 @@ void several_threads()
 {
     mallard::shared_slot_map<session> sessions;
     mallard::key64 const id = sessions.insert({"Ada"});
-    auto const held = sessions.get(id); // a guard: the session stays while it lives
+    auto const held = sessions.get(id); // a guard, which keeps the session
     std::thread other([&] { sessions.remove(id); });
     other.join();
     assert(held->user == "Ada");
@@ -77,7 +77,7 @@ void several_threads()
 
     mallard::shared_slot_map<speed> speeds;
     mallard::key64 const fast = speeds.insert({3, 4});
-    std::optional<speed> const copy = speeds.read(fast); // without a locked operation
+    std::optional<speed> const copy = speeds.read(fast); // needs no locked instruction
     assert(copy && copy->y == 4);
     bool const found = speeds.with(fast, [](speed& s) { assert(s.x == 3); });
     assert(found);

@@ -21,7 +21,7 @@ int main()
         assert(from_pmr.try_allocate({8192, 8}) != nullptr);
     }
     {
-        // A source held by value is owned; `ref` borrows one that others use too.
+        // A source held by value is owned. `ref` borrows a source that others use too.
         mallard::arena<> shared;
         mallard::pool<mallard::ref<mallard::arena<>>> small(16, 0, shared);
         mallard::pool<mallard::ref<mallard::arena<>>> large(64, 0, shared);
@@ -30,7 +30,7 @@ int main()
         assert(a != b && shared.stats().bytes_live >= small.stats().bytes_taken);
     }
     {
-        // First the bytes on the stack, then the heap; with `null`, nothing then.
+        // Uses the bytes on the stack first, then the heap. With `null` nothing follows.
         std::array<std::byte, 512> bytes;
         mallard::arena<> spills(bytes);
         mallard::arena<mallard::null> fixed(std::span<std::byte>(bytes).first(0));

@@ -8,7 +8,7 @@ int main()
 {
     mallard::pool<> blocks(64);
     void* const block = blocks.allocate();
-    mallard::statistics const now = blocks.stats(); // walks; no counter on the hot path
+    mallard::statistics const now = blocks.stats(); // walks the pool: the hot path has no counter
     assert(now.blocks_live == 1 && now.bytes_live == 64);
     assert(now.bytes_live + now.bytes_idle <= now.bytes_taken); // the rest is bookkeeping
     assert(now.chunks == 1 && now.growths == 1);

@@ -31,11 +31,11 @@ int main()
             for (int i = 0; i < 1000; ++i)
                 sent.push_back(::new (messages.allocate()) message{i, "hello"});
         });
-        producer.join(); // its thread cache waits for another thread
+        producer.join(); // another thread can take over its cache
 
         for (message* const m : sent)
             messages.deallocate(m); // any thread frees any block
-        messages.trim();            // also the caches of other threads
+        messages.trim();            // also returns the caches of other threads
         assert(messages.stats().blocks_live == 0);
     }
     {
@@ -45,7 +45,7 @@ int main()
         std::thread([&] { memory.deallocate(memory.allocate({33, 1}), {33, 1}); }).join();
     }
     {
-        mallard::pmr::shared_multipool memory; // for std::pmr::synchronized_pool_resource
+        mallard::pmr::shared_multipool memory; // instead of std::pmr::synchronized_pool_resource
         std::thread([&] {
             std::pmr::string const s("long enough to be allocated", &memory);
         }).join();
@@ -55,6 +55,6 @@ int main()
         std::thread other([&] { request.own<std::string>("freed with the request"); });
         request.make<message>(1);
         other.join();
-        request.reset(); // when no thread uses any of it any more
+        request.reset(); // allowed when no thread uses its blocks any more
     }
 }

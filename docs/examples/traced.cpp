@@ -1,4 +1,4 @@
-// What happened, in a file.
+// Traces what an allocator does into a file.
 #include <mallard/adapt/traced.hpp>
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>
@@ -32,10 +32,10 @@ int main()
     while (auto const event = trace.next())
         if (event->op == mallard_trace_allocate)
             allocated[event->stack] += event->bytes;
-    assert(trace.is_whole()); // or trace.remark() says what is missing
+    assert(trace.is_whole()); // otherwise trace.remark() says what is missing
     assert(allocated[1] == 8184 && allocated[2] == 100);
 
-    // Or a callable for each event, here a count.
+    // Calls any callable for each event, here a counter.
     std::size_t events = 0;
     auto count = [&](const mallard_trace_record&) { ++events; };
     mallard::traced<mallard::multipool<>, decltype(count)> counted(count);

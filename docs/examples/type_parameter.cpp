@@ -10,10 +10,10 @@ int main()
     using scratch_vector = std::vector<int, mallard::allocator<int, mallard::arena<>>>;
 
     mallard::arena<> scratch;
-    scratch_vector squares(scratch); // an allocator is made of an arena&
+    scratch_vector squares(scratch); // an allocator is constructed from an arena&
     for (int i = 0; i < 10; ++i)
         squares.push_back(i * i);
-    scratch_vector const copy = squares; // from the same arena
+    scratch_vector const copy = squares; // uses the same arena
 
     assert(copy.get_allocator() == squares.get_allocator() && copy[9] == 81);
 }

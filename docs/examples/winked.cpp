@@ -10,7 +10,7 @@
 using arena = mallard::pmr_resource<mallard::arena<>>;
 using word_index = std::pmr::map<std::pmr::string, std::pmr::vector<int>>;
 
-// It does not compile where memory would be lost: these characters are on the heap.
+// Winking out does not compile if it would leak: std::string has its characters on the heap.
 static_assert(mallard::is_winkable<word_index, arena>);
 static_assert(!mallard::is_winkable<std::pmr::vector<std::string>, arena>);
 
@@ -18,9 +18,9 @@ int main()
 {
     arena scratch;
     for (int document = 0; document < 3; ++document) {
-        mallard::winked<word_index> where(scratch); // map, nodes, strings, vectors: in the arena
+        mallard::winked<word_index> where(scratch); // all nodes and strings are in the arena
         (*where)["mallard"].push_back(document);
         assert(where->size() == 1);
-        scratch.reset(); // and all of it is gone, in constant time
+        scratch.reset(); // frees all of it, in constant time
     }
 }
