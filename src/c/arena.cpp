@@ -12,6 +12,9 @@ struct mallard_arena : mallard::c::handle {
     virtual mallard_error expand(void*, std::size_t from, std::size_t to) noexcept = 0;
     virtual mallard_error mark(mallard_mark& out) noexcept = 0;
     virtual mallard_error rewind(const mallard_mark& to) noexcept = 0;
+
+protected:
+    ~mallard_arena() = default;
 };
 
 namespace mallard::c {

@@ -92,6 +92,9 @@ struct alignas(cache_line_bytes) handle_of : Interface {
         its.fail_allocation(function);
         return nullptr;
     }
+
+protected:
+    ~handle_of() = default;
 };
 
 /// A layout whose alignment is known to be valid.

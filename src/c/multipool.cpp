@@ -11,6 +11,9 @@ struct mallard_multipool : mallard::c::handle {
 
     virtual bool owns(const void*) const noexcept = 0;
     virtual mallard::validity classify(const void*) const noexcept = 0;
+
+protected:
+    ~mallard_multipool() = default;
 };
 
 namespace mallard::c {

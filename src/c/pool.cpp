@@ -14,6 +14,9 @@ struct mallard_pool : mallard::c::handle {
     virtual bool owns(const void*) const noexcept = 0;
     virtual mallard::validity classify(const void*) const noexcept = 0;
     virtual void for_each(mallard::c::visitor, void* context) noexcept = 0;
+
+protected:
+    ~mallard_pool() = default;
 };
 
 namespace mallard::c {
