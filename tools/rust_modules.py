@@ -10,7 +10,7 @@ a_use = r"\buse\s+([^;]+);"
 
 
 def without_comments_and_tests(text):
-    """The text with the same number of lines."""
+    """Returns the text without comments and tests, with the same number of lines."""
     text = re.sub(r"//[^\n]*", "", text)
     while test := re.search(r"#\[cfg\([^\]]*\btest\b[^\]]*\)\]\s*mod \w+ \{", text):
         depth, end = 1, test.end()
@@ -33,7 +33,7 @@ def split_at_commas(tree):
 
 
 def paths_of_use(tree, before=()):
-    """[(path, name)] for each item of a use declaration: `a::{b, c as d}` gives a::b and a::c."""
+    """Returns [(path, name)] for each item of a use declaration: `a::{b, c as d}` gives a::b and a::c."""
     if group := re.fullmatch(r"\s*(.*?)\{(.*)\}\s*", tree, re.S):
         before += tuple(re.findall(r"[\w$]+", group[1]))
         return [item for part in split_at_commas(group[2]) for item in paths_of_use(part, before)]
@@ -56,7 +56,7 @@ class crate:
                                   for path, name in paths_of_use(use)}
 
     def module_of(self, here, path, depth=0):
-        """The module that defines what `path` means in the module `here`; None for another crate."""
+        """Returns the module that defines what `path` means in the module `here`; None for another crate."""
         module, path = here, list(path)
         if path[0] in ("crate", "$crate"):
             module, path = (), path[1:]
@@ -78,7 +78,7 @@ class crate:
         return module
 
     def uses(self):
-        """(module, line, used module) for each path that leads to another module. The root is left
+        """Yields (module, line, used module) for each path that leads to another module. The root is left
         out: it declares and re-exports all others."""
         for here, text in self.texts.items():
             found = [(use.start(), path) for use in re.finditer(a_use, text)

@@ -27,7 +27,7 @@ root = here.parent.parent
 tree = root / "build/mutants/tree"
 seconds = 120 # for the tests of one mutant
 
-# What is changed at random: one occurrence of a pattern becomes the other text.
+# Random changes: one occurrence of a pattern becomes the other text.
 operators = [
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
     (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "),
@@ -40,7 +40,7 @@ not_code = re.compile(r"^\s*(//|#|\*|static_assert|template|using|namespace|requ
 
 
 def run(*command, limit=600):
-    """(status, output); a command that does not end has the status 124."""
+    """Runs a command and returns (status, output). The status is 124 if it does not end in time."""
     try:
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=limit)
         return done.returncode, done.stdout + done.stderr
@@ -49,7 +49,7 @@ def run(*command, limit=600):
 
 
 def copy_tree():
-    """The files that git knows, as they are now; what did not change keeps its time."""
+    """Copies the files that git knows into the tree. Unchanged files keep their time."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root,
                             capture_output=True, text=True, check=True).stdout.split("\n")
     kept = [name for name in listed if name and not name.startswith(("results/", "crates/"))]
@@ -66,7 +66,7 @@ def copy_tree():
 
 
 class survivors:
-    """What became of the mutants so far."""
+    """Counts the killed mutants and lists the survivors."""
 
     def __init__(self, jobs):
         self.jobs, self.killed, self.alive = jobs, 0, []
@@ -105,7 +105,7 @@ class survivors:
 
 
 def random_mutants(tests, count, seed):
-    """(name, path, whole text before, after, programs): unlike lines are chosen alike."""
+    """Chooses `count` of all possible changes: (name, path, text before, text after, programs)."""
     choose = random.Random(seed)
     found = []
     for pattern, programs in tests.items():

@@ -1,5 +1,5 @@
-// The default allocator of the standard containers in the tests of a standard library: Mallard's
-// allocator, over one multipool for all.
+// Defines the default allocator of the standard containers for a standard library's own tests:
+// Mallard's allocator, over one multipool.
 #pragma once
 
 #include "default_allocator.hpp"
@@ -10,11 +10,11 @@
 
 using memory_of_tests =
     mallard::multipool<mallard::default_heap,
-                       mallard::multipool_options{.threads = TESTS_HAVE_THREADS // -D of run.py
+                       mallard::multipool_options{.threads = TESTS_HAVE_THREADS // run.py defines it
                                                                  ? mallard::sync::mutex
                                                                  : mallard::sync::none}>;
 
-/// Never destroyed, because a container may be static.
+/// Returns the multipool of all containers, which is never destroyed: a container may be static.
 inline memory_of_tests& one_for_all()
 {
     static auto& memory = *new memory_of_tests;

@@ -31,12 +31,12 @@ here = Path(__file__).resolve().parent
 include = here.parents[1] / "include"
 skipped = 77
 
-# Which files of which package hold the tests of a suite.
+# Maps each source package to the files with the tests of a suite.
 gnu = "gcc-12-source"
 llvm = "llvm-toolchain-16"
 unpacked = {gnu: "*/libstdc++-v3/testsuite/*", llvm: "*/libcxx/test/*"}
 
-# The containers that take an allocator, and the headers that name the usual one.
+# The containers that take an allocator, and the headers that name the default allocator.
 containers = ["vector", "deque", "list", "forward_list", "map", "multimap", "set", "multiset",
               "unordered_map", "unordered_set", "unordered_multimap", "unordered_multiset",
               "stack", "queue", "priority_queue"]
@@ -58,7 +58,7 @@ def quiet(*command, **options):
 
 
 def tests_of(package, work):
-    """The folder of a package's tests, fetched if it is not there."""
+    """Returns the folder of a package's tests, and downloads the package if necessary."""
     folder = work / package
     if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -82,7 +82,8 @@ def fetch_gnu(folder):
 
 
 def fetch_llvm(folder):
-    """apt's list of sources is fetched into the folder too: the system's stays as it is."""
+    """Downloads a package from apt's sources. The list of sources goes into the folder as well, so that
+    the system's list does not change."""
     sources = quiet("apt-get", "indextargets", "Origin: Debian", "Created-By: Packages", "--format",
                     "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)")
     (folder / "sources.list").write_text(sources)
@@ -105,7 +106,8 @@ def unpack(archive, package, folder):
 
 
 class Suite:
-    """`ours` puts Mallard in the library's place; `link` is what programs are linked with."""
+    """A suite of tests. The flags `ours` replace the library's classes by Mallard's; programs are linked
+    with `link`."""
 
     def __init__(self, arguments):
         self.name = arguments.suite
@@ -122,7 +124,7 @@ class Suite:
                               capture_output=True, text=True, check=False)
 
     def use(self, header, *flags):
-        """Includes `header` in each case with ours; compiled once for those of the same flags."""
+        """Includes `header` in each case that uses Mallard, as a header precompiled with these flags."""
         self.ours = [*flags, "-include", str(header)]
         made = self.compile(*flags, "-x", "c++-header", str(header), "-o", f"{header}.gch")
         if made.returncode:
@@ -164,7 +166,7 @@ class GnuResources(Resources):
 
 
 class LlvmResources(Resources):
-    """With GNU's library still: two cases are about LLVM's alone, and fail with GNU's own."""
+    """LLVM's tests, run with GNU's library. Two cases are about LLVM's library, and fail with GNU's own."""
 
     kind = "*.pass.cpp"
     folders = [f"{room}/utilities/utility/mem.res/{part}" for room in ("std", "libcxx")
@@ -177,7 +179,7 @@ class LlvmResources(Resources):
 
 
 class GnuContainers(Suite):
-    """The headers of containers are read with another name for the usual allocator."""
+    """GNU's container tests: the headers are copied with another name for the default allocator."""
 
     kind = "*.cc"
     folders = ["23_containers/" + name for name in containers]
@@ -196,7 +198,7 @@ class GnuContainers(Suite):
         self.use(everything, "-I", str(headers), "-DTESTS_HAVE_THREADS=0")
 
     def is_for_us(self, case):
-        """Not what must fail, nor what is about older C++ or another set of containers."""
+        """Excludes cases that must fail, and cases about older C++ or other sets of containers."""
         return not re.search(r"dg-error|dg-prune|xfail|c\+\+98_only|gnu\+\+(98|11)|GLIBCXX_DEBUG"
                              r"|debug-mode|<debug/|dg-do preprocess|testsuite_shared",
                              case.read_text(errors="replace"))
@@ -210,7 +212,7 @@ class GnuContainers(Suite):
 
 
 def prepare_gnu(suite):
-    """GNU's tests are linked with some files of theirs."""
+    """Compiles the files of GNU's library with which its tests are linked."""
     suite.root = next(tests_of(gnu, suite.packages).glob("*/libstdc++-v3/testsuite"))
     suite.flags.append(f"-I{suite.root}/util")
     for name in "testsuite_hooks", "testsuite_allocator":
@@ -233,7 +235,7 @@ suites = {"libstdcxx-resources": GnuResources, "libcxx-resources": LlvmResources
 
 @dataclasses.dataclass
 class Verdict:
-    """`word` is pass, differs, failed or own: fails with the library's own class too."""
+    """The verdict on a case. `word` is pass, differs, failed, or own: the library's own class fails too."""
 
     name: str
     word: str
@@ -242,7 +244,7 @@ class Verdict:
 
 
 def outcome(suite, case, flags, with_ours):
-    """`pass` or the step at which the case fails, `compile` or `run`, with what was said."""
+    """Returns `pass`, or the step at which the case fails (`compile` or `run`), and the output."""
     program = suite.work / ("ours" if with_ours else "own") / re.sub(
         r"\W", "_", str(case.relative_to(suite.root)))
     program.parent.mkdir(exist_ok=True)
@@ -270,7 +272,7 @@ def within_limits():
 
 
 def judge(suite, name, listed):
-    """A Verdict on the case of that name."""
+    """Returns the Verdict on a case."""
     case = suite.root / name
     flags = suite.flags_of(case)
     found, words = outcome(suite, case, flags, True)
@@ -287,7 +289,7 @@ def judge(suite, name, listed):
 
 
 def differences():
-    """How the cases end that are listed: a line is `OUTCOME CASE: CLAUSE WHY`."""
+    """Returns the outcome of each listed case. A line is `OUTCOME CASE: [CLAUSE] WHY`."""
     listed = {}
     for number, line in enumerate((here / "differences.txt").read_text().splitlines(), 1):
         if line.startswith("#") or not line:

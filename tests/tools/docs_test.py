@@ -15,26 +15,26 @@ class CheckDocs(TreeTest):
     def says(self, text):
         self.write("README.md", text)
 
-    def test_accepts_what_exists(self):
+    def test_accepts_citations_of_existing_files_and_names(self):
         self.says("[design](docs/design.md#the-free-list) and [web](https://example.org/x)\n"
                   "`include/mallard/pool.hpp:refill`, `pool.hpp:pool::refill()`, `pool.hpp:2`,\n"
                   "`include/mallard/*.hpp`, `./x test --quick`, `mallard::pool<>`, `pool/pair/64B`\n"
                   "```sh\n./x nothing; cat `docs/gone.md`\n```\n")
         self.accepts(tool)
 
-    def test_finds_a_link_to_nowhere(self):
+    def test_finds_a_link_to_a_missing_file(self):
         self.says("\n[design](docs/desing.md)\n")
         self.finds(tool, "README.md:2: link to docs/desing.md: no such file")
 
-    def test_finds_a_link_to_a_heading_that_is_gone(self):
+    def test_finds_a_link_to_a_missing_heading(self):
         self.says("[design](docs/design.md#the-bitmap)\n")
         self.finds(tool, "README.md:1: link to docs/design.md#the-bitmap: no such heading")
 
-    def test_finds_a_file_that_is_gone(self):
+    def test_finds_a_missing_file(self):
         self.says("```\ncode\n```\n`src/os/pages.cpp`\n")
         self.finds(tool, "README.md:4: `src/os/pages.cpp`: no such file")
 
-    def test_finds_a_function_that_is_gone(self):
+    def test_finds_a_missing_function(self):
         self.says("`pool.hpp:refil`\n")
         self.finds(tool, "README.md:1: `pool.hpp:refil`: no refil in that file")
 
@@ -57,7 +57,7 @@ class CheckDocs(TreeTest):
         self.rows_of("1234567-dirty")
         self.finds(tool, "results/m/pool.jsonl: rows of 1234567-dirty: a tree with uncommitted changes")
 
-    def test_finds_rows_of_a_commit_that_is_not_here_unless_the_page_says_so(self):
+    def test_finds_rows_of_a_missing_commit_unless_the_page_mentions_it(self):
         self.rows_of(self.make_repository())
         self.accepts(tool)
         self.rows_of("1234567")
@@ -65,7 +65,7 @@ class CheckDocs(TreeTest):
         self.write("docs/performance.md", "| pool | 1 | `./x test` | 1234567 (not in this repository) |\n")
         self.accepts(tool)
 
-    def test_finds_two_decisions_of_one_number(self):
+    def test_finds_two_decisions_with_the_same_number(self):
         self.write("docs/decisions/0001-lists.md", "# 1. Lists\n")
         self.write("docs/decisions/0001-trees.md", "# 2. Trees\n")
         self.finds(tool, "docs/decisions/0001-trees.md:1: 0001-lists.md has this number too\n"

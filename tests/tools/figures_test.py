@@ -43,7 +43,7 @@ class CheckFigures(TreeTest):
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'ours')")
         self.finds(tool, f"{guide}:1: has no sentence: A pair takes {{2.0}} ns.")
 
-    def test_finds_a_row_that_is_gone(self):
+    def test_finds_a_missing_row(self):
         self.write(guide, "A pair takes 2.0 ns.\n")
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'jemalloc')")
         self.finds(tool, "here/pool.jsonl has no ns_per_op of jemalloc in pair")
@@ -53,7 +53,7 @@ class CheckFigures(TreeTest):
         self.table()
         self.finds(tool, f"{guide}:3: says 17, but glibc in pair is 12.6")
 
-    def test_finds_instructions_that_the_hot_path_does_not_promise(self):
+    def test_finds_a_wrong_number_of_hot_path_instructions(self):
         self.write(guide, "It takes 4 instructions.\n")
         self.sentence("It takes {4} instructions.", "hot('pool_allocate')")
         self.finds(tool, "says 4, but hot('pool_allocate') is 5")
@@ -65,7 +65,7 @@ class CheckFigures(TreeTest):
         self.assertEqual((status, text), (0, ""))
         self.assertEqual(file.read_text(), "| a pair | 2.0 ns | 13 |\n")
 
-    def test_compares_a_number_that_is_a_word(self):
+    def test_compares_a_number_written_as_a_word(self):
         self.write(guide, "A pair takes five instructions.\n")
         self.sentence("takes {five} instructions", "hot('pool_allocate')")
         self.accepts(tool)
@@ -74,13 +74,13 @@ class CheckFigures(TreeTest):
         self.run_python(tool, "--write", self.tree)
         self.assertEqual((self.tree / guide).read_text(), "A pair takes six instructions.\n")
 
-    def test_finds_what_malloc_takes(self):
+    def test_finds_a_wrong_number_of_malloc_instructions(self):
         self.write("tests/malloc/instructions.py", 'promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8)}\n')
         self.write(guide, "malloc takes 22 instructions and free 26\n")
         self.sentence("malloc takes {22} instructions and free {26}", "malloc('malloc')", "malloc('free')")
         self.finds(tool, f"{guide}:1: says 26, but malloc('free') is 27")
 
-    def test_prints_constants_of_the_headers_that_the_list_names(self):
+    def test_reads_constants_from_the_listed_headers(self):
         self.write("include/mallard/pool.hpp", "class pool {\n    static constexpr int bytes = 48;\n};\n")
         self.write(guide, "A pool has 40 bytes.\n")
         self.sentence("A pool has {40} bytes", "code('pool::bytes')")
@@ -88,7 +88,7 @@ class CheckFigures(TreeTest):
         list_of_figures.write_text('headers = ["mallard/pool.hpp"]\n' + list_of_figures.read_text())
         self.finds(tool, f"{guide}:1: says 40, but code('pool::bytes') is 48")
 
-    def test_says_which_constant_no_longer_exists(self):
+    def test_names_a_constant_that_no_longer_exists(self):
         self.write("include/mallard/mallard.hpp", "")
         self.write(guide, "A pool has 40 bytes.\n")
         self.sentence("A pool has {40} bytes", "code('pool_bytes')")

@@ -36,11 +36,11 @@ class CheckHotPath(TreeTest):
         self.finds("pop: instructions 5, tests 1; promised: instructions <= 4",
                    "4 instructions", "1 test", one_test)
 
-    def test_finds_a_second_test(self):
+    def test_finds_an_additional_branch(self):
         self.finds("tests 2; promised: instructions <= 9, tests 1", "9 instructions", "1 test",
                    one_test + "if (first->next == first) return refill(list);")
 
-    def test_finds_a_test_that_is_gone(self):
+    def test_finds_a_missing_branch(self):
         self.finds("tests 0; promised: instructions <= 9, tests 1", "9 instructions", "1 test", "")
 
     def test_finds_a_path_that_always_calls(self):
@@ -51,5 +51,5 @@ class CheckHotPath(TreeTest):
         self.finds("pop: has no way to `ret` without a call", "9 instructions", "0 tests",
                    "return refill(list);")
 
-    def test_says_when_the_file_does_not_compile(self):
+    def test_reports_a_file_that_does_not_compile(self):
         self.finds("hot.cpp does not compile", "9 instructions", "1 test", "nonsense")

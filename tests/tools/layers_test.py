@@ -19,20 +19,20 @@ class CheckLayers(TreeTest):
     def test_accepts_includes_that_point_down(self):
         self.accepts(tool)
 
-    def test_finds_a_header_that_sees_a_higher_level(self):
+    def test_finds_a_header_that_includes_a_higher_level(self):
         self.write("include/mallard/detail/bits.hpp", "\n#include <mallard/pool.hpp>\n")
         self.finds(tool, "include/mallard/detail/bits.hpp:2: detail/bits is on level 0 and may include "
                          "lower levels only, but pool is on level 1; move detail/bits above level 1")
 
-    def test_finds_a_header_that_sees_another_of_its_own_level(self):
+    def test_finds_a_header_that_includes_its_own_level(self):
         self.write("tools/layers.txt", "tree include/mallard\nlevel detail/bits pool\n")
         self.finds(tool, "include/mallard/pool.hpp:1: pool is on level 0 and may include lower")
 
-    def test_finds_a_header_that_sees_src(self):
+    def test_finds_a_header_that_includes_src(self):
         self.write("include/mallard/pool.hpp", '#include "../../src/os/pages.hpp"\n')
         self.finds(tool, "include/mallard/pool.hpp:1: include/mallard may not include src/os")
 
-    def test_finds_a_test_that_sees_src(self):
+    def test_finds_a_test_that_includes_src(self):
         self.write("tests/unit/pool.cpp", '#include "src/os/pages.hpp"\n')
         self.finds(tool, "tests/unit/pool.cpp:1: tests may not include src/os")
 
@@ -49,11 +49,11 @@ class CheckLayers(TreeTest):
         for name in ("slab.hpp", "fork.hpp", "cache.hpp", "fork.cpp"):
             self.write(f"src/heap/{name}", files.get(name.replace(".", "_"), ""))
 
-    def test_accepts_a_source_that_includes_any_header_where_headers_have_levels(self):
+    def test_accepts_any_include_in_a_source_if_only_headers_have_levels(self):
         self.heap(cache_hpp='#include "slab.hpp"\n', fork_cpp='#include "cache.hpp"\n#include "fork.hpp"\n')
         self.accepts(tool)
 
-    def test_finds_a_header_that_sees_a_higher_level_where_headers_have_levels(self):
+    def test_finds_a_higher_include_in_a_header_if_only_headers_have_levels(self):
         self.heap(slab_hpp='#include "cache.hpp"\n')
         self.finds(tool, "src/heap/slab.hpp:1: slab is on level 0 and may include lower levels only, but cache "
                          "is on level 1; move slab above level 1")
@@ -88,7 +88,7 @@ class CheckLayersOfRust(TreeTest):
         self.crate("level base\nlevel pool/chunk\nlevel pool\n", chunk="use super::Pool;\n")
         self.finds(tool, "crate/src/pool/chunk.rs:1: pool/chunk is on level 1")
 
-    def test_leaves_out_comments_and_tests(self):
+    def test_ignores_comments_and_tests(self):
         self.crate("level base\nlevel pool\n", base="// use crate::pool;\n/// [`crate::pool::Pool`]\nstruct A;\n"
                    "#[cfg(test)]\nmod tests {\n    use crate::pool::Pool;\n    fn f() {}\n}\n")
         self.accepts(tool)

@@ -1,4 +1,4 @@
-"""The runners of tests/misuse and tests/nocompile fail when they should."""
+"""Tests that the runners of tests/misuse and tests/nocompile fail when they should."""
 import subprocess
 
 from tree import TreeTest
@@ -29,10 +29,10 @@ class MisuseRunner(TreeTest):
     def test_accepts_three_lines_and_an_abort(self):
         self.assertEqual(self.check(message, "std::abort();"), (0, ""))
 
-    def test_finds_a_program_that_lives(self):
+    def test_finds_a_program_that_does_not_abort(self):
         self.finds("expected an abort, got status 0", message, "")
 
-    def test_finds_another_first_line(self):
+    def test_finds_a_wrong_first_line(self):
         self.finds("expected the first line: mallard: free of ADDRESS",
                    message.replace("free of", "loss of"), "std::abort();")
 
@@ -46,7 +46,7 @@ class MisuseRunner(TreeTest):
     def test_finds_a_message_without_help(self):
         self.finds("expected three lines", message.replace("help: ", ""), "std::abort();")
 
-    def test_accepts_a_touch_of_forbidden_memory_after_its_line(self):
+    def test_accepts_a_segmentation_fault_only_after_the_expected_line(self):
         touch = program.replace("// dies: mallard: free of ADDRESS", "// segfaults: so far")
         for text, status in (("so far", 0), ("not yet", 1)):
             source = self.write("misuse.cpp", touch.replace(
@@ -56,7 +56,7 @@ class MisuseRunner(TreeTest):
             self.assertEqual(self.run_python("tests/misuse/run.py", source,
                                              self.tree / "misuse")[0], status)
 
-    def test_accepts_what_lives_as_it_says(self):
+    def test_accepts_a_program_that_ends_only_with_the_expected_output(self):
         lives = program.replace("// dies: mallard: free of ADDRESS", "// lives: nothing")
         for text, stream, status in (("nothing", "stdout", 0), ("more", "stdout", 1),
                                      ("nothing", "stderr", 1)):
@@ -66,7 +66,7 @@ class MisuseRunner(TreeTest):
             self.assertEqual(self.run_python("tests/misuse/run.py", source,
                                              self.tree / "misuse")[0], status)
 
-    def test_asks_for_an_expectation(self):
+    def test_requires_an_expectation(self):
         source = self.write("misuse.cpp", "int main() {}\n")
         status, text = self.run_python("tests/misuse/run.py", source, "misuse")
         self.assertEqual(status, 1)
@@ -77,7 +77,7 @@ class NocompileRunner(TreeTest):
     def check(self, text):
         return self.run_python("tests/nocompile/run.py", self.write("no.cpp", text), "g++")
 
-    def test_accepts_a_file_that_fails_for_its_reason(self):
+    def test_accepts_a_file_that_fails_with_the_expected_error(self):
         self.assertEqual(self.check('// error: too (small|big)\nstatic_assert(false, "too big");\n'),
                          (0, ""))
 
@@ -86,7 +86,7 @@ class NocompileRunner(TreeTest):
         self.assertEqual(status, 1)
         self.assertIn("no.cpp: it compiles", text)
 
-    def test_finds_another_reason(self):
+    def test_finds_a_wrong_error(self):
         status, text = self.check("// error: too big\nnonsense\n")
         self.assertEqual(status, 1)
         self.assertIn("expected an error that matches: too big", text)

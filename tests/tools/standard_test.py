@@ -1,4 +1,4 @@
-"""What tests/standard/run.py makes of how a case ends, and of the lines of its list."""
+"""Tests how tests/standard/run.py judges a case, and reads the lines of differences.txt."""
 import importlib.util
 import unittest
 from pathlib import Path
@@ -17,12 +17,12 @@ class Verdicts(unittest.TestCase):
         with mock.patch.object(run, "outcome", ends):
             return run.judge(suite, "a/case.cc", listed).word
 
-    def test_a_failure_that_is_not_listed_is_one_unless_the_librarys_own_class_fails(self):
+    def test_an_unlisted_case_fails_unless_the_librarys_own_class_fails_too(self):
         self.assertEqual(self.judge("pass", "pass", "pass"), "pass")
         self.assertEqual(self.judge("run", "pass", "pass"), "failed")
         self.assertEqual(self.judge("run", "compile", "pass"), "own")
 
-    def test_a_listed_case_ends_as_its_line_says_and_not_better(self):
+    def test_a_listed_case_has_to_end_exactly_as_its_line_says(self):
         self.assertEqual(self.judge("run", "pass", "run"), "differs")
         self.assertEqual(self.judge("pass", "pass", "run"), "failed")
         self.assertEqual(self.judge("compile", "pass", "run"), "failed")

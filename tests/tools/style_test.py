@@ -13,7 +13,7 @@ class CheckStyle(TreeTest):
         status, text = self.run_python(tool, self.tree)
         self.assertEqual((status, text), (0, warning + "\n"))
 
-    def test_accepts_files_and_functions_of_the_longest_length(self):
+    def test_accepts_files_and_functions_of_the_maximum_length(self):
         self.write(pool, function(40) + "// TODO #12: more\n" * 559)
         self.accepts(tool)
 

@@ -1,4 +1,4 @@
-"""A small tree in a temporary folder, for a tool to look at."""
+"""The base of tests that run a tool on a small tree in a temporary folder."""
 import subprocess
 import sys
 import tempfile
@@ -21,7 +21,7 @@ class TreeTest(unittest.TestCase):
         return file
 
     def run_python(self, tool, *arguments):
-        """(status, what it printed)"""
+        """Runs a tool and returns its status and its output."""
         run = subprocess.run([sys.executable, root / tool, *arguments],
                              capture_output=True, text=True)
         return run.returncode, run.stdout + run.stderr

@@ -21,7 +21,7 @@ def x(*arguments, where=root, **options):
 
 class X(unittest.TestCase):
     def refuses(self, run, status, *words):
-        """Three lines and no more, with these words in them."""
+        """Checks that a command fails with exactly three lines that contain these words."""
         said = "".join(line for line in run.stderr.splitlines(True)
                        if not line.startswith(("  missing: ", "  install ", "  the whole log: ")))
         self.assertRegex(said, three_lines)
@@ -30,7 +30,7 @@ class X(unittest.TestCase):
             self.assertIn(word, said)
         self.assertEqual(run.returncode, status, said)
 
-    def test_says_what_each_command_does_in_a_line(self):
+    def test_lists_each_command_with_one_line(self):
         lines = x().stdout.splitlines()[1:]
         self.assertEqual([line.split()[0] for line in lines], commands)
         for line in lines:
@@ -44,13 +44,13 @@ class X(unittest.TestCase):
             self.assertTrue(run.stdout.startswith(f"./x {command}"), run.stdout)
             self.assertGreater(run.stdout.count("\n"), 2)
 
-    def test_answers_an_unknown_command_with_the_list(self):
+    def test_lists_the_commands_after_an_unknown_one(self):
         run = x("biuld")
         self.assertEqual(run.returncode, 2)
         self.assertEqual(run.stderr, "x: no command 'biuld'\n"
                                      f"  there are: {' '.join(commands)}\n  help: ./x --help\n")
 
-    def test_names_every_stage_of_test_in_its_help(self):
+    def test_help_of_test_names_every_stage(self):
         said = x("test", "--help").stdout
         for stage in stages:
             self.assertRegex(said, rf"\n +{stage} +[^ ]")
@@ -59,11 +59,11 @@ class X(unittest.TestCase):
         for arguments in (["--stage", "prod"], ["--stage"], ["--stage", "dev", "--stage", ""]):
             self.refuses(x("test", *arguments), 2, "there is no stage", " ".join(stages), "nothing was built")
 
-    def test_runs_the_stages_that_continuous_integration_names(self):
+    def test_continuous_integration_refuses_an_unknown_stage(self):
         run = subprocess.run([root / ".ci/run", "prod"], capture_output=True, text=True)
         self.refuses(run, 2, "there is no stage 'prod'", "help: ./x test --help")
 
-    def test_refuses_what_a_command_does_not_take(self):
+    def test_refuses_unknown_arguments(self):
         for arguments in (["build", "dev", "asan"], ["test", "--fast"], ["lint", "all"],
                           ["fuzz", "--seconds", "x"], ["fuzz", "nothing"], ["setup", "all"],
                           ["soak", "--minutes", "0"], ["bench", "pool", "--fast"],
@@ -72,7 +72,7 @@ class X(unittest.TestCase):
 
 
 class Bare(X):
-    """A copy of the tree, in which nothing can be built, on a machine of which little is left."""
+    """Tests x in a copy of the tree that cannot be built, on a machine with few programs."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -101,7 +101,7 @@ class Bare(X):
         self.has("id", "echo 0")
 
     def has(self, name, script):
-        """The machine has a program: what bash makes of `script`."""
+        """Gives the machine a program that runs `script` in bash."""
         file = self.path / name
         file.unlink(missing_ok=True)
         file.write_text(f"#!{shutil.which('bash')}\n{script}\n")
@@ -139,31 +139,31 @@ class Bare(X):
         self.assertEqual(self.asked.read_text(), "")
         self.assertFalse((self.tree / "build").exists())
 
-    def test_knows_cases_by_their_rows_and_new_ones_by_the_source(self):
+    def test_finds_cases_in_rows_and_new_cases_in_the_source(self):
         self.has_compiler()
         for arguments in (["pool", "--case", "^pair/"], ["pool", "--case=64B$"], ["--list", "--case", "64"],
                           ["pool", "arena", "--case", "pair"], ["crates", "--case", "pair"],
                           ["pool", "--case", "^new/"], ["heap", "--case", "of a suite without rows"]):
             self.assertNotIn("no case", self.x("bench", *arguments).stderr, arguments)
 
-    def test_asks_a_machine_without_compiler_and_cmake_for_them_alone(self):
+    def test_installs_only_compiler_and_cmake_if_only_these_are_missing(self):
         self.has_apt("exit 0")
         run = self.x("build", "release")
         self.refuses(run, 1, "not in PATH", "cmake g++ ninja-build", "nothing was built")
         self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"})
 
-    def test_says_so_where_nothing_can_be_installed(self):
+    def test_reports_that_there_is_no_package_manager(self):
         run = self.x("build", "release")
         self.refuses(run, 1, "cmake g++ ninja-build", "nothing was built", "no apt-get")
 
-    def test_says_so_without_a_network(self):
+    def test_reports_that_there_is_no_network_for_packages(self):
         self.has_apt('echo "Err:1 http://deb.example bookworm"\n'
                      'echo "E: Failed to fetch http://deb.example" >&2\necho "E: Unable to fetch some archives" >&2\nexit 100')
         run = self.x("build", "release")
         self.refuses(run, 1, "could not install cmake g++ ninja-build", "nothing was built",
                      "E: Failed to fetch http", "network")
 
-    def test_says_so_where_crates_cannot_be_fetched(self):
+    def test_reports_that_crates_cannot_be_downloaded(self):
         self.has("dpkg-query", "echo install ok installed")
         self.has("cargo", '[ "$1" = --version ] && echo cargo 9.0.0 && exit 0\n'
                  'echo "   Updating crates.io index" >&2\n'
@@ -175,20 +175,20 @@ class Bare(X):
         self.assertIn("failed to download", said)
         self.assertEqual(run.returncode, 1)
 
-    def test_asks_who_is_not_root_and_has_no_sudo_to_install(self):
+    def test_tells_a_user_without_root_or_sudo_what_to_install(self):
         self.has_apt("exit 0")
         self.has("id", "echo 1000")
         run = self.x("build", "release")
         self.refuses(run, 1, "not root", "help: sudo apt-get install cmake g++ ninja-build")
         self.assertEqual(self.asked.read_text(), "")
 
-    def test_asks_for_nothing_where_a_compiler_and_cmake_are_there_whoever_installed_them(self):
+    def test_installs_nothing_if_compiler_and_cmake_exist_outside_packages(self):
         self.has_apt("exit 1")
         self.has_compiler()
         self.assertEqual(self.x("build", "release").returncode, 0)
         self.assertEqual(self.asked.read_text(), "")
 
-    def test_says_so_in_a_tree_that_cannot_be_written_to(self):
+    def test_reports_that_the_tree_is_not_writable(self):
         self.has_compiler()
         self.tree.chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
         for folder in self.tree.rglob("*"):
@@ -197,13 +197,13 @@ class Bare(X):
         run = self.x("build", "release", **options)
         self.refuses(run, 1, f"{self.tree}/build", "nothing was built", "cp -R")
 
-    def test_installs_for_the_demo_only_what_the_demo_is_built_with(self):
+    def test_installs_for_the_demo_only_its_build_dependencies(self):
         self.has_apt("exit 0")
         self.x("demo")
         self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build", "libcli11-dev",
                                                      "nlohmann-json3-dev"})
 
-    def test_installs_for_a_stage_only_what_the_stage_needs(self):
+    def test_installs_for_a_stage_only_its_dependencies(self):
         self.has_apt("exit 0")
         for stage, wanted, unwanted in (("asan", "libgtest-dev", "clang-16"), ("clang", "clang-16", "chromium"),
                                         ("lint", "clang-tidy-16", "libgtest-dev"), ("rust", "chromium", "clang-16")):
@@ -219,7 +219,7 @@ class Bare(X):
             self.has(tool, "exit 0")
         self.has("ctest", "echo '100% tests passed, 0 tests failed out of 3'")
 
-    def test_adds_up_the_tests_of_stages_that_run_beside_each_other(self):
+    def test_adds_up_the_tests_of_concurrent_stages(self):
         self.has_all_for_quick_tests()
         self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
         run = self.x("test", "--quick")
@@ -227,7 +227,7 @@ class Bare(X):
         for step in ("build dev", "test dev", "test rust", "test page"):
             self.assertRegex(run.stderr, rf"{step} +ok, ")
 
-    def test_counts_what_fails_in_a_stage_that_runs_beside_others(self):
+    def test_counts_failures_in_a_concurrent_stage(self):
         self.has_all_for_quick_tests()
         self.has("cargo", '[ "$1" = --version ] && echo cargo 9.0.0 && exit 0\necho "a test failed"; exit 101')
         run = self.x("test", "--quick")

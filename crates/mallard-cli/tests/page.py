@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Tests a page of `mallard bench report` in a headless Chromium. `page.py PAGE [SCREENSHOTS]`
 
-Each check is a function whose name is its promise; what fails is said with its traceback, and
-the status is 1. With a folder, screenshots are left there: wide and narrow, light and dark.
-Needs Debian's chromium, chromium-driver and python3-selenium.
+Each check is a function whose name states what it checks. A failure is printed with its traceback,
+and makes the status 1. If a folder is given, screenshots are written to it: wide and narrow, light
+and dark. The program needs Debian's chromium, chromium-driver and python3-selenium.
 """
 import sys
 import traceback
@@ -49,20 +49,20 @@ def choose(driver, control, value):
 
 
 def shown_titles(driver):
-    """The titles of the tables that the selectors leave."""
+    """Returns the titles of the tables that the selectors show."""
     return run(driver, """return [...document.querySelectorAll('.machine:not([hidden]) .t:not([hidden]) h4')]
         .map(h => h.textContent)""")
 
 
 def luminance(driver, element, kind):
-    """0 is black, 1 white: the computed colour of an element."""
+    """Returns the lightness of an element's computed colour, from 0 for black to 1 for white."""
     text = run(driver, f"return getComputedStyle(document.querySelector('{element}')).{kind}")
     numbers = text[text.index("(") + 1:-1].replace(",", " ").split()[:3]
     return sum(float(n) for n in numbers) / 3 / 255
 
 
 def pixel(driver, x, y):
-    """Red, green and blue of what is really painted."""
+    """Returns red, green and blue of a pixel of the painted page."""
     return driver.execute_async_script("""const [data, x, y, done] = arguments;
         createImageBitmap(new Blob([Uint8Array.from(atob(data), c => c.charCodeAt(0))])).then((image) => {
           const canvas = new OffscreenCanvas(image.width, image.height);
@@ -80,7 +80,7 @@ def promise(check):
     return check
 
 
-# --- what is promised --------------------------------------------------------
+# --- the checks --------------------------------------------------------------
 
 @promise
 def the_first_screen_is_malloc_against_malloc(driver):
@@ -91,7 +91,7 @@ def the_first_screen_is_malloc_against_malloc(driver):
 
 
 @promise
-def the_answer_follows_at_once(driver):
+def the_answer_is_on_the_first_screen(driver):
     open_page(driver)
     table = driver.find_element(By.CSS_SELECTOR, ".machine:not([hidden]) .prose table")
     assert "situation" in table.text.lower(), table.text[:200]
@@ -110,7 +110,7 @@ def the_console_stays_empty(driver):
 
 
 @promise
-def nothing_is_asked_of_the_network(driver):
+def nothing_is_loaded_from_the_network(driver):
     driver.get_log("performance")
     open_page(driver)
     asked = [e["message"] for e in driver.get_log("performance") if '"Network.requestWillBeSent"' in e["message"]]
@@ -118,7 +118,7 @@ def nothing_is_asked_of_the_network(driver):
 
 
 @promise
-def the_recipe_chooses_tables(driver):
+def the_variant_selects_tables(driver):
     open_page(driver)
     corrected = shown_titles(driver)
     choose(driver, "variant", "faithful")
@@ -128,7 +128,7 @@ def the_recipe_chooses_tables(driver):
 
 
 @promise
-def the_figure_chooses_tables(driver):
+def the_kind_of_figure_selects_tables(driver):
     open_page(driver)
     time = shown_titles(driver)
     choose(driver, "kind", "memory")
@@ -146,7 +146,7 @@ def a_section_without_figures_says_so(driver):
 
 
 @promise
-def the_machine_chooses_all(driver):
+def the_machine_selects_all_sections(driver):
     open_page(driver)
     before = driver.find_element(By.CSS_SELECTOR, ".machine:not([hidden]) h2").text
     choose(driver, "machine", "1")
@@ -161,7 +161,7 @@ def the_filter_hides_other_contenders(driver):
     run(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
     visible = "return [...arguments[0]].filter(h => h.offsetParent !== null).map(h => h.textContent)"
     everything = run(driver, visible, run(driver, titles))
-    driver.find_element(By.ID, "filter").send_keys("AS7$ [")  # one that is no expression is text
+    driver.find_element(By.ID, "filter").send_keys("AS7$ [")  # a word that is not a valid expression is text
     filtered = run(driver, visible, run(driver, titles))
     assert "AS3" in everything and "AS7" in everything, everything
     assert "AS3" not in filtered and "AS7" in filtered and "size" in filtered, filtered

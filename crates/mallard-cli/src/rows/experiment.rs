@@ -174,7 +174,7 @@ impl Machine {
                 machines.len() - 1
             });
             if is_of_rust(&machines[m].name) {
-                machines[m].name.clone_from(&row.machine); // C++'s, where there is one
+                machines[m].name.clone_from(&row.machine); // the C++ compiler's name is preferred
             }
             let all = &mut machines[m].experiments;
             let key = (m, [&*row.suite, &*row.case, &*row.variant, &*row.metric], row.threads);

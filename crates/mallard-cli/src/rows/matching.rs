@@ -81,7 +81,7 @@ pub fn family(e: &Experiment) -> String {
         ("malloc", "pair" | "fifo" | "list") => "pairs",
         ("malloc", "replace" | "realloc" | "large") => "mixes",
         ("malloc", "hakmem") if e.threads > 1 => "threads",
-        ("malloc", "hakmem") => "bulk", // bursts
+        ("malloc", "hakmem") => "bulk", // these are bursts
         (_, part) => part,
     };
     format!("{}/{part}", e.suite)

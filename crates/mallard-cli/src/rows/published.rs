@@ -58,7 +58,7 @@ impl Published {
             let column = match c.text("local_allocators")? {
                 "without" => "AS1",
                 "with" => "AS7",
-                _ => return Ok(()), // the ratio of the two, which follows from them
+                _ => return Ok(()), // the other column is the ratio of the two
             };
             for i in 0..=8 {
                 let (g, s) = (c.text("log2_G")?, c.text("log2_S")?);

@@ -1,5 +1,5 @@
 "use strict";
-// The page has everything in it: what is chosen is a matter of showing and hiding.
+// The page contains all tables. The selectors only show and hide them.
 (() => {
   const byId = (id) => document.getElementById(id);
   const data = JSON.parse(byId("data").textContent);
@@ -7,9 +7,10 @@
   const machine = () => byId("machine").value;
   const chosen = () => document.querySelector(`.machine[data-machine="${machine()}"]`);
 
-  // --- what is shown ---------------------------------------------------------
+  // --- showing and hiding ----------------------------------------------------
 
-  // Words, any of which a contender may match; a regular expression, if it is one.
+  // Returns a test for names of contenders: a name passes if it matches any word of the filter. A word
+  // that is not a valid regular expression is compared as text.
   function wanted() {
     const words = byId("filter").value.split(/\s+/).filter(Boolean).map((word) => {
       try {
@@ -44,7 +45,7 @@
 
   // --- sorting ---------------------------------------------------------------
 
-  // A figure before words, words before nothing; FAIL is worse than any figure.
+  // Returns the sort key of a cell: figures first, then FAIL, then words, then empty cells.
   function value(cell) {
     const text = (cell?.firstChild?.textContent ?? "").trim();
     const power = text.match(/^(\d+)\^(\d+)/);
@@ -74,9 +75,9 @@
     if (head && (event.type === "click" || event.key === "Enter")) sort(head);
   }
 
-  // --- drawings --------------------------------------------------------------
+  // --- charts ----------------------------------------------------------------
 
-  const drawn = new Map(); // canvas: chart
+  const drawn = new Map(); // maps a canvas to its chart
   const palette = ["#2f7fd1", "#e8833a", "#2a9d6f", "#b04fc4", "#c9a100", "#d1495b",
     "#00a0b0", "#7a6ff0", "#8a8d2f", "#a0522d"];
   const shapes = ["circle", "rect", "triangle", "rectRot", "star", "crossRot"];
@@ -90,7 +91,8 @@
     return found;
   }
 
-  // Ours are thick. `place` is that among all that could be drawn, so a filter changes no colour.
+  // Returns the style of a contender; Mallard's lines are thick. `place` counts all contenders of the
+  // chart, so that a filter changes no colour.
   function look(contender, place) {
     const hue = palette[place % palette.length];
     const ours = contender.startsWith("mallard/");
@@ -101,7 +103,8 @@
     };
   }
 
-  // Logarithmic, with some air; where all is near together a linear axis is as good, and has ticks.
+  // Returns a logarithmic axis with a margin. Values that are close together get a linear axis, which
+  // has more ticks.
   function span(values) {
     const [least, most] = [Math.min(...values), Math.max(...values)];
     return { type: most / least < 3 ? "linear" : "logarithmic", min: least / 1.1, max: most * 1.1 };
@@ -113,7 +116,7 @@
     return {
       ...range, title: { display: true, text: title, color: text },
       grid: { color: line, borderColor: line },
-      // A logarithmic axis has more ticks than room.
+      // A logarithmic axis has more ticks than there is room for.
       ticks: { color: text, autoSkip: true, maxTicksLimit: 9, maxRotation: 0, callback: (v) => String(Number(Number(v).toPrecision(3))) },
     };
   }
@@ -212,14 +215,14 @@
     for (const box of chosen().querySelectorAll(".chart")) draw(box);
   }
 
-  // --- what reacts -----------------------------------------------------------
+  // --- events ----------------------------------------------------------------
 
   function themed(theme) {
     if (theme) root.dataset.theme = theme;
     drawAll();
   }
 
-  // A page in a file may have no storage.
+  // A page opened from a file may have no storage.
   const stored = (task) => {
     try {
       return task();
@@ -254,7 +257,7 @@
     if (target?.tagName === "DETAILS") target.open = true;
   });
 
-  // A browser may remember what was chosen before a reload.
+  // A browser may restore the selection after a reload.
   for (const id of ["published", "ratio", "spread"]) document.body.classList.toggle(id, byId(id).checked);
   choose();
   filter();
