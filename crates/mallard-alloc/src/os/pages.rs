@@ -117,7 +117,7 @@ impl Pages {
         if self.options.huge == Huge::Advise {
             // SAFETY: this advice changes how pages are held, and not what they contain.
             if let Err(error) = unsafe { mapped.advise(guard, bytes, MADV_HUGEPAGE) } {
-                self.refuse(&error);
+                self.record_error(&error);
             }
             if self.options.populated {
                 (0..bytes).step_by(PAGE_BYTES).for_each(|at| {
@@ -129,7 +129,7 @@ impl Pages {
         Ok(mapped)
     }
 
-    fn refuse(&self, error: &io::Error) {
+    fn record_error(&self, error: &io::Error) {
         self.error.store(error.raw_os_error().unwrap_or(12), Ordering::Relaxed);
         // ENOMEM
     }
@@ -155,7 +155,7 @@ unsafe impl Source for Pages {
                 Some(Chunk { data, layout: whole })
             }
             Err(error) => {
-                self.refuse(&error);
+                self.record_error(&error);
                 None
             }
         }

@@ -57,7 +57,7 @@ impl FileArena {
                 Ok(())
             }
             Err(_) if self.step != Stage::Decided => Ok(()), // published, and that is it
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         }
     }
 
@@ -180,7 +180,7 @@ impl FileArena {
         Ok(())
     }
 
-    /// Frees private copies of committed pages, since the file has them now. If the system refuses, they
+    /// Frees private copies of committed pages, since the file has them now. If the system fails to, they
     /// stay, and the next commit writes some pages that have not changed.
     fn let_go(&mut self) {
         let _ = for_each_record(&self.file, &self.state, |group, _| {

@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const BYTES_MAX: usize = 1 << 47; // more than any file has, and less than overflows
-const REFUSED: &str = "a file arena was refused";
+const NOT_OPENED: &str = "a file arena cannot be opened";
 
 impl FileArena {
     pub(super) fn found_at(path: &Path, options: &FileOptions) -> Result<Self, SystemError> {
@@ -53,7 +53,7 @@ impl FileArena {
                 relocated = !is_new;
                 let mapped = Mapping::aligned(limit, HUGE_PAGE_BYTES, PROT_BOTH, MAP_NORESERVE);
                 mapped.map_err(|e| {
-                    SystemError::because(e, REFUSED, "lower max_bytes, see `ulimit -v`")
+                    SystemError::because(e, NOT_OPENED, "lower max_bytes, see `ulimit -v`")
                 })?
             }
         };
@@ -107,13 +107,14 @@ impl FileArena {
         for copy in 0..2 {
             if read_header(&self.file, copy) != header {
                 let written = write_pages(&self.file, &[header], copy);
-                written.map_err(|e| SystemError::because(e, REFUSED, "make room on the disk"))?;
+                written
+                    .map_err(|e| SystemError::because(e, NOT_OPENED, "make room on the disk"))?;
             }
         }
         self.cut_off();
         if self.state.sequence == 0 && self.options.sync {
             let synced = self.file.sync_all();
-            synced.map_err(|e| SystemError::because(e, REFUSED, "see `dmesg`"))?;
+            synced.map_err(|e| SystemError::because(e, NOT_OPENED, "see `dmesg`"))?;
             // A new name is on the disk when its folder is synced. If the folder cannot be synced, the
             // system does it later.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -145,10 +146,10 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
         .truncate(false)
         .custom_flags(O_NONBLOCK)
         .open(path)
-        .map_err(|e| SystemError::because(e, REFUSED, "check the path and `ls -l`"))?;
+        .map_err(|e| SystemError::because(e, NOT_OPENED, "check the path and `ls -l`"))?;
     if !file.metadata().is_ok_and(|m| m.is_file()) {
         return Err(SystemError::new(
-            REFUSED,
+            NOT_OPENED,
             "the path is not that of a regular file: name another",
         ));
     }
@@ -165,7 +166,7 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
             }
             _ => "this file system cannot lock files: put the file on another",
         };
-        SystemError::because(e, REFUSED, help)
+        SystemError::because(e, NOT_OPENED, help)
     })?;
     Ok(file)
 }
@@ -173,28 +174,28 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
 /// Finishes what a crash left undone, and checks that the file is what its header says. Returns whether
 /// the file is new.
 fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError> {
-    let unreadable = |e| SystemError::because(e, REFUSED, "it cannot be read: see `dmesg`");
-    let refuse = |help| Err(SystemError::new(REFUSED, help));
+    let unreadable = |e| SystemError::because(e, NOT_OPENED, "it cannot be read: see `dmesg`");
+    let fail = |help| Err(SystemError::new(NOT_OPENED, help));
     let bytes = file.metadata().map_err(unreadable)?.len();
     if bytes == 0 && options.access == FileAccess::Create {
         return Ok((State::default(), true));
     }
     if bytes == 0 {
-        return refuse("it is empty: open it with FileAccess::Create");
+        return fail("it is empty: open it with FileAccess::Create");
     }
     let state = match choose_header(file) {
         Ok(state) => state,
-        Err(help) => return refuse(help),
+        Err(help) => return fail(help),
     };
     let pages_max = BYTES_MAX as u64 / PAGE_BYTES as u64;
     if state.pages > pages_max || bytes / (PAGE_BYTES as u64) < file_end(state.pages) {
-        return refuse("it is cut off: restore it from a copy");
+        return fail("it is cut off: restore it from a copy");
     }
     recover(file, &state, options)?;
     let digest = digest_of(file, 0, state.pages).map_err(unreadable)?;
     // Checks all checksums, and the first page. `verify` reads the rest.
     if digest != state.digest || find_damaged(file, 0, state.pages.min(1)).is_some() {
-        return refuse("it is damaged: restore it from a copy");
+        return fail("it is damaged: restore it from a copy");
     }
     Ok((state, false))
 }

@@ -96,10 +96,10 @@ impl SharedMemory {
             return Err(SystemError::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
         }
         let bytes = align_up(bytes, PAGE_BYTES);
-        let refused = |error| SystemError::because(error, NOT_MADE, NO_MEMORY);
+        let failed = |error| SystemError::because(error, NOT_MADE, NO_MEMORY);
         // A size that is certainly too large fails here, before memory is taken for it.
-        drop(Mapping::anonymous(bytes, crate::os::PROT_BOTH, MAP_SHARED).map_err(refused)?);
-        let file = new_file(bytes).map_err(refused)?;
+        drop(Mapping::anonymous(bytes, crate::os::PROT_BOTH, MAP_SHARED).map_err(failed)?);
+        let file = new_file(bytes).map_err(failed)?;
         let segment = Self::map(file, bytes)?;
         let header = Header {
             magic: MAGIC,
@@ -134,7 +134,7 @@ impl SharedMemory {
             return Err(SystemError::new(NO_SEGMENT, "pass the descriptor of a segment"));
         }
         if bytes == 0 || bytes % PAGE_BYTES != 0 {
-            return Err(SystemError::new(NO_SEGMENT, "somebody truncated it: make another"));
+            return Err(SystemError::new(NO_SEGMENT, "it was truncated: make another"));
         }
         let segment = Self::map(file.into(), bytes)?;
         segment.look_at_header()?;
@@ -150,7 +150,7 @@ impl SharedMemory {
         } else if h.checksum != checksum(h.magic, h.version, h.bytes) {
             "a stray write damaged its header: make another"
         } else if h.bytes != self.memory.bytes as u64 {
-            "somebody truncated it: make another"
+            "it was truncated: make another"
         } else {
             let cursor = unchecked(h.cursor.load(Ordering::Relaxed));
             let places = size_of::<Header>()..=self.memory.bytes;
@@ -165,11 +165,11 @@ impl SharedMemory {
     /// Maps a segment at a multiple of 2 MiB, so that alignments hold in every process.
     fn map(file: OwnedFd, bytes: usize) -> Result<Self, SystemError> {
         let help = "see `ulimit -v` and /proc/sys/vm/max_map_count, and open it for writing";
-        let refused = |error| SystemError::because(error, NO_MAPPING, help);
+        let failed = |error| SystemError::because(error, NO_MAPPING, help);
         let memory = Mapping::aligned(bytes, HUGE_PAGE_BYTES, PROT_NONE, MAP_NORESERVE);
-        let memory = memory.map_err(refused)?;
+        let memory = memory.map_err(failed)?;
         // SAFETY: nothing uses address space that was just reserved.
-        unsafe { memory.map(0, bytes, MAP_SHARED, Some(file.as_fd()), 0) }.map_err(refused)?;
+        unsafe { memory.map(0, bytes, MAP_SHARED, Some(file.as_fd()), 0) }.map_err(failed)?;
         Ok(Self { memory, file })
     }
 
