@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     what: String,

@@ -1,4 +1,5 @@
-//! The HTML page in a real browser: runs the checks of page.py, for two machines and every suite.
+//! Tests the HTML page in a real browser: runs the checks of page.py, for two machines and every
+//! suite.
 
 mod fixture;
 

@@ -1,4 +1,4 @@
-//! `mallard bench compare`: verdicts, counts and exit statuses.
+//! Tests `mallard bench compare`: verdicts, counts and exit statuses.
 
 mod fixture;
 

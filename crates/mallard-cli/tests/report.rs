@@ -1,4 +1,4 @@
-//! `mallard bench report`: the content of the pages, and what happens on errors.
+//! Tests `mallard bench report`: the content of the pages, and what happens on errors.
 
 mod fixture;
 
@@ -323,7 +323,7 @@ fn a_failed_write_keeps_the_previous_page() {
     let tree = Tree::with(&a_part());
     tree.run(&["report"]).ok();
     let before = tree.read(PAGE);
-    // A folder is in the place of the page, because root may write to every other file.
+    // Puts a folder in the place of the page, because root may write to every file.
     fs::create_dir(tree.path("taken")).unwrap();
     fs::create_dir(tree.path("taken/performance.html")).unwrap();
     tree.run(&["report", "--out", "taken"]).fails("cannot write taken/performance.html");
@@ -340,7 +340,7 @@ fn a_full_disk_keeps_the_previous_page() {
     if !full.exists() || fs::metadata("/sys/fs").is_err() {
         return;
     }
-    // A file system of 64 KiB, if this user may mount one. The page is larger.
+    // Mounts a file system of 64 KiB, if this user may. The page is larger.
     let tree = Tree::with(&a_part());
     tree.write("small/x", "");
     let small = tree.path("small");

@@ -1,4 +1,4 @@
-//! `mallard bench show SUITE`: the tables of a suite in the terminal.
+//! Tests `mallard bench show SUITE`: the tables of a suite in the terminal.
 
 mod fixture;
 

@@ -1,4 +1,4 @@
-//! How tables reach the reader: in the terminal, as Markdown and as HTML.
+//! Prints tables for the reader: in the terminal, as Markdown and as HTML.
 
 pub mod html;
 pub mod markdown;

@@ -1,4 +1,4 @@
-//! Output in the terminal.
+//! Writes to the terminal.
 
 use crate::error::Failure;
 use crate::tables::{Cell, Table};

@@ -1,4 +1,4 @@
-//! What the name of a benchmark case says: its variant, and its place in the tables.
+//! Reads the name of a benchmark case: its variant, and its place in the tables.
 
 use super::experiment::Experiment;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! What the name of a contender says: its library, and which of the talk's fourteen strategies it is.
+//! Reads the name of a contender: its library, and which of the talk's fourteen strategies it is.
 
 /// A strategy of the talk. `mallard/AS3+reset` has provider `mallard`, number 3 and extra `+reset`.
 #[derive(Clone, Debug, PartialEq)]

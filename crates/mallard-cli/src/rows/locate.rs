@@ -1,4 +1,4 @@
-//! Where the rows and the published figures are: in the current folder or in one above it.
+//! Finds the rows and the published figures: in the current folder or in one above it.
 
 use crate::error::Failure;
 use crate::rows::published::Published;

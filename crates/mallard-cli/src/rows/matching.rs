@@ -113,7 +113,7 @@ pub fn matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&counted(&costs(machine)))
 }
 
-/// The same with every variant of a recipe.
+/// All cases in which Mallard has a comparable peer, with every variant of a recipe.
 pub fn all_matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&costs(machine))
 }
@@ -162,7 +162,7 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
             groups.entry((situations::title_of(e), kind)).or_default().push(e);
         }
     }
-    // Situations in which only memory was measured.
+    // These are the situations in which only memory was measured.
     for e in costs.iter().filter(|e| e.kind() == Kind::Memory) {
         for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
             let of_time = groups.entry((situations::title_of(e), kind)).or_default();

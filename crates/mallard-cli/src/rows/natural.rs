@@ -1,4 +1,4 @@
-//! Natural sort order: DS2 before DS10, and 2^6 before 2^16.
+//! Sorts names in natural order: DS2 before DS10, and 2^6 before 2^16.
 
 /// A sort key in which each group of digits counts as one number.
 pub fn key(text: &str) -> Vec<(String, u64)> {

@@ -13,7 +13,7 @@ pub enum Verdict {
     Same,
 }
 
-/// How far apart medians must be to count as different.
+/// The distance from which medians count as different.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// The bound if both rows have a spread and the spreads do not overlap.

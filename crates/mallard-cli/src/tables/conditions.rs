@@ -3,8 +3,8 @@
 use crate::rows::row::Row;
 use std::collections::BTreeSet;
 
-/// For example `work divided by 2^5 to 2^9, 12 of 66 figures of one run`. Empty if no work was divided and
-/// every figure is a median of several runs.
+/// Describes the conditions, for example `work divided by 2^5 to 2^9, 12 of 66 figures of one run`.
+/// Empty if no work was divided and every figure is a median of several runs.
 pub fn words<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let rows: Vec<&Row> = rows.into_iter().filter(|r| !r.metric.ends_with("rss_kib")).collect();
     let divided: BTreeSet<u32> = rows.iter().map(|r| r.divided_by()).collect();

@@ -7,13 +7,13 @@ use crate::tables::layout::{self, lakos1, slices};
 use crate::tables::Table;
 use std::cmp::Reverse;
 
-/// On which page something is shown.
+/// The page on which something is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Where {
     Both,
-    /// On the HTML page only: too long for Markdown.
+    /// The HTML page only, because the content is too long for Markdown.
     Page,
-    /// On the Markdown page only: a summary of what the HTML page has in full.
+    /// The Markdown page only: a summary of what the HTML page has in full.
     Markdown,
 }
 
@@ -177,7 +177,7 @@ fn locality(machine: &Machine, published: &Published) -> Section {
         let diffusion = t.title.starts_with("Diffusion") && t.title.ends_with(": AS1");
         diffusion || ["(AS1)", "(AS7)"].iter().any(|end| t.title.ends_with(end))
     };
-    // Only the ratio for the time of an access, whose absolute value says little.
+    // Shows only the ratio for the time of an access, because the absolute value says little.
     let is_shown = |t: &Table| {
         let is_ratio = t.title.contains("ns_per_op: ratio");
         is_of_talk(t) && (t.title.contains("degradation") || is_ratio)

@@ -9,9 +9,9 @@ use crate::tables::{number, times, Cell, Table};
 /// The unit in which strategies are shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Unit {
-    /// As measured.
+    /// Figures as measured.
     Absolute,
-    /// AS1 as measured, and the others in per cent of it.
+    /// AS1 as measured, and the other strategies in per cent of AS1.
     ShareOfFirst,
 }
 

@@ -1,4 +1,4 @@
-//! Malloc against malloc: whole programs first, and factors of single calls beside them.
+//! Compares malloc with malloc: whole programs first, and factors of single calls beside them.
 
 use crate::rows::cases::counted;
 use crate::rows::experiment::{contenders, Experiment, Kind, Machine};

@@ -1,4 +1,4 @@
-//! Mallard against every peer of the same kind: cells won, tied within noise, and lost.
+//! Compares Mallard with every peer of the same kind: cells won, tied within noise, and lost.
 
 use crate::rows::contender;
 use crate::rows::experiment::{ratio, Kind, Machine};

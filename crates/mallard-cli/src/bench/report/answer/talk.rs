@@ -61,7 +61,8 @@ fn line(own: &[&Experiment], part: &str, published: &Published) -> Vec<Cell> {
     ]
 }
 
-/// Why a gain is lower. How AS1 and the best strategy changed is computed, and causes are read from a file.
+/// Explains why a gain is lower. The changes of AS1 and of the best strategy are computed, and
+/// causes are read from a file.
 fn why(own: &[&Experiment], part: &str, published: &Published) -> String {
     let figure = |e: &&Experiment, column: &str| published.of(&e.suite, &e.case, column).flatten();
     let first = own.iter().filter_map(|e| ratio(figure(e, "AS1")?, e.baseline()?.median?));
