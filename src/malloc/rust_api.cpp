@@ -121,6 +121,7 @@ void* cleared(void* block, std::size_t bytes, bool zero) noexcept
 /// call this code when they exit.
 [[gnu::constructor(103)]] void stay_loaded() noexcept
 {
+    // The linker defines this symbol. NOLINTNEXTLINE(clang-diagnostic-undefined-internal)
     extern const char begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
     auto const& header = *reinterpret_cast<const Elf64_Ehdr*>(begin);
     if (::getauxval(AT_PHDR) == reinterpret_cast<std::uintptr_t>(begin) + header.e_phoff)
