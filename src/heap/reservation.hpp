@@ -38,7 +38,7 @@ struct reservation {
     std::size_t room = 0;        ///< the most slices it can have; 0: unused element of the table
     std::size_t step = 0;        ///< slices by which the commit limit rises next
     std::size_t mapped[3] = {};  ///< mapped bytes of records, map and bits
-    std::size_t kept = 0;        ///< the commit limit when a fork began: see fork.hpp
+    std::size_t kept = 0;        ///< the commit limit when a fork began: see guests.hpp
     bool is_reserved = false;    ///< all address space is reserved already: see reservation.cpp
     std::size_t first_free = 0;  ///< no group before this one has a free slice
     std::size_t first_dirty = 0; ///< no group before this one has a dirty slice

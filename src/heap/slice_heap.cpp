@@ -377,7 +377,7 @@ usage slice_heap::now() noexcept
     return usage_;
 }
 
-// --- guests: calls while another thread forks (see fork.hpp) ----------------------
+// --- guests: calls while another thread forks (see guests.hpp) ----------------------
 
 /// Allocates slices beyond the commit limits of the time when the fork began. No slice there is
 /// freed before the fork ends.

@@ -71,7 +71,7 @@ public:
     /// Sets the threshold of `has_grown`: the slices in use now, plus an eighth, plus 8 MiB.
     [[gnu::cold]] void expect_growth() noexcept;
 
-    // A fork takes the lock, keeps it, and opens it: see fork.hpp.
+    // A fork takes the lock, keeps it, and opens it: see guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept;
     void open() noexcept; ///< when no thread is a guest

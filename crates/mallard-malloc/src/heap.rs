@@ -249,7 +249,7 @@ impl<S> Heap<S> {
     /// assert_eq!((numbers.blocks_live, numbers.chunks), (0, 1));
     /// ```
     pub fn reset(&mut self) {
-        // SAFETY: nobody borrows from it.
+        // SAFETY: no reference into the heap is live, since the method borrows it mutably.
         unsafe { ffi::mallard_heap_reset(self.raw.as_ptr()) }
     }
 
@@ -262,7 +262,7 @@ impl<S> Heap<S> {
     /// assert_eq!(heap.statistics().bytes_taken, 0);
     /// ```
     pub fn release(&mut self) {
-        // SAFETY: nobody borrows from it.
+        // SAFETY: no reference into the heap is live, since the method borrows it mutably.
         unsafe { ffi::mallard_heap_release(self.raw.as_ptr()) }
     }
 
@@ -320,7 +320,7 @@ fn dangling(layout: Layout) -> NonNull<u8> {
 
 impl<S> Drop for Heap<S> {
     fn drop(&mut self) {
-        // SAFETY: nobody borrows from it.
+        // SAFETY: no reference into the heap is live, since the method borrows it mutably.
         unsafe { ffi::mallard_heap_destroy(self.raw.as_ptr()) }
     }
 }
