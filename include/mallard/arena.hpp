@@ -26,13 +26,16 @@ struct arena_options {
 /// The header of a chunk of an arena. It lies at the end of the chunk, so the first block has
 /// the alignment of the chunk.
 struct arena_chunk {
-    static constexpr std::size_t align = 16;
+    static constexpr std::size_t align = 16; ///< the alignment of the header
 
-    arena_chunk* next;
-    chunk taken; ///< as the source gave it
+    arena_chunk* next; ///< the next chunk of the same list
+    chunk taken;       ///< as the source gave it
 
+    /// The first byte of the chunk.
     std::byte* begin() const noexcept { return static_cast<std::byte*>(taken.data); }
+    /// The end of the room for blocks: the address of the header.
     std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this); }
+    /// The room for blocks.
     std::size_t bytes() noexcept { return static_cast<std::size_t>(end() - begin()); }
 
     /// Where a block of `l` starts in the empty chunk, or null when it does not fit.
@@ -48,6 +51,7 @@ struct arena_chunk {
         return saturating_add(block, align - 1 + sizeof(arena_chunk)) & ~(align - 1);
     }
 
+    /// Constructs the header at the end of a chunk from the source, and returns it.
     static arena_chunk* make(chunk taken) noexcept
     {
         std::size_t const offset = (taken.bytes & ~(align - 1)) - sizeof(arena_chunk);
@@ -67,12 +71,13 @@ public:
     {
     }
 
-    arena_chunk* used() const noexcept { return used_; }
-    arena_chunk* idle() const noexcept { return idle_; }
+    arena_chunk* used() const noexcept { return used_; } ///< the chunk in use; older ones follow
+    arena_chunk* idle() const noexcept { return idle_; } ///< the first chunk that is not in use
 
     /// How many times a chunk was added to the used list.
     std::size_t uses() const noexcept { return uses_; }
 
+    /// Adds a chunk to the used list.
     void use(arena_chunk* c) noexcept
     {
         if (used_ == nullptr)
@@ -120,6 +125,7 @@ public:
     /// Detaches all used chunks. Returns their list.
     arena_chunk* detach_used() noexcept { return std::exchange(used_, nullptr); }
 
+    /// Whether `p` points into a used or an idle chunk. O(chunks).
     bool owns(const void* p) const noexcept
     {
         for (const arena_chunk* const list : {used_, idle_})
@@ -129,6 +135,7 @@ public:
         return false;
     }
 
+    /// Whether `wanted` is in the used list. O(chunks).
     bool is_used(const arena_chunk* wanted) const noexcept
     {
         const arena_chunk* c = used_;
@@ -148,8 +155,9 @@ private:
 template <bool Checked>
 class mark_numbers {
 public:
-    std::size_t next() noexcept { return ++last_; }
+    std::size_t next() noexcept { return ++last_; } ///< the number of a new mark
 
+    /// Records a rewind to the mark `number`: all later marks become stale.
     constexpr void rewound_to(std::size_t number) noexcept
     {
         if (number == last_)
@@ -157,6 +165,7 @@ public:
         valid_ = number;
         stale_max_ = last_;
     }
+    /// Whether a rewind to an older mark has made the mark `number` invalid.
     bool is_stale(std::size_t number) const noexcept
     {
         return valid_ < number && number <= stale_max_;

@@ -6,13 +6,17 @@
 
 namespace mallard {
 
+/// Computes the type of a `fixed_pool` and the bytes of its buffer.
 template <std::size_t Block, std::size_t Count, reuse Order, check Checks>
 struct fixed_pool_of {
+    /// The options that decide the size of a slot.
     static constexpr pool_options shape{.block = Block, .order = Order, .checks = Checks};
+    /// The size of the buffer.
     static constexpr std::size_t bytes = pool<null, shape>::bytes_for(Count);
+    /// The options of the pool: one step takes the whole buffer.
     static constexpr pool_options options{
         .block = Block, .grow = growth::none(bytes), .order = Order, .checks = Checks};
-    using type = pool<buffer<bytes>, options>;
+    using type = pool<buffer<bytes>, options>; ///< the pool
 };
 
 /// A pool with room for `Count` blocks of `Block` bytes inside the object itself, which never

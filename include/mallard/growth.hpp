@@ -77,9 +77,11 @@ using growth_function = std::size_t (*)(std::size_t last, std::size_t asked) noe
 /// The rule of one allocator: the rule of its type, or a custom function.
 template <growth Growth>
 struct growth_rule {
-    growth_function custom = nullptr;
+    growth_function custom = nullptr; ///< computes each step; null: the rule of the type does
 
+    /// The `max` and `limit` that apply.
     static constexpr const growth& bounds() noexcept { return bounds_of_type; }
+    /// The step after a step of `last` bytes, for a request of `asked` bytes, before it is cut.
     constexpr std::size_t next(std::size_t last, std::size_t asked) const noexcept
     {
         return custom != nullptr ? custom(last, asked) : Growth.after(last);
@@ -93,7 +95,7 @@ private:
 template <growth Growth>
     requires(Growth.is_at_run_time())
 struct growth_rule<Growth> {
-    growth chosen{};
+    growth chosen{}; ///< the rule, as given to the constructor
 
     constexpr const growth& bounds() const noexcept { return chosen; }
     constexpr std::size_t next(std::size_t last, std::size_t) const noexcept
@@ -111,6 +113,7 @@ template <growth Growth>
 class growth_state {
 public:
     constexpr growth_state() noexcept = default;
+    /// A state without memory, whose steps follow `given`.
     constexpr explicit growth_state(growth_argument<Growth> given) noexcept : rule_{given} {}
 
     /// The next step by the rule alone.
@@ -138,7 +141,9 @@ public:
 
     /// Memory for bookkeeping outside the steps counts towards the limit too.
     constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= left(); }
+    /// Records that `bytes` were taken for bookkeeping.
     constexpr void took_aside(std::size_t bytes) noexcept { taken_ += bytes; }
+    /// Records that `bytes` were given back to the source.
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
     /// The state at construction.
@@ -156,13 +161,15 @@ public:
         last_ = 0;
     }
 
+    /// Most bytes to hold at once.
     constexpr std::size_t limit() const noexcept { return rule_.bounds().limit; }
     /// Whether the rule has a limit.
     constexpr bool is_limited() const noexcept
     {
         return limit() != std::numeric_limits<std::size_t>::max();
     }
-    constexpr std::size_t taken() const noexcept { return taken_; }
+    constexpr std::size_t taken() const noexcept { return taken_; } ///< bytes held now
+    /// How many steps were taken since construction.
     constexpr std::size_t steps() const noexcept { return steps_; }
 
     /// What is left of the limit. A source that gives more than requested may exceed the limit.

@@ -24,7 +24,7 @@ public:
     using element_type = T;
 
     constexpr box() noexcept = default;
-    constexpr box(std::nullptr_t) noexcept {}
+    constexpr box(std::nullptr_t) noexcept {} ///< an empty box
     box(box&& other) noexcept : object_(other.leak()) {}
     box& operator=(box&& other) noexcept
     {
@@ -44,11 +44,13 @@ public:
     /// of the pool.
     [[nodiscard]] T* leak() noexcept { return std::exchange(object_, nullptr); }
 
-    T* get() const noexcept { return object_; }
-    T& operator*() const noexcept { return *object_; }
-    T* operator->() const noexcept { return object_; }
+    T* get() const noexcept { return object_; }        ///< the object, or null
+    T& operator*() const noexcept { return *object_; } ///< the object; the box must not be empty
+    T* operator->() const noexcept { return object_; } ///< the object; the box must not be empty
+    /// Whether there is an object.
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
+    /// Exchanges the objects of two boxes.
     void swap(box& other) noexcept { std::swap(object_, other.object_); }
     friend void swap(box& a, box& b) noexcept { a.swap(b); }
     friend bool operator==(const box&, const box&) = default;
@@ -78,10 +80,10 @@ template <class T, class Pool>
 class shared_handle {
 public:
     using element_type = T;
-    using box = mallard::box<T, Pool>;
+    using box = mallard::box<T, Pool>; ///< the handle for a single owner
 
     constexpr shared_handle() noexcept = default;
-    constexpr shared_handle(std::nullptr_t) noexcept {}
+    constexpr shared_handle(std::nullptr_t) noexcept {} ///< an empty handle
     shared_handle(box&& only) noexcept : object_(only.leak()) {}
     shared_handle(const shared_handle& other) noexcept : object_(other.object_)
     {
@@ -91,6 +93,7 @@ public:
     shared_handle(shared_handle&& other) noexcept : object_(std::exchange(other.object_, nullptr))
     {
     }
+    /// Refers to the object of `other`. Destroys the previous object if this was its last handle.
     shared_handle& operator=(shared_handle other) noexcept
     {
         swap(other);
@@ -128,11 +131,13 @@ public:
         return object_ == nullptr ? 0 : Pool::handles_of(object_).strong();
     }
 
-    T* get() const noexcept { return object_; }
-    T& operator*() const noexcept { return *object_; }
-    T* operator->() const noexcept { return object_; }
+    T* get() const noexcept { return object_; }        ///< the object, or null
+    T& operator*() const noexcept { return *object_; } ///< the object; the handle must not be empty
+    T* operator->() const noexcept { return object_; } ///< the object; the handle must not be empty
+    /// Whether there is an object.
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
+    /// Exchanges the objects of two handles.
     void swap(shared_handle& other) noexcept { std::swap(object_, other.object_); }
     friend void swap(shared_handle& a, shared_handle& b) noexcept { a.swap(b); }
     friend bool operator==(const shared_handle&, const shared_handle&) = default;
@@ -163,12 +168,14 @@ template <class T, class Pool>
 class weak {
 public:
     using element_type = T;
-    using strong = shared_handle<T, Pool>;
+    using strong = shared_handle<T, Pool>; ///< the handle that `lock` returns
 
     constexpr weak() noexcept = default;
+    /// Refers to the object of `owner` without keeping it alive.
     weak(const strong& owner) noexcept : weak(owner.object_, 0) {}
     weak(const weak& other) noexcept : weak(other.object_, 0) {}
     weak(weak&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+    /// Refers to the object of `other`, and drops the previous reference.
     weak& operator=(weak other) noexcept
     {
         swap(other);
@@ -199,6 +206,7 @@ public:
         return object_ == nullptr || !Pool::handles_of(object_).is_alive();
     }
 
+    /// Exchanges the objects of two handles.
     void swap(weak& other) noexcept { std::swap(object_, other.object_); }
     friend void swap(weak& a, weak& b) noexcept { a.swap(b); }
 

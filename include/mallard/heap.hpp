@@ -93,6 +93,7 @@ inline constinit mallard_fresh nothing_fresh{};
 template <sharing Threads>
 class basic_heap {
 public:
+    /// Whether any thread may allocate: see `shareable`.
     static constexpr bool any_thread = Threads == sharing::any_thread;
 
     /// Throws `std::bad_alloc` if there is no memory for the heap.

@@ -37,9 +37,12 @@ public:
     using raw_type =
         std::conditional_t<IndexBits + GenerationBits <= 32, std::uint32_t, std::uint64_t>;
 
-    static constexpr unsigned index_bits = IndexBits;
+    static constexpr unsigned index_bits = IndexBits; ///< bits of the index, the lowest ones
+    /// Bits of the generation, above the index.
     static constexpr unsigned generation_bits = GenerationBits;
+    /// Selects the index in the integer.
     static constexpr raw_type index_mask = (raw_type{1} << IndexBits) - 1;
+    /// The integer that increases the generation by one.
     static constexpr raw_type one_generation = raw_type{1} << IndexBits;
     /// The largest integer that is a key.
     static constexpr raw_type value_max = std::numeric_limits<raw_type>::max() >>

@@ -14,11 +14,12 @@ struct multipool_options {
     std::size_t largest = 32768; ///< bytes of the largest block that comes from a pool
     /// The others are as in `pool_options`, for each of the pools.
     std::size_t chunk = std::size_t{1} << 16;
+    /// The first and the largest step of each pool.
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
-    sync threads = sync::none;
-    reuse order = reuse::lifo;
-    std::size_t cached_bytes = std::size_t{1} << 18;
-    check checks = check::off;
+    sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
+    reuse order = reuse::lifo; ///< which free block a pool gives next
+    std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of blocks in one array
+    check checks = check::off; ///< verify calls; tell Valgrind about free blocks
 
     /// Whether the first blocks may come from shared slabs: not if each block has to lie in a
     /// chunk of its size, nor if the growth says what to take.
@@ -26,6 +27,7 @@ struct multipool_options {
     {
         return grow == multipool_options{}.grow && order != reuse::ordered && checks == check::off;
     }
+    /// The options of each pool of the multipool.
     constexpr pool_options of_each_pool() const noexcept
     {
         return {.chunk = chunk,
@@ -69,6 +71,7 @@ public:
     {
         hold_at_fork();
     }
+    /// A multipool over `from`. `rule` is the growth of each of its pools.
     constexpr explicit multipool(Source from, growth_argument<Options.grow> rule = {}) noexcept
         : source_(std::move(from)), cores_(class_shapes<class_count>, rule)
     {
@@ -90,12 +93,15 @@ public:
     }
     ~multipool() { release(); }
 
+    /// Allocates a block, or throws `std::bad_alloc` or what the source throws.
     [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_as<true>(l); }
+    /// Allocates a block, or returns null.
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
     {
         return allocate_as<false>(l);
     }
 
+    /// Frees a block. `l` is the layout it was allocated with. A null block is not allowed.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
         if (is_large(l)) [[unlikely]]
@@ -137,6 +143,7 @@ public:
     /// Gives idle memory back to the source, beyond `keep` bytes in each pool. O(free blocks).
     void trim(std::size_t keep = 0) noexcept { cores_.trim(source_, keep); }
 
+    /// Sums the statistics of all pools and large blocks.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s = large_.stats();
@@ -147,7 +154,7 @@ public:
     /// Bytes of the largest block that comes from a pool.
     static constexpr std::size_t largest() noexcept { return size_class::bytes(class_count - 1); }
 
-    Source& upstream() noexcept { return source_; }
+    Source& upstream() noexcept { return source_; } ///< the source
     const Source& upstream() const noexcept { return source_; }
 
 private:

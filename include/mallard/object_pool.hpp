@@ -19,12 +19,13 @@ struct object_pool_options {
     mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
     /// The others are as in `pool_options`. The growth must be a constant: not `at_run_time`.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16};
-    sync threads = sync::none;
-    reuse order = reuse::ordered;
-    std::size_t cached_bytes = std::size_t{1} << 18;
-    check checks = check::off;
+    growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
+    sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
+    reuse order = reuse::ordered;               ///< which free slot is used next
+    std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of slots in one array
+    check checks = check::off; ///< verify calls; tell Valgrind about free slots
 
+    /// The options of the pool of slots, each of `bytes` bytes at a multiple of `align`.
     constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
     {
         return {.block = bytes,
@@ -41,19 +42,23 @@ struct object_pool_options {
 
 /// The hooks of an `object_pool` that has none. Your own type has one or both of
 ///
-///     void acquired(T& object);          // after the constructor; if it throws, the object is
-///     destroyed void released(T& object) noexcept; // before the destructor
+///     void acquired(T& object);          // after the constructor
+///     void released(T& object) noexcept; // before the destructor
 ///
+/// If `acquired` throws, the object is destroyed.
 /// The thread that makes or destroys the object calls them, under no lock.
 struct no_hooks {};
 
 // clang-format off
+/// Hooks that are called after an object is constructed.
 template <class H, class T>
 concept has_acquired = requires(H& hooks, T& object) { hooks.acquired(object); };
 
+/// Hooks that are called before an object is destroyed.
 template <class H, class T>
 concept has_released = requires(H& hooks, T& object) { hooks.released(object); };
 
+/// Hooks whose `acquired` does not throw, or that have none.
 template <class H, class T>
 concept has_no_throwing_acquired = !has_acquired<H, T> || requires(H& hooks, T& object) {
     { hooks.acquired(object) } noexcept;
@@ -66,7 +71,7 @@ concept hooks_for = std::same_as<H, no_hooks> || has_acquired<H, T> || has_relea
 
 /// An argument of `clear` and `release`: the objects are forgotten without their destructors.
 struct wink_out_t {};
-inline constexpr wink_out_t wink_out{};
+inline constexpr wink_out_t wink_out{}; ///< the value to pass
 
 /// Makes objects of `T` in the blocks of a pool, and destroys the remaining ones in its destructor.
 ///
@@ -118,10 +123,14 @@ class object_pool {
 
 public:
     using value_type = T;
+    /// The handle of a single owner, which destroys the object.
     using box = mallard::box<T, object_pool>;
+    /// A counted handle, for one thread at a time: needs `counts::local`.
     using rc = shared_handle<T, object_pool>;
+    /// A counted handle, for any thread: needs `counts::shared`.
     using arc = shared_handle<T, object_pool>;
-    using weak = mallard::weak<T, object_pool>;
+    using weak = mallard::weak<T, object_pool>; ///< a handle that does not keep the object alive
+    /// Which counted handles the pool has.
     static constexpr mallard::counts shares = Options.counts;
 
     constexpr object_pool() noexcept
@@ -129,6 +138,7 @@ public:
     {
         set_owner(this);
     }
+    /// A pool over `from`. `rule` replaces the growth of the options; null keeps it.
     constexpr explicit object_pool(Source from, growth_function rule = nullptr,
                                    Hooks hooks = Hooks()) noexcept
         : slots_(std::move(from), rule), hooks_(std::move(hooks))
@@ -180,6 +190,7 @@ public:
     {
         return make(std::forward<Args>(args)...);
     }
+    /// The same as `make_rc`. Returns an empty handle if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] rc try_make_rc(Args&&... args) noexcept(is_nothrow<Args...>)
@@ -195,6 +206,7 @@ public:
     {
         return make(std::forward<Args>(args)...);
     }
+    /// The same as `make_arc`. Returns an empty handle if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] arc try_make_arc(Args&&... args) noexcept(is_nothrow<Args...>)
@@ -247,6 +259,7 @@ public:
     {
         return make_all<false>(out, args...);
     }
+    /// Destroys all of `objects`, which this pool made.
     void destroy_batch(std::span<T* const> objects) noexcept
     {
         for (T* const object : objects)
@@ -295,7 +308,9 @@ public:
     /// Returns idle chunks to the source, except for `keep` bytes: see `pool::trim`.
     void trim(std::size_t keep = 0) noexcept { slots_.trim(keep); }
 
+    /// Whether `p` points into a chunk of the pool.
     [[nodiscard]] bool owns(const T* p) const noexcept { return slots_.owns(p); }
+    /// Whether `p` is the first byte of a slot in use. See `pool::classify`.
     [[nodiscard]] validity classify(const T* p) const noexcept { return slots_.classify(p); }
     /// Statistics of the slots. A destroyed object that a weak handle refers to counts as in use.
     [[nodiscard]] statistics stats() const noexcept { return slots_.stats(); }
@@ -311,9 +326,9 @@ public:
         return slots::bytes_for(count);
     }
 
-    Source& upstream() noexcept { return slots_.upstream(); }
+    Source& upstream() noexcept { return slots_.upstream(); } ///< the source
     const Source& upstream() const noexcept { return slots_.upstream(); }
-    Hooks& hooks() noexcept { return hooks_; }
+    Hooks& hooks() noexcept { return hooks_; } ///< the hooks
 
     // --- for handles, which know only the address of an object
 
@@ -333,6 +348,8 @@ public:
         if (object_pool* const pool = owner_of(object); pool != nullptr) [[likely]]
             pool->destroy(object);
     }
+    /// Destroys an object whose last owner is gone. Frees the slot unless a weak handle is left;
+    /// `sole` says that there is none.
     static void drop_last(T* object, bool sole) noexcept
         requires counted
     {
@@ -343,11 +360,13 @@ public:
         if (sole || handles_of(object).drop_weak())
             pool->slots_.deallocate(object);
     }
+    /// Frees the slot of a destroyed object, after its last weak handle is gone.
     static void free_slot(T* object) noexcept
         requires counted
     {
         owner_of(object)->slots_.deallocate(object);
     }
+    /// The counts of handles of an object.
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:

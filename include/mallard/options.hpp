@@ -42,7 +42,10 @@ enum class reuse {
 };
 
 /// Whether calls are verified, and Valgrind is told about free blocks. See `pool` and `arena`.
-enum class check { off, on };
+enum class check {
+    off, ///< no checks: the shortest code
+    on   ///< a wrong call stops the process with a message
+};
 
 /// What a pool knows about an address: the result of `classify`.
 enum class validity {
@@ -60,11 +63,11 @@ struct pool_options {
     /// Bytes and alignment of a chunk of `reuse::ordered`, a power of two. Chunks are larger for
     /// large blocks, and smaller under a low limit.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16};
-    sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
-    reuse order = reuse::ordered;
+    growth grow{.first = std::size_t{1} << 16}; ///< how much memory each growth step takes
+    sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
+    reuse order = reuse::ordered;               ///< which free block is given next
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of blocks in one array
-    check checks = check::off;
+    check checks = check::off; ///< verify calls; tell Valgrind about free blocks
     bool owned = false; ///< `owner_of` finds the pool's owner; chunks are aligned as for `ordered`
 
     /// The smallest block, and the unit of block sizes. A list has a link in each free block.
@@ -102,7 +105,7 @@ struct statistics {
     std::size_t bytes_live = 0;  ///< bytes in use
     std::size_t bytes_idle = 0;  ///< bytes in chunks that are not in use
     std::size_t bytes_taken = 0; ///< bytes taken from the source: live, idle and bookkeeping
-    std::size_t chunks = 0;
+    std::size_t chunks = 0;      ///< chunks held, used or idle
     std::size_t growths = 0; ///< growth steps since construction, without arrays and large blocks
     /// How often, since construction, an empty cache was refilled: with free blocks, slots to
     /// carve, or a new chunk. For an arena: how often it went on to another chunk.
@@ -110,6 +113,7 @@ struct statistics {
     /// How often, since construction, a full cache returned the older half of its blocks.
     std::size_t flushes = 0;
 
+    /// Adds the statistics of another allocator.
     constexpr statistics& operator+=(const statistics& other) noexcept
     {
         blocks_live += other.blocks_live;

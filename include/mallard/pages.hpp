@@ -39,9 +39,9 @@ struct numa {
 ///
 ///     mallard::pages<mallard::pages_options{.guard = true, .reserve_bytes = 1 << 30}> source;
 struct pages_options {
-    mallard::huge huge = mallard::huge::none;
-    mallard::numa numa = {};
-    bool guard = false;            ///< an inaccessible page before and after each chunk
+    mallard::huge huge = mallard::huge::none; ///< which huge pages to use
+    mallard::numa numa = {};                  ///< the memory nodes that may hold the pages
+    bool guard = false;                       ///< an inaccessible page before and after each chunk
     bool populate = false;         ///< touch all pages in `try_take`, not by page faults later
     bool locked = false;           ///< never swap a touched page out (mlock); see `ulimit -l`
     std::size_t reserve_bytes = 0; ///< one range of address space for all chunks; 0: none
@@ -52,20 +52,26 @@ namespace os {
 /// The implementation of `pages`, compiled once for all options. In src/os.
 class page_source {
 public:
+    /// A source with these options. Takes no memory yet.
     constexpr explicit page_source(pages_options options) noexcept : options_(options) {}
     page_source(page_source&& other) noexcept;
     page_source& operator=(page_source&& other) noexcept;
     ~page_source();
 
+    /// Maps the pages of a chunk, or returns null.
     chunk try_take(layout l) noexcept;
+    /// Unmaps the pages of a chunk.
     void give(chunk c) noexcept;
+    /// The same as `pages::quarantine`.
     bool quarantine(chunk c) noexcept;
 
+    /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return error_; }
+    /// What to do about it: a line, which is never freed.
     const char* last_failure() const noexcept { return failure_; }
 
 protected:
-    bool refuse(int error, const char* why) noexcept; // returns false
+    bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
     // A range of address space in units of a page, and after the units a bit for each unit that
@@ -103,6 +109,7 @@ private:
 class growing_range {
 public:
     growing_range() noexcept = default;
+    /// A range of `bytes` of address space. Reserves it when it grows first.
     explicit growing_range(std::size_t bytes) noexcept : pages_({.reserve_bytes = bytes}) {}
     growing_range(growing_range&& other) noexcept
         : pages_(std::move(other.pages_)), begin_(std::exchange(other.begin_, nullptr)),
@@ -133,9 +140,12 @@ public:
         return true;
     }
 
+    /// The first byte; null before the first growth.
     std::byte* begin() const noexcept { return begin_; }
-    std::size_t bytes() const noexcept { return bytes_; }
+    std::size_t bytes() const noexcept { return bytes_; } ///< the size of the committed part
+    /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return pages_.last_error(); }
+    /// What to do about it: a line, which is never freed.
     const char* last_failure() const noexcept { return pages_.last_failure(); }
 
 private:

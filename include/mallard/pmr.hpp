@@ -40,11 +40,13 @@ public:
     }
 
 protected:
+    /// Allocates from the allocator, or throws.
     void* do_allocate(std::size_t bytes, std::size_t align) override
     {
         return A::allocate(layout(bytes, align));
     }
 
+    /// Frees a block; over an arena, does nothing.
     void do_deallocate([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes,
                        [[maybe_unused]] std::size_t align) override
     {
@@ -52,6 +54,7 @@ protected:
             A::deallocate(block, layout(bytes, align));
     }
 
+    /// Whether `other` is this object.
     bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override
     {
         return this == &other;
@@ -77,6 +80,7 @@ class arena : public pmr_resource<
 
 public:
     arena() : arena(usual) {}
+    /// An arena over `upstream`, with the usual growth.
     explicit arena(std::pmr::memory_resource* upstream) : pmr_resource(usual, upstream) {}
     explicit arena(growth rule,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
@@ -126,6 +130,7 @@ class pool_resource : public pmr_resource<Multipool> {
 public:
     using pmr_resource<Multipool>::pmr_resource;
     pool_resource() = default;
+    /// For code that passes standard options, which are ignored.
     explicit pool_resource(const std::pmr::pool_options&) : pool_resource() {}
     pool_resource(const std::pmr::pool_options&, std::pmr::memory_resource* upstream)
         : pool_resource(upstream)

@@ -96,8 +96,11 @@ public:
     }
     ~pool() { release(); }
 
+    /// Allocates a block, or throws `std::bad_alloc` or what the source throws.
     [[nodiscard]] void* allocate() { return core_.template allocate<true>(source_); }
+    /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate() noexcept { return core_.template allocate<false>(source_); }
+    /// Frees a block of this pool.
     void deallocate(void* block) noexcept { core_.deallocate(source_, block); }
 
     [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_fitting<true>(l); }
@@ -122,6 +125,7 @@ public:
     {
         return core_.template allocate_batch<false>(source_, out);
     }
+    /// Frees all of `blocks`, which are blocks of this pool.
     void deallocate_batch(std::span<void* const> blocks) noexcept
     {
         core_.deallocate_batch(source_, blocks);
@@ -179,7 +183,9 @@ public:
         return s;
     }
 
+    /// The size of each block.
     constexpr std::size_t block_bytes() const noexcept { return core_.shape().bytes; }
+    /// The alignment of each block.
     constexpr std::size_t block_align() const noexcept { return core_.shape().align; }
 
     /// Source bytes that are enough for `count` blocks, for `growth::none` and `buffer`. They
@@ -212,7 +218,7 @@ public:
         return layout.place_of(block).c->owner;
     }
 
-    Source& upstream() noexcept { return source_; }
+    Source& upstream() noexcept { return source_; } ///< the source
     const Source& upstream() const noexcept { return source_; }
 
 private:

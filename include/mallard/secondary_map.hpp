@@ -138,7 +138,7 @@ class sparse_secondary_map {
         std::pair<const std::size_t, entry>>;
 
 public:
-    using key_type = Key;
+    using key_type = Key; ///< the key of the slot map
     using value_type = V;
 
     sparse_secondary_map() = default;
@@ -191,6 +191,7 @@ public:
 
     /// The number of values.
     [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+    /// Whether there is no value.
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
     /// Calls `f(key, value)` for each value, in no order. `f` must not set or erase values.

@@ -43,13 +43,16 @@ namespace mallard {
 /// element sees, in its second load of the state, that its own element was removed before.
 class shared_slot {
 public:
-    using word = std::uint64_t;
+    using word = std::uint64_t; ///< generation, whether the slot is live, and number of guards
 
-    static constexpr word live = word{1} << 31;
-    static constexpr word guards = live - 1;
+    static constexpr word live = word{1} << 31; ///< the bit of a live element
+    static constexpr word guards = live - 1;    ///< selects the number of guards
 
+    /// The word of a generation, neither live nor guarded.
     static constexpr word of(std::size_t generation) noexcept { return word{generation} << 32; }
+    /// The generation of a word.
     static constexpr std::size_t generation(word s) noexcept { return s >> 32; }
+    /// Whether the slot holds a live element of this generation.
     static constexpr bool is_live(word s, std::size_t generation) noexcept
     {
         return (s & ~guards) == (of(generation) | live);
@@ -72,11 +75,13 @@ public:
         return (state.fetch_sub(1, std::memory_order_acq_rel) & (live | guards)) == 1;
     }
 
+    /// The result of `try_remove`.
     enum class removal {
         not_found,      ///< the key names nothing
         left_to_guards, ///< the last guard will destroy the element
         owned           ///< the caller owns the slot
     };
+    /// Ends the life of the element of this generation. Any thread.
     removal try_remove(std::size_t generation) noexcept
     {
         word s = state.load(std::memory_order_relaxed);
@@ -87,8 +92,8 @@ public:
         return removal::not_found;
     }
 
-    std::atomic<word> state;
-    void* value; // written once, before the first element is live: a slot never moves
+    std::atomic<word> state; ///< a `word`
+    void* value; ///< the element; written once, before the first one is live: a slot never moves
 };
 
 /// The source of the pool in a `shared_slot_map`. Chunks of blocks of `Stride` bytes come from one
@@ -102,6 +107,7 @@ public:
     shared_slots(const shared_slots&) = delete;
     shared_slots& operator=(const shared_slots&) = delete;
 
+    /// Takes a chunk of slots, or other memory of the pool. Returns null if there is no memory.
     chunk try_take(layout l) noexcept
     {
         if (!is_numbered(l.align))
@@ -116,6 +122,7 @@ public:
                 return taken;
         }
     }
+    /// Gives a chunk back.
     void give(chunk c) noexcept { (is_numbered(c.align) ? values_ : beside_).give(c); }
 
     /// The number of a block, from 1 on.
@@ -128,8 +135,9 @@ public:
     {
         return number < end_.load(std::memory_order_acquire) ? slots() + number : nullptr;
     }
+    /// One more than the last number.
     std::size_t end() const noexcept { return end_.load(std::memory_order_acquire); }
-    std::size_t bytes() const noexcept { return slots_.bytes(); }
+    std::size_t bytes() const noexcept { return slots_.bytes(); } ///< bytes of committed slots
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
@@ -221,7 +229,7 @@ class shared_slot_map {
     static constexpr bool copyable = std::is_trivially_copyable_v<T>;
 
 public:
-    using key_type = Key;
+    using key_type = Key; ///< the key of an element
     using value_type = T;
 
     class guard;
@@ -469,7 +477,7 @@ public:
     explicit operator bool() const noexcept { return slot_ != nullptr; }
     /// The element.
     T& operator*() const noexcept { return *static_cast<T*>(slot_->value); }
-    T* operator->() const noexcept { return static_cast<T*>(slot_->value); }
+    T* operator->() const noexcept { return static_cast<T*>(slot_->value); } ///< the element
 
     /// Ends the guard early. The guard is false from now on.
     void reset() noexcept

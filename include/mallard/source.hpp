@@ -30,6 +30,7 @@ concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, l
 };
 // clang-format on
 
+/// Whether `p` points into `bytes`.
 inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
 {
     return bytes.data() <= p && p < bytes.data() + bytes.size();
@@ -40,6 +41,7 @@ inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
 /// order in which they came back.
 class taken_front {
 public:
+    /// Takes the next chunk of `bytes`, or returns null if the rest is too small.
     chunk try_take(std::span<std::byte> bytes, layout l) noexcept
     {
         std::span const left = bytes.subspan(used_);
@@ -53,6 +55,7 @@ public:
         return {left.data() + padding, l.bytes, l.align};
     }
 
+    /// Gives back a chunk of `bytes`.
     void give(std::span<std::byte> bytes, chunk c) noexcept
     {
         auto const offset =
@@ -88,8 +91,10 @@ public:
         return *this;
     }
 
+    /// Takes a chunk of the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
-    void give(chunk c) noexcept { taken_.give(bytes_, c); }
+    void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< gives a chunk back
+    /// Whether `p` points into the buffer.
     bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
 private:
@@ -108,8 +113,10 @@ public:
     buffer(const buffer&) = delete;
     buffer& operator=(const buffer&) = delete;
 
+    /// Takes a chunk of the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
-    void give(chunk c) noexcept { taken_.give(bytes_, c); }
+    void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< gives a chunk back
+    /// Whether `p` points into the buffer.
     bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
 private:
@@ -126,18 +133,22 @@ private:
 ///     mallard::arena<mallard::pmr_source> scratch(&resource);
 class pmr_source {
 public:
+    /// A source over a memory resource, which must outlive it.
     pmr_source(std::pmr::memory_resource* upstream = std::pmr::get_default_resource()) noexcept
         : upstream_(upstream)
     {
     }
 
+    /// Takes a chunk; throws what the resource throws.
     chunk take(layout l) { return {upstream_->allocate(l.bytes, l.align), l.bytes, l.align}; }
 
+    /// Takes a chunk, or returns null if the resource throws.
     chunk try_take(layout l) noexcept
     {
         return value_or_nothing([&] { return take(l); });
     }
 
+    /// Gives a chunk back to the resource.
     void give(chunk c) noexcept { upstream_->deallocate(c.data, c.bytes, c.align); }
 
     /// The resource behind the source.
@@ -156,36 +167,43 @@ private:
 template <source S>
 class ref {
 public:
+    /// Whether any thread may call the borrowed source.
     static constexpr bool any_thread = shareable<S>;
 
     /// Borrows the source.
     constexpr ref(S& borrowed_source) noexcept : source_(&borrowed_source) {}
 
+    /// Takes a chunk, or returns null.
     chunk try_take(layout l) noexcept { return mallard::try_take(*source_, l); }
-    chunk take(layout l) { return mallard::take(*source_, l); }
-    void give(chunk c) noexcept { mallard::give(*source_, c); }
+    chunk take(layout l) { return mallard::take(*source_, l); } ///< takes a chunk, or throws
+    void give(chunk c) noexcept { mallard::give(*source_, c); } ///< gives a chunk back
 
+    /// Allocates a block from the borrowed allocator, or throws.
     [[nodiscard]] void* allocate(layout l)
         requires block_allocator<S>
     {
         return source_->allocate(l);
     }
+    /// Allocates a block from the borrowed allocator, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept
         requires block_allocator<S>
     {
         return source_->try_allocate(l);
     }
+    /// Frees a block of the borrowed allocator.
     void deallocate(void* block, layout l) noexcept
         requires block_allocator<S>
     {
         source_->deallocate(block, l);
     }
 
+    /// Whether the borrowed source owns the address.
     bool owns(const void* p) const noexcept
         requires owning<S>
     {
         return source_->owns(p);
     }
+    /// The most bytes that the borrowed source can give at once.
     std::size_t most_to_take() const noexcept
         requires bounded<S>
     {

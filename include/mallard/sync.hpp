@@ -11,15 +11,18 @@ namespace mallard {
 
 /// What all modes for several threads have in common.
 struct shared_pool_mode {
+    /// The source of a pool, as several threads use it.
     template <source Source>
     using source_of = shared_source<Source>;
-    using mutex = std::mutex;
+    using mutex = std::mutex; ///< the lock of a pool's growth
 };
 
 template <>
 struct pool_mode<sync::mutex> : shared_pool_mode {
+    /// The pool of one block size.
     template <pool_options Options>
     using core = locked_core<Options>;
+    /// The pools of a multipool.
     template <pool_options Options, std::size_t N, bool HasSlabs>
     using cores = core_array<locked_core<Options>, N>;
 };

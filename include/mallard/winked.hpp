@@ -105,8 +105,8 @@ public:
 
     /// The container.
     T* get() const noexcept { return object_; }
-    T& operator*() const noexcept { return *object_; }
-    T* operator->() const noexcept { return object_; }
+    T& operator*() const noexcept { return *object_; } ///< the container
+    T* operator->() const noexcept { return object_; } ///< the container
 
 private:
     // A resource that is both an allocator and a memory_resource is used as a memory_resource.

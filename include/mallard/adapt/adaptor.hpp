@@ -21,16 +21,19 @@ concept measured = requires(const A& a) { { a.stats() } noexcept; };
 /// Calls the private functions that each adaptor defines: `take_one`, `give_one`, `forget_all`.
 /// An adaptor makes this class its friend.
 struct adaptor_access {
+    /// Takes a block or chunk through the adaptor `self`. Returns null or throws, as `Throws` says.
     template <bool Throws, class Self>
     [[gnu::always_inline]] static chunk take_one(Self& self, layout l) noexcept(!Throws)
     {
         return self.template take_one<Throws>(l);
     }
+    /// Gives a block or chunk back through the adaptor `self`.
     template <class Self>
     [[gnu::always_inline]] static void give_one(Self& self, chunk c) noexcept
     {
         self.give_one(c);
     }
+    /// Tells the adaptor `self` that all of its blocks are freed at once.
     template <class Self>
     static void forget_all(Self& self) noexcept
     {
@@ -44,32 +47,38 @@ struct adaptor_access {
 template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
+    /// Allocates a block, or throws what the wrapped object throws.
     [[nodiscard, gnu::always_inline]] void* allocate(layout l)
         requires Blocks
     {
         return adaptor_access::take_one<true>(self(), l).data;
     }
+    /// Allocates a block, or returns null.
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
         requires Blocks
     {
         return adaptor_access::take_one<false>(self(), l).data;
     }
+    /// Frees a block. `l` is the layout it was allocated with.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
         requires Blocks
     {
         adaptor_access::give_one(self(), {block, l.bytes, l.align});
     }
 
+    /// Takes a chunk, or throws what the wrapped source throws.
     [[nodiscard, gnu::always_inline]] chunk take(layout l)
         requires Chunks
     {
         return adaptor_access::take_one<true>(self(), l);
     }
+    /// Takes a chunk, or returns null.
     [[nodiscard, gnu::always_inline]] chunk try_take(layout l) noexcept
         requires Chunks
     {
         return adaptor_access::take_one<false>(self(), l);
     }
+    /// Gives a chunk back.
     [[gnu::always_inline]] void give(chunk c) noexcept
         requires Chunks
     {
@@ -104,11 +113,12 @@ private:
 template <class Self, source Inner>
 class adaptor : public adaptor_calls<Self, block_allocator<Inner>, chunk_source<Inner>> {
 public:
-    using upstream_type = Inner;
+    using upstream_type = Inner; ///< the type of the wrapped object
 
     constexpr adaptor() noexcept
         requires std::default_initializable<Inner>
     = default;
+    /// Constructs the wrapped object from `args`.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     constexpr explicit adaptor(std::in_place_t, Args&&... args) noexcept(
@@ -120,39 +130,46 @@ public:
     constexpr adaptor&
     operator=(adaptor&&) noexcept(std::is_nothrow_move_assignable_v<Inner>) = default;
 
+    /// Frees all blocks and keeps the memory of the wrapped allocator.
     void reset() noexcept
         requires resettable<Inner>
     {
         adaptor_access::forget_all(static_cast<Self&>(*this));
         inner_.reset();
     }
+    /// Frees all blocks and gives the memory of the wrapped allocator back to its source.
     void release() noexcept
         requires resettable<Inner>
     {
         adaptor_access::forget_all(static_cast<Self&>(*this));
         inner_.release();
     }
+    /// Gives idle memory of the wrapped allocator back to its source, beyond `keep` bytes.
     void trim(std::size_t keep = 0) noexcept
         requires resettable<Inner>
     {
         inner_.trim(keep);
     }
 
+    /// Whether the wrapped object owns the address.
     bool owns(const void* p) const noexcept
         requires owning<Inner>
     {
         return inner_.owns(p);
     }
+    /// The most bytes that the wrapped source can give at once.
     std::size_t most_to_take() const noexcept
         requires bounded<Inner>
     {
         return inner_.most_to_take();
     }
+    /// The counts of the wrapped object.
     auto counts() const noexcept
         requires counting<Inner>
     {
         return inner_.counts();
     }
+    /// The statistics of the wrapped allocator.
     auto stats() const noexcept
         requires measured<Inner>
     {
@@ -172,6 +189,7 @@ protected:
     {
         return take_or_null<Throws>(inner_, l);
     }
+    /// Gives a block or chunk back to the wrapped object.
     [[gnu::always_inline]] void give_below(chunk c) noexcept { mallard::give(inner_, c); }
 
     /// The same, and calls `failed()` first when the wrapped object returns null or throws. The
@@ -246,6 +264,7 @@ public:
     constexpr adaptor_of_two() noexcept
         requires std::default_initializable<First> && std::default_initializable<Second>
     = default;
+    /// An adaptor of these two objects.
     constexpr adaptor_of_two(First first, Second second) noexcept
         : first_(std::move(first)), second_(std::move(second))
     {
@@ -253,12 +272,14 @@ public:
     constexpr adaptor_of_two(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
     constexpr adaptor_of_two& operator=(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
 
+    /// Frees all blocks of both and keeps the memory.
     void reset() noexcept
         requires resettable<First> && resettable<Second>
     {
         first_.reset();
         second_.reset();
     }
+    /// Frees all blocks of both and gives the memory back to their sources.
     void release() noexcept
         requires resettable<First> && resettable<Second>
     {
@@ -273,11 +294,13 @@ public:
         second_.trim(keep);
     }
 
+    /// Whether one of the two owns the address.
     bool owns(const void* p) const noexcept
         requires owning<First> && owning<Second>
     {
         return first_.owns(p) || second_.owns(p);
     }
+    /// The sum of the statistics of both.
     auto stats() const noexcept
         requires measured<First> && measured<Second>
     {
@@ -285,9 +308,9 @@ public:
         return sum += second_.stats();
     }
 
-    First& first() noexcept { return first_; }
+    First& first() noexcept { return first_; } ///< the first object
     const First& first() const noexcept { return first_; }
-    Second& second() noexcept { return second_; }
+    Second& second() noexcept { return second_; } ///< the second object
     const Second& second() const noexcept { return second_; }
 
 protected:

@@ -66,25 +66,28 @@ public:
         return *this;
     }
 
+    /// Counts an allocation of `bytes` bytes, and raises the peaks.
     void count_allocation(std::size_t bytes) noexcept
     {
         now_.allocations += 1;
         now_.bytes_allocated += bytes;
         raise_peaks();
     }
+    /// Counts a free of `bytes` bytes.
     void count_free(std::size_t bytes) noexcept
     {
         now_.frees += 1;
         now_.bytes_freed += bytes;
     }
+    /// Counts a free of all live blocks.
     void count_free_all() noexcept
     {
         now_.frees = now_.allocations;
         now_.bytes_freed = now_.bytes_allocated;
     }
-    void count_failure() noexcept { now_.failures += 1; }
+    void count_failure() noexcept { now_.failures += 1; } ///< counts an allocation that failed
 
-    call_counts read() const noexcept { return now_; }
+    call_counts read() const noexcept { return now_; } ///< the counts since construction
 
     /// Starts new peaks, for a scope. Returns the counts before the scope, for `end_scope`.
     call_counts begin_scope() noexcept
@@ -94,6 +97,7 @@ public:
         raise_peaks();
         return before;
     }
+    /// Ends a scope: the peaks are again at least those before the scope.
     void end_scope(const call_counts& before) noexcept
     {
         raise(now_.blocks_peak, before.blocks_peak);
@@ -235,6 +239,7 @@ class counted : public adaptor<counted<Inner, Threads>, Inner> {
     static constexpr bool shared = has_atomic_counters(Threads);
 
 public:
+    /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = shared && shareable<Inner>;
     using base::base;
 
@@ -300,6 +305,7 @@ struct snapshot {
     std::optional<statistics> memory; ///< if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
+    /// A snapshot of the given parts.
     constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}
     constexpr snapshot(const statistics& held) noexcept : memory(held) {}
     constexpr snapshot(const call_counts& asked, const statistics& held) noexcept

@@ -11,12 +11,14 @@ namespace mallard {
 ///     mallard::failures{.first = 3, .count = 10}      // calls 3 to 12
 ///     mallard::failures{.first = 9, .every = 10}      // calls 9, 19, 29, ...
 struct failures {
+    /// As `first`: no call fails.
     static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
     std::size_t first = never; ///< the number of the first call that fails
     std::size_t count = 1;     ///< calls in a row
     std::size_t every = 0;     ///< calls until the failures repeat; 0: they do not repeat
 
+    /// Whether call `number`, counted from 1, fails.
     constexpr bool operator()(layout, std::size_t number) const noexcept
     {
         return number >= first && (every == 0 ? number - first : (number - first) % every) < count;

@@ -15,6 +15,7 @@ struct budget {
 template <bool Shared>
 class quota {
 public:
+    /// A quota of `most`, with nothing charged.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
     /// A move takes the blocks along, so the moved-from quota has nothing charged.
     constexpr quota(quota&& other) noexcept
@@ -28,6 +29,7 @@ public:
         return *this;
     }
 
+    /// Charges `amount`. Returns false, and charges nothing, if less than that is left.
     bool try_charge(std::size_t amount) noexcept
     {
         if (amount > left_) [[unlikely]]
@@ -35,10 +37,10 @@ public:
         left_ -= amount;
         return true;
     }
-    void refund(std::size_t amount) noexcept { left_ += amount; }
-    void refund_all() noexcept { left_ = most_; }
-    std::size_t left() const noexcept { return left_; }
-    std::size_t most() const noexcept { return most_; }
+    void refund(std::size_t amount) noexcept { left_ += amount; } ///< takes back a charge
+    void refund_all() noexcept { left_ = most_; }                 ///< takes back all charges
+    std::size_t left() const noexcept { return left_; }           ///< what can still be charged
+    std::size_t most() const noexcept { return most_; }           ///< the whole quota
 
 private:
     std::size_t most_;
@@ -95,6 +97,7 @@ class limited : public adaptor<limited<Inner, Threads>, Inner> {
     static constexpr bool shared = has_atomic_counters(Threads);
 
 public:
+    /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = shared && shareable<Inner>;
 
     /// An allocator with a budget.

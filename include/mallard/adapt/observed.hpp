@@ -51,6 +51,7 @@ class observed : public adaptor<observed<Inner, Observer>, Inner> {
     friend adaptor_access;
 
 public:
+    /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = shareable<Inner> && shareable<Observer>;
 
     constexpr observed() noexcept

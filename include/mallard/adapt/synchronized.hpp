@@ -24,15 +24,15 @@ class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allo
     friend adaptor_access;
 
 public:
-    using upstream_type = Inner;
-    static constexpr bool any_thread = true;
+    using upstream_type = Inner;             ///< the type of the wrapped object
+    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
 
     constexpr synchronized() noexcept
         requires std::default_initializable<Inner>
     = default;
+    /// Constructs the wrapped object from `args`.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
-    /// Constructs the wrapped object from `args`.
     constexpr explicit synchronized(std::in_place_t, Args&&... args)
         : inner_(std::forward<Args>(args)...)
     {
@@ -56,32 +56,38 @@ public:
         return f(inner_);
     }
 
+    /// Frees all blocks and keeps the memory.
     void reset() noexcept
         requires resettable<Inner>
     {
         with([](Inner& in) { in.reset(); });
     }
+    /// Frees all blocks and gives the memory back to the source.
     void release() noexcept
         requires resettable<Inner>
     {
         with([](Inner& in) { in.release(); });
     }
+    /// Gives idle memory back to the source, beyond `keep` bytes.
     void trim(std::size_t keep = 0) noexcept
         requires resettable<Inner>
     {
         with([keep](Inner& in) { in.trim(keep); });
     }
 
+    /// Whether the wrapped object owns the address.
     bool owns(const void* p) const noexcept
         requires owning<Inner>
     {
         return with([p](const Inner& in) { return in.owns(p); });
     }
+    /// The counts of the wrapped object.
     auto counts() const noexcept
         requires counting<Inner>
     {
         return with([](const Inner& in) { return in.counts(); });
     }
+    /// The statistics of the wrapped allocator.
     auto stats() const noexcept
         requires measured<Inner>
     {

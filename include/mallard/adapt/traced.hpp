@@ -31,6 +31,7 @@ class traced : public adaptor<traced<Inner, Sink>, Inner> {
     friend adaptor_access;
 
 public:
+    /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = shareable<Inner> && std::same_as<Sink, trace_channel>;
 
     /// An allocator that reports to `sink`.
@@ -39,9 +40,9 @@ public:
         : sink_(std::move(sink))
     {
     }
+    /// The same, with arguments for the wrapped object.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
-    /// The same, with arguments for the wrapped object.
     traced(Sink sink, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), sink_(std::move(sink))
     {

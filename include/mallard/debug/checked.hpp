@@ -57,6 +57,7 @@ class checked : public adaptor<checked<Inner, Options, Heap>, Inner> {
     using record = typename inspector_type::record;
 
 public:
+    /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = Options.shared;
 
     /// `reporter` is the name of the allocator in messages, and optionally a fault handler.

@@ -33,12 +33,12 @@ struct faulty_block {
     std::size_t align = 1;           ///< as allocated
     std::uint64_t number = 0;        ///< counts the allocations of this allocator, from 1
     call_stack allocated{};          ///< empty, unless calls are recorded
-    call_stack freed{};
+    call_stack freed{};              ///< empty, unless calls are recorded and the block was freed
 };
 
 /// A description of one bug. Valid only during the call of the handler, so copy what you keep.
 struct fault {
-    fault_kind kind;
+    fault_kind kind;       ///< which kind of bug
     const char* allocator; ///< its name
     const void* at;        ///< the address that was freed, or the first wrong byte
     layout said{0, 1};     ///< wrong_layout: the layout given to the free
@@ -50,6 +50,7 @@ struct fault {
 
 namespace faults {
 
+/// Prints `text` as a message of the library, without allocating.
 inline void say(const char* text) noexcept
 {
     (fatal_message() << text).print();
@@ -57,21 +58,26 @@ inline void say(const char* text) noexcept
 
 /// The words of a message: `mallard: BEFORE address AFTER "name"`, and the last line `help: HELP`.
 struct text {
-    const char* before; // before the address, or before the bytes of a leak
-    const char* after;  // after it, before the name of the allocator
-    const char* help;
+    const char* before; ///< before the address, or before the bytes of a leak
+    const char* after;  ///< after it, before the name of the allocator
+    const char* help;   ///< what to do next
 };
 
+/// A help line for faults of `deallocate`.
 inline constexpr const char* find_the_caller =
     "`break mallard::stop_at_fault` in gdb shows who called deallocate";
+/// A help line for faults whose block has a history.
 inline constexpr const char* record_the_calls =
     "`.frames = 8` in the options, for malloc MALLARD_CALLS=1, records who allocated and freed";
+/// A help line for damage that is found after the write.
 inline constexpr const char* stop_at_the_write =
     "`guarded` instead of `checked`, -fsanitize=address or valgrind stop at the write itself";
 
+/// A help line for an access that stopped the process.
 inline constexpr const char* find_the_touch =
     "`bt` in gdb, where the program is now, shows the access";
 
+/// The words for each kind of fault.
 inline constexpr text texts[] = {
     // in the order of fault_kind
     {"double free of ", " in ", record_the_calls},
@@ -86,6 +92,7 @@ inline constexpr text texts[] = {
     {"leak of ", " bytes in ", record_the_calls},
 };
 
+/// The words for a fault.
 inline const text& text_of(const fault& f) noexcept
 {
     return texts[static_cast<std::size_t>(f.kind)];
@@ -126,6 +133,7 @@ inline void print_state(const fault& f, const faulty_block& b) noexcept
     (line << "\n").print();
 }
 
+/// Prints the calls that allocated and freed a block, if they were recorded.
 inline void print_calls(const faulty_block& b) noexcept
 {
     if (b.allocated.print != nullptr)
@@ -194,6 +202,7 @@ public:
         : call_([](const fault& f, void*) noexcept { stop_at_fault(f); })
     {
     }
+    /// A handler that calls `call(fault, context)`.
     constexpr fault_handler(void (*call)(const fault&, void* context) noexcept,
                             void* context = nullptr) noexcept
         : call_(call), context_(context)
@@ -209,6 +218,7 @@ public:
     {
     }
 
+    /// Calls the function with a fault.
     void operator()(const fault& f) const noexcept { call_(f, context_); }
 
 private:
@@ -228,10 +238,11 @@ inline constexpr fault_handler print_faults{[](const fault& f, void*) noexcept {
 ///
 ///     mallard::checked<> orders({"orders", mallard::print_faults});
 struct fault_reporter {
-    const char* name = "an allocator without a name";
-    fault_handler on_fault{};
+    const char* name = "an allocator without a name"; ///< in messages; must outlive the allocator
+    fault_handler on_fault{}; ///< called for each fault; by default stops the process
 
     constexpr fault_reporter() noexcept = default;
+    /// A reporter for the allocator of this name.
     constexpr fault_reporter(const char* allocator, fault_handler handler = {}) noexcept
         : name(allocator), on_fault(handler)
     {

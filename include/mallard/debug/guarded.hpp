@@ -42,14 +42,17 @@ private:
 };
 
 /// Which end of a block lies next to the inaccessible page.
-enum class guard_at { end, begin };
+enum class guard_at {
+    end,  ///< finds accesses behind the block
+    begin ///< finds accesses before the block
+};
 
 /// Options of `guarded`.
 ///
 ///     constexpr mallard::guarded_options one_in_a_thousand{.one_in = 1000};
 ///     mallard::guarded<mallard::multipool<>, one_in_a_thousand> orders("orders");
 struct guarded_options {
-    guard_at side = guard_at::end;
+    guard_at side = guard_at::end;                 ///< which end of a block is guarded
     std::size_t one_in = 1;                        ///< guards one allocation in so many, at random
     std::size_t quarantine = std::size_t{1} << 28; ///< most address space of freed blocks, in bytes
     std::size_t blocks_max = 16384; ///< guarded blocks in use at once; each has two mappings
@@ -92,6 +95,7 @@ class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
     using record = typename inspector_type::record;
 
 public:
+    /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = Options.shared && shareable<Inner>;
 
     /// `reporter` is the name of the allocator in messages, and optionally a fault handler.
@@ -163,7 +167,7 @@ public:
 
     /// Why the last unguarded block was not guarded: an `errno`, and a line that is never freed.
     int last_error() const noexcept { return error_; }
-    const char* last_failure() const noexcept { return failure_; }
+    const char* last_failure() const noexcept { return failure_; } ///< see `last_error`
 
 private:
     static constexpr pages_options in_one_range{.guard = true,

@@ -18,14 +18,15 @@ struct written {
 
     /// Whether the bytes of the caller were too few.
     constexpr bool is_cut() const noexcept { return bytes_needed > text.size(); }
-    constexpr operator std::string_view() const noexcept { return text; }
+    constexpr operator std::string_view() const noexcept { return text; } ///< the text
 };
 
 /// One number of a snapshot. Negative where a scope freed more than it allocated.
 struct figure {
-    const char* name;
-    std::ptrdiff_t number;
+    const char* name;      ///< what the number counts
+    std::ptrdiff_t number; ///< the value
 
+    /// A figure with this name and value.
     constexpr figure(const char* what, std::ptrdiff_t how_many) noexcept
         : name(what), number(how_many)
     {
@@ -69,6 +70,7 @@ constexpr written finish(std::span<char> room, const text_writer& out) noexcept
     return {{room.data(), out.written()}, out.needed()};
 }
 
+/// Writes a number, in decimal.
 constexpr void write_number(text_writer& out, std::ptrdiff_t number) noexcept
 {
     if (number < 0)

@@ -18,7 +18,7 @@ enum class file_access {
 ///
 ///     bool const opened = file.open("words.idx", {.access = mallard::file_access::read});
 struct file_options {
-    file_access access = file_access::create;
+    file_access access = file_access::create; ///< how to open the file
     /// Address space to reserve. Memory and disk space are taken as they are used.
     std::size_t max_bytes = std::size_t{1} << 34;
     /// Map the file at another address when its own address is taken. Pointers in the file are
@@ -69,6 +69,7 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
+    /// Frees the last block; does nothing for any other block.
     void deallocate(void* block, layout l) noexcept
     {
         std::size_t const at = offset_of(block);
@@ -130,13 +131,13 @@ namespace os {
 
 /// The contents of the file header, of which the file has two copies: see spec/file_arena.md.
 struct file_state {
-    std::uint64_t home = 0; // the address of page 0
-    std::uint64_t sequence = 0;
-    std::uint64_t pages = 0;
-    std::uint64_t digest = 0; // checksum of the checksums of all pages
-    std::uint64_t journal_begin = 0;
-    std::uint64_t journal_pages = 0;
-    std::uint64_t journal_check = 0;
+    std::uint64_t home = 0;     ///< the address of page 0
+    std::uint64_t sequence = 0; ///< counts the commits: the copy with the larger number is newer
+    std::uint64_t pages = 0;    ///< of the whole contents
+    std::uint64_t digest = 0;   ///< checksum of the checksums of all pages
+    std::uint64_t journal_begin = 0; ///< where the journal of changed pages starts
+    std::uint64_t journal_pages = 0; ///< pages in the journal
+    std::uint64_t journal_check = 0; ///< checksum of the journal
 
     friend bool operator==(const file_state&, const file_state&) = default;
 };
@@ -151,21 +152,23 @@ public:
     file_image& operator=(file_image&& other) noexcept;
     ~file_image() { close(); }
 
-    bool open(const char* path, const file_options& options) noexcept;
-    void close() noexcept;
-    bool commit() noexcept;
-    bool verify() noexcept;
-    void reset() noexcept;
+    // These do what the functions of `file_arena` with the same names do.
+    bool open(const char* path,
+              const file_options& options) noexcept; ///< false: the file is refused
+    void close() noexcept;                           ///< loses what is not committed
+    bool commit() noexcept;                          ///< false: the file keeps the last commit
+    bool verify() noexcept;                          ///< false: a page is damaged
+    void reset() noexcept;                           ///< frees all blocks
 
-    file_blocks& blocks() const noexcept { return *now_.blocks; }
-    bool is_open() const noexcept { return now_.file >= 0; }
-    bool is_relocated() const noexcept { return now_.relocated; }
-    file_statistics stats() const noexcept;
+    file_blocks& blocks() const noexcept { return *now_.blocks; } ///< the allocator in the file
+    bool is_open() const noexcept { return now_.file >= 0; }      ///< whether a file is open
+    bool is_relocated() const noexcept { return now_.relocated; } ///< see `file_arena::relocated`
+    file_statistics stats() const noexcept;                       ///< of the open file
 
-    int last_error() const noexcept { return error_; }
-    const char* last_failure() const noexcept { return failure_; }
-    std::uint64_t damaged_at() const noexcept { return damaged_at_; }
-    bool refuse(int error, const char* why) noexcept; // returns false
+    int last_error() const noexcept { return error_; } ///< an `errno`; 0 if nothing failed
+    const char* last_failure() const noexcept { return failure_; }    ///< what to do: one line
+    std::uint64_t damaged_at() const noexcept { return damaged_at_; } ///< a file offset
+    bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
     // How far the last commit got. The next commit continues one that failed on its way.
@@ -283,12 +286,14 @@ public:
     /// Reads the whole file and compares its checksums with those of the last commit. Returns false
     /// when a page is damaged or cannot be read; `damaged_at()` is the offset of the first one.
     [[nodiscard]] bool verify() noexcept { return image_.verify(); }
+    /// The offset of the first damaged page in the file, in bytes.
     std::uint64_t damaged_at() const noexcept { return image_.damaged_at(); }
 
     /// Allocates a block in the file, or throws `std::bad_alloc`.
     [[nodiscard]] void* allocate(layout l) { return blocks().allocate(l); }
     /// Allocates a block in the file, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return blocks().try_allocate(l); }
+    /// Frees the last block; does nothing for any other block.
     void deallocate(void* block, layout l) noexcept { blocks().deallocate(block, l); }
 
     using arena_objects::copy;

@@ -43,7 +43,7 @@ public:
     template <class U>
     using rebind = offset_ptr<U>;
 
-    offset_ptr(std::nullptr_t = nullptr) noexcept {}
+    offset_ptr(std::nullptr_t = nullptr) noexcept {} ///< a null pointer
     offset_ptr(T* p) noexcept : distance_(to(p)) {}
     offset_ptr(const offset_ptr& other) noexcept : offset_ptr(other.get()) {}
     template <class U>
@@ -65,6 +65,7 @@ public:
     }
     ~offset_ptr() = default;
 
+    /// A pointer to `object`, for `std::pointer_traits`.
     template <class U = T>
         requires(!std::is_void_v<U>)
     static offset_ptr pointer_to(U& object) noexcept
@@ -77,11 +78,15 @@ public:
     {
         return distance_ == nowhere ? nullptr : reinterpret_cast<T*>(here() + distance_);
     }
+    /// Whether the pointer is not null.
     explicit operator bool() const noexcept { return distance_ != nowhere; }
+    /// The object; the pointer must not be null.
     reference operator*() const noexcept { return *get(); }
-    T* operator->() const noexcept { return get(); }
+    T* operator->() const noexcept { return get(); } ///< the object; the pointer must not be null
+    /// Element `n` of an array.
     reference operator[](difference_type n) const noexcept { return get()[n]; }
 
+    /// Arithmetic as for a `T*`.
     offset_ptr& operator+=(difference_type n) noexcept { return *this = get() + n; }
     offset_ptr& operator-=(difference_type n) noexcept { return *this = get() - n; }
     offset_ptr& operator++() noexcept { return *this += 1; }

@@ -11,17 +11,22 @@ namespace os {
 /// The implementation of `protected_pages`, compiled once for all options. In src/os.
 class protected_source : public page_source {
 public:
+    /// A source with these options. Takes no memory yet.
     constexpr explicit protected_source(pages_options options) noexcept : page_source(options) {}
     protected_source(protected_source&& other) noexcept;
     protected_source& operator=(protected_source&& other) noexcept;
     ~protected_source();
 
+    /// Takes a chunk of pages, or returns null.
     chunk try_take(layout l) noexcept;
+    /// Gives the pages of a chunk back to the system.
     void give(chunk c) noexcept;
 
+    /// Makes all chunks read-only; false if the system refuses.
     bool seal() noexcept { return protect(true); }
+    /// Makes all chunks writable; false if the system refuses.
     bool unseal() noexcept { return protect(false); }
-    bool is_sealed() const noexcept { return list_.sealed; }
+    bool is_sealed() const noexcept { return list_.sealed; } ///< whether all chunks are read-only
 
 private:
     // The chunks taken, in pages apart from them: a list in sealed chunks could not change.
@@ -76,6 +81,7 @@ public:
 
     /// The `errno` and the line of the last failure, as in `pages`.
     int last_error() const noexcept { return source_.last_error(); }
+    /// See `last_error`.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:

@@ -93,7 +93,9 @@ public:
 
     /// The number of blocks, used and free.
     number capacity() const noexcept { return capacity_; }
+    /// The size of each block.
     static constexpr std::size_t block_bytes() noexcept { return shape.bytes; }
+    /// The alignment of each block.
     static constexpr std::size_t block_align() noexcept { return shape.align; }
 
     /// Calls `f(void*)` for each block in use, in address order. `f` may free the block. Blocks

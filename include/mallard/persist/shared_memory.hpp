@@ -19,40 +19,45 @@ struct system_error {
     int error = 0;        ///< an `errno`
     const char* why = ""; ///< what to do about it: one line, which is never freed
 
-    explicit operator bool() const noexcept { return error != 0; }
+    explicit operator bool() const noexcept { return error != 0; } ///< whether there is an error
 };
 
 /// A number below 2^48 with a 16-bit checksum in one word, for atomic changes. A stray write is
 /// detected, except for one in 65,536.
 class checked_number {
 public:
+    /// The word for `number`, which must be below 2^48.
     static constexpr std::uint64_t of(std::uint64_t number) noexcept
     {
         return number << 16 | number * 0x9e3779b97f4a7c15 >> 48; // 2^64 by the golden ratio
     }
+    /// The number in a word, sound or not.
     static constexpr std::uint64_t in(std::uint64_t word) noexcept { return word >> 16; }
+    /// Whether the checksum of a word is right.
     static constexpr bool is_sound(std::uint64_t word) noexcept { return of(in(word)) == word; }
 };
 
 /// The header of a segment. The first cache line never changes and has a checksum.
 struct segment_header {
-    static constexpr std::uint64_t magic_of_all = 0x536472616c6c616d; // "mallardS"
+    static constexpr std::uint64_t magic_of_all = 0x536472616c6c616d; ///< "mallardS"
+    /// The layout that this library reads and writes.
     static constexpr std::uint64_t version_of_this = 1;
+    /// The `root_state` of a constructed root. No process has the number 1.
     static constexpr std::uint64_t root_is_ready =
         checked_number::of(1); // no process has this number
 
-    std::uint64_t magic = 0;
-    std::uint64_t version = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t checksum = 0;
+    std::uint64_t magic = 0;    ///< `magic_of_all`, in every segment
+    std::uint64_t version = 0;  ///< `version_of_this`, when the segment was made
+    std::uint64_t bytes = 0;    ///< the size of the segment
+    std::uint64_t checksum = 0; ///< of the three numbers above
 
-    alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{
-        0}; // checked offset of the free part
+    /// The checked offset of the free part.
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
 
-    // 0: no root; `root_is_ready`; or the checked number of the process that constructs the root.
+    /// 0: no root; `root_is_ready`; or the checked number of the process that constructs the root.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
-    std::atomic<std::uint64_t> root{0}; // checked offset; 0 before it is allocated
-    std::atomic<std::uint64_t> root_hash{0};
+    std::atomic<std::uint64_t> root{0};      ///< checked offset; 0 before it is allocated
+    std::atomic<std::uint64_t> root_hash{0}; ///< of the type of the root
 
     /// Whether a word is a valid checked offset after the header, in a segment of `bytes`.
     static constexpr bool is_offset(std::uint64_t word, std::size_t bytes) noexcept
@@ -99,7 +104,7 @@ inline constinit segment_header no_segment;
 /// harms all of them. Opening verifies the whole header; blocks are not verified.
 class shared_memory {
 public:
-    static constexpr bool any_thread = true;
+    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
 
     /// Creates a segment. Names are as in `shm_open`: "orders" or "/orders", without another slash.
     /// `bytes` are rounded up to whole pages. `mode` is a file mode, and the umask applies.
@@ -133,6 +138,7 @@ public:
 
     /// The `errno` and the line of the last failed call, of any thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
+    /// See `last_error`.
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
     /// Allocates a block in the segment, or throws `std::bad_alloc`.

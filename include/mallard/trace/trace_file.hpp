@@ -28,9 +28,11 @@ inline std::uint64_t trace_now() noexcept
 ///     mallard::trace_channel const orders = file.channel("orders");
 class trace_channel {
 public:
+    /// The channel `number` of `file`.
     trace_channel(trace_file& file, std::uint32_t number) noexcept : file_(&file), number_(number)
     {
     }
+    /// Writes an event to the file, as one of this channel. Any thread.
     inline void operator()(mallard_trace_record r) const noexcept;
 
     /// The number of the channel in the file.
@@ -86,7 +88,7 @@ public:
     /// The `errno` of the last failure, 0 if nothing failed; and what to do about it: one line,
     /// which is never freed.
     int last_error() const noexcept;
-    const char* last_failure() const noexcept;
+    const char* last_failure() const noexcept; ///< see `last_error`
 
 private:
     static constexpr std::size_t records_max = 500;

@@ -14,7 +14,7 @@ namespace mallard {
 
 /// One event of a trace. `thread` comes from an earlier record.
 struct trace_event {
-    mallard_trace_op op;
+    mallard_trace_op op;   ///< what happened
     std::uint64_t t;       ///< time, by the clock of the header
     std::uint64_t addr;    ///< the block; see mallard_trace_op
     std::uint64_t bytes;   ///< of the block; for a name, its length
