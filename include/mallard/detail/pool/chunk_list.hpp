@@ -62,11 +62,7 @@ public:
     }
 
     /// Calls `f` for each node in address order.
-    template <class F>
-    void for_each(F f) const
-    {
-        visit(root_, f);
-    }
+    void for_each(auto f) const { visit(root_, f); }
 
     /// Empties the tree. Its nodes become a list through `right`, in address order.
     Node* flatten() noexcept
@@ -185,11 +181,7 @@ public:
             return [this](void* b) { return place_of(b); };
     }
 
-    template <class F>
-    void for_each(F f) const
-    {
-        chunks_.for_each(f);
-    }
+    void for_each(auto f) const { chunks_.for_each(f); }
 
     /// Adds a chunk, from the rest of the last step or from a new one. Returns null, or throws,
     /// if the source is exhausted; then nothing has changed.

@@ -88,11 +88,7 @@ public:
     void** array() const noexcept { return static_cast<void**>(memory_.data); }
     std::size_t capacity() const noexcept { return static_cast<std::size_t>(high_ - array()); }
 
-    template <class F>
-    void for_each(F f) const
-    {
-        std::for_each(array(), top(), f);
-    }
+    void for_each(auto f) const { std::for_each(array(), top(), f); }
 
     /// Whether `p` is one of the blocks. O(blocks).
     bool has(const void* p) const noexcept { return std::find(array(), top(), p) != top(); }

@@ -98,17 +98,15 @@ struct pool_chunk {
     {
         return carved >= hole_end ? carved - (hole_end - hole_begin) : carved;
     }
-    std::size_t free_blocks() const noexcept { return count_bits(free_bits()); }
-    /// Whether every block is free here: no block is in use or in a cache.
-    bool is_idle() const noexcept { return free_blocks() == carved_blocks(); }
-    /// Bits that are set in one of the bitmaps.
-    std::size_t count_bits(const word* map) const noexcept
+    std::size_t free_blocks() const noexcept
     {
         std::size_t bits = 0;
         for (std::size_t w = 0; w < words_for(carved); ++w)
-            bits += static_cast<std::size_t>(std::popcount(map[w]));
+            bits += static_cast<std::size_t>(std::popcount(free_bits()[w]));
         return bits;
     }
+    /// Whether every block is free here: no block is in use or in a cache.
+    bool is_idle() const noexcept { return free_blocks() == carved_blocks(); }
 
     /// Moves `carved` on to `slot`, past the hole, and clears the bits up to there.
     void carve_to(std::size_t slot, bool has_live_bits) noexcept

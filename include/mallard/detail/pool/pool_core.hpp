@@ -363,8 +363,7 @@ private:
         return true;
     }
 
-    template <class Source>
-    void give_array(Source& source, chunk array) noexcept
+    static void give_array(auto& source, chunk array) noexcept
     {
         if (array.data != nullptr)
             give(source, array);
@@ -404,7 +403,7 @@ private:
 
     void rebuild() noexcept
     {
-        free_.rebuild(chunks_, [](const pool_chunk&) { return true; });
+        free_.rebuild(chunks_, [](auto&) { return true; });
     }
 
     // Between any two calls, with |x| for the blocks in x, summed over chunks:
