@@ -20,7 +20,7 @@ use crate::adapt::prelude::*;
 ///
 /// `first` is owned by value, so that `second` cannot take its memory from `first`. Otherwise a block
 /// of one side could be freed in the other:
-/// ```compile_fail,E0277
+/// ```compile_fail,E0599
 /// use mallard::{Arena, BlockAllocator, Fallback, Multipool};
 /// let arena = Arena::new();
 /// let both = Fallback::new(&arena, Multipool::new_in(&arena));
