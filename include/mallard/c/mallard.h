@@ -43,45 +43,47 @@ extern "C" {
 
 /* --- versions and errors -------------------------------------------------- */
 
+/** The version of this header. */
 enum {
-    MALLARD_VERSION_MAJOR = 0,
-    MALLARD_VERSION_MINOR = 1,
-    MALLARD_VERSION_PATCH = 0,
-    /* The version of this header, to compare with mallard_version(). */
+    MALLARD_VERSION_MAJOR = 0, /**< the first part of 0.1.0 */
+    MALLARD_VERSION_MINOR = 1, /**< the second part */
+    MALLARD_VERSION_PATCH = 0, /**< the third part */
+    /** All three in one number, to compare with mallard_version(). */
     MALLARD_VERSION =
         MALLARD_VERSION_MAJOR * 10000 + MALLARD_VERSION_MINOR * 100 + MALLARD_VERSION_PATCH
 };
 
-/* The version of the loaded library, like MALLARD_VERSION: 100 means 0.1.0. */
+/** The version of the loaded library, like MALLARD_VERSION: 100 means 0.1.0. */
 int mallard_version(void);
 
+/** The reason of a failure. Each error sets errno as its heading says. */
 typedef enum mallard_error {
-    MALLARD_ERROR_NONE = 0,
+    MALLARD_ERROR_NONE = 0, /**< no failure */
     /* errno EINVAL */
-    MALLARD_ERROR_NULL = 1,        /* a required handle or argument is NULL */
-    MALLARD_ERROR_STRUCT = 2,      /* struct_bytes is not a size of that struct */
-    MALLARD_ERROR_OPTION = 3,      /* an option has an invalid value */
-    MALLARD_ERROR_CONFLICT = 4,    /* two options contradict each other */
-    MALLARD_ERROR_ALIGN = 5,       /* an alignment is not a power of two */
-    MALLARD_ERROR_UNSUPPORTED = 6, /* this kind of allocator does not support the call */
-    MALLARD_ERROR_CHUNK = 7,       /* the caller's `take` returned a misaligned chunk */
+    MALLARD_ERROR_NULL = 1,        /**< a required handle or argument is NULL */
+    MALLARD_ERROR_STRUCT = 2,      /**< struct_bytes is not a size of that struct */
+    MALLARD_ERROR_OPTION = 3,      /**< an option has an invalid value */
+    MALLARD_ERROR_CONFLICT = 4,    /**< two options contradict each other */
+    MALLARD_ERROR_ALIGN = 5,       /**< an alignment is not a power of two */
+    MALLARD_ERROR_UNSUPPORTED = 6, /**< this kind of allocator does not support the call */
+    MALLARD_ERROR_CHUNK = 7,       /**< the caller's `take` returned a misaligned chunk */
     /* errno ENOMEM */
-    MALLARD_ERROR_TOO_LARGE = 8, /* more than any address space */
-    MALLARD_ERROR_REFUSED = 9,   /* malloc, `take` or the buffer has no more memory */
-    MALLARD_ERROR_LIMIT = 10,    /* limit_bytes is reached */
-    MALLARD_ERROR_PLACE = 11     /* a block cannot grow in place */
+    MALLARD_ERROR_TOO_LARGE = 8, /**< more than any address space */
+    MALLARD_ERROR_REFUSED = 9,   /**< malloc, `take` or the buffer has no more memory */
+    MALLARD_ERROR_LIMIT = 10,    /**< limit_bytes is reached */
+    MALLARD_ERROR_PLACE = 11     /**< a block cannot grow in place */
 } mallard_error;
 
-/* The error of the last failed call in this thread; MALLARD_ERROR_NONE if none failed. */
+/** The error of the last failed call in this thread; MALLARD_ERROR_NONE if none failed. */
 mallard_error mallard_last_error(void);
 
-/* A short description of any error number: a static string, never NULL. */
+/** A short description of any error number: a static string, never NULL. */
 const char* mallard_strerror(int error);
 
-/* Enough for every explanation. */
-enum { MALLARD_EXPLANATION_BYTES = 512 };
+/** Constants of mallard_explain. */
+enum { MALLARD_EXPLANATION_BYTES = 512 /**< enough for every explanation */ };
 
-/* Explains the last failure of this thread in three lines: what happened, the
+/** Explains the last failure of this thread in three lines: what happened, the
  * state, and what to do. Writes at most `bytes` bytes to `text`, truncated, with a
  * NUL, and returns `text`. If `bytes` is 0 or `text` is NULL, returns the string of
  * mallard_strerror.
@@ -93,50 +95,51 @@ const char* mallard_explain(char* text, size_t bytes);
 
 /* --- options -------------------------------------------------------------- */
 
-/* How the sizes of an allocator's chunks grow. Members that the chosen growth does
+/** How the sizes of an allocator's chunks grow. Members that the chosen growth does
  * not use must be 0. */
 enum mallard_growth {
-    MALLARD_GROWTH_DEFAULT = 0,  /* like geometric, with 2/1 */
-    MALLARD_GROWTH_NONE = 1,     /* one step of first_bytes only */
-    MALLARD_GROWTH_FIXED = 2,    /* each step has first_bytes */
-    MALLARD_GROWTH_LINEAR = 3,   /* each step has growth_add more than the last */
-    MALLARD_GROWTH_GEOMETRIC = 4 /* last * growth_num / growth_den + growth_add */
+    MALLARD_GROWTH_DEFAULT = 0,  /**< like geometric, with 2/1 */
+    MALLARD_GROWTH_NONE = 1,     /**< one step of first_bytes only */
+    MALLARD_GROWTH_FIXED = 2,    /**< each step has first_bytes */
+    MALLARD_GROWTH_LINEAR = 3,   /**< each step has growth_add more than the last */
+    MALLARD_GROWTH_GEOMETRIC = 4 /**< last * growth_num / growth_den + growth_add */
 };
 
-/* Which threads may use one handle at the same time. */
+/** Which threads may use one handle at the same time. */
 enum mallard_sync {
-    MALLARD_SYNC_NONE = 0,         /* one thread at a time */
-    MALLARD_SYNC_MUTEX = 1,        /* any thread, under a lock */
-    MALLARD_SYNC_LOCK_FREE = 2,    /* pools with MALLARD_GROWTH_NONE, or in a buffer: any
+    MALLARD_SYNC_NONE = 0,         /**< one thread at a time */
+    MALLARD_SYNC_MUTEX = 1,        /**< any thread, under a lock */
+    MALLARD_SYNC_LOCK_FREE = 2,    /**< pools with MALLARD_GROWTH_NONE, or in a buffer: any
                                     * thread, signal handlers too. The first allocation takes
                                     * the only chunk; later calls neither lock nor wait. */
-    MALLARD_SYNC_THREAD_CACHED = 3 /* any thread, each with its own cache */
+    MALLARD_SYNC_THREAD_CACHED = 3 /**< any thread, each with its own cache */
 };
 
-/* Which free block is allocated next. Ignored for lock_free and thread_cached. */
+/** Which free block is allocated next. Ignored for lock_free and thread_cached. */
 enum mallard_reuse {
-    MALLARD_REUSE_DEFAULT = 0, /* ordered; lifo for a multipool or in a buffer */
-    MALLARD_REUSE_ORDERED = 1, /* free blocks are never read: best if frees scatter */
-    MALLARD_REUSE_LIFO = 2     /* the last one freed: best for small pools */
+    MALLARD_REUSE_DEFAULT = 0, /**< ordered; lifo for a multipool or in a buffer */
+    MALLARD_REUSE_ORDERED = 1, /**< free blocks are never read: best if frees scatter */
+    MALLARD_REUSE_LIFO = 2     /**< the last one freed: best for small pools */
 };
 
-/* What is checked. */
+/** What is checked. */
 enum mallard_check {
-    MALLARD_CHECK_OFF = 0,
-    MALLARD_CHECK_ON = 1 /* a double or foreign free, or a rewind to an outdated
-                          * mark, stops the process with a message */
+    MALLARD_CHECK_OFF = 0, /**< nothing */
+    MALLARD_CHECK_ON = 1   /**< a double or foreign free, or a rewind to an outdated
+                            * mark, stops the process with a message */
 };
 
-/* A source of the caller. `take` returns `bytes` bytes at a multiple of `align`, a
+/** A source of the caller. `take` returns `bytes` bytes at a multiple of `align`, a
  * power of two of at least 16. It returns NULL if it has no memory: then less may
  * be requested. `give` frees what `take` returned, with the same numbers, in any
  * order. Neither may call the allocator that it serves, or leave by longjmp. An
  * exception stops the process. One allocator calls them from one thread at a
  * time. */
 typedef void* (*mallard_take)(void* context, size_t bytes, size_t align);
+/** Gives a chunk of `take` back: see mallard_take. */
 typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t align);
 
-/* An options struct begins with its own size, which the caller sets to sizeof, so
+/** An options struct begins with its own size, which the caller sets to sizeof, so
  * that later versions can add members. The library uses 0 for members that an older
  * caller's struct lacks. Members of a newer caller's struct that the library does
  * not know must be 0, else create fails. 0 is the default of every member that is
@@ -155,187 +158,214 @@ typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t al
  * least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size.
  * If the source fails, the step is halved until it is just large enough. */
 typedef struct mallard_pool_options {
-    size_t struct_bytes;           /* required: sizeof */
-    size_t block_bytes;            /* required: of each block */
-    size_t align;                  /* 0: the largest power of two that divides
+    size_t struct_bytes;           /**< required: sizeof */
+    size_t block_bytes;            /**< required: of each block */
+    size_t align;                  /**< 0: the largest power of two that divides
                                     * block_bytes, at most 16. Set it for a struct
                                     * with a flexible array member. */
-    int growth;                    /* enum mallard_growth */
-    int sync;                      /* enum mallard_sync */
-    int reuse;                     /* enum mallard_reuse */
-    int check;                     /* enum mallard_check */
-    size_t first_bytes;            /* 64 KiB; with a buffer, all of it. Ordered pools
+    int growth;                    /**< enum mallard_growth */
+    int sync;                      /**< enum mallard_sync */
+    int reuse;                     /**< enum mallard_reuse */
+    int check;                     /**< enum mallard_check */
+    size_t first_bytes;            /**< 64 KiB; with a buffer, all of it. Ordered pools
                                     * take chunks of 64 KiB, more for large blocks,
                                     * or less under a low limit. */
-    size_t step_max_bytes;         /* 1 MiB */
-    size_t limit_bytes;            /* none */
-    size_t growth_num, growth_den; /* 2, 1 */
-    size_t growth_add;
-    mallard_take take;
-    mallard_give give;
-    void* context; /* argument of `take` and `give` */
-    void* buffer;
-    size_t buffer_bytes;
+    size_t step_max_bytes;         /**< 1 MiB */
+    size_t limit_bytes;            /**< none */
+    size_t growth_num, growth_den; /**< of geometric growth; 2, 1 */
+    size_t growth_add;             /**< bytes; for linear and geometric growth */
+    mallard_take take;             /**< the source; NULL: malloc or the buffer */
+    mallard_give give;             /**< required with `take` */
+    void* context;                 /**< argument of `take` and `give` */
+    void* buffer;                  /**< NULL: memory comes from `take` or malloc */
+    size_t buffer_bytes;           /**< size of `buffer` */
 } mallard_pool_options;
 
+/** Options of mallard_arena_create: see mallard_pool_options. */
 typedef struct mallard_arena_options {
-    size_t struct_bytes;   /* required: sizeof */
-    int growth;            /* enum mallard_growth */
-    int sync;              /* none; or thread_cached, without mark, rewind and expand */
-    int check;             /* enum mallard_check */
-    int reserved;          /* 0 */
-    size_t first_bytes;    /* 1 KiB; with a buffer, all of it */
-    size_t step_max_bytes; /* 16 MiB; by default each step is four times the last */
-    size_t limit_bytes;    /* none */
-    size_t growth_num, growth_den;
-    size_t growth_add;
-    mallard_take take;
-    mallard_give give;
-    void* context;
-    void* buffer;
-    size_t buffer_bytes;
+    size_t struct_bytes;           /**< required: sizeof */
+    int growth;                    /**< enum mallard_growth */
+    int sync;                      /**< none; or thread_cached, without mark, rewind and expand */
+    int check;                     /**< enum mallard_check */
+    int reserved;                  /**< 0 */
+    size_t first_bytes;            /**< 1 KiB; with a buffer, all of it */
+    size_t step_max_bytes;         /**< 16 MiB; by default each step is four times the last */
+    size_t limit_bytes;            /**< none */
+    size_t growth_num, growth_den; /**< of geometric growth */
+    size_t growth_add;             /**< bytes; for linear and geometric growth */
+    mallard_take take;             /**< the source; NULL: malloc or the buffer */
+    mallard_give give;             /**< required with `take` */
+    void* context;                 /**< argument of `take` and `give` */
+    void* buffer;                  /**< NULL: memory comes from `take` or malloc */
+    size_t buffer_bytes;           /**< size of `buffer` */
 } mallard_arena_options;
 
+/** Options of mallard_multipool_create: see mallard_pool_options. */
 typedef struct mallard_multipool_options {
-    size_t struct_bytes;   /* required: sizeof */
-    int growth;            /* enum mallard_growth, for each of its pools */
-    int sync;              /* enum mallard_sync, but not LOCK_FREE: a multipool grows */
-    int reuse;             /* enum mallard_reuse */
-    int check;             /* enum mallard_check */
-    size_t first_bytes;    /* 2 KiB; with a buffer, 1 KiB */
-    size_t step_max_bytes; /* 1 MiB; by default each step is four times the last */
-    size_t limit_bytes;    /* of each pool; none. To limit all pools, limit the source. */
-    size_t growth_num, growth_den;
-    size_t growth_add;
-    mallard_take take;
-    mallard_give give;
-    void* context;
-    void* buffer;
-    size_t buffer_bytes;
+    size_t struct_bytes;           /**< required: sizeof */
+    int growth;                    /**< enum mallard_growth, for each of its pools */
+    int sync;                      /**< enum mallard_sync, but not LOCK_FREE: a multipool grows */
+    int reuse;                     /**< enum mallard_reuse */
+    int check;                     /**< enum mallard_check */
+    size_t first_bytes;            /**< 2 KiB; with a buffer, 1 KiB */
+    size_t step_max_bytes;         /**< 1 MiB; by default each step is four times the last */
+    size_t limit_bytes;            /**< of each pool; none. To limit all pools, limit the source. */
+    size_t growth_num, growth_den; /**< of geometric growth */
+    size_t growth_add;             /**< bytes; for linear and geometric growth */
+    mallard_take take;             /**< the source; NULL: malloc or the buffer */
+    mallard_give give;             /**< required with `take` */
+    void* context;                 /**< argument of `take` and `give` */
+    void* buffer;                  /**< NULL: memory comes from `take` or malloc */
+    size_t buffer_bytes;           /**< size of `buffer` */
 } mallard_multipool_options;
 
-/* Clears a struct and sets its member struct_bytes. */
+/** Clears the options of a pool and sets struct_bytes. */
 void mallard_pool_options_init(mallard_pool_options* options, size_t struct_bytes);
+/** Clears the options of an arena and sets struct_bytes. */
 void mallard_arena_options_init(mallard_arena_options* options, size_t struct_bytes);
+/** Clears the options of a multipool and sets struct_bytes. */
 void mallard_multipool_options_init(mallard_multipool_options* options, size_t struct_bytes);
 
-/* Statistics of an allocator, computed by a walk through its chunks. The caller
+/** Statistics of an allocator, computed by a walk through its chunks. The caller
  * sets struct_bytes; members that the library does not know become 0. */
 typedef struct mallard_stats {
-    size_t struct_bytes;
-    size_t blocks_live; /* in use; an arena does not count them: 0 */
-    size_t bytes_live;  /* in use */
-    size_t bytes_idle;  /* in chunks, not in use */
-    size_t bytes_taken; /* from the source: live, idle and overhead, without the handle */
-    size_t chunks;
-    size_t growths; /* steps taken so far */
-    size_t refills; /* how often an empty cache or free list was refilled */
-    size_t flushes; /* how often a full cache was halved */
+    size_t struct_bytes; /**< required: sizeof */
+    size_t blocks_live;  /**< in use; an arena does not count them: 0 */
+    size_t bytes_live;   /**< in use */
+    size_t bytes_idle;   /**< in chunks, not in use */
+    size_t bytes_taken;  /**< from the source: live, idle and overhead, without the handle */
+    size_t chunks;       /**< chunks held */
+    size_t growths;      /**< steps taken so far */
+    size_t refills;      /**< how often an empty cache or free list was refilled */
+    size_t flushes;      /**< how often a full cache was halved */
 } mallard_stats;
 
-/* What an allocator knows about an address. */
+/** What an allocator knows about an address. */
 typedef enum mallard_validity {
-    MALLARD_MISS = 0,   /* not in any of its chunks */
-    MALLARD_VALID = 1,  /* the first byte of a block in use */
-    MALLARD_INVALID = 2 /* in its chunks, but inside a block, free, or never allocated */
+    MALLARD_MISS = 0,   /**< not in any of its chunks */
+    MALLARD_VALID = 1,  /**< the first byte of a block in use */
+    MALLARD_INVALID = 2 /**< in its chunks, but inside a block, free, or never allocated */
 } mallard_validity;
 
 /* --- pool: blocks of one size, freed one by one --------------------------- */
 
+/** A pool: see mallard_pool_create. */
 typedef struct mallard_pool mallard_pool;
 
-/* Makes a pool. Takes only its handle, less than 1 KiB, before the first block. */
+/** Makes a pool. Takes only its handle, less than 1 KiB, before the first block. */
 mallard_pool* mallard_pool_create(const mallard_pool_options* options);
 
-/* Destroys a pool and its blocks, and gives all memory back to the source. */
+/** Destroys a pool and its blocks, and gives all memory back to the source. */
 void mallard_pool_destroy(mallard_pool* pool);
 
-/* Allocates a block. Its contents are not cleared. */
+/** Allocates a block. Its contents are not cleared. */
 void* mallard_pool_allocate(mallard_pool* pool);
+/** Frees a block of this pool. */
 void mallard_pool_free(mallard_pool* pool, void* block);
 
-/* Allocates all `count` blocks or none: on failure `out` has `count` NULLs. */
+/** Allocates all `count` blocks or none: on failure `out` has `count` NULLs. */
 int mallard_pool_allocate_batch(mallard_pool* pool, void** out, size_t count);
+/** Frees `count` blocks of this pool. */
 void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t count);
 
-/* reset frees every block and keeps the memory. release frees every block and gives
- * the memory back. trim gives idle memory back, except keep_bytes. */
+/** Frees every block and keeps the memory. */
 void mallard_pool_reset(mallard_pool* pool);
+/** Frees every block and gives the memory back to the source. */
 void mallard_pool_release(mallard_pool* pool);
+/** Gives idle memory back to the source, except keep_bytes. */
 void mallard_pool_trim(mallard_pool* pool, size_t keep_bytes);
 
-/* The size of each block: block_bytes rounded up to a multiple of the alignment. */
+/** The size of each block: block_bytes rounded up to a multiple of the alignment. */
 size_t mallard_pool_block_bytes(const mallard_pool* pool);
+/** The alignment of each block. */
 size_t mallard_pool_block_align(const mallard_pool* pool);
 
-/* Returns 1 if `p` points into a chunk of the pool, else 0. O(log chunks). */
+/** Returns 1 if `p` points into a chunk of the pool, else 0. O(log chunks). */
 int mallard_pool_owns(const mallard_pool* pool, const void* p);
+/** Returns what the pool knows about the address `p`. */
 mallard_validity mallard_pool_classify(const mallard_pool* pool, const void* p);
+/** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_pool_stats(const mallard_pool* pool, mallard_stats* out);
 
-/* Calls `visit` for each block in use, in address order. `visit` may free that
+/** Calls `visit` for each block in use, in address order. `visit` may free that
  * block, and must not change the pool otherwise. */
 int mallard_pool_for_each(mallard_pool* pool, void (*visit)(void* context, void* block),
                           void* context);
 
-/* The bytes of a buffer that suffice for the handle and `count` blocks at any
+/** The bytes of a buffer that suffice for the handle and `count` blocks at any
  * address. For reuse lifo with sync none or mutex. Returns 0 for an error. */
 size_t mallard_pool_bytes_for(const mallard_pool_options* options, size_t count);
 
 /* --- arena: blocks by moving a pointer, freed together -------------------- */
 
+/** An arena: see mallard_arena_create. */
 typedef struct mallard_arena mallard_arena;
 
-/* NULL as options: all defaults. */
+/** Makes an arena; NULL options mean all defaults. */
 mallard_arena* mallard_arena_create(const mallard_arena_options* options);
+/** Destroys an arena and its blocks, and gives all memory back to the source. */
 void mallard_arena_destroy(mallard_arena* arena);
 
-/* Allocates a block. An `align` of 0 means 16, the alignment of max_align_t. A
+/** Allocates a block. An `align` of 0 means 16, the alignment of max_align_t. A
  * block of 0 bytes has a unique address. */
 void* mallard_arena_allocate(mallard_arena* arena, size_t bytes, size_t align);
 
-/* Frees the last block; does nothing for any other block. `bytes` and `align` are
+/** Frees the last block; does nothing for any other block. `bytes` and `align` are
  * those of the allocation. */
 void mallard_arena_free(mallard_arena* arena, void* block, size_t bytes, size_t align);
 
-/* Resizes a block in place. Returns 0, or MALLARD_ERROR_PLACE: only the last block
+/** Resizes a block in place. Returns 0, or MALLARD_ERROR_PLACE: only the last block
  * can grow, while its chunk has room. */
 int mallard_arena_expand(mallard_arena* arena, void* block, size_t old_bytes, size_t new_bytes);
 
-/* A checkpoint. rewind frees all blocks that were allocated after the mark, and
- * keeps the memory. Marks nest: rewind to the newest first. */
+/** A position in an arena. Marks nest: rewind to the newest first. */
 typedef struct mallard_mark {
-    void* reserved[6];
+    void* reserved[6]; /**< for the library */
 } mallard_mark;
+/** Writes the current position to `out`. Returns 0, or an enum mallard_error. */
 int mallard_arena_mark(mallard_arena* arena, mallard_mark* out);
+/** Frees all blocks that were allocated after the mark, and keeps the memory. */
 void mallard_arena_rewind(mallard_arena* arena, const mallard_mark* mark);
 
+/** Frees every block and keeps the memory. */
 void mallard_arena_reset(mallard_arena* arena);
+/** Frees every block and gives the memory back to the source. */
 void mallard_arena_release(mallard_arena* arena);
+/** Gives idle memory back to the source, except keep_bytes. */
 void mallard_arena_trim(mallard_arena* arena, size_t keep_bytes);
+/** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out);
 
 /* --- multipool: blocks of any size, freed one by one ---------------------- */
 
+/** A multipool: see mallard_multipool_create. */
 typedef struct mallard_multipool mallard_multipool;
 
-/* Makes a multipool; NULL options mean all defaults. The handle takes less than 1 KiB for
+/** Makes a multipool; NULL options mean all defaults. The handle takes less than 1 KiB for
  * one thread, and 20 to 36 KiB if threads share it. */
 mallard_multipool* mallard_multipool_create(const mallard_multipool_options* options);
+/** Destroys a multipool and its blocks, and gives all memory back to the source. */
 void mallard_multipool_destroy(mallard_multipool* multipool);
 
-/* Blocks have no header: `bytes` and `align` must be the same at free. An `align`
- * of 0 means 16. With an alignment of 8, a block of 24 bytes takes 24 bytes instead
- * of 32. A block above 32 KiB comes directly from the source. */
+/** Allocates a block. Blocks have no header: `bytes` and `align` must be the same at free. An
+ * `align` of 0 means 16. With an alignment of 8, a block of 24 bytes takes 24 bytes instead of 32.
+ * A block above 32 KiB comes directly from the source. */
 void* mallard_multipool_allocate(mallard_multipool* multipool, size_t bytes, size_t align);
+/** Frees a block. `bytes` and `align` are those of the allocation. */
 void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t bytes, size_t align);
 
+/** Frees every block and keeps the memory. */
 void mallard_multipool_reset(mallard_multipool* multipool);
+/** Frees every block and gives the memory back to the source. */
 void mallard_multipool_release(mallard_multipool* multipool);
+/** Gives idle memory back to the source, except keep_bytes_of_each_pool. */
 void mallard_multipool_trim(mallard_multipool* multipool, size_t keep_bytes_of_each_pool);
 
+/** Returns 1 if `p` points into a chunk of the multipool, else 0. */
 int mallard_multipool_owns(const mallard_multipool* multipool, const void* p);
+/** Returns what the multipool knows about the address `p`. */
 mallard_validity mallard_multipool_classify(const mallard_multipool* multipool, const void* p);
+/** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_multipool_stats(const mallard_multipool* multipool, mallard_stats* out);
 
 #ifdef __cplusplus

@@ -30,26 +30,30 @@ extern "C" {
 
 /* --- malloc ------------------------------------------------------------------ */
 
-/* Work like the functions of the C library without the prefix. If those are Mallard's, each takes
- * the blocks of the other. Any thread. realloc to 0 bytes frees and returns NULL. realloc of a
- * block of a heap returns a block of the same heap. */
+/** Like malloc. Any thread. If malloc is Mallard's, the functions with and without the prefix
+ * accept the blocks of each other. The same is true of the next four functions. */
 void* mallard_malloc(size_t bytes);
+/** Like calloc: the block is zeroed. */
 void* mallard_calloc(size_t count, size_t bytes);
+/** Like realloc. A block of a heap stays in its heap. A size of 0 frees the block and returns
+ * NULL. */
 void* mallard_realloc(void* block, size_t bytes);
+/** Like aligned_alloc. */
 void* mallard_aligned_alloc(size_t align, size_t bytes);
+/** Like free. Frees blocks of heaps too. */
 void mallard_free(void* block);
 
-/* The usable size of a block, all of which may be written; 0 for NULL. */
+/** The usable size of a block, all of which may be written; 0 for NULL. */
 size_t mallard_usable_size(const void* block);
 
-/* Returns free memory to the system, except keep_bytes. Returns 1 if there was some, else 0. */
+/** Returns free memory to the system, except keep_bytes. Returns 1 if there was some, else 0. */
 int mallard_trim(size_t keep_bytes);
 
-/* Called by the thread that reaches a limit. The function may allocate and free. It must not leave
+/** Called by the thread that reaches a limit. The function may allocate and free. It must not leave
  * by longjmp or by an exception. */
 typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
 
-/* Limits the memory that holds blocks, in units of 16 KiB; 0 means no limit. Memory that is in use
+/** Limits the memory that holds blocks, in units of 16 KiB; 0 means no limit. Memory that is in use
  * already stays. Above the soft limit `met` is called once, and again only after less than three
  * quarters of the limit was in use. An allocation above the hard limit calls `met`, which may free
  * something, tries again, and then fails. `met` may be NULL. */
@@ -57,25 +61,27 @@ void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, 
 
 /* --- sampling: a heap profile ------------------------------------------------------ */
 
+/** What happened to a sampled block. */
 enum mallard_sample_event {
-    MALLARD_SAMPLE_ALLOCATED = 1,
-    MALLARD_SAMPLE_FREED = 2 /* the memory is not reused yet */
+    MALLARD_SAMPLE_ALLOCATED = 1, /**< the block was allocated */
+    MALLARD_SAMPLE_FREED = 2      /**< the memory is not reused yet */
 };
 
+/** A sampled block. */
 typedef struct mallard_sample {
-    void* block;
-    size_t bytes;        /* the requested size; 1 for 0 */
-    double weight_bytes; /* estimate of the allocated bytes that this sample represents */
+    void* block;         /**< its address */
+    size_t bytes;        /**< the requested size; 1 for 0 */
+    double weight_bytes; /**< estimate of the allocated bytes that this sample represents */
 } mallard_sample;
 
-/* Called by the thread that allocates or frees, one call at a time. The function may allocate and
+/** Called by the thread that allocates or frees, one call at a time. The function may allocate and
  * free; its own allocations are not sampled and its frees are not reported. It must not fork, leave
  * by longjmp, an exception or cancellation, or take a lock under which another thread allocates or
  * frees. */
 typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
                                 const mallard_sample* sample);
 
-/* Starts sampling in every thread. Each allocated byte is sampled independently with the
+/** Starts sampling in every thread. Each allocated byte is sampled independently with the
  * probability 1 / mean_bytes. `call` is called for each block that contains a sampled byte, and
  * again when that block is freed. The sum of weight_bytes over the allocated samples is an unbiased
  * estimate of the requested bytes. Less the sum over the freed samples, it estimates the live
@@ -97,7 +103,7 @@ int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
 
 /* --- heaps: blocks that can be freed all at once ------------------------------- */
 
-/* An allocator with memory of its own, whose blocks can be freed all at once. It takes chunks of
+/** An allocator with memory of its own, whose blocks can be freed all at once. It takes chunks of
  * 64 KiB, then twice as much each time, up to 4 MiB. Blocks above 1 MiB have memory of their own.
  * An empty heap takes less than 4 KiB, so a program may have thousands.
  *
@@ -110,95 +116,104 @@ int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
  * or destroy begins. During those three no other thread uses the heap or frees its blocks. */
 typedef struct mallard_heap mallard_heap;
 
+/** Which threads may allocate from a heap. */
 enum mallard_heap_threads {
-    MALLARD_HEAP_CONFINED = 0, /* one thread allocates */
-    MALLARD_HEAP_SHARED = 1    /* any thread allocates */
+    MALLARD_HEAP_CONFINED = 0, /**< one thread allocates */
+    MALLARD_HEAP_SHARED = 1    /**< any thread allocates */
 };
 
-/* The struct begins with its own size, which the caller sets to sizeof. 0 is the default of a
- * member. */
+/** Options of mallard_heap_create. The struct begins with its own size, which the caller sets to
+ * sizeof. 0 is the default of a member. */
 typedef struct mallard_heap_options {
-    size_t struct_bytes;     /* required: sizeof */
-    int threads;             /* enum mallard_heap_threads */
-    int reserved;            /* 0 */
-    size_t limit_soft_bytes; /* see mallard_heap_limit */
-    size_t limit_bytes;
-    mallard_limit_met met;
-    void* context;
+    size_t struct_bytes;     /**< required: sizeof */
+    int threads;             /**< enum mallard_heap_threads */
+    int reserved;            /**< 0 */
+    size_t limit_soft_bytes; /**< see mallard_heap_limit */
+    size_t limit_bytes;      /**< the hard limit: see mallard_heap_limit */
+    mallard_limit_met met;   /**< see mallard_heap_limit */
+    void* context;           /**< argument of `met` */
 } mallard_heap_options;
 
-/* Makes a heap. With NULL options: a confined heap without limits. */
+/** Makes a heap. With NULL options: a confined heap without limits. */
 mallard_heap* mallard_heap_create(const mallard_heap_options* options);
 
-/* Frees every block and the heap. */
+/** Frees every block and the heap. */
 void mallard_heap_destroy(mallard_heap* heap);
 
+/** Allocates a block in the heap. */
 void* mallard_heap_allocate(mallard_heap* heap, size_t bytes);
+/** Allocates a block at a multiple of `align`. */
 void* mallard_heap_allocate_aligned(mallard_heap* heap, size_t bytes, size_t align);
+/** Allocates a zeroed block of `count` times `bytes` bytes. */
 void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
 
-/* Resizes a block, which stays in its own heap, whatever `heap` is. A NULL block: allocates in
+/** Resizes a block, which stays in its own heap, whatever `heap` is. A NULL block: allocates in
  * `heap`. If a thread reallocates a block of a confined heap that belongs to another thread and the
  * block moves, the new block takes whole units of 16 KiB. */
 void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
 
-/* Frees a block like mallard_free. Fastest for a block of this heap in the heap's own thread. */
+/** Frees a block like mallard_free. Fastest for a block of this heap in the heap's own thread. */
 void mallard_heap_free(mallard_heap* heap, void* block);
 
-/* Both free every block, in a time that does not depend on the number of blocks: one step for each
- * chunk and each large block. release returns the memory to the rest of the program, reset keeps
- * the chunks. */
+/** Frees every block and keeps the chunks. The time does not depend on the number of blocks: one
+ * step for each chunk and each large block. */
 void mallard_heap_reset(mallard_heap* heap);
+/** Frees every block, like reset, and returns the memory to the rest of the program. */
 void mallard_heap_release(mallard_heap* heap);
 
-/* Returns empty chunks to the rest of the program while the heap has more than keep_bytes. */
+/** Returns empty chunks to the rest of the program while the heap has more than keep_bytes. */
 void mallard_heap_trim(mallard_heap* heap, size_t keep_bytes);
 
-/* Makes a confined heap belong to the calling thread. The previous thread must not be in a call of
+/** Makes a confined heap belong to the calling thread. The previous thread must not be in a call of
  * this heap, and must be told before its next call. */
 void mallard_heap_adopt(mallard_heap* heap);
 
-/* Limits the memory of the heap (chunks and large blocks), like mallard_limit. `met` may use the
+/** Limits the memory of the heap (chunks and large blocks), like mallard_limit. `met` may use the
  * heap, except for reset, release and destroy. */
 void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes,
                         mallard_limit_met met, void* context);
 
-/* Returns 1 if `p` points into memory of this heap, else 0. O(1); any thread. */
+/** Returns 1 if `p` points into memory of this heap, else 0. O(1); any thread. */
 int mallard_heap_owns(const mallard_heap* heap, const void* p);
 
-/* The caller sets struct_bytes; members that the library does not know become 0. */
+/** Statistics of a heap. The caller sets struct_bytes; members that the library does not know
+ * become 0. */
 typedef struct mallard_heap_statistics {
-    size_t struct_bytes;
-    size_t blocks_live; /* in use by the program */
-    size_t bytes_live;  /* sum of their usable sizes */
-    size_t bytes_taken; /* chunks and large blocks */
-    size_t bytes_taken_max;
-    size_t chunks;
-    size_t large_blocks; /* above 1 MiB, and blocks that realloc in another thread has moved */
+    size_t struct_bytes;    /**< required: sizeof */
+    size_t blocks_live;     /**< in use by the program */
+    size_t bytes_live;      /**< sum of their usable sizes */
+    size_t bytes_taken;     /**< chunks and large blocks */
+    size_t bytes_taken_max; /**< the most so far */
+    size_t chunks;          /**< chunks held */
+    size_t large_blocks;    /**< above 1 MiB, and blocks that realloc in another thread has moved */
 } mallard_heap_statistics;
 
-/* Returns 0, or EINVAL. Takes a time proportional to the memory (16 KiB a step). */
+/** Returns 0, or EINVAL. Takes a time proportional to the memory (16 KiB a step). */
 int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
 
 /* --- inline allocation, for heap.hpp ----------------------------------------------- */
 
-/* Neighbouring blocks of one size class that were never allocated: from `next` up to `end`. */
+/** Neighbouring blocks of one size class that were never allocated: from `next` up to `end`. */
 typedef struct mallard_bump_range {
-    char* next;
-    char* end;
+    char* next; /**< the next block */
+    char* end;  /**< the end of the last block */
 } mallard_bump_range;
 
-enum { MALLARD_FRESH_LAYOUT = 1, MALLARD_FRESH_CLASSES = 35 };
+/** Constants of mallard_fresh. */
+enum {
+    MALLARD_FRESH_LAYOUT = 1,  /**< the argument `layout` for this header */
+    MALLARD_FRESH_CLASSES = 35 /**< size classes */
+};
 
-/* The blocks of a heap that `thread`, and no other thread, may take without a call. `of_class[i]`
+/** The blocks of a heap that `thread`, and no other thread, may take without a call. `of_class[i]`
  * has those of class i of mallard::size_classes<16, 2>. To take a block, advance `next` by the size
  * of the class and clear the first 8 bytes of the block, which mark a block as free. */
 typedef struct mallard_fresh {
-    const void* thread; /* its __builtin_thread_pointer(); NULL: the heap is shared */
-    mallard_bump_range of_class[MALLARD_FRESH_CLASSES];
+    const void* thread; /**< its __builtin_thread_pointer(); NULL: the heap is shared */
+    mallard_bump_range of_class[MALLARD_FRESH_CLASSES]; /**< by size class */
 } mallard_fresh;
 
-/* Returns the blocks of a heap, for as long as the heap lives. NULL: the library that is loaded
+/** Returns the blocks of a heap, for as long as the heap lives. NULL: the library that is loaded
  * does not support this layout. */
 mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout);
 
