@@ -53,6 +53,7 @@ public:
     {
         hold_at_fork();
     }
+    /// A pool over `from`. `rule` is its growth.
     constexpr explicit pool(Source from, growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block != 0)
         : source_(std::move(from)), core_(fixed_shape, rule)
