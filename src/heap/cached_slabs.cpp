@@ -76,7 +76,7 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
     const class_shape& shape = s.shape();
     std::uint32_t const left = shape.capacity - s.carved;
     std::uint32_t const page = std::max<std::uint32_t>(1, page_bytes / shape.bytes);
-    // Carve a small rest at once when half of the slab is in use.
+    // Carve the whole rest of the slab at once if the rest is small and half of the slab is in use.
     std::uint32_t const count =
         s.carved >= shape.capacity / 2 && std::size_t{left} * shape.bytes <= 4 * page_bytes
             ? left

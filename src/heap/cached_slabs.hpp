@@ -1,4 +1,5 @@
-// The slabs of a thread cache: taken, carved into blocks, and given back when no block is used.
+// The slabs of a thread cache: allocated from the slice heap, carved into blocks, and returned when
+// no block of them is used.
 //
 // All functions need a `busy_scope`, or a cache that no thread uses.
 #pragma once
@@ -7,7 +8,7 @@
 
 namespace mallard::engine {
 
-/// Takes a new slab for this class. It becomes `queue.fresh`. False: out of memory.
+/// Takes a new slab for this class. The slab becomes `queue.fresh`. False: out of memory.
 bool take_slab(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
 
 /// Takes a span that holds one block of `bytes`. Sets `zero` to whether the block reads as zero.
@@ -26,14 +27,15 @@ void return_block(thread_cache& cache, void* block) noexcept;
 /// Returns the blocks of a list, from `first` on.
 void return_blocks(thread_cache& cache, void* first) noexcept;
 
-/// Files a slab after blocks came back to it: it is in the queue if it has free blocks, and is
-/// given back if no block is used.
+/// Files a slab after blocks were returned to the slab: puts the slab into the queue if it has free
+/// blocks, and frees the slab if no block of it is used.
 void settle(thread_cache& cache, slab& s) noexcept;
 
-/// Gives back the slab that is being carved if no block of it is used.
+/// Returns the slab that is being carved to its source if no block of the slab is used.
 void give_fresh_if_unused(slab_queue& queue) noexcept;
 
-/// Gives a slab or a span of which no block is used to where the owner got it from.
+/// Returns a slab or a span of which no block is used to the source that the owner allocated it
+/// from.
 inline void give_slab(slab& s) noexcept
 {
     thread_cache& owner = *s.owner.load(std::memory_order_relaxed);

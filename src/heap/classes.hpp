@@ -18,8 +18,8 @@ using block_class = size_classes<16, 2>;
 inline constexpr std::size_t block_bytes_max = std::size_t{32} << 20;
 inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
 
-/// Up to this size, every block of a class has the same size. A larger block has as many slices as
-/// it needs, and the list of its class holds at most one block.
+/// Up to this size, every block of a class has the same size. A larger block has the number of
+/// slices that it needs, and the list of its class holds at most one block.
 inline constexpr std::size_t classed_bytes_max = std::size_t{1} << 20;
 inline constexpr std::size_t classed_count = block_class::of(classed_bytes_max) + 1;
 
@@ -31,8 +31,8 @@ struct alignas(32) class_shape {
     std::uint32_t bytes = 0;
     std::uint32_t slices = 0;    ///< of a slab
     std::uint32_t capacity = 0;  ///< blocks of a slab
-    std::uint16_t limit = 0;     ///< most blocks in a list of a new thread cache
-    std::uint16_t limit_max = 0; ///< most blocks in any list
+    std::uint16_t limit = 0;     ///< largest number of blocks in a list of a new thread cache
+    std::uint16_t limit_max = 0; ///< largest number of blocks in any list
 
     /// Whether each block has the size of its class; larger blocks have the slices they need.
     constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }

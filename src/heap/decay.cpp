@@ -12,7 +12,8 @@ constexpr std::uint64_t look_milliseconds = 1000;
 constinit std::atomic<std::uint64_t> aged_last{0};
 
 constinit std::atomic<std::uint64_t> looked_last{0};
-constinit std::atomic<bool> looking{false}; ///< other threads use the last result meanwhile
+/// True while a thread reads the files. Until it is done other threads use the last result.
+constinit std::atomic<bool> looking{false};
 constinit std::atomic<bool> is_short{false};
 
 // Only the thread that has set `looking` uses these:

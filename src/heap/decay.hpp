@@ -1,6 +1,6 @@
-// Decay: returns memory to the system that nothing needed for a while, or sooner if memory is
-// short. There is no background thread: slow paths count ticks and read the clock now and then. A
-// process that calls neither malloc nor free returns nothing.
+// Decay: returns memory to the system that stayed idle for a decay interval, or sooner if memory is
+// short. There is no background thread: slow paths count ticks and read the clock once in 64 ticks.
+// A process that calls neither malloc nor free returns nothing.
 #pragma once
 
 #include "../os/cgroup.hpp"
@@ -12,7 +12,7 @@ namespace mallard::engine {
 inline constexpr std::uint64_t decay_interval_milliseconds = 250;
 
 /// Whether the control group of this process is short of memory. Reads the group's files at most
-/// once a second, and not in the first second, so that short programs read no file.
+/// once a second, and never in the first second, so that short programs read no file.
 bool memory_is_short(std::uint64_t now_milliseconds) noexcept;
 /// Replaces the control group that `memory_is_short` reads; for tests.
 void watch_memory(os::cgroup const& other) noexcept;

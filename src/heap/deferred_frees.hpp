@@ -11,7 +11,7 @@ namespace mallard::engine {
 /// back too much memory.
 inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
 
-/// The last few blocks that a thread freed and that no free list had room for.
+/// The blocks that a thread freed last while their free lists were full.
 ///
 /// A program that frees a million blocks in random order waits for memory at every block. Deferring
 /// `capacity` blocks and prefetching each one overlaps these waits. A deferred block still counts
@@ -20,8 +20,8 @@ inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
 /// The checks for a double free run when the deferred blocks are returned. Until then a block that
 /// was freed twice might also be in the free list of its class. So the first deferred free of a
 /// class hides the free list: its blocks cannot be allocated until the deferred blocks are
-/// returned. Each return also returns as many blocks of a hidden list, because those blocks were
-/// freed earlier and would keep their slabs from becoming free.
+/// returned. Each return also returns the same number of blocks of a hidden list, because those
+/// blocks were freed earlier and would keep their slabs from becoming free.
 ///
 /// Only a free list of this cache's own blocks is hidden. The sign of `free_list::room` says which
 /// lists are hidden. Between two operations of the thread:
@@ -43,12 +43,12 @@ public:
         return is_hidden(room) ? room + hidden_by : room;
     }
 
-    /// Counts a free that no free list had room for, or that frees another thread's block. True:
-    /// there were many in a row, so this one should be deferred.
+    /// Counts a free of a block for which no free list had room, or which belongs to another
+    /// thread. True: there were many such frees in a row, so this block should be deferred.
     bool count_free() noexcept { return ++in_a_row_ > undeferred_in_a_row; }
     void end_row() noexcept { in_a_row_ = 0; }
 
-    /// Defers a block. True: there is no room for another one, so the caller returns all of them.
+    /// Defers a block. True: no further block can be deferred, so the caller returns all of them.
     [[gnu::always_inline]] bool add(void* block) noexcept
     {
         __builtin_prefetch(block, 1);
@@ -111,7 +111,7 @@ private:
     static constexpr std::int32_t hidden_by = std::int32_t{1} << 30;
 
     std::uint32_t count_ = 0;
-    std::uint32_t in_a_row_ = 0; ///< such frees since the last refill
+    std::uint32_t in_a_row_ = 0; ///< calls of `count_free` since the last refill
     void* blocks_[capacity] = {};
     void* hidden_[deferred_class_count] = {}; ///< first blocks of hidden lists
 };

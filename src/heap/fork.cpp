@@ -14,8 +14,8 @@
 namespace mallard::engine {
 namespace {
 
-/// Forks under way in this thread that keep no lock. There are several if a signal handler
-/// forks while it interrupts a fork.
+/// Number of forks of this thread that are under way and keep no lock. There are several if a
+/// signal handler forks while it interrupts a fork.
 constinit thread_local unsigned forks_without_locks = 0;
 /// Whether a fork under way in this thread keeps the locks.
 constinit thread_local bool keeps_locks = false;
@@ -76,7 +76,7 @@ void after_fork_in_child() noexcept
         keeps_locks = false;
     } else {
         forks_without_locks -= 1;
-        if (os::locks_of_thread == 0) // there was no other thread
+        if (os::locks_of_thread == 0) // this process had no other thread
             return;
     }
     guests.reset();

@@ -1,4 +1,4 @@
-// What an address is: looked up by the rare calls that cannot assume that it is a block.
+// Looks up what an address is, for the rare calls that cannot assume that the address is a block.
 #pragma once
 
 #include "reservation.hpp"
@@ -19,7 +19,7 @@ struct found_block {
 };
 
 /// Finds the block at `p`. Stops the process if `p` is inside a block, is a free block, or is in a
-/// reservation and no block. The message names `call`, which is what the program called. An
+/// reservation and no block. The message names `call`, the function that the program called. An
 /// address outside all reservations is reported as a mapping, unchecked.
 found_block find_block(const void* p, const char* call) noexcept;
 

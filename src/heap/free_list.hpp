@@ -31,8 +31,8 @@ struct free_block {
 /// negative `room` has a meaning that `deferred_frees` defines.
 struct free_list {
     void* head = nullptr;
-    std::int32_t room = 0;            ///< how many more blocks the list may hold
-    std::uint16_t limit = 0;          ///< how many blocks the list may hold
+    std::int32_t room = 0;            ///< number of blocks that the list can still accept
+    std::uint16_t limit = 0;          ///< largest number of blocks that the list may hold
     std::uint16_t unaligned_bits = 0; ///< address bits that are 0 in every block; see class_shape
 };
 static_assert(sizeof(free_list) == class_offset_unit);

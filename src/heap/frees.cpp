@@ -1,4 +1,4 @@
-// Frees that the fast path does not finish: into a full list, and of other threads' blocks.
+// The slow paths of free: frees into a full list, and frees of other threads' blocks.
 #include "cached_slabs.hpp"
 #include "deferred_frees.hpp"
 #include "misuse.hpp"
@@ -8,8 +8,8 @@
 namespace mallard::engine {
 namespace {
 
-/// Returns a block to its slab, or collects it for the cache that owns the slab. Stops the process
-/// if the address is no block or a free one.
+/// Returns a block to its slab, or collects the block for the cache that owns the slab. Stops the
+/// process if the address is not an allocated block.
 [[gnu::always_inline]] inline void return_checked(thread_cache& cache, void* block) noexcept
 {
     slab& s = slab_of(block);
@@ -34,13 +34,13 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     }
 }
 
-/// Returns the deferred blocks when there is room for no more.
+/// Returns the deferred blocks once no further block can be deferred.
 [[gnu::noinline]] void return_deferred(thread_cache& cache) noexcept
 {
     busy_scope const busy(cache);
     tick(cache);
-    // A thread that frees several classes hides several lists: choose a class by the slow path's
-    // number, so that each gets its turn.
+    // A thread that frees several classes hides several lists: choose the class by the number of
+    // the slow path, so that each class is chosen in turn.
     std::uint32_t const chosen =
         cache.slow_paths.load(std::memory_order_relaxed) % deferred_frees::capacity;
     std::size_t const index = slab_of(cache.deferred.block(chosen)).index;
@@ -48,7 +48,7 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     return_hidden(cache, index, deferred_frees::capacity);
 }
 
-/// Defers a block of a slab, whoever owns it, of a class below `deferred_class_count`.
+/// Defers a block of a slab of any owner. The block's class is below `deferred_class_count`.
 [[gnu::always_inline]] inline void defer(thread_cache& cache, void* block) noexcept
 {
     if (cache.deferred.add(block)) [[unlikely]]
@@ -61,7 +61,7 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
 }
 
-/// The lists of a decoy are always full. Frees into the cache that the decoy stands for.
+/// Frees a block into the cache that the decoy stands for. (The lists of a decoy are always full.)
 [[gnu::noinline]] void push_to_real(void* block, thread_cache& decoy, class_offset offset) noexcept
 {
     push(block, decoy.real, offset);
@@ -83,7 +83,7 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     if (index >= deferred_class_count || !are_many)
         return free_past_list(block, cache);
     {
-        busy_scope const busy(cache); // a visitor may take hidden lists
+        busy_scope const busy(cache); // keeps visitors out, since they may take hidden lists
         cache.deferred.hide(l, index);
     }
     defer(cache, block);
@@ -103,7 +103,7 @@ bool may_be_deferred(const void* block) noexcept
 
 } // namespace
 
-// Most frees of a program that frees many blocks in a row come here.
+// Most frees of a program that frees many blocks in a row reach this slow path.
 void overflow(void* block, thread_cache* cache, class_offset offset) noexcept
 {
     free_list& l = cache->list_at(offset);

@@ -9,14 +9,15 @@
 // Therefore no thread waits for a lock that a fork keeps (`os::lock::keep`). A thread that wants
 // such a lock becomes a guest: it takes the lock of guests instead, and the fork does not end
 // before that lock is free. While a thread is a guest, the data under the kept lock does not
-// change. A guest may read that data and take memory that the fork does not know of, such as
-// memory beyond the commit limits. A guest leaves notes of the work that is due after the fork. In
-// the child, memory that guests took stays taken, and the notes are forgotten.
+// change. A guest may read that data and allocate memory that the fork does not know of, such as
+// memory beyond the commit limits. A guest records the work that is due after the fork. In
+// the child, memory that guests allocated stays allocated, and their records are forgotten.
 //
 // The locks of heaps are taken but not kept: calls on heaps wait for the end of a fork.
 //
-// Lock order: calls about samples, heaps, fallback cache, registry, slice heap, mappings; then
-// guests. Under the lock of guests no other lock is taken. The handlers are in fork.cpp.
+// Lock order: the lock around reports of samples, heaps, fallback cache, registry, slice heap,
+// mappings; then guests. Under the lock of guests no other lock is taken. The handlers are in
+// fork.cpp.
 //
 // tests/models/engine_fork.pml models this for Spin.
 #pragma once
@@ -42,7 +43,7 @@ public:
 
     bool is_guest() const noexcept { return is_guest_; }
 
-    /// Unlocks for a while, for work during which no other thread has to wait; `take` locks again.
+    /// Unlocks for a while, for work during which no other thread has to wait. `take` locks again.
     void give() noexcept;
     void take() noexcept;
 

@@ -23,7 +23,7 @@ constinit heap* unused = nullptr;
 constinit std::atomic<heap*> newest{nullptr}; // other threads read it without the lock
 constinit entry numbers = 0;
 
-// --- the policy of the caches of heaps -------------------------------------------------
+// --- the cache policy of heaps ----------------------------------------------------------
 
 span take_slices(thread_cache& cache, std::size_t, std::size_t slices) noexcept
 {
@@ -42,7 +42,7 @@ slab* reclaim_nothing(thread_cache&, class_offset) noexcept
     return nullptr;
 }
 
-/// Makes what is left of a slab the bump range of its class, and returns the first block.
+/// Makes the uncarved rest of a slab the bump range of its class, and returns the first block.
 void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noexcept
 {
     slab& s = *std::exchange(queue.fresh, nullptr);
@@ -57,7 +57,7 @@ void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noe
     return first;
 }
 
-/// Only `allowance_max` of each heap limits its lists.
+/// The sum over all caches is not limited here: only `allowance_max` limits the lists of a heap.
 bool allow_always(std::ptrdiff_t) noexcept
 {
     return true;
@@ -73,11 +73,11 @@ constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
                                        .change_allowances = allow_always,
                                        .after_message = visit_never};
 
-// --- parts of the functions below --------------------------------------------------------
+// --- helpers of the functions below ------------------------------------------------------
 
 [[gnu::cold]] heap* make_new() noexcept
 {
-    if (numbers == thread_owner_max - 1) // the tag of decoys has the last number
+    if (numbers == thread_owner_max - 1) // decoys have the last number
         return nullptr;
     void* const room = store.allocate(sizeof(heap));
     if (room == nullptr)
@@ -93,8 +93,8 @@ constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
     return h;
 }
 
-/// Sets a member to its first value, which is all zero. A loop over the elements of an array would
-/// take four times as long.
+/// Sets a member to its first value, which is all zero bytes. A loop over the elements of an array
+/// would take four times as long.
 template <class T>
     requires std::is_trivially_copyable_v<T>
 void set_to_zero(T& all) noexcept
@@ -116,8 +116,8 @@ void forget_blocks(heap& h) noexcept
     h.waiting.store(0, std::memory_order_relaxed);
 }
 
-/// Scoped right to use the lists of a heap: the lock of a shared heap. For a confined heap, stops
-/// the process if the calling thread is not the one.
+/// Scoped right to use the lists of a heap: holds the lock of a shared heap. For a confined heap,
+/// stops the process if another thread than the heap's calls.
 class heap_access {
 public:
     explicit heap_access(heap& h) noexcept : heap_(h)
@@ -150,7 +150,7 @@ void* allocate_with_access(heap& h, std::size_t bytes, std::size_t align, bool* 
     return block != nullptr ? block : pop(&h, offset);
 }
 
-/// Reads the messages that were taken from the inbox before, then those in the inbox.
+/// Reads the messages that were removed from the inbox before, then the messages in the inbox.
 void read_all_messages(heap& h) noexcept
 {
     read_messages(h, ~std::size_t{0});
@@ -168,7 +168,7 @@ void end_bump_range(heap& h, std::size_t index) noexcept
     auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
     s.carved -= count;
     s.used -= count;
-    // Another slab that became fresh meanwhile has no carved block.
+    // If another slab has become fresh since, no block of it is carved.
     if (slab* const other = std::exchange(h.queues[index].fresh, &s))
         give_slab(*other);
     if (s.used == 0)
@@ -290,7 +290,7 @@ void* reallocate_of_heap(found_block const& b, void* block, std::size_t bytes) n
 void release(heap& h) noexcept
 {
     free_all_large(h);
-    if (h.chunks == no_chunk) // released before, or never used
+    if (h.chunks == no_chunk) // nothing was allocated since the last release
         return;
     free_chunks(h);
     forget_blocks(h);

@@ -1,15 +1,15 @@
 // Heaps: allocators of their own that a program makes, whose blocks are all freed at once.
 //
 // A heap is a thread cache without a thread. Its slices come from chunks that it holds alone, and
-// no slab enters or leaves a heap. So a release gives the chunks back without looking at blocks.
+// no slab enters or leaves a heap. So a release returns the chunks without looking at blocks.
 //
 //   confined   one thread allocates, without a lock
 //   shared     any thread allocates, under a lock
 //
 // Any thread frees and reallocates blocks of any heap, since entries of slices say which heap a
 // block belongs to. A thread that may not use the heap's lists sends the block to the heap's inbox
-// at once. It does not collect blocks of heaps in a batch: the heap might be released before the
-// batch is sent, and sending would write to freed memory.
+// at once. The thread does not collect blocks of heaps in a batch: the heap might be released
+// before the batch is sent, and sending would write to freed memory.
 //
 // tests/models/engine_release.pml models this for Spin.
 #pragma once
@@ -23,16 +23,18 @@
 
 namespace mallard::engine {
 
-/// Free spans of a heap are found by their length: 1, 2, ..., 7, from 8, from 16, ...
+/// Number of bins. Free spans of a heap are found by their length: 1, 2, ..., 7, from 8, from 16,
+/// ...
 inline constexpr std::size_t bin_count = 14;
 inline constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
 inline constexpr std::uint32_t chunk_slices_first = (std::uint32_t{64} << 10) / slice_bytes;
 inline constexpr std::uint32_t chunk_slices_max = (std::uint32_t{4} << 20) / slice_bytes;
 
-/// The blocks of a slab that were never allocated, side by side. They count as used in the slab,
-/// and no one has written to them. heap.hpp of the public headers allocates from such a range.
+/// The blocks of a slab that were never allocated, side by side. These blocks count as used in the
+/// slab, and no one has written to them. The public header heap.hpp allocates from such a range.
 using bump_range = mallard_bump_range;
-static_assert(sizeof(bump_range) == class_offset_unit); // one class offset leads to list and range
+// One class offset finds the list and the bump range of a class.
+static_assert(sizeof(bump_range) == class_offset_unit);
 static_assert(MALLARD_FRESH_CLASSES == span_class_first);
 
 inline std::size_t bytes_of(const bump_range& range) noexcept
@@ -45,17 +47,18 @@ inline std::size_t bytes_of(const bump_range& range) noexcept
 /// The chunk list names a chunk by its first slice. A free span inside a chunk has its length in
 /// the records of its first and last slice. Neighbouring free spans of one chunk are merged.
 struct heap : thread_cache {
-    mallard_fresh fresh{};                   ///< the thread it is confined to, and bump ranges
+    mallard_fresh fresh{};                   ///< the thread that may allocate; the bump ranges
     std::uint32_t chunks = no_chunk;         ///< newest chunk; linked by slab::chunk_next
     std::uint32_t step = chunk_slices_first; ///< slices of the next chunk
     std::uint32_t bins_used = 0;             ///< bit i: bins[i] has a free span
     slab* bins[bin_count] = {};
 
     // Other threads use these and the inbox:
-    os::lock lock;         ///< of a shared heap: protects all that a confined heap's thread uses
+    /// Used in a shared heap: protects all members that the thread of a confined heap uses.
+    os::lock lock;
     os::lock large_lock;   ///< protects `large`
     slab* large = nullptr; ///< blocks that are not in chunks
-    limits bounds;         ///< of bytes in chunks and large blocks
+    limits bounds;         ///< limits of the bytes in chunks and large blocks
     std::atomic<std::size_t> held_max{0};
 
     heap* next_unused = nullptr;
@@ -77,7 +80,7 @@ heap* all_heaps() noexcept;
 
 /// Makes a heap, shared or confined to the calling thread. Null: there is no memory.
 heap* make_heap(bool shared) noexcept;
-/// Frees all blocks. The next heap that is made reuses `h`.
+/// Frees all blocks and ends the heap. The next `make_heap` reuses `h`.
 void unmake(heap& h) noexcept;
 
 [[gnu::noinline]] void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align = 1,
@@ -109,7 +112,7 @@ void* allocate_zeroed(heap& h, std::size_t bytes) noexcept;
 /// Frees any block, as `deallocate(block)` does; fast if the block belongs to this heap.
 void deallocate(heap& h, void* block) noexcept;
 
-// For blocks that `find_block` found to belong to a heap:
+// The functions below are for blocks that `find_block` found to belong to a heap.
 void free_of_heap(found_block const& b, void* block) noexcept;
 void* reallocate_of_heap(found_block const& b, void* block, std::size_t bytes) noexcept;
 
@@ -132,7 +135,7 @@ struct heap_numbers {
 /// Counts the blocks of a heap. O(slabs).
 [[gnu::cold]] heap_numbers count(heap& h) noexcept;
 
-// --- its memory: heap_memory.cpp -------------------------------------------------
+// --- the memory of heaps: heap_memory.cpp ----------------------------------------
 
 span take_of(heap& h, std::size_t slices) noexcept;
 void give_to(heap& h, slab& s) noexcept;

@@ -10,7 +10,8 @@
 namespace mallard::engine {
 namespace {
 
-/// Counts bytes against the heap's limit. False: beyond the limit, and nothing has changed.
+/// Counts bytes against the heap's limit. False: the limit would be exceeded, and nothing has
+/// changed.
 bool charge(heap& h, std::size_t bytes) noexcept
 {
     if (!h.bounds.try_charge(bytes))
@@ -116,8 +117,8 @@ void for_each_chunk(const heap& h, F f) noexcept
     }
 }
 
-/// Takes one more chunk with at least `least` slices. Tries the heap's step first, and less if that
-/// is refused.
+/// Takes one more chunk with at least `least` slices. Tries the heap's step first, and a smaller
+/// chunk if the slice heap refuses the step.
 bool grow(heap& h, std::size_t least) noexcept
 {
     std::size_t const room = std::max(h.bounds.left() / slice_bytes, least);

@@ -14,8 +14,9 @@ namespace mallard::engine {
 namespace {
 
 constexpr std::size_t span_bytes_max = std::size_t{32} << 20;
-/// Most blocks with a mapping of their own. The system limits the mappings of a process, usually to
-/// 65,530. Further blocks are spans of any size, since a reservation is one mapping.
+/// Largest number of blocks with a mapping of their own. The system limits the mappings of a
+/// process, usually to 65,530. Further blocks are spans of any size, since a reservation is one
+/// mapping.
 constexpr std::size_t mappings_max = 1024;
 
 // --- mappings ----------------------------------------------------------------
@@ -145,7 +146,7 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     if (whole == m->bytes)
         return p;
     std::size_t const before = m->bytes;
-    if (!the_limits.try_charge(whole)) // the old and the new size count during the call
+    if (!the_limits.try_charge(whole)) // the old and the new size are both charged during the call
         return nullptr;
     std::byte* const moved = os::remap(m->start, before, whole);
     the_limits.uncharge(moved == nullptr ? whole : before);
@@ -208,7 +209,7 @@ slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool
     s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
     found.in->mark(found.slice, 1, what);
-    if (bytes <= span_bytes_max) // for larger spans, leave untouched pages of the map untouched
+    if (bytes <= span_bytes_max) // for larger spans, the untouched pages of the map stay untouched
         found.in->mark(found.slice + 1, slices - 1, entry_inside);
     if (zero != nullptr)
         *zero = found.zero;

@@ -11,10 +11,11 @@
 namespace mallard::engine {
 
 /// Allocates a large block that is not sampled. Null: the allocation failed, and errno is ENOMEM.
-/// Sets `*zero`, if given, to whether the block reads as zero.
+/// Sets `*zero`, unless `zero` is null, to whether the block reads as zero.
 void* take_large(std::size_t bytes, std::size_t align, bool* zero) noexcept;
 
-/// Allocates a span as one block without a class, with `what` as its first entry. Null: failed.
+/// Allocates a span as one block without a class, with `what` as its first entry. Null: the
+/// allocation failed.
 slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool* zero) noexcept;
 
 /// The usable bytes of the large block at `p`; 0 if no large block begins there.
@@ -23,8 +24,8 @@ std::size_t large_bytes(const void* p) noexcept;
 /// Frees the large block at `p`. False: no large block begins there, and nothing has changed.
 bool free_large(void* p) noexcept;
 
-/// Resizes a large block without a copy; the block may move. Null: not possible, and nothing has
-/// changed.
+/// Resizes a large block without a copy; the block may move. Null: the block cannot be resized, and
+/// nothing has changed.
 void* resize_large(void* p, std::size_t bytes_new) noexcept;
 
 /// Sums over all blocks with a mapping of their own.

@@ -18,7 +18,7 @@ using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 /// something, and then fails.
 class limits {
 public:
-    /// Sets both limits; 0 means no limit. `call` may be null.
+    /// Sets both limits; 0 means no limit. The function `call` may be null.
     void set(std::size_t soft, std::size_t hard, limit_call call, void* context) noexcept;
 
     /// Charges bytes. False: the hard limit would be exceeded, and nothing is charged.
@@ -31,8 +31,8 @@ public:
     }
     void uncharge(std::size_t bytes) noexcept { os::add(held_, ~bytes + 1); }
 
-    /// Whether a call of the user's function is due. `call_back` makes the call. True: the hard
-    /// limit was met, and a second attempt to allocate may succeed.
+    /// Whether a call of the user's function is due, which `call_back` makes. True: the hard limit
+    /// was reached, and a second attempt to allocate may succeed.
     bool has_pending_call() const noexcept { return pending_.load(std::memory_order_relaxed) != 0; }
     [[gnu::cold]] bool call_back() noexcept;
     /// In the child of a fork: forgets a call by a thread that does not exist in the child.
@@ -60,7 +60,9 @@ private:
     std::atomic<limit_call> call_{nullptr};
     std::atomic<void*> context_{nullptr};
     std::atomic<bool> soft_reported_{false};
-    std::atomic<const void*> calling_thread_{nullptr}; // in the user's function: no second call
+    /// The thread that is in the user's function. Until it returns, the function is not called
+    /// again.
+    std::atomic<const void*> calling_thread_{nullptr};
 };
 
 extern constinit limits the_limits;

@@ -1,5 +1,5 @@
-// Messages of the engine that stop the process at misuse. They are written without allocating and
-// with no lock held.
+// The engine's error messages at misuse, which stop the process. They are written without
+// allocating and with no lock held.
 #pragma once
 
 #include <cstddef>

@@ -7,11 +7,11 @@
 
 namespace mallard::engine {
 
-/// Allocates from mappings that are never unmapped. One thread at a time.
+/// Allocates from mappings that are never unmapped. Only one thread at a time may call this.
 class permanent_store {
 public:
-    /// Zeroed memory; null if the system refuses. If all sizes are multiples of 128, so are the
-    /// addresses.
+    /// Returns zeroed memory; null if the system refuses memory. If all sizes are multiples of 128,
+    /// so are the addresses.
     void* allocate(std::size_t bytes) noexcept
     {
         if (left_ < bytes) {
@@ -22,8 +22,8 @@ public:
             std::atomic_signal_fence(std::memory_order_seq_cst);
             left_ = mapping_bytes;
         }
-        // The order of the writes matters: a fork may happen between them, and the child goes on
-        // with what it finds.
+        // The order of the two writes matters: a fork may happen between them, and the child
+        // continues with the state in between.
         left_ -= bytes;
         std::atomic_signal_fence(std::memory_order_seq_cst);
         void* const at = next_;

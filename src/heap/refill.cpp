@@ -10,10 +10,11 @@ namespace mallard::engine {
 
 namespace {
 
-/// A refill takes slabs until the list has this many blocks. More would leave the cache of the
-/// processor before they are used.
+/// A refill takes slabs until the list has this many blocks. With more, the first ones would have
+/// left the processor's cache before they are used.
 constexpr std::int32_t refilled_blocks = 32;
-/// The most bytes by which one cache's limits exceed their first values, as `allowance`.
+/// The largest values of `allowance`: bytes by which the limits of one cache may exceed their first
+/// values.
 constexpr std::size_t allowance_max[] = {std::size_t{2} << 20, std::size_t{32} << 20};
 
 constexpr std::size_t kind_of(const class_shape& shape) noexcept
@@ -21,7 +22,7 @@ constexpr std::size_t kind_of(const class_shape& shape) noexcept
     return shape.is_classed() ? 0 : 1;
 }
 
-/// Lowers the limit of a list, which may hold at most that many blocks now.
+/// Lowers the limit of a list to `limit` blocks.
 void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noexcept
 {
     free_list& l = cache.lists[index];
@@ -76,9 +77,9 @@ void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 
 } // namespace
 
-// The order of the sources: deferred blocks and a hidden list, slabs with free blocks (after the
-// messages of other threads), the slab that is being carved, a slab of a thread that ended, a new
-// slab.
+// The order of the sources: deferred blocks and a hidden list; slabs with free blocks (after the
+// messages of other threads were read); the slab that is being carved; a slab of a thread that
+// ended; a new slab.
 void* refill_in(thread_cache& cache, class_offset offset) noexcept
 {
     tick(cache);
@@ -103,7 +104,8 @@ void* refill_in(thread_cache& cache, class_offset offset) noexcept
             return nullptr;
         return cache.policy->carve(cache, offset, queue);
     }
-    // A nearly full slab costs one slow path for a block or two, so take several slabs at once.
+    // A nearly full slab has only one or two free blocks and costs a whole slow path, so take
+    // several slabs at once.
     do
         take_free_blocks(cache, *queue.partial);
     while (queue.partial != nullptr && l.limit - l.room < refilled_blocks);
@@ -124,7 +126,7 @@ void make_room_for_span(thread_cache& cache, std::size_t bytes) noexcept
         return;
     if (cache.allowance[1] + shapes[index].bytes > allowance_max[1])
         for (std::size_t i = classed_count; i < class_count; ++i)
-            shrink(cache, i, 0); // the program does not use these sizes now
+            shrink(cache, i, 0); // the program allocates no blocks of this class now
     lengthen(cache, index, 1);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 // Protected by `registry_lock`:
 constinit thread_cache* newest = nullptr;
-constinit entry numbers = 0; // of caches made so far
+constinit entry numbers = 0; // number of caches made so far
 constinit permanent_store store;
 constinit bool sampling = false;
 
@@ -72,7 +72,7 @@ void register_cache(thread_cache& cache, const cache_policy& policy) noexcept
     cache.key = the_key;
     empty_lists(cache);
     cache.next_of_all = newest;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen between the two
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen between the two writes
     newest = &cache;
 }
 
@@ -97,7 +97,7 @@ void stop_showing(thread_cache& cache) noexcept
 
 void forget_missing_threads() noexcept
 {
-    // Another thread may have been changing the sum during the fork.
+    // Recompute the sum: another thread may have been changing it during the fork.
     std::size_t allowed = 0;
     for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all) {
         if (cache->shown_at != &my_cache) {

@@ -17,20 +17,21 @@ thread_cache* all_caches() noexcept;
 /// The secret key of the process, for the marks of free blocks. 0 until a thread has a cache.
 extern std::uint64_t the_key;
 
-/// The bytes by which the list limits of all threads exceed their first values, and their maximum.
+/// The bytes by which the list limits of all threads exceed their first values, and the maximum of
+/// these bytes.
 inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
 extern constinit std::atomic<std::size_t> allowances;
 
 /// A decoy in front of the cache of a thread that is sampled: see sample.hpp.
 struct sampling_decoy : thread_cache {
-    double left = 0; ///< until the next sampled byte, as a fraction of the mean distance
+    double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;
 };
 /// Prepares a decoy for `cache`. Defined in sample.cpp.
 void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept;
 
-/// Lets all threads, and those that start later, use their decoy, or no longer. False: there is no
-/// memory, and nothing has changed.
+/// Makes all threads, and threads that start later, use their decoys (`shown`), or stops that.
+/// False: there is no memory, and nothing has changed.
 bool show_sampling_decoys(bool shown) noexcept;
 
 // The functions below require `registry_lock`.

@@ -18,8 +18,8 @@
 
 namespace mallard::engine {
 
-/// Adds a block to the batch of its slab. Sends the batch if it is full, and before that the batch
-/// of another slab if it is in the way.
+/// Adds a block to the batch of its slab. Sends the batch if it is full. Sends the batch of another
+/// slab first if that batch has the same place in the outbox.
 void add_to_batch(thread_cache& cache, slab& s, void* block) noexcept;
 
 /// Sends all batches.

@@ -1,4 +1,4 @@
-// Requests that the fast path does not finish, and the rare kinds of requests.
+// The slow paths of allocation and free, and the rare kinds of requests.
 #include "requests.hpp"
 
 #include "cached_slabs.hpp"
@@ -21,7 +21,8 @@ namespace mallard::engine {
 
 namespace {
 
-/// Refills for a thread that uses a decoy: it has no cache yet, or no longer, or is sampled.
+/// Refills for a thread that uses a decoy: the thread has no cache yet, has none any more, or is
+/// sampled.
 [[gnu::noinline]] void* refill_decoy(std::size_t bytes, class_offset offset,
                                      thread_cache* cache) noexcept
 {
@@ -35,7 +36,7 @@ namespace {
     });
 }
 
-/// Allocates a span when the list has none, or one that is too small or far too large.
+/// Allocates a span when the list is empty, or when its span is too small or far too large.
 [[gnu::cold, gnu::noinline]] void* refill_span(std::size_t bytes, thread_cache* cache,
                                                bool* zero) noexcept
 {
@@ -140,7 +141,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept
 
 namespace {
 
-/// Frees a span at once, whoever owns it: no other block shares it.
+/// Frees a span at once, whoever owns the span: a span holds one block only.
 void free_span(found_block const& b) noexcept
 {
     if (!b.in->change(b.slice, b.what, 0))
@@ -168,8 +169,8 @@ void free_rare(void* block, thread_cache* cache) noexcept
     if (b.is_span() && !is_own)
         return free_span(b);
     if (cache->is_decoy()) {
-        // Look the block up again with the own cache: the thread may have taken over an abandoned
-        // cache, and other threads may have reclaimed slabs of that cache before.
+        // Look the block up again with this thread's own cache: the thread may have reclaimed an
+        // abandoned cache, and other threads may have reclaimed slabs of that cache before.
         thread_cache* const own = own_cache();
         return own != nullptr ? free_elsewhere(block, own) : send_block(*b.of, block);
     }
@@ -193,7 +194,8 @@ void deallocate_doubtful(void* block, std::size_t bytes) noexcept
 
 namespace {
 
-/// Moves a block. If there is no memory for that and the block is to shrink, it stays.
+/// Moves a block. If there is no memory for the move and the block is to shrink, the block stays
+/// where it is.
 void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
 {
     void* const fresh = allocate(bytes);
@@ -204,8 +206,8 @@ void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
     return fresh;
 }
 
-/// Moves a sampled block in the cases in which any other block would move. The new block is sampled
-/// by chance, as every block is.
+/// Moves a sampled block in the cases in which a block that is not sampled would move. The new
+/// block is sampled by chance, as every block is.
 void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) noexcept
 {
     std::size_t const now = sample_bytes(b);
@@ -215,7 +217,7 @@ void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) no
     return block;
 }
 
-/// Makes a span larger or smaller where it is. False: the slices after the span are not free.
+/// Makes a span larger or smaller in place. False: the slices after the span are not free.
 bool resize_span(thread_cache& cache, found_block const& b, std::size_t bytes) noexcept
 {
     std::size_t const index = block_class::of(bytes);

@@ -1,12 +1,13 @@
 // The requests of a program that are not in thread_cache.hpp: aligned and zeroed blocks, realloc,
-// sized frees. None of these functions changes errno; they return null if there is no memory.
+// sized frees. None of these functions changes errno. Null: there is no memory.
 #pragma once
 
 #include "thread_cache.hpp"
 
 namespace mallard::engine {
 
-/// Up to this alignment, a size that is a multiple of the alignment has a class that is one, too.
+/// Up to this alignment, any size that is a multiple of the alignment has a class whose block size
+/// is a multiple of the alignment, too.
 inline constexpr std::size_t align_looked_up_max = 64;
 static_assert([] {
     for (std::size_t align = 16; align <= align_looked_up_max; align *= 2)
@@ -16,14 +17,14 @@ static_assert([] {
     return true;
 }());
 
-/// Allocates a block that no list caches: see large.hpp. Sets `*zero`, if given, to whether the
-/// block reads as zero.
+/// Allocates a block that no list caches: see large.hpp. Sets `*zero`, unless `zero` is null, to
+/// whether the block reads as zero.
 [[gnu::noinline]] void* allocate_large(std::size_t bytes, std::size_t align,
                                        bool* zero = nullptr) noexcept;
 
 void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept;
 
-/// `align` is a power of two.
+/// Allocates a block at a multiple of `align`, a power of two.
 [[gnu::always_inline]] inline void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     if (bytes > looked_up_max || align > align_looked_up_max) [[unlikely]]
@@ -35,24 +36,25 @@ void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept;
 /// Allocates a block that reads as zero.
 void* allocate_zeroed(std::size_t bytes) noexcept;
 
-/// Makes a block at least `bytes` large. It may move; its contents are kept. Null: there is no
-/// memory, and the block is as it was.
+/// Makes a block at least `bytes` large. The block may move; its contents are kept. Null: there is
+/// no memory, and the block is unchanged.
 void* reallocate(void* block, std::size_t bytes) noexcept;
 
 /// How many bytes of a block the program may use. Stops the process if `block` is no block; the
 /// message names `call`.
 std::size_t usable_bytes(const void* block, const char* call) noexcept;
 
-/// Frees a block whose size is doubtful. Stops the process if `bytes` cannot be the size that the
-/// block was allocated with.
+/// Frees a block whose stated size looks wrong. Stops the process if `bytes` cannot be the size
+/// that the block was allocated with.
 [[gnu::noinline]] void deallocate_doubtful(void* block, std::size_t bytes) noexcept;
 
 /// Frees a block that the caller says was allocated with `bytes`.
 ///
 /// The class comes from the slice's entry all the same, so a wrong size cannot misplace a block. A
-/// small size for a large block is detected, and the reverse. A wrong small size for a small block
-/// is not: programs with a missing virtual destructor do that. Not for blocks with an alignment
-/// above 16, which may be larger than the caller asked for.
+/// large block freed with a small size is detected, and a small block freed with a large size. A
+/// small block freed with another small size is not detected: programs with a missing virtual
+/// destructor do that. Not for blocks with an alignment above 16, which may be larger than the
+/// caller asked for.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
     thread_cache* const cache = shown_cache();

@@ -51,7 +51,7 @@ void advise_pages(reservation const& r, std::size_t from, std::size_t to) noexce
         os::advise_huge(r.address_of(from), (to - from) * slice_bytes, !is_first);
 }
 
-/// Bytes of a reservation whose slices have `bytes` bytes.
+/// Bytes of address space of a reservation whose slices have `bytes` bytes.
 std::size_t whole_bytes(std::size_t bytes) noexcept
 {
     return arrays_bytes(bytes / slice_bytes) + bytes;
@@ -67,24 +67,24 @@ void lay_out(reservation& r, std::byte* at, std::size_t slices) noexcept
     r.room = slices;
 }
 
-// The two functions below find free address space for a reservation; null if there is none.
+// The two functions below find free address space for a reservation. Null: there is none.
 
-/// The upper half of a free range. Other mappings will come from above or, with
-/// `ulimit -s unlimited`, from below.
+/// Finds the upper half of a free range. Other mappings will come from above or, with `ulimit -s
+/// unlimited`, from below.
 std::byte* where_it_is_free(std::size_t bytes) noexcept
 {
     std::byte* const at = os::reserve(2 * bytes, slice_bytes);
     return at != nullptr && os::unmap(at, 2 * bytes) ? at + bytes : nullptr;
 }
-/// Address space below the current mappings, if a limit prevents the search above.
+/// Finds address space below the current mappings, if a limit prevents the search above.
 std::byte* below_others(std::size_t bytes) noexcept
 {
     std::byte* const lowest = where_it_is_free(slice_bytes);
     return reinterpret_cast<std::uintptr_t>(lowest) / 2 > bytes ? lowest - bytes : nullptr;
 }
 
-/// Reserves all address space of the reservation, where mappings cannot choose addresses
-/// (Valgrind).
+/// Reserves all address space of the reservation, for systems where mappings cannot choose
+/// addresses (Valgrind).
 bool reserve(reservation& r, std::size_t bytes) noexcept
 {
     std::byte* const at = os::reserve(whole_bytes(bytes), slice_bytes);
@@ -111,7 +111,7 @@ os::growth grow(reservation const& r, T* array, std::size_t& mapped, std::size_t
     return grown;
 }
 
-/// Grows all arrays. If only some could grow, they stay so: the next attempt needs them.
+/// Grows all arrays. If only some arrays could grow, they stay grown: the next attempt needs them.
 os::growth grow(reservation& r, std::size_t slices) noexcept
 {
     std::size_t mapped = r.commit_limit() * slice_bytes;

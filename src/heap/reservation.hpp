@@ -35,11 +35,11 @@ struct reservation {
     slab* slabs = nullptr;
     // The lock of the slice heap protects the members below, and changes of `slices`:
     slice_group* groups = nullptr;
-    std::size_t room = 0;        ///< the most slices it can have; 0: unused element of the table
+    std::size_t room = 0;        ///< largest possible number of slices; 0: unused table element
     std::size_t step = 0;        ///< slices by which the commit limit rises next
     std::size_t mapped[3] = {};  ///< mapped bytes of records, map and bits
     std::size_t kept = 0;        ///< the commit limit when a fork began: see guests.hpp
-    bool is_reserved = false;    ///< all address space is reserved already: see reservation.cpp
+    bool is_reserved = false;    ///< all its address space is reserved: see reservation.cpp
     std::size_t first_free = 0;  ///< no group before this one has a free slice
     std::size_t first_dirty = 0; ///< no group before this one has a dirty slice
 

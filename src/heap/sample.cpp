@@ -65,11 +65,12 @@ double chance(double x) noexcept
 
 // --- calls to the program ----------------------------------------------------------
 
-/// Held around each call to the program. First in the lock order, because a call may allocate.
+/// Held around each call of the program's function. First in the lock order, because that function
+/// may allocate.
 constinit os::lock calls;
-constinit std::atomic<const void*> caller{nullptr}; ///< the thread that is in a call
+constinit std::atomic<const void*> caller{nullptr}; ///< the thread in the program's function
 
-// Protected by `calls`:
+// The variables below are protected by `calls`.
 constinit mallard_sampled told = nullptr;
 constinit void* told_context = nullptr;
 constinit std::uint32_t generation = 0; ///< grows with each `set_sampling`
@@ -79,7 +80,7 @@ bool is_in_call() noexcept
     return caller.load(std::memory_order_relaxed) == this_thread();
 }
 
-/// Marks that this thread, which holds `calls`, calls the program.
+/// Marks that this thread, which holds `calls`, calls the program's function.
 class call_scope {
 public:
     call_scope() noexcept : errno_before_(errno)
@@ -114,15 +115,15 @@ mallard_sample sample_in(slab const& s) noexcept
             .weight_bytes = std::bit_cast<double>(s.previous)};
 }
 
-/// As many bytes as a block that is not sampled would have.
+/// The usable bytes that a block of this size would have if it were not sampled.
 std::size_t usable_bytes_of(std::size_t asked) noexcept
 {
     return asked <= classed_bytes_max ? shapes[block_class::of(asked)].usable_bytes()
                                       : align_up(asked, slice_bytes);
 }
 
-/// Tells the program. Blocks that another function was told of are not reported. The caller holds
-/// `calls`.
+/// Calls the program's function. Does not report blocks whose allocation was reported to another
+/// function. The caller holds `calls`.
 void tell(enum mallard_sample_event what, slab& s) noexcept
 {
     if (what == MALLARD_SAMPLE_ALLOCATED)
@@ -132,7 +133,8 @@ void tell(enum mallard_sample_event what, slab& s) noexcept
         told(told_context, what, &one);
 }
 
-/// False: another thread forks, and the program is not told.
+/// Reports the event unless another thread forks. False: another thread forks, and nothing is
+/// reported.
 bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
 {
     if (!calls.take_unless_kept())
@@ -146,7 +148,7 @@ bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
 }
 
 /// Takes a sampled block that is freed or resized. If several threads try at once, the process
-/// stops. False: a call to the program frees or resizes the block, so the program is not told.
+/// stops. False: the program's function itself frees or resizes the block, so nothing is reported.
 bool take_over(found_block const& b, const char* call) noexcept
 {
     if (!b.in->change(b.slice, entry_sampled, entry_inside))
@@ -170,7 +172,7 @@ bool take_over(found_block const& b, const char* call) noexcept
     reservation& in = *reservation_of(s->start);
     the_slice_heap.give(in, in.slice_of(s->start), s->slices);
     if (zero != nullptr)
-        *zero = false; // it was said of the span that is given back
+        *zero = false; // the value was that of the span, which is returned
     return nullptr;
 }
 

@@ -1,10 +1,11 @@
-// Sampling: each allocated byte is chosen with the same probability, and the program is told of the
-// block that the byte is in.
+// Sampling: each allocated byte is chosen with the same probability, and the engine reports the
+// block that the byte is in to the program.
 //
-// No call asks whether sampling is on. While it is on, each thread uses a decoy in front of its
-// cache (`sampling_decoy`, in registry.hpp) with the same tag and key. The lists of the decoy are
-// empty, so malloc calls `refill`, which counts bytes; and they are full, so free calls `overflow`.
-// Both go on with the real cache. Starting and stopping writes one pointer for each thread
+// No function asks whether sampling is on. While sampling is on, each thread uses a decoy in front
+// of its cache (`sampling_decoy`, in registry.hpp) with the same tag and key. The lists of the
+// decoy are empty, so malloc calls `refill`, which counts bytes; and they are full, so free calls
+// `overflow`. Both continue with the real cache. Starting and stopping writes one pointer for each
+// thread
 // (`show_sampling_decoys`).
 //
 // A sampled block is a span of its own with an entry that matches no cache's tag. So every free of
@@ -25,28 +26,28 @@ namespace mallard::engine {
 [[gnu::noinline]] void* sample_in_decoy(thread_cache* cache, std::size_t bytes, std::size_t align,
                                         bool* zero) noexcept;
 
-/// Allocates a sampled block if one of its bytes is chosen. Null: none is, or there is no memory;
-/// the caller allocates as usual.
+/// Allocates a sampled block if one of its bytes is chosen. Null: no byte is chosen, or there is no
+/// memory; the caller allocates as usual.
 inline void* sample(thread_cache* cache, std::size_t bytes, std::size_t align, bool* zero) noexcept
 {
     return cache->is_decoy() ? sample_in_decoy(cache, bytes, align, zero) : nullptr;
 }
 
-// For blocks that `find_block` found to be sampled:
+// The functions below are for blocks that `find_block` found to be sampled.
 void free_sample(found_block const& b) noexcept;
 std::size_t sample_bytes(found_block const& b) noexcept;
 /// Records the new size after a `realloc` that leaves the block where it is.
 void resize_sample(found_block const& b, std::size_t bytes) noexcept;
 
-/// Starts sampling, or stops it if `mean_bytes` is 0. Returns 0, ENOMEM, or EDEADLK from within a
-/// call.
+/// Starts sampling, or stops sampling if `mean_bytes` is 0. Returns 0, ENOMEM, or EDEADLK if the
+/// program's function calls this.
 int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) noexcept;
 
-// Around a fork: see guests.hpp. A guest samples nothing, and its frees are reported after the
-// fork.
+// The functions around a fork: see guests.hpp. A guest samples nothing, and its frees are reported
+// after the fork.
 void take_sample_lock() noexcept;
 void keep_sample_lock() noexcept;
-void open_sample_lock() noexcept; ///< other threads may be guests; calls the program
+void open_sample_lock() noexcept; ///< other threads may be guests; calls the program's function
 void reset_sample_lock() noexcept;
 
 } // namespace mallard::engine

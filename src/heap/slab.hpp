@@ -1,4 +1,4 @@
-// Map entries and slab records: what a slice is part of, and who owns it.
+// Map entries and slab records: say what a slice is part of, and who owns the slice.
 #pragma once
 
 #include "classes.hpp"
@@ -83,8 +83,8 @@ struct alignas(64) slab {
     slab* previous = nullptr;
     std::uint8_t index = 0;         ///< size class index
     bool listed = false;            ///< in the list of `next`
-    std::uint16_t chunk_slices = 0; ///< if a chunk of a heap begins here: its length
-    std::uint32_t chunk_next = 0;   ///< and the heap's next chunk
+    std::uint16_t chunk_slices = 0; ///< if a chunk of a heap begins at this slice: its length
+    std::uint32_t chunk_next = 0;   ///< if a heap's chunk begins here: the next chunk of the heap
 
     std::size_t usable_bytes() const noexcept
     {

@@ -16,7 +16,8 @@ constexpr std::uint64_t bits(std::size_t first, std::size_t count) noexcept
     return (count == bits_per_group ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first;
 }
 
-/// Calls `f(group, bits)` for each group that a span touches; `bits` are the span's slices there.
+/// Calls `f(group, bits)` for each group that a span touches; `bits` are the span's slices in that
+/// group.
 template <class F>
 void for_each_group(reservation& r, std::size_t slice, std::size_t count, F f) noexcept
 {
@@ -29,7 +30,7 @@ void for_each_group(reservation& r, std::size_t slice, std::size_t count, F f) n
     }
 }
 
-/// Keeps the bits at which `count` set bits in a row begin.
+/// Keeps only the bits at which a row of `count` set bits begins.
 inline std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
 {
     for (std::size_t covered = 1; covered < count;) {
@@ -68,7 +69,7 @@ std::size_t find_run(const reservation& r, std::size_t& first, std::size_t count
     std::size_t const groups = r.commit_limit() / bits_per_group;
     while (first < groups && candidates(r.groups[first]) == 0)
         first += 1;
-    std::size_t length = 0; // of the run of candidates that ends where the group begins
+    std::size_t length = 0; // length of the run of candidates that ends where the group begins
     for (std::size_t g = first; g < groups; ++g) {
         std::uint64_t const those = candidates(r.groups[g]);
         std::size_t const group_begin = g * bits_per_group;

@@ -15,17 +15,18 @@ constinit slice_heap the_slice_heap;
 
 namespace {
 
-/// So many slices may always be dirty.
+/// Number of slices that may be dirty in every process, however small.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
-/// Most slices in the span cache of a class of small slabs. Older spans are no longer in the
-/// processor's cache. They are allocated by address instead, since ascending addresses are faster.
+/// Largest number of slices in the span cache of a class of small slabs. Spans that were freed
+/// earlier are no longer in the processor's cache. They are allocated by address instead, since
+/// ascending addresses are faster.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
-/// Most slices that one decay tick purges.
+/// Largest number of slices that one decay tick purges.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / slice_bytes;
 
-// Which slices of a group `find_run` may use:
+// The filters below say which slices of a group `find_run` may use.
 constexpr auto free_ones = [](slice_group const& g) noexcept { return ~g.used; };
 constexpr auto dirty_ones = [](slice_group const& g) noexcept { return g.dirty; };
 
@@ -34,10 +35,10 @@ constexpr auto dirty_ones = [](slice_group const& g) noexcept { return g.dirty; 
 /// Marks a free span as used.
 span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) noexcept
 {
-    std::size_t count = 0; // of dirty slices
+    std::size_t count = 0; // number of dirty slices in the span
     for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        if (there == those) // neighbouring bits: popcount is a function call, this is not
+        if (there == those) // the bits are side by side; popcount would be a function call
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)
@@ -51,7 +52,7 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     usage_.used_max = std::max(usage_.used_max, usage_.used);
     if (usage_.used > expected_ + growth_least) [[unlikely]]
         has_grown_.store(true, std::memory_order_relaxed);
-    // Clean slices are needed soon after a purge: the purge should have kept them.
+    // The program needs clean slices soon after a purge: the purge should have kept them.
     if (count < slices && purged_lately_ != 0) {
         std::size_t const again = std::min(slices - count, purged_lately_);
         purged_lately_ -= again;
@@ -85,7 +86,7 @@ void slice_heap::flush_span_caches() noexcept
 
 namespace {
 
-/// Raises the commit limit of `r`, or opens `r` as the next reservation.
+/// Commits slices: raises the commit limit of `r`, or opens `r` as the next reservation.
 os::growth make_memory(reservation& r, std::size_t slices, std::size_t& committed) noexcept
 {
     bool const is_new = &r == reservations + reservations_used.load(std::memory_order_relaxed);
@@ -108,7 +109,8 @@ span slice_heap::take_lowest(std::size_t reservation::* first, std::size_t slice
     return {};
 }
 
-/// Allocates below the commit limits: dirty slices, then cached spans, then any free slices.
+/// Allocates below the commit limits: from dirty slices, then from the span caches, then from all
+/// free slices.
 span slice_heap::take_committed(std::size_t slices, std::size_t align) noexcept
 {
     if (usage_.dirty >= slices) {
@@ -123,7 +125,7 @@ span slice_heap::take_committed(std::size_t slices, std::size_t align) noexcept
     return take_lowest(&reservation::first_free, slices, align, free_ones);
 }
 
-/// Allocates memory that is committed now.
+/// Commits more memory and allocates from it.
 span slice_heap::take_fresh(std::size_t slices, std::size_t align) noexcept
 {
     for (reservation& r : reservations) {
@@ -268,8 +270,9 @@ bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices)
            raise_commit_limit(in, slices - there, usage_.committed) == os::growth::made;
 }
 
-/// The most slices that may be dirty: a quarter of the used slices, at least 4 MiB, plus the bonus.
-/// Used and dirty slices together stay below the most that the program has ever used.
+/// The largest number of slices that may be dirty: a quarter of the used slices, at least 4 MiB,
+/// plus the bonus. Used and dirty slices together never exceed the largest number that the program
+/// has ever used.
 std::size_t slice_heap::dirty_max() const noexcept
 {
     if (short_)
@@ -290,7 +293,7 @@ void slice_heap::purge_span(access& alone, reservation& r, std::size_t slice,
     alone.give();
     bool const gone = os::purge(r.address_of(slice), slices * slice_bytes);
     alone.take();
-    if (alone.is_guest()) // a fork has begun meanwhile
+    if (alone.is_guest()) // a fork has begun while the lock was free
         return give_as_guest(r, slice, slices);
     release(r, slice, slices, !gone);
     refused_ |= !gone;
@@ -401,7 +404,7 @@ span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
     return {};
 }
 
-/// Records a span that is freed after the fork.
+/// Records a span, which is freed after the fork.
 void slice_heap::give_as_guest(reservation& in, std::size_t slice, std::size_t slices) noexcept
 {
     slab& s = in.slabs[slice];

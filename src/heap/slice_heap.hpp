@@ -7,12 +7,13 @@
 
 namespace mallard::engine {
 
-/// Neighbouring slices that the slice heap hands out as one piece.
+/// Neighbouring slices that the slice heap allocates as one unit.
 struct span {
     reservation* in = nullptr; ///< null: the allocation failed
     std::size_t slice = 0;
-    bool zero = false;       ///< all bytes read as zero
-    bool from_cache = false; ///< the record and the later entries are those of the same class
+    bool zero = false; ///< all bytes read as zero
+    /// Whether the record and the later entries are still those of a span of the same class.
+    bool from_cache = false;
 
     std::byte* start() const noexcept { return in->address_of(slice); }
     slab& record() const noexcept { return in->slabs[slice]; }
@@ -41,9 +42,9 @@ struct span_cache {
 /// others.
 class slice_heap {
 public:
-    /// Allocates the lowest span that fits; dirty slices before clean ones, so that freed memory is
-    /// used again before the program grows. Fails if the system refuses memory. `align` is in
-    /// slices, a power of two. The caller writes the entries, which are 0.
+    /// Allocates the lowest span that fits. Prefers dirty slices to clean ones, so that freed
+    /// memory is used again before the program grows. Fails if the system refuses memory. `align`
+    /// is in slices, a power of two. The entries are 0, and the caller writes them.
     span take(std::size_t slices, std::size_t align = 1) noexcept;
     /// Allocates a slab, or a span of a class up to `classed_bytes_max`.
     span take_of_class(std::size_t index) noexcept;
@@ -61,7 +62,7 @@ public:
     [[gnu::cold]] void age() noexcept;
     /// Says whether memory is short. While it is, little memory stays idle.
     [[gnu::cold]] void expect_shortage(bool is_short) noexcept;
-    /// Returns idle memory to the system, except `keep` bytes. False if there was none.
+    /// Returns idle memory to the system, except `keep` bytes. False if there was no idle memory.
     [[gnu::cold]] bool trim(std::size_t keep) noexcept;
 
     usage now() noexcept;
@@ -74,7 +75,7 @@ public:
     // A fork takes the lock, keeps it, and opens it: see guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept;
-    void open() noexcept; ///< when no thread is a guest
+    void open() noexcept; ///< called when no thread is a guest
     void forget_guests() noexcept;
 
 private:
@@ -105,12 +106,13 @@ private:
     span_cache span_caches_[classed_count] = {};
     std::uint64_t classes_with_spans_ = 0; ///< bit i: span cache i may hold spans
     static_assert(classed_count <= 64);
-    // Slices that were purged and soon needed again: so many more may stay dirty.
+    // Number of slices that may stay dirty in addition, because they were purged and soon needed
+    // again.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
-    std::size_t expected_ = 0; ///< threshold of `has_grown`, less `growth_least`
+    std::size_t expected_ = 0; ///< threshold of `has_grown`, minus `growth_least`
     std::atomic<bool> has_grown_{false};
-    bool short_ = false;              ///< memory is short
+    bool short_ = false;              ///< whether memory is short
     bool refused_ = false;            ///< the system refused a purge in this decay interval
     slab* given_by_guests_ = nullptr; ///< spans to free after the fork
 };

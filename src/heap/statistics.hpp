@@ -1,4 +1,4 @@
-// Statistics of the engine. They are computed when somebody asks; allocation counts nothing.
+// Statistics of the engine. They are computed on request; allocation itself counts nothing.
 #pragma once
 
 #include "classes.hpp"
@@ -7,7 +7,7 @@
 
 namespace mallard::engine {
 
-/// Statistics of one size class. While other threads allocate, the numbers belong to slightly
+/// Statistics of one size class. While other threads allocate, the numbers are read at slightly
 /// different moments.
 struct class_statistics {
     std::size_t bytes = 0;  ///< usable bytes of a block
@@ -27,7 +27,7 @@ struct heap_statistics {
     std::size_t large_blocks = 0;
     std::size_t large_bytes = 0;
     std::size_t threads =
-        0; ///< thread caches, with those of ended threads until they are reclaimed
+        0; ///< thread caches, including those of ended threads until they are reclaimed
     class_statistics classes[classed_count];
 };
 

@@ -23,7 +23,7 @@ namespace mallard::engine {
 
 struct span;
 
-/// A thread cache's slabs of one size class. A slab without a free block is in neither list.
+/// A thread cache's slabs of one size class. A slab without a free block is not in `partial`.
 struct slab_queue {
     slab* partial = nullptr; ///< slabs with free blocks, most recently used first
     slab* fresh = nullptr;   ///< the slab that is being carved; may be in `partial`, too
@@ -52,11 +52,11 @@ struct remote_batch {
     void* first = nullptr;
     void* last = nullptr;
     std::uint32_t count = 0;
-    std::uint32_t most = 0; ///< a batch of this many blocks is sent
+    std::uint32_t most = 0; ///< blocks in a full batch, which is sent
 };
 
-/// Batches that a thread collects at the same time. Blocks of many sizes that go to another thread
-/// belong to about as many slabs.
+/// Number of batches that a thread collects at the same time. If a thread frees another thread's
+/// blocks of many sizes, they belong to about this many slabs.
 inline constexpr std::size_t remote_batch_count = 32;
 
 struct sampling_decoy;
@@ -79,10 +79,11 @@ struct alignas(128) thread_cache {
     std::atomic<std::uint32_t> busy{0};   ///< the thread is in a slow path
     std::atomic<std::uint32_t> wanted{0}; ///< a visitor has come
     std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` at the last visit
-    std::uint32_t in_doubt_index = 0;     ///< the list that `in_doubt` was the head of
+    std::uint32_t in_doubt_index = 0;     ///< class of the list whose head `in_doubt` was
     thread_cache* next_abandoned = nullptr;
     std::uint64_t decayed_at = 0; ///< when the lists were last checked, in milliseconds
-    /// The cache that a decoy stands for; this cache, if it is no decoy; null, if there is none.
+    /// The cache that a decoy stands for; the cache itself if it is no decoy; null if there is
+    /// none.
     thread_cache* real = nullptr;
     void* messages = nullptr; ///< messages taken from the inbox and not yet read
 
@@ -100,15 +101,15 @@ struct alignas(128) thread_cache {
     std::size_t allowance[2] = {};
     const cache_policy* policy = nullptr; ///< null in a decoy
     thread_cache* next_of_all = nullptr;
-    std::atomic<thread_cache*>* shown_at = nullptr; ///< the `my_cache` of the thread
-    sampling_decoy* sampled = nullptr;              ///< the decoy that the thread uses if sampled
+    std::atomic<thread_cache*>* shown_at = nullptr; ///< address of the thread's `my_cache`
+    sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on
     /// First block of a list that a visitor took while an operation may have been under way. The
-    /// thread decides later whether the list was taken or is still its own.
+    /// thread decides later whether the visitor took the list or the thread still has it.
     void* in_doubt = nullptr;
 
     /// Messages from other threads: a stack of batches, each linked by its last block.
     alignas(128) std::atomic<void*> inbox{nullptr};
-    std::atomic<std::size_t> waiting{0}; ///< about how many bytes are in the inbox
+    std::atomic<std::size_t> waiting{0}; ///< approximate number of bytes in the inbox
 
     /// Whether the lists of this cache are never used.
     bool is_decoy() const noexcept { return real != this; }
@@ -120,8 +121,8 @@ struct alignas(128) thread_cache {
 };
 static_assert(offsetof(thread_cache, lists) == offsets_before_lists * class_offset_unit);
 
-/// Where the slabs of a cache come from and go to. The caches of threads share one policy
-/// (threads.cpp), those of heaps another (heap.cpp).
+/// Says where a cache allocates its slabs and where it returns them. The caches of threads share
+/// one policy (threads.cpp), the caches of heaps another (heap.cpp).
 struct cache_policy {
     /// Takes neighbouring slices for a slab or a span of class `index`. No slices: out of memory.
     span (*take_slices)(thread_cache& cache, std::size_t index, std::size_t slices) noexcept;
@@ -176,31 +177,31 @@ inline void empty_lists(thread_cache& cache) noexcept
 // These functions are never inlined. The fast path calls them in tail position with the arguments
 // in the registers where they already are.
 
-// requests.cpp:
+// The functions of requests.cpp:
 [[gnu::noinline]] void* refill(std::size_t bytes, class_offset offset,
                                thread_cache* cache) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, thread_cache* cache) noexcept;
-/// Allocates more than `classed_bytes_max`, up to `block_bytes_max`. Sets `*zero`, if given, to
-/// whether the block reads as zero.
+/// Allocates more than `classed_bytes_max`, up to `block_bytes_max`. Sets `*zero`, unless `zero` is
+/// null, to whether the block reads as zero.
 [[gnu::noinline]] void* allocate_span(std::size_t bytes, thread_cache* cache,
                                       bool* zero = nullptr) noexcept;
-/// Frees everything that the other functions do not: null, a span, a large block, a sampled block,
-/// a block of a heap, a block outside the first reservation, an address that is no block.
+/// Frees every address that the other functions do not free: null, a span, a large block, a sampled
+/// block, a block of a heap, a block outside the first reservation, an address that is no block.
 [[gnu::noinline]] void free_rare(void* block, thread_cache* cache) noexcept;
 
-// frees.cpp:
+// The functions of frees.cpp:
 [[gnu::noinline]] void free_elsewhere(void* block, thread_cache* cache) noexcept;
 [[gnu::noinline]] void overflow(void* block, thread_cache* cache, class_offset offset) noexcept;
-/// Frees a block of a slab, or an own span, without the free list.
+/// Frees a block of a slab, or a span of this thread, without the free list.
 [[gnu::noinline]] void free_past_list(void* block, thread_cache& cache) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
 [[gnu::noinline]] void stop_at_freed_inside(void* block) noexcept;
 
 // --- the fast path -----------------------------------------------------------------
 
-/// Puts a block onto its list if there is room. Does not read the block, since that may miss the
-/// cache. Stops the process if the address is less aligned than blocks of the class are, as most
-/// addresses inside a block are.
+/// Pushes a block onto its list if the list is not full. Does not read the block, since a read may
+/// miss the processor's cache. Stops the process if the address is less aligned than the blocks of
+/// the class. Most addresses inside a block are less aligned.
 [[gnu::always_inline]] inline void push(void* block, thread_cache* cache,
                                         class_offset offset) noexcept
 {
@@ -218,7 +219,7 @@ inline void empty_lists(thread_cache& cache) noexcept
     head_of(l).store(block, std::memory_order_release);
 }
 
-/// Takes a block from a list, or refills the list. `bytes`: the size that the caller asked for.
+/// Pops a block from a list, or refills the list. `bytes`: the size that the caller asked for.
 /// Null: out of memory.
 [[gnu::always_inline]] inline void* pop(thread_cache* cache, class_offset offset,
                                         std::size_t bytes = 0) noexcept
@@ -258,11 +259,11 @@ inline void empty_lists(thread_cache& cache) noexcept
 
 /// Marks that the thread is in a slow path, where it uses its slabs, queues and messages.
 ///
-/// A visitor holds `registry_lock`, sets `wanted`, runs a barrier in all threads, and goes on only
-/// if `busy` is 0. The thread sets `busy` first and then reads `wanted`; if it is set, the thread
-/// waits for the visitor. So at least one of the two sees the other. A thread, which comes here
-/// often, pays two stores and a load, but no barrier. (The idea is that of biased locks;
-/// `sync::thread_cached` uses it, too.)
+/// A visitor holds `registry_lock`, sets `wanted`, runs a barrier in all threads, and continues
+/// only if `busy` is 0. The thread sets `busy` first and then reads `wanted`. If `wanted` is set,
+/// the thread waits for the visitor. So at least one of the two sees the other. A thread enters
+/// slow paths often, so it pays only two stores and a load, and no barrier. (Biased locks work in
+/// the same way; `sync::thread_cached` uses the idea, too.)
 class busy_scope {
 public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
@@ -277,13 +278,13 @@ public:
     ~busy_scope() { cache_.busy.store(0, std::memory_order_release); }
 
 private:
-    void wait_for_visitor() noexcept; // visit.cpp
+    void wait_for_visitor() noexcept; // defined in visit.cpp
 
     thread_cache& cache_;
 };
 
-/// If a decay interval has passed, shrinks the lists of this cache. Once per interval in the
-/// process, returns memory from the slice heap to the system. Defined in decay.cpp.
+/// If a decay interval has passed, shrinks the lists of this cache. Once in each interval of the
+/// process, also returns memory of the slice heap to the system. Defined in decay.cpp.
 [[gnu::cold, gnu::noinline]] void decay_if_due(thread_cache& cache) noexcept;
 
 /// Counts a slow path. Every 64th one reads the clock.
@@ -303,15 +304,15 @@ inline void tick(thread_cache& cache) noexcept
 void* refill_in(thread_cache& cache, class_offset offset) noexcept;
 /// Prepares for a new span above `classed_bytes_max`: returns listed spans of other sizes to the
 /// slice heap, so that the process does not grow. The list of the class becomes longer if the
-/// program frees and allocates one size again and again.
+/// program frees and allocates the same size again and again.
 [[gnu::cold]] void make_room_for_span(thread_cache& cache, std::size_t bytes) noexcept;
 /// Returns blocks of a list until `keep` are left.
 void shrink(thread_cache& cache, std::size_t index, std::size_t keep) noexcept;
 /// Halves the lists that were not refilled in this decay interval.
 [[gnu::cold]] void shrink_idle(thread_cache& cache) noexcept;
-/// Returns all cached blocks to their slabs, and all unused slabs to where they came from.
+/// Returns all cached blocks to their slabs, and all unused slabs to their source.
 [[gnu::cold]] void flush(thread_cache& cache) noexcept;
-/// Sends what is collected, reads all messages, and returns unused slabs.
+/// Sends the collected remote batches, reads all messages, and returns unused slabs.
 [[gnu::cold]] void flush_slabs(thread_cache& cache) noexcept;
 /// Returns the deferred blocks to their slabs, or sends them to the caches that own the slabs.
 [[gnu::noinline]] void return_deferred_blocks(thread_cache& cache) noexcept;

@@ -16,21 +16,22 @@ namespace {
 
 constinit os::lock fallback_lock;
 
-// Protected by `registry_lock`:
+// The variables below are protected by `registry_lock`.
 constinit thread_cache* abandoned = nullptr;
 constinit pthread_key_t exit_key{};
 constinit bool has_exit_key = false;
 
-/// Bit i: an abandoned cache may have a slab of class i with free blocks. Read without the lock.
+/// Bit i: an abandoned cache may have a slab of class i with free blocks. Threads read this without
+/// the lock.
 constinit std::atomic<std::uint64_t> abandoned_classes{0};
 
-/// The cache of this thread, whichever cache the thread is shown.
+/// The cache that this thread owns, even while the thread is shown a decoy.
 constinit thread_local thread_cache* owned_cache = nullptr;
 
 /// The fallback cache. It has a tag like every cache, so that `free` finds its slabs.
 thread_cache the_fallback_cache;
 
-// --- the policy of the caches of threads ---------------------------------------------
+// --- the cache policy of threads -------------------------------------------------------
 
 span take_slices(thread_cache&, std::size_t index, std::size_t slices) noexcept
 {
@@ -92,10 +93,10 @@ constexpr cache_policy policy_of_threads{.take_slices = take_slices,
 
 // --- the end of a thread ---------------------------------------------------------------
 
-/// In which round of destructors the cache is abandoned. The C library calls the destructors of
-/// thread-specific data again, up to four times, while there are values. In the second round most
-/// blocks that other destructors free have been freed. A thread whose first allocation is in round
-/// one or two still gets here.
+/// The round of destructors in which the cache is abandoned. The C library calls the destructors of
+/// thread-specific data again, up to four times, while there are values. By the second round most
+/// of the blocks that other destructors free have been freed. The destructor also runs in time for
+/// a thread whose first allocation is in round one or two.
 constexpr std::uintptr_t exit_rounds = 2;
 
 void abandon_at_exit(thread_cache& cache) noexcept;
@@ -119,12 +120,12 @@ std::uint64_t classes_with_free_blocks(const thread_cache& cache) noexcept
     return classes;
 }
 
-/// A guest may call this, too: it only adds to the list.
+/// A guest may call this function, too: it only adds to the list.
 void abandon(thread_cache& cache) noexcept
 {
     access const alone(registry_lock);
     cache.next_abandoned = abandoned;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen between the two
+    std::atomic_signal_fence(std::memory_order_seq_cst); // a fork may happen between the two writes
     abandoned = &cache;
     abandoned_classes.fetch_or(classes_with_free_blocks(cache), std::memory_order_relaxed);
 }
@@ -144,7 +145,7 @@ void abandon_at_exit(thread_cache& cache) noexcept
 
 // --- the start of a thread -------------------------------------------------------------
 
-/// Chooses the key and registers the fallback cache. Only the first call does something.
+/// Chooses the key and registers the fallback cache. Only the first call has an effect.
 void init_once() noexcept
 {
     if (the_key != 0)
@@ -155,7 +156,7 @@ void init_once() noexcept
     register_cache(the_fallback_cache, policy_of_threads);
 }
 
-/// Takes over an abandoned cache, or makes one. Null: there is no memory.
+/// Reclaims an abandoned cache, or makes one. Null: there is no memory.
 thread_cache* take_cache() noexcept
 {
     access const alone(registry_lock);
@@ -200,7 +201,8 @@ std::uint64_t key_of_process() noexcept
 
 thread_cache* take_fallback_cache() noexcept
 {
-    // The fallback cache is registered: this thread tried to get a cache of its own before.
+    // The fallback cache is registered already: this thread has tried to get a cache of its own
+    // before.
     return fallback_lock.take_unless_kept() ? &the_fallback_cache : take_cache();
 }
 
@@ -219,7 +221,7 @@ void give_fallback_cache(thread_cache& cache) noexcept
 
 void flush_abandoned() noexcept
 {
-    // No thread may ever use the fallback cache again, so it is flushed here, too.
+    // Flush the fallback cache here, too: possibly no thread ever uses it again.
     if (fallback_lock.try_take()) {
         {
             busy_scope const busy(the_fallback_cache);
@@ -266,7 +268,7 @@ void take_cache_locks() noexcept
 {
     fallback_lock.take();
     registry_lock.take();
-    init_once(); // a guest must not do that
+    init_once(); // a guest must not initialise
 }
 
 void keep_cache_locks() noexcept

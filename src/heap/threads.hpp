@@ -17,12 +17,12 @@ namespace mallard::engine {
 /// Returns `the_key`. Chooses the key if no thread has done so.
 std::uint64_t key_of_process() noexcept;
 
-/// This thread's cache, made or taken over if the thread has none yet. Null: the end of the thread
-/// has begun, or there is no memory for a cache.
+/// This thread's cache. Makes or reclaims one if the thread has none yet. Null: the end of the
+/// thread has begun, or there is no memory for a cache.
 [[gnu::cold]] thread_cache* own_cache() noexcept;
 
-/// Locks and returns the fallback cache. While a fork keeps the lock, returns a cache for this call
-/// only. Null: there is no memory.
+/// Locks and returns the fallback cache. While a fork keeps the lock, returns a cache that is for
+/// this call only. Null: there is no memory.
 thread_cache* take_fallback_cache() noexcept;
 void give_fallback_cache(thread_cache& cache) noexcept;
 const thread_cache& fallback_cache() noexcept;
@@ -46,13 +46,14 @@ template <class F>
 /// Flushes the abandoned caches and the fallback cache: reads the messages that other threads sent
 /// to them and returns unused slabs to the slice heap.
 void flush_abandoned() noexcept;
-/// Flushes this thread's cache, those of idle threads, and the abandoned ones. Called before a
-/// request fails.
+/// Flushes this thread's cache, the caches of idle threads, and the abandoned caches. Called before
+/// a request fails.
 void flush_idle_threads() noexcept;
 /// Flushes the caches of all threads that are not in a slow path right now.
 void flush_all_threads() noexcept;
 
-/// The result of `allocate()`. If that is null, flushes other threads' caches and tries again.
+/// Returns the result of `allocate()`. If the result is null, flushes other threads' caches and
+/// tries again.
 template <class F>
 [[gnu::always_inline]] inline void* retry_after_flush(F allocate) noexcept
 {

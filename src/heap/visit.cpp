@@ -13,9 +13,10 @@
 namespace mallard::engine {
 namespace {
 
-constexpr std::size_t caches_at_once = 64; // visited before the lock is released for a moment
+// Number of caches that are visited before the lock is released for a moment.
+constexpr std::size_t caches_at_once = 64;
 
-/// Counts the blocks of a list that the caller owns.
+/// Counts the blocks of a list that only the caller uses.
 std::size_t length(const void* block, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -24,8 +25,8 @@ std::size_t length(const void* block, std::uint64_t key) noexcept
     return count;
 }
 
-/// Counts the blocks of a list whose first block may have been allocated meanwhile. Stops after
-/// `most` + 1 blocks.
+/// Counts the blocks of a list whose first block may have been allocated in the meantime. Stops
+/// after `most` + 1 blocks.
 std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -69,7 +70,7 @@ void return_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
     if (is_lost(cache.lists[index], taken, cache.key)) {
         return_blocks(cache, taken);
     } else {
-        cache.in_doubt = taken; // at most one list: only one operation can be under way
+        cache.in_doubt = taken; // at most one list is in doubt: only one operation can be under way
         cache.in_doubt_index = static_cast<std::uint32_t>(index);
     }
 }
@@ -102,7 +103,7 @@ bool is_visited(const thread_cache& cache) noexcept
     return cache.wanted.load(std::memory_order_relaxed) != 0;
 }
 
-/// Whether the thread was in no slow path since this was asked last.
+/// Whether the thread was in no slow path since the last call for this cache.
 bool is_idle(thread_cache& cache) noexcept
 {
     std::uint32_t const now = cache.slow_paths.load(std::memory_order_relaxed);
@@ -147,7 +148,7 @@ thread_cache* visit_some(thread_cache* cache, visited which) noexcept
     return cache;
 }
 
-/// Puts the blocks of a list in doubt back if `room` shows that the list misses them.
+/// Puts the blocks of a list in doubt back if `room` shows that the list lacks them.
 void settle_doubt(thread_cache& cache) noexcept
 {
     void* const taken = std::exchange(cache.in_doubt, nullptr);
@@ -192,7 +193,7 @@ void splice_if_idle(thread_cache& cache) noexcept
         return;
     if (is_idle(cache)) {
         std::uint32_t const before = cache.wanted.exchange(1, std::memory_order_relaxed);
-        bool const waits = before != 0; // an earlier visit took the lists: the thread will wait
+        bool const waits = before != 0; // an earlier visit took the lists, so the thread will wait
         if (waits ||
             (os::barrier_in_all_threads() && cache.busy.load(std::memory_order_acquire) == 0))
             read_messages(cache, ~std::size_t{0});
@@ -203,7 +204,7 @@ void splice_if_idle(thread_cache& cache) noexcept
 
 } // namespace
 
-/// A visitor that comes later finds `busy` set.
+/// Visitors that arrive during this wait find `busy` set.
 void busy_scope::wait_for_visitor() noexcept
 {
     access const visitor_is_gone(registry_lock);
@@ -212,7 +213,7 @@ void busy_scope::wait_for_visitor() noexcept
 
 void visit_threads(visited which) noexcept
 {
-    the_slice_heap.expect_growth(); // so that no other thread visits at the same time
+    the_slice_heap.expect_growth(); // keeps other threads from visiting at the same time
     for (thread_cache* cache = all_caches(); cache != nullptr;) {
         access const alone(registry_lock);
         if (alone.is_guest()) // a fork keeps the lock, and visits do not wait for forks
@@ -235,7 +236,8 @@ void visit_threads_soon() noexcept
 void visit_if_much_is_waiting(thread_cache& to, std::size_t bytes) noexcept
 {
     constexpr std::size_t bytes_per_visit = std::size_t{1} << 20;
-    // Several threads that send at once may lose a count; a visit now and then is enough.
+    // Threads that send at the same moment may lose a count. That is harmless: an occasional visit
+    // is enough.
     std::size_t const waiting = to.waiting.load(std::memory_order_relaxed);
     to.waiting.store(waiting + bytes, std::memory_order_relaxed);
     if (waiting / bytes_per_visit != (waiting + bytes) / bytes_per_visit) [[unlikely]]

@@ -27,7 +27,7 @@
 namespace mallard::engine {
 
 enum class visited {
-    idle, ///< threads without a slow path since the last visit
+    idle, ///< threads that were in no slow path since the last visit
     all,  ///< all threads that are not in a slow path right now
 };
 /// Takes the free blocks of other threads, including their lists, and returns them. The caller may
@@ -36,8 +36,8 @@ void visit_threads(visited which) noexcept;
 /// Visits idle threads, unless a thread did so in the last 250 ms.
 void visit_threads_soon() noexcept;
 
-/// Counts a message of `bytes` to `to`. After each MiB that waits there, splices the messages if
-/// the thread is idle.
+/// Counts a message of `bytes` that was sent to `to`. After each MiB that waits in the inbox,
+/// splices the messages if the thread is idle.
 void visit_if_much_is_waiting(thread_cache& to, std::size_t bytes) noexcept;
 
 } // namespace mallard::engine
