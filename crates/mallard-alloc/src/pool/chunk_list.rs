@@ -1,4 +1,4 @@
-//! All chunks of one pool, in the order in which the source gave them.
+//! The list of all chunks of one pool, in the order in which the source supplied the chunks.
 
 use super::core_trait::LiveCursor;
 use super::layout::{ChunkLayout, SlotRange};
@@ -7,56 +7,58 @@ use crate::base::source::{Chunk, Source};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-/// The beginning of every chunk's header.
+/// The first fields of every chunk's header.
 #[repr(C)]
 pub(crate) struct ChunkHead {
     /// The core of the pool.
     core: *const (),
     pub(crate) slots: SlotRange,
-    // Of the first chunk of a step:
-    /// Chunks of the step that have a header, from the first on.
+    // The fields below are used only in the first chunk of a step:
+    /// Number of the step's chunks that have a header, counted from the first chunk.
     made: Cell<u32>,
     step_bytes: Cell<usize>,
-    /// First chunk of the step before.
+    /// First chunk of the previous step.
     older: Cell<Option<Head>>,
 }
 
-/// Address of a `ChunkHead`, valid for the memory of the whole step.
+/// Address of a `ChunkHead`. The pointer may be used for the memory of the whole step.
 type Head = NonNull<ChunkHead>;
 
-/// The core that owns the chunk of `header`.
+/// Returns the core that owns the chunk of `header`.
 ///
 /// # Safety
+///
 /// `header` is the header of a chunk that a pool holds.
 #[inline(always)]
 pub(crate) unsafe fn core_of(header: NonNull<u8>) -> *const () {
-    // SAFETY: written before any block of the chunk was allocated, and never changed.
+    // SAFETY: the field was written before any block of the chunk was allocated, and never changes.
     unsafe { (&raw const (*header.cast::<ChunkHead>().as_ptr()).core).read() }
 }
 
-/// The chunks of one pool, by the steps of growth in which the source gave them. The memory of a step
-/// has one chunk or several, side by side. A chunk gets its header when its first block is needed.
+/// The chunks of one pool, grouped by steps. The memory of a step has one chunk or several, side by
+/// side. A chunk gets its header when its first block is needed.
 ///
-/// The source may call the pool that it serves. So no function keeps a borrow while it calls the
+/// The source may call the pool that it serves, so no function keeps a borrow while it calls the
 /// source.
 #[repr(C)] // an allocation reads the stride, which comes first
 pub(crate) struct ChunkList {
     pub(crate) layout: ChunkLayout,
     pub(crate) growth: GrowthState,
     newest: Cell<Option<Head>>,
-    /// Bytes of the newest step in chunks that have no header yet.
+    /// Bytes of those chunks of the newest step that have no header yet.
     rest: Cell<usize>,
-    /// Slots of all chunks with a header.
+    /// Number of slots of all chunks that have a header.
     slots: Cell<usize>,
 }
 
-// SAFETY: the list owns its chunks; nothing in it depends on a thread.
+// SAFETY: the list owns its chunks, and nothing in the list depends on a thread.
 unsafe impl Send for ChunkList {}
 
 /// # Safety
-/// `head` is in a list that holds its chunk, for as long as the reference is used.
+///
+/// `head` is in a list that holds the chunk of `head` for as long as the reference is used.
 unsafe fn get<'a>(head: Head) -> &'a ChunkHead {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller meets the safety conditions of this function.
     unsafe { head.as_ref() }
 }
 
@@ -75,13 +77,13 @@ impl ChunkList {
         self.newest.get().is_none()
     }
 
-    /// Slots that the pool may still add.
+    /// Number of slots that the pool may still add.
     fn slots_left(&self) -> usize {
         self.layout.shape.most - self.slots.get()
     }
 
-    /// Writes the `ChunkHead` of the next chunk of the newest step. Returns the address of the
-    /// header. `None`: the step has no chunk left that has room for a slot.
+    /// Writes the `ChunkHead` of the next chunk of the newest step, and returns the address of the
+    /// header. `None`: no chunk is left in the step that is large enough for a slot.
     pub(crate) fn next_chunk(&self, core: *const ()) -> Option<NonNull<u8>> {
         let rest = self.rest.get();
         if rest == 0 {
@@ -99,15 +101,15 @@ impl ChunkList {
         }
         step.made.set(number + 1);
         self.rest.set(rest - bytes);
-        // SAFETY: the chunk has no header yet, and is this list's.
+        // SAFETY: the chunk belongs to this list, and has no header yet.
         Some(unsafe { self.write_head(at, core, slots, 0, None) })
     }
 
-    /// Takes the memory of one step of growth, at least `wish` bytes if the limit allows. Returns
-    /// the header of its first chunk, as `next_chunk` does. `None`: the limit or the source
-    /// refuses.
+    /// Takes the memory of one step from the source: at least `wish` bytes, if the limit allows.
+    /// Returns the header of the step's first chunk, as `next_chunk` does. `None`: the limit does
+    /// not allow a step, or the source is exhausted.
     ///
-    /// A pool with a bound of its slots takes memory for all slots that are left.
+    /// A pool with a fixed number of slots takes the memory of all slots that it may still add.
     pub(crate) fn grow<S: Source>(
         &self,
         source: &S,
@@ -130,14 +132,15 @@ impl ChunkList {
         let slots = self.layout.slots(taken.data.addr().get(), bytes, self.slots_left());
         debug_assert!(slots.capacity() != 0, "a step has room for a slot");
         self.rest.set(bytes - bytes.min(self.layout.shape.bytes));
-        // SAFETY: the source just gave it.
+        // SAFETY: `taken.data` is the start of memory that the source has just supplied.
         let header = unsafe { self.write_head(taken.data, core, slots, bytes, self.newest.get()) };
         self.newest.set(Some(header.cast()));
         Some(header)
     }
 
     /// # Safety
-    /// `at` is the first byte of a chunk that is this list's and has no header.
+    ///
+    /// `at` is the first byte of a chunk that belongs to this list and has no header.
     unsafe fn write_head(
         &self,
         at: NonNull<u8>,
@@ -148,8 +151,8 @@ impl ChunkList {
     ) -> NonNull<u8> {
         let header = self.layout.header_of(at);
         self.slots.set(self.slots.get() + slots.capacity());
-        // SAFETY: the layout says that the header lies within the chunk; offsets of headers are
-        // multiples of 256.
+        // SAFETY: by the layout, the header lies within the chunk. Offsets of headers are multiples
+        // of 256, so the header is aligned.
         unsafe {
             header.cast::<ChunkHead>().write(ChunkHead {
                 core,
@@ -162,10 +165,11 @@ impl ChunkList {
         header
     }
 
-    /// First byte of a chunk of a step.
+    /// Returns the first byte of the chunk with this number in the step of `first`.
     fn chunk_at(&self, first: Head, number: usize) -> NonNull<u8> {
         let base = self.layout.base(first.cast());
-        // SAFETY: a chunk of the step, so within its memory, which is not at address 0.
+        // SAFETY: the address is that of a chunk of the step, so it is within the step's memory,
+        // and not 0.
         unsafe { NonNull::new_unchecked(base.wrapping_add(number * self.layout.shape.bytes)) }
     }
     fn header_in(&self, first: Head, number: usize) -> NonNull<u8> {
@@ -173,11 +177,12 @@ impl ChunkList {
     }
 
     fn steps(&self) -> impl Iterator<Item = Head> {
-        // SAFETY: steps in the list; the caller's loop gives none back before the next step.
+        // SAFETY: `head` is a step in the list. The caller's loop returns no step to the source
+        // before it has asked for the next one.
         core::iter::successors(self.newest.get(), |&head| unsafe { get(head) }.older.get())
     }
     fn headers(&self, first: Head) -> impl Iterator<Item = NonNull<u8>> + '_ {
-        // SAFETY: a step in the list.
+        // SAFETY: `first` is a step in the list.
         let made = unsafe { get(first) }.made.get() as usize;
         (0..made).map(move |number| self.header_in(first, number))
     }
@@ -187,12 +192,14 @@ impl ChunkList {
         self.steps().for_each(|first| self.headers(first).for_each(&mut f));
     }
 
-    /// Moves a cursor to the next chunk, in the order of `for_each`. Returns its header.
+    /// Moves the cursor to the next chunk, in the order of `for_each`, and returns the header of
+    /// that chunk.
     pub(crate) fn next(&self, cursor: &mut LiveCursor) -> Option<NonNull<u8>> {
         let (first, number) = match NonNull::new(cursor.step.cast::<ChunkHead>()) {
             None => (self.newest.get()?, 0),
             Some(first) => {
-                // SAFETY: it came from here, and no step has gone since.
+                // SAFETY: the cursor got `first` from this list, and no step has left the list
+                // since.
                 let step = unsafe { get(first) };
                 let offset = cursor.chunk.addr() - self.layout.base(first.cast()).addr();
                 let number = offset / self.layout.shape.bytes + 1;
@@ -207,10 +214,10 @@ impl ChunkList {
         Some(header)
     }
 
-    /// The header of the chunk that contains `p`. O(steps).
+    /// Finds the header of the chunk that contains `p`. O(steps).
     pub(crate) fn find(&self, p: *const u8) -> Option<NonNull<u8>> {
         self.steps().find_map(|first| {
-            // SAFETY: a step in the list.
+            // SAFETY: `first` is a step in the list.
             let step = unsafe { get(first) };
             let offset = p.addr().wrapping_sub(self.layout.base(first.cast()).addr());
             let number = offset / self.layout.shape.bytes;
@@ -219,7 +226,8 @@ impl ChunkList {
         })
     }
 
-    /// Gives back the steps whose chunks are all idle, except `keep` bytes.
+    /// Returns to the source the steps all of whose chunks are idle, but keeps `keep` bytes of
+    /// them.
     pub(crate) fn give_idle<S: Source>(
         &self,
         source: &S,
@@ -229,7 +237,7 @@ impl ChunkList {
         let mut newer: Option<Head> = None;
         let mut next = self.newest.get();
         while let Some(first) = next {
-            // SAFETY: a step in the list.
+            // SAFETY: `first` is a step in the list.
             let step = unsafe { get(first) };
             next = step.older.get();
             let bytes = step.step_bytes.get();
@@ -239,12 +247,12 @@ impl ChunkList {
                 newer = Some(first);
                 continue;
             }
-            // SAFETY: headers of the step.
+            // SAFETY: `h` is the header of a chunk of the step.
             let capacity = |h: NonNull<u8>| unsafe { get(h.cast()) }.slots.capacity();
             let slots: usize = self.headers(first).map(capacity).sum();
             self.slots.set(self.slots.get() - slots);
             match newer {
-                // SAFETY: it stays in the list.
+                // SAFETY: the newer step stays in the list.
                 Some(newer) => unsafe { get(newer) }.older.set(next),
                 None => {
                     self.newest.set(next);
@@ -255,23 +263,25 @@ impl ChunkList {
             let layout = crate::base::bits::layout(bytes, self.layout.shape.chunk);
             if let Some(layout) = layout {
                 let chunk = Chunk { data: self.chunk_at(first, 0), layout };
-                // SAFETY: the source gave it; it has left the list, and no block of it is in use.
+                // SAFETY: the source supplied the chunk. The chunk has left the list, and none of
+                // its blocks is in use.
                 unsafe { source.give(chunk) }
             }
         }
     }
 
-    /// Gives back all steps.
+    /// Returns all steps to the source.
     pub(crate) fn release<S: Source>(&self, source: &S) {
         self.give_idle(source, 0, |_| true);
         self.growth.restart();
     }
 
-    /// Slots of all chunks, including those of the newest step that have no header yet.
+    /// Number of slots of all chunks, including the chunks of the newest step that have no header
+    /// yet.
     pub(crate) fn capacity(&self) -> usize {
         let Some(first) = self.newest.get() else { return 0 };
         let (mut rest, mut slots) = (self.rest.get(), 0);
-        // SAFETY: a step in the list.
+        // SAFETY: `first` is a step in the list.
         let mut number = unsafe { get(first) }.made.get() as usize;
         while rest != 0 {
             let bytes = rest.min(self.layout.shape.bytes);

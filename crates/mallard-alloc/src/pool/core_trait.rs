@@ -1,4 +1,4 @@
-//! The trait of a pool's core: what keeps its blocks in one thread mode.
+//! The trait `Core`: what keeps the blocks of a pool in one thread mode.
 
 use super::layout::SlotShape;
 use crate::{Growth, Source, Statistics, Validity};
@@ -7,7 +7,8 @@ use core::ptr::NonNull;
 
 type Block = NonNull<u8>;
 
-/// Position of a visit of the blocks in use. Each core gives the fields its own meaning.
+/// A position among the blocks in use, for a loop over them. Each core uses the fields in its own
+/// way.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct LiveCursor {
@@ -22,25 +23,27 @@ impl LiveCursor {
         Self { step: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
 }
 
-/// The blocks of one pool in one thread mode. Chunks point to their core, so a core stays at one
-/// address from its first call to its last.
+/// Keeps the blocks of one pool in one thread mode. Chunks point to their core, so a core stays at
+/// one address from its first call to its last.
 ///
 /// # Safety
-/// Blocks are as [`BlockAllocator`](crate::BlockAllocator) demands. As many threads as the mode
-/// allows may call the `&self` functions at once.
+///
+/// The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads as the
+/// mode allows may call the `&self` functions at once.
 #[doc(hidden)]
 pub unsafe trait Core<S: Source>: Sized {
-    /// A core without memory.
+    /// Makes a core without memory.
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self;
 
-    /// Bytes from the source that hold `count` blocks and everything beside them. The core itself
-    /// is not included.
+    /// Returns how many bytes from the source hold `count` blocks with their headers. The size of
+    /// the core itself is not included.
     fn bytes_for(shape: SlotShape, count: usize) -> usize;
 
-    /// An uninitialised block. `None`: the limit or the source refuses.
+    /// Allocates an uninitialised block. `None`: the limit is reached, or the source is exhausted.
     fn try_allocate(&self) -> Option<Block>;
 
     /// # Safety
+    ///
     /// `block` is a block of this core that nobody uses any more.
     unsafe fn deallocate(&self, block: Block);
 
@@ -49,7 +52,8 @@ pub unsafe trait Core<S: Source>: Sized {
         for i in 0..out.len() {
             let Some(block) = self.try_allocate() else {
                 for block in &out[..i] {
-                    // SAFETY: this loop wrote it; it is a block of this core that nobody uses.
+                    // SAFETY: this loop has written the entry. The block is of this core, and
+                    // nobody uses the block.
                     unsafe { self.deallocate(block.assume_init()) }
                 }
                 return false;
@@ -60,17 +64,20 @@ pub unsafe trait Core<S: Source>: Sized {
     }
 
     /// # Safety
-    /// As for `deallocate`, for each of `blocks`.
+    ///
+    /// Each of `blocks` meets the conditions of `deallocate`.
     unsafe fn deallocate_batch(&self, blocks: &[Block]) {
         for &block in blocks {
-            // SAFETY: the caller promises it.
+            // SAFETY: the caller promises that `block` may be freed.
             unsafe { self.deallocate(block) }
         }
     }
 
-    /// The core that gave `block`. `shape` is that of the core, except for `most`.
+    /// Returns the core that allocated `block`. `shape` is the shape of the core, except for
+    /// `most`.
     ///
     /// # Safety
+    ///
     /// `block` is in use, and its core outlives `'a`.
     unsafe fn of<'a>(block: Block, shape: &SlotShape) -> &'a Self;
 
@@ -83,20 +90,21 @@ pub unsafe trait Core<S: Source>: Sized {
         }
     }
 
-    /// The next block in use. The caller allocates and frees nothing between the first call and
-    /// the last.
+    /// Returns the next block in use. The caller allocates and frees nothing between the first call
+    /// and the last.
     fn next_live(&mut self, cursor: &mut LiveCursor) -> Option<Block>;
 
     /// Frees all blocks and keeps the memory.
     fn reset(&mut self);
-    /// Frees all blocks and gives all memory back to the source.
+    /// Frees all blocks, and returns all memory to the source.
     fn release(&mut self);
-    /// Gives idle chunks back to the source, except `keep` bytes of them.
+    /// Returns idle chunks to the source, but keeps `keep` bytes of them.
     fn trim(&mut self, keep: usize);
 
-    /// What the core holds. Exact while no other thread is inside a call.
+    /// Counts what the core holds. Exact while no other thread is inside a call.
     fn statistics(&self) -> Statistics;
-    /// What `p` is to this core. Exact while no other thread is inside a call.
+    /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks. Exact
+    /// while no other thread is inside a call.
     fn classify(&self, p: *const u8) -> Validity;
     /// The source of the chunks.
     fn source(&self) -> &S;

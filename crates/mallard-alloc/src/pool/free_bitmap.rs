@@ -1,4 +1,4 @@
-//! Free blocks of chunks, with a bit for each.
+//! The free bitmaps of chunks: one bit for each slot.
 
 use super::chunk_list::{ChunkHead, ChunkList};
 use super::core_trait::LiveCursor;
@@ -17,18 +17,19 @@ pub(crate) const fn words_for(slots: usize) -> usize {
     slots.div_ceil(WORD_BITS)
 }
 
-/// The part of a chunk's header that describes its bits.
+/// The part of a chunk's header that describes its free bits.
 ///
-/// Slots are carved in address order: a slot from `carved` on was never given out, and no byte of
-/// it was touched. A carved slot is in use, or in a cache, or free: then its bit is set.
+/// Slots are carved in address order: a slot with a number of `carved` or more was never handed
+/// out, and no byte of such a slot was touched. A carved slot is in use, in a cache, or free. The
+/// bit of a slot is set only while the slot is free.
 ///
-/// One thread at a time writes. Statistics may read `carved` and the bits meanwhile, so these are
-/// atomic.
+/// One thread at a time writes. Statistics of other threads may read `carved` and the bits at the
+/// same time, so these fields are atomic.
 #[repr(C)]
 pub(crate) struct Bits {
-    /// Words with a bit set.
+    /// Number of words with a bit set.
     partial_words: Cell<u32>,
-    /// The word that gave blocks last.
+    /// The number of the word from which blocks were last taken.
     hint: Cell<u32>,
     carved: AtomicU32,
 }
@@ -52,7 +53,7 @@ pub(crate) trait BitChunk: Copy {
     fn header(self) -> NonNull<u8>;
     fn slots(&self) -> &SlotRange;
     fn bits(&self) -> &Bits;
-    /// The bits of the slots from `w * WORD_BITS` on.
+    /// Returns the word with the bits of the slots from `w * WORD_BITS` on.
     fn word(&self, w: usize) -> &AtomicUsize;
 
     /// Whether the bit of the slot is set.
@@ -65,21 +66,21 @@ pub(crate) trait BitChunk: Copy {
     fn is_fully_carved(&self) -> bool {
         self.bits().carved() == self.slots().end()
     }
-    /// Blocks that were given out at least once.
+    /// Number of blocks that were handed out at least once.
     fn carved_blocks(&self) -> usize {
         self.slots().count_below(self.bits().carved())
     }
-    /// Blocks whose bit is set.
+    /// Number of blocks whose bit is set.
     fn free_blocks(&self) -> usize {
         let words = 0..words_for(self.bits().carved());
         words.map(|w| self.word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    /// Whether every block that was given out has its bit set.
+    /// Whether every block that was ever handed out has its bit set.
     fn is_idle(&self) -> bool {
         self.carved_blocks() == self.free_blocks()
     }
 
-    /// The first slot from `from` on that is carved and has no bit.
+    /// Returns the first slot from `from` on that is carved and whose bit is clear.
     fn next_used(&self, from: usize) -> Option<usize> {
         let carved = self.bits().carved();
         let mut at = from;
@@ -98,13 +99,13 @@ pub(crate) trait BitChunk: Copy {
         None
     }
 
-    /// Moves `carved` to `slot`, and past the hole.
+    /// Moves `carved` to `slot`, or past the header if the header stands at `slot`.
     fn carve_to(&self, slot: usize) {
         let hole = self.slots().hole();
         let slot = if slot == hole.start { hole.end } else { slot };
         self.bits().carved.store(slot as u32, Relaxed);
     }
-    /// End of the slots that may be carved at once.
+    /// Returns the end of the slots that may be carved together.
     fn carvable_end(&self) -> usize {
         let hole = self.slots().hole();
         if self.bits().carved() < hole.start {
@@ -114,14 +115,15 @@ pub(crate) trait BitChunk: Copy {
         }
     }
 
-    /// Marks every slot as never given out. The caller then carves anew.
+    /// Marks every slot as never handed out, so that the caller carves the chunk from its start.
     fn uncarve(&self) {
         self.bits().partial_words.set(0);
         self.bits().hint.set(0);
         self.bits().carved.store(0, Relaxed);
     }
 
-    /// Sets `bits` of word `w`, none of which is set. Returns whether the chunk had no free block.
+    /// Sets `bits` in word `w`, all of which are clear. Returns whether the chunk had no free block
+    /// before.
     #[inline(always)]
     fn put_free(&self, w: usize, bits: usize) -> bool {
         let word = self.word(w);
@@ -133,8 +135,9 @@ pub(crate) trait BitChunk: Copy {
         partial == 0
     }
 
-    /// Takes at most `room` free blocks, and calls `write(index, block)` with each. A higher index
-    /// gets a lower address, so that a caller who takes blocks from the end walks memory forwards.
+    /// Takes at most `room` free blocks, and calls `write(index, block)` with each. Blocks with a
+    /// higher index have a lower address, so a caller that uses the last block first walks memory
+    /// forwards.
     #[inline(always)]
     fn take_free(
         &self,
@@ -168,7 +171,7 @@ pub(crate) trait BitChunk: Copy {
     }
 }
 
-/// A chunk of a pool that one thread at a time uses. The words of its bits follow the header.
+/// A chunk of a pool that one thread at a time uses. The words of its free bits follow the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct PlainChunk(NonNull<Header>);
 
@@ -176,13 +179,13 @@ struct PlainChunk(NonNull<Header>);
 struct Header {
     head: ChunkHead,
     bits: Bits,
-    /// In the list of chunks with free blocks.
+    /// The next chunk in the list of chunks with free blocks.
     next_partial: Cell<Option<PlainChunk>>,
-    /// In the list of chunks with slots to carve.
+    /// The next chunk in the list of chunks with slots to carve.
     next_fresh: Cell<Option<PlainChunk>>,
 }
 
-/// For `ChunkLayout::new`.
+/// The size of the header of a chunk with `slots` slots, for `ChunkLayout::new`.
 const fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + words_for(slots) * size_of::<usize>()
 }
@@ -196,8 +199,8 @@ impl Deref for PlainChunk {
     type Target = Header;
     #[inline(always)]
     fn deref(&self) -> &Header {
-        // SAFETY: `begin` wrote the header, which stays while the pool holds the chunk. What
-        // changes in it is in cells and atomics.
+        // SAFETY: `begin` wrote the header, and the header stays while the pool holds the chunk.
+        // All fields that change are cells and atomics.
         unsafe { self.0.as_ref() }
     }
 }
@@ -214,17 +217,20 @@ impl BitChunk for PlainChunk {
     }
     #[inline(always)]
     fn word(&self, w: usize) -> &AtomicUsize {
-        // SAFETY: the words stand behind the header, and those of carved slots are initialised.
+        // SAFETY: the words stand behind the header, and the words of carved slots are initialised.
         unsafe { &*self.word_address(w) }
     }
 }
 
 impl PlainChunk {
+    /// Writes the header behind its `ChunkHead`.
+    ///
     /// # Safety
-    /// `header` has a `ChunkHead`, and nothing behind it.
+    ///
+    /// `header` has a `ChunkHead`, and nothing is written behind it yet.
     unsafe fn begin(header: NonNull<u8>) -> Self {
         let chunk = Self(header.cast());
-        // SAFETY: the layout has room for the header, and nobody else knows of the chunk.
+        // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
         unsafe {
             let h = chunk.0.as_ptr();
             (&raw mut (*h).bits).write(Bits::new());
@@ -240,8 +246,8 @@ impl PlainChunk {
         self.0.as_ptr().wrapping_add(1).cast::<AtomicUsize>().wrapping_add(w)
     }
 
-    /// `carve_to`, and clears the bits of the slots. They are written here for the first time, so
-    /// that a large chunk does not touch memory before its blocks are needed.
+    /// Calls `carve_to`, and clears the bits of the slots up to there. The bits are first written
+    /// here, so that a large chunk does not touch memory before its blocks are needed.
     fn carve(self, slot: usize) {
         let before = words_for(self.bits.carved());
         self.carve_to(slot);
@@ -252,26 +258,27 @@ impl PlainChunk {
     }
 }
 
-/// The free blocks of a pool that one thread at a time uses, those in its magazine aside: blocks
-/// that were in use have a bit each; blocks that were never in use follow `next`.
+/// The free blocks of a pool that one thread at a time uses, except those in its magazine. Blocks
+/// that were in use before have a bit each. Blocks that were never in use follow `next`.
 ///
 /// Without a chunk, all pointers are null: the range is used up, and the lists are empty.
 #[repr(C)] // an allocation reads the range and the stride, which come first
 pub(crate) struct FreeBitmap {
-    /// The bump range: slots that are given out next when no bit is set. `next <= end`. `limit` is
-    /// `end`, or `next` while there are free bits, so that these are used first.
+    /// The bump range: the slots that are handed out next when no bit is set. `next <= end`.
+    /// `limit` equals `end`, or equals `next` while there are free bits, so that free bits are used
+    /// first.
     next: Cell<*mut u8>,
     limit: Cell<*mut u8>,
     pub(crate) chunks: ChunkList,
     end: Cell<*mut u8>,
-    /// Chunks with free bits.
+    /// List of the chunks with free bits.
     partial: Cell<Option<PlainChunk>>,
-    /// Chunks with slots to carve.
+    /// List of the chunks with slots to carve.
     fresh: Cell<Option<PlainChunk>>,
 }
 
-/// Slots of one bump range: their bits are cleared together. 512 bytes of bits take no allocation
-/// long.
+/// The most slots in one bump range. The bits of a range are cleared together; clearing 512 bytes
+/// of bits does not make an allocation slow.
 const RANGE_SLOTS_MAX: usize = 4096;
 
 impl FreeBitmap {
@@ -292,7 +299,8 @@ impl FreeBitmap {
         &self.chunks.layout
     }
 
-    /// The next block that was never given out, unless there are free bits.
+    /// Takes the next block that was never handed out. `None`: there is none, or free bits have to
+    /// be used first.
     #[inline(always)]
     pub(crate) fn bump(&self) -> Option<Block> {
         let next = self.next.get();
@@ -300,7 +308,7 @@ impl FreeBitmap {
             return None;
         }
         self.next.set(next.wrapping_add(self.layout().shape.stride));
-        // SAFETY: below the limit there is a slot of a chunk, which is not at address 0.
+        // SAFETY: an address below the limit is that of a slot, which is not 0.
         Some(unsafe { NonNull::new_unchecked(next) })
     }
 
@@ -308,13 +316,14 @@ impl FreeBitmap {
         self.partial.get().is_some()
     }
 
-    /// Opens a bump range if there are no free bits. `false`: neither of them has a block.
+    /// Opens a new bump range, unless there are free bits. `false`: there are neither free bits nor
+    /// slots to carve.
     pub(crate) fn refill(&self, core: *const ()) -> bool {
         if self.has_free() {
             return true;
         }
         if self.next.get() == self.end.get() {
-            // SAFETY: `next_chunk` wrote the head.
+            // SAFETY: `next_chunk` wrote the `ChunkHead`.
             let begin = |h| self.add(unsafe { PlainChunk::begin(h) });
             let Some(chunk) = self.fresh.get().or_else(|| self.chunks.next_chunk(core).map(begin))
             else {
@@ -326,10 +335,10 @@ impl FreeBitmap {
         true
     }
 
-    /// Takes the memory of one step of growth from the source.
+    /// Takes the memory of one step from the source.
     pub(crate) fn grow(&self, source: &impl Source, core: *const ()) {
         if let Some(header) = self.chunks.grow(source, 0, core) {
-            // SAFETY: `grow` wrote the head.
+            // SAFETY: `grow` wrote the `ChunkHead`.
             self.add(unsafe { PlainChunk::begin(header) });
         }
     }
@@ -339,7 +348,8 @@ impl FreeBitmap {
         chunk
     }
 
-    /// Makes the bump range of the next slots of `chunk`, the first of the list `fresh`.
+    /// Makes a bump range of the next slots of `chunk`, which is the first chunk of the list
+    /// `fresh`.
     fn open(&self, chunk: PlainChunk) {
         let (first, header) = (chunk.bits.carved(), chunk.header());
         let end = chunk.carvable_end().min(first + RANGE_SLOTS_MAX);
@@ -352,16 +362,18 @@ impl FreeBitmap {
         }
     }
 
-    /// Takes at most `room` blocks with a bit, and writes them to `out` (see
+    /// Takes at most `room` blocks whose bit is set, and writes them to `out` (see
     /// `BitChunk::take_free`).
     ///
     /// # Safety
-    /// There is room for so many at `out`.
+    ///
+    /// `out` has room for `room` blocks.
     pub(crate) unsafe fn take_free(&self, out: *mut Block, room: usize) -> usize {
         let mut count = 0;
         while let (true, Some(chunk)) = (count < room, self.partial.get()) {
             let before = count;
-            // SAFETY: the index is below `room - before`.
+            // SAFETY: the index is below `room - before`, so the entry is within the array at
+            // `out`.
             count += chunk.take_free(self.layout(), room - before, |i, block| unsafe {
                 out.add(before + i).write(block)
             });
@@ -373,8 +385,8 @@ impl FreeBitmap {
         count
     }
 
-    /// Sets the bits of blocks, and does not touch the blocks. Neighbours that are put back
-    /// together share one write.
+    /// Sets the bits of blocks, and does not touch the blocks. The bits of neighbours that are
+    /// freed together are set by one write.
     pub(crate) fn put_free(&self, blocks: &[Block]) {
         let layout = *self.layout(); // a copy: the writes of bits do not change it
         let mut at: (Option<PlainChunk>, usize, usize) = (None, 0, 0);
@@ -400,7 +412,7 @@ impl FreeBitmap {
         }
     }
 
-    /// The chunk of a header in the list.
+    /// Returns the chunk of a header that is in the list.
     fn chunk(&self, header: NonNull<u8>) -> PlainChunk {
         PlainChunk(header.cast())
     }
@@ -409,15 +421,15 @@ impl FreeBitmap {
         (self.next.get().addr()..self.end.get().addr()).contains(&p.addr())
     }
 
-    /// Whether `p` is the first byte of a block that was given out and has no bit. `None`: `p` is
-    /// in no chunk.
+    /// Whether `p` is the first byte of a block that was handed out and whose bit is clear. `None`:
+    /// `p` is in no chunk.
     pub(crate) fn is_out(&self, p: *const u8) -> Option<bool> {
         let chunk = self.chunk(self.chunks.find(p)?);
         let is_out = |slot| chunk.is_carved(slot) && !self.is_in_range(p) && !chunk.is_free(slot);
         Some(self.layout().slot_at(chunk.header(), p).is_some_and(is_out))
     }
 
-    /// The next block that was given out and has no bit.
+    /// Returns the next block that was handed out and whose bit is clear.
     pub(crate) fn next_out(&self, cursor: &mut LiveCursor) -> Option<Block> {
         let mut header = NonNull::new(cursor.chunk);
         loop {
@@ -433,7 +445,7 @@ impl FreeBitmap {
         }
     }
 
-    /// Empties the lists and the range. The slots left in the range are as never carved.
+    /// Empties the lists and the bump range. The slots left in the range count as never carved.
     fn clear(&self) {
         if let (true, Some(next)) =
             (self.next.get() != self.end.get(), NonNull::new(self.next.get()))
@@ -448,7 +460,7 @@ impl FreeBitmap {
         self.fresh.set(None);
     }
 
-    /// Lists all chunks anew.
+    /// Builds the lists of chunks anew.
     fn list_all(&self) {
         self.chunks.for_each(|h| {
             let chunk = self.chunk(h);
@@ -461,25 +473,26 @@ impl FreeBitmap {
         });
     }
 
-    /// Marks every slot as never given out.
+    /// Marks every slot as never handed out.
     pub(crate) fn reset(&self) {
         self.clear();
         self.chunks.for_each(|h| {
             let chunk = self.chunk(h);
             chunk.uncarve();
-            chunk.carve(0); // past a hole at the front
+            chunk.carve(0); // past a header at the front
         });
         self.list_all();
     }
 
-    /// Gives back every step whose blocks are all free, except `keep` bytes.
+    /// Returns to the source every step whose blocks are all free, but keeps `keep` bytes of them.
     pub(crate) fn give_idle(&self, source: &impl Source, keep: usize) {
         self.clear();
         self.chunks.give_idle(source, keep, |h| self.chunk(h).is_idle());
         self.list_all();
     }
 
-    /// Blocks that were given out and have no bit; and chunks.
+    /// Returns the number of blocks that were handed out and whose bit is clear, and the number of
+    /// chunks.
     pub(crate) fn count_out(&self) -> (usize, usize) {
         let in_range =
             (self.end.get().addr() - self.next.get().addr()) / self.layout().shape.stride;

@@ -28,14 +28,14 @@ pub struct SlotShape {
 }
 
 impl SlotShape {
-    /// The shape for blocks of `layout`, in chunks of `chunk` bytes or, if that is more, of the
-    /// power of two that holds 15 slots. A slot of 16 KiB or more that needs little alignment has a
-    /// chunk of its own: otherwise the first slot of 16 MiB would take 256 MiB.
+    /// Computes the shape for blocks of `layout`, in chunks of `chunk` bytes or, if that is larger,
+    /// of the power of two that holds 15 slots. A slot of 16 KiB or more that needs little
+    /// alignment gets a chunk of its own: otherwise the first slot of 16 MiB would take 256 MiB.
     #[inline(always)] // a constant wherever the type is known: 44 instructions less to drop a box
     pub(crate) const fn of(layout: Layout, chunk: usize) -> Self {
         let (bytes, align) = (layout.size(), layout.align());
         let stride = if bytes == 0 { align } else { align_up(bytes, align) };
-        // The header with one word of bits, padded to the alignment of slots.
+        // The size of a header with one word of bits, padded to the alignment of slots.
         let header = align_up(HEADER_BYTES_MAX, align);
         let needed = match stride.checked_mul(SLOTS_MIN) {
             Some(slots) => slots.saturating_add(header),
@@ -43,14 +43,14 @@ impl SlotShape {
         };
         let power = match needed.checked_next_power_of_two() {
             Some(power) => power,
-            None => 1 << (usize::BITS - 2), // no source has so much
+            None => 1 << (usize::BITS - 2), // more than any source has
         };
         if power > chunk && stride >= ALONE_BYTES_MIN && align <= stride / SLOTS_MIN {
             let header = if align > ALONE_HEADER_BYTES { align } else { ALONE_HEADER_BYTES };
             let (chunk, bytes) = (2 * header, header.saturating_add(stride));
             let bytes = match bytes.checked_next_multiple_of(chunk) {
                 Some(bytes) => bytes,
-                Option::None => usize::MAX & !(chunk - 1), // no source has so much
+                Option::None => usize::MAX & !(chunk - 1), // more than any source has
             };
             return Self { stride, align, chunk, bytes, most: usize::MAX };
         }
@@ -63,12 +63,12 @@ impl SlotShape {
 const SLOTS_MIN: usize = 15;
 /// A slot of this size or more may have a chunk of its own.
 const ALONE_BYTES_MIN: usize = 16 << 10;
-/// Room for the header of a chunk with one slot, in every mode.
+/// Bytes kept for the header of a chunk with one slot, in every mode.
 pub(crate) const ALONE_HEADER_BYTES: usize = 512;
-/// Bound of the header of a chunk of up to 64 slots, in `sync::Unshared`.
+/// The largest size of the header of a chunk of up to 64 slots, in `sync::Unshared`.
 pub(crate) const HEADER_BYTES_MAX: usize = 128;
 
-/// Sizes that a pool asks its source for are multiples of this.
+/// All sizes that a pool takes from its source are multiples of this number.
 pub(crate) const STEP_UNIT: usize = 64;
 
 /// Where the headers and slots of all chunks of one pool are.
@@ -86,12 +86,12 @@ pub(crate) const STEP_UNIT: usize = 64;
 #[repr(C)]
 pub(crate) struct ChunkLayout {
     pub(crate) shape: SlotShape,
-    /// Offset of slot 0 in its chunk: 0 if the header is in a hole.
+    /// Offset of slot 0 in its chunk: 0 if the header takes the place of slots further on.
     origin: usize,
-    /// floor((2^64 - 1) / stride)
+    /// The number floor((2^64 - 1) / stride), by which a division becomes a multiplication.
     reciprocal: u64,
     colours: Colours,
-    /// Bytes of the header of a chunk with so many slots.
+    /// Computes the size of the header of a chunk from the number of its slots.
     header_bytes: fn(usize) -> usize,
 }
 
@@ -99,12 +99,12 @@ const COLOURED_STRIDE_MAX: usize = 512;
 const COLOUR_STEP: usize = 256;
 const COLOURS: usize = 16;
 
-/// Where in a chunk its header stands, by the low bits of the chunk's number.
+/// Computes where in a chunk its header stands, from the low bits of the chunk's number.
 #[derive(Clone, Copy, Debug)]
 struct Colours {
-    /// Mask of the offset of a header: headers stand within the first 16th of their chunks.
+    /// Mask of the offset of a header. Headers stand within the first 16th of their chunks.
     mask: usize,
-    /// From the address of a chunk to the offset of its header.
+    /// Shift that turns the address of a chunk into the offset of its header.
     shift: u32,
 }
 
@@ -127,12 +127,12 @@ impl Colours {
     #[inline(always)]
     fn header_of(self, block: NonNull<u8>, chunk: usize) -> NonNull<u8> {
         let header = block.as_ptr().map_addr(|a| (a & !(chunk - 1)) | self.offset(a));
-        // SAFETY: no chunk is at address 0.
+        // SAFETY: the header is in a chunk, and no chunk is at address 0.
         unsafe { NonNull::new_unchecked(header) }
     }
 }
 
-/// The header of the chunk that contains `block`. Has the provenance of `block`.
+/// Returns the header of the chunk that contains `block`, with the provenance of `block`.
 #[inline(always)]
 pub(crate) fn header_of(block: NonNull<u8>, shape: &SlotShape) -> NonNull<u8> {
     Colours::of(shape).header_of(block, shape.chunk)
@@ -148,13 +148,14 @@ impl ChunkLayout {
         Self { shape, origin, reciprocal, colours: Colours::of(&shape), header_bytes }
     }
 
-    /// The slots of a chunk that begins at the address `at` and has `bytes` bytes: at most `most`.
+    /// Computes the slots of a chunk that begins at the address `at` and has `bytes` bytes. The
+    /// chunk has at most `most` slots.
     pub(crate) fn slots(&self, at: usize, bytes: usize, most: usize) -> SlotRange {
         let (stride, offset) = (self.shape.stride, self.colours.offset(at));
         let bytes = bytes.min(self.shape.bytes);
         let mut count = (bytes.saturating_sub(self.origin) / stride).min(u32::MAX as usize);
         while offset + (self.header_bytes)(count) > bytes && count != 0 {
-            count = (count - 1) / 64 * 64; // a smaller header, of fewer slots
+            count = (count - 1) / 64 * 64; // a header for fewer slots is smaller
         }
         if self.origin != 0 {
             return SlotRange::new(count.min(most), count..count);
@@ -167,14 +168,15 @@ impl ChunkLayout {
         SlotRange::new(most.saturating_add(end - begin).min(count), begin..end)
     }
 
-    /// The capacity of a chunk of `bytes` bytes whose header stands at the worst offset.
+    /// Returns the number of slots of a chunk of `bytes` bytes if its header stands at the worst
+    /// offset.
     fn capacity_at_least(&self, bytes: usize) -> usize {
         let colours = 0..=self.colours.mask / COLOUR_STEP;
         let slots = |colour| self.slots(colour * self.shape.chunk, bytes, usize::MAX);
         colours.map(|colour| slots(colour).capacity()).min().unwrap_or(0)
     }
 
-    /// Bytes that hold `count` blocks at any address.
+    /// Returns how many bytes hold `count` blocks, wherever the memory begins.
     pub(crate) fn bytes_for(&self, count: usize) -> usize {
         let SlotShape { stride, bytes: chunk, .. } = self.shape;
         let full = self.capacity_at_least(chunk);
@@ -195,12 +197,12 @@ impl ChunkLayout {
         (count / full).saturating_mul(chunk).saturating_add(part.min(chunk))
     }
 
-    /// Layout of the least memory with room for `count` blocks.
+    /// Returns the layout of the smallest memory that holds `count` blocks.
     pub(crate) fn layout_for(&self, count: usize) -> Option<Layout> {
         layout(self.bytes_for(count), self.shape.chunk)
     }
 
-    /// The part of `bytes` that slots can use: whole chunks, and whole slots of the last chunk.
+    /// Returns how many of `bytes` slots can use: whole chunks, and whole slots of the last chunk.
     pub(crate) fn useful(&self, bytes: usize) -> usize {
         let SlotShape { stride, bytes: chunk, .. } = self.shape;
         let rest = bytes % chunk;
@@ -217,36 +219,38 @@ impl ChunkLayout {
         self.colours.header_of(block, self.shape.chunk)
     }
 
-    /// The number of the slot that contains `block`, a block of this pool.
+    /// Returns the number of the slot that contains `block`, a block of this pool.
     #[inline(always)]
     pub(crate) fn slot_of(&self, block: NonNull<u8>) -> usize {
         let offset = (block.addr().get() & (self.shape.chunk - 1)).wrapping_sub(self.origin);
-        // (n + 1) * floor((2^64 - 1) / d) / 2^64 is n / d, for all n * d below 2^64.
+        // For all n * d below 2^64, (n + 1) * floor((2^64 - 1) / d) / 2^64 equals n / d.
         (((offset as u128 + 1) * self.reciprocal as u128) >> 64) as usize
     }
 
-    /// The slot that begins at `p`, an address in the chunk of `header`.
+    /// Returns the number of the slot that begins at `p`, an address in the chunk of `header`.
     pub(crate) fn slot_at(&self, header: NonNull<u8>, p: *const u8) -> Option<usize> {
         let offset = (p.addr() - self.base(header).addr()).checked_sub(self.origin)?;
         (offset % self.shape.stride == 0).then_some(offset / self.shape.stride)
     }
 
-    /// The address of a slot in the chunk of `header`, which may be used for the whole chunk.
+    /// Returns the address of a slot in the chunk of `header`. The provenance of the address covers
+    /// the whole chunk.
     #[inline(always)]
     pub(crate) fn block_at(&self, header: NonNull<u8>, slot: usize) -> NonNull<u8> {
         let block = self.base(header).wrapping_add(self.origin + slot * self.shape.stride);
-        // SAFETY: a slot lies in its chunk, which does not begin at address 0.
+        // SAFETY: a slot lies in its chunk, and no chunk begins at address 0.
         unsafe { NonNull::new_unchecked(block) }
     }
 
-    /// First byte of the chunk of `header`.
+    /// Returns the first byte of the chunk of `header`.
     #[inline(always)]
     pub(crate) fn base(&self, header: NonNull<u8>) -> *mut u8 {
         header.as_ptr().map_addr(|a| a & !(self.shape.chunk - 1))
     }
 }
 
-/// The slots of one chunk: those below `count`, except the hole, where the header is.
+/// The slots of one chunk: all numbers below the end, except those whose place the header takes
+/// (the hole).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct SlotRange {
@@ -271,7 +275,7 @@ impl SlotRange {
     pub(crate) fn contains(&self, slot: usize) -> bool {
         slot < self.end() && !self.hole().contains(&slot)
     }
-    /// How many of the numbers below `end` are slots.
+    /// Returns how many of the numbers below `end` are slots.
     pub(crate) fn count_below(&self, end: usize) -> usize {
         end.min(self.hole().start) + end.saturating_sub(self.hole().end)
     }

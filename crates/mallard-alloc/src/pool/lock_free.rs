@@ -15,40 +15,42 @@ type Block = NonNull<u8>;
 
 /// The core of `sync::LockFree`.
 ///
-/// The first allocation takes the memory of all blocks, under a lock. From then on neither an
-/// allocation nor a free locks, waits, or calls the source.
+/// The first allocation takes the memory of all blocks from the source, under a lock. From then on
+/// neither an allocation nor a free locks, waits, or calls the source.
 ///
-/// The free blocks are a stack of numbers: chunk and slot in 32 bits. The link of each is in an array
-/// in the header of its chunk, so blocks are never read, and no exchange is wider than a word. While
-/// a block is in use, its link is `IN_USE`.
+/// The free blocks are a stack of numbers, each a chunk and a slot in 32 bits. The link of each
+/// number is in an array in the header of its chunk, so blocks are never read, and no
+/// compare-exchange is wider than a word. While a block is in use, its link is `IN_USE`.
 #[doc(hidden)]
 #[repr(C)]
 #[allow(missing_debug_implementations)] // not a public name
 pub struct LockFreeCore<S: Source> {
     layout: ChunkLayout,
-    /// Low bits of a number, which are the slot.
+    /// How many low bits of a number are the slot.
     slot_bits: u32,
-    /// Bytes of a block in statistics.
+    /// Bytes of a block, for statistics.
     block_bytes: usize,
-    /// First byte of the memory; null before it is taken.
+    /// First byte of the memory; null before the memory is taken from the source.
     memory: AtomicPtr<u8>,
-    /// The memory is taken, and all blocks were pushed.
+    /// Whether the memory is taken from the source and all blocks were pushed.
     is_filled: AtomicBool,
-    // Between any two calls, while no other thread is inside one:
+    // While no other thread is inside a call, this holds between any two calls:
+    //
     //   live + |stack|  ==  capacity
     stack: Line<TaggedStack>,
-    /// Held while the memory is taken, which calls the source.
+    /// The list of chunks. Its lock is held while the source is called.
     chunks: Locked<ChunkList>,
     source: S,
 }
 
-/// A value on cache lines of its own: two, because processors fetch them in pairs.
+/// A value on two cache lines of its own: two, because processors fetch cache lines in pairs.
 #[repr(align(128))]
 struct Line<T>(T);
 
-// SAFETY: the chunks have atomics for what threads share; the source serves one thread at a time.
+// SAFETY: whatever threads share in the chunks is atomic, and one thread at a time calls the
+// source.
 unsafe impl<S: Source + Send> Sync for LockFreeCore<S> {}
-// SAFETY: nothing in it depends on the thread that made it.
+// SAFETY: nothing in the core depends on the thread that made the core.
 unsafe impl<S: Source + Send> Send for LockFreeCore<S> {}
 
 /// The link of a block in use. No link of a free block has this value.
@@ -66,14 +68,14 @@ fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + slots * size_of::<AtomicU32>()
 }
 
-/// A chunk of a pool that lives.
+/// A chunk of a pool that has not ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct NumberedChunk(NonNull<Header>);
 
 impl NumberedChunk {
     #[inline(always)]
     fn header<'a>(self) -> &'a Header {
-        // SAFETY: the header lives as long as its pool holds the chunk, and never changes.
+        // SAFETY: the header exists for as long as its pool holds the chunk, and never changes.
         unsafe { self.0.as_ref() }
     }
     #[inline(always)]
@@ -89,10 +91,11 @@ impl NumberedChunk {
     fn capacity(self) -> usize {
         self.header().head.slots.capacity()
     }
-    /// Made from the chunk's address, since a reference to the header does not reach so far.
+    /// Returns the link of a slot. The reference is made from the chunk's address, because a
+    /// reference to the header may not be used for the links behind the header.
     #[inline(always)]
     fn link<'a>(self, slot: usize) -> &'a AtomicU32 {
-        // SAFETY: the layout has room for the links behind the header, and `begin` wrote them.
+        // SAFETY: by the layout, the links fit behind the header, and `begin` wrote them.
         unsafe { self.0.add(1).cast::<AtomicU32>().add(slot).as_ref() }
     }
     fn is_in_use(self, slot: usize) -> bool {
@@ -104,7 +107,8 @@ impl NumberedChunk {
 }
 
 fn layout_of(shape: SlotShape) -> ChunkLayout {
-    // A link has 4 bytes. Beside blocks of 1 byte, links would take most of the memory.
+    // Blocks have at least 8 bytes: a link has 4 bytes, so links of 1-byte blocks would take most
+    // of the memory.
     let stride = shape.stride.max(8).next_multiple_of(shape.align);
     ChunkLayout::new(SlotShape { stride, ..shape }, header_bytes)
 }
@@ -122,18 +126,20 @@ impl<S: Source> LockFreeCore<S> {
         })
     }
 
-    /// The chunk and the slot of a number that is on the stack, or was.
+    /// Returns the chunk and the slot of a number that is on the stack, or was.
     #[inline(always)]
     fn place_of(&self, number: u32) -> (NumberedChunk, usize) {
         let chunk = (number >> self.slot_bits) as usize;
         let slot = number & ((1 << self.slot_bits) - 1);
         let at = self.memory.load(Relaxed).wrapping_add(chunk * self.layout.shape.bytes);
-        // SAFETY: the memory was there before the number was on the stack, and has this chunk.
+        // SAFETY: the memory was stored before any number was pushed, and this chunk is in the
+        // memory.
         let at = unsafe { NonNull::new_unchecked(at) };
         (NumberedChunk(self.layout.header_of(at).cast()), slot as usize)
     }
 
-    /// The stack was empty: takes the memory if that is not done yet.
+    /// Allocates when the stack was empty: takes the memory from the source if no call has done so
+    /// before.
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Option<Block> {
@@ -150,26 +156,26 @@ impl<S: Source> LockFreeCore<S> {
         let core = (&raw const *self).cast();
         let mut header = chunks.grow(&self.source, 0, core)?;
         let memory = self.layout.base(header);
-        let numbers = 1 << self.slot_bits; // of one chunk
+        let numbers = 1 << self.slot_bits; // the numbers of one chunk
         let mut first = 0u32;
         loop {
-            // SAFETY: the list wrote the head. The layout has room for the header.
+            // SAFETY: the list wrote the `ChunkHead`. By the layout, the header fits in the chunk.
             unsafe { begin(header, first) };
-            // A number plus one is a link, and must not reach `IN_USE`.
+            // A link stores a number plus one, and must be less than `IN_USE`.
             let Some(next) = first.checked_add(numbers).filter(|n| *n < IN_USE - numbers) else {
                 break;
             };
             let Some(chunk) = chunks.next_chunk(core) else { break };
             (header, first) = (chunk, next);
         }
-        // A thread that sees a number on the stack sees the memory.
+        // `Relaxed` is enough: a thread that pops a number from the stack also sees this store.
         self.memory.store(memory, Relaxed);
         self.push_all(chunks);
         self.is_filled.store(true, Release);
         Some(())
     }
 
-    /// Pushes all blocks on the empty stack, so that the first of them is on top.
+    /// Pushes all blocks on the empty stack, the first of them last, so that it is on top.
     fn push_all(&self, chunks: &ChunkList) {
         let mut ends: Option<(u32, &AtomicU32)> = None;
         for_each_chunk(chunks, |chunk| {
@@ -187,7 +193,7 @@ impl<S: Source> LockFreeCore<S> {
         }
     }
 
-    /// Forgets the memory, while no other thread is inside a call.
+    /// Forgets the memory. No other thread may be inside a call.
     fn forget(&self) {
         self.stack.0.clear();
         self.memory.store(null_mut(), Relaxed);
@@ -204,10 +210,11 @@ impl<S: Source> LockFreeCore<S> {
 /// Writes the part of a chunk's header behind its `ChunkHead`.
 ///
 /// # Safety
-/// `header` has a `ChunkHead`, and nothing behind it.
+///
+/// `header` has a `ChunkHead`, and nothing is written behind it yet.
 unsafe fn begin(header: NonNull<u8>, number: u32) {
     let chunk = NumberedChunk(header.cast());
-    // SAFETY: the layout has room for the header, and nobody else knows of the chunk.
+    // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
     unsafe {
         let h = chunk.0.as_ptr();
         (&raw mut (*h).number).write(number);
@@ -220,8 +227,8 @@ fn for_each_chunk(chunks: &ChunkList, mut f: impl FnMut(NumberedChunk)) {
     chunks.for_each(|header| f(NumberedChunk(header.cast())));
 }
 
-// SAFETY: a block is a slot whose number is not on the stack. A pop takes a number off for one thread
-// only. All threads may call the `&self` functions.
+// SAFETY: a block is a slot whose number is not on the stack. A pop takes a number off for one
+// thread only, and all threads may call the `&self` functions.
 unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         let layout = layout_of(shape);

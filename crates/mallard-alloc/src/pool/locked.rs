@@ -17,25 +17,27 @@ type Block = NonNull<u8>;
 /// The core of `sync::Mutex`.
 ///
 /// The source is called without `lock`, so a thread that frees, or finds a free block, never waits
-/// for a thread that grows. Threads that grow do so one after the other, and look for free blocks
-/// first, so that one step of growth serves all of them.
+/// for a thread that calls the source. Threads that need memory from the source call it one after
+/// the other, and first look for free blocks, so that one step serves all of them.
 #[doc(hidden)]
 #[repr(C, align(64))]
 #[allow(missing_debug_implementations)] // not a public name
 pub struct LockedCore<S> {
     lock: Locked<()>,
-    /// Used under the lock, or with `&mut self`.
+    /// The blocks. Used under the lock, or with `&mut self`.
     state: PoolState,
     source: S,
-    /// Held while the source is called for a chunk. Taken before `lock`.
+    /// Held while the source is called for a chunk. This lock is taken before `lock`.
     growing: Locked<()>,
 }
 
-/// The source of a caller that holds the lock: releases the lock while the source works.
+/// The source of the pool for a caller that holds the lock. Each call releases the lock while the
+/// source works.
 struct Unlocked<'c, S> {
     core: &'c LockedCore<S>,
     held: Cell<Option<Held<'c, ()>>>,
-    /// The caller holds `growing`. A caller without it gets memory only if no thread is growing.
+    /// Whether the caller holds `growing`. A caller that does not hold `growing` takes memory only
+    /// if no thread is growing.
     may_grow: bool,
 }
 
@@ -44,7 +46,7 @@ impl<'c, S> Unlocked<'c, S> {
         Self { core, held: Cell::new(Some(core.lock.lock())), may_grow }
     }
     fn without_lock<R>(&self, f: impl FnOnce(&S) -> R) -> R {
-        let _relock = Relock(self); // even if the source panics
+        let _relock = Relock(self); // dropped even if the source panics
         self.held.take();
         f(&self.core.source)
     }
@@ -58,7 +60,7 @@ impl<S> Drop for Relock<'_, '_, S> {
     }
 }
 
-// SAFETY: the source keeps the promises.
+// SAFETY: all calls go to `source`, which keeps the promises of `Source`.
 unsafe impl<S: Source> Source for Unlocked<'_, S> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let _growing = match self.may_grow {
@@ -68,7 +70,7 @@ unsafe impl<S: Source> Source for Unlocked<'_, S> {
         self.without_lock(|source| source.try_take(layout))
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that the chunk may be returned.
         self.without_lock(|source| unsafe { source.give(chunk) });
     }
 }
@@ -95,12 +97,12 @@ impl<S: Source> LockedCore<S> {
         }
     }
 
-    /// Fills all of `out`, or none and returns `false`.
+    /// Fills all of `out` with blocks, or returns `false` and allocates none.
     fn fill(&self, out: &mut [MaybeUninit<Block>], source: &impl Source) -> bool {
         for i in 0..out.len() {
             let Some(block) = self.take(source) else {
                 for block in &out[..i] {
-                    // SAFETY: this loop wrote it.
+                    // SAFETY: this loop has written the entry.
                     self.give(unsafe { block.assume_init() }, source);
                 }
                 return false;
@@ -111,7 +113,7 @@ impl<S: Source> LockedCore<S> {
     }
 }
 
-// SAFETY: the state is that of `PlainCore`, and every `&self` function takes the lock.
+// SAFETY: the state works as that of `PlainCore` does, and every `&self` function takes the lock.
 unsafe impl<S: Source> Core<S> for LockedCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         Self {
@@ -127,7 +129,7 @@ unsafe impl<S: Source> Core<S> for LockedCore<S> {
 
     fn try_allocate(&self) -> Option<Block> {
         let locked = self.lock.lock();
-        // Without a source at first: chunks that are there may have blocks.
+        // First tries without a source, because the chunks that the pool has may have free blocks.
         if let Some(block) = self.take(&crate::Null) {
             return Some(block);
         }

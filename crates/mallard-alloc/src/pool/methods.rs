@@ -1,21 +1,21 @@
-//! Methods that all pools have: numbers of slots, and memory.
+//! Methods that all pools have: they count slots, and return memory.
 
 /// Defines the methods of a pool that has `slots` and `clear`.
 macro_rules! pool_methods {
     () => {
-        /// Drops all that is left in the pool, and gives all memory back to the source.
+        /// Drops everything that is left in the pool, and returns all memory to the source.
         pub fn release(&mut self) {
             self.clear();
             self.slots.release();
         }
-        /// Gives idle memory back to the source, except `keep` bytes. The memory of one step of
-        /// growth goes back as a whole, if none of its slots is in use. O(free slots).
+        /// Returns idle memory to the source, but keeps `keep` bytes of it. The memory of one step
+        /// of growth is returned as a whole, if none of its slots is in use. O(free slots).
         pub fn trim(&mut self, keep: usize) {
             self.slots.trim(keep);
         }
 
-        /// Number of slots in use. Exact while no other thread is inside a call. O(chunks): no call
-        /// that makes or drops counts.
+        /// Number of slots in use. Exact while no other thread is inside a call. O(chunks), because
+        /// calls that allocate or free do not count.
         pub fn len(&self) -> usize {
             self.slots.len()
         }
@@ -31,7 +31,8 @@ macro_rules! pool_methods {
         pub fn available(&self) -> usize {
             self.slots.available()
         }
-        /// Whether no slot is available. Then a fixed pool fails to make more, and others grow.
+        /// Whether no slot is available. A full fixed pool fails to allocate, and a full pool of
+        /// another kind grows.
         pub fn is_full(&self) -> bool {
             self.available() == 0
         }

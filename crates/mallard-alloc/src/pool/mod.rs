@@ -2,12 +2,14 @@
 
 #[cfg(feature = "std")]
 pub(crate) mod cached;
-// Pools of several threads use all of it.
+// Parts of this module are used only by pools of several threads, which need `std` or 64-bit
+// atomics.
 #[cfg_attr(not(any(feature = "std", target_has_atomic = "64")), allow(dead_code))]
 pub(crate) mod chunk_list;
 pub(crate) mod core_trait;
 pub(crate) mod free_bitmap;
-// Pools of several threads use all of it.
+// Parts of this module are used only by pools of several threads, which need `std` or 64-bit
+// atomics.
 #[cfg_attr(not(any(feature = "std", target_has_atomic = "64")), allow(dead_code))]
 pub(crate) mod layout;
 #[cfg(target_has_atomic = "64")]
@@ -48,7 +50,7 @@ pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
 
-// SAFETY: chunks and source move with the pool; the users of blocks keep the promises of
+// SAFETY: chunks and source move with the pool. The users of blocks keep the promises of
 // `BlockAllocator`.
 unsafe impl<M: Mode, S: Source + Send> Send for Pool<M, S> {}
 // SAFETY: any number of threads may call a pool of a shared mode.
@@ -69,29 +71,29 @@ impl<M: Mode> Pool<M> {
     {
         Self::new_in(block, DefaultHeap)
     }
-    /// Makes a pool that grows as `growth` says, without allocating.
+    /// Makes a pool that grows by the rule `growth`, without allocating.
     pub const fn with_growth(block: Layout, growth: Growth) -> Self
     where
         M: Growing,
     {
         Self::with_growth_in(block, growth, DefaultHeap)
     }
-    /// Makes a pool whose first step of growth has room for `count` blocks, without allocating. The
-    /// first block takes that step.
+    /// Makes a pool whose first step of growth holds `count` blocks, without allocating. The first
+    /// allocation takes that step from the source.
     pub const fn with_capacity(block: Layout, count: usize) -> Self
     where
         M: Growing,
     {
         Pool { slots: Slots::new(block, Sizing::First(count), DefaultHeap, ()) }
     }
-    /// `with_mode`, with the caller's source.
+    /// As `with_mode`, with the caller's source.
     pub const fn new_in<S: Source>(block: Layout, source: S) -> Pool<M, S>
     where
         M: Growing,
     {
         Pool { slots: Slots::new(block, Sizing::Usual, source, ()) }
     }
-    /// `with_growth`, with the caller's source.
+    /// As `with_growth`, with the caller's source.
     pub const fn with_growth_in<S: Source>(block: Layout, growth: Growth, source: S) -> Pool<M, S>
     where
         M: Growing,
@@ -99,23 +101,23 @@ impl<M: Mode> Pool<M> {
         Pool { slots: Slots::new(block, Sizing::Growth(growth), source, ()) }
     }
 
-    /// Makes a pool for exactly `count` blocks, without allocating. The first block takes the memory
-    /// of all.
+    /// Makes a pool for exactly `count` blocks, without allocating. The first allocation takes the
+    /// memory of all blocks from the source.
     pub const fn fixed(block: Layout, count: usize) -> Self {
         Self::fixed_in(block, count, DefaultHeap)
     }
-    /// `fixed`, with the caller's source.
+    /// As `fixed`, with the caller's source.
     pub const fn fixed_in<S: Source>(block: Layout, count: usize, source: S) -> Pool<M, S> {
         Pool { slots: Slots::new(block, Sizing::Fixed(count), source, ()) }
     }
 }
 
 impl<M: Mode, S: Source> Pool<M, S> {
-    /// The largest layout that a block serves: that of the constructor, with the size rounded up to the
-    /// alignment.
+    /// The largest layout that fits in a block: that of the constructor, with the size rounded up
+    /// to the alignment.
     pub fn block(&self) -> Layout {
         let shape = self.slots.shape();
-        // SAFETY: size and alignment of a `Layout`, whose size may be rounded up.
+        // SAFETY: size and alignment are those of a `Layout`, with the size rounded up.
         unsafe { Layout::from_size_align_unchecked(shape.stride, shape.align) }
     }
 
@@ -137,13 +139,15 @@ impl<M: Mode, S: Source> Pool<M, S> {
     pub fn try_allocate_batch(&self, out: &mut [MaybeUninit<NonNull<u8>>]) -> bool {
         self.slots.try_allocate_batch(out)
     }
-    /// Frees blocks.
+    /// Frees all of `blocks`.
     ///
     /// # Safety
-    /// Each is a block of this pool in use, of a request of more than 0 bytes, that nobody uses any more.
+    ///
+    /// Each is a block of this pool in use, allocated by a request of more than 0 bytes, that
+    /// nobody uses any more.
     pub unsafe fn deallocate_batch(&self, blocks: &[NonNull<u8>]) {
         if let Some(core) = self.slots.core() {
-            // SAFETY: the caller promises it.
+            // SAFETY: the caller promises that the blocks may be freed.
             unsafe { core.deallocate_batch(blocks) }
         }
     }
@@ -160,7 +164,8 @@ impl<M: Mode, S: Source> Pool<M, S> {
     pub fn clear(&mut self) {
         self.slots.reset();
     }
-    /// What `p` is to this pool. O(steps of growth), and a search of the blocks that were freed last.
+    /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks.
+    /// O(steps of growth), plus a search of the blocks that were freed last.
     pub fn classify(&self, p: *const u8) -> Validity {
         self.slots.classify(p)
     }
@@ -172,7 +177,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
     pool_methods!();
 }
 
-// SAFETY: a block is a slot of a chunk, which stays where it is, and has one user at a time.
+// SAFETY: a block is a slot of a chunk, which never moves, and a block has one user at a time.
 unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -190,7 +195,7 @@ unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
         if layout.size() == 0 {
             return;
         }
-        // SAFETY: the pool has a core, since the block is one of its blocks.
+        // SAFETY: the pool has a core, since `block` is a block of the pool.
         unsafe { self.slots.core().unwrap_unchecked().deallocate(block) }
     }
 
@@ -200,7 +205,7 @@ unsafe impl<M: Mode, S: Source> BlockAllocator for Pool<M, S> {
     }
 }
 
-// SAFETY: its blocks lie in its chunks, which belong to it alone.
+// SAFETY: the blocks of the pool lie in its chunks, which belong to this pool alone.
 unsafe impl<M: Mode, S: Source> Owns for Pool<M, S> {
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss

@@ -13,31 +13,32 @@ use core::ptr::{null_mut, NonNull};
 
 type Block = NonNull<u8>;
 
-/// Entries of a magazine when it is made, and at most. The largest size covers what programs free
-/// before they allocate again; see `./x bench pool --case '^burst/'`.
+/// The number of entries of a new magazine, and the largest number. The largest number covers the
+/// blocks that programs free before they allocate again; see `./x bench pool --case '^burst/'`.
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MAX: usize = 1024;
-/// Most bytes of blocks that a magazine may hold.
+/// The most bytes of blocks that a magazine may hold.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
-/// A pool without its source, which each call passes.
+/// A pool without its source, which each call passes as an argument.
 ///
-/// While the source works for this pool, the source itself or, under a lock, another thread may call
-/// any function. Only growth is then refused.
+/// While the source works for this pool, the source itself or, under a lock, another thread may
+/// call any function. A call that would need to grow then fails; all other calls work.
 ///
 /// Between any two calls, with |x| for the number of blocks in x:
+///
 ///   live + |magazine| + |free bits| + |bump range| + |not carved|  ==  capacity
 #[repr(C)] // an allocation reads the magazine first, then the bump range
 pub(crate) struct PoolState {
     magazine: Magazine,
     free: FreeBitmap,
-    /// The source is working for this pool.
+    /// Whether the source is working for this pool.
     growing: Cell<bool>,
     refills: Cell<usize>,
     flushes: Cell<usize>,
 }
 
-/// Ends `growing`, however the source returns.
+/// Sets `growing` to false when dropped, even if the source panics.
 struct Growing<'s>(&'s Cell<bool>);
 
 impl Drop for Growing<'_> {
@@ -46,7 +47,8 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Most entries of the magazine of a pool with this limit. The array takes at most a 64th of it.
+/// The most entries of the magazine of a pool with this limit. The array takes at most a 64th of
+/// the limit.
 fn entries_max(shape: &SlotShape, limit: usize) -> usize {
     let most = shape.most.min(limit / (64 * size_of::<Block>()));
     (CACHED_BYTES_MAX.min(limit) / shape.stride).min(most).clamp(1, ENTRIES_MAX)
@@ -77,7 +79,7 @@ impl PoolState {
         entries_max(&self.chunks().layout.shape, self.chunks().growth.growth().limit)
     }
 
-    /// A block of the magazine or the bump range.
+    /// Takes a block from the magazine or the bump range.
     #[inline(always)]
     pub(crate) fn pop(&self) -> Option<Block> {
         match self.magazine.pop() {
@@ -86,12 +88,12 @@ impl PoolState {
         }
     }
 
-    /// A block when `pop` has none. `core` is the address that chunk headers keep.
+    /// Takes a block when `pop` has none. `core` is the address that chunk headers keep.
     #[cold]
     #[inline(never)]
     pub(crate) fn refill(&self, source: &impl Source, core: *const ()) -> Option<Block> {
-        // The array is taken before the chunk, which may use up the limit. It is given back if
-        // there is no chunk.
+        // The array is taken before the chunk, because the chunk may use up the limit. If there is
+        // no memory for the chunk, the array is returned.
         let is_first = !self.magazine.has_memory();
         let has_array = is_first && self.enlarge(source, self.entries_max().min(ENTRIES_FIRST));
         if !self.find_blocks(source, core) {
@@ -107,7 +109,8 @@ impl PoolState {
         self.pop() // the magazine has blocks that were freed while the source worked
     }
 
-    /// Finds blocks in chunks, or else grows. `false`: the limit or the source refuses.
+    /// Finds free blocks in chunks, or else grows. `false`: the limit is reached, or the source is
+    /// exhausted.
     fn find_blocks(&self, source: &impl Source, core: *const ()) -> bool {
         if !self.free.refill(core) && !self.growing.replace(true) {
             let _end = Growing(&self.growing);
@@ -116,30 +119,31 @@ impl PoolState {
         !self.magazine.is_empty() || self.free.refill(core)
     }
 
-    /// Loads an empty magazine with free blocks, and takes the last. Fills half of the array, so
-    /// that the next few frees do not overflow it.
+    /// Loads an empty magazine with free blocks, and takes the last of them. Fills half of the
+    /// array, so that the next few frees do not overflow it.
     fn load(&self) -> Option<Block> {
         let room = self.magazine.capacity() / 2;
         if room == 0 {
             let mut block = NonNull::dangling();
-            // SAFETY: there is room for one block.
+            // SAFETY: `block` has room for one block.
             let count = unsafe { self.free.take_free(&mut block, 1) };
             return (count != 0).then_some(block);
         }
-        // SAFETY: the array has room for twice as many.
+        // SAFETY: the array has room for two times `room` blocks.
         self.magazine.load(|array| unsafe { self.free.take_free(array, room) });
         self.magazine.pop()
     }
 
-    /// Frees a block. `false`: the magazine is full; nothing changed, and the caller calls
-    /// `overflow`.
+    /// Frees a block. `false`: the magazine is full, nothing has changed, and the caller has to
+    /// call `overflow`.
     #[inline(always)]
     pub(crate) fn push(&self, block: Block) -> bool {
         self.magazine.push(block)
     }
 
-    /// Frees a block when the magazine is full. If the magazine was emptied since it was last full,
-    /// it is too small for this program and doubles. Otherwise its older half goes to the bits.
+    /// Frees a block when the magazine is full. A magazine that was emptied since it was last full
+    /// is too small for this program, and doubles. Otherwise the older half of its blocks moves to
+    /// the free bits.
     #[cold]
     #[inline(never)]
     pub(crate) fn overflow(&self, source: &impl Source, block: Block) {
@@ -158,7 +162,8 @@ impl PoolState {
         }
     }
 
-    /// Gives the magazine an array of so many entries. `false`: there is no memory for it.
+    /// Moves the magazine into an array of `entries` entries. `false`: there is no memory for the
+    /// array.
     fn enlarge(&self, source: &impl Source, entries: usize) -> bool {
         let growth = &self.chunks().growth;
         let Ok(wanted) = Layout::array::<Block>(entries) else { return false };
@@ -169,13 +174,13 @@ impl PoolState {
         let Some(taken) = source.try_take(wanted) else { return false };
         let bytes = taken.layout.size();
         if growth.left() < bytes {
-            // The source gave more than it was asked for.
-            // SAFETY: it was just taken.
+            // The source supplied more bytes than were asked for.
+            // SAFETY: the memory was just taken, and nothing uses it.
             unsafe { source.give(taken) };
             return false;
         }
         growth.took_aside(bytes);
-        // SAFETY: the memory is this pool's, and larger than the present array.
+        // SAFETY: the memory belongs to this pool, and is larger than the present array.
         let old = unsafe { self.magazine.move_to(taken, entries) };
         drop(end);
         self.give_array(source, old);
@@ -185,12 +190,12 @@ impl PoolState {
     fn give_array(&self, source: &impl Source, array: Option<Chunk>) {
         if let Some(chunk) = array {
             self.chunks().growth.gave(chunk.layout.size());
-            // SAFETY: the source gave it, and the magazine no longer uses it.
+            // SAFETY: the source supplied the chunk, and the magazine no longer uses it.
             unsafe { source.give(chunk) };
         }
     }
 
-    /// Moves the blocks of the magazine to the bits.
+    /// Moves the blocks of the magazine to the free bits.
     fn flush(&self) {
         self.free.put_free(self.magazine.blocks());
         self.magazine.clear();
@@ -212,7 +217,8 @@ impl PoolState {
         self.flush();
         let array = self.magazine.take_memory();
         self.free.give_idle(source, keep);
-        // Last, because it was taken first, and a `Buffer` takes back only what it gave last.
+        // The array is returned last, because it was taken first: a `Buffer` reuses only the memory
+        // that it supplied last.
         self.give_array(source, array);
     }
 
@@ -250,8 +256,9 @@ impl PoolState {
     }
 }
 
-/// Free blocks of one size: a stack of pointers in an array beside the blocks, so that neither push
-/// nor pop reads or writes a free block. The name is Bonwick's ("Magazines and Vmem", 2001).
+/// The free blocks of a pool: a stack of pointers in an array apart from the blocks, so that
+/// neither push nor pop reads or writes a free block. The name is Bonwick's ("Magazines and Vmem",
+/// 2001).
 ///
 /// `low <= top <= high`. Without an array all three are null, and the magazine is empty and full at
 /// once.
@@ -262,7 +269,7 @@ struct Magazine {
     high: Cell<*mut Block>,
     /// Bytes of the memory at `low`.
     bytes: Cell<usize>,
-    /// `load` ran since `take_reloaded` was last called.
+    /// Whether `load` ran since `take_reloaded` was last called.
     reloaded: Cell<bool>,
 }
 
@@ -306,7 +313,7 @@ impl Magazine {
         Some(unsafe { top.read() })
     }
 
-    /// `false`: the magazine is full, and nothing changed.
+    /// Pushes a block. `false`: the magazine is full, and nothing has changed.
     #[inline(always)]
     fn push(&self, block: Block) -> bool {
         if self.is_full() {
@@ -319,7 +326,7 @@ impl Magazine {
         true
     }
 
-    /// The blocks, oldest first. Callers end the borrow before they push or pop.
+    /// Returns the blocks, oldest first. Callers end the borrow before they push or pop.
     fn blocks(&self) -> &[Block] {
         if !self.has_memory() {
             return &[];
@@ -328,14 +335,15 @@ impl Magazine {
         unsafe { core::slice::from_raw_parts(self.low.get(), self.len()) }
     }
 
-    /// Lets `f` write blocks to the array of an empty magazine, and return how many.
+    /// Lets `f` write blocks to the array of the empty magazine. `f` returns how many blocks it
+    /// wrote.
     fn load(&self, f: impl FnOnce(*mut Block) -> usize) {
         debug_assert!(self.is_empty());
         self.reloaded.set(true);
         self.top.set(self.low.get().wrapping_add(f(self.low.get())));
     }
 
-    /// Whether `load` ran since this was last called.
+    /// Returns whether `load` ran since the last call of this function.
     fn take_reloaded(&self) -> bool {
         self.reloaded.replace(false)
     }
@@ -352,15 +360,17 @@ impl Magazine {
         self.top.set(low.wrapping_add(left));
     }
 
-    /// Moves the blocks into a larger array of `entries`, at the beginning of `memory`. Returns the
-    /// memory of the array before.
+    /// Moves the blocks into a larger array of `entries` entries, at the beginning of `memory`.
+    /// Returns the memory of the previous array.
     ///
     /// # Safety
-    /// The caller owns `memory`, which has room for so many entries.
+    ///
+    /// The caller owns `memory`, which holds `entries` entries.
     unsafe fn move_to(&self, memory: Chunk, entries: usize) -> Option<Chunk> {
         let (low, len) = (memory.data.cast::<Block>().as_ptr(), self.len());
         if len != 0 {
-            // SAFETY: the entries are written; `memory` is larger, and elsewhere.
+            // SAFETY: the entries are written. `memory` is larger than the present array, and does
+            // not overlap it.
             unsafe { low.copy_from_nonoverlapping(self.low.get(), len) };
         }
         let old = self.memory();
@@ -371,7 +381,7 @@ impl Magazine {
         old
     }
 
-    /// The memory of the array, as the source gave it.
+    /// Returns the memory of the array, as the source supplied it.
     fn memory(&self) -> Option<Chunk> {
         let data = NonNull::new(self.low.get())?.cast();
         let layout = layout(self.bytes.get(), align_of::<Block>())?;
@@ -403,8 +413,8 @@ impl<S> PlainCore<S> {
     }
 }
 
-// SAFETY: blocks are slots of chunks that the core holds, and each is given out once between two
-// `deallocate`s.
+// SAFETY: blocks are slots of chunks that the core holds. A block is handed out again only after it
+// was freed.
 unsafe impl<S: Source> Core<S> for PlainCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         Self { state: PoolState::new(shape, growth), source }

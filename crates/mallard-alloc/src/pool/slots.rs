@@ -1,4 +1,4 @@
-//! The slots of a typed or untyped pool: its source, and its core once there is one.
+//! The slots of a pool: its source, and its core once there is one.
 
 use super::core_trait::{Core, LiveCursor};
 use super::layout::SlotShape;
@@ -14,38 +14,38 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 
 type Block = NonNull<u8>;
 
-/// How many bytes a pool takes at a time, and in all.
+/// How many bytes a pool takes from its source at a time, and in all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sizing {
-    /// 64 KiB at first, doubling to 1 MiB.
+    /// The default: steps of 64 KiB at first, doubling to 1 MiB.
     Usual,
-    /// As the caller's `Growth` says.
+    /// The rule that the caller has chosen.
     Growth(Growth),
-    /// As `Usual`, with a first step for so many slots.
+    /// As `Usual`, but the first step holds this number of slots.
     First(usize),
-    /// So many slots in one step, and never more.
+    /// Exactly this number of slots, in one step; the pool never grows.
     Fixed(usize),
 }
 
-/// The source of a pool, and its hooks.
+/// The source of a pool, and the pool's hooks.
 pub(crate) struct Upstream<S, X> {
     source: S,
     hooks: X,
-    /// The memory of the core, once there is one.
+    /// The memory in which the core is, once there is a core.
     core_memory: Option<Chunk>,
 }
 
-/// The upstream inside a core. A core drops its source when it ends; `take_core` moves this one out
-/// before that.
+/// The `Upstream` inside a core. Before a core is dropped, `take_core` moves the `Upstream` out;
+/// `ManuallyDrop` then keeps the core from dropping the source.
 pub(crate) struct Kept<S, X>(ManuallyDrop<Upstream<S, X>>);
 
-// SAFETY: the source keeps the promises.
+// SAFETY: all calls go to the source, which keeps the promises of `Source`.
 unsafe impl<S: Source, X> Source for Kept<S, X> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.0.source.try_take(layout)
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller meets the safety conditions of the same function.
         unsafe { self.0.source.give(chunk) }
     }
 }
@@ -55,15 +55,15 @@ pub(crate) type CoreOf<M, S, X> = <M as Mode>::Core<Kept<S, X>>;
 /// The slots of one pool.
 ///
 /// The core is made in memory of the source when the first block is allocated. Chunks point to the
-/// core, and a Rust move runs no code that could mend such pointers, so the core must not move with
-/// the pool.
+/// core, and a Rust move runs no code that could update such pointers, so the core must not move
+/// with the pool.
 pub(crate) struct Slots<M: Mode, S: Source, X = ()> {
     core: CorePtr<M>,
-    /// Valid while there is no core.
+    /// The source and the hooks; valid while there is no core.
     upstream: UnsafeCell<MaybeUninit<Upstream<S, X>>>,
     shape: SlotShape,
     sizing: Sizing,
-    /// Counters of the cores that `release` ended.
+    /// The sum of the counters of the cores that `release` ended.
     past: Cell<Statistics>,
 }
 
@@ -71,7 +71,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     pub(crate) const fn new(layout: Layout, sizing: Sizing, source: S, hooks: X) -> Self {
         let mut shape = SlotShape::of(layout, M::CHUNK);
         if let Sizing::Fixed(count) = sizing {
-            // `usize::MAX` means "no bound"; no source has room for either number.
+            // `usize::MAX` means that there is no bound. The number below it means the same in
+            // effect, since no source has enough memory for either number.
             shape.most = if count == usize::MAX { count - 1 } else { count };
         }
         let upstream = Upstream { source, hooks, core_memory: None };
@@ -90,11 +91,13 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
 
     #[inline(always)]
     pub(crate) fn core(&self) -> Option<&CoreOf<M, S, X>> {
-        // SAFETY: null, or the core, which lives until `take_core` has `&mut self`.
+        // SAFETY: the pointer is null, or points to the core, which exists until `take_core` is
+        // called with `&mut self`.
         unsafe { self.core.get().cast::<CoreOf<M, S, X>>().as_ref() }
     }
     fn core_mut(&mut self) -> Option<&mut CoreOf<M, S, X>> {
-        // SAFETY: null, or the core; `&mut self` excludes everyone else.
+        // SAFETY: the pointer is null, or points to the core. `&mut self` excludes all other users
+        // of the core.
         unsafe { self.core.get().cast::<CoreOf<M, S, X>>().as_mut() }
     }
 
@@ -129,20 +132,20 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
                     self.0.end();
                 }
             }
-            let _end = End(&self.core); // even if the source panics
+            let _end = End(&self.core); // dropped even if the source panics
             self.core.set(self.new_core()?.cast().as_ptr());
         }
         self.core()
     }
 
-    /// Moves the upstream into a new core.
+    /// Makes a core, and moves the upstream into the core.
     fn new_core(&self) -> Option<NonNull<CoreOf<M, S, X>>> {
         let layout = Layout::new::<CoreOf<M, S, X>>();
         // SAFETY: there is no core, so the upstream is valid, and others only read it.
         let source = unsafe { &(*self.upstream.get()).assume_init_ref().source };
         let memory = source.try_take(layout)?;
-        // SAFETY: the same. Nothing fails from here on, so a core exists when this returns, and
-        // nobody reads this copy again.
+        // SAFETY: there is no core, so the upstream is valid. Nothing fails from here on, so a core
+        // exists when this function returns, and nobody reads this copy again.
         let mut upstream = unsafe { (*self.upstream.get()).assume_init_read() };
         upstream.core_memory = Some(memory);
         let growth = self.growth(memory.layout.size());
@@ -153,7 +156,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         Some(core)
     }
 
-    /// The growth of the core's chunks: the core's own bytes count towards the limit.
+    /// Returns the growth rule of the core's chunks. The core's own bytes count towards the limit.
     fn growth(&self, core_bytes: usize) -> Growth {
         let usual = Growth { first: self.shape.bytes.min(65536), ..Growth::new() };
         let bytes = |count| CoreOf::<M, S, X>::bytes_for(self.shape, count);
@@ -167,8 +170,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         }
     }
 
-    /// The source and the hooks, wherever they are. Needs `&mut self`: with `&self` another call
-    /// could move both into a core meanwhile.
+    /// Returns the source and the hooks, from the core or from the pool. Needs `&mut self`: with
+    /// `&self`, another call could move both into a new core at the same time.
     pub(crate) fn upstream(&mut self) -> (&S, &X) {
         let upstream = match self.core() {
             Some(core) => &*core.source().0,
@@ -178,17 +181,18 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         (&upstream.source, &upstream.hooks)
     }
 
-    /// The core that gave `block`.
+    /// Returns the core that allocated `block`.
     ///
     /// # Safety
-    /// `block` is in use, of slots of this type and shape, which outlive `'a`.
+    ///
+    /// `block` is in use. It was allocated from slots of this type and shape, which outlive `'a`.
     #[inline(always)]
     pub(crate) unsafe fn core_of<'a>(block: Block, shape: &SlotShape) -> &'a CoreOf<M, S, X>
     where
         S: 'a,
         X: 'a,
     {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that `block` is in use and has this shape.
         unsafe { CoreOf::<M, S, X>::of(block, shape) }
     }
     #[inline(always)]
@@ -199,7 +203,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         &core.source().0.hooks
     }
 
-    /// The same slots with other hooks. There is no core.
+    /// Returns these slots with other hooks. There must be no core yet.
     pub(crate) fn with_hooks<Y>(mut self, hooks: Y) -> Slots<M, S, Y> {
         debug_assert!(self.core().is_none());
         // SAFETY: there is no core, so the upstream is valid; `forget` keeps it from being dropped.
@@ -229,17 +233,18 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             core.trim(keep);
         }
     }
-    /// Gives all memory back; the slots are as new.
+    /// Returns all memory to the source. The slots are then as new.
     pub(crate) fn release(&mut self) {
         if let Some(upstream) = self.take_core() {
             self.upstream.get_mut().write(upstream);
         }
     }
 
-    /// Ends the core, and gives all memory back.
+    /// Ends the core, and returns all memory to the source.
     fn take_core(&mut self) -> Option<Upstream<S, X>> {
         let core = NonNull::new(self.core.get())?.cast::<CoreOf<M, S, X>>();
-        // SAFETY: the core, which `&mut self` has alone, and which ends here.
+        // SAFETY: the pointer is that of the core. `&mut self` excludes other users, and the core
+        // ends here.
         let upstream = unsafe {
             (*core.as_ptr()).release();
             let Statistics { growths, refills, flushes, .. } = (*core.as_ptr()).statistics();
@@ -247,11 +252,11 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             self.past.set(self.past.get() + past);
             self.core.set(null_mut());
             let upstream = (&raw const *(*core.as_ptr()).source().0).read();
-            core.drop_in_place(); // does not drop the upstream, which `Kept` holds manually
+            core.drop_in_place(); // leaves the upstream alone: `Kept` has it in a `ManuallyDrop`
             upstream
         };
         if let Some(chunk) = upstream.core_memory {
-            // SAFETY: this source gave it, and the core in it has ended.
+            // SAFETY: this source supplied the chunk, and the core in the chunk has ended.
             unsafe { upstream.source.give(chunk) };
         }
         Some(Upstream { core_memory: None, ..upstream })
@@ -287,7 +292,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
 impl<M: Mode, S: Source, X> Drop for Slots<M, S, X> {
     fn drop(&mut self) {
         if self.take_core().is_none() {
-            // SAFETY: there is no core, so the upstream is valid, and only this drops it.
+            // SAFETY: there is no core, so the upstream is valid, and it is dropped nowhere else.
             unsafe { self.upstream.get_mut().assume_init_drop() };
         }
     }
@@ -296,7 +301,7 @@ impl<M: Mode, S: Source, X> Drop for Slots<M, S, X> {
 /// The address of a pool's core; null before there is one.
 struct CorePtr<M> {
     core: AtomicPtr<u8>,
-    /// A thread is making the core.
+    /// Whether a thread is making the core.
     busy: AtomicBool,
     mode: PhantomData<fn(M)>,
 }
@@ -310,14 +315,16 @@ impl<M: Mode> CorePtr<M> {
     fn get(&self) -> *mut u8 {
         self.core.load(if M::IS_SHARED { Acquire } else { Relaxed })
     }
-    /// For the thread that `begin` let in, or that has the pool alone.
+    /// Stores the address of the core. Only the thread to which `begin` returned `true`, or a
+    /// thread that has the pool alone, may call this function.
     fn set(&self, core: *mut u8) {
         self.core.store(core, Release);
     }
 
-    /// Whether the caller has to make the core, and then call `end`. Threads that call meanwhile
-    /// wait until the core is there, once in the life of the pool. `false`: there is a core, or the
-    /// source called the pool back.
+    /// Returns whether the caller has to make the core, and then call `end`. Other threads that
+    /// call `begin` at that time wait until the core exists; this happens once for each core.
+    /// `false`: there is a core, or the source has called this pool while it supplied the core's
+    /// memory.
     fn begin(&self) -> bool {
         if !M::IS_SHARED {
             if !self.get().is_null() || self.busy.load(Relaxed) {

@@ -15,15 +15,15 @@ use core::sync::atomic::AtomicUsize as PlainAtomicUsize;
 #[repr(align(64))]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The header of a chunk. Behind it stand the remote words, which any thread sets bits in, and from
-/// the next cache line on the free words, which only the owner writes.
+/// The header of a chunk. The remote words stand behind the header; any thread sets bits in them.
+/// The free words begin at the next cache line; only the owner writes them.
 ///
-/// A carved slot is in use, or in some thread's cache, or free: then its bit is set in one of the
-/// two.
+/// A carved slot is in use, in some thread's cache, or free. A free slot has its bit set in its
+/// remote word or in its free word.
 #[repr(C)]
 pub(crate) struct Header {
     head: ChunkHead,
-    /// In the cache that owns the chunk for good.
+    /// The owner of the chunk, a part of a thread cache. The owner never changes.
     owner: *const ChunkOwner,
     words: usize,
     own: Line<Own>,
@@ -33,7 +33,7 @@ pub(crate) struct Header {
 /// The part of the header that only the owner uses, under the lock of its chunks.
 struct Own {
     bits: Bits,
-    /// In the owner's list of chunks that have blocks.
+    /// The next chunk in the owner's list of chunks that have free blocks.
     next: Cell<Option<CachedChunk>>,
     is_listed: Cell<bool>,
 }
@@ -42,7 +42,7 @@ const fn words_bytes(words: usize) -> usize {
     (words * size_of::<AtomicUsize>()).next_multiple_of(64)
 }
 
-/// For `ChunkLayout::new`.
+/// The size of the header of a chunk with `slots` slots, for `ChunkLayout::new`.
 pub(crate) fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + 2 * words_bytes(words_for(slots))
 }
@@ -53,7 +53,7 @@ impl Posted for Header {
     }
 }
 
-/// A chunk of a pool that lives.
+/// A chunk of a pool that has not ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CachedChunk(NonNull<Header>);
 
@@ -61,7 +61,8 @@ impl Deref for CachedChunk {
     type Target = Header;
     #[inline(always)]
     fn deref(&self) -> &Header {
-        // SAFETY: the header lives as long as its pool holds the chunk, and is only ever shared.
+        // SAFETY: the header exists for as long as its pool holds the chunk, and has only shared
+        // references.
         unsafe { self.0.as_ref() }
     }
 }
@@ -79,26 +80,31 @@ impl BitChunk for CachedChunk {
     #[inline(always)]
     fn word(&self, w: usize) -> &PlainAtomicUsize {
         debug_assert!(w < self.words);
-        // SAFETY: `begin` wrote it, and it lives as long as the header.
+        // SAFETY: `begin` wrote the word, which exists for as long as the header.
         unsafe { self.word_at(w, words_bytes(self.words)).cast().as_ref() }
     }
 }
 
 impl CachedChunk {
     /// # Safety
-    /// `header` is what `begin` wrote, in a pool that lives as long as this is used.
+    ///
+    /// `begin` wrote `header`, and its pool exists for as long as the returned chunk is used.
     #[inline(always)]
     pub(crate) unsafe fn new(header: NonNull<u8>) -> Self {
         Self(header.cast())
     }
 
+    /// Writes the header of a chunk behind its `ChunkHead`.
+    ///
     /// # Safety
-    /// `header` has a `ChunkHead`, and nothing behind it. `owner` lives as long as the chunk.
+    ///
+    /// `header` has a `ChunkHead`, and nothing is written behind it yet. `owner` exists for as long
+    /// as the chunk.
     pub(crate) unsafe fn begin(header: NonNull<u8>, owner: *const ChunkOwner) -> Self {
         let chunk = Self(header.cast());
         let bits = Bits::new();
         let own = Own { bits, next: Cell::new(None), is_listed: Cell::new(false) };
-        // SAFETY: the layout has room for the header, and nobody else knows of the chunk.
+        // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
         unsafe {
             let h = chunk.0.as_ptr();
             let words = words_for((*h).head.slots.end());
@@ -116,40 +122,40 @@ impl CachedChunk {
         chunk
     }
 
-    /// A word behind the header. Made from the chunk's address, since a reference to the header
-    /// does not reach so far.
+    /// Returns the address of a word behind the header. The address is made from the chunk's
+    /// address, because a reference to the header may not be used for memory behind it.
     #[inline(always)]
     fn word_at(self, w: usize, offset: usize) -> NonNull<AtomicUsize> {
         let bytes = size_of::<Header>() + offset + w * size_of::<AtomicUsize>();
-        // SAFETY: the layout has room for the words.
+        // SAFETY: by the layout, the words fit behind the header.
         unsafe { self.0.byte_add(bytes).cast() }
     }
     fn remote_word(&self, w: usize) -> &AtomicUsize {
         debug_assert!(w < self.words);
-        // SAFETY: `begin` wrote it, and it lives as long as the header.
+        // SAFETY: `begin` wrote the word, which exists for as long as the header.
         unsafe { self.word_at(w, 0).as_ref() }
     }
 
     #[inline]
     pub(crate) fn owner(&self) -> &ChunkOwner {
-        // SAFETY: an owner lives as long as it owns chunks.
+        // SAFETY: an owner exists for as long as it owns chunks.
         unsafe { &*self.owner }
     }
 
     fn has_blocks(&self) -> bool {
         self.bits().has_free() || !self.is_fully_carved()
     }
-    /// Blocks that other threads freed, and that the owner has not collected.
+    /// Number of blocks that other threads freed, and that the owner has not collected yet.
     pub(crate) fn remote_blocks(&self) -> usize {
         (0..self.words).map(|w| self.remote_word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    /// Whether `slot` has a bit in one of its two words.
+    /// Whether the bit of `slot` is set in either of its two words.
     pub(crate) fn has_bit(&self, slot: usize) -> bool {
         let remote = self.remote_word(slot / WORD_BITS).load(Relaxed);
         self.is_free(slot) || remote >> (slot % WORD_BITS) & 1 != 0
     }
 
-    /// Gives out at most `room` blocks that were never given out. As `BitChunk::take_free`.
+    /// Carves at most `room` blocks, and calls `write` with each, as `BitChunk::take_free` does.
     fn carve(
         &self,
         layout: &ChunkLayout,
@@ -163,7 +169,8 @@ impl CachedChunk {
         count
     }
 
-    /// Takes the blocks that other threads freed, of a chunk that was posted to its owner.
+    /// Collects the blocks of this chunk that other threads freed. The chunk was posted to its
+    /// owner.
     fn collect(&self) {
         let mut summary = self.remote().take_summary();
         while summary != 0 {
@@ -180,15 +187,16 @@ impl CachedChunk {
         }
     }
 
-    /// Frees several blocks of one word. Any thread may, for blocks in use that are its own.
+    /// Frees several blocks of one word. Any thread may free blocks that it owns.
     pub(crate) fn free_remotely(&self, w: usize, bits: usize) {
         if self.remote().free(self.remote_word(w), w, bits) {
-            // SAFETY: it is the owner's inbox. The chunk is not in it, as `free` just said.
+            // SAFETY: the inbox is that of the chunk's owner. The chunk is not in the inbox,
+            // because `free` returned `true`.
             unsafe { self.owner().inbox.0.post(self.0) }
         }
     }
 
-    /// Marks every slot as never given out, while no other thread is inside a call.
+    /// Marks every slot as never handed out. No other thread may be inside a call.
     pub(crate) fn reset(&self) {
         let _ = self.remote().take_summary();
         for w in 0..self.words {
@@ -200,7 +208,7 @@ impl CachedChunk {
     }
 }
 
-/// The part of a thread's cache that owns chunks.
+/// The part of a thread cache that owns chunks.
 pub(crate) struct ChunkOwner {
     chunks: Line<Locked<OwnedChunks>>,
     inbox: Line<Inbox<Header>>,
@@ -214,35 +222,36 @@ impl ChunkOwner {
         self.chunks.0.lock()
     }
 
-    /// Lists a chunk that is in no list, and whose owner is `self`.
+    /// Adds to its list a chunk that is in no list, and whose owner is `self`.
     pub(crate) fn add(&self, chunk: CachedChunk) {
         let mut chunks = self.chunks();
         chunks.count += 1;
         chunk.own.0.is_listed.set(false);
         chunks.list(chunk);
     }
-    /// How many chunks it owns.
+    /// The number of chunks that belong to this owner.
     pub(crate) fn count(&self) -> usize {
         self.chunks().count
     }
 
-    /// Sets bits of one word, none of which is set.
+    /// Sets bits of one word, all of which are clear.
     pub(crate) fn put_free(&self, bits: Bit) {
         self.chunks().put_free(bits);
     }
-    /// The same for bits of several words: locks once, when it is first called.
+    /// Returns a function that sets bits of several words. The function locks when it is first
+    /// called, and keeps the lock.
     pub(crate) fn putter(&self) -> impl FnMut(Bit) + '_ {
         let mut chunks = None;
         move |bits| chunks.get_or_insert_with(|| self.chunks()).put_free(bits)
     }
 
-    /// Takes the blocks that other threads freed.
+    /// Collects the blocks that other threads freed.
     pub(crate) fn collect(&self) {
         self.chunks().collect(&self.inbox.0);
     }
 
-    /// Takes at most `room` blocks: those with a bit, or else some that were never given out. Calls
-    /// `write(index, block)` with each. Returns how many.
+    /// Takes at most `room` blocks: blocks whose bit is set, or else blocks that were never handed
+    /// out. Calls `write(index, block)` with each, and returns their number.
     pub(crate) fn take(
         &self,
         layout: &ChunkLayout,
@@ -252,19 +261,20 @@ impl ChunkOwner {
         self.chunks().take(layout, &self.inbox.0, room, write)
     }
 
-    /// Forgets all chunks, which may still name it their owner. No other thread is inside a call.
+    /// Forgets all chunks, although their headers may still point to this owner. No other thread
+    /// may be inside a call.
     pub(crate) fn clear(&self) {
         *self.chunks() = OwnedChunks::NONE;
         self.inbox.0.clear();
     }
 }
 
-/// Bits of one word: the chunk, the number of the word, the bits.
+/// Bits of one word: the chunk, the number of the word, and the bits.
 pub(crate) type Bit = (CachedChunk, usize, usize);
 
 /// The chunks of an owner. Used under a lock, which a thread takes once for many blocks.
 struct OwnedChunks {
-    /// A list of those that have blocks. Chunks with free bits come first.
+    /// The list of chunks that have blocks. Chunks with free bits come first.
     available: Option<CachedChunk>,
     count: usize,
 }
@@ -286,7 +296,8 @@ impl OwnedChunks {
 
     fn collect(&mut self, inbox: &Inbox<Header>) {
         inbox.take_all(|header| {
-            // SAFETY: whoever frees a block posts its chunk, a chunk of this pool.
+            // SAFETY: the inbox holds only chunks of this pool, posted by threads that freed
+            // blocks.
             let chunk = unsafe { CachedChunk::new(header.cast()) };
             chunk.collect();
             self.list(chunk);

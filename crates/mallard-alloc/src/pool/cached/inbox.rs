@@ -5,17 +5,17 @@ use core::ptr::NonNull;
 
 /// The part of a chunk's header for threads that do not own the chunk.
 ///
-/// - words, which stand beside this: a bit for each slot that was freed by another thread.
+/// - words, which stand apart from this part: a bit for each slot that was freed by another thread.
 /// - summary: a bit for each word (modulo `usize::BITS`) that has bits, or had some.
 ///
-/// The thread that changes a word from 0 sets the word's bit in the summary. The thread that changes
-/// the summary from 0 posts the chunk to its owner's inbox. The owner takes the summary, then the
-/// words it names. So a bit is set before the owner takes its word, or else the thread that sets the
-/// first bit of that word posts the chunk again. Between two takings of the summary a chunk is posted
-/// once, so one link is enough.
+/// The thread that changes a word from 0 sets the word's bit in the summary. The thread that
+/// changes the summary from 0 posts the chunk to its owner's inbox. The owner reads and clears the
+/// summary, and then the words that the summary names. So a bit is set before the owner reads its
+/// word, or else the thread that sets the first bit of that word posts the chunk again. Until the
+/// owner clears the summary, a chunk is posted only once, so one link is enough.
 ///
-/// Every step is a read-modify-write of one word. All threads agree on the order of such steps, so no
-/// fence between two words is needed.
+/// Every step is an atomic read-modify-write of one word. All threads agree on the order of such
+/// steps, so no fence between two words is needed.
 pub(crate) struct Remote<T> {
     summary: AtomicUsize,
     next: AtomicPtr<T>,
@@ -34,7 +34,8 @@ impl<T> Remote<T> {
             && self.summary.fetch_or(1 << (at % usize::BITS as usize), AcqRel) == 0
     }
 
-    /// Takes the summary: which words of a posted chunk the owner has to take.
+    /// Reads and clears the summary, and returns it: the words of a posted chunk that the owner has
+    /// to collect.
     pub(crate) fn take_summary(&self) -> usize {
         self.summary.swap(0, AcqRel)
     }
@@ -45,7 +46,7 @@ pub(crate) trait Posted: Sized {
     fn remote(&self) -> &Remote<Self>;
 }
 
-/// The chunks of one owner that have blocks which other threads freed.
+/// The chunks of one owner in which other threads have freed blocks.
 pub(crate) struct Inbox<T> {
     head: AtomicPtr<T>,
 }
@@ -55,11 +56,14 @@ impl<T: Posted> Inbox<T> {
         Self { head: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
+    /// Adds a chunk to the inbox.
+    ///
     /// # Safety
-    /// This is the inbox of the chunk's owner. `chunk` is in no inbox, and `Remote::free` said that
-    /// the caller has to post it. It lives until it is taken out.
+    ///
+    /// This is the inbox of the chunk's owner. `chunk` is in no inbox, and `Remote::free` returned
+    /// that the caller has to post the chunk. The chunk exists until it is taken out of the inbox.
     pub(crate) unsafe fn post(&self, chunk: NonNull<T>) {
-        // SAFETY: it lives.
+        // SAFETY: the caller promises that the chunk exists.
         let next = &unsafe { chunk.as_ref() }.remote().next;
         let mut head = self.head.load(Relaxed);
         loop {
@@ -71,23 +75,24 @@ impl<T: Posted> Inbox<T> {
         }
     }
 
-    /// Whether there is nothing to take. `take_all` costs more. It does not make this test itself,
-    /// because loom would then leave out orders in which others act before it.
+    /// Whether the inbox is empty. Cheaper than `take_all`, which does not make this test itself,
+    /// because loom would then not try the orders in which other threads act before the test.
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Relaxed).is_null()
     }
 
-    /// Takes all chunks out, and calls `f` with each. `f` takes the summary of the chunk.
+    /// Takes all chunks out of the inbox, and calls `f` with each. `f` has to call `take_summary`
+    /// for the chunk.
     pub(crate) fn take_all(&self, mut f: impl FnMut(NonNull<T>)) {
         let mut at = self.head.swap(core::ptr::null_mut(), Acquire);
         while let Some(chunk) = NonNull::new(at) {
-            // SAFETY: a posted chunk lives, and its link stays until `f` takes the summary.
+            // SAFETY: a posted chunk exists, and its link stays until `f` takes the summary.
             at = unsafe { chunk.as_ref() }.remote().next.load(Relaxed);
             f(chunk);
         }
     }
 
-    /// Forgets all chunks, while no other thread is inside a call.
+    /// Forgets all chunks. No other thread may be inside a call.
     pub(crate) fn clear(&self) {
         self.head.store(core::ptr::null_mut(), Relaxed);
     }
@@ -115,9 +120,9 @@ mod models {
         inbox: Inbox<Chunk>,
         chunks: Vec<Chunk>,
     }
-    // SAFETY: loom checks the use of the blocks; the rest is atomic.
+    // SAFETY: loom checks how threads use the blocks, and everything else is atomic.
     unsafe impl Sync for Pool {}
-    // SAFETY: the same.
+    // SAFETY: as for `Sync`.
     unsafe impl Send for Pool {}
 
     /// Word and bit of the three blocks of a chunk: two in one word, one in another.
@@ -134,19 +139,19 @@ mod models {
         }
         fn free(&self, chunk: usize, block: usize) {
             let c = &self.chunks[chunk];
-            // SAFETY: the model checks it.
+            // SAFETY: the loom model checks that no other thread uses the block.
             c.blocks[block].with_mut(|b| unsafe { *b += 1 });
             let (w, bit) = PLACES[block];
             if c.remote.free(&c.words[w], w, bit) {
-                // SAFETY: `free` said so.
+                // SAFETY: `free` returned that this thread has to post the chunk.
                 unsafe { self.inbox.post(NonNull::from(c)) }
             }
         }
-        /// Takes all blocks that were freed, and returns their number.
+        /// Collects all blocks that were freed, and returns their number.
         fn collect(&self) -> u32 {
             let mut count = 0;
             self.inbox.take_all(|c| {
-                // SAFETY: a chunk of this pool.
+                // SAFETY: the inbox holds only chunks of this pool.
                 let c = unsafe { c.as_ref() };
                 let mut summary = c.remote.take_summary();
                 while summary != 0 {
@@ -156,7 +161,7 @@ mod models {
                     for (i, _) in
                         PLACES.iter().enumerate().filter(|(_, p)| p.0 == w && p.1 & bits != 0)
                     {
-                        // SAFETY: the model checks it.
+                        // SAFETY: the loom model checks that no other thread uses the block.
                         c.blocks[i].with_mut(|b| unsafe { *b += 1 });
                         count += 1;
                     }
@@ -166,8 +171,8 @@ mod models {
         }
     }
 
-    /// Each thread frees its blocks while the owner collects. The owner gets each block once, after
-    /// the thread that freed it has finished with it.
+    /// Each thread frees its blocks while the owner collects. The owner collects each block once,
+    /// after the thread that freed the block has finished with it.
     fn every_block_returns_once(chunks: usize, threads: &'static [&'static [(usize, usize)]]) {
         model(move || {
             let pool = Pool::new(chunks);

@@ -21,61 +21,63 @@ type Block = NonNull<u8>;
 
 /// The core of `sync::ThreadCached`.
 ///
-/// A thread allocates from its own cache and frees to it, without a lock and without an atomic
-/// read-modify-write. A thread whose cache is empty looks, in this order, at the chunks of its cache;
-/// at the blocks of them that other threads freed; at abandoned caches; at the source; at the chunks
-/// of other caches.
+/// A thread allocates from its own cache and frees to that cache, without a lock and without an
+/// atomic read-modify-write. A thread whose cache is empty looks for free blocks in this order: in
+/// the chunks of its cache; among the blocks of those chunks that other threads freed; in abandoned
+/// caches; in memory from the source; in the chunks of other caches.
 ///
-/// A cache owns its chunks for good, and outlives its thread: a new thread reclaims it whole
+/// A cache owns its chunks for good, and outlives its thread: a new thread reclaims the whole cache
 /// (docs/decisions/0013-a-front-owns-its-chunks-for-good.md).
 ///
-/// The limit or the source may refuse memory while blocks are free in the magazines of other
-/// threads: at most 1,024 in each, or 256 KiB, or a 16th of what the pool may have. Their threads are
-/// then asked for them, and hand them over at their next free.
+/// The limit may be reached, or the source exhausted, while blocks are free in the magazines of
+/// other threads. Each magazine holds at most 1,024 blocks, at most 256 KiB, and at most a 16th of
+/// what the pool may have. A thread that finds no memory asks the other threads for these blocks,
+/// and each of them hands over its blocks at its next free.
 ///
 /// A thread that has no cache, for lack of memory or because it is ending, works under the lock. A
-/// free never waits for a thread that grows.
+/// free never waits for a thread that calls the source.
 #[doc(hidden)]
 #[allow(missing_debug_implementations)] // not a public name
 #[repr(C)]
 pub struct CachedCore<S: Source> {
     key: ThreadKey,
     layout: ChunkLayout,
-    /// Held while the source is called.
+    /// The data under the pool's lock, which is held while the source is called.
     shared: Locked<Shared>,
     source: S,
 }
 
 // Between any two calls, with |x| for the number of blocks in x:
+//
 //   live + |magazines| + |free bits| + |remote bits| + |not carved|  ==  capacity of all chunks
 struct Shared {
     chunks: ChunkList,
-    /// A list of all caches.
+    /// The first of the list of all caches.
     caches: *const ThreadCache,
     cache_bytes: usize,
-    // Of caches that are gone:
+    // Counters of caches that no longer exist:
     refills: usize,
     flushes: usize,
 }
 
-// SAFETY: the caches it points to are its own.
+// SAFETY: `caches` points to caches that belong to this core.
 unsafe impl Send for Shared {}
-// SAFETY: a cache is used by its thread, or under the lock. So is everything shared, and the source,
-// which therefore serves one thread at a time.
+// SAFETY: a cache is used by its thread, or under the lock. Everything in `Shared`, and the source,
+// is used under the lock, so one thread at a time calls the source.
 unsafe impl<S: Source + Send> Sync for CachedCore<S> {}
-// SAFETY: nothing in it depends on the thread that made it.
+// SAFETY: nothing in the core depends on the thread that made the core.
 unsafe impl<S: Source + Send> Send for CachedCore<S> {}
 
 impl<S: Source> CachedCore<S> {
-    /// This thread's cache.
+    /// Returns the cache of the current thread, if it has one.
     #[inline(always)]
     fn cache(&self) -> Option<&ThreadCache> {
-        // SAFETY: a cache begins with its `ThreadPart`. The key finds only caches that live: it
-        // ends before they are given back.
+        // SAFETY: a cache begins with its `ThreadPart`. The key finds only caches that exist,
+        // because the key is ended before the caches are returned to the source.
         self.key.find().map(|part| unsafe { part.cast::<ThreadCache>().as_ref() })
     }
 
-    /// A block when the cache has none, or the thread has no cache.
+    /// Allocates a block when the cache has none, or when the thread has no cache.
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Option<Block> {
@@ -107,7 +109,8 @@ impl<S: Source> CachedCore<S> {
             })
     }
 
-    /// A block for a thread without a cache. A new chunk goes to a cache without a thread.
+    /// Allocates a block for a thread without a cache. A new chunk is added to a cache without a
+    /// thread.
     fn grow_without_cache(&self, shared: &mut Shared) -> Option<Block> {
         let layout = &self.layout;
         let lent = self.abandoned(shared).find_map(|c| c.take_one(layout));
@@ -131,16 +134,16 @@ impl<S: Source> CachedCore<S> {
         let header = chunks
             .next_chunk(core)
             .or_else(|| chunks.grow(&self.source, self.layout.shape.bytes, core))?;
-        // SAFETY: the list wrote the head. The owner lives as long as the chunk.
+        // SAFETY: the list wrote the `ChunkHead`. The owner exists for as long as the chunk.
         owner.owner().add(unsafe { CachedChunk::begin(header, owner.owner()) });
         Some(())
     }
 
-    /// Frees a block when the cache has no room, or the thread has no cache.
+    /// Frees a block when the cache is full, or when the thread has no cache.
     #[cold]
     #[inline(never)]
     fn overflow(&self, block: Block) {
-        // `try_lock`: a free does not wait for a thread that grows.
+        // A free calls `try_lock`, so that it does not wait for a thread that calls the source.
         let cache = self.cache().or_else(|| self.get_cache(&mut *self.shared.try_lock()?));
         match cache {
             Some(cache) => cache.push(&self.layout, block),
@@ -151,7 +154,7 @@ impl<S: Source> CachedCore<S> {
         }
     }
 
-    /// Gives this thread, which has no cache, an abandoned one or a new one.
+    /// Sets the cache of this thread, which has none, to an abandoned cache or a new one.
     fn get_cache(&self, shared: &mut Shared) -> Option<&ThreadCache> {
         if !self.key.prepare() {
             return None;
@@ -169,7 +172,8 @@ impl<S: Source> CachedCore<S> {
         let most = self.layout.shape.most.min(limit / block_bytes);
         let entries = ThreadCache::entries_max(block_bytes, most);
         let taken = self.source.try_take(ThreadCache::layout(entries)?)?;
-        // SAFETY: just taken, with that layout. It lives as long as it is in the list.
+        // SAFETY: the memory was just taken with the layout of a cache, and stays until the cache
+        // leaves the list.
         let cache = unsafe { ThreadCache::begin(taken, entries, shared.caches).as_ref() };
         shared.caches = cache;
         shared.cache_bytes += taken.layout.size();
@@ -177,16 +181,16 @@ impl<S: Source> CachedCore<S> {
     }
 
     fn caches<'a>(&'a self, shared: &Shared) -> impl Iterator<Item = &'a ThreadCache> {
-        // SAFETY: caches in the list live while the lock is held.
+        // SAFETY: caches in the list exist while the lock is held.
         let first = unsafe { shared.caches.as_ref() };
-        // SAFETY: the same.
+        // SAFETY: the next cache is in the list as well, so it exists while the lock is held.
         core::iter::successors(first, |c| unsafe { c.next().as_ref() })
     }
     fn abandoned<'a>(&'a self, shared: &Shared) -> impl Iterator<Item = &'a ThreadCache> {
         self.caches(shared).filter(|c| c.is_abandoned())
     }
 
-    // --- while no other thread is inside a call, though threads may end
+    // --- Functions for when no other thread is inside a call, though threads may end.
 
     /// Sets the bit of every free block.
     fn flush_all(&self) -> Held<'_, Shared> {
@@ -195,16 +199,16 @@ impl<S: Source> CachedCore<S> {
         shared
     }
 
-    /// Lists all chunks anew, after some have gone or have been emptied.
+    /// Builds the lists of chunks anew, after some chunks were returned or emptied.
     fn list_all(&self, shared: &Shared) {
         self.caches(shared).for_each(ThreadCache::clear);
         for_each_chunk(shared, |chunk| chunk.owner().add(chunk));
     }
 
-    /// Gives back the caches for which `is_gone`.
+    /// Returns to the source the caches for which `is_gone` returns `true`.
     fn give_caches(&self, shared: &mut Shared, is_gone: impl Fn(&ThreadCache) -> bool) {
         let mut at = core::mem::replace(&mut shared.caches, NO_CACHE);
-        // SAFETY: it is in the list, or was until now.
+        // SAFETY: the cache is in the list, or was until now.
         while let Some(cache) = unsafe { at.as_ref() } {
             at = cache.next();
             if !is_gone(cache) {
@@ -214,7 +218,8 @@ impl<S: Source> CachedCore<S> {
             shared.refills += cache.refills();
             shared.flushes += cache.flushes();
             shared.cache_bytes -= cache.memory().layout.size();
-            // SAFETY: the source gave it. No thread finds the cache, and no chunk is its own.
+            // SAFETY: the source supplied the memory. No thread finds the cache, and the cache owns
+            // no chunk.
             unsafe { self.source.give(cache.memory()) }
         }
     }
@@ -229,9 +234,9 @@ impl<S: Source> CachedCore<S> {
     }
 }
 
-/// The chunk of a header in the list.
+/// Returns the chunk of a header that is in the list.
 fn chunk_of(header: NonNull<u8>) -> CachedChunk {
-    // SAFETY: `make_chunk` has begun every chunk of the list.
+    // SAFETY: `make_chunk` has called `begin` for every chunk of the list.
     unsafe { CachedChunk::new(header) }
 }
 
@@ -239,8 +244,8 @@ fn for_each_chunk(shared: &Shared, mut f: impl FnMut(CachedChunk)) {
     shared.chunks.for_each(|header| f(chunk_of(header)));
 }
 
-// SAFETY: a block is a carved slot without a bit that is in no cache, so it is nobody else's until it
-// is freed. All threads may call the `&self` functions.
+// SAFETY: a block is a carved slot that has no bit and is in no cache, so nobody else has the block
+// until it is freed. All threads may call the `&self` functions.
 unsafe impl<S: Source> Core<S> for CachedCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         let layout = ChunkLayout::new(shape, header_bytes);

@@ -1,4 +1,4 @@
-//! The cache of free blocks that one thread has of one pool.
+//! The thread cache: the free blocks that one thread has of one pool.
 
 use super::chunk::{Bit, CachedChunk, ChunkOwner, Line};
 use crate::base::source::Chunk;
@@ -12,52 +12,54 @@ use core::ptr::{null, null_mut, NonNull};
 
 type Block = NonNull<u8>;
 
-/// An entry of a magazine. One thread at a time writes; it is atomic because statistics may read
-/// meanwhile.
+/// An entry of a magazine. One thread at a time writes an entry. Entries are atomic because another
+/// thread may read them for statistics at the same time.
 type Entry = AtomicPtr<u8>;
 
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MIN: usize = 2;
 const ENTRIES_MAX: usize = 1024;
-/// Most bytes of blocks that a magazine may hold.
+/// The most bytes of blocks that a magazine may hold.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
 /// The cache of one thread: a magazine of free blocks, and the chunks that the cache owns.
 ///
-/// The magazine gets every block that its thread frees, from whichever chunk. Only when the
-/// magazine overflows are the owners of its older half looked up.
+/// Every block that the thread frees goes to the magazine, from whichever chunk it is. Only when
+/// the magazine overflows, the owners of the older half of its blocks are looked up.
 ///
-/// The thread alone uses the magazine; while the cache is abandoned, whoever holds the lock of the
-/// pool may. The chunks have a lock of their own, which a thread takes once for many blocks. Other
-/// threads that find no memory elsewhere take that lock and help themselves.
+/// Only the thread itself uses the magazine. While the cache is abandoned, a thread that holds the
+/// lock of the pool may use the magazine. The chunks have a lock of their own, which a thread takes
+/// once for many blocks. Other threads that find no memory elsewhere take that lock, and allocate
+/// from these chunks.
 #[repr(C, align(64))]
 pub(crate) struct ThreadCache {
     thread: ThreadPart,
-    /// The entry above the last block. The entries stand behind the cache.
+    /// The entry above the last block. The entries stand behind the `ThreadCache` in memory.
     top: AtomicPtr<Entry>,
-    /// The entry at which the magazine is full. Null: another thread was refused a block, and asks
-    /// that the blocks here go home with the next free.
+    /// The entry at which the magazine is full. Null: an allocation of another thread has failed,
+    /// and that thread asks that the next free returns the blocks of this magazine to their chunks.
     high: AtomicPtr<Entry>,
     base: *mut Entry,
     capacity: Cell<u32>,
     entries_max: u32,
     reloaded: Cell<bool>,
-    // Statistics read these while the thread works:
+    // Statistics read the following fields while the thread works:
     refills: AtomicUsize,
     flushes: AtomicUsize,
     owner: ChunkOwner,
     of_pool: Line<OfPool>,
 }
 
-/// The part that is used under the lock of the pool.
+/// The part of a cache that is used under the lock of the pool.
 struct OfPool {
     next: Cell<*const ThreadCache>,
     taken: Chunk,
 }
 
 impl ThreadCache {
-    /// Entries of the magazines in a pool of at most `most` blocks. A pool of few blocks has small
-    /// magazines, because other threads cannot use what is in them.
+    /// The number of entries of the magazines in a pool of at most `most` blocks. A pool of few
+    /// blocks has small magazines, because a thread cannot use the blocks in the magazines of other
+    /// threads.
     pub(crate) fn entries_max(block_bytes: usize, most: usize) -> usize {
         (CACHED_BYTES_MAX / block_bytes.max(1)).min(most / 16).clamp(ENTRIES_MIN, ENTRIES_MAX)
     }
@@ -66,10 +68,11 @@ impl ThreadCache {
         crate::base::bits::layout(bytes, align_of::<Self>())
     }
 
-    /// Makes an abandoned cache, the first of the list `next`.
+    /// Makes an abandoned cache, and puts it before the list `next`.
     ///
     /// # Safety
-    /// `taken` is fresh memory with the layout for `entries_max`.
+    ///
+    /// `taken` is unused memory with the layout for `entries_max`.
     pub(crate) unsafe fn begin(
         taken: Chunk,
         entries_max: usize,
@@ -77,7 +80,7 @@ impl ThreadCache {
     ) -> NonNull<Self> {
         let cache = taken.data.cast::<Self>();
         let capacity = entries_max.min(ENTRIES_FIRST);
-        // SAFETY: there is room for the cache, and behind it for the entries.
+        // SAFETY: the memory holds the cache, and behind the cache the entries.
         unsafe {
             let base = cache.as_ptr().add(1).cast::<Entry>();
             cache.write(Self {
@@ -98,14 +101,14 @@ impl ThreadCache {
         cache
     }
 
-    /// The next cache of the pool's list.
+    /// Returns the next cache of the pool's list.
     pub(crate) fn next(&self) -> *const Self {
         self.of_pool.0.next.get()
     }
     pub(crate) fn set_next(&self, next: *const Self) {
         self.of_pool.0.next.set(next);
     }
-    /// The memory of the cache, as the source gave it.
+    /// Returns the memory of the cache, as the source supplied it.
     pub(crate) fn memory(&self) -> Chunk {
         self.of_pool.0.taken
     }
@@ -125,14 +128,14 @@ impl ThreadCache {
         self.flushes.load(Relaxed)
     }
 
-    // --- the magazine
+    // --- The magazine.
 
-    /// Address of the first entry, without a load.
+    /// Returns the address of the first entry, without a load from memory.
     #[inline(always)]
     fn low(&self) -> usize {
         (&raw const *self).addr() + size_of::<Self>()
     }
-    /// Blocks in the magazine.
+    /// Number of blocks in the magazine.
     pub(crate) fn len(&self) -> usize {
         (self.top.load(Relaxed).addr() - self.low()) / size_of::<Entry>()
     }
@@ -141,10 +144,10 @@ impl ThreadCache {
     }
     fn entries(&self, count: usize) -> &[Entry] {
         debug_assert!(count <= self.entries_max as usize);
-        // SAFETY: so many entries stand behind the cache.
+        // SAFETY: at least `count` entries stand behind the cache.
         unsafe { core::slice::from_raw_parts(self.base, count) }
     }
-    /// The oldest `count` blocks.
+    /// Returns the oldest `count` blocks of the magazine.
     fn blocks(&self, count: usize) -> impl Iterator<Item = Block> + '_ {
         self.entries(count).iter().filter_map(|e| NonNull::new(e.load(Relaxed)))
     }
@@ -160,30 +163,32 @@ impl ThreadCache {
         }
         let last = top.wrapping_sub(1);
         self.top.store(last, Relaxed);
-        // SAFETY: between the first entry and the top there are blocks.
+        // SAFETY: all entries between the first entry and the top hold blocks.
         Some(unsafe { NonNull::new_unchecked((*last).load(Relaxed)) })
     }
 
-    /// `false`: the magazine is full or closed, and nothing changed.
+    /// Pushes a block. `false`: the magazine is full or closed, and nothing has changed.
     #[inline(always)]
     pub(crate) fn try_push(&self, block: Block) -> bool {
         let top = self.top.load(Relaxed);
         if top.addr() >= self.high.load(Relaxed).addr() {
             return false;
         }
-        // SAFETY: below `high` there are entries.
+        // SAFETY: all addresses below `high` are those of entries.
         unsafe { (*top).store(block.as_ptr(), Relaxed) };
         self.top.store(top.wrapping_add(1), Relaxed);
         true
     }
 
-    /// Asks that the blocks go home with the next free. Any thread may, while the cache lives.
+    /// Asks that the next free returns the blocks of the magazine to their chunks. Any thread may
+    /// call this function while the cache exists.
     pub(crate) fn close(&self) {
         self.high.store(null_mut(), Relaxed);
     }
 
-    /// Frees a block when `try_push` could not. If the magazine was emptied since it was last full,
-    /// it is too small for this program and doubles. Otherwise its older half goes home.
+    /// Frees a block when `try_push` could not. A magazine that was emptied since it was last full
+    /// is too small for this program, and doubles. Otherwise the older half of its blocks returns
+    /// to their chunks.
     pub(crate) fn push(&self, layout: &ChunkLayout, block: Block) {
         let is_closed = self.high.load(Relaxed).is_null();
         let (len, capacity) = (self.len(), self.capacity());
@@ -201,7 +206,7 @@ impl ThreadCache {
         }
     }
 
-    /// Sends the oldest `count` blocks home.
+    /// Returns the oldest `count` blocks to their chunks.
     fn flush(&self, layout: &ChunkLayout, count: usize) {
         let len = self.len();
         let entries = self.entries(len);
@@ -213,8 +218,8 @@ impl ThreadCache {
         self.flushes.store(self.flushes() + 1, Relaxed);
     }
 
-    /// Sets the bits of blocks in their chunks; in chunks of other caches, those of remote frees.
-    /// Neighbours share one write.
+    /// Sets the bits of blocks in their chunks. In chunks of other caches, the bits of remote frees
+    /// are set. The bits of neighbours are set by one write.
     fn put_home(&self, layout: &ChunkLayout, blocks: impl Iterator<Item = Block>) {
         let mut put_own = self.owner.putter();
         let mut put = |(chunk, w, bits): Bit| match core::ptr::eq(chunk.owner(), &self.owner) {
@@ -234,7 +239,7 @@ impl ThreadCache {
         gathered.map(put);
     }
 
-    // --- blocks of chunks
+    // --- Blocks of chunks.
 
     fn take_own(&self, layout: &ChunkLayout, room: &[Entry]) -> usize {
         self.owner.take(layout, room.len(), |i, block| {
@@ -242,8 +247,8 @@ impl ThreadCache {
         })
     }
 
-    /// Loads the blocks that `f` writes into the empty magazine, and takes the last. Fills half of
-    /// the magazine, so that the next few frees do not overflow it.
+    /// Loads the blocks that `f` writes into the empty magazine, and takes the last of them. Fills
+    /// half of the magazine, so that the next few frees do not overflow it.
     fn load(&self, f: impl FnOnce(&[Entry]) -> usize) -> Option<Block> {
         debug_assert!(self.len() == 0);
         let room = self.entries(self.capacity() / 2);
@@ -255,24 +260,26 @@ impl ThreadCache {
         last
     }
 
-    /// A block of the magazine or of its own chunks.
+    /// Takes a block from the magazine or from the chunks of this cache.
     pub(crate) fn take(&self, layout: &ChunkLayout) -> Option<Block> {
         self.try_pop().or_else(|| self.load(|room| self.take_own(layout, room)))
     }
 
-    /// Loads blocks of another cache, and takes the last. Needs the lock of the pool.
+    /// Loads the magazine with blocks of another cache, and takes the last of them. Needs the lock
+    /// of the pool.
     pub(crate) fn take_from(&self, other: &Self, layout: &ChunkLayout) -> Option<Block> {
         self.load(|room| other.lend(layout, room))
     }
 
-    /// A single block for a thread without a cache. Needs the lock of the pool.
+    /// Takes a single block for a thread without a cache. Needs the lock of the pool.
     pub(crate) fn take_one(&self, layout: &ChunkLayout) -> Option<Block> {
         let room = [Entry::new(null_mut())];
         self.lend(layout, &room);
         NonNull::new(room[0].load(Relaxed))
     }
 
-    /// Writes blocks of its magazine if it is abandoned, or else of its chunks.
+    /// Writes to `room` blocks of this cache for another thread: those of the magazine if this
+    /// cache is abandoned, or else those of its chunks. Returns their number.
     fn lend(&self, layout: &ChunkLayout, room: &[Entry]) -> usize {
         let len = if self.is_abandoned() { self.len() } else { 0 };
         let count = len.min(room.len());
@@ -286,7 +293,7 @@ impl ThreadCache {
         count
     }
 
-    // --- while no other thread is inside a call
+    // --- Functions for when no other thread is inside a call.
 
     /// Sets the bit of every free block.
     pub(crate) fn flush_all(&self, layout: &ChunkLayout) {
@@ -298,7 +305,8 @@ impl ThreadCache {
         self.owner.collect();
     }
 
-    /// Forgets all blocks and chunks. The chunks may still name it their owner.
+    /// Forgets all blocks and chunks, although the headers of the chunks may still point to this
+    /// cache.
     pub(crate) fn clear(&self) {
         self.set_len(0);
         self.owner.clear();
@@ -312,7 +320,7 @@ impl ThreadCache {
 /// No cache: the end of a list.
 pub(crate) const NO_CACHE: *const ThreadCache = null();
 
-/// The chunk of a block, the number of its word, and its bit.
+/// Returns the chunk of a block, the number of the block's word, and the block's bit.
 pub(crate) fn bit_of(layout: &ChunkLayout, block: Block) -> Bit {
     let slot = layout.slot_of(block);
     // SAFETY: the layout finds the header of the chunk of a block of the pool.
