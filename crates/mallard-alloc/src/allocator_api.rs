@@ -1,7 +1,7 @@
 //! Bindings to the `Allocator` traits of allocator-api2 and of nightly `core`.
 //!
-//! Those traits are foreign, so a blanket implementation is not possible: `bridges!` has the list of our
-//! types, and is expanded once for each trait.
+//! The traits are foreign, so a blanket implementation is not possible: `bridges!` lists our
+//! types and is expanded once for each trait.
 
 use crate::BlockAllocator;
 use core::alloc::Layout;
@@ -18,7 +18,7 @@ pub(crate) fn allocate_zeroed<A: BlockAllocator>(
     layout: Layout,
 ) -> Option<NonNull<[u8]>> {
     let block = from.try_allocate(layout)?;
-    // SAFETY: the block is new, and has that many bytes.
+    // SAFETY: the block is new, and has `layout.size()` bytes.
     unsafe { block.write_bytes(0, layout.size()) }
     Some(NonNull::slice_from_raw_parts(block, layout.size()))
 }
@@ -45,7 +45,7 @@ pub(crate) unsafe fn resize<A: BlockAllocator>(
     unsafe { replace(of, block, old, new) }
 }
 
-/// Moves a block to a new one.
+/// Copies a block to a new one, and frees the old one.
 ///
 /// # Safety
 /// As for `resize`.
@@ -58,8 +58,8 @@ unsafe fn replace<A: BlockAllocator>(
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
     let moved = of.try_allocate(new)?;
-    // SAFETY: two blocks in use do not overlap, and each has as many bytes as are copied. The old block is
-    // not used after that.
+    // SAFETY: two blocks in use do not overlap, and both are as large as the bytes copied. The old
+    // block is not used after that.
     unsafe {
         moved.copy_from_nonoverlapping(block, old.size().min(new.size()));
         of.deallocate(block, old);
@@ -80,7 +80,8 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
 ) -> Option<NonNull<[u8]>> {
     // SAFETY: the caller's promise is passed on unchanged.
     let grown = unsafe { resize(of, block, old, new) }?;
-    // SAFETY: the block has `new.size()` bytes, of which those behind the old ones are zeroed.
+    // SAFETY: the block has `new.size()` bytes, and only the bytes after the first `old.size()` are
+    // zeroed.
     unsafe {
         let fresh = grown.cast::<u8>().add(old.size());
         fresh.write_bytes(0, new.size() - old.size());
@@ -104,7 +105,7 @@ macro_rules! bridge {
             }
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the caller makes the same promise.
                 unsafe { BlockAllocator::deallocate(self, block, layout) }
             }
             #[inline]
@@ -114,7 +115,7 @@ macro_rules! bridge {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the caller makes the same promise.
                 unsafe { allocator_api::resize(self, block, old, new) }.ok_or(AllocError)
             }
             #[inline]
@@ -124,7 +125,7 @@ macro_rules! bridge {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the caller makes the same promise.
                 unsafe { allocator_api::grow_zeroed(self, block, old, new) }.ok_or(AllocError)
             }
             #[inline]
@@ -134,7 +135,7 @@ macro_rules! bridge {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the caller's promise is the same.
+                // SAFETY: the caller makes the same promise.
                 unsafe { allocator_api::resize(self, block, old, new) }.ok_or(AllocError)
             }
         }
@@ -187,7 +188,7 @@ macro_rules! bridges {
                     Some(Chunk { data: block.cast(), layout })
                 }
                 unsafe fn give(&self, chunk: Chunk) {
-                    // SAFETY: the size is the one that the allocator reported, which fits the block.
+                    // SAFETY: the chunk has the size that the allocator reported for this block.
                     unsafe { self.0.deallocate(chunk.data, chunk.layout) }
                 }
             }

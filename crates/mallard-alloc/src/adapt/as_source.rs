@@ -54,7 +54,7 @@ unsafe impl<A: BlockAllocator> BlockAllocator for AsSource<A> {
     }
 }
 
-// SAFETY: the blocks are those of the wrapped allocator.
+// SAFETY: the wrapped allocator decides whether a block is its own.
 unsafe impl<A: Owns> Owns for AsSource<A> {
     #[inline]
     fn owns(&self, p: *const u8) -> bool {

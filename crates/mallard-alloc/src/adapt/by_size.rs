@@ -62,7 +62,8 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: as for `deallocate`; a block never changes its allocator.
+        // SAFETY: a block that changes its size in place stays with the allocator that the old size
+        // selects.
         unsafe {
             match (from.size() <= N, to.size() <= N) {
                 (true, true) => self.small.try_expand(block, from, to),
@@ -73,7 +74,7 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
 }
 
-// SAFETY: each block belongs to one of the two.
+// SAFETY: each block belongs to one of the two allocators.
 unsafe impl<const N: usize, A: Owns, B: Owns> Owns for BySize<N, A, B> {
     fn owns(&self, p: *const u8) -> bool {
         self.small.owns(p) || self.large.owns(p)

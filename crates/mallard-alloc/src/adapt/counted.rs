@@ -44,7 +44,8 @@ impl CallCounts {
         self.blocks_live() == 0 && self.bytes_live() == 0
     }
 
-    /// The counts of what came after `before`. Peaks are relative to what was live then.
+    /// The counts of the calls after `before`. Peaks are relative to the bytes and blocks live at
+    /// `before`.
     fn since(&self, before: &Self) -> Self {
         Self {
             allocations: self.allocations - before.allocations,
@@ -85,22 +86,22 @@ impl fmt::Display for CallCounts {
     }
 }
 
-/// Counts exactly what goes through it: allocations, frees, failures, bytes, and peaks. The
-/// `statistics` of an allocator cost nothing, but have neither totals nor peaks.
+/// Counts exactly the calls that go through the adaptor: allocations, frees, failures, bytes, and
+/// peaks. The `statistics` of an allocator cost nothing, but have neither totals nor peaks.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Counted, Multipool};
 /// use std::alloc::Layout;
 /// let memory = Counted::new(Multipool::new());
 /// let block = memory.allocate(Layout::new::<u64>());
-/// // SAFETY: the block is from there, with this layout.
+/// // SAFETY: the block is from `memory`, with this layout.
 /// unsafe { memory.deallocate(block, Layout::new::<u64>()) };
 /// assert!(memory.counts().is_balanced());
 /// assert_eq!(memory.counts().bytes_peak, 8);
 /// ```
 ///
-/// Bytes are those asked for; around a source, those it returned. Growing a block in place counts
-/// bytes and no call. One thread at a time: several threads need a
+/// Bytes are the bytes asked for; around a source, the bytes it returned. Growing a block in place
+/// counts bytes, but no call. `Counted` is for one thread at a time: several threads need a
 /// [`Synchronized`](crate::Synchronized) around it. A call costs about ten instructions more.
 #[derive(Debug, Default)]
 pub struct Counted<A> {

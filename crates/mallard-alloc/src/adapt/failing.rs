@@ -4,7 +4,7 @@ use crate::adapt::prelude::*;
 use crate::{CallCounts, Counted};
 use core::cell::Cell;
 
-/// Decides which calls fail. [`Failures`], or any `Fn(Layout, usize) -> bool`.
+/// Decides which calls fail. [`Failures`] and any `Fn(Layout, usize) -> bool` are rules.
 ///
 /// ```
 /// use mallard::{Failing, FailureRule, Multipool};
@@ -36,16 +36,16 @@ impl<F: Fn(Layout, usize) -> bool> FailureRule for F {
 pub struct Failures {
     /// The number of the first call that fails.
     pub first: usize,
-    /// How many calls fail in a row.
+    /// Number of consecutive calls that fail.
     pub count: usize,
-    /// The pattern repeats after so many calls. 0: it does not repeat.
+    /// The pattern repeats after `every` calls. 0: the pattern does not repeat.
     pub every: usize,
 }
 
 impl Failures {
     /// No call fails.
     pub const NEVER: Self = Self::at(usize::MAX);
-    /// One call fails, by its number.
+    /// The call with this number fails, and no other.
     pub const fn at(first: usize) -> Self {
         Self { first, count: 1, every: 0 }
     }
@@ -58,8 +58,8 @@ impl FailureRule for Failures {
     }
 }
 
-/// Fails the calls that its rule selects, as if memory had run out, without calling what it wraps.
-/// For tests of code paths that otherwise never run. Also known as fault injection.
+/// Fails the calls that its rule selects, as if memory had run out, without calling the wrapped
+/// allocator. For tests of code paths that otherwise never run. Also known as fault injection.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Failing, Multipool, Failures};
@@ -86,7 +86,7 @@ pub struct Failing<A, R = Failures> {
 adaptor!(Failing [R: FailureRule]);
 
 impl<A, R> Failing<A, R> {
-    /// Fails calls for `inner` by `rule`.
+    /// Wraps `inner`, and fails the calls that `rule` selects.
     pub const fn new(rule: R, inner: A) -> Self {
         Self { inner, rule, calls: Cell::new(0), failed: Cell::new(0) }
     }
@@ -98,11 +98,11 @@ impl<A, R> Failing<A, R> {
         self.failed.set(0);
     }
 
-    /// How many calls there were.
+    /// Number of calls since the start or the last `restart`.
     pub fn calls(&self) -> usize {
         self.calls.get()
     }
-    /// How many calls failed by the rule. Failures of `inner` do not count.
+    /// Number of calls that the rule failed. Failures of `inner` do not count.
     pub fn failed(&self) -> usize {
         self.failed.get()
     }
@@ -143,17 +143,17 @@ impl<A, R: FailureRule> Failing<A, R> {
 /// let failures = for_each_failure(Multipool::new(), |memory| {
 ///     let Some(a) = memory.try_allocate(Layout::new::<u64>()) else { return };
 ///     if let Some(b) = memory.try_allocate(Layout::new::<[u64; 9]>()) {
-///         // SAFETY: the block is from there, with this layout.
+///         // SAFETY: the block is from `memory`, with this layout.
 ///         unsafe { memory.deallocate(b, Layout::new::<[u64; 9]>()) };
 ///     }
-///     // SAFETY: the block is from there, with this layout.
+///     // SAFETY: the block is from `memory`, with this layout.
 ///     unsafe { memory.deallocate(a, Layout::new::<u64>()) };
 /// });
 /// assert_eq!(failures, 2);
 /// ```
 ///
 /// # Panics
-/// If `f` panics, leaks a block, or frees one with another size.
+/// If `f` panics, leaks a block, or frees a block with another size than it was allocated with.
 pub fn for_each_failure<A: BlockAllocator>(
     memory: A,
     mut f: impl FnMut(&Failing<Counted<A>>),

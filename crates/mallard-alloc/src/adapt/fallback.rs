@@ -2,7 +2,7 @@
 
 use crate::adapt::prelude::*;
 
-/// Allocates from `first` while it has memory, and then from `second`. A block is freed in the
+/// Allocates from `first`, and from `second` when `first` has no memory. A block is freed in the
 /// allocator it came from: `first` knows its own blocks by address.
 ///
 /// ```
@@ -33,7 +33,7 @@ pub struct Fallback<First, Second> {
 }
 
 impl<First, Second> Fallback<First, Second> {
-    /// Uses `second` when `first` has no memory.
+    /// An adaptor that asks `second` when `first` has no memory.
     pub const fn new(first: First, second: Second) -> Self {
         Self { first, second }
     }
@@ -100,7 +100,7 @@ unsafe impl<A: Source + Owns, B: Source> Source for Fallback<A, B> {
     }
 }
 
-// SAFETY: each block belongs to one of the two.
+// SAFETY: each block belongs to one of the two allocators.
 unsafe impl<A: Owns, B: Owns> Owns for Fallback<A, B> {
     fn owns(&self, p: *const u8) -> bool {
         self.first.owns(p) || self.second.owns(p)

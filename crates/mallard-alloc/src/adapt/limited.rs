@@ -3,7 +3,7 @@
 use crate::adapt::prelude::*;
 use core::cell::Cell;
 
-/// Upper bounds of what may be in use at the same time.
+/// Upper bounds of the bytes and blocks that may be in use at the same time.
 ///
 /// ```
 /// use mallard::Budget;
@@ -12,7 +12,7 @@ use core::cell::Cell;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes asked for; around a source, bytes it returned.
+    /// Bytes asked for; around a source, bytes that the source returned.
     pub bytes: usize,
     /// Number of blocks.
     pub blocks: usize,
@@ -40,7 +40,7 @@ impl Budget {
 /// assert!(memory.try_allocate(Layout::new::<u8>()).is_none());
 /// ```
 ///
-/// If what it wraps has no memory, the call fails too; `last_failure` says why in one line. One
+/// If the wrapped allocator has no memory, the call fails too; `last_failure` says why in one line. One
 /// thread at a time: several threads need a [`Synchronized`](crate::Synchronized) around it.
 #[derive(Debug)]
 pub struct Limited<A> {
@@ -53,7 +53,7 @@ pub struct Limited<A> {
 adaptor!(Limited []);
 
 impl<A> Limited<A> {
-    /// Allows at most `most` of `inner` to be in use at the same time.
+    /// Wraps `inner`, and lets at most the budget `most` be in use at the same time.
     pub const fn new(most: Budget, inner: A) -> Self {
         Self { inner, most, left: Cell::new(most), failure: Cell::new("") }
     }
@@ -82,7 +82,7 @@ impl<A> Limited<A> {
         let more = taken.layout.size() - layout.size();
         if more != 0 && self.spend(more, 0).is_none() {
             self.earn(layout.size(), 1);
-            // SAFETY: the chunk was just taken from there.
+            // SAFETY: the chunk was just taken from `below`.
             unsafe { below.give(taken) };
             return self.fail("the source returned more bytes than the budget has left");
         }

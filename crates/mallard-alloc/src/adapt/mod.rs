@@ -24,7 +24,7 @@ use core::ptr::NonNull;
 /// An adaptor around an allocator is an allocator, and an adaptor around a source is a source.
 macro_rules! adaptor {
     ($type:ident [$($name:ident: $bound:path),*]) => {
-        // SAFETY: the blocks are those of `inner`.
+        // SAFETY: all blocks are blocks of `inner`.
         unsafe impl<A: BlockAllocator $(, $name: $bound)*> BlockAllocator for $type<A $(, $name)*> {
             #[inline]
             fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -32,19 +32,19 @@ macro_rules! adaptor {
             }
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: the caller's promise holds for `inner`, whose block this is.
+                // SAFETY: the block is from `inner`, and the caller's promise holds for `inner` too.
                 unsafe { self.give_to(&&self.inner, Chunk { data: block, layout }) }
             }
             #[inline]
             unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-                // SAFETY: the caller's promise holds for `inner`, whose block this is.
+                // SAFETY: the block is from `inner`, and the caller's promise holds for `inner` too.
                 self.expand(Change { block, from, to }, || unsafe {
                     self.inner.try_expand(block, from, to)
                 })
             }
         }
 
-        // SAFETY: the chunks are those of `inner`.
+        // SAFETY: all chunks are chunks of `inner`.
         unsafe impl<A: Source $(, $name: $bound)*> Source for $type<A $(, $name)*> {
             #[inline]
             fn try_take(&self, layout: Layout) -> Option<Chunk> {
@@ -52,12 +52,12 @@ macro_rules! adaptor {
             }
             #[inline]
             unsafe fn give(&self, chunk: Chunk) {
-                // SAFETY: the caller's promise holds for `inner`, whose chunk this is.
+                // SAFETY: the chunk is from `inner`, and the caller's promise holds for `inner` too.
                 unsafe { self.give_to(&self.inner, chunk) }
             }
         }
 
-        // SAFETY: the blocks are those of `inner`.
+        // SAFETY: all blocks are blocks of `inner`.
         unsafe impl<A: Owns $(, $name)*> Owns for $type<A $(, $name)*> {
             #[inline]
             fn owns(&self, p: *const u8) -> bool {
@@ -104,7 +104,7 @@ pub(crate) struct Change {
     pub(crate) to: Layout,
 }
 
-/// What the file of an adaptor imports.
+/// The names that the file of each adaptor imports.
 pub(crate) mod prelude {
     pub(crate) use super::{adaptor, Change};
     pub(crate) use crate::base::resettable::{Measured, Resettable};

@@ -13,16 +13,16 @@ use crate::threads::lock::{DefaultLock, Lock};
 /// std::thread::spawn(|| MEMORY.allocate(Layout::new::<u64>()).addr());
 /// ```
 ///
-/// Every access goes through the lock; `with` lends the wrapped allocator while it holds the lock. The
-/// wrapped allocator must not call the adaptor, because it would wait for itself. Without contention, an
-/// allocation and its free cost two pairs of locked operations.
+/// Every access goes through the lock; `with` lends the wrapped allocator while it holds the lock.
+/// The wrapped allocator must not call the adaptor, because the call would wait for its own lock.
+/// Without contention, an allocation and its free cost two pairs of locked operations.
 pub struct Synchronized<A, L: Lock = DefaultLock> {
     lock: L,
     inner: A,
 }
 
-// SAFETY: `inner` is accessed through `&self` only under the lock, so by one thread at a time. Several
-// threads in turn may use it, because it is `Send`.
+// SAFETY: `inner` is accessed through `&self` only under the lock, so only one thread at a time
+// uses it. Several threads in turn may use it, because it is `Send`.
 unsafe impl<A: Send, L: Lock + Sync> Sync for Synchronized<A, L> {}
 
 impl<A> Synchronized<A> {
@@ -38,7 +38,7 @@ impl<A, L: Lock> Synchronized<A, L> {
         Self { lock: L::NEW, inner }
     }
 
-    /// Calls `f` with the wrapped allocator and holds the lock meanwhile, for several calls in a row.
+    /// Locks, and calls `f` with the wrapped allocator: several calls in a row need one lock.
     ///
     /// ```
     /// use mallard::{Multipool, Synchronized};
@@ -57,7 +57,7 @@ impl<A, L: Lock> Synchronized<A, L> {
     }
 }
 
-// SAFETY: the blocks are those of `inner`.
+// SAFETY: all blocks are blocks of `inner`.
 unsafe impl<A: BlockAllocator, L: Lock> BlockAllocator for Synchronized<A, L> {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -75,7 +75,7 @@ unsafe impl<A: BlockAllocator, L: Lock> BlockAllocator for Synchronized<A, L> {
     }
 }
 
-// SAFETY: the chunks are those of `inner`.
+// SAFETY: all chunks are chunks of `inner`.
 unsafe impl<A: Source, L: Lock> Source for Synchronized<A, L> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.with(|inner| inner.try_take(layout))
@@ -86,7 +86,7 @@ unsafe impl<A: Source, L: Lock> Source for Synchronized<A, L> {
     }
 }
 
-// SAFETY: the blocks are those of `inner`.
+// SAFETY: all blocks are blocks of `inner`.
 unsafe impl<A: Owns, L: Lock> Owns for Synchronized<A, L> {
     fn owns(&self, p: *const u8) -> bool {
         self.with(|inner| inner.owns(p))

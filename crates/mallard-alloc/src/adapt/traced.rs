@@ -9,12 +9,12 @@ pub enum Event {
     Allocate {
         /// The address.
         block: *const u8,
-        /// What was asked for; from a source, what it returned.
+        /// The layout asked for; from a source, the layout of the chunk it returned.
         layout: Layout,
     },
-    /// There was no memory. Reported after the call.
+    /// A call found no memory. Reported after the call.
     Fail {
-        /// What was asked for.
+        /// The layout asked for.
         layout: Layout,
     },
     /// A block is about to be freed. Reported before the call, so that another thread's `Allocate` of
@@ -22,7 +22,7 @@ pub enum Event {
     Deallocate {
         /// The address.
         block: *const u8,
-        /// As it was allocated.
+        /// The layout with which the block was allocated.
         layout: Layout,
     },
     /// A block has grown or shrunk in place.
@@ -52,8 +52,9 @@ pub enum Event {
 /// );
 /// ```
 ///
-/// The observer must not call the allocator it observes. Around a source it sees growth, and around
-/// an allocator it sees every block. `Traced` is `Send` and `Sync` if allocator and observer are.
+/// The observer must not call the allocator that it observes. Around a source, the observer sees
+/// growth; around an allocator, every block. `Traced` is `Send` and `Sync` if allocator and
+/// observer are.
 #[derive(Debug)]
 pub struct Traced<A, F> {
     inner: A,
@@ -78,7 +79,7 @@ adaptor!(Traced [F: Observer]);
 #[doc(alias = "listener")]
 #[doc(alias = "callback")]
 pub trait Observer {
-    /// Receives one event. Must not call the allocator that it observes.
+    /// Receives one event. An observer must not call the allocator that it observes.
     fn observe(&self, event: &Event);
 }
 
@@ -89,7 +90,7 @@ impl<F: Fn(&Event)> Observer for F {
 }
 
 impl<A, F> Traced<A, F> {
-    /// Reports to `observer` what goes through to `inner`.
+    /// Wraps `inner`, and reports each call of it to `observer`.
     pub const fn new(inner: A, observer: F) -> Self {
         Self { inner, observer }
     }
@@ -131,8 +132,8 @@ impl<A, F: Observer> Traced<A, F> {
 }
 
 /// An observer that emits events of the crate `tracing`, with target `mallard`: failures as
-/// warnings, everything else as traces. Around a source it reports growth and exhaustion, and the
-/// hot path stays as it is:
+/// warnings, all other events as traces. Around a source the observer reports growth and
+/// exhaustion, and the hot path stays as it is:
 ///
 /// ```
 /// use mallard::{DefaultHeap, Multipool, Traced, TracingEvents};
@@ -142,7 +143,7 @@ impl<A, F: Observer> Traced<A, F> {
 #[cfg(feature = "tracing")]
 #[derive(Clone, Copy, Debug)]
 pub struct TracingEvents(
-    /// The name of the allocator, which each event has.
+    /// The name of the allocator, added to each event.
     pub &'static str,
 );
 

@@ -28,7 +28,7 @@ pub(crate) struct Blocks<const M: usize> {
 
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
 
-/// A position of the cursor, and the newest chunk in use at that time. If that chunk is still the
+/// A position of the cursor, and the newest chunk in use at that moment. If this chunk is still the
 /// newest, the cursor is still in the same chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
@@ -53,8 +53,8 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// A block for one `T`, or `None` if the current chunk has no room for it. `ALIGNED` promises that
-    /// the cursor is aligned for `T`.
+    /// Allocates a block for one `T`, or returns `None` if the current chunk has no room. `ALIGNED`
+    /// promises that the cursor is aligned for `T`.
     ///
     /// Adding a small size cannot wrap, because no chunk reaches into the last page of the address
     /// space. Adding saves one or two instructions over subtracting.
@@ -95,7 +95,7 @@ impl<const M: usize> Blocks<M> {
             return None;
         }
         self.cursor.set(cursor.wrapping_add(needed));
-        // SAFETY: `cursor` is above 0 and moves up inside one chunk.
+        // SAFETY: `cursor` is above 0, and moves up inside one chunk.
         Some(unsafe { NonNull::new_unchecked(cursor.wrapping_add(padding)) })
     }
 
@@ -132,7 +132,8 @@ impl<const M: usize> Blocks<M> {
     pub(crate) fn pop(&self, block: NonNull<u8>, bytes: usize) {
         let (cursor, bytes) = (self.cursor.get(), align_up(bytes, M));
         if block.addr().get().wrapping_add(bytes) == cursor.addr() {
-            // Computed from the cursor, which may access the whole chunk, and not from `block`.
+            // Computed from the cursor and not from `block`, because only the cursor may access the
+            // whole chunk.
             self.cursor.set(cursor.wrapping_sub(bytes));
         }
     }
@@ -142,7 +143,7 @@ impl<const M: usize> Blocks<M> {
     #[inline(always)]
     pub(crate) fn expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         let (cursor, start) = (self.cursor.get(), block.addr().get());
-        // A block may happen to be aligned for more than was asked.
+        // By chance, a block may be aligned for more than was asked.
         if to.align() > from.align() && start & (to.align() - 1) != 0 {
             return false;
         }
@@ -159,7 +160,7 @@ impl<const M: usize> Blocks<M> {
         true
     }
 
-    /// Finds room in an idle chunk, or takes a new chunk, and allocates there. On failure nothing has
+    /// Allocates in an idle chunk that has room, or in a new chunk. On failure nothing has
     /// changed. Every caller is a cold function.
     pub(crate) fn grow(&self, source: &impl Source, layout: Layout) -> Option<NonNull<u8>> {
         let chunk = self.next_chunk(source, layout)?;
@@ -186,7 +187,7 @@ impl<const M: usize> Blocks<M> {
         // SAFETY: the chunk was taken just now, as large and aligned as `chunk_layout` says.
         let chunk = unsafe { Footer::make(taken) };
         if chunk.is_none() {
-            // All is as before, except that the step counts.
+            // The chunk is given back: nothing has changed, except that the step counts.
             self.growth.gave(taken.layout.size());
             // SAFETY: the chunk is given back exactly as it was taken.
             unsafe { source.give(taken) };
@@ -218,8 +219,8 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Takes the rest of the current chunk out of the arena, so that the caller can fill it while
-    /// other calls allocate. Until then the arena is full.
+    /// Takes the rest of the current chunk out of the arena, so that the caller can fill the rest while
+    /// other calls allocate. The arena is full until `close_run` or until another call grows it.
     pub(crate) fn open_run(&self) -> Run {
         self.leave();
         Run { start: self.cursor.replace(NOWHERE), end: self.end.replace(NOWHERE) }
@@ -237,8 +238,8 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Puts a run back that is filled up to `fill`. The cursor moves there, unless another call has
-    /// given the arena a current chunk meanwhile.
+    /// Puts back a run that is filled up to `fill`. The cursor moves to `fill`, unless another call has
+    /// given the arena a current chunk since `open_run`.
     pub(crate) fn close_run(&self, run: &Run, fill: *mut u8) {
         if self.end.get() == NOWHERE {
             self.cursor.set(fill);
@@ -297,7 +298,7 @@ impl<const M: usize> Blocks<M> {
         if newest.is_null() {
             return; // there is no memory, and the cursor is NOWHERE
         }
-        // SAFETY: a chunk in a list is alive.
+        // SAFETY: a chunk in a list of the arena is alive.
         self.cursor.set(unsafe { (*newest).begin() });
         if newest != self.chunks.oldest_used() {
             self.end.set(newest.cast());
@@ -374,7 +375,7 @@ pub(crate) struct Filled<'a, const M: usize> {
 impl<const M: usize> Iterator for Filled<'_, M> {
     type Item = NonNull<[MaybeUninit<u8>]>;
     fn next(&mut self) -> Option<Self::Item> {
-        // SAFETY: chunks in a list are alive.
+        // SAFETY: the chunks in a list of the arena are alive.
         let chunk = unsafe { self.next.as_ref() }?;
         let last = self.blocks.chunks.used() == self.next;
         let bytes = self.blocks.fill_of(chunk).addr() - chunk.begin().addr();

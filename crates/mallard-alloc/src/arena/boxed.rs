@@ -30,9 +30,9 @@ pub struct Box<'a, T: ?Sized, A: BlockAllocator = Arena> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: a box is a `T` and a `&A`.
+// SAFETY: a box consists of a `T` and a `&A`.
 unsafe impl<T: ?Sized + Send, A: BlockAllocator + Sync> Send for Box<'_, T, A> {}
-// SAFETY: a box is a `T` and a `&A`.
+// SAFETY: a box consists of a `T` and a `&A`.
 unsafe impl<T: ?Sized + Sync, A: BlockAllocator + Sync> Sync for Box<'_, T, A> {}
 
 impl<'a, T, A: BlockAllocator> Box<'a, T, A> {
@@ -44,8 +44,8 @@ impl<'a, T, A: BlockAllocator> Box<'a, T, A> {
     /// ```
     #[inline]
     pub fn into_inner(self) -> T {
-        // SAFETY: the value is initialised until it is read. Its block is from this arena and is
-        // used no more.
+        // SAFETY: the value is initialised until it is read here. Its block is from this arena, and is
+        // not used after this.
         unsafe {
             let (value, arena) = self.into_raw_parts();
             let inner = value.read();
@@ -96,17 +96,17 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         // SAFETY: the caller's promise is passed on unchanged.
         unsafe { Self::from_raw_in(value, arena) }
     }
-    /// Gives up the box. The value is no longer dropped, as if `alloc` had made it.
+    /// Gives up the box without dropping the value, as if `alloc` had made the value.
     #[inline]
     pub fn leak(self) -> &'a mut T {
         // SAFETY: the value is valid for as long as the arena is borrowed, and only the box used it.
         unsafe { self.into_raw_parts().0.as_mut() }
     }
-    /// Pins the value. Only for an arena that is borrowed for ever.
+    /// Pins the value of a box. Works only for an arena that is borrowed for ever.
     ///
-    /// Any other box can be leaked, and then its memory is reused without dropping the value, which must
-    /// not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins a box of an `Unpin`
-    /// value.
+    /// Any other box can be leaked, and then its memory is reused without dropping the value, which
+    /// must not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins a box of an
+    /// `Unpin` value.
     #[inline]
     pub fn into_pin(self) -> Pin<Self>
     where

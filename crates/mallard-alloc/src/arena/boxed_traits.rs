@@ -1,4 +1,4 @@
-//! The traits of a box, which are those of its value, and the iterator over a boxed slice.
+//! The traits that a box has from its value, and the iterator over a boxed slice.
 
 use super::boxed::Box;
 use crate::arena::Arena;
@@ -28,9 +28,9 @@ impl<T: ?Sized, A: BlockAllocator> DerefMut for Box<'_, T, A> {
 deref_traits!([T: ?Sized, A: BlockAllocator] Box<'_, T, A>, [B: BlockAllocator] Box<'_, T, B>);
 box_traits!([T: ?Sized, A: BlockAllocator] Box<'_, T, A>);
 
-/// Makes boxes of iterator trait objects iterators. A box of a sized iterator is one too. Boxes of
-/// other unsized iterators are not, because a boxed slice implements `IntoIterator`: use those
-/// through `&mut *boxed`.
+/// Makes boxes of iterator trait objects iterators. A box of a sized iterator is also an iterator.
+/// Boxes of other unsized iterators are not iterators, because a boxed slice implements
+/// `IntoIterator`: use such a box through `&mut *boxed`.
 macro_rules! box_of_dyn_iterator {
     ($($also:tt)*) => {
         box_iterator!([X, A: BlockAllocator] Box<'_, dyn Iterator<Item = X> $($also)*, A>, X);

@@ -1,4 +1,4 @@
-//! The chunks of an arena, in two lists: those in use, and those that are idle.
+//! The chunks of an arena, in two lists: the chunks in use, and the idle chunks.
 
 use crate::base::bits::{align_up, PAGE_BYTES};
 use crate::base::source::{Chunk, Source};
@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-/// The header of a chunk. It stands behind the blocks, so that the first block is aligned like the
+/// The metadata of a chunk, stored behind its blocks, so that the first block is aligned like the
 /// chunk.
 #[repr(C, align(16))]
 pub(crate) struct Footer {
@@ -23,8 +23,9 @@ pub(crate) const CHUNK_ALIGN: usize = align_of::<Footer>();
 pub(crate) const FOOTER_BYTES: usize = size_of::<Footer>();
 
 impl Footer {
-    /// Writes a footer at the end of `taken`. `None` if the chunk reaches into the last page of the
-    /// address space, because the hot path adds small sizes to addresses without a test for overflow.
+    /// Writes a footer at the end of `taken`. Returns `None` if the chunk reaches into the last
+    /// page of the address space, because the hot path adds small sizes to addresses without a test
+    /// for overflow.
     ///
     /// # Safety
     /// `taken` belongs to the caller, is aligned to `CHUNK_ALIGN`, and is larger than a footer.
@@ -34,7 +35,8 @@ impl Footer {
         let offset = (bytes & !(CHUNK_ALIGN - 1)) - FOOTER_BYTES;
         let data = taken.data.as_ptr();
         let footer = Footer { next: ptr::null_mut(), newer: ptr::null_mut(), fill: data, taken };
-        // SAFETY: the place is in the chunk, and aligned because the start and the offset are.
+        // SAFETY: the footer lies in the chunk, and is aligned because the start of the chunk and
+        // the offset are.
         unsafe {
             let place = data.add(offset).cast::<Footer>();
             place.write(footer);
@@ -69,7 +71,7 @@ pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
 /// Two lists of chunks, newest first. Every chunk is in one of them. `oldest_used` is the last chunk
 /// of the list `used`, unless that list is empty.
 ///
-/// All pointers are null or point to footers that live until their list is cut off.
+/// All pointers are null, or point to footers that stay valid until their list is cut off.
 pub(crate) struct Chunks {
     used: Cell<*mut Footer>,
     oldest_used: Cell<*mut Footer>,
@@ -97,7 +99,7 @@ impl Chunks {
     pub(crate) fn oldest_used(&self) -> *mut Footer {
         self.oldest_used.get()
     }
-    /// How often a chunk came into use.
+    /// Number of times that a chunk came into use.
     pub(crate) fn uses(&self) -> usize {
         self.uses.get()
     }
@@ -109,7 +111,7 @@ impl Chunks {
         if before.is_null() {
             self.oldest_used.set(chunk);
         } else {
-            // SAFETY: a chunk in a list is alive.
+            // SAFETY: a chunk in a list of the arena is alive.
             unsafe { (*before).newer = chunk };
         }
         // SAFETY: the chunk is alive, and nothing else refers to it.
@@ -120,7 +122,7 @@ impl Chunks {
     pub(crate) fn take_idle(&self, layout: Layout) -> Option<NonNull<Footer>> {
         let mut before = ptr::null_mut::<Footer>();
         let mut chunk = self.idle.get();
-        // SAFETY: chunks in a list are alive.
+        // SAFETY: the chunks in a list of the arena are alive.
         unsafe {
             while !chunk.is_null() && (*chunk).place(layout).is_none() {
                 before = chunk;
@@ -144,7 +146,7 @@ impl Chunks {
             return;
         }
         let mut oldest = newest;
-        // SAFETY: chunks in a list are alive, and `last` is in it or its end.
+        // SAFETY: the chunks in a list are alive, and `last` is in the list or is its end (null).
         unsafe {
             while (*oldest).next != last {
                 oldest = (*oldest).next;
@@ -154,12 +156,12 @@ impl Chunks {
         self.used.set(last);
     }
 
-    /// The end of the chunk in use that contains `cursor`. The cursor may be at that end.
+    /// The end of the chunk in use that contains `cursor`, or that ends at `cursor`.
     pub(crate) fn end_of(&self, cursor: *mut u8) -> *mut u8 {
         let mut chunk = self.used.get();
-        // SAFETY: chunks in a list are alive, and one of these contains the cursor.
+        // SAFETY: the chunks in a list are alive, and one chunk of this list contains the cursor.
         while unsafe { cursor.addr().wrapping_sub((*chunk).begin().addr()) > (*chunk).bytes() } {
-            // SAFETY: chunks in a list are alive, and one of these contains the cursor.
+            // SAFETY: the chunks in a list are alive, and one chunk of this list contains the cursor.
             chunk = unsafe { (*chunk).next };
         }
         chunk.cast()
@@ -170,7 +172,7 @@ impl Chunks {
     #[inline(never)]
     pub(crate) fn keep_newest(&self) {
         let newest = self.used.get();
-        // SAFETY: chunks in a list are alive.
+        // SAFETY: the chunks in a list of the arena are alive.
         unsafe {
             (*self.oldest_used.get()).next = self.idle.get();
             self.idle.set((*newest).next);
@@ -184,7 +186,7 @@ impl Chunks {
     pub(crate) fn give_idle(&self, source: &impl Source, mut keep: usize, gave: impl FnMut(usize)) {
         let mut last = ptr::null_mut::<Footer>();
         let mut chunk = self.idle.get();
-        // SAFETY: chunks in a list are alive.
+        // SAFETY: the chunks in a list of the arena are alive.
         unsafe {
             while !chunk.is_null() && (*chunk).taken.layout.size() <= keep {
                 keep -= (*chunk).taken.layout.size();
@@ -204,7 +206,7 @@ impl Chunks {
     /// each.
     pub(crate) fn give_used(&self, source: &impl Source, gave: impl FnMut(usize)) {
         let newest = self.used.replace(ptr::null_mut());
-        // SAFETY: the list was cut off, so nothing else refers to it.
+        // SAFETY: the list was cut off, so nothing else refers to its chunks.
         unsafe { give_list(newest, source, gave) }
     }
 
@@ -224,7 +226,7 @@ impl Chunks {
 }
 
 fn each(mut chunk: *mut Footer, f: &mut dyn FnMut(&Footer)) {
-    // SAFETY: chunks in a list are alive.
+    // SAFETY: the chunks in a list of the arena are alive.
     while let Some(footer) = unsafe { chunk.as_ref() } {
         f(footer);
         chunk = footer.next;
@@ -237,7 +239,8 @@ fn each(mut chunk: *mut Footer, f: &mut dyn FnMut(&Footer)) {
 /// The chunks are from `source`, and nothing else refers to them.
 unsafe fn give_list(mut chunk: *mut Footer, source: &impl Source, mut gave: impl FnMut(usize)) {
     while !chunk.is_null() {
-        // SAFETY: the footer is alive until its chunk is given back, once, exactly as it was taken.
+        // SAFETY: the footer is valid until its chunk is given back. Each chunk is given back once,
+        // exactly as it was taken.
         unsafe {
             let taken = (*chunk).taken;
             chunk = (*chunk).next;

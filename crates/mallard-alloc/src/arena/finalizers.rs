@@ -26,7 +26,7 @@ impl<T> Owned<T> {
         /// # Safety
         /// `entry` is the start of an `Owned<T>` whose value is alive and not used after this call.
         unsafe fn run<T>(entry: *mut Entry) {
-            // SAFETY: the caller's promise says so.
+            // SAFETY: the caller promises that the value is alive and not used after this.
             unsafe { ptr::drop_in_place(&raw mut (*entry.cast::<Owned<T>>()).value) }
         }
         Self { entry: Entry { next: ptr::null_mut(), run: run::<T> }, value }
@@ -67,8 +67,8 @@ impl Finalizers {
         unsafe { (*entry).next = self.0.replace(entry) };
     }
 
-    /// Drops all values that are newer than `last`, the newest first. If one panics, the others are
-    /// dropped before the panic continues.
+    /// Drops all values that are newer than `last`, the newest first. If a destructor panics, the
+    /// others are dropped before the panic continues.
     ///
     /// # Safety
     /// `last` is in the list, or null. No newer value is used any more.
@@ -92,7 +92,7 @@ impl Finalizers {
         }
         while self.newest() != last {
             let due = self.newest();
-            // SAFETY: an entry in the list is alive, and leaves the list before it runs.
+            // SAFETY: an entry in the list is alive, and leaves the list before its value is dropped.
             unsafe {
                 self.0.set((*due).next);
                 let others = Others(self, last);
@@ -133,7 +133,7 @@ impl SharedFinalizers {
     }
 }
 
-/// The head of the list: an `AtomicPtr` of `core`, or one of loom in the model.
+/// The head of the list: an `AtomicPtr` of `core`, or loom's in the model.
 #[cfg(feature = "std")]
 trait Newest {
     fn now(&self) -> *mut Entry;
@@ -148,7 +148,7 @@ macro_rules! newest {
             fn now(&self) -> *mut Entry {
                 self.load(Ordering::Relaxed)
             }
-            // Release, so that the thread that takes the list sees the entries.
+            // The order Release: the thread that takes the list sees the content of the entries.
             #[inline(always)]
             fn replace(&self, a: *mut Entry, b: *mut Entry) -> Result<*mut Entry, *mut Entry> {
                 self.compare_exchange_weak(a, b, Ordering::Release, Ordering::Relaxed)
@@ -230,7 +230,7 @@ mod models {
             let all = Finalizers::with_newest(list.load(Ordering::Relaxed));
             // SAFETY: all pushes are over, and nothing uses the values.
             unsafe { all.run_until(ptr::null_mut()) };
-            // SAFETY: the other thread has ended.
+            // SAFETY: the other thread has ended, so nothing else accesses the cell.
             let gone = gone.with(|gone| unsafe { (*gone).clone() });
             let some = |ten| gone.iter().copied().filter(|n| n / 10 == ten).collect::<Vec<_>>();
             assert_eq!((gone.len(), some(1), some(2)), (4, vec![11, 10], vec![21, 20]));

@@ -1,4 +1,4 @@
-//! A slice under construction, in a block that grows in place while it is the last one.
+//! A slice under construction, in a block that grows in place while it is the arena's last block.
 
 use super::objects::ObjectArena;
 use crate::base::allocator::FreesBlock;
@@ -42,7 +42,7 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
         }
         for capacity in [roomy, least] {
             if let Some(moved) = Self::with_capacity(self.arena, capacity) {
-                // SAFETY: the new block is larger than the `len` elements of the old one. The old one
+                // SAFETY: the new block has room for the `len` elements of the old one. The old block
                 // is from this arena, with this layout.
                 unsafe {
                     ptr::copy_nonoverlapping(self.data.as_ptr(), moved.data.as_ptr(), self.len);
@@ -61,7 +61,7 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
         unsafe { Layout::array::<T>(self.capacity).unwrap_unchecked() }
     }
 
-    /// Appends all that `items` yields.
+    /// Appends all items that `items` yields.
     #[inline]
     pub(crate) fn extend(&mut self, mut items: impl Iterator<Item = T>) -> Result<(), NoMemory> {
         loop {
@@ -76,7 +76,7 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
         }
     }
 
-    /// Appends what `items` yields while there is room.
+    /// Appends the items that `items` yields, while there is room.
     #[inline(always)]
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) {
         let (data, capacity) = (self.data, self.capacity);
@@ -101,7 +101,7 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
         }
     }
 
-    /// Returns the elements, which are no longer dropped, and frees the unused capacity.
+    /// Returns the elements without dropping them, and frees the unused capacity.
     #[inline]
     pub(crate) fn finish(self) -> NonNull<[T]> {
         if self.len < self.capacity {
@@ -127,7 +127,7 @@ impl<A: ObjectArena, T> Drop for Growing<'_, A, T> {
     }
 }
 
-/// A length in a local variable, which the compiler can keep in a register. Stored when dropped.
+/// A length in a local variable, which the compiler can keep in a register. `drop` stores it.
 pub(crate) struct Len<'a> {
     kept: &'a mut usize,
     pub(crate) now: usize,
@@ -162,7 +162,7 @@ impl<A: ObjectArena> fmt::Write for Text<'_, A> {
             self.no_memory = true;
             return Err(fmt::Error);
         }
-        // SAFETY: there is room, and the text is not in this block.
+        // SAFETY: the block has room for `text`, and `text` is not in this block.
         unsafe {
             let to = bytes.data.as_ptr().add(bytes.len);
             ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());

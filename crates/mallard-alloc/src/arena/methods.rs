@@ -1,6 +1,6 @@
 //! The functions that make objects in arenas, written once for arenas, scopes and shared arenas.
 
-/// Defines the functions that make objects, for a type whose function `arena` returns the arena. `$s`
+/// Defines the functions that make objects in an arena. `$s`
 /// is the lifetime of the objects.
 macro_rules! object_methods {
     ($s:lifetime, $this:ty, $arena:ty) => {
@@ -22,7 +22,7 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Moves `value` into the arena. Without memory the value comes back in the error.
+        /// Moves `value` into the arena. Without memory the error returns the value.
         #[inline(always)]
         pub fn try_alloc<T>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
             objects::put(self.arena(), value).map_err(Full::no_memory)
@@ -41,7 +41,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Makes a value in its final place. Without memory `f` is not called and comes back.
+        /// Makes a value in its final place. Without memory `f` is not called, and the error
+        /// returns `f`.
         #[inline(always)]
         pub fn try_alloc_with<T, F>(self: $this, f: F) -> Result<&$s mut T, Full<F>>
         where
@@ -60,8 +61,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Makes a value in its final place. If `f` returns an error, the block is freed. Without memory
-        /// `f` is not called and comes back in the [`Full`](crate::Full).
+        /// Makes a value in its final place. If `f` returns an error, the block is freed. Without
+        /// memory `f` is not called, and the error [`Full`](crate::Full) returns `f`.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -97,7 +98,8 @@ macro_rules! object_methods {
             // SAFETY: the object was made just now, and nothing else refers to it.
             unsafe { Box::from_raw_in(object.into(), arena) }
         }
-        /// Moves `value` into the arena, in a box that drops it. Without memory the value comes back.
+        /// Moves `value` into the arena, in a box that drops it. Without memory the error returns
+        /// the value.
         #[inline(always)]
         pub fn try_alloc_box<T>(self: $this, value: T) -> Result<Box<$s, T, $arena>, Full<T>> {
             let arena = self.arena();
@@ -107,14 +109,14 @@ macro_rules! object_methods {
                 Err(value) => Err(Full::no_memory(value)),
             }
         }
-        /// A slice of all that `items` yields, in a box that drops the elements.
+        /// A slice of all items that `items` yields, in a box that drops them.
         pub fn alloc_box_iter<I: IntoIterator>(self: $this, items: I) -> Box<$s, [I::Item], $arena> {
             match self.try_alloc_box_iter(items) {
                 Ok(slice) => slice,
                 Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// A slice of all that `items` yields, in a box that drops the elements. Without memory the
+        /// A slice of all items that `items` yields, in a box that drops them. Without memory the
         /// elements are dropped now.
         pub fn try_alloc_box_iter<I: IntoIterator>(
             self: $this,
@@ -174,8 +176,8 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             self.try_alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// A slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the elements so far are
-        /// dropped and the block is freed. Otherwise their destructors never run.
+        /// A slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the elements so
+        /// far are dropped and the block is freed. Otherwise their destructors never run.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -204,11 +206,12 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             objects::fill(self.arena(), count, f).ok_or(Full::no_memory(()))
         }
-        /// A slice of all that `items` yields. The iterator need not know its length.
+        /// A slice of all items that `items` yields. The iterator need not know its length.
         ///
-        /// The slice starts with room for the lower bound of `items.size_hint()`. It grows in place while
-        /// it is the last block, and moves otherwise. If `items` panics, the elements so far are dropped
-        /// and the block is freed. Otherwise their destructors never run: see `alloc_box_iter`.
+        /// The slice starts with room for the lower bound of `items.size_hint()`. It grows in place
+        /// while it is the last block, and moves otherwise. If `items` panics, the elements so far
+        /// are dropped and the block is freed. Otherwise their destructors never run: see
+        /// `alloc_box_iter`.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -223,7 +226,7 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// A slice of all that `items` yields. Without memory the elements are dropped.
+        /// A slice of all items that `items` yields. Without memory the elements are dropped.
         #[inline]
         pub fn try_alloc_iter<I: IntoIterator>(
             self: $this,
@@ -251,8 +254,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<u8>(1),
             }
         }
-        /// Formatted text, written directly into the arena. Fails without memory, and if a formatting
-        /// trait returns an error.
+        /// Formatted text, written directly into the arena. Fails if there is no memory, or if a
+        /// formatting trait returns an error.
         pub fn try_alloc_fmt(
             self: $this,
             args: core::fmt::Arguments<'_>,
@@ -336,9 +339,9 @@ macro_rules! owning_methods {
                 Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Owns a value like [`own`](Self::own), and pins it.
+        /// Moves `value` into the arena like [`own`](Self::own), and pins it.
         ///
-        /// An owned value is always dropped before its memory is reused. That is not so for a box,
+        /// An owned value is always dropped before its memory is reused. A boxed value may not be,
         /// because a box can be leaked. If the arena itself is leaked, its memory must stay valid: the
         /// source is a [`PinSource`](crate::PinSource). A scope cannot be leaked, and so pins in memory
         /// of any source.
@@ -351,7 +354,8 @@ macro_rules! owning_methods {
             // else reuses the memory, even if the arena is leaked.
             unsafe { core::pin::Pin::new_unchecked(self.own(value)) }
         }
-        /// Owns a value like [`own`](Self::own). Without memory the value comes back.
+        /// Moves `value` into the arena like [`own`](Self::own). Without memory the error returns
+        /// the value.
         #[inline(always)]
         pub fn try_own<T: $($bound)+>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
             if const { !core::mem::needs_drop::<T>() } {

@@ -83,7 +83,8 @@ use objects::ObjectArena;
 ///     s.spawn(|| arena.alloc(1));
 /// });
 /// ```
-/// A pinned value needs memory that stays valid if the arena is leaked. A borrowed buffer does not:
+/// A pinned value needs memory that stays valid if the arena is leaked. A borrowed buffer does not
+/// stay valid:
 /// ```compile_fail,E0597
 /// use mallard::{Arena, Buffer};
 /// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
@@ -99,8 +100,9 @@ pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     source: S,
 }
 
-// SAFETY: the memory of an arena is reachable only through the arena and what borrows it. Values that
-// the arena itself drops are `Send`; those of a scope are dropped before the arena can be sent.
+// SAFETY: the memory of an arena is reachable only through the arena and values that borrow it.
+// Values that the arena itself drops are `Send`; values of a scope are dropped before the arena can
+// be sent.
 unsafe impl<S: Source + Send, const M: usize> Send for Arena<S, M> {}
 
 /// A checkpoint of an arena, for [`Arena::rewind`]. Marks nest: rewind to the newest first.
@@ -127,9 +129,10 @@ impl fmt::Debug for Mark {
 
 /// The default growth: each chunk is four times as large as the last.
 ///
-/// With a factor of 2, all chunks of an arena together are twice the last one. When so much is freed
-/// at once, many heaps return it to the system, and the next arena faults the pages again; chunks that
-/// grow by 4 are found in the heap without a search. See docs/decisions/0023.
+/// With a factor of 2, all chunks of an arena together are twice as large as the last one. When
+/// they are freed together, many heaps return the memory to the system, and the next arena faults
+/// the pages again; chunks that grow by 4 are found in the heap without a search. See
+/// docs/decisions/0023.
 pub(crate) const GROWTH: Growth = Growth { first: 1024, max: 1 << 24, num: 4, ..Growth::new() };
 
 impl Arena {
@@ -227,9 +230,10 @@ impl<S: Source, const M: usize> Arena<S, M> {
     pub fn mark(&self) -> Mark {
         Mark { position: self.blocks.position(), owned: self.owned.newest() }
     }
-    /// Frees everything allocated after `mark`, and keeps the memory. That includes what older blocks
-    /// have grown by in place since then. O(1) in the same chunk, otherwise O(chunks), plus the
-    /// destructors of owned values. If the arena had no memory at `mark`, this is a reset.
+    /// Frees everything allocated after `mark`, and keeps the memory. This includes the bytes that
+    /// older blocks have grown by in place since the mark. O(1) in the same chunk, otherwise
+    /// O(chunks), plus the destructors of owned values. If the arena had no memory at `mark`, this
+    /// is a reset.
     ///
     /// ```
     /// let arena = mallard::Arena::new();
@@ -247,7 +251,7 @@ impl<S: Source, const M: usize> Arena<S, M> {
     /// each other while they are dropped.
     #[inline(always)]
     pub unsafe fn rewind(&self, mark: Mark) {
-        // SAFETY: the caller's promise is that of both functions.
+        // SAFETY: the caller promises what both functions need.
         unsafe {
             self.owned.run_until(mark.owned);
             self.blocks.rewind(mark.position);
@@ -278,7 +282,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
         unsafe { self.owned.run_until(ptr::null_mut()) }
     }
 
-    /// What the arena holds. Unused bytes at the end of a chunk count as idle. O(chunks).
+    /// The bytes and chunks that the arena holds. Unused bytes at the end of a chunk count as idle.
+    /// O(chunks).
     pub fn statistics(&self) -> Statistics {
         self.blocks.statistics()
     }
@@ -307,7 +312,7 @@ impl<S: Source, const M: usize> Arena<S, M> {
     fn grow_or_panic(&self, layout: Layout) -> Option<NonNull<u8>> {
         self.blocks.grow(&self.source, layout)
     }
-    /// `extern "C"` tells the compiler that nothing unwinds from here.
+    /// Grows. `extern "C"` tells the compiler that no panic unwinds out of this function.
     #[cold]
     #[inline(never)]
     #[allow(improper_ctypes_definitions)] // never called from C
@@ -335,12 +340,12 @@ impl<S: Source, const M: usize> Arena<S, M> {
 #[allow(clippy::mut_from_ref)] // each call returns a block of its own
 impl<'s, S: Source, const M: usize> Arena<S, M> {
     object_methods!('s, &'s Self, Self);
-    // Owned values live until the arena frees them: no lifetime says when, and it may be in another
-    // thread.
+    // Owned values live until the arena frees them. No lifetime says when, and another thread may free
+    // them.
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
-/// Gives all memory back when dropped, also if a destructor panics.
+/// Returns all memory of the arena to its source when dropped, also if a destructor panics.
 struct ReleaseOnDrop<'a, S: Source, const M: usize>(&'a mut Arena<S, M>);
 
 impl<S: Source, const M: usize> Drop for ReleaseOnDrop<'_, S, M> {
@@ -414,15 +419,15 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
     }
 }
 
-// SAFETY: its blocks lie in its chunks, which belong to no other allocator.
+// SAFETY: the blocks of an arena lie in its chunks, and these belong to no other allocator.
 unsafe impl<S: Source, const M: usize> Owns for Arena<S, M> {
     fn owns(&self, p: *const u8) -> bool {
         self.blocks.owns(p)
     }
 }
 
-// SAFETY: a block fulfils what is promised of a chunk. It keeps its address when the arena is moved,
-// because the state of the arena is not in the chunks.
+// SAFETY: a block of an arena fulfils what `Source` promises of a chunk. A block keeps its address
+// when the arena is moved, because the state of the arena is not in the chunks.
 unsafe impl<S: Source, const M: usize> Source for Arena<S, M> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         Some(Chunk { data: self.try_allocate(layout)?, layout })

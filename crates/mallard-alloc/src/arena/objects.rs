@@ -1,4 +1,4 @@
-//! How objects are made in arenas: one function behind each `alloc` and its `try_alloc`.
+//! Makes objects in arenas: one function implements each `alloc` and its `try_alloc`.
 #![allow(clippy::mut_from_ref)] // each call returns a block of its own
 
 use super::growing::{Growing, NoMemory, Text};
@@ -16,16 +16,16 @@ pub(crate) trait ObjectArena: BlockAllocator {
     fn try_place<T>(&self) -> Option<NonNull<T>> {
         Some(self.try_allocate(Layout::new::<T>())?.cast())
     }
-    /// A block for several `T`. The alignment of `layout` is that of `T`.
+    /// A block for several `T`. The alignment of `layout` is the alignment of `T`.
     #[inline(always)]
     fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
         Some(self.try_allocate(layout)?.cast())
     }
 }
 
-/// Moves a value into a block. Without memory the value comes back.
+/// Moves a value into a block. Without memory the error returns the value.
 ///
-/// This is not `make(arena, || value)`, because a captured value is written word by word, in an order
+/// Not implemented as `make(arena, || value)`: a captured value is written word by word, in an order
 /// that makes 64 bytes a fifth slower.
 #[inline(always)]
 pub(crate) fn put<A: ObjectArena, T>(arena: &A, value: T) -> Result<&mut T, T> {
@@ -37,7 +37,8 @@ pub(crate) fn put<A: ObjectArena, T>(arena: &A, value: T) -> Result<&mut T, T> {
     }
 }
 
-/// Makes a value in its final place. Without memory `f` comes back. If `f` panics, the block is freed.
+/// Makes a value in its final place. Without memory the error returns `f`. If `f` panics, the block
+/// is freed.
 #[inline(always)]
 pub(crate) fn make<A: ObjectArena, T, F: FnOnce() -> T>(arena: &A, f: F) -> Result<&mut T, F> {
     let Some(block) = arena.try_place::<T>() else { return Err(f) };
@@ -71,14 +72,15 @@ where
 #[inline(always)]
 pub(crate) fn copy<'a, A: ObjectArena, T: Copy>(arena: &'a A, from: &[T]) -> Option<&'a mut [T]> {
     let block = arena.try_place_many::<T>(Layout::for_value(from))?;
-    // SAFETY: the block is for as many elements, new, and valid for as long as the arena is borrowed.
+    // SAFETY: the block is new, has room for all elements, and is valid for as long as the arena is
+    // borrowed.
     unsafe {
         core::ptr::copy_nonoverlapping(from.as_ptr(), block.as_ptr(), from.len());
         Some(&mut *NonNull::slice_from_raw_parts(block, from.len()).as_ptr())
     }
 }
 
-/// A slice of all that `items` yields.
+/// A slice of all items that `items` yields.
 #[inline]
 pub(crate) fn collect<A: ObjectArena, T>(
     arena: &A,
@@ -120,7 +122,7 @@ pub(crate) fn format<'a, A: ObjectArena>(
     }
 }
 
-/// Ends the program because there is no memory for `count` of `T`.
+/// Ends the program because there is no memory for `count` objects of type `T`.
 #[cold]
 #[inline(never)]
 pub(crate) fn no_memory_for<T>(count: usize) -> ! {

@@ -12,12 +12,12 @@ use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// The part of an arena that a closure passed to [`Arena::scope`] allocates from. Everything made in it
-/// is freed when the closure returns or panics.
+/// The part of an arena that a closure passed to [`Arena::scope`] allocates from. Everything made
+/// in the scope is freed when the closure returns or panics.
 ///
 /// Objects made in a scope live for `'s`, the time in which the closure runs, so they cannot be
-/// returned or stored elsewhere. A scope can contain scopes. While an inner scope is open, the outer
-/// one cannot allocate, and what it has made stays valid.
+/// returned or stored elsewhere. A scope can contain inner scopes. While an inner scope is open,
+/// the outer scope cannot allocate, and the objects made in it stay valid.
 ///
 /// ```
 /// let mut arena = mallard::Arena::new();
@@ -45,7 +45,8 @@ use core::ptr::NonNull;
 /// arena.scope(|outer| outer.scope(|inner| { outer.alloc(1); inner.alloc(2); }));
 /// ```
 pub struct Scope<'s, 'env: 's, S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
-    /// Never returned to callers, because `&'s Arena` could allocate while an inner scope is open.
+    /// The arena. Never returned to callers, because `&'s Arena` could allocate while an inner
+    /// scope is open.
     arena: &'s Arena<S, MIN_ALIGN>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -61,7 +62,7 @@ impl<'s, 'env, S: Source, const M: usize> Scope<'s, 'env, S, M> {
     }
 
     object_methods!('s, &Self, Arena<S, M>);
-    // Owned values are dropped before the call that opened the scope returns, which is shorter than
+    // Owned values are dropped before the call that opened the scope returns, so before the end of
     // 'env, and by the same thread, because a scope is not `Send`. A scope cannot be leaked.
     owning_methods!('s, &Self, Source, 'env);
 
@@ -74,7 +75,7 @@ impl<'s, 'env, S: Source, const M: usize> Scope<'s, 'env, S, M> {
     }
 }
 
-// SAFETY: the blocks are those of the arena. No block is used after the scope, because whatever
+// SAFETY: all blocks are blocks of the arena. No block is used after the scope, because each value that
 // allocates from the scope borrows it.
 unsafe impl<S: Source, const M: usize> BlockAllocator for Scope<'_, '_, S, M> {
     #[inline(always)]
@@ -112,15 +113,15 @@ struct Rewind<'a, S: Source, const M: usize> {
 impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the mark is from the start of this scope. Marks nest, because this value borrows
-        // the arena or the outer scope exclusively. Whatever is made in the scope borrows this value.
+        // SAFETY: the mark is from the start of this scope. Marks nest, because `Rewind` borrows
+        // the arena or the outer scope exclusively. Everything made in the scope borrows the `Rewind`.
         unsafe { self.arena.rewind(self.mark) }
     }
 }
 
 /// A scope that ends when the guard is dropped, for code that does not fit a closure.
 ///
-/// A guard dereferences to the arena. What is made through the guard does not outlive it.
+/// A guard dereferences to the arena. Objects made through a guard do not outlive the guard.
 ///
 /// ```
 /// let mut arena = mallard::Arena::new();
@@ -141,7 +142,7 @@ impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
 /// *one = 2;
 /// ```
 ///
-/// A leaked guard frees nothing. The arena does so at its next `reset`.
+/// A leaked guard frees nothing: the next `reset` of the arena frees what was made through the guard.
 #[must_use = "a scope ends when its guard is dropped"]
 pub struct Guard<'a, S: Source = DefaultHeap, const MIN_ALIGN: usize = 1>(Rewind<'a, S, MIN_ALIGN>);
 
@@ -162,7 +163,7 @@ impl<'a, S: Source, const M: usize> Guard<'a, S, M> {
     }
     /// Frees everything made since the guard was made.
     pub fn reset(&mut self) {
-        // SAFETY: as at the end of the scope: `&mut self` proves that nothing in it is borrowed.
+        // SAFETY: `&mut self` proves that nothing made through the guard is borrowed any more.
         unsafe { self.0.arena.rewind(self.0.mark) }
     }
 }

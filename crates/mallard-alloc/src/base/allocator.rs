@@ -14,8 +14,8 @@ pub(crate) struct FreesBlock<'a, A: BlockAllocator + ?Sized>(
 impl<A: BlockAllocator + ?Sized> Drop for FreesBlock<'_, A> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the guard was made for a block from this allocator with this layout, which nothing
-        // uses any more.
+        // SAFETY: the guard was made for a block from this allocator with this layout, and nothing
+        // uses the block any more.
         unsafe { self.0.deallocate(self.1, self.2) }
     }
 }
@@ -79,8 +79,9 @@ pub unsafe trait BlockAllocator {
 /// # Safety
 /// `owns` returns true for each block of at least one byte that is in use here, and false for each
 /// such block of another allocator, because adaptors such as [`Fallback`](crate::Fallback) free a
-/// block in the allocator that `owns` it. So a reference to an allocator does not implement `Owns`:
-/// a second allocator may take its chunks from the same one, which then owns the blocks of both.
+/// block in the allocator that `owns` it. For the same reason, a reference to an allocator does not
+/// implement `Owns`: a second allocator may take its chunks from the first, and then the first owns
+/// the blocks of both.
 #[doc(alias = "contains")]
 pub unsafe trait Owns {
     /// Whether `p` points into memory of this allocator, used or unused.

@@ -26,7 +26,7 @@ pub(crate) const fn layout(bytes: usize, align: usize) -> Option<Layout> {
 /// The address of a zero-sized block: aligned, and not backed by memory.
 #[inline(always)]
 pub(crate) const fn dangling(layout: Layout) -> NonNull<u8> {
-    // SAFETY: an alignment is at least 1.
+    // SAFETY: an alignment is at least 1, so the address is not null.
     unsafe { NonNull::new_unchecked(core::ptr::without_provenance_mut(layout.align())) }
 }
 

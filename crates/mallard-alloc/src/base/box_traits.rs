@@ -1,6 +1,6 @@
 //! Macros that give handles the traits of the value they refer to.
 
-/// Implements for a handle what needs `&T` alone. `T` is the name of the value's type in
+/// Implements for a handle the traits that need only `&T`. `T` is the name of the value's type in
 /// `$generics`. Handles of `$other` types can be compared with it.
 macro_rules! deref_traits {
     ([$($generics:tt)*] $handle:ty, [$($more:tt)*] $other:ty) => {
@@ -59,7 +59,7 @@ macro_rules! deref_traits {
 }
 pub(crate) use deref_traits;
 
-/// Implements for a box, which owns its value, what needs `&mut T`.
+/// Implements for a box, which owns its value, the traits that need `&mut T`.
 macro_rules! box_traits {
     ([$($generics:tt)*] $box:ty) => {
         impl<$($generics)*> Unpin for $box {}
@@ -99,7 +99,7 @@ macro_rules! box_traits {
 }
 pub(crate) use box_traits;
 
-/// Makes a box of an iterator an iterator. With `back` it iterates from the end as well.
+/// Makes a box of an iterator an iterator. With `back`, the box also iterates from the end.
 macro_rules! box_iterator {
     ([$($generics:tt)*] $box:ty, $item:ty) => {
         impl<$($generics)*> Iterator for $box {

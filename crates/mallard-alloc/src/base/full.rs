@@ -30,7 +30,7 @@ pub enum Cause {
     NoSlot,
     /// The key is null, or its slot has a newer key.
     StaleKey,
-    /// The key is not detached: it does not wait for its element to come back.
+    /// The key is not detached: its element was not removed for a while to be put back later.
     NotDetached,
     /// A formatting trait returned an error.
     Format,

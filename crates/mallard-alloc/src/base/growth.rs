@@ -1,4 +1,5 @@
-//! How many bytes an allocator takes from its source at a time. Only slow paths read this.
+//! The number of bytes that an allocator takes from its source at a time. Only slow paths read a
+//! `Growth`.
 
 use crate::base::bits::layout;
 use crate::base::source::{Chunk, Source};
@@ -126,10 +127,10 @@ impl GrowthState {
         self.growth.limit != usize::MAX
     }
 
-    /// Takes the next chunk: at least `wish` bytes if the limit allows, of which `useful` says how
-    /// many bytes the allocator can use. If the source has no memory for a step, half the step is
-    /// tried, down to `least`. `None` means that not even `least` fits the limit or the source, and
-    /// that nothing has changed.
+    /// Takes the next chunk: at least `wish` bytes if the limit allows, cut to the size
+    /// `useful(bytes)` of which the allocator wastes nothing. If the source has no memory for a
+    /// step, half the step is tried, down to `least`. `None` means that not even `least` fits the
+    /// limit or the source, and that nothing has changed.
     pub(crate) fn take<S: Source>(
         &self,
         source: &S,
@@ -157,7 +158,7 @@ impl GrowthState {
         }
     }
 
-    /// Takes a chunk beside the steps, for bookkeeping. It counts towards the limit too.
+    /// Takes a chunk for bookkeeping. The chunk counts towards the limit, but is not a step.
     pub(crate) fn take_aside<S: Source>(&self, source: &S, wanted: Layout) -> Option<Chunk> {
         if wanted.size() > self.left() {
             return None;
@@ -172,7 +173,7 @@ impl GrowthState {
         self.taken.set(self.taken() - bytes);
     }
 
-    /// Records bytes taken beside the steps, such as bookkeeping: they count towards the limit.
+    /// Records bytes that were taken for bookkeeping: they count towards the limit, but are not a step.
     pub(crate) fn took_aside(&self, bytes: usize) {
         self.taken.set(self.taken() + bytes);
     }

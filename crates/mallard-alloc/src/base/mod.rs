@@ -1,5 +1,5 @@
-//! What every allocator is built on: layouts, sources of chunks, growth, and the traits, errors and
-//! figures that all allocators share. Nothing here knows an allocator.
+//! The foundation of every allocator: layouts, sources of chunks, growth, and the traits, errors and
+//! figures that all allocators share. Nothing here depends on an allocator.
 
 pub(crate) mod allocator;
 pub(crate) mod bits;

@@ -1,4 +1,5 @@
-//! What an allocator may offer beside blocks, so that adaptors around it can pass it on.
+//! Traits that an allocator may implement beside `BlockAllocator`; adaptors around the allocator
+//! implement them too.
 
 use crate::base::statistics::Statistics;
 
@@ -15,11 +16,12 @@ pub trait Resettable {
     fn reset(&mut self);
     /// Frees every block and gives all memory back to the source.
     fn release(&mut self);
-    /// Gives idle memory back, but for `keep` bytes in each part of the allocator.
+    /// Returns idle memory to the source, except `keep` bytes in each part of the allocator.
     fn trim(&mut self, keep: usize);
 }
 
-/// Reports what the allocator holds: arenas, pools, multipools, and the adaptors around them.
+/// Reports the statistics of an allocator. Arenas, pools, multipools, and the adaptors around them
+/// implement this.
 ///
 /// ```
 /// use mallard::{Arena, Measured, Multipool};
@@ -29,7 +31,7 @@ pub trait Resettable {
 /// assert_eq!(total(&[&Arena::new(), &Multipool::new()]), 0); // nothing is taken yet
 /// ```
 pub trait Measured {
-    /// What the allocator holds now.
+    /// The statistics of the allocator now.
     fn statistics(&self) -> Statistics;
 }
 
@@ -39,8 +41,8 @@ impl<A: Measured + ?Sized> Measured for &A {
     }
 }
 
-/// Implements both traits for a type that has functions of the same names. `$reset` is the function
-/// that frees every block and keeps the memory.
+/// Implements `Resettable` and `Measured` for a type that has functions of the same names. `$reset`
+/// is the function that frees every block and keeps the memory.
 macro_rules! resettable {
     ([$($params:tt)*] $type:ty, $reset:ident) => {
         impl<$($params)*> $crate::Resettable for $type {

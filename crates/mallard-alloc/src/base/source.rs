@@ -57,7 +57,7 @@ pub unsafe trait Source {
     /// `chunk` is exactly a chunk that this source returned, and was not given back since.
     unsafe fn give(&self, chunk: Chunk);
 
-    /// Whether `try_take` may panic. If the answer is `false` and it panics all the same, the
+    /// Whether `try_take` may panic. If the answer is `false` and `try_take` panics all the same, the
     /// program may end.
     ///
     /// With `false` the compiler may keep the caller's variables in registers, since nothing unwinds
@@ -82,7 +82,7 @@ pub unsafe trait Source {
 pub struct DefaultHeap;
 
 #[cfg(feature = "alloc")]
-// SAFETY: a block of the global allocator is the caller's until it is deallocated.
+// SAFETY: nothing but the caller uses a block of the global allocator until the block is deallocated.
 unsafe impl Source for DefaultHeap {
     #[inline]
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
@@ -118,7 +118,7 @@ pub use Null as DefaultHeap;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 
-// SAFETY: it returns no chunks.
+// SAFETY: the source `Null` returns no chunks.
 unsafe impl Source for Null {
     fn try_take(&self, _: Layout) -> Option<Chunk> {
         None
@@ -148,7 +148,7 @@ pub struct Buffer<'b> {
     bytes: PhantomData<&'b mut [MaybeUninit<u8>]>,
 }
 
-// SAFETY: it has exclusive use of the bytes, like the `&mut` that it was made from.
+// SAFETY: a buffer has exclusive use of its bytes, like the `&mut` that it was made from.
 unsafe impl Send for Buffer<'_> {}
 
 impl<'b> Buffer<'b> {
@@ -159,7 +159,7 @@ impl<'b> Buffer<'b> {
         Self { begin, cursor: Cell::new(begin), end: range.end.cast(), bytes: PhantomData }
     }
 
-    /// Bytes that are left. Alignment may make some of them unusable.
+    /// Bytes that no chunk uses. Alignment may make some of them unusable.
     pub fn left(&self) -> usize {
         self.end.addr() - self.cursor.get().addr()
     }
@@ -173,9 +173,9 @@ unsafe impl Source for Buffer<'_> {
         if skipped > self.left() || layout.size() > self.left() - skipped {
             return None;
         }
-        // SAFETY: the test above keeps this within the bytes.
+        // SAFETY: the test above keeps the sum within the bytes of the buffer.
         let data = unsafe { cursor.add(skipped) };
-        // SAFETY: the test above keeps this within the bytes.
+        // SAFETY: the test above keeps the sum within the bytes of the buffer.
         self.cursor.set(unsafe { data.add(layout.size()) });
         Some(Chunk { data: NonNull::new(data)?, layout })
     }
@@ -198,7 +198,7 @@ unsafe impl Owns for Buffer<'_> {
     }
 }
 
-// SAFETY: a block of an allocator fulfils what is promised of a chunk.
+// SAFETY: a block of an allocator fulfils what `Source` promises of a chunk.
 unsafe impl<A: BlockAllocator + ?Sized> Source for &A {
     #[inline]
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
@@ -211,7 +211,7 @@ unsafe impl<A: BlockAllocator + ?Sized> Source for &A {
     }
 }
 
-// SAFETY: it has no blocks but those of size 0.
+// SAFETY: `Null` has no blocks except blocks of size 0.
 unsafe impl BlockAllocator for Null {
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         (layout.size() == 0).then(|| dangling(layout))

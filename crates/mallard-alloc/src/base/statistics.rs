@@ -1,8 +1,8 @@
-//! What an allocator holds. The figures are computed when they are asked for.
+//! Statistics of an allocator: the memory it holds. The figures are computed when they are asked for.
 
 use core::fmt;
 
-/// What an allocator knows about an address.
+/// The answer of an allocator to the question whether an address is a block in use.
 ///
 /// ```
 /// use mallard::{ObjectPool, Validity};
@@ -21,7 +21,7 @@ pub enum Validity {
     Invalid,
 }
 
-/// What an allocator holds. Nothing is counted for it on the hot path.
+/// Statistics of an allocator: the memory it holds. No hot path counts anything for them.
 ///
 /// ```
 /// let arena = mallard::Arena::new();
@@ -45,9 +45,9 @@ pub struct Statistics {
     pub chunks: usize,
     /// Growth steps since the allocator was made.
     pub growths: usize,
-    /// How often an empty free list was filled, since the allocator was made.
+    /// Number of times that an empty free list was filled since the allocator was made.
     pub refills: usize,
-    /// How often a part of a full free list was given away, since the allocator was made.
+    /// Number of times that a part of a full free list was flushed since the allocator was made.
     pub flushes: usize,
 }
 
