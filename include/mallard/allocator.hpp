@@ -1,4 +1,5 @@
-// A standard allocator over any allocator of this library, as a template argument of a container.
+// A standard allocator over any allocator of this library, for use as a template argument of a
+// container.
 #pragma once
 
 #include <mallard/source.hpp>
@@ -48,15 +49,16 @@ template <class First, class Second, class A>
 inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
     takes_allocator<First, A> || takes_allocator<Second, A>;
 
-/// A standard allocator that allocates from `A`: an arena, pool, multipool or other allocator. The
-/// size of a pointer. Calls are direct, and the layout of `T` is a constant in them.
+/// A standard allocator that allocates from `A`: an arena, pool, multipool or other allocator. Its
+/// size is that of a pointer. Calls are direct (not virtual), and the layout of `T` is a constant
+/// in them.
 ///
 ///     mallard::arena<> a;
 ///     std::vector<int, mallard::allocator<int, mallard::arena<>>> v(a);
 ///
-/// Two are equal if they allocate from the same `A`. An allocator is not propagated by copy
-/// assignment, move assignment or swap of a container; a copy of a container allocates from the
-/// same `A`. Elements that take such an allocator get this one, as with `std::pmr`; with
+/// Two such allocators are equal if they allocate from the same `A`. An allocator is not propagated
+/// by copy assignment, move assignment or swap of a container; a copy of a container allocates from
+/// the same `A`. Elements that take such an allocator get this one, as with `std::pmr`; with
 /// `std::scoped_allocator_adaptor` they get the inner one. `A` must outlive all blocks, and its
 /// thread rule applies to the container. `allocate` throws `std::bad_alloc`, also for a count that
 /// exceeds the address space. `deallocate` does nothing over an arena.
@@ -64,7 +66,7 @@ template <class T, block_allocator A>
 class allocator {
 public:
     using value_type = T;
-    // std::allocator has these too, for code that does not use std::allocator_traits.
+    // The member types of std::allocator, for code that does not use std::allocator_traits.
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
 
@@ -101,7 +103,7 @@ public:
             std::uninitialized_construct_using_allocator(at, *this, std::forward<Args>(args)...);
     }
 
-    /// The allocator behind this one.
+    /// The allocator from which this one allocates.
     A& resource() const noexcept { return *from_; }
 
     template <class U>

@@ -1,4 +1,4 @@
-// An arena: gives blocks by moving a pointer, and frees them all at once.
+// An arena: allocates blocks by moving a pointer, and frees them all at once.
 #pragma once
 
 #include <mallard/detail/arena/arena_objects.hpp>
@@ -23,8 +23,8 @@ struct arena_options {
     check checks = check::off; ///< verify the order of rewinds; tell Valgrind about free memory
 };
 
-/// The header of a chunk of an arena. It lies at the end of the chunk, so the first block has
-/// the alignment of the chunk.
+/// The header of a chunk of an arena. The header lies at the end of the chunk, so the first block
+/// has the alignment of the chunk.
 struct arena_chunk {
     static constexpr std::size_t align = 16; ///< the alignment of the header
 
@@ -33,12 +33,13 @@ struct arena_chunk {
 
     /// The first byte of the chunk.
     std::byte* begin() const noexcept { return static_cast<std::byte*>(taken.data); }
-    /// The end of the room for blocks: the address of the header.
+    /// The end of the memory for blocks: the address of the header.
     std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this); }
-    /// The room for blocks.
+    /// The size of the memory for blocks.
     std::size_t bytes() noexcept { return static_cast<std::size_t>(end() - begin()); }
 
-    /// Where a block of `l` starts in the empty chunk, or null when it does not fit.
+    /// The address of a block of layout `l` in the empty chunk, or null when the block does not
+    /// fit.
     std::byte* place(layout l) noexcept
     {
         std::byte* const p = align_up(begin(), l.align);
@@ -157,7 +158,7 @@ class mark_numbers {
 public:
     std::size_t next() noexcept { return ++last_; } ///< the number of a new mark
 
-    /// Records a rewind to the mark `number`: all later marks become stale.
+    /// Records a rewind to the mark `number`, which makes all later marks stale.
     constexpr void rewound_to(std::size_t number) noexcept
     {
         if (number == last_)
@@ -165,7 +166,7 @@ public:
         valid_ = number;
         stale_max_ = last_;
     }
-    /// Whether a rewind to an older mark has made the mark `number` invalid.
+    /// Whether a rewind to an older mark has made the mark `number` stale.
     bool is_stale(std::size_t number) const noexcept
     {
         return valid_ < number && number <= stale_max_;
@@ -178,7 +179,7 @@ private:
     std::size_t stale_max_ = 0;
 };
 
-/// Without checks, marks have no numbers.
+/// The version without checks: marks have no numbers.
 template <>
 class mark_numbers<false> {
 public:
@@ -187,23 +188,24 @@ public:
     static constexpr bool is_stale(std::size_t) noexcept { return false; }
 };
 
-/// Gives blocks by moving a pointer through chunks, and frees all blocks together.
+/// Allocates blocks by moving a pointer through chunks, and frees all blocks together.
 ///
 ///     mallard::arena<> scratch;
 ///     auto& node = scratch.make<tree_node>(7);       // its destructor never runs
 ///     auto& file = scratch.own<std::ofstream>(path); // its destructor runs at the reset
 ///     scratch.reset();                               // frees all blocks, keeps the memory
 ///
-/// The first block takes a chunk of 1 KiB from the source. Each later chunk is four times as
-/// large as the one before, up to 16 MiB. A request larger than the next step gets a chunk of
-/// its own size. The chunk with more room left stays the current one, so a large block does not
-/// waste the rest of the current chunk and does not enlarge later chunks. When the source
-/// refuses a step, the arena tries half of it, and so on down to the request itself.
+/// The first block takes a chunk of 1 KiB from the source. Each later chunk is four times as large
+/// as the one before, up to 16 MiB. A request larger than the next step gets a chunk of its own
+/// size. Of the new and the current chunk, the one with more free bytes becomes the current chunk.
+/// So a large block does not waste the rest of the current chunk, and does not enlarge later
+/// chunks. When the source refuses a step, the arena tries half the step, then a quarter, and so on
+/// down to the size of the request.
 ///
-/// `deallocate` takes back the last block, and does nothing for any other. No destructor runs
-/// for objects made by `make`; see `winked` for whole containers. `allocate` throws
-/// `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A failed call
-/// changes nothing. One thread at a time.
+/// `deallocate` frees the last block, and does nothing for any other block. No destructor runs for
+/// objects made by `make`; see `winked` for whole containers. `allocate` throws `std::bad_alloc`,
+/// or what the source throws; `try_allocate` returns null. A failed call changes nothing. One
+/// thread at a time.
 ///
 /// The oldest chunked bump allocator with marks that we know of: Hanson, "Fast allocation and
 /// deallocation of memory based on object lifetimes", 1990.
@@ -231,8 +233,8 @@ public:
     /// An arena over a source, without memory yet.
     constexpr explicit arena(Source from) noexcept : source_(std::move(from)) {}
 
-    /// Uses the bytes of the caller first, and again after every `reset`. The bytes must outlive
-    /// the arena, and are never given to the source.
+    /// Allocates from the bytes of the caller first, and again after every `reset`. The bytes must
+    /// outlive the arena, and are never returned to the source.
     ///
     ///     std::array<std::byte, 4096> buffer;
     ///     mallard::arena<> scratch(buffer);
@@ -241,7 +243,8 @@ public:
     {
         begin_again();
     }
-    /// The same, with a growth rule that is known at run time.
+    /// An arena that uses the bytes of the caller first, with a growth rule that is known at run
+    /// time.
     constexpr explicit arena(std::span<std::byte> initial, growth_argument<Options.grow> rule,
                              Source from = Source())
         : source_(std::move(from)), initial_(whole_units(initial)), growth_(rule)
@@ -254,7 +257,7 @@ public:
     {
     }
 
-    /// Moves all blocks along. The moved-from arena is empty and usable.
+    /// Moves all blocks to this arena. The moved-from arena is empty and usable.
     arena(arena&& other) noexcept
         requires std::move_constructible<Source>
         : source_(std::move(other.source_)), cursor_(std::exchange(other.cursor_, nullptr)),
@@ -280,7 +283,7 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
-    /// Takes the block back if it is the last one; otherwise does nothing.
+    /// Frees the block if it is the last one; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto* const p = static_cast<std::byte*>(block);
@@ -323,8 +326,8 @@ public:
 
     /// Frees all blocks that were allocated after the mark, and keeps the memory. Bytes that an
     /// older block gained by `try_expand` since the mark are freed too. O(chunks since the mark).
-    /// With `check::on`, a rewind to a mark that the most recent rewind below it made stale stops
-    /// the process.
+    /// With `check::on`, a rewind to a stale mark stops the process, if the most recent rewind to
+    /// an older mark made the mark stale.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))
@@ -353,7 +356,7 @@ public:
                 enter(newest, newest->begin());
     }
 
-    /// Frees all blocks and gives all memory back to the source.
+    /// Frees all blocks and returns all memory to the source.
     void release() noexcept
     {
         owned_.run_until(nullptr);
@@ -363,8 +366,8 @@ public:
         begin_again();
     }
 
-    /// Gives idle chunks back to the source, oldest first, until at most `keep` idle bytes are
-    /// left. Used chunks stay.
+    /// Returns idle chunks to the source, oldest first, until at most `keep` idle bytes are left.
+    /// Used chunks stay.
     void trim(std::size_t keep = 0) noexcept { give_all(chunks_.detach_idle(keep)); }
 
     /// Whether `p` points into memory of this arena, used or idle. O(chunks).
@@ -373,7 +376,8 @@ public:
         return is_inside(initial_, p) || chunks_.owns(p);
     }
 
-    /// Walks all chunks. Unused bytes at the end of a full chunk count as live.
+    /// The statistics, computed by a walk of all chunks. Unused bytes at the end of a full chunk
+    /// count as live.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.bytes_idle = room(cursor_, end_),
@@ -399,14 +403,14 @@ private:
         return static_cast<std::size_t>(to - from);
     }
 
-    // A block of 0 bytes occupies 1 byte, so its address is its own.
+    // A block of 0 bytes occupies 1 byte, so that no other block has the same address.
     static constexpr std::size_t rounded(std::size_t bytes) noexcept
     {
         return align_up(bytes + (bytes == 0), Options.min_align);
     }
 
-    // The part of an initial buffer that starts and ends at multiples of min_align, as the
-    // cursor always does.
+    // The part of an initial buffer that starts and ends at multiples of min_align. The cursor is
+    // always such a multiple.
     static constexpr std::span<std::byte> whole_units(std::span<std::byte> bytes) noexcept
     {
         if constexpr (Options.min_align == 1)
@@ -416,8 +420,8 @@ private:
         return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
-    // Has no test for "no chunk yet": cursor and end are both null then. Rounding up to
-    // min_align wraps only for sizes that do not fit.
+    // Needs no test for "no chunk yet": without a chunk, cursor and end are both null. Rounding up
+    // to min_align wraps only for sizes that do not fit.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -450,8 +454,8 @@ private:
         return p <= end_ && bytes <= room(p, end_);
     }
 
-    /// Slow path: allocates from an idle chunk that has room, or from a new one. The arguments
-    /// are two numbers because passing a `layout` cost 0.6 ns here.
+    /// Slow path: allocates from an idle chunk with enough free bytes, or from a new chunk. The
+    /// arguments are two numbers because passing a `layout` cost 0.6 ns here.
     template <bool Throws>
     MALLARD_COLD void* grow(std::size_t bytes, std::size_t align) noexcept(!Throws)
     {
@@ -489,8 +493,8 @@ private:
         return p;
     }
 
-    /// Puts `c` into use. The cursor moves to `rest` in `c`, unless the current chunk has more
-    /// room left.
+    /// Puts `c` into use. The cursor moves to `rest` in `c`, unless the current chunk has more free
+    /// bytes.
     void enter(arena_chunk* c, std::byte* rest) noexcept
     {
         chunks_.use(c);
@@ -500,7 +504,7 @@ private:
         }
     }
 
-    // Only reads the chunks: they may be sealed pages.
+    // Only reads the chunks, because they may be in sealed (read-only) pages.
     void give_all(arena_chunk* c) noexcept
     {
         while (c != nullptr) {

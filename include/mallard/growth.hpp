@@ -1,4 +1,4 @@
-// Growth rules: how much an allocator takes from its source at a time.
+// Growth rules: the bytes that an allocator takes from its source in each step.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -16,33 +16,34 @@ namespace mallard {
 ///     growth::none(1 << 20)             // one step, then exhausted
 ///
 /// A request larger than the next step gets a step of its own size, which does not enlarge later
-/// steps. `limit` bounds the sum of all memory held: the last step is cut to the rest. At least
-/// nine tenths of a limit of 8 KiB or more can be used, in blocks of any size, because under a
-/// limit a step ends after its last whole block, and a pool chooses the size of its chunks by its
-/// blocks.
+/// steps. `limit` bounds the sum of all memory held: the last step is cut to what the limit leaves.
+/// At least nine tenths of a limit of 8 KiB or more can be used, in blocks of any size, because
+/// under a limit a step ends after its last whole block, and a pool chooses the size of its chunks
+/// by its blocks.
 struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step
     std::size_t num = 2, den = 1, add = 0;                       ///< next = last * num / den + add
     std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< of all memory held
 
-    /// One step of `bytes`, and then no other.
+    /// A rule with a single step of `bytes`.
     static constexpr growth none(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1, .limit = bytes};
     }
-    /// All steps of `bytes`.
+    /// A rule whose steps are all of `bytes`.
     static constexpr growth fixed(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1};
     }
-    /// Each step larger by `add` than the one before.
+    /// A rule whose steps grow by `add` each.
     static constexpr growth linear(std::size_t first, std::size_t add) noexcept
     {
         return {.first = first, .num = 1, .add = add};
     }
 
-    /// In the options of an allocator: the growth rule is an argument of its constructor.
+    /// The value for the options of an allocator whose growth rule is an argument of the
+    /// constructor.
     static constexpr growth at_run_time() noexcept
     {
         return {.den = std::numeric_limits<std::size_t>::max()};
@@ -79,7 +80,7 @@ template <growth Growth>
 struct growth_rule {
     growth_function custom = nullptr; ///< computes each step; null: the rule of the type does
 
-    /// The `max` and `limit` that apply.
+    /// The rule whose `max` and `limit` apply.
     static constexpr const growth& bounds() noexcept { return bounds_of_type; }
     /// The step after a step of `last` bytes, for a request of `asked` bytes, before it is cut.
     constexpr std::size_t next(std::size_t last, std::size_t asked) const noexcept
@@ -91,7 +92,7 @@ private:
     static constexpr growth bounds_of_type = Growth;
 };
 
-/// The same for a rule that is known at run time.
+/// The rule of one allocator, if the rule is known at run time.
 template <growth Growth>
     requires(Growth.is_at_run_time())
 struct growth_rule<Growth> {
@@ -128,9 +129,9 @@ public:
         return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());
     }
 
-    /// Records that the source gave `bytes` for a step of `step`. A step that was enlarged for one
-    /// request does not enlarge the steps after it, and a step that was cut to its useful part
-    /// does not make them smaller.
+    /// Records that the source supplied `bytes` for a step of `step` bytes. A step that was
+    /// enlarged for one request does not enlarge the steps after it, and a step that was cut to its
+    /// useful part does not make them smaller.
     constexpr void took(std::size_t bytes, std::size_t step) noexcept
     {
         taken_ += bytes;
@@ -139,11 +140,12 @@ public:
     }
     constexpr void took(std::size_t bytes) noexcept { took(bytes, bytes); }
 
-    /// Memory for bookkeeping outside the steps counts towards the limit too.
+    /// Whether the limit allows `bytes` more for bookkeeping: memory outside the steps counts
+    /// towards the limit too.
     constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= left(); }
     /// Records that `bytes` were taken for bookkeeping.
     constexpr void took_aside(std::size_t bytes) noexcept { taken_ += bytes; }
-    /// Records that `bytes` were given back to the source.
+    /// Records that `bytes` were returned to the source.
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
     /// The state at construction.
@@ -154,14 +156,14 @@ public:
         return fresh;
     }
 
-    /// All memory was given back: the next step is the first one.
+    /// Starts again with the first step, after all memory was returned.
     constexpr void restart() noexcept
     {
         taken_ = 0;
         last_ = 0;
     }
 
-    /// Most bytes to hold at once.
+    /// The most bytes that the allocator may hold at once.
     constexpr std::size_t limit() const noexcept { return rule_.bounds().limit; }
     /// Whether the rule has a limit.
     constexpr bool is_limited() const noexcept
@@ -169,10 +171,11 @@ public:
         return limit() != std::numeric_limits<std::size_t>::max();
     }
     constexpr std::size_t taken() const noexcept { return taken_; } ///< bytes held now
-    /// How many steps were taken since construction.
+    /// The number of steps since construction.
     constexpr std::size_t steps() const noexcept { return steps_; }
 
-    /// What is left of the limit. A source that gives more than requested may exceed the limit.
+    /// The bytes that the limit still allows. A source that supplies more than requested may exceed
+    /// the limit.
     constexpr std::size_t left() const noexcept { return limit() - std::min(limit(), taken_); }
 
 private:

@@ -15,9 +15,10 @@ namespace mallard {
 ///     order_t* raw = order.leak();       // now the caller has to destroy the object
 ///     orders.destroy(raw);               // or orders.adopt(raw), which returns a box
 ///
-/// A box holds the address of the object and nothing else: a mask of the address finds the chunk,
-/// and the chunk names the pool. A box can be moved but not copied, and must not outlive its pool.
-/// One thread at a time may use a box. It may end in any thread if the pool is for several threads.
+/// A box contains the address of the object and nothing else: a mask of the address finds the
+/// chunk, and the chunk names the pool. A box can be moved but not copied, and must not outlive its
+/// pool. One thread at a time may use a box. If the pool is for several threads, any thread may
+/// destroy a box.
 template <class T, class Pool>
 class box {
 public:
@@ -47,7 +48,7 @@ public:
     T* get() const noexcept { return object_; }        ///< the object, or null
     T& operator*() const noexcept { return *object_; } ///< the object; the box must not be empty
     T* operator->() const noexcept { return object_; } ///< the object; the box must not be empty
-    /// Whether there is an object.
+    /// Whether the handle has an object.
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
     /// Exchanges the objects of two boxes.
@@ -74,8 +75,9 @@ private:
 ///     mallard::weak watcher = mesh;           // not an owner
 ///
 /// There is no control block: the count stands in the slot. A handle must not outlive its pool.
-/// Threads may copy and drop an `arc` at the same time, each with a handle of its own. A copy is
-/// one atomic operation; so is a drop, unless it is the only handle: then it is none.
+/// Threads may copy and drop an `arc` at the same time, each with a handle of its own. A copy costs
+/// one atomic operation. A drop costs one too, except for the only handle of an object, whose drop
+/// needs none.
 template <class T, class Pool>
 class shared_handle {
 public:
@@ -93,7 +95,8 @@ public:
     shared_handle(shared_handle&& other) noexcept : object_(std::exchange(other.object_, nullptr))
     {
     }
-    /// Refers to the object of `other`. Destroys the previous object if this was its last handle.
+    /// Refers to the object of `other`. Destroys the previous object if this handle was its last
+    /// owner.
     shared_handle& operator=(shared_handle other) noexcept
     {
         swap(other);
@@ -101,7 +104,7 @@ public:
     }
     ~shared_handle() { reset(); }
 
-    /// Drops this handle; destroys the object if it was the last owner.
+    /// Drops this handle; destroys the object if this handle was the last owner.
     void reset() noexcept
     {
         // Not in the class body, since objects may hold handles of their own incomplete type.
@@ -134,7 +137,7 @@ public:
     T* get() const noexcept { return object_; }        ///< the object, or null
     T& operator*() const noexcept { return *object_; } ///< the object; the handle must not be empty
     T* operator->() const noexcept { return object_; } ///< the object; the handle must not be empty
-    /// Whether there is an object.
+    /// Whether the handle has an object.
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
     /// Exchanges the objects of two handles.
@@ -183,7 +186,7 @@ public:
     }
     ~weak() { reset(); }
 
-    /// Drops this handle; frees the slot if it was the last handle of a destroyed object.
+    /// Drops this handle; frees the slot if this was the last handle of a destroyed object.
     void reset() noexcept
     {
         if (object_ == nullptr)
@@ -199,8 +202,8 @@ public:
         bool const lives = object_ != nullptr && Pool::handles_of(object_).lock();
         return strong(lives ? object_ : nullptr);
     }
-    /// Whether `lock` would return an empty handle. For an `arc` another thread may destroy the
-    /// object right after this returned false.
+    /// Whether `lock` would return an empty handle. With an `arc`, another thread may destroy the
+    /// object right after this function returned false.
     bool expired() const noexcept
     {
         return object_ == nullptr || !Pool::handles_of(object_).is_alive();

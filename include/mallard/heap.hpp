@@ -13,21 +13,21 @@
 
 namespace mallard {
 
-/// Which threads allocate from a heap. Any thread may free.
+/// The threads that may allocate from a heap. Any thread may free.
 enum class sharing {
     one_thread, ///< the thread that made the heap, or adopted it last; no lock
     any_thread  ///< any thread, under a lock
 };
 
-/// Limits of a heap in bytes taken: chunks and large blocks. 0: no limit.
+/// Limits of a heap, in bytes of its chunks and large blocks. 0: no limit.
 ///
 ///     mallard::heap request({.limit = 64 << 20}); // allocate throws above 64 MiB
 struct heap_options {
     std::size_t limit_soft = 0; ///< calls `met` above it; again after a fall by a quarter
     std::size_t limit = 0;      ///< calls `met`, then fails the allocation that would exceed it
     /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread that
-    /// reached a limit. It may use the heap, except `reset` and `release`, and must not throw. A
-    /// failed allocation is tried once more after the call.
+    /// reached a limit. The function may use the heap, except `reset` and `release`, and must not
+    /// throw. A failed allocation is tried once more after the call.
     mallard_limit_met met = nullptr;
     void* context = nullptr; ///< the first argument of `met`
 };
@@ -40,7 +40,7 @@ struct heap_statistics : statistics {
 
 namespace detail {
 
-/// The size class for requests of at most 16 i bytes, and the size of its blocks.
+/// Entry i is the size class for requests of at most 16 i bytes, and the size of its blocks.
 struct fresh_class {
     std::uint16_t index;
     std::uint16_t bytes;
@@ -69,34 +69,34 @@ inline constinit mallard_fresh nothing_fresh{};
 ///     std::free(block);      // in any thread; or request.deallocate(block)
 ///     request.release();     // frees all other blocks
 ///
-/// A part of the malloc engine, so the program must link libmallard-malloc.so (mallard::malloc) or
-/// libmallard-malloc.a (mallard::malloc_static).
+/// A heap is a part of the malloc engine, so the program must link libmallard-malloc.so
+/// (mallard::malloc) or libmallard-malloc.a (mallard::malloc_static).
 ///
 /// A heap has chunks of its own, the first of 64 KiB, each twice as large as the one before, up to
-/// 4 MiB; blocks above 1 MiB have memory of their own. `release` gives all memory back to the rest
-/// of the program. `reset` keeps the chunks, and takes a time that does not depend on the number of
-/// blocks. A heap without blocks takes less than 4 KiB, so thousands of heaps are fine. A block is
-/// at most a quarter larger than requested, and at least 16 bytes. A size class takes 16 KiB or
-/// more of a chunk at a time, and touches its pages as needed; for a few blocks of each of many
-/// sizes, a `multipool` is smaller.
+/// 4 MiB; blocks above 1 MiB have memory of their own. `release` returns all memory to the engine,
+/// for the rest of the program. `reset` keeps the chunks, in a time that does not depend on the
+/// number of blocks. A heap without blocks takes less than 4 KiB, so thousands of heaps are fine. A
+/// block is at most a quarter larger than requested, and at least 16 bytes. A size class takes 16
+/// KiB or more of a chunk at a time, and touches its pages as needed; for a few blocks of each of
+/// many sizes, a `multipool` is smaller.
 ///
-/// `free`, `realloc` and `malloc_usable_size` take blocks of a heap too. `realloc` keeps a block in
-/// its heap.
+/// `free`, `realloc` and `malloc_usable_size` accept blocks of a heap too. `realloc` keeps a block
+/// in its heap.
 ///
-/// A `heap` belongs to one thread; `adopt` gives it to the calling thread. Other threads may call
-/// only `deallocate`, `owns` and `free`; another thread that allocates stops the process. Any
+/// A `heap` belongs to one thread; `adopt` makes the calling thread the owner. Other threads may
+/// call only `deallocate`, `owns` and `free`; another thread that allocates stops the process. Any
 /// thread may call all functions of a `shared_heap`. No other thread may use blocks of the heap
 /// when `reset`, `release` or the destructor is called.
 ///
-/// `allocate` throws `std::bad_alloc`, and `try_allocate` returns null, when the system or the
-/// limit refuses, and always in a moved-from heap. A failed call changes nothing.
+/// `allocate` throws `std::bad_alloc`, and `try_allocate` returns null, when the system refuses
+/// memory or the limit is reached, and always in a moved-from heap. A failed call changes nothing.
 template <sharing Threads>
 class basic_heap {
 public:
     /// Whether any thread may allocate: see `shareable`.
     static constexpr bool any_thread = Threads == sharing::any_thread;
 
-    /// Throws `std::bad_alloc` if there is no memory for the heap.
+    /// Makes a heap. Throws `std::bad_alloc` if there is no memory for it.
     explicit basic_heap(const heap_options& options = {}) : handle_(make(options))
     {
         if (handle_ == nullptr)
@@ -137,17 +137,17 @@ public:
         return mallard_heap_allocate(handle_, l.bytes);
     }
 
-    /// Frees a block of this heap, of another heap, or of malloc; or does nothing for null. Any
-    /// thread.
+    /// Frees a block of this heap, of another heap, or of malloc. Does nothing for null. Any thread
+    /// may call.
     void deallocate(void* block) noexcept { mallard_heap_free(handle_, block); }
-    /// The same. The layout is not used.
+    /// Frees a block as the function above does. The layout is not used.
     void deallocate(void* block, layout) noexcept { deallocate(block); }
 
     /// Frees every block and keeps the chunks.
     void reset() noexcept { mallard_heap_reset(handle_); }
-    /// Frees every block and gives all memory back to malloc.
+    /// Frees every block and returns all memory to malloc.
     void release() noexcept { mallard_heap_release(handle_); }
-    /// Gives chunks without blocks back, until at most `keep` bytes are taken.
+    /// Returns chunks without blocks, until the heap holds at most `keep` bytes.
     void trim(std::size_t keep = 0) noexcept { mallard_heap_trim(handle_, keep); }
 
     /// Makes the calling thread the owner of the heap. The previous owner must not be inside a call
@@ -158,19 +158,20 @@ public:
         mallard_heap_adopt(handle_);
     }
 
-    /// Sets new limits. Memory that is taken already stays.
+    /// Sets new limits. Memory that the heap holds already stays.
     void limit(const heap_options& to) noexcept
     {
         mallard_heap_limit(handle_, to.limit_soft, to.limit, to.met, to.context);
     }
 
-    /// Whether `p` points into memory of this heap. O(1); any thread.
+    /// Whether `p` points into memory of this heap. O(1). Any thread may call.
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
         return mallard_heap_owns(handle_, p) != 0;
     }
 
-    /// Counts when called: O(bytes taken / 16 KiB). Members that a heap does not count are 0.
+    /// The statistics, counted at the call: O(bytes taken / 16 KiB). Members that a heap does not
+    /// count are 0.
     [[nodiscard]] heap_statistics stats() const noexcept
     {
         mallard_heap_statistics s{};

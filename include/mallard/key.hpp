@@ -1,4 +1,4 @@
-// Keys of slot maps: integers that name an element and are never given twice.
+// Keys of slot maps: integers that name an element and are never used for another element.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -21,8 +21,8 @@ namespace mallard {
 ///
 /// A default key is null. Index 0 and generation 0 are reserved for it, so a map with `IndexBits`
 /// has 2^IndexBits - 1 slots, each for 2^GenerationBits - 1 elements. `Tag` makes the keys of
-/// different maps different types. Any integer may become a key: an integer that no map gave names
-/// nothing.
+/// different maps different types. Any integer may become a key: an integer that no map has
+/// returned as a key names nothing.
 ///
 /// Layout: the index is in the low bits, the generation above it. Keys are ordered as integers: by
 /// generation first.
@@ -71,7 +71,8 @@ private:
 /// The usual key, 4 bytes: a million slots, each for 4,095 elements.
 using key32 = key<20, 12>;
 
-/// The key for large or long-lived maps, 8 bytes: four billion slots, each for as many elements.
+/// The key for large or long-lived maps, 8 bytes: four billion slots, each for four billion
+/// elements.
 using key64 = key<32, 32>;
 
 } // namespace mallard

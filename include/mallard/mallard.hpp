@@ -1,4 +1,4 @@
-// Everything, for those who do not want to choose headers.
+// Includes every public header of Mallard.
 #pragma once
 
 #include <mallard/adapt/by_size.hpp>

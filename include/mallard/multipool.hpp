@@ -12,7 +12,7 @@ namespace mallard {
 ///     memory;
 struct multipool_options {
     std::size_t largest = 32768; ///< bytes of the largest block that comes from a pool
-    /// The others are as in `pool_options`, for each of the pools.
+    /// The members from here on are as in `pool_options`, and apply to each pool.
     std::size_t chunk = std::size_t{1} << 16;
     /// The first and the largest step of each pool.
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
@@ -21,8 +21,8 @@ struct multipool_options {
     std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of blocks in one array
     check checks = check::off; ///< verify calls; tell Valgrind about free blocks
 
-    /// Whether the first blocks may come from shared slabs: not if each block has to lie in a
-    /// chunk of its size, nor if the growth says what to take.
+    /// Whether the first blocks may come from shared slabs. False if each block has to lie in a
+    /// chunk of its size class, or if the growth rule was changed.
     constexpr bool has_slabs() const noexcept
     {
         return grow == multipool_options{}.grow && order != reuse::ordered && checks == check::off;
@@ -45,16 +45,17 @@ struct multipool_options {
 ///     mallard::multipool<> memory;                   // chunks from the heap
 ///     mallard::multipool<mallard::arena<>> memory;   // Lakos's Multipool<Monotonic>
 ///
-/// A block is at most 7 bytes, or from 128 bytes up at most 12.5 %, larger than asked for (see
-/// `size_class`). A block above `largest()`, or aligned to more than a cache line, comes from
-/// the source and goes back to it alone. The first blocks of all sizes are cut from shared slabs
-/// of 1, 4, 16, 64 and 256 KiB; a size that needs more then takes chunks of its own, of 2 KiB,
-/// growing by 4x to 1 MiB. With `check::on`, `reuse::ordered` or a growth in `Options` there are
-/// no slabs. A limit in the growth is for each size; to bound all of them, bound the source.
+/// A block is at most 7 bytes, or from 128 bytes up at most 12.5 %, larger than requested (see
+/// `size_class`). A block above `largest()`, or aligned to more than a cache line, is allocated
+/// from the source alone, and freed to the source. The first blocks of all sizes are cut from
+/// shared slabs of 1, 4, 16, 64 and 256 KiB; a size that needs more then takes chunks of its own,
+/// of 2 KiB, growing by 4x to 1 MiB. With `check::on`, `reuse::ordered` or a growth in `Options`
+/// there are no slabs. A limit in the growth is for each size; to bound the sum of all sizes, wrap
+/// the source in `limited`.
 ///
-/// `deallocate` needs the layout that was asked for. `allocate` throws `std::bad_alloc`, or what
-/// the source throws; `try_allocate` returns null. A failed call has changed nothing. One thread
-/// at a time, or as `Options.threads` says: see `pool`.
+/// `deallocate` needs the layout that was requested. `allocate` throws `std::bad_alloc`, or what
+/// the source throws; `try_allocate` returns null. A failed call changes nothing. For one thread at
+/// a time, or as `Options.threads` says: see `pool`.
 template <source Source = default_heap, multipool_options Options = multipool_options{}>
 class multipool {
     static constexpr std::size_t class_count = size_class::of(Options.largest) + 1;
@@ -101,7 +102,8 @@ public:
         return allocate_as<false>(l);
     }
 
-    /// Frees a block. `l` is the layout it was allocated with. A null block is not allowed.
+    /// Frees a block. `l` is the layout with which the block was allocated. A null block is not
+    /// allowed.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
         if (is_large(l)) [[unlikely]]
@@ -116,7 +118,7 @@ public:
         return large_.owns(p) || cores_.owns(p);
     }
 
-    /// Says whether `p` is a block of this multipool that is in use and not large.
+    /// Whether `p` is a block of this multipool that is in use and not large.
     [[nodiscard]] validity classify(const void* p) const noexcept { return cores_.classify(p); }
 
     /// Frees every block and keeps the memory of the pools.
@@ -126,8 +128,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and gives all memory back to the source. This is one call if the source
-    /// can take everything back by itself, as an arena that the multipool owns does.
+    /// Frees every block and returns all memory to the source. If the source can free everything at
+    /// once, as an arena that the multipool owns can, this is one call.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -140,10 +142,10 @@ public:
         }
     }
 
-    /// Gives idle memory back to the source, beyond `keep` bytes in each pool. O(free blocks).
+    /// Returns idle memory to the source, except for `keep` bytes in each pool. O(free blocks).
     void trim(std::size_t keep = 0) noexcept { cores_.trim(source_, keep); }
 
-    /// Sums the statistics of all pools and large blocks.
+    /// The sum of the statistics of all pools and large blocks.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s = large_.stats();
@@ -158,7 +160,7 @@ public:
     const Source& upstream() const noexcept { return source_; }
 
 private:
-    /// A fork waits for all locks, so that the child finds none of them held.
+    /// Makes a fork wait for all locks, so that no lock is held in the child.
     constexpr void hold_at_fork() noexcept
     {
         if constexpr (Options.threads == sync::thread_cached)

@@ -1,4 +1,4 @@
-// A pool that makes and destroys objects of one type, and gives handles to them.
+// A pool that makes and destroys objects of one type, and returns handles of them.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -17,7 +17,8 @@ namespace mallard {
 ///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
 struct object_pool_options {
     mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
-    /// The others are as in `pool_options`. The growth must be a constant: not `at_run_time`.
+    /// The members from here on are as in `pool_options`. The growth must be a constant: not
+    /// `at_run_time`.
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
@@ -40,13 +41,13 @@ struct object_pool_options {
     }
 };
 
-/// The hooks of an `object_pool` that has none. Your own type has one or both of
+/// The default hooks of an `object_pool`: none. Hooks of your own are a type with one or both of
 ///
 ///     void acquired(T& object);          // after the constructor
 ///     void released(T& object) noexcept; // before the destructor
 ///
-/// If `acquired` throws, the object is destroyed.
-/// The thread that makes or destroys the object calls them, under no lock.
+/// If `acquired` throws, the object is destroyed. The thread that makes or destroys the object
+/// calls the hooks, under no lock.
 struct no_hooks {};
 
 // clang-format off
@@ -58,7 +59,7 @@ concept has_acquired = requires(H& hooks, T& object) { hooks.acquired(object); }
 template <class H, class T>
 concept has_released = requires(H& hooks, T& object) { hooks.released(object); };
 
-/// Hooks whose `acquired` does not throw, or that have none.
+/// Hooks whose `acquired` does not throw, or that have no `acquired`.
 template <class H, class T>
 concept has_no_throwing_acquired = !has_acquired<H, T> || requires(H& hooks, T& object) {
     { hooks.acquired(object) } noexcept;
@@ -73,7 +74,8 @@ concept hooks_for = std::same_as<H, no_hooks> || has_acquired<H, T> || has_relea
 struct wink_out_t {};
 inline constexpr wink_out_t wink_out{}; ///< the value to pass
 
-/// Makes objects of `T` in the blocks of a pool, and destroys the remaining ones in its destructor.
+/// Makes objects of type `T` in the blocks of a pool. The destructor of the pool destroys the
+/// remaining objects.
 ///
 ///     mallard::object_pool<order> orders;
 ///     auto first = orders.make(7, 99.5); // a box: destroys the order at its end
@@ -125,12 +127,12 @@ public:
     using value_type = T;
     /// The handle of a single owner, which destroys the object.
     using box = mallard::box<T, object_pool>;
-    /// A counted handle, for one thread at a time: needs `counts::local`.
+    /// A reference-counted handle, for one thread at a time: needs `counts::local`.
     using rc = shared_handle<T, object_pool>;
-    /// A counted handle, for any thread: needs `counts::shared`.
+    /// A reference-counted handle, for any thread: needs `counts::shared`.
     using arc = shared_handle<T, object_pool>;
     using weak = mallard::weak<T, object_pool>; ///< a handle that does not keep the object alive
-    /// Which counted handles the pool has.
+    /// The kind of reference-counted handles that the pool has.
     static constexpr mallard::counts shares = Options.counts;
 
     constexpr object_pool() noexcept
@@ -167,14 +169,14 @@ public:
     }
     ~object_pool() { release(); }
 
-    /// Makes an object of these arguments.
+    /// Makes an object from `args`, and returns a box that owns the object.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] box make(Args&&... args)
     {
         return box(make_object<true>(std::forward<Args>(args)...));
     }
-    /// The same; the box is empty if there is no memory.
+    /// Like `make`, but returns an empty box if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] box try_make(Args&&... args) noexcept(is_nothrow<Args...>)
@@ -182,7 +184,7 @@ public:
         return box(make_object<false>(std::forward<Args>(args)...));
     }
 
-    /// Makes an object for handles of one thread. Needs `counts::local`.
+    /// Makes an object and returns an `rc`: handles for one thread. Needs `counts::local`.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] rc make_rc(Args&&... args)
@@ -190,7 +192,7 @@ public:
     {
         return make(std::forward<Args>(args)...);
     }
-    /// The same as `make_rc`. Returns an empty handle if there is no memory.
+    /// Like `make_rc`, but returns an empty handle if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] rc try_make_rc(Args&&... args) noexcept(is_nothrow<Args...>)
@@ -198,7 +200,7 @@ public:
     {
         return try_make(std::forward<Args>(args)...);
     }
-    /// Makes an object for handles of any thread. Needs `counts::shared`.
+    /// Makes an object and returns an `arc`: handles for any thread. Needs `counts::shared`.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] arc make_arc(Args&&... args)
@@ -206,7 +208,7 @@ public:
     {
         return make(std::forward<Args>(args)...);
     }
-    /// The same as `make_arc`. Returns an empty handle if there is no memory.
+    /// Like `make_arc`, but returns an empty handle if there is no memory.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] arc try_make_arc(Args&&... args) noexcept(is_nothrow<Args...>)
@@ -227,8 +229,8 @@ public:
     /// Makes a box for an object that `leak` released.
     [[nodiscard]] box adopt(T* leaked) noexcept { return box(leaked); }
 
-    /// One more owner of an object that an rc or arc owns, like `shared_from_this`. Not for an
-    /// object that a box owns, nor in a constructor or destructor.
+    /// Returns one more owner of an object that an rc or arc owns, like `shared_from_this`. Not for
+    /// an object that a box owns, nor in a constructor or destructor.
     ///
     ///     void node::watch(nodes_type& nodes) { watchers.push_back(nodes.share(*this)); }
     [[nodiscard]] shared_handle<T, object_pool> share(T& object) noexcept
@@ -239,8 +241,8 @@ public:
         return shared_handle<T, object_pool>(address);
     }
 
-    /// Fills `out` with objects made of the same arguments. The caller has to destroy each. If this
-    /// throws, no object was made.
+    /// Fills `out` with objects that are made from the same arguments. The caller has to destroy
+    /// each object. If this function throws, no object was made.
     ///
     ///     std::array<order*, 16> some;
     ///     orders.make_batch(some, 7, 99.5);
@@ -251,7 +253,7 @@ public:
     {
         make_all<true>(out, args...);
     }
-    /// The same. Returns false, and has made no object, if there is no memory.
+    /// Like `make_batch`, but returns false if there is no memory; then no object was made.
     template <class... Args>
         requires std::constructible_from<T, Args&...>
     [[nodiscard]] bool try_make_batch(std::span<T*> out,
@@ -266,8 +268,8 @@ public:
             destroy(object);
     }
 
-    /// Calls `f(T&)` for each object, in address order. `f` may destroy the object it is given,
-    /// unless other objects are destroyed with it. O(objects). The rules of `pool::for_each` hold.
+    /// Calls `f(T&)` for each object, in address order. `f` may destroy its argument, unless this
+    /// destroys other objects too. O(objects). The rules of `pool::for_each` apply.
     template <std::invocable<T&> F>
     void for_each(F f)
     {
@@ -277,8 +279,9 @@ public:
         });
     }
 
-    /// Destroys all objects and keeps the memory. Weak handles may stay: they find nothing from now
-    /// on, and keep their slots. No other handle may be left outside the pool's objects.
+    /// Destroys all objects and keeps the memory. Weak handles may stay: from now on their `lock`
+    /// returns an empty handle, and their slots stay in use. No other handle may be left, except in
+    /// objects of the pool.
     void clear() noexcept
     {
         destroy_all();
@@ -330,7 +333,7 @@ public:
     const Source& upstream() const noexcept { return slots_.upstream(); }
     Hooks& hooks() noexcept { return hooks_; } ///< the hooks
 
-    // --- for handles, which know only the address of an object
+    // --- functions for handles, which know only the address of an object
 
     /// The pool of an object; null while all objects are destroyed.
     static object_pool* owner_of(T* object) noexcept
@@ -341,15 +344,16 @@ public:
             return static_cast<object_pool*>(slots::owner_of(object));
     }
 
-    /// Finds the pool before the destructor runs, since the object is the only way to it. Does
-    /// nothing while the pool itself destroys all objects.
+    /// Destroys the object and frees its slot. Finds the pool before the destructor runs, because
+    /// the address of the object is the only way to the pool. Does nothing while the pool itself
+    /// destroys all objects.
     static void drop(T* object) noexcept
     {
         if (object_pool* const pool = owner_of(object); pool != nullptr) [[likely]]
             pool->destroy(object);
     }
-    /// Destroys an object whose last owner is gone. Frees the slot unless a weak handle is left;
-    /// `sole` says that there is none.
+    /// Destroys an object whose last owner is gone. Frees the slot unless a weak handle is left.
+    /// `sole`: no weak handle is left.
     static void drop_last(T* object, bool sole) noexcept
         requires counted
     {
@@ -366,7 +370,7 @@ public:
     {
         owner_of(object)->slots_.deallocate(object);
     }
-    /// The counts of handles of an object.
+    /// The reference counts of an object.
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:
@@ -383,7 +387,7 @@ private:
             for_each_slot([owner](slot& s) { s.owner = owner; });
     }
 
-    /// Calls `f(slot)` for each slot in use, in address order; `f` may free the slot it is given.
+    /// Calls `f(slot)` for each slot in use, in address order. `f` may free its argument.
     template <class F>
     void for_each_slot(F f)
     {
@@ -401,7 +405,7 @@ private:
             return nullptr;
     }
 
-    /// If anything throws, the slot is free again.
+    /// Constructs an object in a new slot. If anything throws, the slot is free again.
     template <class... Args>
     [[gnu::always_inline]] T* make_at(void* block, Args&&... args)
     {
@@ -491,8 +495,8 @@ using arc_pool =
     object_pool<T, Source,
                 object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>;
 
-// The handles of these pools by short names. Objects that hold handles of their own type use them
-// before `T` is complete.
+// Short names for the handles of these pools. An object that holds handles of its own type uses
+// these names before `T` is complete.
 template <class T, class Pool = object_pool<T>>
 class box;
 template <class T, class Pool = rc_pool<T>>

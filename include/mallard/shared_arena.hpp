@@ -78,7 +78,7 @@ public:
             p->blocks.reset();
     }
 
-    /// Frees all blocks and gives all memory back to the source.
+    /// Frees all blocks and returns all memory to the source.
     void release() noexcept
     {
         owned_.run_until(nullptr);

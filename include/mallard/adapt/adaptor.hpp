@@ -1,4 +1,5 @@
-// The base classes of all adaptors: around one allocator or source, or in front of two.
+// The base classes of all adaptors: an adaptor wraps one allocator or source, or chooses between
+// two.
 #pragma once
 
 #include <mallard/options.hpp>
@@ -9,11 +10,11 @@
 namespace mallard {
 
 // clang-format off
-/// An allocator that counts its calls: `counted`, and adaptors around it.
+/// An allocator that counts its calls: `counted`, and adaptors around a `counted`.
 template <class A>
 concept counting = requires(const A& a) { { a.counts() } noexcept; };
 
-/// An allocator with `stats`: arenas, pools and multipools, and adaptors around them.
+/// An allocator with `stats`: an arena, pool or multipool, or an adaptor around one.
 template <class A>
 concept measured = requires(const A& a) { { a.stats() } noexcept; };
 // clang-format on
@@ -21,13 +22,14 @@ concept measured = requires(const A& a) { { a.stats() } noexcept; };
 /// Calls the private functions that each adaptor defines: `take_one`, `give_one`, `forget_all`.
 /// An adaptor makes this class its friend.
 struct adaptor_access {
-    /// Takes a block or chunk through the adaptor `self`. Returns null or throws, as `Throws` says.
+    /// Allocates a block or takes a chunk through the adaptor `self`. A failure throws if `Throws`,
+    /// and otherwise returns null.
     template <bool Throws, class Self>
     [[gnu::always_inline]] static chunk take_one(Self& self, layout l) noexcept(!Throws)
     {
         return self.template take_one<Throws>(l);
     }
-    /// Gives a block or chunk back through the adaptor `self`.
+    /// Returns a block or chunk through the adaptor `self`.
     template <class Self>
     [[gnu::always_inline]] static void give_one(Self& self, chunk c) noexcept
     {
@@ -42,8 +44,8 @@ struct adaptor_access {
 };
 
 /// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
-/// `take_one` and `give_one` of the derived class `Self`. All of it is `always_inline`, because a
-/// chunk is three words, and a call that is not inlined passes them through memory.
+/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`: a
+/// chunk is three words, which a call that is not inlined passes through memory.
 template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
@@ -59,7 +61,7 @@ public:
     {
         return adaptor_access::take_one<false>(self(), l).data;
     }
-    /// Frees a block. `l` is the layout it was allocated with.
+    /// Frees a block. `l` is the layout with which the block was allocated.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
         requires Blocks
     {
@@ -78,7 +80,7 @@ public:
     {
         return adaptor_access::take_one<false>(self(), l);
     }
-    /// Gives a chunk back.
+    /// Returns a chunk to the wrapped source.
     [[gnu::always_inline]] void give(chunk c) noexcept
         requires Chunks
     {
@@ -102,14 +104,15 @@ private:
 ///     void give_one(chunk c) noexcept; // the chunk of take_one; for an allocator {block, layout}
 ///     void forget_all() noexcept;      // called before all blocks are freed: reset, release
 ///
-/// An adaptor of an allocator is an allocator, and an adaptor of a source is a source. So
-/// adaptors stack, and can be used wherever the wrapped allocator can. The adaptor owns the
-/// wrapped object and constructs it from the arguments after `std::in_place`; wrap a `ref` to
-/// borrow it instead. `owns`, `stats` and `counts` of the wrapped object are passed on.
+/// An adaptor of an allocator is an allocator, and an adaptor of a source is a source. So adaptors
+/// can wrap adaptors, and can be used wherever the wrapped allocator can. The adaptor owns the
+/// wrapped object and constructs the object from the arguments after `std::in_place`; wrap a `ref`
+/// to borrow an object instead. `owns`, `stats` and `counts` call the functions of the wrapped
+/// object.
 ///
 ///     mallard::counted<mallard::arena<>> memory(std::in_place, buffer); // an arena(buffer)
 ///
-/// Not copyable. Movable if the wrapped object is, unless `Self` says otherwise.
+/// Not copyable. Movable if the wrapped object is movable, unless `Self` forbids moves.
 template <class Self, source Inner>
 class adaptor : public adaptor_calls<Self, block_allocator<Inner>, chunk_source<Inner>> {
 public:
@@ -137,14 +140,14 @@ public:
         adaptor_access::forget_all(static_cast<Self&>(*this));
         inner_.reset();
     }
-    /// Frees all blocks and gives the memory of the wrapped allocator back to its source.
+    /// Frees all blocks and returns the memory of the wrapped allocator to its source.
     void release() noexcept
         requires resettable<Inner>
     {
         adaptor_access::forget_all(static_cast<Self&>(*this));
         inner_.release();
     }
-    /// Gives idle memory of the wrapped allocator back to its source, beyond `keep` bytes.
+    /// Returns idle memory of the wrapped allocator to its source, except for `keep` bytes.
     void trim(std::size_t keep = 0) noexcept
         requires resettable<Inner>
     {
@@ -157,7 +160,7 @@ public:
     {
         return inner_.owns(p);
     }
-    /// The most bytes that the wrapped source can give at once.
+    /// The size of the largest chunk that the wrapped source can supply.
     std::size_t most_to_take() const noexcept
         requires bounded<Inner>
     {
@@ -183,17 +186,18 @@ public:
 protected:
     ~adaptor() = default;
 
-    /// Takes from the wrapped object. Returns null or throws when it is exhausted.
+    /// Takes a block or chunk from the wrapped object. When the object is exhausted, throws if
+    /// `Throws`, and otherwise returns null.
     template <bool Throws>
     [[gnu::always_inline]] chunk take_below(layout l) noexcept(!Throws)
     {
         return take_or_null<Throws>(inner_, l);
     }
-    /// Gives a block or chunk back to the wrapped object.
+    /// Returns a block or chunk to the wrapped object.
     [[gnu::always_inline]] void give_below(chunk c) noexcept { mallard::give(inner_, c); }
 
-    /// The same, and calls `failed()` first when the wrapped object returns null or throws. The
-    /// throwing version adds code to the unwind path only.
+    /// Like `take_below`, but calls `failed()` first when the wrapped object returns null or
+    /// throws. The throwing version adds code to the unwind path only.
     template <bool Throws, class F>
     [[gnu::always_inline]] chunk take_below_or(layout l, F failed) noexcept(!Throws)
     {
@@ -215,8 +219,8 @@ private:
     [[no_unique_address]] Inner inner_{};
 };
 
-/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. A constant switches an adaptor
-/// without a branch or a byte in the program that does not use the adaptor.
+/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. The constant `On` switches the
+/// adaptor on or off: a program without the adaptor pays no branch and no byte.
 ///
 ///     using memory = mallard::adapt_if<is_test, mallard::counted<mallard::multipool<>>>;
 ///
@@ -226,7 +230,7 @@ using adapt_if =
     typename std::conditional_t<On, std::type_identity<Adaptor>,
                                 std::type_identity<typename Adaptor::upstream_type>>::type;
 
-/// Constructs an `A` that may be an adaptor or not, from the arguments of the wrapped object.
+/// Constructs an `A`, which may be an adaptor, from the arguments of the wrapped object.
 template <class A, class... Args>
 A adapted(Args&&... args)
 {
@@ -249,10 +253,10 @@ chunk fail_allocation() noexcept(!Throws)
 /// the two in
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
-///     void give_one(chunk c) noexcept; // gives to the one that the chunk came from
+///     void give_one(chunk c) noexcept; // returns the chunk to the one that it came from
 ///
-/// The adaptor is an allocator if both are allocators, otherwise a source. It owns both; wrap a
-/// `ref` to borrow one.
+/// The adaptor is an allocator if both are allocators, otherwise a source. The adaptor owns both;
+/// wrap a `ref` to borrow one.
 template <class Self, source First, source Second>
 class adaptor_of_two : public adaptor_calls<Self, block_allocator<First> && block_allocator<Second>,
                                             chunk_source<First> || chunk_source<Second>> {
@@ -264,7 +268,7 @@ public:
     constexpr adaptor_of_two() noexcept
         requires std::default_initializable<First> && std::default_initializable<Second>
     = default;
-    /// An adaptor of these two objects.
+    /// An adaptor in front of `first` and `second`.
     constexpr adaptor_of_two(First first, Second second) noexcept
         : first_(std::move(first)), second_(std::move(second))
     {
@@ -272,21 +276,22 @@ public:
     constexpr adaptor_of_two(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
     constexpr adaptor_of_two& operator=(adaptor_of_two&&) noexcept(is_nothrow_movable) = default;
 
-    /// Frees all blocks of both and keeps the memory.
+    /// Frees all blocks of both allocators and keeps the memory.
     void reset() noexcept
         requires resettable<First> && resettable<Second>
     {
         first_.reset();
         second_.reset();
     }
-    /// Frees all blocks of both and gives the memory back to their sources.
+    /// Frees all blocks of both allocators and returns the memory to their sources.
     void release() noexcept
         requires resettable<First> && resettable<Second>
     {
         first_.release();
         second_.release();
     }
-    /// Keeps up to `keep` idle bytes in each of the two.
+    /// Returns idle memory to the sources; keeps up to `keep` idle bytes in each of the two
+    /// allocators.
     void trim(std::size_t keep = 0) noexcept
         requires resettable<First> && resettable<Second>
     {
@@ -294,13 +299,13 @@ public:
         second_.trim(keep);
     }
 
-    /// Whether one of the two owns the address.
+    /// Whether one of the two wrapped objects owns the address.
     bool owns(const void* p) const noexcept
         requires owning<First> && owning<Second>
     {
         return first_.owns(p) || second_.owns(p);
     }
-    /// The sum of the statistics of both.
+    /// The sum of the statistics of both allocators.
     auto stats() const noexcept
         requires measured<First> && measured<Second>
     {

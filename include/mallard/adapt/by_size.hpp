@@ -5,14 +5,15 @@
 
 namespace mallard {
 
-/// Allocates blocks of at most `N` bytes from `Small`, and larger blocks from `Large`. The size
-/// given to `deallocate` decides in the same way, so nothing is looked up: one comparison, or none
-/// if the size is a constant.
+/// Allocates blocks of at most `N` bytes from `Small`, and larger blocks from `Large`. `deallocate`
+/// chooses by the size too, so nothing is looked up: the choice costs one comparison, or none if
+/// the size is a constant.
 ///
 ///     mallard::by_size<256, mallard::multipool<>, mallard::multipool<mallard::pages<>>> memory;
 ///
-/// For allocators only: a chunk source may give more bytes than requested, and then the size does
-/// not say which source gave the chunk. When one of the two fails, the other one is not tried.
+/// For allocators only: a chunk source may supply more bytes than requested, and then the size of a
+/// chunk does not say which source the chunk came from. When one of the two fails, the other one is
+/// not tried.
 template <std::size_t N, block_allocator Small, block_allocator Large>
 class by_size : public adaptor_of_two<by_size<N, Small, Large>, Small, Large> {
     using base = adaptor_of_two<by_size, Small, Large>;

@@ -1,4 +1,5 @@
-// An adaptor that counts calls, blocks and bytes; and snapshots of any allocator.
+// `counted`, an adaptor that counts calls, blocks and bytes; and `snapshot`, the counts and
+// statistics of any allocator.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
@@ -8,7 +9,7 @@
 
 namespace mallard {
 
-/// Counts of the calls of an allocator, with bytes as the callers requested them. `reset` and
+/// Counts of the calls of an allocator. Bytes are counted as requested by the callers. `reset` and
 /// `release` count as frees of all blocks.
 ///
 ///     mallard::call_counts const before = memory.counts();
@@ -28,7 +29,7 @@ struct call_counts {
     {
         return static_cast<std::ptrdiff_t>(allocations - frees);
     }
-    /// Bytes in use; see `blocks_live`.
+    /// Bytes in use. Negative in the same case as `blocks_live`.
     constexpr std::ptrdiff_t bytes_live() const noexcept
     {
         return static_cast<std::ptrdiff_t>(bytes_allocated - bytes_freed);
@@ -37,7 +38,8 @@ struct call_counts {
     /// Whether all blocks were freed, with the sizes that were requested.
     constexpr bool is_balanced() const noexcept { return blocks_live() == 0 && bytes_live() == 0; }
 
-    /// The counts of the calls since `before`. Peaks count from the blocks and bytes in use then.
+    /// The counts of the calls since `before`. A peak counts only what exceeds the blocks or bytes
+    /// that were in use at `before`.
     constexpr call_counts since(const call_counts& before) const noexcept
     {
         call_counts c = *this;
@@ -105,7 +107,7 @@ public:
     }
 
 private:
-    /// The branch is rarely taken; a conditional move would store each time.
+    /// A branch that is rarely taken; a conditional move would store at every call.
     static void raise(std::size_t& peak, std::size_t to) noexcept
     {
         if (peak < to) [[unlikely]]
@@ -120,12 +122,12 @@ private:
     call_counts now_;
 };
 
-/// Maintains `call_counts` for any number of threads. The life of a block costs six atomic
-/// additions. They are relaxed, because no thread acts on a count. `read` is exact when no thread
-/// is inside a call.
+/// Maintains `call_counts` for any number of threads. An allocation and its free cost six atomic
+/// additions in all. The additions are relaxed, because no thread acts on a count. `read` is exact
+/// when no thread is inside a call.
 ///
-/// A block counts from after it is allocated until before it is freed. So the live counts never
-/// exceed what the threads hold, and each peak was really reached.
+/// A block is counted after its allocation, and subtracted before its free. So the live counts
+/// never exceed what the threads hold, and each peak was really reached.
 template <>
 class alignas(cache_line_bytes) call_counter<true> {
     using number = std::atomic<std::size_t>;
@@ -146,7 +148,7 @@ public:
     }
     void count_failure() noexcept { failures_.fetch_add(1, relaxed); }
 
-    /// No other thread may be inside a call.
+    /// Counts a free of all live blocks. No other thread may be inside a call.
     void count_free_all() noexcept
     {
         blocks_live_.store(0, relaxed);
@@ -166,8 +168,9 @@ public:
         return now;
     }
 
-    /// Reads the live counts once, after the old peaks were taken away. A thread that raises a peak
-    /// in between raises the new one, so no peak of the scope is below the count at its start.
+    /// Starts new peaks: first takes the old peaks away, and then reads each live count once. A
+    /// thread that raises a peak in between raises a new peak, so no peak of the scope is below the
+    /// count at the start of the scope.
     call_counts begin_scope() noexcept
     {
         call_counts before = read();
@@ -206,13 +209,13 @@ private:
 template <class Counted>
 class counting_scope;
 
-/// Whether the counters of an adaptor are atomic: not for `sync::none`, but for
+/// Whether the counters of an adaptor are atomic: false for `sync::none`, true for
 /// `sync::lock_free`. The wrapped allocator has a thread rule of its own.
 constexpr bool has_atomic_counters(sync threads) noexcept
 {
     return threads == sync::lock_free;
 }
-/// The modes of `counted` and `limited`.
+/// The values of `sync` that `counted` and `limited` accept.
 template <sync Threads>
 concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 
@@ -225,11 +228,12 @@ concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 ///     ...
 ///     memory.counts().bytes_peak
 ///
-/// Around an allocator, bytes are as requested by the callers. Around a chunk source, bytes are as
-/// given by the source.
+/// Around an allocator, bytes are counted as requested by the callers. Around a chunk source, bytes
+/// are counted as supplied by the source.
 ///
-/// Allocates nothing, and fails only when the wrapped object fails. One thread at a time, or with
-/// `counted<A, sync::lock_free>` as many as the wrapped object allows; then it cannot be moved.
+/// Allocates nothing, and fails only when the wrapped object fails. For one thread at a time.
+/// `counted<A, sync::lock_free>` is for any threads that the wrapped object allows, and cannot be
+/// moved.
 template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
 class counted : public adaptor<counted<Inner, Threads>, Inner> {
@@ -274,11 +278,12 @@ private:
 ///     parse(text, memory);
 ///     parsing.counts().bytes_peak // above the bytes in use before the scope
 ///
-/// Costs nothing while it lasts. With a shared `counted`, it counts the calls of all threads.
+/// A scope costs nothing except at its start and end. With a shared `counted`, a scope counts the
+/// calls of all threads.
 template <class Counted>
 class [[nodiscard]] counting_scope {
 public:
-    /// Starts a scope of `of`.
+    /// Starts a scope that counts the calls of `of`.
     explicit counting_scope(Counted& of) noexcept
         : counter_(of.counter_), before_(counter_.begin_scope())
     {
@@ -295,8 +300,8 @@ private:
     call_counts before_;
 };
 
-/// The call counts of an allocator, if it is `counted`, and its statistics, if it has any, read at
-/// one moment. See `snapshot_of`.
+/// The call counts of an allocator (if the allocator is `counted`) and its statistics (if the
+/// allocator has `stats`), read at one moment. See `snapshot_of`.
 ///
 /// The two parts may differ: a 40-byte request to a pool of 48-byte blocks is 40 bytes in `calls`
 /// and 48 bytes in `memory`.
@@ -305,7 +310,7 @@ struct snapshot {
     std::optional<statistics> memory; ///< if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
-    /// A snapshot of the given parts.
+    /// A snapshot that consists of the given counts, statistics, or both.
     constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}
     constexpr snapshot(const statistics& held) noexcept : memory(held) {}
     constexpr snapshot(const call_counts& asked, const statistics& held) noexcept

@@ -1,17 +1,17 @@
-// An adaptor that fails on purpose.
+// `failing`, an adaptor whose allocations fail on purpose, for tests.
 #pragma once
 
 #include <mallard/adapt/adaptor.hpp>
 
 namespace mallard {
 
-/// Which calls fail, by number; the first call has number 0.
+/// The numbers of the calls that fail; the first call has number 0.
 ///
 ///     mallard::failures{.first = 3}                   // only call 3
 ///     mallard::failures{.first = 3, .count = 10}      // calls 3 to 12
 ///     mallard::failures{.first = 9, .every = 10}      // calls 9, 19, 29, ...
 struct failures {
-    /// As `first`: no call fails.
+    /// The value of `first` with which no call fails.
     static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
     std::size_t first = never; ///< the number of the first call that fails
@@ -31,8 +31,8 @@ concept failure_rule = requires(R& rule, layout l, std::size_t number) {
     { rule(l, number) } noexcept -> std::convertible_to<bool>;
 };
 
-/// Fails the calls that its rule names, as if memory were exhausted; the wrapped object is not
-/// called then. Tests use it to see what a program does when an allocation fails.
+/// Fails the calls that its rule selects, as if memory were exhausted, without a call of the
+/// wrapped object. Tests use it to see what a program does when an allocation fails.
 ///
 ///     mallard::failing<mallard::multipool<>> memory({.first = 3});
 ///
@@ -54,21 +54,21 @@ public:
         : rule_(std::move(rule))
     {
     }
-    /// The same, with arguments for the wrapped object.
+    /// An allocator with a rule. The other arguments construct the wrapped object.
     template <class... Args>
     constexpr failing(Rule rule, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), rule_(std::move(rule))
     {
     }
 
-    /// The rule, to be changed between calls.
+    /// The rule, which may be changed between calls.
     ///
     ///     memory.rule().first = memory.calls(); // the next call fails
     Rule& rule() noexcept { return rule_; }
 
-    /// How many calls there were.
+    /// The number of calls so far.
     std::size_t calls() const noexcept { return calls_; }
-    /// How many calls the rule made fail. Failures of the wrapped object do not count.
+    /// The number of calls that the rule made fail. Failures of the wrapped object do not count.
     std::size_t failed() const noexcept { return failed_; }
 
     /// Sets the counts to 0: the next call has number 0.

@@ -5,9 +5,10 @@
 
 namespace mallard {
 
-/// Allocates from `First`, and from `Second` when `First` is exhausted. A block goes back to the
-/// allocator it came from. `First::owns` decides by the address: in constant time for `buffer` and
-/// `borrowed`, in O(log chunks) for a pool or multipool, in O(chunks) for an arena.
+/// Allocates from `First`, and from `Second` when `First` is exhausted. A block is freed by the
+/// allocator that allocated the block. `First::owns` decides this by the address: in constant time
+/// for `buffer` and `borrowed`, in O(log chunks) for a pool or multipool, in O(chunks) for an
+/// arena.
 ///
 ///     using stack_first = mallard::fallback<mallard::buffer<4096>, mallard::default_heap>;
 ///     mallard::multipool<stack_first> memory; // uses the heap after 4 KiB

@@ -11,13 +11,13 @@ struct budget {
     std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< in use at once
 };
 
-/// What is left of one of the two limits. `Shared`: for several threads.
+/// The part of one of the two limits that can still be charged. `Shared`: for several threads.
 template <bool Shared>
 class quota {
 public:
-    /// A quota of `most`, with nothing charged.
+    /// A quota of `most` bytes or blocks, with nothing charged.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
-    /// A move takes the blocks along, so the moved-from quota has nothing charged.
+    /// Moves the charges along with the blocks, so the moved-from quota has nothing charged.
     constexpr quota(quota&& other) noexcept
         : most_(other.most_), left_(std::exchange(other.left_, other.most_))
     {
@@ -81,14 +81,14 @@ private:
 ///     mallard::limited<mallard::default_heap> half({.bytes = 1 << 29});
 ///     mallard::pool<mallard::ref<decltype(half)>> messages(64, 0, half);
 ///
-/// Around an allocator, bytes are as requested by the callers. Around a source, bytes are as given
-/// by the source; the allocator above asks `most_to_take`, and cuts its last growth step to that.
-/// Freed bytes can be allocated again.
+/// Around an allocator, bytes are counted as requested by the callers. Around a source, bytes are
+/// counted as supplied by the source; the allocator that uses the source calls `most_to_take`, and
+/// cuts its last growth step to that size. Freed bytes can be allocated again.
 ///
-/// `allocate` throws `std::bad_alloc`, `try_allocate` returns null, and `last_failure` says why in
-/// a line. One thread at a time, or with `limited<A, sync::lock_free>` as many as the wrapped
-/// object allows; then it cannot be moved, and all threads together never hold more than the
-/// budget.
+/// Beyond the budget, `allocate` throws `std::bad_alloc`, `try_allocate` returns null, and
+/// `last_failure` gives the reason in one line. For one thread at a time. `limited<A,
+/// sync::lock_free>` is for any threads that the wrapped object allows, and cannot be moved; all
+/// threads together never hold more than the budget.
 template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
 class limited : public adaptor<limited<Inner, Threads>, Inner> {
@@ -106,7 +106,7 @@ public:
         : bytes_(most.bytes), blocks_(most.blocks)
     {
     }
-    /// The same, with arguments for the wrapped object.
+    /// An allocator with a budget. The other arguments construct the wrapped object.
     template <class... Args>
     constexpr limited(budget most, std::in_place_t,
                       Args&&... args) noexcept(std::is_nothrow_constructible_v<Inner, Args...>)
@@ -128,8 +128,8 @@ public:
     /// The whole budget, as given to the constructor.
     constexpr budget most() const noexcept { return {bytes_.most(), blocks_.most()}; }
 
-    /// Why the last failed call failed: one line, which is never freed; "" if no call failed. With
-    /// several threads, the line of one of the last failures.
+    /// The reason of the last failure: one line, which is never freed; "" if no call failed. With
+    /// several threads, the reason of one of the last failures.
     const char* last_failure() const noexcept { return failure_; }
 
 private:

@@ -5,15 +5,15 @@
 
 namespace mallard {
 
-/// An observer of a chunk source: has one of these members, at least.
+/// An observer of a chunk source: has at least one of the members `grew`, `failed` and `gave`.
 template <class O>
 concept source_observer = requires(O& o, chunk c) { o.grew(c); } || requires(O& o, layout l) {
     o.failed(l);
 } || requires(O& o, chunk c) { o.gave(c); };
-/// An observer of an allocator.
+/// An observer of an allocator: has the member `exhausted`.
 template <class O>
 concept allocator_observer = requires(O& o, layout l) { o.exhausted(l); };
-/// An observer of the end of either.
+/// An observer of the end of an allocator or source: has the member `destroyed`.
 template <class O>
 concept end_observer = requires(O& o, const snapshot& s) { o.destroyed(s); };
 
@@ -25,23 +25,24 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 /// Calls members of `Observer` on slow paths. The observer may have any of these members:
 ///
 ///     struct log {
-///         void grew(mallard::chunk) noexcept;                // after a source gave the chunk
+///         void grew(mallard::chunk) noexcept;                // after a source supplied a chunk
 ///         void failed(mallard::layout) noexcept;             // a source had no memory
-///         void gave(mallard::chunk) noexcept;                // before the source gets it back
+///         void gave(mallard::chunk) noexcept;                // before the source takes it back
 ///         void exhausted(mallard::layout) noexcept;          // an allocator had no memory
 ///         void destroyed(const mallard::snapshot&) noexcept; // before the end of the allocator
 ///     };
 ///     mallard::pool<mallard::observed<mallard::default_heap, log>> nodes(64);
 ///
-/// Put it around the source to see growth, and around the allocator to see failures and what was
-/// left at the end. An observed allocator keeps its hot path: `allocate` gains no instruction,
-/// `try_allocate` gains one test.
+/// Wrap the source to see growth; wrap the allocator to see failures, and the blocks left at the
+/// end. An observed allocator keeps its hot path: `allocate` gains no instruction, `try_allocate`
+/// gains one test.
 ///
 /// An observer must not throw, and must not call the observed allocator. It may use other
 /// allocators, lock and write. The thread that caused the event calls the observer, and `observed`
-/// holds no lock meanwhile. A pool for several threads holds its growth lock around the events
-/// of its source, unless the source is `shareable`; frees and hits of other threads go on. If
-/// several threads call `observed`, they call the observer too.
+/// holds no lock during the call. A pool for several threads holds its growth lock around the
+/// events of its source, unless the source is `shareable`; other threads can still free blocks, and
+/// allocate blocks without growth. If several threads call `observed`, all of them call the
+/// observer.
 ///
 /// Neither copied nor moved, so `destroyed` is called once. A pool that moves can borrow an
 /// `observed` source by `ref`.
@@ -63,7 +64,7 @@ public:
         : observer_(std::move(told))
     {
     }
-    /// The same, with arguments for the wrapped object.
+    /// An allocator with an observer. The other arguments construct the wrapped object.
     template <class... Args>
     constexpr observed(Observer told, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), observer_(std::move(told))

@@ -7,7 +7,7 @@
 
 namespace mallard {
 
-/// An allocator or source for any number of threads. Each call holds a lock, also while the wrapped
+/// An allocator or source for any number of threads. Each call holds a lock, even while the wrapped
 /// object grows. `Mutex` is any type with `lock` and `unlock`.
 ///
 ///     mallard::synchronized<mallard::arena<>> request;
@@ -16,8 +16,8 @@ namespace mallard {
 /// grows the pool; `sync::thread_cached` is better still. Use `synchronized` for allocators without
 /// such a mode: arenas, and adaptors.
 ///
-/// All access holds the lock; `with` gives access to the wrapped object for several calls. The
-/// wrapped object must not call back. Neither copied nor moved.
+/// Every function holds the lock. `with` holds the lock for several calls of the wrapped object.
+/// The wrapped object must not call back. Neither copied nor moved.
 template <source Inner, class Mutex = std::mutex>
 class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allocator<Inner>,
                                           chunk_source<Inner>> {
@@ -40,7 +40,7 @@ public:
     synchronized(const synchronized&) = delete;
     synchronized& operator=(const synchronized&) = delete;
 
-    /// Calls `f(wrapped object)` and holds the lock meanwhile.
+    /// Calls `f(wrapped object)` under the lock.
     ///
     ///     memory.with([](auto& arena) { arena.trim(); });
     template <class F>
@@ -62,13 +62,13 @@ public:
     {
         with([](Inner& in) { in.reset(); });
     }
-    /// Frees all blocks and gives the memory back to the source.
+    /// Frees all blocks and returns the memory to the source.
     void release() noexcept
         requires resettable<Inner>
     {
         with([](Inner& in) { in.release(); });
     }
-    /// Gives idle memory back to the source, beyond `keep` bytes.
+    /// Returns idle memory to the source, except for `keep` bytes.
     void trim(std::size_t keep = 0) noexcept
         requires resettable<Inner>
     {

@@ -6,7 +6,8 @@
 
 namespace mallard {
 
-/// A callable that gets each event. It must not throw, and must not call the traced allocator.
+/// A callable that is called with each event. The sink must not throw, and must not call the traced
+/// allocator.
 template <class S>
 concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 
@@ -18,13 +19,13 @@ concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 ///     auto print = [](const mallard_trace_record& r) { std::printf("%zx\n", r.addr); };
 ///     mallard::traced<mallard::arena<>, decltype(print)> scratch(print);
 ///
-/// An allocation is reported after the call, with its duration; failed ones too. A free is
-/// reported before the call. So an address is never allocated twice without a free between. A
+/// An allocation is reported after the call, with its duration, even if it failed. A free is
+/// reported before the call. So in a trace, no address is allocated twice without a free between. A
 /// `reset` or `release` is one event. Times are nanoseconds of std::chrono::steady_clock. Reading
 /// the clock costs about 20 ns: twice for an allocation, once for a free.
 ///
-/// Any thread may call that may call both the wrapped object and the sink. Any thread may call a
-/// channel of a `trace_file`.
+/// The thread rules of the wrapped object and of the sink apply. Any thread may call a channel of a
+/// `trace_file`.
 template <source Inner = default_heap, trace_sink Sink = trace_channel>
 class traced : public adaptor<traced<Inner, Sink>, Inner> {
     using base = adaptor<traced, Inner>;
@@ -40,7 +41,7 @@ public:
         : sink_(std::move(sink))
     {
     }
-    /// The same, with arguments for the wrapped object.
+    /// An allocator that reports to `sink`. The other arguments construct the wrapped object.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     traced(Sink sink, std::in_place_t, Args&&... args)

@@ -21,7 +21,7 @@ struct checked_options {
     bool shared = false;    ///< any thread may call; each call holds a lock
 };
 
-/// Finds bugs in the use of any allocator or source:
+/// Finds bugs in the calls of any allocator or source:
 ///
 ///     mallard::checked<mallard::multipool<>> orders("orders");
 ///     void* block = orders.allocate({40});
@@ -31,21 +31,22 @@ struct checked_options {
 /// It finds a double free, a free of an address that is no block, a free with another layout than
 /// the allocation, a write before or after a block, a write into a freed block, and a leak. Bad
 /// frees are found at the free. Bad writes are found when the block is freed, when it leaves the
-/// quarantine, at `verify()`, at `reset`, and at the end; under AddressSanitizer and Valgrind at
-/// the write itself. A `fault_handler` gets each fault; the default one stops the process. If the
-/// program goes on, a bad free has changed nothing, a free with a wrong layout is done with the
-/// right one, and overwritten bytes are filled again.
+/// quarantine, at `verify()`, at `reset`, and at the end of the allocator. AddressSanitizer and
+/// Valgrind stop at the write itself. A `fault_handler` is called with each fault; the default
+/// handler stops the process. If the program goes on, a bad free has changed nothing, a free with a
+/// wrong layout is carried out with the right layout, and overwritten bytes are filled again.
 ///
 /// A freed block is filled with a pattern, and stays in quarantine until `Options.quarantine` bytes
-/// of newer blocks are there, or the wrapped allocator is exhausted. A double free is recognised
-/// while the block is in quarantine; later it is reported as a free of a foreign address.
+/// of newer blocks are in quarantine too, or the wrapped allocator is exhausted. A double free is
+/// recognised while the block is in quarantine; later it is reported as a free of a foreign
+/// address.
 ///
 /// Each request is enlarged by its redzones (`room_for`), so a wrapped pool needs larger blocks.
 /// The records are on `Heap`, about 100 bytes a block, apart from the blocks. When that heap is
-/// exhausted, the allocation fails. A pair of calls costs about 90 ns, and writes the bytes of the
-/// block twice.
+/// exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and write
+/// the bytes of the block twice.
 ///
-/// One thread at a time calls the wrapped allocator; if `shared`, under the lock. Neither copied
+/// For one thread at a time; with `Options.shared`, for any thread, under a lock. Neither copied
 /// nor moved.
 template <source Inner = default_heap, checked_options Options = checked_options{},
           source Heap = default_heap>
@@ -91,7 +92,7 @@ public:
     }
 
     /// The layout with which a live block was requested, or nothing if `block` is no live block.
-    /// For a caller that frees without knowing the size.
+    /// Lets a caller free a block without knowing its size.
     std::optional<layout> requested_layout(const void* block) noexcept
     {
         std::lock_guard const alone(lock_);
@@ -101,8 +102,8 @@ public:
         return layout{r->bytes, r->align};
     }
 
-    /// The layout that the wrapped allocator gets for a block of `l`: the block between its
-    /// redzones.
+    /// The layout that is requested from the wrapped allocator for a block of `l`: the block and
+    /// its redzones.
     static constexpr layout room_for(layout l) noexcept
     {
         return {align_up(front_bytes(l.align) + l.bytes + Options.redzone, asan_unit),
@@ -118,7 +119,7 @@ private:
         return align_up(Options.redzone, std::max(align, asan_unit));
     }
 
-    // Not inlined, as `give_one`: a recorded call stack starts above this function.
+    // Not inlined, like `give_one`, because a recorded call stack starts above this function.
     template <bool Throws>
     [[gnu::noinline]] chunk take_one(layout l) noexcept(!Throws)
     {
@@ -142,7 +143,7 @@ private:
         return {};
     }
 
-    /// Empties the quarantine before the allocation fails.
+    /// Allocates, after emptying the quarantine, before the allocation fails for good.
     template <bool Throws>
     chunk take_room(layout room) noexcept(!Throws)
     {
@@ -182,7 +183,7 @@ private:
         inspector_.records().quarantine().for_each([this](record& r) { end_quarantine(r); });
     }
 
-    /// The wrapped allocator is about to free all blocks.
+    /// Removes all records; called before the wrapped allocator frees all blocks.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);

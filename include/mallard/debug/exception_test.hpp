@@ -21,13 +21,13 @@ using test_memory = pmr_resource<failing<counted<A>>>;
 ///         names.emplace_back("longer than what fits into a string itself");
 ///     });
 ///
-/// `f` may throw `std::bad_alloc` or handle it; other exceptions pass through. Each call must free
-/// all blocks that it allocated, with the requested sizes, even after a failure. Otherwise the
-/// process stops, with a message that names the allocation. Its number is the value of
-/// `memory.calls()`, so `f` can print or break there.
+/// `f` may throw `std::bad_alloc` or handle it; other exceptions pass through. Each call of `f`
+/// must free all blocks that it allocated, with the requested sizes, even after a failure.
+/// Otherwise the process stops, with a message that contains the number of the failed allocation.
+/// The number is the value of `memory.calls()`, so `f` can print it or stop in a debugger there.
 ///
-/// Each call gets the allocator that `make()` returns; by default a new multipool. The idea is
-/// the exception test of BDE's `bslma::TestAllocator`, which is a macro.
+/// Each call of `f` uses the allocator that `make()` returns; by default a new multipool. The idea
+/// is the exception test of BDE's `bslma::TestAllocator`, which is a macro.
 template <class Make, class F>
     requires block_allocator<std::invoke_result_t<Make&>>
 std::size_t for_each_failure(Make make, F f)
@@ -46,14 +46,14 @@ std::size_t for_each_failure(Make make, F f)
     }
 }
 
-/// The same, with a new multipool for each call.
+/// Like the function above, with a new multipool for each call of `f`.
 template <class F>
 std::size_t for_each_failure(F f)
 {
     return for_each_failure([] { return multipool<>(); }, f);
 }
 
-/// The same, in one allocator of the caller for all calls.
+/// Like the functions above, with one allocator of the caller for all calls of `f`.
 template <block_allocator A, class F>
 std::size_t for_each_failure(A& in, F f)
 {

@@ -26,7 +26,7 @@ enum class fault_kind {
     leak              ///< blocks in use at the end of the allocator
 };
 
-/// The record of a block that a fault is about.
+/// A copy of the record of a block that a fault describes.
 struct faulty_block {
     const std::byte* data = nullptr; ///< the first byte
     std::size_t bytes = 0;           ///< as allocated
@@ -36,7 +36,8 @@ struct faulty_block {
     call_stack freed{};              ///< empty, unless calls are recorded and the block was freed
 };
 
-/// A description of one bug. Valid only during the call of the handler, so copy what you keep.
+/// A description of one bug. Valid only during the call of the handler, so copy the members that
+/// you need later.
 struct fault {
     fault_kind kind;       ///< which kind of bug
     const char* allocator; ///< its name
@@ -44,7 +45,8 @@ struct fault {
     layout said{0, 1};     ///< wrong_layout: the layout given to the free
     std::size_t count = 0; ///< leak: the number of blocks
     std::size_t bytes = 0; ///< leak: the bytes of all blocks
-    /// The block; empty for foreign_free; for a leak the first few blocks, oldest first.
+    /// The block that the fault concerns. Empty for foreign_free; for a leak, the first few leaked
+    /// blocks, oldest first.
     std::span<const faulty_block> blocks{};
 };
 
@@ -56,7 +58,8 @@ inline void say(const char* text) noexcept
     (fatal_message() << text).print();
 }
 
-/// The words of a message: `mallard: BEFORE address AFTER "name"`, and the last line `help: HELP`.
+/// The fixed words of a message: `mallard: BEFORE address AFTER "name"`, and the last line `help:
+/// HELP`.
 struct text {
     const char* before; ///< before the address, or before the bytes of a leak
     const char* after;  ///< after it, before the name of the allocator
@@ -182,7 +185,7 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
         (fatal_message() << "  help: " << text.help << "\n").print();
 }
 
-/// Prints the fault and aborts. The place for a breakpoint.
+/// Prints the fault and aborts. Set a breakpoint here to debug a fault.
 [[noreturn]] MALLARD_COLD inline void stop_at_fault(const fault& f) noexcept
 {
     print_fault(f);
@@ -234,7 +237,8 @@ inline constexpr fault_handler stop_at_faults{};
 ///     mallard::checked<mallard::multipool<>> orders({"orders", mallard::print_faults});
 inline constexpr fault_handler print_faults{[](const fault& f, void*) noexcept { print_fault(f); }};
 
-/// The name of an allocator in messages, which must outlive the allocator, and its fault handler.
+/// The name of an allocator in messages, and its fault handler. The text of the name must outlive
+/// the allocator.
 ///
 ///     mallard::checked<> orders({"orders", mallard::print_faults});
 struct fault_reporter {
@@ -242,7 +246,7 @@ struct fault_reporter {
     fault_handler on_fault{}; ///< called for each fault; by default stops the process
 
     constexpr fault_reporter() noexcept = default;
-    /// A reporter for the allocator of this name.
+    /// A reporter for the allocator with this name.
     constexpr fault_reporter(const char* allocator, fault_handler handler = {}) noexcept
         : name(allocator), on_fault(handler)
     {

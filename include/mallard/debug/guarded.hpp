@@ -14,7 +14,8 @@ namespace mallard {
 class sample_countdown {
 public:
     /// Returns true once in `one_in` calls on average. Costs a decrement and a test, unless the
-    /// countdown ends. Distances from 1 to `2 * one_in - 1` are equally likely.
+    /// countdown ends. The number of calls from one true result to the next is random, and equally
+    /// likely to be any number from 1 to `2 * one_in - 1`.
     bool is_due(std::uint64_t one_in) noexcept
     {
         if (--left_ != 0) [[likely]]
@@ -61,28 +62,30 @@ struct guarded_options {
     bool shared = false;    ///< any thread may call that may call the wrapped allocator
 };
 
-/// Gives each block of any allocator or source pages of its own, with an inaccessible page after
-/// the block, or before it:
+/// Puts each block of any allocator or source in pages of its own, with an inaccessible page after
+/// the block, or before the block:
 ///
 ///     mallard::guarded<mallard::multipool<>> orders("orders");
 ///     auto* block = static_cast<char*>(orders.allocate({48}));
 ///     block[48] = 1; // stops here with a segmentation fault
 ///
-/// An access to the first byte beyond the block faults at the instruction that makes it. So does
-/// an access to a freed block while its addresses are in quarantine; its memory is given back at
-/// once. The gap that an alignment leaves at the guarded end (`slack`), and the rest of the page at
-/// the other end, are redzones, and are verified at the free. Bad frees are found as by `checked`;
-/// leaks are not. `explain` tells a handler of SIGSEGV which block an address belongs to.
+/// An access to the first byte beyond the block faults at the instruction that accesses the byte.
+/// An access to a freed block faults too, as long as the addresses of the block are in quarantine;
+/// the memory of a freed block returns to the system at once. The gap that an alignment leaves at
+/// the guarded end (`slack`), and the rest of the page at the other end, are redzones, and are
+/// verified at the free. Bad frees are found as `checked` finds them; leaks are not found.
+/// `explain` tells a handler of SIGSEGV which block an address belongs to.
 ///
-/// A guarded block costs at least a page, two mappings, and about 40 us for a pair of calls, nearly
-/// all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped allocator and
-/// cost 8 instructions more a pair, so it can be used in production, as GWP-ASan is (Serebryany
-/// and others, "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", 2024).
+/// A guarded block costs at least a page, two mappings, and about 40 us for the allocation and the
+/// free, nearly all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped
+/// allocator, with 8 more instructions for an allocation and its free, so `guarded` can be used in
+/// production, as GWP-ASan is (Serebryany and others, "GWP-ASan: Sampling-Based Detection of
+/// Memory-Safety Bugs in Production", 2024).
 ///
 /// No allocation fails because it cannot be guarded. When the system refuses a page or a mapping,
-/// or `blocks_max` blocks are guarded, the wrapped allocator gives the block; `unguarded` counts
-/// those, and `last_failure` says why. The records are on `Heap`. Guarded blocks are freed at the
-/// end of this object. Neither copied nor moved. Needs the library.
+/// or `blocks_max` blocks are guarded, the wrapped allocator allocates the block; `unguarded`
+/// counts such blocks, and `last_failure` gives the reason. The records are on `Heap`. Guarded
+/// blocks are freed at the end of this object. Neither copied nor moved. Needs the library.
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
           source Heap = default_heap>
 class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
@@ -162,10 +165,11 @@ public:
 
     /// Guarded blocks in use.
     [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-    /// How many blocks could not be guarded.
+    /// The number of blocks that could not be guarded.
     [[nodiscard]] std::size_t unguarded() const noexcept { return unguarded_; }
 
-    /// Why the last unguarded block was not guarded: an `errno`, and a line that is never freed.
+    /// The reason why the last unguarded block was not guarded: an `errno` here, and in
+    /// `last_failure` one line, which is never freed.
     int last_error() const noexcept { return error_; }
     const char* last_failure() const noexcept { return failure_; } ///< see `last_error`
 
@@ -173,8 +177,8 @@ private:
     static constexpr pages_options in_one_range{.guard = true,
                                                 .reserve_bytes = Options.reserve_bytes};
 
-    // Several threads have a countdown each, for all objects of this type: threads would contend
-    // for the cache line of a shared countdown.
+    // With several threads, each thread has one countdown for all objects of this type: threads
+    // would contend for the cache line of a shared countdown.
     bool is_sampled() noexcept
     {
         if constexpr (Options.one_in == 1) {
@@ -206,7 +210,7 @@ private:
             this->give_below(c);
     }
 
-    /// Allocates a guarded block. Empties the quarantine if that is needed. Returns null when there
+    /// Allocates a guarded block, and empties the quarantine if necessary. Returns null when there
     /// is no page, no mapping, or no memory for a record.
     [[gnu::noinline]] chunk guard(layout l) noexcept
     {
@@ -249,8 +253,8 @@ private:
             quarantine(*r);
     }
 
-    /// Puts a freed block in quarantine: gives its memory back and keeps its addresses. Nothing is
-    /// filled, because nobody can write there.
+    /// Puts a freed block in quarantine: returns its memory to the system and keeps its addresses.
+    /// The block is not filled, because no thread can write to its pages.
     void quarantine(record& r) noexcept
     {
         blocks_ -= 1;
@@ -275,7 +279,8 @@ private:
         pages_.give(inspector_.remove(r));
     }
 
-    /// Frees the guarded blocks one by one; the wrapped allocator is about to free all others.
+    /// Frees the guarded blocks one by one; called before the wrapped allocator frees all other
+    /// blocks.
     void forget_all() noexcept
     {
         std::lock_guard const alone(lock_);
@@ -285,8 +290,9 @@ private:
         });
     }
 
-    /// Extends the range of guarded blocks, which is in address space that nobody else uses. A
-    /// thread that frees a block got the block after this call, so it sees the new range.
+    /// Extends the range of guarded blocks, which is in address space for guarded blocks only. A
+    /// thread can free a block only after it received the block, and so after this call: the thread
+    /// sees the new range.
     void include(chunk taken) noexcept
     {
         auto const begin = reinterpret_cast<std::uintptr_t>(taken.data);

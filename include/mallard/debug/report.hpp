@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// The text of a report, in the bytes of the caller.
+/// The text of a report, in a buffer of the caller.
 ///
 ///     if (mallard::written const w = mallard::report_json(room, "orders", s); !w.is_cut())
 ///         send(w.text);
@@ -16,12 +16,12 @@ struct written {
     std::string_view text;    ///< the whole text, or as much as fits with "..." at the end
     std::size_t bytes_needed; ///< for the whole text
 
-    /// Whether the bytes of the caller were too few.
+    /// Whether the text was cut, because the buffer of the caller is too small.
     constexpr bool is_cut() const noexcept { return bytes_needed > text.size(); }
     constexpr operator std::string_view() const noexcept { return text; } ///< the text
 };
 
-/// One number of a snapshot. Negative where a scope freed more than it allocated.
+/// One number of a snapshot. Negative if a scope freed more than the scope allocated.
 struct figure {
     const char* name;      ///< what the number counts
     std::ptrdiff_t number; ///< the value
@@ -78,8 +78,8 @@ constexpr void write_number(text_writer& out, std::ptrdiff_t number) noexcept
     out << (number < 0 ? -static_cast<std::size_t>(number) : static_cast<std::size_t>(number));
 }
 
-/// Writes a snapshot as text: the name, each group, and a line for each figure. Allocates nothing,
-/// and writes to `room` only; 1 KiB is enough for a short name.
+/// Writes a snapshot as text: the name, each group, and one line for each number. Allocates
+/// nothing, and writes to `room` only; 1 KiB is enough for a short name.
 ///
 ///     std::array<char, 1024> room;
 ///     std::cerr << mallard::report_text(room, "orders", mallard::snapshot_of(orders)).text;

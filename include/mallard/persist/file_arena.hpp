@@ -86,7 +86,7 @@ public:
 private:
     static constexpr std::size_t first_offset = 64; // of the first block
 
-    // A block of 0 bytes occupies 1 byte, so its address is its own.
+    // A block of 0 bytes occupies 1 byte, so that no other block has the same address.
     static constexpr std::size_t occupied(std::size_t bytes) noexcept
     {
         return bytes + (bytes == 0);

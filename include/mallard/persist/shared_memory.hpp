@@ -164,7 +164,7 @@ public:
                 return base() + begin;
         }
     }
-    /// Takes the block back if it is the last one; otherwise does nothing.
+    /// Frees the block if it is the last one; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto const begin = static_cast<std::size_t>(static_cast<std::byte*>(block) - base());
