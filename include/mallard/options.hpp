@@ -5,34 +5,35 @@
 
 namespace mallard {
 
-/// Which threads may call a pool at the same time. An option of each pool, not of a build.
+/// Which threads may call a pool at the same time: an option of each pool, not of a build.
 ///
 ///     constexpr mallard::pool_options shared{.block = 64,
 ///                                            .threads = mallard::sync::thread_cached};
 ///     constinit mallard::pool<mallard::default_heap, shared> messages;
 ///
-/// The modes for several threads need <mallard/sync.hpp>. In all of them, growth never holds a lock
-/// that a free needs. One thread at a time calls the source, unless the source is `shareable`. The
-/// source must not call the pool.
+/// The modes for several threads need <mallard/sync.hpp>. In all of these modes, growth never holds
+/// a lock that a free needs. One thread at a time calls the source, unless the source is
+/// `shareable`. The source must not call the pool.
 enum class sync {
     none,  ///< one thread at a time
     mutex, ///< any thread; each call holds a lock
-    /// Any thread, a signal handler included; a thread that is suspended inside a call holds up no
-    /// other thread. For pools that do not grow (`growth::none`): the first allocation takes the
-    /// only chunk under a lock, and no later call locks, waits or calls the source. Call `trim`,
-    /// too, only while no other thread is inside a call; `stats` is exact only then. The block
+    /// Any thread may call, and so may a signal handler; a thread that is suspended inside a call
+    /// holds up no other thread. For pools that do not grow (`growth::none`): the first allocation
+    /// takes the only chunk under a lock, and no later call locks, waits or calls the source. Call
+    /// `trim` only while no other thread is inside a call; `stats` is exact only then. The block
     /// freed last is allocated first, whatever `order` says. A block has at least 8 bytes, and 4
     /// more beside it. Not for a multipool.
     lock_free,
-    /// Any thread; most calls use a cache of the thread and take no lock. Blocks that another
-    /// thread frees return to their chunk. A thread caches at most 1,024 free blocks, or
-    /// `cached_bytes` worth of them. An allocation fails only if no thread has a free block.
-    /// `order` has no effect; blocks are multiples of 8 bytes. Caches and their arrays come on top
-    /// of the limit of the growth. The child of a fork can use the pool. Needs the library.
+    /// Any thread may call; most calls use a cache of the thread and take no lock. Blocks that
+    /// another thread frees return to their chunk. A thread caches at most 1,024 free blocks, and
+    /// at most `cached_bytes` bytes of free blocks. An allocation fails only if no thread has a
+    /// free block. `order` has no effect; blocks are multiples of 8 bytes. Caches and their arrays
+    /// come on top of the limit of the growth. The child of a fork can use the pool. Needs the
+    /// library.
     thread_cached
 };
 
-/// Which free block a pool gives next.
+/// Which free block a pool allocates next.
 enum class reuse {
     lifo,    ///< the block freed last; links are in the free blocks: the shortest code
     ordered, ///< recently freed blocks from an array, others in address order from a bitmap:
@@ -70,9 +71,10 @@ struct pool_options {
     check checks = check::off; ///< verify calls; tell Valgrind about free blocks
     bool owned = false; ///< `owner_of` finds the pool's owner; chunks are aligned as for `ordered`
 
-    /// The smallest block, and the unit of block sizes. A list has a link in each free block.
-    /// Where threads free neighbours without a lock, the blocks share no 8 bytes: AddressSanitizer
-    /// has one byte of its own for these, and changes it without an atomic operation.
+    /// The smallest block, and the unit of block sizes. A free list needs room for a link in each
+    /// free block. Where threads free neighbouring blocks without a lock, two blocks must not share
+    /// an aligned group of 8 bytes: AddressSanitizer describes each group by one byte, which it
+    /// changes without an atomic operation.
     constexpr std::size_t block_min() const noexcept
     {
         bool const by_itself = threads == sync::lock_free || threads == sync::thread_cached;
@@ -88,7 +90,7 @@ struct pool_options {
     }
 };
 
-/// Which shared handles an object_pool has. The counts of handles stand behind each object.
+/// Which shared handles an object_pool has. The reference counts are stored behind each object.
 ///
 ///     mallard::object_pool<mesh, mallard::default_heap,
 ///                          mallard::object_pool_options{.counts = mallard::counts::local}> meshes;
@@ -108,7 +110,7 @@ struct statistics {
     std::size_t chunks = 0;      ///< chunks held, used or idle
     std::size_t growths = 0; ///< growth steps since construction, without arrays and large blocks
     /// How often, since construction, an empty cache was refilled: with free blocks, slots to
-    /// carve, or a new chunk. For an arena: how often it went on to another chunk.
+    /// carve, or a new chunk. For an arena: how often the arena started another chunk.
     std::size_t refills = 0;
     /// How often, since construction, a full cache returned the older half of its blocks.
     std::size_t flushes = 0;

@@ -25,11 +25,12 @@ struct numa {
     int node = -1;       ///< -1: no preference
     bool strict = false; ///< fail when the node has no memory
 
-    /// Memory of that node while it has some, otherwise of another node.
+    /// Memory of that node while the node has free memory, otherwise memory of another node.
     static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
 
-    /// Memory of that node, or no chunk. When the node runs out of memory later, the system kills a
-    /// process; with `populate`, the memory is taken or refused at once.
+    /// Memory of that node, or no chunk. If the node runs out of memory when pages are touched
+    /// later, the system kills a process; with `populate`, the memory is allocated or refused at
+    /// once.
     static constexpr numa bind(int node) noexcept { return {.node = node, .strict = true}; }
 
     friend constexpr bool operator==(numa, numa) = default;
@@ -52,7 +53,7 @@ namespace os {
 /// The implementation of `pages`, compiled once for all options. In src/os.
 class page_source {
 public:
-    /// A source with these options. Takes no memory yet.
+    /// A source with these options. Maps no memory yet.
     constexpr explicit page_source(pages_options options) noexcept : options_(options) {}
     page_source(page_source&& other) noexcept;
     page_source& operator=(page_source&& other) noexcept;
@@ -67,15 +68,15 @@ public:
 
     /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return error_; }
-    /// What to do about it: a line, which is never freed.
+    /// What to do about the last failure: one line, which is never freed.
     const char* last_failure() const noexcept { return failure_; }
 
 protected:
     bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
-    // A range of address space in units of a page, and after the units a bit for each unit that
-    // says whether the unit belongs to a chunk:
+    // A range of address space, divided into units of a page. After the units there is a bit for
+    // each unit, set while the unit belongs to a chunk:
     //   | unit 0 | unit 1 | ... | a unit that is never committed | bits |
     // No unit below `low` is free. Before the first take, all members are zero.
     struct range {
@@ -105,11 +106,12 @@ private:
     const char* failure_ = "";
 };
 
-/// A range of address space whose first part is committed memory. The part grows in place.
+/// A range of address space whose first part is committed memory. The committed part grows in
+/// place.
 class growing_range {
 public:
     growing_range() noexcept = default;
-    /// A range of `bytes` of address space. Reserves it when it grows first.
+    /// A range of `bytes` of address space. The first call of `commit` reserves the range.
     explicit growing_range(std::size_t bytes) noexcept : pages_({.reserve_bytes = bytes}) {}
     growing_range(growing_range&& other) noexcept
         : pages_(std::move(other.pages_)), begin_(std::exchange(other.begin_, nullptr)),
@@ -130,7 +132,7 @@ public:
     {
         if (bytes <= bytes_)
             return true;
-        // No chunk is ever given back, so each chunk begins at the end of the one before.
+        // No chunk is ever returned, so each chunk begins at the end of the chunk before.
         chunk const more = pages_.try_take({bytes - bytes_, bytes_ == 0 ? align : 1});
         if (more.data == nullptr)
             return false;
@@ -145,7 +147,7 @@ public:
     std::size_t bytes() const noexcept { return bytes_; } ///< the size of the committed part
     /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return pages_.last_error(); }
-    /// What to do about it: a line, which is never freed.
+    /// What to do about the last failure: one line, which is never freed.
     const char* last_failure() const noexcept { return pages_.last_failure(); }
 
 private:
@@ -169,31 +171,32 @@ private:
 /// system refuses, the chunk is null, and nothing stays mapped.
 ///
 /// With `reserve_bytes`, all chunks lie in one range of address space. The first take reserves the
-/// range, at the cost of a bit of memory for each page. A take gets the lowest free place that
+/// range, at the cost of a bit of memory for each page. `take` returns the lowest free place that
 /// fits, so the chunks of a fresh range follow each other without a gap, or with only a guard page,
 /// which is part of the range. `give` returns the pages to the system at once, and frees the place
-/// for later takes. When no place is left, the chunk is null. The end of the source unmaps the
-/// range and all its chunks; without a range, chunks that were not given back stay mapped.
+/// for later chunks. When no place is left, `try_take` returns a null chunk. The destructor of the
+/// source unmaps the range and all its chunks; without a range, chunks that were not returned by
+/// `give` stay mapped.
 ///
-/// One thread at a time. Movable: the moved-from source is as new.
+/// For one thread at a time. Movable: the moved-from source is like a new source.
 template <pages_options O = pages_options{}>
 class pages {
 public:
     /// Takes zeroed pages, or returns a null chunk.
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
-    /// Gives the pages of a chunk back to the system.
+    /// Returns the pages of a chunk to the system.
     void give(chunk c) noexcept { source_.give(c); }
 
-    /// Gives the memory of a chunk back, and makes its addresses inaccessible until the chunk is
-    /// given back too. Returns false if the system refuses; nothing has changed then.
+    /// Returns the memory of a chunk to the system, and keeps its addresses inaccessible until
+    /// `give` is called with the chunk. Returns false, and changes nothing, if the system refuses.
     bool quarantine(chunk c) noexcept { return source_.quarantine(c); }
 
     /// The `errno` of the last failure; 0 if nothing failed.
     int last_error() const noexcept { return source_.last_error(); }
 
     /// What the system refused last and what to do about it: one line, which is never freed. Also
-    /// says when advice was refused though a chunk was given: `huge::madvise` on a kernel without
-    /// it, or `numa::prefer` of a node that does not exist.
+    /// set when a chunk was returned, but the system refused advice: `huge::madvise` on a kernel
+    /// without transparent huge pages, or `numa::prefer` of a node that does not exist.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:

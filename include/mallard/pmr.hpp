@@ -1,4 +1,5 @@
-// Allocators that are a std::pmr::memory_resource, for code that takes a pointer to one.
+// Allocators that are a std::pmr::memory_resource too, for code that expects a pointer to a
+// resource.
 #pragma once
 
 #include <mallard/arena.hpp>
@@ -10,15 +11,16 @@
 
 namespace mallard {
 
-/// An allocator `A` that is a `std::pmr::memory_resource` as well. It has all members of `A`, and
-/// `std::pmr` containers take a pointer to it.
+/// An allocator `A` that is a `std::pmr::memory_resource` as well. A `pmr_resource` has all members
+/// of `A`, and `std::pmr` containers accept a pointer to it.
 ///
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     std::pmr::vector<int> v(&scratch);
 ///
 /// A call with a `layout` is direct; a call with bytes, or through the base class, is virtual. A
 /// resource is equal only to itself. Over an arena, `deallocate` does nothing, as the standard says
-/// of monotonic resources. Classes may derive from it, as from the standard's resources.
+/// of monotonic resources. Classes may derive from `pmr_resource`, as from the standard's
+/// resources.
 template <block_allocator A>
 class pmr_resource : public A, public std::pmr::memory_resource {
 public:
@@ -32,7 +34,7 @@ public:
     using std::pmr::memory_resource::allocate;
     using std::pmr::memory_resource::deallocate;
 
-    /// The resource that this one takes its memory from. Only if the source is a memory resource.
+    /// The resource from which this one takes its memory. Only if the source is a memory resource.
     std::pmr::memory_resource* upstream_resource() const noexcept
         requires requires(const A& a) { a.upstream().resource(); }
     {
@@ -40,7 +42,7 @@ public:
     }
 
 protected:
-    /// Allocates from the allocator, or throws.
+    /// Allocates from the allocator `A`, or throws.
     void* do_allocate(std::size_t bytes, std::size_t align) override
     {
         return A::allocate(layout(bytes, align));
@@ -61,9 +63,10 @@ protected:
     }
 };
 
-/// Replacements for the standard's memory resources, with the same constructors. Each takes memory
-/// from the default resource, or from the upstream given to the constructor, and passes its
-/// exceptions on unchanged. docs/guide/pmr.md lists the differences.
+/// Replacements for the standard's memory resources, with the same constructors. Each resource here
+/// takes memory from the default resource, or from the upstream resource given to the constructor.
+/// Exceptions of the upstream resource pass through unchanged. docs/guide/pmr.md lists the
+/// differences.
 namespace pmr {
 
 /// Replaces `std::pmr::monotonic_buffer_resource`.
@@ -130,14 +133,15 @@ class pool_resource : public pmr_resource<Multipool> {
 public:
     using pmr_resource<Multipool>::pmr_resource;
     pool_resource() = default;
-    /// For code that passes standard options, which are ignored.
+    /// Accepts and ignores the options of the standard's pool resources.
     explicit pool_resource(const std::pmr::pool_options&) : pool_resource() {}
     pool_resource(const std::pmr::pool_options&, std::pmr::memory_resource* upstream)
         : pool_resource(upstream)
     {
     }
 
-    /// The largest block that is pooled, and how many of the smallest blocks a chunk may hold.
+    /// The size of the largest block that is pooled, and how many of the smallest blocks a chunk
+    /// may hold.
     static constexpr std::pmr::pool_options options() noexcept
     {
         return {.max_blocks_per_chunk = multipool_options{}.grow.max / size_class::bytes(0),

@@ -14,30 +14,31 @@ namespace mallard {
 ///
 ///     mallard::pool<mallard::default_heap, mallard::pool_options{.block = 48}> nodes;
 ///
-/// A pool takes no memory before the first allocation. Then it takes chunks of 64 KiB, in
-/// steps that double to 1 MiB, and carves them lazily: memory that was never handed out has
-/// never been touched. Blocks that were freed are handed out first, then fresh ones; then the
-/// pool grows. A block has `block_bytes()` bytes, the bytes asked for rounded up to a multiple
-/// of the alignment, and no header. Memory beside the blocks: 1/8 byte a block, 104 bytes a
+/// A pool takes no memory before the first allocation. Then it takes chunks of 64 KiB, in steps
+/// that double to 1 MiB, and carves them lazily: memory that was never handed out has never been
+/// touched. Blocks that were freed are allocated first, then fresh blocks; then the pool grows. A
+/// block has `block_bytes()` bytes: the requested bytes, rounded up to a multiple of the alignment.
+/// A block has no header. Memory beside the blocks: 1/8 byte for each block, 104 bytes for each
 /// chunk, and with `reuse::ordered` 8 bytes for each recently freed block.
 ///
 /// `reuse::ordered` (the default) and `reuse::lifo` differ when frees scatter: see `reuse`.
 /// Chunks stay until `trim`, `release` or the end of the pool.
 ///
-/// `allocate` throws `std::bad_alloc`, or what the source throws; the `try_` forms return null.
-/// A failed call has changed nothing. It is an error to free a block that is not of this pool,
-/// or that is free already. `check::on` stops the process there, at a cost of O(log chunks) a
-/// call and a bit a block.
+/// `allocate` throws `std::bad_alloc`, or what the source throws; the `try_` forms return null. A
+/// failed call changes nothing. To free a block that is not of this pool, or that is free already,
+/// is an error. `check::on` stops the process at such a call, at a cost of O(log chunks) for each
+/// call and one bit for each block.
 ///
-/// One thread at a time, unless `Options.threads` says otherwise. Include <mallard/sync.hpp> for
-/// such a pool, which is neither copied nor moved. Any thread may call any function of it at any
-/// time, except `for_each`, `reset`, `release` and the destructor: call those only while no other
-/// thread is inside a call.
+/// For one thread at a time, unless `Options.threads` says otherwise. A pool for several threads
+/// needs <mallard/sync.hpp>, and is neither copied nor moved. Any thread may call any function of
+/// such a pool at any time, except `for_each`, `reset`, `release` and the destructor: call these
+/// only while no other thread is inside a call.
 ///
-/// The functions with a `layout` serve what does not fit a block from the source, so a
-/// container may have its nodes and its table from one pool. The layout decides which: it must
-/// be the same at `deallocate`. The limit of the growth is for single blocks only. A pool of one
-/// step (`growth::none`) takes that step from its source before anything else.
+/// The functions with a `layout` allocate from the source whatever does not fit a block, so a
+/// container may allocate both its nodes and its table from one pool. The layout decides between
+/// the pool and the source, so `deallocate` needs the same layout. The limit of the growth applies
+/// to single blocks only. A pool of one step (`growth::none`) takes that step from its source
+/// before anything else.
 template <source Source = default_heap, pool_options Options = pool_options{}>
 class pool {
     using mode = pool_mode<Options.threads>;
@@ -117,11 +118,11 @@ public:
             large_.template deallocate<Options.checks == check::on>(source_, block, l.bytes);
     }
 
-    /// Fills `out` with blocks. If this throws, no block was allocated; the memory that was
-    /// taken for some of them stays, idle, until `trim`.
+    /// Fills `out` with blocks. If this function throws, no block was allocated; chunks that were
+    /// taken for some of the blocks stay idle until `trim`.
     void allocate_batch(std::span<void*> out) { core_.template allocate_batch<true>(source_, out); }
 
-    /// The same. Returns false instead of throwing.
+    /// Like `allocate_batch`, but returns false instead of throwing.
     [[nodiscard]] bool try_allocate_batch(std::span<void*> out) noexcept
     {
         return core_.template allocate_batch<false>(source_, out);
@@ -138,13 +139,13 @@ public:
         return core_.owns(p) || large_.owns(p);
     }
 
-    /// Says whether `p` is a single block of this pool that is in use. O(log chunks) with
-    /// `check::on`; otherwise the recently freed blocks are searched too.
+    /// Whether `p` is a single block of this pool that is in use. O(log chunks) with `check::on`;
+    /// otherwise the recently freed blocks are searched too.
     [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
 
-    /// Calls `f(void*)` for each single block in use, in address order. `f` may free the
-    /// block that it is given, but must call no other function of this pool: if `f` freed another
-    /// block, that block could still be visited. O(blocks).
+    /// Calls `f(void*)` for each single block in use, in address order. `f` may free its argument,
+    /// but must call no other function of this pool: if `f` freed another block, the other block
+    /// could still be visited. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
     {
@@ -158,8 +159,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and gives all memory back to the source. This is one call if the source
-    /// can take everything back by itself, as an arena that the pool owns does.
+    /// Frees every block and returns all memory to the source. If the source can free everything at
+    /// once, as an arena that the pool owns can, this is one call.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -172,11 +173,11 @@ public:
         }
     }
 
-    /// Gives idle memory back to the source, beyond `keep` bytes. The unit is a growth step,
-    /// which is idle when no block in it is in use. O(free blocks).
+    /// Returns idle memory to the source, except for `keep` bytes. Memory returns in whole growth
+    /// steps. A growth step is idle when no block in it is in use. O(free blocks).
     void trim(std::size_t keep = 0) noexcept { core_.trim(source_, keep); }
 
-    /// Walks chunks and free blocks.
+    /// The statistics, computed by a walk of chunks and free blocks.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s = large_.stats();
@@ -189,19 +190,19 @@ public:
     /// The alignment of each block.
     constexpr std::size_t block_align() const noexcept { return core_.shape().align; }
 
-    /// Source bytes that are enough for `count` blocks, for `growth::none` and `buffer`. They
-    /// include the header, bits, the array of `ordered`, and padding.
+    /// Source bytes that are enough for `count` blocks, for `growth::none` and `buffer`. The bytes
+    /// include the header, bitmaps, the array of `ordered`, and padding.
     static constexpr std::size_t bytes_for(std::size_t count) noexcept
         requires(Options.block != 0)
     {
         return core::bytes_for(fixed_shape, count);
     }
 
-    /// Whether `owner_of` can be asked: with `Options.owned`, unless the growth has one step,
+    /// Whether `owner_of` can be called: true with `Options.owned`, unless the growth has one step,
     /// whose chunk may have any address.
     static constexpr bool knows_owner = Options.owned && core::layout_type::by_mask;
 
-    /// Sets what `owner_of` returns for all blocks. No other thread is inside a call.
+    /// Sets what `owner_of` returns for all blocks. No other thread may be inside a call.
     /// O(chunks).
     constexpr void set_owner(void* owner) noexcept
         requires knows_owner
@@ -209,7 +210,7 @@ public:
         core_.set_owner(owner);
     }
 
-    /// The owner of a single block of any pool of this type: a mask and a load.
+    /// The owner of a single block of any pool of this type, found by a mask and a load.
     static void* owner_of(void* block) noexcept
         requires(knows_owner && Options.block != 0)
     {
@@ -223,7 +224,7 @@ public:
     const Source& upstream() const noexcept { return source_; }
 
 private:
-    /// A fork waits for all locks of the pool, so that the child finds none of them held.
+    /// Makes a fork wait for all locks of the pool, so that no lock is held in the child.
     constexpr void hold_at_fork() noexcept
     {
         if constexpr (Options.threads == sync::thread_cached)
@@ -250,7 +251,8 @@ private:
         return large_.template allocate<Throws>(source_, l.bytes, l.align);
     }
 
-    /// Takes the only step of a `growth::none` pool, before a large block can take its bytes.
+    /// Takes the only chunk of a `growth::none` pool, before a large block can use up the bytes of
+    /// the source.
     void take_only_chunk() noexcept
     {
         if (void* const block = core_.template allocate<false>(source_))

@@ -7,21 +7,22 @@
 
 namespace mallard {
 
-/// Values for the keys of a `slot_map`, in slots of its own with the same indices.
+/// Values for the keys of a `slot_map`. The values are in slots of the secondary map, with the same
+/// indices as in the slot map.
 ///
 ///     mallard::secondary_map<mallard::key32, speed> speeds;
 ///     speeds.set(key, {3, 4});
 ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s.x; }, speeds);
 ///
-/// The secondary map does not know the slot map. A value that was set for a key stays, and is
-/// found by that key, even when the key has become stale in the slot map, until a value for a
-/// newer key of the same slot is set. To meet live elements only, walk the slot map (as above), or
-/// call `erase_if` for the keys that the slot map does not contain. An older key never replaces a
-/// newer key, as long as generations do not wrap.
+/// The secondary map does not know the slot map. A value that was set for a key stays, and is found
+/// by that key, even when the key has become stale in the slot map, until a value for a newer key
+/// of the same slot is set. To visit live elements only, walk the slot map (as above), or call
+/// `erase_if` for the keys that the slot map does not contain. An older key never replaces a newer
+/// key, as long as generations do not wrap.
 ///
-/// A lookup costs as much as in the slot map. There is memory for all slots up to the largest
-/// index that was ever set; for a few values among many keys see `sparse_secondary_map`.
-/// `Storage`, iterators, growth, exceptions and threads are as for `slot_map`.
+/// A lookup costs as much as in the slot map. The map has memory for all slots up to the largest
+/// index that was ever set; for a few values among many keys see `sparse_secondary_map`. `Storage`,
+/// iterators, growth, exceptions and threads are as for `slot_map`.
 template <class Key, class V, class Storage = reserved<>, check Checks = check::off>
 class secondary_map
     : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key, Storage, Checks> {
@@ -32,7 +33,7 @@ class secondary_map
 
 public:
     secondary_map() = default;
-    /// A map over a source.
+    /// A map that takes its memory from the given storage.
     explicit secondary_map(Storage from) noexcept
         requires source<Storage>
         : table(slots_type(std::move(from)))
@@ -58,7 +59,7 @@ public:
     {
         return place<true>(k, std::forward<Args>(args)...);
     }
-    /// The same, with a value that exists already.
+    /// Like `emplace`, with a value that exists already.
     V* set(Key k, V value) { return place<true>(k, std::move(value)); }
     /// Like `emplace`, but returns null when memory is refused.
     template <class... Args>
@@ -67,7 +68,7 @@ public:
         return place<false>(k, std::forward<Args>(args)...);
     }
 
-    /// Erases the value of `k`. Returns false when there is none.
+    /// Erases the value of `k`. Returns false when `k` has no value.
     bool erase(Key k) noexcept
     {
         std::size_t const i = slots_.bounded(k.value());
@@ -124,7 +125,7 @@ private:
 };
 
 /// Values for a few of many keys, in a hash table: takes memory only for values that are set.
-/// `Allocator` is an allocator as for `std::unordered_map`. Otherwise as `secondary_map`.
+/// `Allocator` is an allocator as for `std::unordered_map`. In all other ways like `secondary_map`.
 ///
 ///     mallard::sparse_secondary_map<mallard::key32, std::string> nicknames;
 ///     nicknames.set(key, "duck");
@@ -160,7 +161,7 @@ public:
     /// Whether there is a value for the key.
     [[nodiscard]] bool contains(Key k) const noexcept { return get(k) != nullptr; }
 
-    /// As `secondary_map::set`. If it throws, the old value is there or gone.
+    /// Like `secondary_map::set`. If this function throws, the old value may or may not be left.
     V* set(Key k, V value)
     {
         if (!k)
@@ -174,7 +175,7 @@ public:
         auto const made = entries_.try_emplace(k.index(), k, std::move(value)).first;
         return std::addressof(made->second.value);
     }
-    /// Erases the value of `k`. Returns false when there is none.
+    /// Erases the value of `k`. Returns false when `k` has no value.
     bool erase(Key k) noexcept { return contains(k) && entries_.erase(k.index()) != 0; }
     /// Moves the value out and erases it.
     std::optional<V> remove(Key k)
@@ -216,7 +217,7 @@ public:
         return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
-    /// All slots: `slot_map::for_each` then asks by key.
+    /// Returns all slots as candidates: `slot_map::for_each` then looks each key up.
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:

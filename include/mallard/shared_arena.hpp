@@ -13,15 +13,16 @@ namespace mallard {
 ///     ... in any thread: auto& node = request.make<tree_node>(7);
 ///     request.reset(); // when all threads are done with it
 ///
-/// The arena of a thread grows as an `arena` does: 1 KiB first, then four times as much each, up to
-/// 16 MiB. A limit in the growth applies to each thread's arena. When a thread ends, the next new
-/// thread goes on with its arena. `deallocate` takes back the last block of the calling thread and
-/// otherwise does nothing.
+/// The arena of a thread grows as an `arena` does: the first chunk has 1 KiB, and each later chunk
+/// is four times as large as the one before, up to 16 MiB. A limit in the growth applies to each
+/// thread's arena. When a thread ends, the next new thread continues with the arena of the ended
+/// thread. `deallocate` frees the last block of the calling thread, and does nothing for any other
+/// block.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
-/// failed call changes nothing. Any thread may call any function at any time, with an exception:
-/// during `reset`, `release` and the destructor, no other thread is inside a call, and all blocks
-/// are freed. Threads may end before or after the arena. The source must not call back. Neither
+/// failed call changes nothing. Any thread may call any function at any time, with one exception:
+/// during `reset`, `release` and the destructor, which free all blocks, no other thread may be
+/// inside a call. Threads may end before or after the arena. The source must not call back. Neither
 /// copied nor moved. Needs the library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
@@ -58,7 +59,7 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
-    /// Takes the block back if it is the last one of the calling thread; otherwise does nothing.
+    /// Frees the block if it is the last one of the calling thread; otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto* const p = static_cast<thread_arena*>(arenas_.mine());
@@ -88,8 +89,7 @@ public:
         arenas_.release_all(source_);
     }
 
-    /// Gives idle chunks back to the source, until each thread's arena has at most `keep` idle
-    /// bytes.
+    /// Returns idle chunks to the source, until each thread's arena has at most `keep` idle bytes.
     void trim(std::size_t keep = 0) noexcept
     {
         std::lock_guard const alone(arenas_.lock);

@@ -15,14 +15,14 @@
 
 namespace mallard {
 
-/// The state of a slot in a `shared_slot_map`, which all threads agree on. States lie apart from
-/// the elements and stay until the end of the map, so any key can be looked up.
+/// The state of a slot in a `shared_slot_map`: one atomic word, on which all threads agree. States
+/// lie apart from the elements and stay until the end of the map, so any key can be looked up.
 ///
 ///     state   { generation 32 | live 1 | guards 31 }
 ///
 ///     { 0, 0, 0 }   never used
 ///     { g, 0, 0 }   owned by one thread, which constructs or destroys the element, or gives the
-///                   slot back to the pool; or retired
+///                   slot to the pool; or retired
 ///     { g, 1, n }   the element of generation g is alive and has n guards
 ///     { g, 0, n }   the element was removed; n guards still use it
 ///
@@ -33,10 +33,10 @@ namespace mallard {
 ///     a guard's end     n  -> n-1           a subtraction
 ///     finish   { g, 0, 0 } -> { g+1, 0, 0 } a store by the thread that reached { g, 0, 0 }
 ///
-/// Each operation takes effect at the change named here, or at the load that makes it fail, so
-/// the operations are linearisable. Only remove clears "live". After it no get succeeds, the
-/// number of guards only falls, and exactly one change reaches { g, 0, 0 }; the thread that makes
-/// this change owns the slot. tests/models/shared_slot.pml has the proof.
+/// Each operation takes effect at the change listed here, or at the load that makes the operation
+/// fail, so the operations are linearisable. Only remove clears "live". After a remove no get
+/// succeeds, the number of guards only falls, and exactly one change leads to { g, 0, 0 }; the
+/// thread that makes this change owns the slot. tests/models/shared_slot.pml has the proof.
 ///
 /// `read` copies the element between two loads of the state. insert stores the words of an
 /// element with release, and read loads them with acquire. So a read that sees a word of a later
@@ -48,7 +48,7 @@ public:
     static constexpr word live = word{1} << 31; ///< the bit of a live element
     static constexpr word guards = live - 1;    ///< selects the number of guards
 
-    /// The word of a generation, neither live nor guarded.
+    /// The word of a generation that is neither live nor guarded.
     static constexpr word of(std::size_t generation) noexcept { return word{generation} << 32; }
     /// The generation of a word.
     static constexpr std::size_t generation(word s) noexcept { return s >> 32; }
@@ -68,8 +68,8 @@ public:
                 return true;
         return false;
     }
-    /// Ends a guard. Returns true when the caller owns the slot now: the guard was the last one of
-    /// a removed element.
+    /// Ends a guard. Returns true if the guard was the last guard of a removed element: the caller
+    /// owns the slot then.
     bool let_go() noexcept
     {
         return (state.fetch_sub(1, std::memory_order_acq_rel) & (live | guards)) == 1;
@@ -81,7 +81,7 @@ public:
         left_to_guards, ///< the last guard will destroy the element
         owned           ///< the caller owns the slot
     };
-    /// Ends the life of the element of this generation. Any thread.
+    /// Ends the life of the element of this generation. Any thread may call.
     removal try_remove(std::size_t generation) noexcept
     {
         word s = state.load(std::memory_order_relaxed);
@@ -96,10 +96,10 @@ public:
     void* value; ///< the element; written once, before the first one is live: a slot never moves
 };
 
-/// The source of the pool in a `shared_slot_map`. Chunks of blocks of `Stride` bytes come from one
-/// range of address space, so the address of a block gives its number. A second range has a
-/// `shared_slot` for each block. Other memory of the pool comes from ordinary pages and gets no
-/// numbers. Only `at` and `end` are for any thread.
+/// The source of the pool in a `shared_slot_map`. Chunks of blocks of `Stride` bytes are in one
+/// range of address space, so the number of a block follows from its address. A second range has a
+/// `shared_slot` for each block. Other memory of the pool comes from ordinary pages and has no
+/// numbers. Only `at` and `end` may be called by any thread.
 template <std::size_t Stride, std::size_t SlotsMax, std::size_t BytesMax>
 class shared_slots {
 public:
@@ -122,15 +122,15 @@ public:
                 return taken;
         }
     }
-    /// Gives a chunk back.
+    /// Returns a chunk to the system.
     void give(chunk c) noexcept { (is_numbered(c.align) ? values_ : beside_).give(c); }
 
-    /// The number of a block, from 1 on.
+    /// The number of a block. The first number is 1.
     std::size_t number_of(const void* block) const noexcept
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(block) - base_) / Stride + 1;
     }
-    /// The slot of a number, or null when there is none.
+    /// The slot with a number, or null when there is no such slot.
     shared_slot* at(std::size_t number) const noexcept
     {
         return number < end_.load(std::memory_order_acquire) ? slots() + number : nullptr;
@@ -141,11 +141,11 @@ public:
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
-    // Rounded down to pages, because a range is rounded up: no number is above SlotsMax.
+    // Rounded down to pages, because a range is rounded up: so no number is above SlotsMax.
     static constexpr std::size_t bytes_max =
         std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
 
-    /// Only chunks of blocks are aligned to more than a page.
+    /// Whether a chunk has numbered blocks: only chunks of blocks are aligned to more than a page.
     static constexpr bool is_numbered(std::size_t align) noexcept { return align > page_bytes; }
 
     /// Takes a chunk, and commits a slot for each block that it may hold.
@@ -169,7 +169,7 @@ private:
         return taken;
     }
 
-    /// New pages are zero, which is the state of a slot that was never used.
+    /// The slots. New pages are zero, which is the state of a slot that was never used.
     shared_slot* slots() const noexcept { return reinterpret_cast<shared_slot*>(slots_.begin()); }
 
     os::page_source values_{{}};
@@ -202,10 +202,10 @@ struct shared_slot_map_options {
 ///   read(key)     returns a copy, if T is trivially copyable: no locked operation. Elements must
 ///                 not be changed through guards then, or a copy may be torn
 ///
-/// Elements do not move. A guard keeps an element alive, but does not keep other threads from
-/// using it: the element synchronises its own data. A removed element is destroyed by the thread
-/// that ends its last guard. Constructors, destructors and `f` may use the map, and no lock is
-/// held meanwhile.
+/// Elements do not move. A guard keeps an element alive, but does not keep other threads from using
+/// the element: the element has to synchronise its own data. A removed element is destroyed by the
+/// thread that ends its last guard. Constructors, destructors and `f` may use the map, because the
+/// map holds no lock while they run.
 ///
 /// Slots come from a pool with a cache for each thread (`sync::thread_cached`), so inserts and
 /// removes touch memory that other threads write only when a cache is empty or full. Each element
@@ -313,7 +313,7 @@ public:
     }
 
     /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert
-    /// or remove during the call may be visited or not. `f` may insert and remove as well; an
+    /// or remove during the call may be visited or not. `f` may insert and remove elements; an
     /// element that `f` removes before its turn is not visited. O(slots ever used).
     template <std::invocable<Key, T&> F>
     void for_each(F f)
@@ -332,10 +332,10 @@ public:
         for_each([this](Key k, T&) { remove(k); });
     }
 
-    /// The number of elements, removed elements that still have guards included. Walks the caches
+    /// The number of elements, including removed elements that still have guards. Walks the caches
     /// of all threads.
     [[nodiscard]] std::size_t size() const noexcept { return stats().blocks_live; }
-    /// How many slots have used up their generations.
+    /// The number of slots that have used up their generations.
     [[nodiscard]] std::size_t retired() const noexcept
     {
         return retired_.load(std::memory_order_relaxed);
@@ -413,7 +413,7 @@ private:
             slot.value); // the next thread that allocates the block sees all stores above
     }
 
-    /// At the end of the map: destroys an element that is still alive.
+    /// Destroys an element that is still alive at the end of the map.
     void end_element(shared_slot* slot, void* block) noexcept
     {
         auto const s = slot->state.load(std::memory_order_relaxed);
@@ -452,7 +452,7 @@ private:
 };
 
 /// Keeps one element of a `shared_slot_map` alive, even when another thread removes it. A guard is
-/// for one thread at a time, and may end in another thread than it began.
+/// for one thread at a time, and may be destroyed by another thread than the one that created it.
 ///
 ///     if (auto const s = sessions.get(id))
 ///         s->touch();

@@ -24,8 +24,8 @@ struct slot_map_options {
 ///         e->health -= 1;
 ///     enemies.erase(target); // get(target) is null from now on
 ///
-/// A lookup is one load and one comparison (see `slot_words`), and is safe for any key: of
-/// another map, or made up. Pointers stay valid until their element is erased.
+/// A lookup is one load and one comparison (see `slot_words`), and is safe for any key, even of
+/// another map or with invented bits. Pointers stay valid until their element is erased.
 ///
 /// `Storage` says where the slots are:
 ///   reserved<>   ranges of address space that grow in place; needs the library
@@ -36,9 +36,9 @@ struct slot_map_options {
 /// a bit beside its own size. Memory is kept until the end of the map, because it records which
 /// keys are stale.
 ///
-/// The slot that was erased last is used next. When all generations of a slot are used up, the
-/// slot retires; `retired()` counts those. A slot with `key32` lasts for 4,095 elements, so a map
-/// of n slots for at least 4,095 n.
+/// The slot that was erased last is used next. When all generations of a slot are used up, the slot
+/// retires; `retired()` counts these slots. A slot with `key32` lasts for 4,095 elements, so a map
+/// of n slots lasts for at least 4,095 n elements.
 ///
 /// `insert` and `emplace` throw `std::bad_alloc`, or what the source throws, when memory is
 /// refused, or when every slot that a key can name is used or retired; the `try_` functions
@@ -70,7 +70,7 @@ public:
         : table(slots_type(std::move(from)))
     {
     }
-    /// The moved-from map is empty, and as new.
+    /// Moves the elements to this map. The moved-from map is empty, and like a new map.
     slot_map(slot_map&& other) noexcept
         requires std::move_constructible<slots_type>
         : table(std::move(other)), retired_(std::exchange(other.retired_, 0)),
@@ -104,8 +104,8 @@ public:
     {
         return place<true>([&](Key, T* at) { std::construct_at(at, std::forward<Args>(args)...); });
     }
-    /// Like `emplace`, but returns the null key when no memory or no slot is left. An exception
-    /// of the constructor passes.
+    /// Like `emplace`, but returns the null key when no memory or no slot is left. An exception of
+    /// the constructor passes through.
     template <class... Args>
     [[nodiscard]] Key try_emplace(Args&&... args)
     {
@@ -142,7 +142,7 @@ public:
     }
 
     /// Moves the element out and reserves its key: the key names nothing until `reattach`, and no
-    /// other element gets it. `erase` and `clear` end the reservation.
+    /// other element receives the key. `erase` and `clear` end the reservation.
     ///
     ///     std::optional<enemy> away = enemies.detach(target);
     ///     ... enemies.reattach(target, std::move(*away));
@@ -155,8 +155,8 @@ public:
         }
         return value;
     }
-    /// Puts an element back under its detached key. Returns null, and leaves `value` alone, when
-    /// the key is not detached.
+    /// Inserts an element again under its detached key. Returns null, and does not change `value`,
+    /// when the key is not detached.
     T* reattach(Key k, T&& value)
     {
         std::size_t const i = slots_.bounded(k.value());
@@ -177,8 +177,8 @@ public:
                 free_detached(Key(static_cast<word>(slots_.word_of(i) | i)));
     }
 
-    /// The key of an element of this map, found by its address. With `check::on`, the address of
-    /// anything else stops the process. O(1); with a source as storage O(chunks).
+    /// The key of an element of this map, found by its address. With `check::on`, an address that
+    /// is not of an element stops the process. O(1); with a source as storage O(chunks).
     [[nodiscard]] Key key_of(const T& element) const noexcept
     {
         std::size_t const i = slots_.find(std::addressof(element));
@@ -187,7 +187,7 @@ public:
         return this->key_at(i);
     }
 
-    /// Takes memory for `count` elements in all, or throws `std::bad_alloc`.
+    /// Takes memory so that the map can hold `count` elements in total, or throws `std::bad_alloc`.
     void reserve(std::size_t count)
     {
         while (capacity() < count)
@@ -202,15 +202,15 @@ public:
         return true;
     }
 
-    /// How many elements fit in the memory taken, present elements included.
+    /// How many elements fit in the memory of the map, including present elements.
     [[nodiscard]] std::size_t capacity() const noexcept
     {
         std::size_t const slots = slots_.capacity();
         return slots == 0 ? 0 : slots - 1 - retired_ - detached_;
     }
-    /// How many slots have used up their generations.
+    /// The number of slots that have used up their generations.
     [[nodiscard]] std::size_t retired() const noexcept { return retired_; }
-    /// How many keys wait for `reattach`.
+    /// The number of detached keys, which wait for `reattach`.
     [[nodiscard]] std::size_t detached() const noexcept { return detached_; }
 
     /// Counts and bytes of the map. O(1).
@@ -231,7 +231,8 @@ public:
     }
 
 private:
-    /// Allocates a slot and calls `make(key, T*)` there. All elements begin here.
+    /// Allocates a slot and calls `make(key, T*)` to construct the element. All functions that
+    /// insert call this one.
     template <bool Throws, class Make>
     [[gnu::always_inline]] Key place(Make make)
     {

@@ -1,6 +1,6 @@
 // Sources of chunks: a buffer of the caller, a buffer in the object, any std::pmr::memory_resource,
-// another allocator; and, by chunk_source.hpp, the heap and nothing. Pages of the operating system
-// are in pages.hpp.
+// another allocator. The included chunk_source.hpp has the heap and the empty source `null`.
+// pages.hpp has pages of the operating system.
 #pragma once
 
 #include <mallard/detail/base/chunk_source.hpp>
@@ -10,14 +10,14 @@
 namespace mallard {
 
 // clang-format off
-/// An allocator with marks: it can free all blocks that came after a mark.
+/// An allocator with marks: it can free all blocks that were allocated after a mark.
 template <class A>
 concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
     { a.mark() } noexcept -> std::same_as<typename A::mark_type>;
     a.rewind(m);
 };
 
-/// An allocator or source that knows by an address whether the memory is its own.
+/// An allocator or source with `owns`, which tells from an address whether the memory is its own.
 template <class S>
 concept owning = requires(const S& s, const void* p) {
     { s.owns(p) } noexcept -> std::same_as<bool>;
@@ -36,9 +36,9 @@ inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
     return bytes.data() <= p && p < bytes.data() + bytes.size();
 }
 
-/// The state of a buffer that is taken from its front. A chunk that is given back is free again if
-/// it was the last one taken. When all chunks are back, the whole buffer is free, whatever the
-/// order in which they came back.
+/// The state of a buffer from whose front chunks are taken. A chunk that is returned is free again
+/// if it was the last chunk taken. When all chunks were returned, in any order, the whole buffer is
+/// free.
 class taken_front {
 public:
     /// Takes the next chunk of `bytes`, or returns null if the rest is too small.
@@ -55,7 +55,7 @@ public:
         return {left.data() + padding, l.bytes, l.align};
     }
 
-    /// Gives back a chunk of `bytes`.
+    /// Returns a chunk of the buffer `bytes`.
     void give(std::span<std::byte> bytes, chunk c) noexcept
     {
         auto const offset =
@@ -72,7 +72,7 @@ private:
     std::size_t chunks_ = 0;
 };
 
-/// A source in a buffer of the caller, which must outlive it.
+/// A source in a buffer of the caller. The buffer must outlive the source.
 ///
 ///     mallard::pool<mallard::borrowed> nodes(64, 0, mallard::borrowed(bytes));
 class borrowed {
@@ -102,8 +102,8 @@ private:
     taken_front taken_;
 };
 
-/// A source of `Bytes` inside the object itself. Uses no heap. Neither copied nor moved, because
-/// blocks point into it. Think twice above 16 KiB on a stack.
+/// A source of `Bytes` bytes inside the object itself. Uses no heap. Neither copied nor moved,
+/// because blocks lie in the object. Above 16 KiB, think twice before placing one on a stack.
 ///
 ///     mallard::multipool<mallard::buffer<4096>> memory;
 template <std::size_t Bytes>
@@ -128,12 +128,12 @@ private:
 };
 
 /// A source over any `std::pmr::memory_resource`; without an argument, over the default resource at
-/// construction. `allocate` passes the exceptions of the resource on unchanged.
+/// construction. Exceptions of the resource pass through `allocate` unchanged.
 ///
 ///     mallard::arena<mallard::pmr_source> scratch(&resource);
 class pmr_source {
 public:
-    /// A source over a memory resource, which must outlive it.
+    /// A source over a memory resource. The resource must outlive the source.
     pmr_source(std::pmr::memory_resource* upstream = std::pmr::get_default_resource()) noexcept
         : upstream_(upstream)
     {
@@ -148,19 +148,19 @@ public:
         return value_or_nothing([&] { return take(l); });
     }
 
-    /// Gives a chunk back to the resource.
+    /// Returns a chunk to the resource.
     void give(chunk c) noexcept { upstream_->deallocate(c.data, c.bytes, c.align); }
 
-    /// The resource behind the source.
+    /// The resource from which the source takes its memory.
     std::pmr::memory_resource* resource() const noexcept { return upstream_; }
 
 private:
     std::pmr::memory_resource* upstream_;
 };
 
-/// A reference to a source or an allocator, so that several allocators share it. The `ref` is a
-/// source, and an allocator if `S` is one. The size of a pointer. `S` must outlive the `ref` and
-/// must not move. Only the owner of `S` can reset or release it.
+/// A reference to a source or an allocator, so that several allocators can share it. The `ref` is a
+/// source, and an allocator if `S` is one. Its size is that of a pointer. `S` must outlive the
+/// `ref` and must not move. Only the owner of `S` can reset or release it.
 ///
 ///     mallard::arena<> request;
 ///     mallard::pool<mallard::ref<mallard::arena<>>> nodes(64, 0, request);
@@ -203,7 +203,7 @@ public:
     {
         return source_->owns(p);
     }
-    /// The most bytes that the borrowed source can give at once.
+    /// The size of the largest chunk that the borrowed source can supply.
     std::size_t most_to_take() const noexcept
         requires bounded<S>
     {

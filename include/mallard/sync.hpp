@@ -1,5 +1,5 @@
 // Pools and multipools for several threads: the modes `sync::mutex`, `sync::lock_free` and
-// `sync::thread_cached`. The last of them needs the library, the others are headers.
+// `sync::thread_cached`. `thread_cached` needs the library; the other two are header-only.
 #pragma once
 
 #include <mallard/detail/threads/cached_core.hpp>
@@ -11,7 +11,7 @@ namespace mallard {
 
 /// What all modes for several threads have in common.
 struct shared_pool_mode {
-    /// The source of a pool, as several threads use it.
+    /// The source of a pool, wrapped in a lock unless any thread may call the source.
     template <source Source>
     using source_of = shared_source<Source>;
     using mutex = std::mutex; ///< the lock of a pool's growth

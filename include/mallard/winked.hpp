@@ -38,9 +38,9 @@ consteval bool has_plain_functors()
     return plain;
 }
 
-/// Whether a `T` that was constructed with `A` can be forgotten without a leak: the destructor is
-/// trivial, or `T` is a container over `A` of such elements. False for a `std::string` in an arena,
-/// because its characters are on the heap.
+/// Whether a `T` that was constructed with `A` can be winked out (its destructor skipped) without a
+/// leak: the destructor is trivial, or `T` is a container over `A` of such elements. False for a
+/// `std::string` in an arena, because its characters are on the heap.
 ///
 ///     static_assert(mallard::is_winkable<std::pmr::vector<int>, mallard::pmr::arena>);
 template <class T, class A>
@@ -66,23 +66,23 @@ template <class... T, class A>
 inline constexpr bool is_winkable<std::tuple<T...>, A> = (is_winkable<T, A> && ...);
 
 /// A `std::array` passes no allocator to its elements. With `std::pmr`, the elements would use the
-/// default resource, so they are not winkable; with a type parameter, they cannot be constructed
-/// without their allocator, so they are.
+/// default resource, so the elements are not winkable. With a type parameter, elements cannot be
+/// constructed without their allocator, so the elements are winkable.
 template <class T, std::size_t Count, class A>
     requires(!std::is_trivially_destructible_v<T>)
 inline constexpr bool is_winkable<std::array<T, Count>, A> =
     is_winkable<T, A> && (enable_wink_out<T> || !std::derived_from<A, std::pmr::memory_resource>);
 
-/// A container that is never destroyed. The container and its elements live in `resource` until the
+/// A container that is never destroyed. The container and its elements stay in `resource` until the
 /// resource is reset, rewound, released or destroyed.
 ///
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     mallard::winked<std::pmr::vector<std::pmr::string>> words(scratch);
 ///     words->emplace_back("no destructor runs");
-///     scratch.reset(); // and it is gone
+///     scratch.reset(); // frees the memory of the vector and its strings
 ///
-/// Does not compile if memory would leak (`is_winkable`). The size of a pointer. Not an owner: a
-/// copy refers to the same container.
+/// Does not compile if memory would leak (`is_winkable`). The size is that of a pointer. Not an
+/// owner: a copy refers to the same container.
 template <class T>
 class winked {
 public:
@@ -109,7 +109,8 @@ public:
     T* operator->() const noexcept { return object_; } ///< the container
 
 private:
-    // A resource that is both an allocator and a memory_resource is used as a memory_resource.
+    // Prefers memory_resource: a resource that is both an allocator and a memory_resource is used
+    // as a memory_resource.
     template <class U, class A>
     static auto allocator_over(A& resource) noexcept
     {

@@ -19,14 +19,16 @@ enum class file_access {
 ///     bool const opened = file.open("words.idx", {.access = mallard::file_access::read});
 struct file_options {
     file_access access = file_access::create; ///< how to open the file
-    /// Address space to reserve. Memory and disk space are taken as they are used.
+    /// Address space to reserve. Memory and disk space are allocated only as blocks use them.
     std::size_t max_bytes = std::size_t{1} << 34;
-    /// Map the file at another address when its own address is taken. Pointers in the file are
-    /// wrong then; only `offset_ptr` and the root are right. Without this option, it is an error.
+    /// Map the file at another address when its own address is in use by another mapping. Pointers
+    /// in the file are wrong then; only `offset_ptr` and the root are right. Without this option,
+    /// `open` fails.
     bool relocate = false;
     bool verify = false; ///< read the whole file and compare its checksums
     /// A commit is on the disk when `commit` returns. Without this option, a commit survives the
-    /// process, but not a power failure: open the file with `verify` after one.
+    /// end of the process, but perhaps not a power failure: open the file with `verify` after a
+    /// power failure.
     bool sync = true;
 };
 
@@ -44,16 +46,16 @@ namespace os {
 class file_image;
 }
 
-/// The allocator of a `file_arena`. It is an object at the start of the file's contents, and is
-/// committed with them. A container in the file allocates from it, and still does so after the
-/// file is opened again, when the `file_arena`, an object of the program, is a new one.
+/// The allocator of a `file_arena`. A `file_blocks` is an object at the start of the file's
+/// contents, and is committed with the contents. So a container in the file can refer to its
+/// allocator, even after another `file_arena` object opens the file again.
 ///
 ///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
 ///     numbers* const kept = file.root_or_make<numbers>(file.blocks());
 ///
 /// Allocates by moving a cursor, up to `max_bytes` of the arena, without a system call.
-/// `deallocate` takes back the last block and otherwise does nothing. Alignments above 2 MiB are
-/// lost when the file is relocated. One thread at a time.
+/// `deallocate` frees the last block, and does nothing for any other block. Alignments above 2 MiB
+/// are lost when the file is relocated. One thread at a time.
 class file_blocks : private arena_objects<file_blocks> {
     friend class arena_objects<file_blocks>;
     friend class file_arena;
@@ -64,7 +66,7 @@ public:
     file_blocks(const file_blocks&) = delete;
     file_blocks& operator=(const file_blocks&) = delete;
 
-    /// Allocates a block, or throws `std::bad_alloc` or what the source throws.
+    /// Allocates a block, or throws `std::bad_alloc`.
     [[nodiscard]] void* allocate(layout l) { return bump<true>(l); }
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
@@ -77,7 +79,7 @@ public:
             used_ = at;
     }
 
-    // Without `own` and `defer`: the program that would run a destructor may be killed.
+    // `own` and `defer` are not offered, because a program that is killed runs no destructors.
     using arena_objects::copy;
     using arena_objects::make;
     using arena_objects::make_array;
@@ -101,7 +103,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(this);
     }
 
-    // Aligns the address, not the offset, so one test is enough.
+    // Aligns the address, not the offset, so one test for the end is enough.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -117,8 +119,8 @@ private:
         return nullptr;
     }
 
-    // Offsets from this object. `limit_` is the end of the mapping in this process, whatever the
-    // file says; 0 if nothing may be written.
+    // Both members are offsets from this object. `limit_` is the end of the mapping in this
+    // process, whatever the file says; 0 if nothing may be written.
     std::uint64_t used_ = 0;
     std::uint64_t limit_ = 0;
     std::uint64_t root_ = 0; // 0: none
@@ -129,7 +131,7 @@ static_assert(std::is_standard_layout_v<file_blocks> && sizeof(file_blocks) == 3
 
 namespace os {
 
-/// The contents of the file header, of which the file has two copies: see spec/file_arena.md.
+/// The contents of the file header. A file has two copies of its header: see spec/file_arena.md.
 struct file_state {
     std::uint64_t home = 0;     ///< the address of page 0
     std::uint64_t sequence = 0; ///< counts the commits: the copy with the larger number is newer
@@ -152,7 +154,7 @@ public:
     file_image& operator=(file_image&& other) noexcept;
     ~file_image() { close(); }
 
-    // These do what the functions of `file_arena` with the same names do.
+    // The functions here have the names of the functions of `file_arena` that call them.
     bool open(const char* path,
               const file_options& options) noexcept; ///< false: the file is refused
     void close() noexcept;                           ///< loses what is not committed
@@ -171,7 +173,7 @@ public:
     bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
-    // How far the last commit got. The next commit continues one that failed on its way.
+    // The last completed stage of a commit. The next commit continues a commit that failed.
     enum class stage {
         settled,  // the file is as `state` says
         decided,  // the journal is complete; the first header may or may not say so
@@ -192,7 +194,7 @@ private:
         bool relocated = false;
     };
 
-    // Stands in while no file is open: has no room, and is never written.
+    // Used while no file is open: has no memory for blocks, and is never written.
     static constinit file_blocks no_blocks;
 
     bool writes() const noexcept { return now_.options.access != file_access::read; }
@@ -241,23 +243,24 @@ private:
 /// says what to do.
 ///
 /// The file is mapped at the address at which it was created, so pointers in the file stay valid,
-/// and any structure can be stored. When another mapping is there, `open` fails; or, with
-/// `relocate`, maps the file elsewhere, and `relocated()` is true.
+/// and any structure can be stored. When another mapping is in the way, `open` fails; with
+/// `relocate`, `open` maps the file elsewhere, and `relocated()` is true.
 ///
 /// `open` reads the checksums only, 2 MiB for each GiB; contents are read when they are touched.
-/// `commit` writes new pages once and changed pages twice. It finds changed pages by the 8 bytes
-/// that the system keeps for each page, and gives the memory of written pages back to the system.
+/// `commit` writes new pages once and changed pages twice. `commit` finds changed pages by the 8
+/// bytes that the system keeps for each page (/proc/self/pagemap), and returns the memory of
+/// written pages to the system.
 ///
-/// A lock on the file admits one writer, or several readers. One thread at a time. The child of a
-/// fork can use the memory it inherits, but cannot commit.
+/// A lock on the file admits one writer, or several readers. For one thread at a time. The child of
+/// a fork can use the inherited memory, but cannot commit.
 class file_arena : private arena_objects<file_arena> {
     friend class arena_objects<file_arena>;
 
 public:
     constexpr file_arena() noexcept = default;
 
-    /// Opens a file, after closing the one that is open. Returns false when the file is refused;
-    /// then no file is open, and `last_failure` says why.
+    /// Closes the open file, if any, and opens another. Returns false when the file is refused;
+    /// then no file is open, and `last_failure` gives the reason.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
         bool const opened = image_.open(path, options);
@@ -274,9 +277,9 @@ public:
     /// Whether the file is mapped at another address now, so that pointers stored in it are wrong.
     bool relocated() const noexcept { return image_.is_relocated(); }
 
-    /// Writes all changes to the file, atomically. Returns false when that fails: the file keeps
-    /// the last commit, the memory is unchanged, and a later commit may succeed, for example when a
-    /// full disk has room again.
+    /// Writes all changes to the file, atomically. Returns false on a failure: the file keeps the
+    /// last commit, the memory is unchanged, and a later commit may succeed, for example when a
+    /// full disk has free space again.
     [[nodiscard]] bool commit() noexcept
     {
         unpoison_all();
@@ -284,7 +287,8 @@ public:
     }
 
     /// Reads the whole file and compares its checksums with those of the last commit. Returns false
-    /// when a page is damaged or cannot be read; `damaged_at()` is the offset of the first one.
+    /// when a page is damaged or cannot be read; `damaged_at()` is the offset of the first damaged
+    /// page.
     [[nodiscard]] bool verify() noexcept { return image_.verify(); }
     /// The offset of the first damaged page in the file, in bytes.
     std::uint64_t damaged_at() const noexcept { return image_.damaged_at(); }
@@ -311,7 +315,7 @@ public:
     void reset() noexcept { image_.reset(); }
 
     /// The root: the object from which a program finds all others. Returns null when there is no
-    /// root, or when it has another type; `last_failure` says which.
+    /// root, or when the root has another type; `last_failure` says which.
     template <class T>
     [[nodiscard]] T* root() noexcept
     {
@@ -328,8 +332,8 @@ public:
         return reinterpret_cast<T*>(blocks().at(blocks().root_));
     }
 
-    /// Makes an object in the file the root. Returns false when there is a root of another type, or
-    /// when the object is not in this file.
+    /// Makes `object`, which lies in the file, the root. Returns false when there is a root of
+    /// another type, or when the object is not in this file.
     template <class T>
     bool set_root(T* object) noexcept
     {
@@ -342,8 +346,8 @@ public:
         return true;
     }
 
-    /// The root, made from `args` if there is none. Returns null when the root has another type, or
-    /// when no room is left.
+    /// The root; constructs the root from `args` if the file has none. Returns null when the root
+    /// has another type, or when no memory is left.
     ///
     ///     auto* const words = file.root_or_make<index>(file.blocks());
     template <class T, class... Args>
@@ -365,12 +369,12 @@ public:
     /// The `errno` of the last failure; 0 if no system call failed.
     int last_error() const noexcept { return image_.last_error(); }
 
-    /// What failed last and what to do about it: one line, which is never freed.
+    /// What failed last, and what to do about the failure: one line, which is never freed.
     const char* last_failure() const noexcept { return image_.last_failure(); }
 
 private:
     // For AddressSanitizer: `commit` reads bytes that allocators in the file have poisoned, and a
-    // new file may be mapped where bytes of an old one were poisoned.
+    // new file may be mapped at addresses that were poisoned in an old file.
     void unpoison_all() noexcept
     {
         unpoison<false>(&blocks(), align_up(stats().bytes_used, page_bytes));

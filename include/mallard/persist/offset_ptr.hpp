@@ -11,21 +11,22 @@
 
 namespace mallard {
 
-/// Points to a `T` by the distance from the pointer itself. Both must lie in the same file or
-/// shared memory. The distance is the same wherever that is mapped.
+/// Points to a `T` by the distance from the pointer itself. The pointer and the `T` must lie in the
+/// same file or shared memory. The distance does not depend on the address at which the memory is
+/// mapped.
 ///
 ///     struct node {
 ///         int key;
 ///         mallard::offset_ptr<node> next;
 ///     };
 ///
-/// Otherwise it behaves as a pointer: null by default, copyable, comparable, a random access
-/// iterator, and convertible from and to a pointer (`get`). Containers that support fancy pointers
-/// support it. 8 bytes; following it costs one addition.
+/// In all other ways an `offset_ptr` behaves as a pointer: null by default, copyable, comparable, a
+/// random access iterator, and convertible from and to a pointer (`get`). Containers that support
+/// fancy pointers support `offset_ptr`. The size is 8 bytes; a dereference costs one addition.
 ///
-/// A copy has another distance, so never copy it by its bytes, as `memcpy` does. It cannot point
-/// out of its mapping. It is not atomic: to pass a block between processes, pass the number of a
-/// block of a `segment_pool`.
+/// A copy has another distance, so never copy an `offset_ptr` by its bytes, as `memcpy` does. An
+/// `offset_ptr` cannot point out of its mapping. An `offset_ptr` is not atomic: to pass a block
+/// between processes, pass the number of a block of a `segment_pool`.
 ///
 /// The idea, and the value 1 for null, come from Boost.Interprocess.
 template <class T>
@@ -86,7 +87,7 @@ public:
     /// Element `n` of an array.
     reference operator[](difference_type n) const noexcept { return get()[n]; }
 
-    /// Arithmetic as for a `T*`.
+    /// Arithmetic, as with a `T*`.
     offset_ptr& operator+=(difference_type n) noexcept { return *this = get() + n; }
     offset_ptr& operator-=(difference_type n) noexcept { return *this = get() - n; }
     offset_ptr& operator++() noexcept { return *this += 1; }
@@ -128,7 +129,7 @@ public:
     friend bool operator==(const offset_ptr& p, std::nullptr_t) noexcept { return !p; }
 
 private:
-    // Null is 1, not 0: a node that points to itself has the distance 0.
+    // The value of a null pointer is 1, not 0: a node that points to itself has the distance 0.
     static constexpr std::uintptr_t nowhere = 1;
 
     // Integers, because pointer arithmetic must not leave an object.

@@ -11,7 +11,7 @@ namespace os {
 /// The implementation of `protected_pages`, compiled once for all options. In src/os.
 class protected_source : public page_source {
 public:
-    /// A source with these options. Takes no memory yet.
+    /// A source with these options. Maps no memory yet.
     constexpr explicit protected_source(pages_options options) noexcept : page_source(options) {}
     protected_source(protected_source&& other) noexcept;
     protected_source& operator=(protected_source&& other) noexcept;
@@ -19,7 +19,7 @@ public:
 
     /// Takes a chunk of pages, or returns null.
     chunk try_take(layout l) noexcept;
-    /// Gives the pages of a chunk back to the system.
+    /// Returns the pages of a chunk to the system.
     void give(chunk c) noexcept;
 
     /// Makes all chunks read-only; false if the system refuses.
@@ -29,7 +29,7 @@ public:
     bool is_sealed() const noexcept { return list_.sealed; } ///< whether all chunks are read-only
 
 private:
-    // The chunks taken, in pages apart from them: a list in sealed chunks could not change.
+    // The list of chunks is in pages of its own: a list inside sealed chunks could not change.
     struct list {
         chunk memory;
         std::size_t count = 0;
@@ -48,28 +48,28 @@ private:
 } // namespace os
 
 /// A source of `pages` that can be sealed: made read-only, so that a stray write stops the process
-/// with SIGSEGV. For data that is built once and then only read.
+/// with SIGSEGV. Useful for data that is built once and then only read.
 ///
 ///     mallard::arena<mallard::protected_pages<>> settings;
 ///     auto& s = settings.make<configuration>(file);
 ///     if (!settings.upstream().seal())
 ///         std::puts(settings.upstream().last_failure());
 ///
-/// `seal` and `unseal` change all chunks, each as a whole, because changing parts would split the
-/// kernel's mappings. They make one system call for each chunk, and hold for all threads of the
-/// process. When the system refuses, they return false, undo what they changed, and `last_failure`
-/// says why.
+/// `seal` and `unseal` change all chunks, each as a whole, because changing a part would split the
+/// kernel's mappings. Both functions make one system call for each chunk, and apply to all threads
+/// of the process. When the system refuses, both functions undo their changes and return false, and
+/// `last_failure` gives the reason.
 ///
 /// While sealed, `try_take` returns null. `give` still works, in O(chunks), so an arena may be
-/// destroyed while sealed, unless it runs destructors that write to it.
+/// destroyed while sealed, unless the arena runs destructors that write to its blocks.
 ///
-/// One thread at a time. Movable. Otherwise as `pages`.
+/// For one thread at a time. Movable. In all other ways like `pages`.
 template <pages_options O = pages_options{}>
 class protected_pages {
 public:
     /// Takes pages, or returns a null chunk; always null while sealed.
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
-    /// Gives the pages of a chunk back, sealed or not.
+    /// Returns the pages of a chunk to the system, sealed or not.
     void give(chunk c) noexcept { source_.give(c); }
 
     /// Makes all chunks read-only. Returns false when the system refuses.
@@ -79,9 +79,9 @@ public:
     /// Whether the pages are read-only now.
     bool is_sealed() const noexcept { return source_.is_sealed(); }
 
-    /// The `errno` and the line of the last failure, as in `pages`.
+    /// The `errno` of the last failure, as in `pages`.
     int last_error() const noexcept { return source_.last_error(); }
-    /// See `last_error`.
+    /// The line that describes the last failure; see `last_error`.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:
@@ -93,7 +93,8 @@ private:
 ///     { mallard::unsealed const writable(settings.upstream()); s.reload(); }
 ///
 /// Throws `std::bad_alloc` when the system refuses to unseal; the pages stay sealed. When the
-/// system refuses to seal them again, the process stops, because a destructor cannot report it.
+/// system refuses to seal the pages again, the process stops, because a destructor cannot report
+/// the failure.
 template <class Source>
 class [[nodiscard]] unsealed {
 public:

@@ -10,8 +10,8 @@
 
 namespace mallard {
 
-/// A pool of blocks of one size for all processes that have a segment. Any process may free a block
-/// of another.
+/// A pool of blocks of one size, shared by all processes that map a segment. Any process may free a
+/// block that another process allocated.
 ///
 ///     struct board {
 ///         explicit board(mallard::shared_memory& segment) : messages(segment, 1000) {}
@@ -21,10 +21,11 @@ namespace mallard {
 ///     void* const block = b->messages.allocate();
 ///     std::uint32_t const number = b->messages.number_of(block); // for any process
 ///
-/// The capacity is fixed. The constructor takes the memory of all blocks, and 4 bytes for each,
-/// from the segment, and throws `std::bad_alloc` when the segment has not enough. Blocks that were
-/// never allocated are not touched. The pool must be an object in the segment: a member of the
-/// root, or in a block. It is neither copied nor moved, and its memory is never given back.
+/// The capacity is fixed. The constructor allocates the memory of all blocks, and 4 bytes for each
+/// block, from the segment, and throws `std::bad_alloc` when the segment has too little. Blocks
+/// that were never allocated are not touched. The pool must be an object in the segment: a member
+/// of the root, or in a block. The pool is neither copied nor moved, and its memory is never
+/// returned to the segment.
 ///
 /// `allocate` throws `std::bad_alloc` when no block is free; `try_allocate` returns null. A free of
 /// a block that is not in use, or of an address that is no block, stops the calling process before
@@ -32,8 +33,9 @@ namespace mallard {
 /// about free blocks, because its knowledge is local to one process.
 ///
 /// Any thread of any process may call any function at any time, and never waits: a process that is
-/// stopped or killed inside a call delays no other. The blocks of a killed process stay in use;
-/// `for_each` finds them. A kill inside a call loses at most one block for each thread.
+/// stopped or killed inside a call delays no other process. The blocks of a killed process stay in
+/// use; `for_each` finds these blocks. A process that is killed inside calls loses at most one
+/// block for each of its threads.
 template <std::size_t Block, std::size_t Align = 0>
 class segment_pool {
     static constexpr slot_shape shape = slot_shape::of(Block, Align, 1);
@@ -42,7 +44,7 @@ public:
     /// The number of a block, which is the same in every process.
     using number = std::uint32_t;
 
-    /// Takes room for `capacity` blocks from the segment.
+    /// Allocates memory for `capacity` blocks from the segment.
     segment_pool(shared_memory& in, number capacity)
         : capacity_(std::min(capacity, in_use - 1)) // a link is a number + 1, or `in_use`
     {
@@ -71,7 +73,7 @@ public:
         return carve();
     }
 
-    /// Frees a block of any process.
+    /// Frees a block that any process allocated.
     void deallocate(void* block) noexcept
     {
         std::size_t const offset = offset_of(block);
@@ -99,7 +101,7 @@ public:
     static constexpr std::size_t block_align() noexcept { return shape.align; }
 
     /// Calls `f(void*)` for each block in use, in address order. `f` may free the block. Blocks
-    /// that are allocated or freed meanwhile may be visited or not.
+    /// that are allocated or freed during the call may be visited or not.
     template <std::invocable<void*> F>
     void for_each(F f)
     {
@@ -108,7 +110,8 @@ public:
                 f(at(static_cast<number>(n)));
     }
 
-    /// O(capacity), and as exact as `for_each`. Blocks that were lost with a process count as idle.
+    /// The statistics, as exact as `for_each`. O(capacity). Blocks that were lost with a killed
+    /// process count as idle.
     statistics stats() const noexcept
     {
         std::size_t live = 0;
@@ -145,7 +148,7 @@ private:
         return stack_.pop(links(), [this](number n) { return at(n); });
     }
 
-    /// A block that was never allocated; null when no block is free.
+    /// Allocates a block that was never allocated before; returns null when no block is free.
     MALLARD_COLD void* carve() noexcept
     {
         number next = carved_.load(std::memory_order_relaxed);

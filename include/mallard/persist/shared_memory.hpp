@@ -11,7 +11,7 @@
 
 namespace mallard {
 
-/// Why a call failed; false if it succeeded.
+/// The reason why a call failed; converts to false if the call succeeded.
 ///
 ///     if (auto const e = mallard::shared_memory::remove("orders"))
 ///         std::puts(e.why);
@@ -23,7 +23,7 @@ struct system_error {
 };
 
 /// A number below 2^48 with a 16-bit checksum in one word, for atomic changes. A stray write is
-/// detected, except for one in 65,536.
+/// detected, except in one case of 65,536.
 class checked_number {
 public:
     /// The word for `number`, which must be below 2^48.
@@ -31,7 +31,7 @@ public:
     {
         return number << 16 | number * 0x9e3779b97f4a7c15 >> 48; // 2^64 by the golden ratio
     }
-    /// The number in a word, sound or not.
+    /// The number in a word, whether the checksum is right or not.
     static constexpr std::uint64_t in(std::uint64_t word) noexcept { return word >> 16; }
     /// Whether the checksum of a word is right.
     static constexpr bool is_sound(std::uint64_t word) noexcept { return of(in(word)) == word; }
@@ -40,7 +40,7 @@ public:
 /// The header of a segment. The first cache line never changes and has a checksum.
 struct segment_header {
     static constexpr std::uint64_t magic_of_all = 0x536472616c6c616d; ///< "mallardS"
-    /// The layout that this library reads and writes.
+    /// The version of the header layout that this library reads and writes.
     static constexpr std::uint64_t version_of_this = 1;
     /// The `root_state` of a constructed root. No process has the number 1.
     static constexpr std::uint64_t root_is_ready =
@@ -51,7 +51,7 @@ struct segment_header {
     std::uint64_t bytes = 0;    ///< the size of the segment
     std::uint64_t checksum = 0; ///< of the three numbers above
 
-    /// The checked offset of the free part.
+    /// The offset of the free part, as a `checked_number`.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
 
     /// 0: no root; `root_is_ready`; or the checked number of the process that constructs the root.
@@ -72,12 +72,12 @@ static_assert(
     std::atomic<std::uint64_t>::is_always_lock_free); // a lock would be local to one process
 
 namespace os {
-/// Stands in for a missing segment: has no room.
+/// Used instead of a missing segment: has no free memory.
 inline constinit segment_header no_segment;
 } // namespace os
 
-/// A segment of memory that processes share. They open it by name, inherit it from a parent
-/// process, or receive its descriptor over a socket.
+/// A segment of memory that processes share. A process opens the segment by name, inherits it from
+/// a parent process, or receives its descriptor over a socket.
 ///
 ///     auto segment = mallard::shared_memory::open_or_create("orders", 1 << 20);
 ///     if (!segment)
@@ -85,29 +85,31 @@ inline constinit segment_header no_segment;
 ///     auto* const b = segment.root<board>(); // the same object in each process
 ///
 /// A segment is created atomically: its name appears when the segment is complete, so no process
-/// sees half of one, even after a kill. All its memory is taken at the creation; a full /dev/shm is
-/// an error then, not a signal later. The segment lives until `remove` and the end of the last
-/// process that has it. The end of this object only unmaps it.
+/// sees an incomplete segment, even after a kill. All memory of a segment is allocated at the
+/// creation, so a full /dev/shm is an error of the creation, not a signal later. The segment exists
+/// until `remove` was called and the last process that mapped it has ended. The destructor of this
+/// object only unmaps the segment.
 ///
-/// Each process maps the segment at another address, aligned to 2 MiB. So objects in it must not
-/// contain pointers, references, virtual functions, or classes that contain them, such as
-/// `std::string`; Mallard cannot detect that. `offset_ptr` and the numbers of a `segment_pool` are
-/// valid in every process.
+/// Each process maps the segment at another address, aligned to 2 MiB. So objects in a segment must
+/// not contain pointers, references, virtual functions, or classes with such members, such as
+/// `std::string`; Mallard cannot detect such objects. `offset_ptr` and the numbers of a
+/// `segment_pool` are valid in every process.
 ///
-/// Blocks are allocated by moving a cursor, with one compare-exchange each. They are zeroed, except
-/// for memory that `deallocate` took back. `deallocate` takes back the last block, and otherwise
-/// does nothing. Alignments up to 2 MiB. The header takes 192 bytes. Any thread of any process may
-/// call `root` and allocate at any time. A process that is stopped or killed delays no other,
-/// unless it is inside the constructor of the root. Movable. Needs the library.
+/// Blocks are allocated by moving a cursor, with one compare-exchange each. Blocks are zeroed,
+/// except where `deallocate` freed an earlier block. `deallocate` frees the last block, and does
+/// nothing for any other block. Alignments up to 2 MiB are supported. The header takes 192 bytes.
+/// Any thread of any process may call `root` and allocate at any time. A process that is stopped or
+/// killed delays no other process, unless it is inside the constructor of the root. Movable. Needs
+/// the library.
 ///
-/// Every process that opens the segment can change it: a stray write, or a truncation of the file,
-/// harms all of them. Opening verifies the whole header; blocks are not verified.
+/// Every process that opens the segment can change its contents: a stray write, or a truncation of
+/// the file, harms all processes. Opening verifies the whole header; blocks are not verified.
 class shared_memory {
 public:
     static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
 
     /// Creates a segment. Names are as in `shm_open`: "orders" or "/orders", without another slash.
-    /// `bytes` are rounded up to whole pages. `mode` is a file mode, and the umask applies.
+    /// `bytes` is rounded up to whole pages. `mode` is a file mode, to which the umask applies.
     static shared_memory create(std::string_view name, std::size_t bytes,
                                 unsigned mode = 0600) noexcept;
     /// Opens a segment that exists.
@@ -115,11 +117,12 @@ public:
     /// Opens a segment, or creates it. The size of an existing segment does not change.
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
-    /// Removes the name, which is free at once. Processes that have the segment keep it.
+    /// Removes the name, which can be used again at once. Processes that have mapped the segment
+    /// keep it.
     static system_error remove(std::string_view name) noexcept;
 
     /// Creates a segment without a name, for child processes, and for processes that receive
-    /// `descriptor()`. It cannot be truncated.
+    /// `descriptor()`. Such a segment cannot be truncated.
     static shared_memory anonymous(std::size_t bytes) noexcept;
     /// Opens the segment of a descriptor. The caller keeps the descriptor.
     static shared_memory attach(int descriptor) noexcept;
@@ -133,12 +136,12 @@ public:
     explicit operator bool() const noexcept { return bytes_ != 0; }
     /// The size of the segment.
     std::size_t bytes() const noexcept { return bytes_; }
-    /// The file descriptor, which this object owns. It is closed by exec.
+    /// The file descriptor, which this object owns. `exec` closes the descriptor.
     int descriptor() const noexcept { return descriptor_; }
 
-    /// The `errno` and the line of the last failed call, of any thread.
+    /// The `errno` of the last failed call of any thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
-    /// See `last_error`.
+    /// The line that describes the last failure; see `last_error`.
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
     /// Allocates a block in the segment, or throws `std::bad_alloc`.
@@ -183,16 +186,18 @@ public:
     /// Bytes that were never allocated are idle; all others are live.
     statistics stats() const noexcept;
 
-    /// The root: the object from which processes find all others. The first caller constructs it
-    /// from the arguments; other callers wait, and get the same object. If the constructor throws,
-    /// or its process is killed, the next caller constructs the root again in the same place;
-    /// memory that the first constructor allocated is lost. The destructor of the root never runs.
+    /// The root: the object from which processes find all others. The first caller constructs the
+    /// root from the arguments; other callers wait, and return the same object. If the constructor
+    /// throws, or its process is killed, the next caller constructs the root again at the same
+    /// address; memory that the first constructor allocated is lost. The destructor of the root
+    /// never runs.
     ///
     ///     auto* const b = segment.root<board>(segment);
     ///
-    /// Returns null when the root has another type (`layout_hash`), when there is no room, or when
-    /// its record was overwritten. Processes must see each other in /proc: a process that is not
-    /// there is taken for dead. A constructor that calls `root` waits for itself.
+    /// Returns null when the root has another type (`layout_hash`), when there is no memory for the
+    /// root, or when the record of the root was overwritten. Processes must see each other in
+    /// /proc: a process without an entry in /proc is assumed dead. A constructor that calls `root`
+    /// waits for itself: a deadlock.
     template <class T, class... Arguments>
     T* root(Arguments&&... arguments)
     {

@@ -32,7 +32,7 @@ public:
     trace_channel(trace_file& file, std::uint32_t number) noexcept : file_(&file), number_(number)
     {
     }
-    /// Writes an event to the file, as one of this channel. Any thread.
+    /// Writes an event of this channel to the file. Any thread may call.
     inline void operator()(mallard_trace_record r) const noexcept;
 
     /// The number of the channel in the file.
@@ -53,14 +53,15 @@ private:
 ///
 /// The file is created, or overwritten. The object has a buffer of 16 KiB for 500 events, and
 /// writes it when it is full, at `flush`, and at `close`. It allocates nothing, so even the heap of
-/// the program may be traced. If the process is killed, the events in the buffer are lost, and the
-/// file is readable up to there.
+/// the program may be traced. If the process is killed, the events in the buffer are lost, and all
+/// earlier events can be read.
 ///
-/// No function throws. When the file cannot be written, events are lost and counted, and writing is
-/// tried again from time to time. `last_error` and `last_failure` say what is wrong, and the trace
-/// says where events are missing, and how many. The child of a fork writes nothing.
+/// No function throws. When the file cannot be written, events are lost and counted, and
+/// `trace_file` tries to write again from time to time. `last_error` and `last_failure` say what is
+/// wrong, and the trace itself says where events are missing, and how many. The child of a fork
+/// writes nothing.
 ///
-/// Any thread. Must outlive the traced allocators.
+/// Any thread may call. A `trace_file` must outlive the traced allocators.
 class trace_file {
 public:
     /// Creates the file, or overwrites it. `last_error` says whether that failed.
@@ -69,7 +70,8 @@ public:
     trace_file& operator=(const trace_file&) = delete;
     ~trace_file() { close(); }
 
-    /// A sink for an allocator with that name. At most 255 characters of the name are written.
+    /// A sink for an allocator that is called `name`. At most 255 characters of the name are
+    /// written.
     trace_channel channel(std::string_view name) noexcept;
 
     /// Adds an event. Channels call it.
@@ -82,18 +84,18 @@ public:
     /// Later events are lost.
     bool close() noexcept;
 
-    /// How many events could not be written.
+    /// The number of events that could not be written.
     std::uint64_t events_lost() const noexcept;
 
-    /// The `errno` of the last failure, 0 if nothing failed; and what to do about it: one line,
-    /// which is never freed.
+    /// The `errno` of the last failure, 0 if nothing failed. `last_failure` says what to do: one
+    /// line, which is never freed.
     int last_error() const noexcept;
     const char* last_failure() const noexcept; ///< see `last_error`
 
 private:
     static constexpr std::size_t records_max = 500;
 
-    // The caller of these functions holds the lock.
+    // The functions from here on are called under the lock.
     bool has_room(std::size_t records) noexcept;
     void put(const mallard_trace_record& r) noexcept
     {

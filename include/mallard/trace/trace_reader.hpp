@@ -31,12 +31,12 @@ struct trace_event {
 ///     mallard::trace_reader trace(bytes);
 ///     while (auto event = trace.next())
 ///         ...
-///     std::puts(trace.remark()); // empty, if the trace is whole
+///     std::puts(trace.remark()); // empty if the trace is complete
 ///
 /// Bytes that are no trace, or a trace of another version or byte order, have no events. A trace
-/// that was cut has the events before the cut. `remark` says so. Any bytes are safe to read: each
-/// size is compared with the bytes that are left. Allocates nothing. Names point into `bytes`, so
-/// `bytes` must outlive them.
+/// that was cut has the events before the cut. `remark` describes such errors. Any bytes are safe
+/// to read: each size is compared with the number of bytes that are left. Allocates nothing. Names
+/// point into `bytes`, so `bytes` must outlive them.
 class trace_reader {
 public:
     /// Reads the header of a trace in `bytes`.
@@ -50,20 +50,21 @@ public:
         is_readable_ = *remark_ == '\0';
     }
 
-    /// Whether the bytes are a trace that this reader can read. If not, `remark` says why.
+    /// Whether the bytes are a trace that this reader can read. If not, `remark` gives the reason.
     bool is_readable() const noexcept { return is_readable_; }
 
     /// Whether the last record was read, and no record before it is missing.
     bool is_whole() const noexcept { return is_at_end_ && *remark_ == '\0'; }
 
-    /// What is wrong with the trace as far as it was read: one line, which is never freed.
+    /// What is wrong with the part of the trace that was read so far: one line, which is never
+    /// freed.
     const char* remark() const noexcept { return remark_; }
 
     /// The header of the trace.
     const mallard_trace_header& header() const noexcept { return header_; }
 
-    /// The next event, or nothing after the last one. Skips records of unknown kinds. Records of
-    /// threads, names and lost events are events too.
+    /// The next event, or nothing after the last event. Skips records of unknown kinds. Records of
+    /// threads, names and lost events are returned as events too.
     std::optional<trace_event> next() noexcept
     {
         for (;;) {
@@ -98,7 +99,7 @@ private:
         return "";
     }
 
-    /// The next record. Copied, because `bytes` may be unaligned.
+    /// The next record, copied, because `bytes` may be unaligned.
     std::optional<mallard_trace_record> take_record() noexcept
     {
         if (is_at_end_ || rest_.empty()) {
