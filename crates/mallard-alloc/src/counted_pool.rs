@@ -11,8 +11,8 @@ use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
 use core::fmt;
 
-/// Reference-counted objects of one type: an [`RcPool`] for one thread, an [`ArcPool`] for several.
-/// [`Weak`](crate::handles::Weak) handles refer to an object without owning it.
+/// A pool of reference-counted objects of one type: an [`RcPool`] for one thread, an [`ArcPool`]
+/// for several. [`Weak`](crate::handles::Weak) handles refer to an object without owning it.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -22,7 +22,7 @@ use core::fmt;
 /// assert_eq!((Rc::strong_count(&again), &*again), (2, &tree[..].to_string()));
 /// ```
 ///
-/// Each object takes 8 bytes for its counts. For the rest see [`ObjectPool`].
+/// Each object takes 8 bytes for its counts. Everything else is as in an [`ObjectPool`].
 ///
 /// ```compile_fail
 /// let pool: mallard::RcPool<u32> = mallard::RcPool::new();
@@ -31,7 +31,7 @@ use core::fmt;
 /// ```
 /// ```compile_fail
 /// fn send<T: Send>() {}
-/// send::<mallard::handles::Rc<'static, u32, mallard::sync::Mutex>>(); // whatever the mode
+/// send::<mallard::handles::Rc<'static, u32, mallard::sync::Mutex>>(); // an Rc is not Send in any mode
 /// ```
 /// ```compile_fail
 /// fn send<T: Send>() {}
@@ -50,7 +50,7 @@ pub struct CountedPool<T, C: Counts, M: Mode = sync::Unshared, S: Source = Defau
     slots: ObjectPool<Slot<T, C>, M, S>,
 }
 
-/// Reference-counted objects whose handles stay in one thread.
+/// A pool of reference-counted objects whose handles stay in one thread.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -62,7 +62,8 @@ pub struct CountedPool<T, C: Counts, M: Mode = sync::Unshared, S: Source = Defau
 /// ```
 pub type RcPool<T, M = sync::Unshared, S = DefaultHeap> = CountedPool<T, Local, M, S>;
 
-/// Reference-counted objects whose handles may go to other threads. `M` is a shared mode.
+/// A pool of reference-counted objects whose handles may be sent to other threads. `M` is a shared
+/// mode.
 ///
 /// ```
 /// use mallard::{handles::Arc, sync, ArcPool};
@@ -74,7 +75,8 @@ pub type RcPool<T, M = sync::Unshared, S = DefaultHeap> = CountedPool<T, Local, 
 #[cfg(target_has_atomic = "64")]
 pub type ArcPool<T, M, S = DefaultHeap> = CountedPool<T, Atomic, M, S>;
 
-// SAFETY: as for an `ObjectPool`. Its slots also have counts, which nobody uses while the pool moves.
+// SAFETY: as for an `ObjectPool`. The slots also have counts, which nobody uses while the pool
+// moves.
 unsafe impl<T: Send, C: Counts, M: Mode, S: Source + Send> Send for CountedPool<T, C, M, S> {}
 // SAFETY: as for an `ObjectPool`. Handles that count without atomics are not `Send`, so all handles of
 // an object are in one thread.
@@ -106,29 +108,29 @@ impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
     {
         Self { slots: ObjectPool::with_mode() }
     }
-    /// Makes a pool that grows as `growth` says, without allocating.
+    /// Makes a pool that grows by the rule `growth`, without allocating.
     pub const fn with_growth(growth: Growth) -> Self
     where
         M: Growing,
     {
         Self { slots: ObjectPool::with_growth(growth) }
     }
-    /// Makes a pool whose first step of growth has room for `count` objects, without allocating. The
-    /// first object takes that step.
+    /// Makes a pool whose first step of growth holds `count` objects, without allocating. The first
+    /// `make` takes that step from the source.
     pub const fn with_capacity(count: usize) -> Self
     where
         M: Growing,
     {
         Self { slots: ObjectPool::with_capacity(count) }
     }
-    /// `with_mode`, with the caller's source.
+    /// As `with_mode`, with the caller's source.
     pub const fn new_in<S: Source>(source: S) -> CountedPool<T, C, M, S>
     where
         M: Growing,
     {
         CountedPool { slots: ObjectPool::new_in(source) }
     }
-    /// `with_growth`, with the caller's source.
+    /// As `with_growth`, with the caller's source.
     pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> CountedPool<T, C, M, S>
     where
         M: Growing,
@@ -136,12 +138,12 @@ impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
         CountedPool { slots: ObjectPool::with_growth_in(growth, source) }
     }
 
-    /// Makes a pool for exactly `count` objects, without allocating. The first object takes the
-    /// memory of all.
+    /// Makes a pool for exactly `count` objects, without allocating. The first `make` takes the
+    /// memory of all objects from the source.
     pub const fn fixed(count: usize) -> Self {
         Self { slots: ObjectPool::fixed(count) }
     }
-    /// `fixed`, with the caller's source.
+    /// As `fixed`, with the caller's source.
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> CountedPool<T, C, M, S> {
         CountedPool { slots: ObjectPool::fixed_in(count, source) }
     }
@@ -189,7 +191,8 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
     pub fn owns(&self, p: *const T) -> bool {
         self.classify(p) != Validity::Miss
     }
-    /// What `p` is to this pool. An object that only `Weak` handles refer to is `Valid`.
+    /// Says whether `p` points to an object, elsewhere into a chunk, or outside all chunks. An
+    /// object that only `Weak` handles refer to is `Valid`.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.wrapping_byte_sub(Slot::<T, C>::OBJECT).cast())
     }

@@ -14,9 +14,9 @@ use core::cell::Cell;
 ///                                  cut                 room_end    end
 /// ```
 ///
-/// Between `room_end` and the end stands the size class of each block, its kind, in a byte each, the
-/// first block's last. So a slab can be read block by block. A freed block goes to the pool of its
-/// class.
+/// The size class of each block, its kind, is stored in one byte between `room_end` and the end of
+/// the slab. The byte of the first block comes last. So a slab can be read block by block. A freed
+/// block goes to the pool of its class.
 pub(super) struct BootstrapSlabs {
     chunks: Chunks,
     step: Cell<usize>, // bytes of the next slab
@@ -25,10 +25,11 @@ pub(super) struct BootstrapSlabs {
 const STEP_FIRST: usize = 1 << 10;
 const STEP_MAX: usize = 1 << 18;
 const STEP_FACTOR: usize = 4;
-const BLOCKS_MIN: usize = 4; // of the size for which a slab is made
+const BLOCKS_MIN: usize = 4; // a new slab holds at least this number of the requested blocks
 
-/// Bytes of the blocks that are cut together: 512 of small blocks, of which a container usually has
-/// many, and 256 of larger blocks, so that a few of them do not take the room of many small ones.
+/// Returns how many bytes of blocks are cut together: 512 for small blocks, of which a container
+/// usually has many, and 256 for larger blocks, so that a few large blocks do not use up the memory
+/// of many small ones.
 fn batch_bytes(shape: Shape) -> usize {
     if shape.bytes <= 64 {
         512
@@ -43,13 +44,14 @@ fn rewind(slab: Chunk) {
     slab.room_end.set(slab.end());
 }
 
-/// Address of the next block of a shape in a slab, if it has room for one and its kind.
+/// Returns the address of the next block of a shape in a slab, if both the block and the byte of
+/// its kind fit.
 fn next_block(slab: Chunk, shape: Shape) -> Option<*mut u8> {
     let begin = slab.cut.get().map_addr(|at| align_up(at, shape.align));
     (begin.addr() + shape.bytes < slab.room_end.get().addr()).then_some(begin)
 }
 
-/// The blocks that were cut from a slab, each with its kind.
+/// Iterates over the blocks that were cut from a slab, each with its kind.
 fn blocks(slab: Chunk, shapes: &[Shape]) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
     let (mut at, mut kind) = (slab.begin(1), slab.end());
     core::iter::from_fn(move || {
@@ -57,7 +59,7 @@ fn blocks(slab: Chunk, shapes: &[Shape]) -> impl Iterator<Item = (*mut u8, usize
             return None;
         }
         kind = kind.wrapping_sub(1);
-        // SAFETY: the kinds stand from `room_end` to the end.
+        // SAFETY: the bytes of the kinds are between `room_end` and the end of the slab.
         let of = usize::from(unsafe { kind.read() });
         let block = at.map_addr(|at| align_up(at, shapes[of].align));
         at = block.wrapping_add(shapes[of].bytes);
@@ -70,7 +72,7 @@ impl BootstrapSlabs {
         Self { chunks: Chunks::new(), step: Cell::new(STEP_FIRST) }
     }
 
-    /// No slabs, for a multipool with a growth of the caller's.
+    /// Makes an object that never has slabs, for a multipool with a growth rule of the caller.
     pub(super) const fn none() -> Self {
         Self { chunks: Chunks::new(), step: Cell::new(STEP_MAX + 1) }
     }
@@ -79,8 +81,8 @@ impl BootstrapSlabs {
         &self.chunks
     }
 
-    /// Cuts neighbouring blocks: the beginning of the first, and the end of the last. `None`: the slabs
-    /// are used up, or the source is exhausted.
+    /// Cuts several neighbouring blocks, and returns the start of the first and the end of the
+    /// last. `None`: the slabs are used up, or the source is exhausted.
     pub(super) fn cut<S: Source>(
         &self,
         source: &S,
@@ -97,7 +99,8 @@ impl BootstrapSlabs {
         }
     }
 
-    /// Cuts `batch_bytes`, at most an eighth of the slab, at least one block.
+    /// Cuts blocks of `batch_bytes` bytes together, but at most an eighth of the slab, and at least
+    /// one block.
     fn cut_off(slab: Chunk, begin: *mut u8, shape: Shape, kind: usize) -> (*mut u8, *mut u8) {
         let room = slab.room_end.get().addr() - begin.addr();
         let wanted = batch_bytes(shape).min(slab.bytes / 8) / shape.bytes;
@@ -111,7 +114,8 @@ impl BootstrapSlabs {
         (begin, end)
     }
 
-    /// Goes to the next slab, or takes one that has room for some blocks of `bytes`.
+    /// Makes the next slab the current one, or takes a new slab from the source that holds several
+    /// blocks of `bytes` bytes.
     fn go_on<S: Source>(&self, source: &S, bytes: usize) -> Option<()> {
         if bytes > STEP_MAX / BLOCKS_MIN {
             return None;
@@ -128,15 +132,16 @@ impl BootstrapSlabs {
         }
         let taken = source.try_take(layout(step, Chunk::ALIGN)?)?;
         self.step.set(step * STEP_FACTOR);
-        // SAFETY: just taken, with room for a header.
+        // SAFETY: the memory was just taken, and is larger than a header.
         rewind(unsafe { self.chunks.add(taken) });
-        // To the new slab: the source may have called back, and that call added others before it.
+        // Makes the new slab the current one. The source may have called this multipool, and that
+        // call may have added other slabs before the new one.
         while self.chunks.advance().is_some() {}
         Some(())
     }
 
-    /// The kind of the block at `p`, in use or free. `None`: `p` is not the first byte of a block that
-    /// was cut from `slab`.
+    /// Returns the kind of the block at `p`, in use or free. `None`: `p` is not the first byte of a
+    /// block that was cut from `slab`.
     pub(super) fn kind_of(slab: Chunk, p: *const u8, shapes: &[Shape]) -> Option<usize> {
         blocks(slab, shapes).find(|&(block, _)| block.cast_const() == p).map(|(_, kind)| kind)
     }
@@ -153,23 +158,24 @@ impl BootstrapSlabs {
         self.give_idle(source);
     }
 
-    /// Counts all blocks that were cut as in use. Each class then takes its free ones off.
+    /// Counts all blocks that were cut as in use. The pool of each class then subtracts its free
+    /// blocks.
     pub(super) fn count_cut(&self, shapes: &[Shape]) {
         self.chunks.iter().for_each(|slab| slab.set_in_use(blocks(slab, shapes).count()));
     }
 
-    /// Gives back the slabs without a block in use.
+    /// Returns to the source the slabs without a block in use.
     pub(super) fn give_idle<S: Source>(&self, source: &S) {
         if self.step.get() > STEP_MAX && self.chunks.is_empty() {
-            return; // a multipool without slabs
+            return; // the multipool has no slabs
         }
         self.chunks.give_idle(source, |_| ());
         let last = self.chunks.iter().last();
         self.step.set(last.map_or(STEP_FIRST, |slab| slab.bytes.saturating_mul(STEP_FACTOR)));
     }
 
-    /// Adds the slabs, with every block that was cut as live: the pool of its class subtracts the free
-    /// ones.
+    /// Adds the slabs to `s`. Every block that was cut counts as live; the pool of its class then
+    /// subtracts the free blocks.
     pub(super) fn add_to(&self, s: &mut Statistics, shapes: &[Shape]) {
         for slab in self.chunks.iter() {
             s.bytes_taken += slab.bytes;

@@ -1,4 +1,4 @@
-//! The chunks of a multipool: those of one size class, or the bootstrap slabs.
+//! The chunks of one size class of a multipool, or its bootstrap slabs.
 
 use super::list::{Elements, Link};
 use crate::base::bits::{align_up, layout};
@@ -7,17 +7,17 @@ use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::{null_mut, NonNull};
 
-/// The beginning of a chunk. The blocks follow.
+/// The header at the start of a chunk. The blocks follow.
 #[repr(C)]
 pub(super) struct Header {
     link: Link,
-    /// Bytes that the source gave.
+    /// Bytes of the chunk, as the source supplied it.
     pub(super) bytes: usize,
     /// End of the blocks that were cut.
     pub(super) cut: Cell<*mut u8>,
-    /// End of the room for blocks.
+    /// End of the memory for blocks.
     pub(super) room_end: Cell<*mut u8>,
-    /// Blocks in use, while `trim` counts them.
+    /// Number of blocks in use, while `trim` counts them.
     in_use: Cell<usize>,
 }
 
@@ -28,8 +28,8 @@ pub(super) struct Chunk(NonNull<Header>);
 impl Deref for Chunk {
     type Target = Header;
     fn deref(&self) -> &Header {
-        // SAFETY: a chunk of a list has a header. What changes in it is in cells, or is the link,
-        // which only `Chunks` uses.
+        // SAFETY: a chunk of a list has a header. The fields that change are cells; the link
+        // changes too, but only `Chunks` uses it.
         unsafe { self.0.as_ref() }
     }
 }
@@ -42,7 +42,7 @@ impl Chunk {
     fn data(self) -> *mut u8 {
         self.0.as_ptr().cast()
     }
-    /// The first address behind the header with an alignment.
+    /// Returns the first address behind the header that has this alignment.
     pub(super) fn begin(self, align: usize) -> *mut u8 {
         self.data().map_addr(|at| align_up(at + Self::HEADER_BYTES, align))
     }
@@ -52,7 +52,7 @@ impl Chunk {
     pub(super) fn contains(self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.data().addr()) < self.bytes
     }
-    /// Bytes of the blocks that were cut, the first of which is aligned so.
+    /// Returns the bytes of the blocks that were cut. The first block has this alignment.
     pub(super) fn cut_bytes(self, align: usize) -> usize {
         self.cut.get().addr() - self.begin(align).addr()
     }
@@ -91,14 +91,16 @@ impl Chunks {
         NonNull::new(self.current.get()).map(Chunk)
     }
     pub(super) fn iter(&self) -> impl Iterator<Item = Chunk> {
-        // SAFETY: a list, whose chunks the callers do not give back meanwhile.
+        // SAFETY: `first` is the start of a list. The callers return no chunk of the list to the
+        // source before the iterator has passed it.
         unsafe { Elements::from(self.first.get().cast()) }.map(|link| Chunk(link.cast()))
     }
-    /// The chunk that contains `p`. O(chunks).
+    /// Finds the chunk that contains `p`. O(chunks).
     pub(super) fn find(&self, p: *const u8) -> Option<Chunk> {
         self.iter().find(|chunk| chunk.contains(p))
     }
-    /// Finds the chunks of blocks one after the other: fast if neighbours follow each other.
+    /// Returns a function that finds the chunk of a block. The function is fast if neighbouring
+    /// blocks are looked up one after the other.
     pub(super) fn finder(&self) -> impl FnMut(NonNull<u8>) -> Option<Chunk> + '_ {
         let mut last = None::<Chunk>;
         move |block| {
@@ -108,29 +110,32 @@ impl Chunks {
         }
     }
 
-    /// Goes to the chunk behind the current one. `None`: there is none.
+    /// Makes the chunk after the current one the current chunk, and returns it. `None`: there is
+    /// none.
     pub(super) fn advance(&self) -> Option<Chunk> {
         let next = match NonNull::new(self.current.get()) {
             None => self.first.get(),
-            // SAFETY: a chunk of the list.
+            // SAFETY: `current` is a chunk of the list.
             Some(current) => unsafe { current.as_ref() }.link.next.cast(),
         };
         let next = NonNull::new(next)?;
         self.current.set(next.as_ptr());
         Some(Chunk(next))
     }
-    /// Goes before the first chunk.
+    /// Moves the current position before the first chunk.
     pub(super) fn rewind(&self) {
         self.current.set(null_mut());
     }
 
-    /// Lists a chunk behind the others. Its room is empty.
+    /// Adds a chunk at the end of the list. No blocks are cut from it yet.
     ///
     /// # Safety
-    /// The source just gave `taken`, with `Chunk::ALIGN` and room for a header.
+    ///
+    /// The source has just supplied `taken`, with the alignment `Chunk::ALIGN`, and `taken` is
+    /// larger than a header.
     pub(super) unsafe fn add(&self, taken: SourceChunk) -> Chunk {
         let chunk = Chunk(taken.data.cast());
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that the memory is new, aligned, and larger than a header.
         unsafe {
             chunk.0.write(Header {
                 link: Link { next: null_mut() },
@@ -147,7 +152,7 @@ impl Chunks {
     fn append(&self, chunk: Chunk) {
         let from = if self.current.get().is_null() { self.first.get() } else { self.current.get() };
         let mut end = from;
-        // SAFETY: chunks of the list.
+        // SAFETY: the pointers are those of chunks of the list.
         unsafe {
             while !end.is_null() && !(*end).link.next.is_null() {
                 end = (*end).link.next.cast();
@@ -159,8 +164,8 @@ impl Chunks {
         }
     }
 
-    /// Gives the idle chunks back, and calls `gave` with the bytes of each. The others keep their
-    /// order.
+    /// Returns the idle chunks to the source, and calls `gave` with the bytes of each. The other
+    /// chunks keep their order.
     pub(super) fn give_idle<S: Source>(&self, source: &S, mut gave: impl FnMut(usize)) {
         let (chunks, current) = (self.iter(), self.current());
         let (mut last, mut last_cut) = (null_mut::<Header>(), null_mut::<Header>());
@@ -172,13 +177,14 @@ impl Chunks {
                 let bytes = chunk.bytes;
                 gave(bytes);
                 if let Some(layout) = layout(bytes, Chunk::ALIGN) {
-                    // SAFETY: the source gave it, it is in no list, and no block of it is in use. The
-                    // iterator has passed it.
+                    // SAFETY: the source supplied the chunk. The chunk is in no list, none of its
+                    // blocks is in use, and the iterator has passed it.
                     unsafe { source.give(SourceChunk { data: chunk.0.cast(), layout }) }
                 }
             } else {
                 let chunk = chunk.0.as_ptr();
-                // SAFETY: chunks of the list; the iterator has passed them.
+                // SAFETY: the pointers are those of chunks of the list that the iterator has
+                // passed.
                 unsafe {
                     (*chunk).link.next = null_mut();
                     match last.is_null() {

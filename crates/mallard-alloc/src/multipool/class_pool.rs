@@ -8,19 +8,20 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
 
-/// Size and alignment of blocks.
+/// The size and the alignment of the blocks of a class.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) bytes: usize,
     pub(super) align: usize,
 }
 
-/// The pool of one size class, without its source, which each call passes: a list of free blocks, and
-/// a bump range of slots that were never in use. A slot is not touched before it is allocated. The bump
-/// range is the rest of a chunk, or slots of a bootstrap slab.
+/// The pool of one size class, without its source, which each call passes as an argument. The pool
+/// has a list of free blocks, and a bump range of slots that were never in use. A slot is not
+/// touched before it is allocated. The bump range is the rest of a chunk, or a row of slots of a
+/// bootstrap slab.
 ///
 /// The source may call the pool that it serves. So no function keeps a borrow while it calls the
-/// source, and each looks again afterwards.
+/// source, and each function reads its fields again after the call.
 #[repr(C)] // most calls use the first cache line only
 pub(super) struct ClassPool {
     free: FreeList,
@@ -45,7 +46,7 @@ impl ClassPool {
         }
     }
 
-    /// A free block or a slot of the bump range. Never calls the source.
+    /// Takes a free block, or a slot of the bump range. Never calls the source.
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<NonNull<u8>> {
         if let Some(block) = self.free.pop() {
@@ -56,19 +57,24 @@ impl ClassPool {
             return None;
         }
         self.fresh.set(fresh.wrapping_add(self.shape.bytes));
-        // SAFETY: a range that is not empty has slots, and none is at address 0.
+        // SAFETY: a bump range that is not empty has slots, and no slot is at address 0.
         Some(unsafe { NonNull::new_unchecked(fresh) })
     }
 
+    /// Frees a block.
+    ///
     /// # Safety
+    ///
     /// `block` is a block of this pool that nobody uses any more.
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
-        // SAFETY: the caller promises it; the smallest blocks have the size of a link.
+        // SAFETY: the caller promises that nobody uses the block. The smallest blocks have the size
+        // of a link.
         unsafe { self.free.push(block) }
     }
 
-    /// A block as `pop` has one, or else of a new chunk. `None`: the source or the limit refuses.
+    /// Takes a block as `pop` does, or else from a new chunk. `None`: the source is exhausted, or
+    /// the limit is reached.
     pub(super) fn allocate<S: Source>(&self, source: &S) -> Option<NonNull<u8>> {
         self.refills.set(self.refills.get() + 1);
         if self.is_used_up() {
@@ -86,19 +92,22 @@ impl ClassPool {
     /// Makes neighbouring slots the bump range.
     ///
     /// # Safety
-    /// Nobody uses them, they fit the shape, and they stay until `forget_idle` or `reset`.
+    ///
+    /// Nobody uses the slots, they have the shape of this class, and they stay until `forget_idle`
+    /// or `reset`.
     pub(super) unsafe fn add_fresh(&self, (begin, end): (*mut u8, *mut u8)) {
         let mut slot = self.fresh.replace(begin);
         let range_end = self.fresh_end.replace(end);
         while let (true, Some(block)) = (slot != range_end, NonNull::new(slot)) {
-            // Only if the source called back when the slab was made, and that call took a chunk.
-            // SAFETY: slots of the old range, which nobody uses.
+            // The old range has slots only if the source called this multipool while it supplied
+            // the slab, and that call took a chunk.
+            // SAFETY: the block is a slot of the old range, which nobody uses.
             unsafe { self.free.push(block) };
             slot = slot.wrapping_add(self.shape.bytes);
         }
     }
 
-    /// Makes the bump range of the next chunk. `false`: there is none.
+    /// Makes the next chunk the bump range. `false`: there is no next chunk.
     fn open_next(&self) -> bool {
         let Some(chunk) = self.chunks.advance() else { return false };
         self.fresh.set(chunk.begin(self.shape.align));
@@ -107,19 +116,19 @@ impl ClassPool {
         true
     }
 
-    /// Takes one more chunk, and lists it behind the others.
+    /// Takes one more chunk from the source, and adds it at the end of the list.
     fn grow<S: Source>(&self, source: &S) -> Option<()> {
         let shape = self.shape;
-        let skipped = shape.align.saturating_sub(Chunk::ALIGN); // at most, behind the header
+        let skipped = shape.align.saturating_sub(Chunk::ALIGN); // most bytes of padding
         let least = Chunk::HEADER_BYTES + skipped + shape.bytes;
         let least = Layout::from_size_align(least, Chunk::ALIGN).ok()?;
-        // Under a limit, a step ends with the last block that it has room for.
+        // Under a limit, a step ends with the last block that fits in it.
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| match limited {
             true => step - (step - least.size()) % shape.bytes,
             false => step,
         })?;
-        // SAFETY: just taken, with room for a header.
+        // SAFETY: the memory was just taken, and is larger than a header.
         let chunk = unsafe { self.chunks.add(taken) };
         let begin = chunk.begin(shape.align);
         let room = (chunk.end().addr() - begin.addr()) / shape.bytes * shape.bytes;
@@ -138,12 +147,13 @@ impl ClassPool {
         (self.fresh_end.get().addr() - self.fresh.get().addr()) / self.shape.bytes
     }
 
-    /// Whether it never had a chunk nor slots of a slab.
+    /// Whether this pool never had a chunk or a slot of a slab.
     pub(super) fn is_untouched(&self) -> bool {
         self.chunks.is_empty() && self.fresh_end.get().is_null()
     }
 
-    /// What `p` is to the chunks of this pool, slots of slabs aside.
+    /// Says whether `p` is a block in use, another address in a chunk, or outside the chunks of
+    /// this pool. Slabs are not searched.
     pub(super) fn classify(&self, p: *const u8) -> Validity {
         let Some(chunk) = self.chunks.find(p) else { return Validity::Miss };
         let begin = chunk.begin(self.shape.align);
@@ -155,7 +165,7 @@ impl ClassPool {
         }
     }
 
-    /// Frees all blocks. They are allocated in address order again.
+    /// Frees all blocks. Later allocations use them in address order again.
     pub(super) fn reset(&self) {
         self.free.clear();
         self.fresh.set(null_mut());
@@ -171,8 +181,8 @@ impl ClassPool {
         self.growth.restart();
     }
 
-    /// Sorts the free blocks, and takes them off the blocks in use of their chunks, as far as these are
-    /// in `chunks`.
+    /// Sorts the free blocks, and subtracts each from the number of blocks in use of its chunk, if
+    /// that chunk is in `chunks`.
     pub(super) fn count_free(&self, chunks: &Chunks) {
         self.free.sort();
         let mut chunk_of = chunks.finder();
@@ -196,7 +206,7 @@ impl ClassPool {
         }
     }
 
-    /// Gives back chunks without a block in use, except `keep` bytes.
+    /// Returns to the source the chunks without a block in use, but keeps `keep` bytes of them.
     pub(super) fn trim<S: Source>(&self, source: &S, mut keep: usize) {
         for chunk in self.chunks.iter() {
             chunk.set_in_use(chunk.cut_bytes(self.shape.align) / self.shape.bytes);
@@ -205,7 +215,7 @@ impl ClassPool {
         for chunk in self.chunks.iter().filter(|chunk| chunk.is_idle()) {
             if chunk.bytes <= keep {
                 keep -= chunk.bytes;
-                chunk.set_in_use(1); // it stays
+                chunk.set_in_use(1); // so the chunk stays
             }
         }
         self.forget_idle(&self.chunks);
@@ -221,8 +231,8 @@ impl ClassPool {
             s.bytes_live += cut;
             s.bytes_idle += chunk.room_end.get().addr() - chunk.cut.get().addr();
         }
-        // Free blocks of slabs are in the list too. Their slabs are counted elsewhere, so the numbers
-        // here may go below 0 meanwhile: they wrap.
+        // The list has free blocks of slabs too. Their slabs are counted elsewhere, so the numbers
+        // here may be below 0 until the slabs are added: the subtractions wrap.
         s.blocks_live = s.blocks_live.wrapping_sub(at_hand);
         s.bytes_live = s.bytes_live.wrapping_sub(at_hand * self.shape.bytes);
         s.bytes_idle += at_hand * self.shape.bytes;

@@ -1,4 +1,4 @@
-//! Large blocks: each is a chunk of the source.
+//! Large blocks: each block is a chunk of its own.
 
 use crate::base::bits::{align_up, layout};
 use crate::{Chunk, Source, Statistics};
@@ -6,10 +6,11 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
 
-/// The large blocks of a multipool. Each has a footer behind it, which links it to the others, so that
-/// `release` finds all. A footer needs no room for alignment in front of the block.
+/// The large blocks of a multipool. Each block has a footer behind it, which links the block to the
+/// others, so that `release` finds all of them. Unlike a header, a footer needs no padding in front
+/// of the block.
 pub(super) struct LargeBlocks {
-    first: Cell<*mut Footer>, // newest first
+    first: Cell<*mut Footer>, // the list begins with the newest block
 }
 
 struct Footer {
@@ -37,8 +38,8 @@ impl LargeBlocks {
         let behind = footer_offset(bytes).checked_add(size_of::<Footer>())?;
         let taken = source.try_take(layout(behind, align.max(align_of::<Footer>()))?)?;
         let next = self.first.get();
-        // SAFETY: the chunk was just taken, and has room for an aligned footer behind the block. The
-        // next footer is in the list.
+        // SAFETY: the chunk was just taken, and holds the block and behind it an aligned footer.
+        // The next footer is in the list.
         unsafe {
             let footer = taken.data.add(footer_offset(bytes)).cast::<Footer>();
             footer.write(Footer { next, previous: null_mut(), taken });
@@ -50,15 +51,19 @@ impl LargeBlocks {
         Some(taken.data)
     }
 
+    /// Frees a large block.
+    ///
     /// # Safety
-    /// `block` is a block that `allocate` gave for so many bytes, and nobody uses it any more.
+    ///
+    /// `block` is a block that `allocate` returned for a request of `bytes` bytes, and nobody uses
+    /// the block any more.
     pub(super) unsafe fn deallocate<S: Source>(
         &self,
         source: &S,
         block: NonNull<u8>,
         bytes: usize,
     ) {
-        // SAFETY: `allocate` wrote the footer behind it, and its neighbours in the list are alive.
+        // SAFETY: `allocate` wrote the footer behind the block. Its neighbours in the list exist.
         unsafe {
             let Footer { next, previous, taken } =
                 block.add(footer_offset(bytes)).cast::<Footer>().read();
@@ -81,7 +86,7 @@ impl LargeBlocks {
 
     pub(super) fn release<S: Source>(&self, source: &S) {
         while let Some(footer) = NonNull::new(self.first.get()) {
-            // SAFETY: a footer of the list, which leaves the list before its memory goes back.
+            // SAFETY: the footer is in the list, and leaves the list before its memory is returned.
             unsafe {
                 let Footer { next, taken, .. } = footer.read();
                 self.first.set(next);
@@ -93,7 +98,7 @@ impl LargeBlocks {
     fn iter(&self) -> impl Iterator<Item = &Footer> {
         let mut at = self.first.get();
         core::iter::from_fn(move || {
-            // SAFETY: a footer of the list lives as long as its block.
+            // SAFETY: a footer of the list exists for as long as its block.
             let footer = unsafe { at.as_ref() }?;
             at = footer.next;
             Some(footer)

@@ -1,4 +1,4 @@
-//! Linked lists in the memory of their elements: free blocks, and chunks.
+//! Linked lists whose links are stored in their elements: in free blocks, and in chunks.
 
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
@@ -9,8 +9,8 @@ pub(super) struct Link {
     pub(super) next: *mut Link,
 }
 
-/// Free blocks of one size, the one that was freed last on top. Needs no memory, but a pop reads the
-/// block, which misses the cache if the block was not used lately.
+/// Free blocks of one size, with the block that was freed last on top. The list needs no memory,
+/// but a pop reads the block, which causes a cache miss if the block was not used lately.
 pub(super) struct FreeList {
     head: Cell<*mut Link>,
 }
@@ -35,17 +35,20 @@ impl FreeList {
         Some(block.cast())
     }
 
+    /// Pushes a block.
+    ///
     /// # Safety
-    /// Nobody uses `block`, and it has room for a link.
+    ///
+    /// Nobody uses `block`, and the block is at least as large as a link.
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
         let link = block.cast::<Link>();
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that nobody uses the block, and that a link fits in it.
         unsafe { link.write(Link { next: self.head.get() }) };
         self.head.set(link.as_ptr());
     }
 
-    /// The blocks, from the top.
+    /// Iterates over the blocks, from the top.
     pub(super) fn iter(&self) -> Elements {
         Elements { at: self.head.get() }
     }
@@ -56,35 +59,39 @@ impl FreeList {
 
     /// Sorts the blocks by address.
     pub(super) fn sort(&self) {
-        // SAFETY: it is a list of free blocks.
+        // SAFETY: `head` is the start of a list of free blocks, which only this list uses.
         self.head.set(unsafe { sorted(self.head.get()) });
     }
 
-    /// Removes the blocks for which `gone`. The others keep their order.
+    /// Removes the blocks for which `gone` returns `true`. The others keep their order.
     pub(super) fn remove(&self, mut gone: impl FnMut(NonNull<u8>) -> bool) {
         let mut end = self.head.as_ptr();
         for block in self.iter().filter(|&block| !gone(block)) {
-            // SAFETY: the head of the list, or the link of a block in it, which the iterator has
-            // passed.
+            // SAFETY: `end` is the head of the list, or the link of a block in it that the iterator
+            // has passed.
             unsafe {
                 *end = block.cast::<Link>().as_ptr();
                 end = &raw mut (**end).next;
             }
         }
-        // SAFETY: the same.
+        // SAFETY: `end` is the head of the list, or the link of the last block that stays.
         unsafe { *end = null_mut() };
     }
 }
 
-/// Iterates over a list. An element that the iterator has passed may be taken away.
+/// Iterates over a list. An element that the iterator has passed may be removed.
 #[derive(Clone)]
 pub(super) struct Elements {
     at: *mut Link,
 }
 
 impl Elements {
+    /// Makes an iterator over the list that begins with `first`.
+    ///
     /// # Safety
-    /// `first` is a list, of which no element at or behind the iterator changes while it is used.
+    ///
+    /// `first` is the start of a list. While the iterator is used, no element changes that it has
+    /// not passed.
     pub(super) unsafe fn from(first: *mut Link) -> Self {
         Self { at: first }
     }
@@ -95,42 +102,46 @@ impl Iterator for Elements {
     #[inline]
     fn next(&mut self) -> Option<NonNull<u8>> {
         let element = NonNull::new(self.at)?;
-        // SAFETY: the caller of `from` promised that it is an element of a list.
+        // SAFETY: the caller of `from` promised that `element` is an element of a list.
         self.at = unsafe { (*element.as_ptr()).next };
         Some(element.cast())
     }
 }
 
-/// Sorts a list by address. Merges runs of 1, 2, 4, ... elements, so it needs neither memory nor
-/// recursion.
+/// Sorts a list by address, and returns its new start. Merges runs of 1, 2, 4, ... elements, so it
+/// needs neither memory nor recursion.
 ///
 /// # Safety
-/// `first` is a list that nobody else uses.
+///
+/// `first` is the start of a list that nobody else uses.
 unsafe fn sorted(first: *mut Link) -> *mut Link {
-    // runs[i] is empty or has 2^i elements.
+    // `runs[i]` is empty or has 2^i elements.
     let mut runs = [null_mut::<Link>(); usize::BITS as usize];
     let mut rest = first;
     while !rest.is_null() {
         let mut run = rest;
-        // SAFETY: elements of the list.
+        // SAFETY: the pointers are those of elements of the list.
         unsafe {
             rest = (*run).next;
             (*run).next = null_mut();
         }
         let mut i = 0;
         while !runs[i].is_null() {
-            // SAFETY: lists that only this function uses.
+            // SAFETY: both lists are sorted, and only this function uses them.
             run = unsafe { merged(core::mem::replace(&mut runs[i], null_mut()), run) };
             i += 1;
         }
         runs[i] = run;
     }
-    // SAFETY: lists that only this function uses.
+    // SAFETY: both lists are sorted, and only this function uses them.
     runs.into_iter().fold(null_mut(), |all, run| unsafe { merged(run, all) })
 }
 
+/// Merges two sorted lists, and returns the start of the result.
+///
 /// # Safety
-/// Two sorted lists that nobody else uses.
+///
+/// `a` and `b` are the starts of two sorted lists that nobody else uses.
 unsafe fn merged(mut a: *mut Link, mut b: *mut Link) -> *mut Link {
     let mut first = null_mut::<Link>();
     let mut last = &mut first as *mut *mut Link;

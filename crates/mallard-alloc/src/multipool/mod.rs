@@ -16,35 +16,37 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use large_blocks::LargeBlocks;
 
-/// Blocks of any size, allocated and freed one by one, without headers: the size that `deallocate` is
-/// told picks the pool.
+/// Blocks of any size, allocated and freed one by one. Blocks have no headers: the size that is
+/// passed to `deallocate` selects the pool.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool};
 /// use std::alloc::Layout;
-/// let pool = Multipool::new(); // takes nothing yet; also in a `const` or `static`
+/// let pool = Multipool::new(); // takes no memory yet; may be a `const` or `static`
 /// let layout = Layout::new::<[u64; 5]>();
 /// let block = pool.allocate(layout);
 /// // SAFETY: `pool` allocated it, with this layout.
 /// unsafe { pool.deallocate(block, layout) };
 /// ```
 ///
-/// With a feature such as `allocator-api2-02` it is an `Allocator`, by value and by reference:
-/// `Vec::new_in(&pool)`. Over an arena, `Multipool::new_in(&arena)`, freed blocks are used again while
-/// the arena lives, and its end frees all: Lakos's multipool over a monotonic allocator.
+/// With a feature such as `allocator-api2-02`, a multipool is an `Allocator`, by value and by
+/// reference: `Vec::new_in(&pool)`. Over an arena, `Multipool::new_in(&arena)`, freed blocks are
+/// used again until the arena ends, and its end frees all of them: this is Lakos's multipool over a
+/// monotonic allocator.
 ///
-/// **Sizes.** A block is at most 7 bytes larger than the request, or from 128 bytes on at most 12.5 %
-/// (see [`size_class`]). A block above [`LARGEST`](Self::LARGEST), or aligned to more than a cache
-/// line, comes from the source and returns to it.
+/// **Sizes.** A block is at most 7 bytes larger than the request; from 128 bytes on, it is at most
+/// 12.5 % larger (see [`size_class`]). A block that is larger than [`LARGEST`](Self::LARGEST), or
+/// aligned to more than a cache line, is taken from the source and returned to it.
 ///
-/// **Growth.** The first blocks of all sizes share bootstrap slabs of 1, 4, 16, 64 and 256 KiB. Then a
-/// class that needs more takes chunks of its own: 2 KiB, four times as much each time, up to 1 MiB.
-/// With a growth of the caller's there are no slabs, and its limit holds for each class. To limit all
-/// classes together, limit the source.
+/// **Growth.** The first blocks of all sizes share bootstrap slabs of 1, 4, 16, 64 and 256 KiB. A
+/// class that needs more memory takes chunks of its own: the first has 2 KiB, and each is four
+/// times as large as the one before, up to 1 MiB. With a growth rule of the caller there are no
+/// slabs, and the limit of the rule holds for each class. To limit all classes together, limit the
+/// source.
 ///
-/// An allocation fails when the source refuses; then nothing has changed. A multipool is `Send` and
-/// not `Sync`; [`Synchronized`](crate::Synchronized) puts a lock around it. A pair of calls takes about
-/// ten instructions. An empty multipool has less than 800 bytes.
+/// An allocation fails when the source is exhausted; then nothing has changed. A multipool is
+/// `Send` and not `Sync`; [`Synchronized`](crate::Synchronized) puts a lock around it. A pair of
+/// calls takes about ten instructions. An empty multipool has less than 800 bytes.
 pub struct Multipool<S: Source = DefaultHeap> {
     cores: [Cell<NonNull<ClassPool>>; CLASSES],
     slabs: BootstrapSlabs,
@@ -55,7 +57,7 @@ pub struct Multipool<S: Source = DefaultHeap> {
 
 const LARGEST: usize = 32 << 10;
 const CLASSES: usize = size_class::of(LARGEST) + 1;
-// A larger maximum would align every chunk of a class for the sake of rare requests.
+// A larger maximum would align every chunk of a class more strictly for the sake of rare requests.
 const ALIGN_MAX: usize = 64;
 const GROWTH: Growth = Growth { first: 2048, num: 4, ..Growth::new() };
 
@@ -71,8 +73,9 @@ static SHAPES: [Shape; CLASSES] = {
     shapes
 };
 
-/// The pools of eight neighbouring size classes, in memory from the source. Made when the first of them
-/// is needed, because a multipool often serves the few sizes of one small container.
+/// A group: the pools of eight neighbouring size classes, in memory from the source. A group is
+/// made when the first of its pools is needed, because a multipool often serves only the few sizes
+/// of one small container.
 #[repr(C)] // the first pool is at the first byte
 struct Group {
     cores: [ClassPool; GROUP],
@@ -81,19 +84,20 @@ struct Group {
 const GROUP: usize = 8;
 
 struct Absent(ClassPool);
-// SAFETY: nothing is ever written to it: it never grows, and no block is freed to it.
+// SAFETY: nothing is ever written to this pool: it never grows, and no block is freed to it.
 unsafe impl Sync for Absent {}
 
-/// The pool of every class that has none yet. It is empty, so `try_allocate` needs no test for a pool
-/// that is not made: only `refill` looks.
+/// The empty pool that stands for the pool of every class that has none yet. Because this pool is
+/// empty, `try_allocate` need not test whether the pool of a class exists: only `refill` does.
 static ABSENT: Absent = Absent(ClassPool::new(SHAPES[0], GROWTH));
 
 const fn absent() -> NonNull<ClassPool> {
-    // SAFETY: a static is not at null.
+    // SAFETY: a `static` is not at address 0.
     unsafe { NonNull::new_unchecked((&raw const ABSENT.0).cast_mut()) }
 }
 
-// SAFETY: everything it points to is its own, except `ABSENT`, which nobody writes.
+// SAFETY: everything that a multipool points to belongs to it alone, except `ABSENT`, which nobody
+// writes.
 unsafe impl<S: Source + Send> Send for Multipool<S> {}
 
 impl Multipool {
@@ -104,7 +108,7 @@ impl Multipool {
 }
 
 impl<S: Source> Multipool<S> {
-    /// Bytes of the largest block that is pooled.
+    /// The size of the largest blocks that pools serve, in bytes.
     pub const LARGEST: usize = LARGEST;
 
     /// Makes a multipool over a source, without allocating.
@@ -112,8 +116,8 @@ impl<S: Source> Multipool<S> {
         Self::made_of(BootstrapSlabs::new(), GROWTH, source)
     }
 
-    /// Makes a multipool whose size classes each grow as `growth` says, without bootstrap slabs and
-    /// without allocating.
+    /// Makes a multipool whose size classes each grow by the rule `growth`, without bootstrap slabs
+    /// and without allocating.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self::made_of(BootstrapSlabs::none(), growth, source)
     }
@@ -128,14 +132,15 @@ impl<S: Source> Multipool<S> {
         &self.source
     }
 
-    /// Frees all blocks and keeps the memory, except that of large blocks. O(slabs and classes).
+    /// Frees all blocks and keeps the memory, except the memory of large blocks. O(slabs and
+    /// classes).
     pub fn reset(&mut self) {
         self.for_each_core(|_, core| core.reset());
         self.slabs.reset();
         self.large.release(&self.source);
     }
 
-    /// Frees all blocks and gives all memory back to the source.
+    /// Frees all blocks, and returns all memory to the source.
     pub fn release(&mut self) {
         self.for_each_core(|_, core| core.release(&self.source));
         for first in (0..CLASSES).step_by(GROUP) {
@@ -145,8 +150,8 @@ impl<S: Source> Multipool<S> {
         self.large.release(&self.source);
     }
 
-    /// Gives chunks without a block in use back to the source, except `keep` bytes of each class. Sorts
-    /// the free blocks: O(n log n).
+    /// Returns chunks without a block in use to the source, but keeps `keep` bytes of each class.
+    /// Sorts the free blocks: O(n log n).
     pub fn trim(&mut self, keep: usize) {
         let slabs = self.slabs.chunks();
         self.slabs.count_cut(&SHAPES);
@@ -168,7 +173,8 @@ impl<S: Source> Multipool<S> {
         s
     }
 
-    /// What `p` is to this multipool. O(chunks and free blocks).
+    /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks.
+    /// O(chunks and free blocks).
     pub fn classify(&self, p: *const u8) -> Validity {
         let valid_if = |valid| if valid { Validity::Valid } else { Validity::Invalid };
         if let Some(is_begin) = self.large.find(p) {
@@ -190,13 +196,13 @@ impl<S: Source> Multipool<S> {
     #[inline(always)]
     fn core(&self, class: usize) -> &ClassPool {
         debug_assert!(class < CLASSES);
-        // SAFETY: a class is that of a size up to `LARGEST`. Its pool lives until `release`, which has
-        // `&mut self`.
+        // SAFETY: `class` is the class of a size up to `LARGEST`. The pool of a class exists until
+        // `release`, which has `&mut self`.
         unsafe { self.cores.get_unchecked(class).get().as_ref() }
     }
 
-    /// A block of a class that has none free: from a bootstrap slab, or else from a chunk. Makes the
-    /// pool of the class if need be.
+    /// Allocates a block of a class that has no free block: from a bootstrap slab, or else from a
+    /// chunk. Makes the pool of the class if there is none.
     #[inline(never)]
     fn refill(&self, class: usize) -> Option<NonNull<u8>> {
         let first = class / GROUP * GROUP;
@@ -207,8 +213,8 @@ impl<S: Source> Multipool<S> {
         let core = self.core(class);
         if core.is_used_up() {
             if let Some(slots) = self.slabs.cut(&self.source, SHAPES[class], class) {
-                // SAFETY: they were just cut for this class. Slabs stay until `trim`, which calls
-                // `forget_idle` before, or `release`.
+                // SAFETY: the slots were just cut for this class. Slabs stay until `release`, or
+                // until `trim`, which first calls `forget_idle`.
                 unsafe { core.add_fresh(slots) };
             }
         }
@@ -228,8 +234,8 @@ impl<S: Source> Multipool<S> {
     fn make_group(&self, first: usize) -> Option<()> {
         let taken = self.source.try_take(Layout::new::<Group>())?;
         if !self.is_absent(first) {
-            // The source called the multipool back, and that call made the group.
-            // SAFETY: it was just taken, and nothing is in it.
+            // The source called this multipool, and that call made the group.
+            // SAFETY: the chunk was just taken, and nothing is in it.
             unsafe { self.source.give(taken) };
             return Some(());
         }
@@ -250,14 +256,14 @@ impl<S: Source> Multipool<S> {
         }
     }
 
-    /// Gives the group back, if there is one. None of its pools has a chunk.
+    /// Returns the group to the source, if there is one. None of its pools has a chunk.
     fn drop_group(&self, first: usize) {
         if self.is_absent(first) {
             return;
         }
         let group = self.cores[first].get().cast::<Group>();
         self.cores[first..].iter().take(GROUP).for_each(|slot| slot.set(absent()));
-        // SAFETY: the source gave it, and no class points to it any more.
+        // SAFETY: the source supplied the chunk, and no class points to the group any more.
         unsafe { self.source.give(group.as_ref().taken) };
     }
 
@@ -278,7 +284,8 @@ impl<S: Source> Multipool<S> {
         }
     }
 
-    /// A block that no pool serves: too large, too aligned, or of 0 bytes.
+    /// Allocates a block that no pool serves: a block that is too large, too strictly aligned, or
+    /// of 0 bytes.
     #[cold]
     #[inline(never)]
     fn allocate_apart(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
@@ -288,19 +295,23 @@ impl<S: Source> Multipool<S> {
         self.large.allocate(&self.source, bytes, align)
     }
 
+    /// Frees a block that no pool serves.
+    ///
     /// # Safety
+    ///
     /// `block` is a block of `allocate_apart` that nobody uses any more.
     #[cold]
     #[inline(never)]
     unsafe fn deallocate_apart(&self, block: NonNull<u8>, bytes: usize) {
         if bytes != 0 {
-            // SAFETY: the caller promises it.
+            // SAFETY: the caller promises that nobody uses the block any more.
             unsafe { self.large.deallocate(&self.source, block, bytes) }
         }
     }
 }
 
-/// The size that decides the class. 0, for a request of 0 bytes, has no class.
+/// Returns the size that decides the class. A request of 0 bytes has the size 0, which has no
+/// class.
 #[inline(always)]
 fn rounded(layout: Layout) -> usize {
     align_up(layout.size(), layout.align())
@@ -311,8 +322,9 @@ fn is_pooled(layout: Layout) -> bool {
     rounded(layout).wrapping_sub(1) < LARGEST && layout.align() <= ALIGN_MAX
 }
 
-// SAFETY: blocks are slots of chunks and slabs, or chunks of their own. They do not overlap, nor move.
-// The blocks of a class are as large and as aligned as every size that it serves.
+// SAFETY: blocks are slots of chunks and slabs, or chunks of their own. Blocks neither overlap nor
+// move. The blocks of a class are at least as large and as strictly aligned as every request that
+// the class serves.
 unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -329,14 +341,16 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if !is_pooled(layout) {
-            // SAFETY: the caller promises it; the layout decided the same in `try_allocate`.
+            // SAFETY: the caller promises that nobody uses the block any more. `try_allocate` chose
+            // this branch for the same layout.
             return unsafe { self.deallocate_apart(block, layout.size()) };
         }
-        // SAFETY: the caller promises it; the layout picked the same class in `try_allocate`.
+        // SAFETY: the caller promises that nobody uses the block any more. `try_allocate` chose the
+        // same class for this layout.
         unsafe { self.core(size_class::look_up(rounded(layout))).push(block) }
     }
 
-    /// Expands in place within the size class.
+    /// Expands a block in place if both sizes have the same size class.
     #[inline]
     unsafe fn try_expand(&self, _: NonNull<u8>, from: Layout, to: Layout) -> bool {
         match (is_pooled(from), is_pooled(to)) {
@@ -352,9 +366,9 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     }
 }
 
-// SAFETY: its blocks lie in its chunks, which belong to it alone.
+// SAFETY: the blocks of a multipool lie in its chunks, which belong to this multipool alone.
 unsafe impl<S: Source> Owns for Multipool<S> {
-    /// O(chunks).
+    /// Whether `p` points into memory of this multipool. O(chunks).
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss
     }

@@ -1,4 +1,4 @@
-//! Batches: several objects in one call.
+//! Batches: functions that make or destroy several objects in one call.
 
 use super::ObjectPool;
 use crate::base::bits::out_of_memory;
@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 type Block = NonNull<u8>;
 
-/// Slots of a batch that have no object yet. Frees them when it is dropped.
+/// Slots of a batch that have no object yet. Dropping the value frees these slots.
 struct Unfilled<'p, M: Mode, S: Source, H> {
     slots: &'p Slots<M, S, H>,
     blocks: &'p [MaybeUninit<Block>],
@@ -34,13 +34,13 @@ impl<M: Mode, S: Source, H> Drop for Unfilled<'_, M, S, H> {
     fn drop(&mut self) {
         while let (Some(core), false) = (self.slots.core(), self.blocks.is_empty()) {
             let block = self.next();
-            // SAFETY: a block of this core that nobody uses.
+            // SAFETY: the block is of this core, and nobody uses the block.
             unsafe { core.deallocate(block) }
         }
     }
 }
 
-/// Slots of a batch whose objects are dropped. Frees them when it is dropped.
+/// Slots of a batch whose objects are dropped. Dropping the value frees these slots.
 struct Emptied<'p, M: Mode, S: Source, H> {
     core: &'p CoreOf<M, S, H>,
     blocks: [MaybeUninit<Block>; 32],
@@ -51,7 +51,8 @@ impl<M: Mode, S: Source, H> Emptied<'_, M, S, H> {
     fn flush(&mut self) {
         let count = core::mem::take(&mut self.count);
         let blocks: *const Block = self.blocks.as_ptr().cast();
-        // SAFETY: the first `count` are written: blocks of this core that nobody uses.
+        // SAFETY: the first `count` entries are written. They are blocks of this core that nobody
+        // uses.
         unsafe { self.core.deallocate_batch(core::slice::from_raw_parts(blocks, count)) }
     }
 }
@@ -63,7 +64,7 @@ impl<M: Mode, S: Source, H> Drop for Emptied<'_, M, S, H> {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
-    /// Makes an object of each value, as `try_make_batch`. Without memory,
+    /// Makes an object of each value, as `try_make_batch` does. Without memory,
     /// `alloc::alloc::handle_alloc_error` ends the program.
     pub fn make_batch<const N: usize>(&self, values: [T; N]) -> [Box<'_, T, M, S, H>; N] {
         match self.try_make_batch(values) {
@@ -72,8 +73,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// Makes an object of each value, or makes none and returns all values in the error. Takes a lock
-    /// once for all.
+    /// Makes an object of each value, or makes none and returns all values in the error. Takes a
+    /// lock only once for all objects.
     ///
     /// ```
     /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::fixed(3);
@@ -95,8 +96,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Ok(values.map(|value| self.fill(unfilled.next(), || value)))
     }
 
-    /// Drops all boxes, and takes a lock once for 32 of them. A box of another pool frees its slot
-    /// there.
+    /// Drops all boxes, and takes a lock once for 32 of them. The slot of a box of another pool is
+    /// freed in that pool.
     ///
     /// ```
     /// let pool = mallard::ObjectPool::new();
@@ -111,7 +112,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         let blocks = [const { MaybeUninit::uninit() }; 32];
         let mut emptied = Emptied::<M, S, H> { core, blocks, count: 0 };
         for object in boxes {
-            // SAFETY: the object is alive, and its pool is borrowed.
+            // SAFETY: the object has not been dropped, and its pool is borrowed.
             let its = unsafe { crate::handles::core_of::<T, M, S, H>(Box::as_ptr(&object)) };
             if !core::ptr::eq(its, core) {
                 continue;
@@ -121,9 +122,9 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
             }
             let object = Box::into_raw(object);
             emptied.blocks[emptied.count].write(object.cast());
-            emptied.count += 1; // before the drop, which may panic
+            emptied.count += 1; // counted before the drop, which may panic
             let _alive = crate::handles::DropsObject(object);
-            // SAFETY: the object is alive, and its box was taken apart above.
+            // SAFETY: the object has not been dropped, and its box was taken apart above.
             Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *object.as_ptr() });
         }
     }

@@ -51,7 +51,8 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for Iter<'p, T, M, S, H> {
     type Item = &'p T;
     fn next(&mut self) -> Option<&'p T> {
         let block = self.slots.next_live(&mut self.cursor)?;
-        // SAFETY: a slot in use holds an object, and nobody writes it while the pool is borrowed.
+        // SAFETY: a slot in use holds an object, and nobody writes the object while the pool is
+        // borrowed.
         Some(unsafe { block.cast().as_ref() })
     }
 }
@@ -59,15 +60,16 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for IterMut<'p, T, M, S, H
     type Item = &'p mut T;
     fn next(&mut self) -> Option<&'p mut T> {
         let block = self.slots.next_live(&mut self.cursor)?;
-        // SAFETY: a slot in use holds an object, and is visited once. Nobody else refers to it while the
-        // pool is borrowed.
+        // SAFETY: a slot in use holds an object, and each slot is visited once. Nobody else refers
+        // to the object while the pool is borrowed.
         Some(unsafe { block.cast().as_mut() })
     }
 }
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for Iter<'_, T, M, S, H> {}
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for IterMut<'_, T, M, S, H> {}
 
-// Not the number of objects left: that would need another iteration.
+// The output leaves out the number of objects that are left: counting them would need another
+// iteration.
 impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for Iter<'_, T, M, S, H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()
@@ -79,7 +81,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for IterMut<'_, T, M, 
     }
 }
 
-/// Drops all objects and frees their slots, also if a destructor panics.
+/// Drops all objects and frees their slots, even if a destructor panics.
 pub(super) struct Sweep<'p, T, M: Mode, S: Source, H: Hooks<T>> {
     slots: &'p mut Slots<M, S, H>,
     cursor: LiveCursor,
@@ -87,7 +89,7 @@ pub(super) struct Sweep<'p, T, M: Mode, S: Source, H: Hooks<T>> {
 }
 
 impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Sweep<'p, T, M, S, H> {
-    /// Drops all objects; the end of the value frees the slots.
+    /// Drops all objects. The destructor of `Sweep` frees the slots.
     pub(super) fn all(slots: &'p mut Slots<M, S, H>) {
         Self { slots, cursor: LiveCursor::START, objects: PhantomData }.visit();
     }
@@ -99,7 +101,8 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Sweep<'p, T, M, S, H> {
         while let Some(block) = self.slots.next_live(&mut self.cursor) {
             let object = block.cast::<T>();
             let _alive = crate::handles::DropsObject(object);
-            // SAFETY: a slot in use holds an object, is visited once, and has no box.
+            // SAFETY: a slot in use holds an object. The slot is visited once, and the object has
+            // no box.
             self.slots.upstream().1.released(unsafe { &mut *object.as_ptr() });
         }
     }

@@ -1,4 +1,4 @@
-//! A pool that makes and drops objects of one type, with a handle for each.
+//! A pool that makes and drops objects of one type. Each object has a handle.
 
 mod batch;
 mod iter;
@@ -26,25 +26,26 @@ use core::marker::PhantomData;
 use core::mem::{forget, ManuallyDrop};
 use core::ptr::NonNull;
 
-/// Objects of one type, made and dropped one by one in constant time. The pool drops the objects that
-/// are left when it ends.
+/// Objects of one type, made and dropped one by one in constant time. When the pool ends, it drops
+/// the objects that are left in it.
 ///
 /// ```
 /// use mallard::ObjectPool;
 /// #[derive(Debug)]
 /// struct Order { id: u32 }
 /// let orders = ObjectPool::new();
-/// let first = orders.make(Order { id: 7 }); // a Box: one pointer wide, drops the object at its end
+/// let first = orders.make(Order { id: 7 }); // a Box, one pointer wide, which owns the object
 /// assert_eq!(first.id, 7);
 /// let few: ObjectPool<Order> = ObjectPool::fixed(1);
 /// let only = few.make(Order { id: 8 });
 /// let full = few.try_make(Order { id: 9 }).unwrap_err();
-/// assert_eq!(full.into_inner().id, 9); // the value comes back
+/// assert_eq!(full.into_inner().id, 9); // the error returns the value
 /// # drop((first, only));
 /// ```
 ///
-/// Making a pool is `const` and allocates nothing: a pool may be a `static` if `M` is a shared mode.
-/// `new` makes a pool for one thread; `with_mode` and all others make one of the mode in the type.
+/// Making a pool is `const` and allocates nothing: a pool may be a `static` if `M` is a shared
+/// mode. `new` makes a pool for one thread; `with_mode` and all other constructors make a pool of
+/// the mode in the type.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -53,30 +54,31 @@ use core::ptr::NonNull;
 /// std::thread::spawn(move || drop(line)).join().unwrap();
 /// ```
 ///
-/// **Memory.** The pool takes nothing before the first object. Then it takes 64 KiB, doubling to
-/// 1 MiB, or as its [`Growth`] says. It does not touch the memory of an object that was never made.
-/// Beside the objects it takes 1/8 byte each, 72 bytes for each 64 KiB, about 300 bytes for itself,
-/// and 8 bytes for each of up to 1,024 slots that were freed last. Only `trim` and `release` give
-/// memory back.
+/// **Memory.** The pool takes no memory before the first object. Then it takes steps of 64 KiB,
+/// doubling to 1 MiB, or of the sizes that its [`Growth`] sets. The memory of an object that was
+/// never made is not touched. Apart from the objects, a pool takes 1/8 byte for each object, 72
+/// bytes for each 64 KiB, about 300 bytes for itself, and 8 bytes for each of up to 1,024 slots
+/// that were freed last. Only `trim` and `release` return memory to the source.
 ///
-/// **Panics.** If a constructor, a destructor or a hook panics, the slot is free again. None of them
-/// runs under a lock, and each may use the same pool.
+/// **Panics.** If a constructor, a destructor or a hook panics, the slot is free again. No
+/// constructor, destructor or hook runs under a lock, and each may use the same pool.
 ///
 /// # Threads
-/// A pool of `sync::Unshared` is `Send` if `T` is, and not `Sync`. Its boxes are neither.
+/// A pool of `sync::Unshared` is `Send` if `T` is, and not `Sync`. Its boxes are neither `Send` nor
+/// `Sync`.
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
-/// std::thread::scope(|s| { s.spawn(|| pool.make(1)); }); // not Sync
+/// std::thread::scope(|s| { s.spawn(|| pool.make(1)); }); // a pool of `sync::Unshared` is not Sync
 /// ```
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
 /// let object = pool.make(1);
-/// std::thread::scope(|s| { s.spawn(move || drop(object)); }); // a box of it is not Send
+/// std::thread::scope(|s| { s.spawn(move || drop(object)); }); // such a box is not Send
 /// ```
 /// ```compile_fail
 /// fn send<T: Send>() {}
-/// send::<mallard::ObjectPool<std::rc::Rc<u32>>>(); // only where T is
+/// send::<mallard::ObjectPool<std::rc::Rc<u32>>>(); // a pool is Send only if T is
 /// ```
 /// ```compile_fail
 /// fn sync<T: Sync>() {}
@@ -89,12 +91,12 @@ use core::ptr::NonNull;
 /// send::<ObjectPool<std::cell::Cell<u32>>>();
 /// sync::<ObjectPool<std::cell::Cell<u32>, Mutex>>();
 /// send::<Box<'static, std::cell::Cell<u32>, Mutex>>();
-/// sync::<Box<'static, u32>>(); // a reference to a box only reads the object
+/// sync::<Box<'static, u32>>(); // a reference to a box can only read the object
 /// ```
 ///
 /// # Lifetimes
-/// A box borrows its pool. The pool drops objects that were forgotten or leaked, so everything they
-/// borrow must outlive the pool:
+/// A box borrows its pool. The pool drops objects that were forgotten or leaked, so everything that
+/// the objects borrow must outlive the pool:
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<&str> = mallard::ObjectPool::new();
@@ -105,7 +107,7 @@ use core::ptr::NonNull;
 /// drop(pool);
 /// ```
 /// ```compile_fail
-/// // nor may a box of a long lifetime become one of a short one, and be written through
+/// // a box of a type with a long lifetime does not become one of a type with a short lifetime
 /// fn shorten<'p, 's>(b: mallard::handles::Box<'p, &'static str>, s: &'s str)
 ///     -> mallard::handles::Box<'p, &'s str> { b }
 /// ```
@@ -117,18 +119,19 @@ where
 {
     /// Between any two calls, each slot in use holds an object.
     slots: Slots<M, S, H>,
-    /// Makes the pool invariant in `T`: `make` writes through `&self` objects that the end of the pool
-    /// reads.
+    /// Makes the pool invariant in `T`: `make` writes objects through `&self`, and the end of the
+    /// pool reads these objects.
     objects: PhantomData<UnsafeCell<T>>,
 }
 
-// SAFETY: no box exists while the pool moves, and everything else moves with it.
+// SAFETY: no box exists while the pool moves, and everything else in the pool moves with it.
 unsafe impl<T: Send, M: Mode, S: Source + Send, H: Hooks<T> + Send> Send
     for ObjectPool<T, M, S, H>
 {
 }
-// SAFETY: any thread may call a pool of a shared mode. One thread may make an object and another drop
-// it, and any may call the source and the hooks. `&self` gives no reference to an object.
+// SAFETY: any thread may call a pool of a shared mode. One thread may make an object and another
+// thread drop it, and any thread may call the source and the hooks. `&self` returns no reference to
+// an object.
 unsafe impl<T, M, S, H> Sync for ObjectPool<T, M, S, H>
 where
     T: Send,
@@ -158,7 +161,7 @@ impl<T, M: Mode> ObjectPool<T, M> {
     {
         Self::new_in(DefaultHeap)
     }
-    /// Makes a pool that grows as `growth` says, without allocating.
+    /// Makes a pool that grows by the rule `growth`, without allocating.
     ///
     /// ```
     /// use mallard::{Growth, ObjectPool};
@@ -174,16 +177,16 @@ impl<T, M: Mode> ObjectPool<T, M> {
     {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// Makes a pool whose first step of growth has room for `count` objects, without allocating. The
-    /// first object takes that step.
+    /// Makes a pool whose first step of growth holds `count` objects, without allocating. The first
+    /// `make` takes that step from the source.
     pub const fn with_capacity(count: usize) -> Self
     where
         M: Growing,
     {
         Self::with_capacity_in(count, DefaultHeap)
     }
-    /// Makes a pool with hooks, without allocating. [`hooked`](Self::hooked) adds hooks to a pool
-    /// that another constructor makes.
+    /// Makes a pool with hooks, without allocating. To add hooks to a pool that another constructor
+    /// makes, call [`hooked`](Self::hooked).
     pub const fn with_hooks<H: Hooks<T>>(hooks: H) -> ObjectPool<T, M, DefaultHeap, H>
     where
         M: Growing,
@@ -191,21 +194,21 @@ impl<T, M: Mode> ObjectPool<T, M> {
         ObjectPool::new_with(Sizing::Usual, DefaultHeap, hooks)
     }
 
-    /// `with_mode`, with the caller's source.
+    /// As `with_mode`, with the caller's source.
     pub const fn new_in<S: Source>(source: S) -> ObjectPool<T, M, S>
     where
         M: Growing,
     {
         ObjectPool::new_with(Sizing::Usual, source, NoHooks)
     }
-    /// `with_growth`, with the caller's source.
+    /// As `with_growth`, with the caller's source.
     pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> ObjectPool<T, M, S>
     where
         M: Growing,
     {
         ObjectPool::new_with(Sizing::Growth(growth), source, NoHooks)
     }
-    /// `with_capacity`, with the caller's source.
+    /// As `with_capacity`, with the caller's source.
     pub const fn with_capacity_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S>
     where
         M: Growing,
@@ -213,8 +216,8 @@ impl<T, M: Mode> ObjectPool<T, M> {
         ObjectPool::new_with(Sizing::First(count), source, NoHooks)
     }
 
-    /// Makes a pool for exactly `count` objects, without allocating. The first object takes the
-    /// memory of all.
+    /// Makes a pool for exactly `count` objects, without allocating. The first `make` takes the
+    /// memory of all objects from the source.
     ///
     /// ```
     /// use mallard::{sync, ObjectPool};
@@ -226,14 +229,14 @@ impl<T, M: Mode> ObjectPool<T, M> {
     pub const fn fixed(count: usize) -> Self {
         Self::fixed_in(count, DefaultHeap)
     }
-    /// `fixed`, with the caller's source.
+    /// As `fixed`, with the caller's source.
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S> {
         ObjectPool::new_with(Sizing::Fixed(count), source, NoHooks)
     }
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
-    /// The shape that handles compute, without the bound of a fixed pool.
+    /// The shape that handles compute: without the bound of a fixed pool.
     const SHAPE: SlotShape = SlotShape::of(Layout::new::<T>(), M::CHUNK);
 
     const fn new_with(sizing: Sizing, source: S, hooks: H) -> Self {
@@ -241,7 +244,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Self { slots, objects: PhantomData }
     }
 
-    /// Replaces the hooks of the pool, and drops all objects that are left in it before.
+    /// Drops all objects that are left in the pool, and replaces the hooks.
     ///
     /// ```
     /// use mallard::{Hooks, ObjectPool};
@@ -258,7 +261,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn hooked<I: Hooks<T>>(mut self, hooks: I) -> ObjectPool<T, M, S, I> {
         self.release();
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not used again, and not dropped.
+        // SAFETY: `this` is neither used again nor dropped.
         let slots = unsafe { (&raw const this.slots).read() }.with_hooks(hooks);
         ObjectPool { slots, objects: PhantomData }
     }
@@ -303,7 +306,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// `make_with`, or returns `f`, which was not called, in the error if there is no memory.
+    /// As `make_with`, but if there is no memory, returns `f` in the error without calling `f`.
     #[inline(always)]
     pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
         match self.slots.try_allocate() {
@@ -326,7 +329,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn make_owned(self: &alloc::sync::Arc<Self>, value: T) -> OwnedBox<T, M, S, H> {
         OwnedBox::new(self.make(value), self)
     }
-    /// `make_owned`, or returns the value in the error if there is no memory.
+    /// As `make_owned`, but if there is no memory, returns the value in the error.
     #[cfg(feature = "alloc")]
     pub fn try_make_owned(
         self: &alloc::sync::Arc<Self>,
@@ -339,7 +342,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     #[inline(always)]
     fn fill(&self, block: NonNull<u8>, f: impl FnOnce() -> T) -> Box<'_, T, M, S, H> {
         let object = block.cast::<T>();
-        // SAFETY: a block of these slots.
+        // SAFETY: `block` was just allocated from these slots.
         let core = unsafe { Slots::<M, S, H>::core_of(block, &Self::SHAPE) };
         let slot = FreesSlot { core, block, source: PhantomData };
         // SAFETY: the block has the layout of a `T`, and belongs to this call.
@@ -351,17 +354,18 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
             forget(alive);
         }
         forget(slot);
-        // SAFETY: an object of this pool, without another box.
+        // SAFETY: the object is of this pool, and has no other box.
         unsafe { self.adopt(object) }
     }
 
-    /// The box of an object.
+    /// Makes the box of an object.
     ///
     /// # Safety
+    ///
     /// `object` is an object of this pool without a box.
     #[inline(always)]
     pub(crate) unsafe fn adopt(&self, object: NonNull<T>) -> Box<'_, T, M, S, H> {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that the object is of this pool and has no box.
         unsafe { Box::from_raw(object) }
     }
 
@@ -370,7 +374,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn iter(&mut self) -> Iter<'_, T, M, S, H> {
         Iter::new(&mut self.slots)
     }
-    /// `iter`, with mutable references. `T: Unpin`, because the box of an object may have been pinned.
+    /// As `iter`, with mutable references. `T: Unpin` is needed because the box of an object may
+    /// have been pinned.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, M, S, H>
     where
         T: Unpin,
@@ -394,7 +399,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn owns(&self, p: *const T) -> bool {
         self.slots.classify(p.cast()) != Validity::Miss
     }
-    /// What `p` is to this pool. O(steps of growth), and a search of the slots that were freed last.
+    /// Says whether `p` points to an object, elsewhere into a chunk, or outside all chunks. O(steps
+    /// of growth), plus a search of the slots that were freed last.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.cast())
     }

@@ -12,8 +12,8 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-/// A [`Box`] without a lifetime: it keeps an [`Arc`] of its pool. Two pointers wide. Making one and
-/// dropping one takes an atomic operation more than a `Box`.
+/// A [`Box`] without a lifetime: it holds an [`Arc`] of its pool, and is two pointers wide. Making
+/// and dropping such a box costs one more atomic operation each than for a `Box`.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -33,14 +33,15 @@ unsafe impl<T: Send, M: Mode, S: Source, H: Hooks<T>> Send for OwnedBox<T, M, S,
     Arc<ObjectPool<T, M, S, H>>: Send
 {
 }
-// SAFETY: a reference to the box gives a reference to the object, and one to the pool.
+// SAFETY: with a reference to the box one gets a reference to the object, and a reference to the
+// pool.
 unsafe impl<T: Sync, M: Mode, S: Source, H: Hooks<T>> Sync for OwnedBox<T, M, S, H> where
     Arc<ObjectPool<T, M, S, H>>: Sync
 {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
-    /// Makes a box that keeps its pool. `object` is from `pool`.
+    /// Makes a box that keeps its pool alive. `object` is from `pool`.
     pub(crate) fn new(object: Box<'_, T, M, S, H>, pool: &Arc<ObjectPool<T, M, S, H>>) -> Self {
         let pool = ManuallyDrop::new(Arc::clone(pool));
         Self { object: Box::into_raw(object), pool }
@@ -56,7 +57,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
         let mut this = ManuallyDrop::new(this);
         // SAFETY: `this` is not used after this.
         let pool = unsafe { ManuallyDrop::take(&mut this.pool) };
-        // SAFETY: the object is from this pool, which is dropped after it.
+        // SAFETY: the object is from this pool, and the pool is dropped after the object.
         let object = Box::into_inner(unsafe { pool.adopt(this.object) });
         object
     }
@@ -66,7 +67,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for OwnedBox<T, M, S, H> {
     fn drop(&mut self) {
         // SAFETY: the field is not used after this.
         let pool = unsafe { ManuallyDrop::take(&mut self.pool) };
-        // SAFETY: the object is from this pool, which is dropped after it.
+        // SAFETY: the object is from this pool, and the pool is dropped after the object.
         drop(unsafe { pool.adopt(self.object) });
     }
 }
@@ -75,7 +76,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> Deref for OwnedBox<T, M, S, H> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the object is alive, and only this box uses it.
+        // SAFETY: the object has not been dropped, and only this box uses it.
         unsafe { self.object.as_ref() }
     }
 }
@@ -83,7 +84,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> Deref for OwnedBox<T, M, S, H> {
 impl<T, M: Mode, S: Source, H: Hooks<T>> DerefMut for OwnedBox<T, M, S, H> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the object is alive, and the box is borrowed exclusively.
+        // SAFETY: the object has not been dropped, and the box is borrowed exclusively.
         unsafe { self.object.as_mut() }
     }
 }

@@ -1,10 +1,10 @@
-//! Locks: the standard library's where there is one, else a spin lock.
+//! Locks: the standard library's lock where there is one, else a spin lock.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A lock that needs no memory beside itself, and can be in a `static`.
+/// A lock that needs no memory apart from itself, and can be in a `static`.
 ///
 /// ```
 /// use mallard::{Lock, Spin};
@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 pub unsafe trait Lock {
     /// A lock that nobody holds.
     const NEW: Self;
-    /// Holds the lock until it is dropped.
+    /// The type of the guard, which holds the lock until it is dropped.
     type Guard<'a>
     where
         Self: 'a;
@@ -41,7 +41,8 @@ pub unsafe trait Lock {
 pub struct StdLock(std::sync::Mutex<()>);
 
 #[cfg(feature = "std")]
-// SAFETY: a mutex has one guard at a time, and orders what its holders write.
+// SAFETY: a mutex has one guard at a time, and the next holder sees everything that earlier holders
+// wrote.
 unsafe impl Lock for StdLock {
     #[allow(clippy::declare_interior_mutable_const)] // an initial value
     const NEW: Self = Self(std::sync::Mutex::new(()));
@@ -63,8 +64,9 @@ impl StdLock {
     }
 }
 
-/// A [`Lock`] that waits by looking again and again, for systems without an operating system. With
-/// threads of different priority on one processor, a waiting thread may never see it unlocked.
+/// A [`Lock`] that waits by reading its flag again and again, for systems without an operating
+/// system. With threads of different priority on one processor, a waiting thread may wait for ever:
+/// it keeps the processor from the thread that holds the lock.
 ///
 /// ```
 /// use mallard::{Multipool, Spin, Synchronized};
@@ -74,12 +76,13 @@ impl StdLock {
 #[derive(Debug)]
 pub struct Spin(AtomicBool);
 
-/// Holds a [`Spin`] until it is dropped.
+/// The guard of a [`Spin`]: holds the lock until the guard is dropped.
 #[derive(Debug)]
 pub struct SpinGuard<'a>(&'a AtomicBool);
 
-// SAFETY: only the thread that changes the flag from false to true has a guard. Dropping the guard
-// releases what was written to the thread that acquires the flag next.
+// SAFETY: only the thread that changes the flag from false to true has a guard. When the guard is
+// dropped, everything that this thread wrote becomes visible to the thread that acquires the flag
+// next.
 unsafe impl Lock for Spin {
     #[allow(clippy::declare_interior_mutable_const)] // an initial value
     const NEW: Self = Self(AtomicBool::new(false));
@@ -118,14 +121,15 @@ pub type DefaultLock = StdLock;
 #[cfg(not(feature = "std"))]
 pub type DefaultLock = Spin;
 
-/// A value behind a `DefaultLock`. A panic of a holder does not spoil the value: holders change it
-/// only after everything that can fail.
+/// A value behind a `DefaultLock`. A panic of a thread that holds the lock leaves the value valid:
+/// such threads change the value only after everything that can fail.
 pub(crate) struct Locked<T> {
     lock: DefaultLock,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one thread at a time uses the value, so it may be used by one after the other.
+// SAFETY: one thread at a time uses the value, and `T: Send` allows that several threads use the
+// value in turn.
 unsafe impl<T: Send> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
@@ -136,7 +140,7 @@ impl<T> Locked<T> {
     pub(crate) fn lock(&self) -> Held<'_, T> {
         Held { _guard: self.lock.lock(), value: self.value.get() }
     }
-    /// `None`: another thread holds the lock.
+    /// Takes the lock if no other thread holds it, or else returns `None` at once.
     #[allow(dead_code)] // pools of the feature `std` use it
     pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
         Some(Held { _guard: self.lock.try_lock()?, value: self.value.get() })
@@ -147,7 +151,7 @@ impl<T> Locked<T> {
     }
 }
 
-/// The lock of a `Locked`, until it is dropped.
+/// The guard of a `Locked`: holds the lock until the guard is dropped.
 pub(crate) struct Held<'a, T> {
     _guard: <DefaultLock as Lock>::Guard<'a>,
     value: *mut T,
@@ -156,14 +160,15 @@ pub(crate) struct Held<'a, T> {
 impl<T> Deref for Held<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the guard excludes everyone else.
+        // SAFETY: the guard excludes all other threads.
         unsafe { &*self.value }
     }
 }
 
 impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard excludes everyone else, and `self` is borrowed for as long.
+        // SAFETY: the guard excludes all other threads, and `self` is borrowed exclusively for as
+        // long as the reference.
         unsafe { &mut *self.value }
     }
 }

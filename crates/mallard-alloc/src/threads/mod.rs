@@ -1,4 +1,4 @@
-//! What threads share: a lock, a stack, and the registry of threads.
+//! Parts for allocators of several threads: locks, a lock-free stack, and the registry of threads.
 
 #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // only shared slot maps use all of it
 pub(crate) mod lock;

@@ -1,9 +1,10 @@
-//! The registry of threads: what a thread has of each allocator, and what happens when it ends.
+//! The registry of threads: which part of each allocator a thread has, and what happens when a
+//! thread ends.
 //!
-//! An allocator has a key: an `id` that no other key ever has, and a `place` that no other live key
-//! has. A thread has a table of {id, part} by place. Only its own thread reads or writes a table.
-//! When an allocator ends, its id is never used again, so the entries in the tables match nothing
-//! and need not be removed.
+//! An allocator has a key: an `id` that no other key ever has, and a `place` that no other key has
+//! at the same time. A thread has a table of {id, part}, indexed by place. Only its own thread
+//! reads or writes a table. When an allocator ends, its id is never used again, so the entries in
+//! the tables match nothing and need not be removed.
 
 #[cfg(feature = "std")]
 pub(crate) use keys::{ThreadKey, ThreadPart};
@@ -20,10 +21,12 @@ mod keys {
     use core::sync::atomic::AtomicUsize;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// The beginning of what one thread has of one allocator, for example its cache.
+    /// The first fields of the part that one thread has of one allocator, for example of a thread
+    /// cache.
     #[repr(C)]
     pub(crate) struct ThreadPart {
-        /// No thread owns the part. Any may reclaim it, under the lock of the allocator.
+        /// Whether no thread owns the part. Any thread may then reclaim the part, under the lock of
+        /// the allocator.
         abandoned: AtomicBool,
     }
 
@@ -31,16 +34,17 @@ mod keys {
         pub(crate) fn new() -> Self {
             Self { abandoned: AtomicBool::new(true) }
         }
-        /// After `true`, the caller sees everything that the last owner did with the part.
+        /// Returns whether no thread owns the part. After `true`, the caller sees everything that
+        /// the last owner did with the part.
         pub(crate) fn is_abandoned(&self) -> bool {
             self.abandoned.load(Acquire)
         }
-        /// Makes this thread the owner. It has the lock of the allocator, and `is_abandoned` was
-        /// true under that lock.
+        /// Makes this thread the owner of the part. The caller holds the lock of the allocator, and
+        /// `is_abandoned` returned true under that lock.
         pub(crate) fn reclaim(&self) {
             self.abandoned.store(false, Relaxed);
         }
-        /// The last that the owner does with the part.
+        /// Gives up the ownership of the part. The owner does not use the part after this call.
         pub(super) fn abandon(&self) {
             self.abandoned.store(true, Release);
         }
@@ -49,24 +53,25 @@ mod keys {
     #[derive(Clone, Copy)]
     struct Entry {
         id: usize,
-        /// Dangling if `id` is 0.
+        /// The part of the allocator with this id. Dangling if `id` is 0.
         part: NonNull<ThreadPart>,
     }
 
     const EMPTY_ENTRY: Entry = Entry { id: 0, part: NonNull::dangling() };
     const ENTRY_BYTES: usize = size_of::<Entry>();
 
-    /// The head of a table. Its entries follow.
+    /// The head of a table. The entries of the table follow in memory.
     #[repr(C)]
     struct Table {
-        /// Bytes of all entries but one: masks the offset of an entry. So the offset of a place
-        /// beyond the table leads to the entry of another place, whose id does not match.
+        /// Bytes of all entries but one. The offset of an entry is masked with this number, so the
+        /// offset of a place beyond the table leads to the entry of another place, whose id does
+        /// not match.
         mask: usize,
     }
 
     #[repr(C)]
     struct EmptyTable(Table, Entry);
-    // SAFETY: nobody writes to it.
+    // SAFETY: no thread writes to the empty table.
     unsafe impl Sync for EmptyTable {}
 
     /// The table of a thread without parts: no key has the id 0.
@@ -74,7 +79,8 @@ mod keys {
     const EMPTY: *const Table = &raw const EMPTY_TABLE as *const Table;
 
     std::thread_local! {
-        /// Has no destructor, so every destructor of the thread may still use it.
+        /// The table of this thread. The variable has no destructor, so every destructor of the
+        /// thread may still use the table.
         static TABLE: Cell<*const Table> = const { Cell::new(EMPTY) };
         static AT_EXIT: AtExit = const { AtExit };
     }
@@ -84,14 +90,15 @@ mod keys {
         AT_EXIT.try_with(|_| ()).is_ok()
     }
 
-    /// The entry at an offset in a table.
+    /// Returns the entry at an offset in a table.
     ///
     /// # Safety
-    /// `table` is a table of this thread, and `bytes` a multiple of `ENTRY_BYTES`, at most its
-    /// mask.
+    ///
+    /// `table` is a table of this thread. `bytes` is a multiple of `ENTRY_BYTES`, and at most the
+    /// mask of the table.
     #[inline(always)]
     unsafe fn entry(table: *const Table, bytes: usize) -> *const Entry {
-        // SAFETY: the entries follow the head.
+        // SAFETY: the entries follow the head, and `bytes` is within them.
         unsafe { table.add(1).byte_add(bytes).cast() }
     }
 
@@ -103,35 +110,35 @@ mod keys {
     }
 
     impl ThreadKey {
-        /// The id of a key that is not made. No entry has it.
+        /// The id of a key that has not been made yet. No entry has this id.
         const NO_ID: usize = usize::MAX;
 
-        /// A key that is not made: no thread has a part.
+        /// Returns a key that has not been made yet, so no thread has a part.
         pub(crate) const fn new() -> Self {
             Self { id: AtomicUsize::new(Self::NO_ID), place_bytes: AtomicUsize::new(0) }
         }
 
-        /// This thread's part.
+        /// Returns this thread's part of the allocator, if there is one.
         #[inline(always)]
         pub(crate) fn find(&self) -> Option<NonNull<ThreadPart>> {
             let table = TABLE.get();
             let place_bytes = self.place_bytes.load(Relaxed);
-            // SAFETY: this thread's table, and an offset up to its mask.
+            // SAFETY: `table` is this thread's table, and the mask keeps the offset within it.
             let entry = unsafe { *entry(table, place_bytes & (*table).mask) };
-            // Another thread may be making the key, and this one see only one of the two words.
-            // Then the id matches no entry.
+            // Another thread may be making the key, and this thread may have read only one of the
+            // two words that change. Then the id matches no entry.
             (entry.id == self.id.load(Relaxed)).then_some(entry.part)
         }
 
-        /// Makes the key if need be. The caller has the lock of the allocator. `false`: there is
-        /// no memory, and no thread gets a part.
+        /// Makes the key, unless it was made before. The caller holds the lock of the allocator.
+        /// `false`: there is no memory, and no thread gets a part.
         fn make(&self) -> bool {
             if self.id.load(Relaxed) != Self::NO_ID {
                 return true;
             }
             let mut all = registry();
             if all.last == Self::NO_ID - 1 {
-                return false; // after 2^32 allocators, on machines of 32 bits
+                return false; // all ids are used: after 2^32 allocators, on 32-bit machines
             }
             let place = match all.ids.iter().position(|&id| id == 0) {
                 Some(place) => place,
@@ -157,25 +164,26 @@ mod keys {
             }
         }
 
-        /// Prepares this thread for `set`. The caller has the lock of the allocator. `false`: there
-        /// is no memory, or the thread is ending.
+        /// Prepares this thread for `set`. The caller holds the lock of the allocator. `false`:
+        /// there is no memory, or the thread is ending.
         pub(crate) fn prepare(&self) -> bool {
             if !watch_exit() || !self.make() {
                 return false;
             }
             let place_bytes = self.place_bytes.load(Relaxed);
             let old = TABLE.get();
-            // SAFETY: this thread's table.
+            // SAFETY: the pointer is that of this thread's table.
             let old_bytes = unsafe { (*old).mask } + ENTRY_BYTES;
             if old != EMPTY && place_bytes < old_bytes {
                 return true;
             }
             let bytes = (place_bytes + ENTRY_BYTES).next_power_of_two().max(8 * ENTRY_BYTES);
-            // SAFETY: the size is not 0.
+            // SAFETY: the layout has a size above 0.
             let memory = unsafe { alloc::alloc::alloc(table_layout(bytes)) };
             let Some(table) = NonNull::new(memory.cast::<Table>()) else { return false };
             let table = table.as_ptr();
-            // SAFETY: fresh memory of that layout. The old table has `old_bytes` of entries.
+            // SAFETY: the memory was just allocated with that layout, and is larger than the old
+            // table, which has `old_bytes` bytes of entries.
             unsafe {
                 table.write(Table { mask: bytes - ENTRY_BYTES });
                 for at in (0..bytes).step_by(ENTRY_BYTES) {
@@ -185,56 +193,61 @@ mod keys {
             }
             TABLE.set(table);
             if old != EMPTY {
-                // SAFETY: it was this thread's, and is no longer used.
+                // SAFETY: `old` was this thread's table, and is no longer used.
                 unsafe { free_table(old) }
             }
             true
         }
 
-        /// Makes `part` this thread's, after `prepare`.
+        /// Stores `part` as this thread's part of the allocator. The caller has called `prepare`.
         pub(crate) fn set(&self, part: NonNull<ThreadPart>) {
             let new = Entry { id: self.id.load(Relaxed), part };
-            // SAFETY: this thread's table, which reaches to the place since `prepare`.
+            // SAFETY: the table is this thread's, and `prepare` has made it large enough for the
+            // place.
             unsafe { entry(TABLE.get(), self.place_bytes.load(Relaxed)).cast_mut().write(new) }
         }
     }
 
-    /// The layout of a table with so many bytes of entries, a power of two.
+    /// Returns the layout of a table with `bytes` bytes of entries. `bytes` is a power of two.
     fn table_layout(bytes: usize) -> Layout {
         let head = Layout::new::<Table>();
-        // SAFETY: ids of as many bytes are in memory, so the size is small.
+        // SAFETY: the registry has an id in memory for each entry, so the size is far below
+        // `isize::MAX`.
         unsafe { Layout::from_size_align_unchecked(head.size() + bytes, align_of::<Entry>()) }
     }
 
+    /// Frees a table.
+    ///
     /// # Safety
-    /// `table` was allocated by `prepare`, and no thread uses it any more.
+    ///
+    /// `table` was allocated by `prepare`, and no thread uses the table any more.
     unsafe fn free_table(table: *const Table) {
-        // SAFETY: it was allocated with this layout.
+        // SAFETY: `prepare` allocated the table with this layout.
         unsafe {
             let layout = table_layout((*table).mask + ENTRY_BYTES);
             alloc::alloc::dealloc(table.cast_mut().cast(), layout)
         }
     }
 
-    /// The ids of all live keys, by place; 0 in a free place.
+    /// The ids of all keys in use, indexed by place; 0 in a free place.
     struct Registry {
         ids: Vec<usize>,
         last: usize,
     }
 
-    /// A thread that holds it calls nothing outside this file.
+    /// The registry. A thread that holds this lock calls nothing outside this file.
     static REGISTRY: Mutex<Registry> = Mutex::new(Registry { ids: Vec::new(), last: 0 });
 
     fn registry() -> MutexGuard<'static, Registry> {
         REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs when a thread ends.
+    /// A value whose destructor runs when a thread ends.
     struct AtExit;
 
     impl Drop for AtExit {
-        /// Abandons all parts of this thread, and gives its number back. Destructors that run after
-        /// this one use allocators as a thread without a part does.
+        /// Abandons all parts of this thread, and returns the thread's number. Destructors that run
+        /// after this one use allocators as a thread without a part does.
         fn drop(&mut self) {
             #[cfg(target_has_atomic = "64")]
             super::numbers::give_back();
@@ -243,34 +256,37 @@ mod keys {
                 return;
             }
             let all = registry();
-            // SAFETY: this thread's table.
+            // SAFETY: the pointer is that of this thread's table.
             let bytes = unsafe { (*table).mask } + ENTRY_BYTES;
             for (place, at) in (0..bytes).step_by(ENTRY_BYTES).enumerate() {
-                // SAFETY: an entry of the table.
+                // SAFETY: `at` is the offset of an entry of the table.
                 let entry = unsafe { *entry(table, at) };
                 if entry.id != 0 && all.ids.get(place) == Some(&entry.id) {
-                    // SAFETY: the allocator lives, because it needs the registry to end; its parts
-                    // live until then, or are abandoned.
+                    // SAFETY: the allocator exists, because it cannot end without the lock of the
+                    // registry. Its parts exist until the allocator ends, or until they are
+                    // abandoned.
                     unsafe { entry.part.as_ref() }.abandon();
                 }
             }
             drop(all);
-            // SAFETY: it was this thread's.
+            // SAFETY: the table was this thread's, and is no longer used.
             unsafe { free_table(table) }
         }
     }
 }
 
-/// Numbers for threads: each of the first 63 live threads has one to itself.
+/// Numbers for threads: each of the first 63 threads that run at the same time has a number that no
+/// other thread has.
 #[cfg(target_has_atomic = "64")]
 mod numbers {
-    /// Threads have the numbers from 1 to 63. Number 0 means that a thread has none of its own.
+    /// Number of thread numbers. Threads have the numbers from 1 to 63; number 0 means that a
+    /// thread has no number to itself.
     pub(crate) const NUMBERS: usize = 64;
 
     /// Number of shares for threads without a number, so that these threads seldom contend.
     pub(crate) const SHARES: usize = if cfg!(feature = "std") { 8 } else { 1 };
 
-    /// The number of this thread.
+    /// Returns the number of this thread.
     #[inline(always)]
     pub(crate) fn thread_number() -> usize {
         #[cfg(feature = "std")]
@@ -279,7 +295,8 @@ mod numbers {
         0
     }
 
-    /// The share that this thread uses while it has no number, assigned round robin.
+    /// Returns the share that this thread uses while it has no number. Shares are assigned round
+    /// robin.
     pub(crate) fn thread_share() -> usize {
         #[cfg(feature = "std")]
         return with_std::share();
@@ -304,7 +321,8 @@ mod numbers {
         use core::cell::Cell;
         use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-        /// A bit for each number that a live thread has; number 0 is nobody's.
+        /// A bit for each number that a running thread has. Number 0 is always taken, and belongs
+        /// to no thread.
         static TAKEN: AtomicU64 = AtomicU64::new(1);
         const _: () = assert!(super::NUMBERS == u64::BITS as usize);
 
@@ -327,12 +345,12 @@ mod numbers {
         #[inline(never)]
         fn take_number() -> usize {
             if !watch_exit() {
-                NUMBER.set(0); // the thread is ending, and would not give a number back
+                NUMBER.set(0); // an ending thread could not return a number
                 return 0;
             }
             let mut taken = TAKEN.load(Relaxed);
             while taken != u64::MAX {
-                let number = taken.trailing_ones() as usize; // the lowest, used most recently
+                let number = taken.trailing_ones() as usize; // the lowest free number
                 let with = taken | 1 << number;
                 match TAKEN.compare_exchange_weak(taken, with, Acquire, Relaxed) {
                     Ok(_) => {
@@ -345,11 +363,12 @@ mod numbers {
             0 // 63 threads have numbers; asked again next time
         }
 
-        /// At the end of a thread. What runs on the thread after this has the number 0.
+        /// Returns the number of a thread that ends. Code that runs on the thread after this call
+        /// has the number 0.
         pub(in super::super) fn give_back() {
             let number = NUMBER.replace(0);
             if number != 0 && number != UNKNOWN {
-                // Release: the next owner of the number sees everything this thread did.
+                // `Release`: the next owner of the number sees everything that this thread did.
                 TAKEN.fetch_and(!(1 << number), Release);
             }
         }
@@ -383,7 +402,7 @@ mod models {
                 }
                 thread.reclaim();
                 drop(held);
-                // SAFETY: the model checks it.
+                // SAFETY: the loom model checks that no other thread writes at the same time.
                 content.with_mut(|n| unsafe { *n += 1 });
                 thread.abandon();
                 true
@@ -401,7 +420,7 @@ mod models {
             assert!(uses >= 1);
             let _held = part.2.lock().unwrap();
             assert!(part.0.is_abandoned());
-            // SAFETY: the model checks it.
+            // SAFETY: the loom model checks that no other thread writes at the same time.
             part.1.with(|n| assert_eq!(unsafe { *n }, uses));
         });
     }

@@ -2,14 +2,15 @@
 
 use crate::loom::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-/// Treiber's stack (1986) of numbers, whose links are kept elsewhere. The head is a word
-/// {tag, top + 1}; a top of 0 means "empty". Each pop changes the tag, so that a thread which was
-/// slow between its read of the head and its exchange fails the exchange (the ABA problem).
+/// Treiber's stack (1986) of numbers, whose links are kept elsewhere. The head is a word {tag, top
+/// + 1}; a top of 0 means "empty". Each pop changes the tag, so that the compare-exchange of a
+/// thread fails if another thread has popped since the thread read the head (the ABA problem).
 ///
-/// The tag returns to the same value after 2^32 pops. A thread that stops there for exactly so many,
-/// and finds the same number on top, would tear the list.
+/// The tag returns to the same value after 2^32 pops. A thread that stops between its read and its
+/// exchange for exactly 2^32 pops, and then finds the same number on top, would corrupt the list.
 ///
-/// A link is atomic, because it is read while another thread may already have the number.
+/// A link is atomic, because a thread may read the link of a number that another thread has just
+/// popped.
 pub(crate) struct TaggedStack {
     head: AtomicU64,
 }
@@ -27,16 +28,16 @@ impl TaggedStack {
         Self { head: AtomicU64::new(0) }
     }
 
-    /// Takes the top off. `find(n)` returns the link of `n`, and a value that this returns for the
-    /// number that was taken.
+    /// Pops the top number. `find(n)` returns the link of `n`, together with a value that this
+    /// function returns for the number that was popped.
     #[inline(always)]
     pub(crate) fn pop<'a, R>(&self, find: impl Fn(u32) -> (&'a AtomicU32, R)) -> Option<R> {
         let mut head = self.head.load(Acquire);
         loop {
             let number = (head as u32).checked_sub(1)?;
             let (link, found) = find(number);
-            // If another thread has the number by now, the link is stale. So is the head then, and
-            // the exchange fails.
+            // If another thread has popped the number by now, the link is stale. The head has then
+            // changed too, and the exchange fails.
             let after = (head.wrapping_add(ONE_TAG) & !NUMBER) | u64::from(link.load(Relaxed));
             match self.head.compare_exchange_weak(head, after, Acquire, Acquire) {
                 Ok(_) => return Some(found),
@@ -45,9 +46,9 @@ impl TaggedStack {
         }
     }
 
-    /// Pushes a chain of numbers, whose links but the last are written: `top` is its first number,
-    /// and `link` the link of its last. A thread that pops a number sees what was written before
-    /// its push.
+    /// Pushes a chain of numbers: `top` is the first number, and `link` is the link of the last
+    /// one. All other links are already written. A thread that pops a number sees everything that
+    /// was written before the push.
     #[inline(always)]
     pub(crate) fn push(&self, top: u32, link: &AtomicU32) {
         let mut head = self.head.load(Relaxed);
@@ -61,14 +62,14 @@ impl TaggedStack {
         }
     }
 
-    /// Empties the stack, while no other thread pushes or pops. The tag goes on.
+    /// Empties the stack. No other thread may push or pop at the same time. The tag is not reset.
     pub(crate) fn clear(&self) {
         self.head.store(self.head.load(Relaxed) & !NUMBER, Relaxed);
     }
 }
 
-/// The top of `own`, or else of the first of `all` that is not empty. `None`: each stack was empty
-/// when this looked at it, though perhaps not all at one moment.
+/// Pops from `own`, or else from the first stack of `all` that is not empty. `None`: each stack was
+/// empty when this function looked at it, though perhaps not all at the same moment.
 pub(crate) fn pop_any<'a, 'b>(
     own: &TaggedStack,
     mut all: impl Iterator<Item = &'b TaggedStack>,
@@ -90,13 +91,13 @@ mod models {
         links: Vec<AtomicU32>,
         blocks: Vec<TrackedCell<u32>>,
     }
-    // SAFETY: loom checks the use of the blocks; the rest is atomic.
+    // SAFETY: loom checks how threads use the blocks, and everything else is atomic.
     unsafe impl Sync for Pool {}
-    // SAFETY: the same.
+    // SAFETY: as for `Sync`.
     unsafe impl Send for Pool {}
 
     impl Pool {
-        /// Room for three numbers; those below `count` are on the stack.
+        /// Makes a pool for three numbers, of which those below `count` are on the stack.
         fn new(count: u32) -> Arc<Self> {
             let pool = Pool {
                 stack: TaggedStack::new(),
@@ -111,7 +112,7 @@ mod models {
         }
         fn pop(&self) -> Option<u32> {
             let n = self.stack.pop(|n| (&self.links[n as usize], n))?;
-            // SAFETY: the model checks it.
+            // SAFETY: the loom model checks that no other thread uses the block.
             self.blocks[n as usize].with_mut(|b| unsafe { *b += 1 });
             Some(n)
         }
@@ -127,7 +128,8 @@ mod models {
         model(|| {
             let pool = Pool::new(2);
             let other = pool.clone();
-            // Pops both and pushes the first: the head is as before, except for its tag.
+            // The thread pops both numbers and pushes the first: the head is as before, except for
+            // its tag.
             let thread = thread::spawn(move || {
                 let (a, b) = (other.pop(), other.pop());
                 a.into_iter().for_each(|n| other.push(n));
@@ -175,14 +177,14 @@ mod models {
         });
     }
 
-    /// Three threads. Each has a stack of full magazines and one of empty ones. Each pushes a full
-    /// magazine and looks for an empty one, then takes a full one and pushes the empty one, as a
-    /// thread's cache of a slot map does when it flushes and then refills.
+    /// Runs three threads. Each has a stack of full magazines and a stack of empty ones. Each
+    /// thread pushes a full magazine and pops an empty one, then pops a full one and pushes the
+    /// empty one. A thread cache of a slot map does the same when it flushes and then refills.
     #[test]
     fn pop_any_finds_an_empty_and_a_full_magazine_while_others_exchange_theirs() {
         const THREADS: usize = 3;
         struct Magazines {
-            stacks: [[TaggedStack; 2]; THREADS], // of each thread: full ones, empty ones
+            stacks: [[TaggedStack; 2]; THREADS], // for each thread: full ones, empty ones
             links: [AtomicU32; 2 * THREADS],
         }
         impl Magazines {
