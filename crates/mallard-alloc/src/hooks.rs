@@ -1,4 +1,4 @@
-//! Hooks of object pools: calls beside constructors and destructors.
+//! Hooks of object pools: functions that a pool calls beside constructors and destructors.
 
 /// Calls for each object of an [`ObjectPool`](crate::ObjectPool) that is made or dropped.
 ///
@@ -21,7 +21,7 @@
 /// The thread that makes or drops the object calls the hook, without a lock, so a hook may use the
 /// same pool. If a hook panics, the object is dropped and its slot is free again.
 pub trait Hooks<T: ?Sized> {
-    /// Whether the hooks do nothing, so that no call is made.
+    /// Whether the hooks do nothing, so that the pool does not call them.
     #[doc(hidden)]
     const SILENT: bool = false;
 
@@ -30,7 +30,7 @@ pub trait Hooks<T: ?Sized> {
     fn acquired(&self, object: &mut T) {
         let _ = object;
     }
-    /// Called before `object` is dropped, or leaves the pool by `into_inner`.
+    /// Called before `object` is dropped, or moved out of the pool by `into_inner`.
     #[inline(always)]
     fn released(&self, object: &mut T) {
         let _ = object;

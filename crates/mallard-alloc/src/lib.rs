@@ -1,11 +1,11 @@
-//! Allocators that a program uses for one part of itself: arenas, object pools with handles, slot maps and
-//! multipools. Pure Rust, without dependencies, `no_std`.
+//! Allocators that a program uses for one part of itself: arenas, object pools with handles, slot
+//! maps and multipools. Pure Rust, without dependencies, `no_std`.
 //!
 //! | what the part allocates | allocator |
 //! |---|---|
 //! | objects that are all freed at once | [`Arena`]; for one type, with destructors, [`TypedArena`]; for several threads, `SharedArena` |
 //! | objects of one type, made and dropped one by one | [`ObjectPool`]; with shared owners, [`RcPool`] and `ArcPool` |
-//! | objects that other objects refer to after they may be gone | [`SlotMap`]; for several threads, `SharedSlotMap` |
+//! | objects that others refer to by keys, and that may be removed before the keys | [`SlotMap`]; for several threads, `SharedSlotMap` |
 //! | blocks of many sizes, freed one by one | [`Multipool`]; over an arena, to free all at once too |
 //! | blocks of one layout | [`Pool`] |
 //!
@@ -21,13 +21,13 @@
 //! assert_eq!(corner.0, 3);
 //! ```
 //!
-//! A mode in the type of a pool says how many threads may call it: see [`sync`]. Memory comes from a
-//! [`Source`], in steps that a [`Growth`] decides. Adaptors wrap any allocator: [`Counted`], [`Limited`],
-//! [`Failing`], [`Traced`], [`Fallback`], [`BySize`], [`Synchronized`] and `Checked`.
+//! A mode in the type of a pool says how many threads may call it: see [`sync`]. Memory comes from
+//! a [`Source`], in steps that a [`Growth`] decides. Adaptors wrap any allocator: [`Counted`],
+//! [`Limited`], [`Failing`], [`Traced`], [`Fallback`], [`BySize`], [`Synchronized`] and `Checked`.
 //!
-//! Features: `std` (default), and `alloc` without it. `allocator-api2-02`, `-03`, `-04` and `nightly` let
-//! `Vec`, `Box` and hashbrown use these allocators. `serde` serialises keys and maps. `tracing` emits
-//! events.
+//! Features: `std` (default), and `alloc` without it. `allocator-api2-02`, `-03`, `-04` and
+//! `nightly` let `Vec`, `Box` and hashbrown use these allocators. `serde` serialises keys and maps.
+//! `tracing` emits events.
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs shows which feature each item needs

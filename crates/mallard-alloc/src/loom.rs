@@ -1,4 +1,4 @@
-//! Atomics for shared code: those of `core`, or loom's while a model is checked.
+//! Atomics for shared code: the types of `core`, or loom's types while a model is checked.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --lib` runs the models. Loom then tries every order in which
 //! threads can take their steps. Only this file decides which atomics shared code uses.
@@ -12,6 +12,6 @@ pub(crate) mod atomic {
     pub(crate) use loom::sync::atomic::*;
 }
 
-/// Parts of a model. A `TrackedCell` fails the model if two threads can use it at once.
+/// Types for models. A `TrackedCell` fails the model if two threads can access the cell at once.
 #[cfg(all(test, loom))]
 pub(crate) use loom::{cell::UnsafeCell as TrackedCell, model, sync, thread};

@@ -37,7 +37,7 @@ mod sealed {
 /// assert_eq!(count(&ObjectPool::<u64, sync::Mutex>::with_mode()), 0);
 /// ```
 pub trait Mode: sealed::Sealed {
-    /// The part of a pool that keeps its blocks.
+    /// The type of the part of a pool that keeps the blocks.
     #[doc(hidden)]
     type Core<S: Source>: Core<S>;
     /// Bytes of the chunks of small objects.
@@ -143,10 +143,10 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 /// Any thread at any time, without a lock, for a pool with a fixed number of blocks. For processors
 /// with 64-bit atomics.
 ///
-/// The first allocation takes the memory of all blocks. From then on neither an allocation nor a free
-/// takes a lock, waits for another thread, or calls the source, so real-time threads and signal
-/// handlers may make both. A pair of them takes two locked operations. Use [`ThreadCached`] for speed, and this mode where
-/// a thread must not wait.
+/// The first allocation takes the memory of all blocks. From then on neither an allocation nor a
+/// free takes a lock, waits for another thread, or calls the source, so real-time threads and
+/// signal handlers may call both. An allocation and its free take two locked operations. Use
+/// [`ThreadCached`] for speed, and this mode where a thread must not wait.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -155,12 +155,12 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 /// std::thread::spawn(move || drop(job)).join().unwrap();
 /// ```
 ///
-/// Blocks are at least 8 bytes apart. Each takes 4 bytes more, a block of 8 bytes 8 bytes more. A pool
-/// has less than 2^32 blocks.
-/// The source must not call the pool that it serves. `CHUNK`: see [`Unshared`].
+/// Blocks are at least 8 bytes apart. Each block needs 4 more bytes of bookkeeping, and a block of
+/// 8 bytes needs 8 more. A pool has less than 2^32 blocks. The source must not call the pool that
+/// it serves. `CHUNK`: see [`Unshared`].
 ///
-/// A pool that grows does not compile, because growth needs a lock, which [`Mutex`] and
-/// [`ThreadCached`] have. Its constructors need [`Growing`]:
+/// A pool that grows does not compile with this mode, because growth needs a lock, which [`Mutex`] and
+/// [`ThreadCached`] have. The constructors of a growing pool need [`Growing`]:
 /// ```compile_fail,E0277
 /// let pool = mallard::ObjectPool::<u64, mallard::sync::LockFree>::with_mode();
 /// ```
@@ -175,7 +175,7 @@ impl<const CHUNK: usize> Mode for LockFree<CHUNK> {
     const IS_SHARED: bool = true;
 }
 #[cfg(target_has_atomic = "64")]
-// SAFETY: threads share only atomics and what a lock protects.
+// SAFETY: threads share only atomics and data that a lock protects.
 unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 
 /// Any thread at any time, each with its own cache of free blocks. Needs the feature `std`.
@@ -230,5 +230,6 @@ impl<const CHUNK: usize> Mode for ThreadCached<CHUNK> {
     const IS_SHARED: bool = true;
 }
 #[cfg(feature = "std")]
-// SAFETY: a cache belongs to one thread or is used under the lock, as is everything shared.
+// SAFETY: a cache belongs to one thread or is used under the lock. Everything else that threads
+// share is used under the lock.
 unsafe impl<const CHUNK: usize> Shared for ThreadCached<CHUNK> {}

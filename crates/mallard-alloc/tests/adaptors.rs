@@ -1,4 +1,4 @@
-//! The adaptors: each adds one thing to an allocator, and is an allocator itself.
+//! Tests the adaptors: each adds one thing to an allocator, and is an allocator itself.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
-    // SAFETY: each test frees a block once, with its layout.
+    // SAFETY: each test frees a block only once, with the layout of the block.
     unsafe { of.deallocate(block, layout(bytes)) }
 }
 
@@ -120,9 +120,9 @@ fn limited_restores_the_budget_when_the_wrapped_allocator_fails() {
     assert!(memory.last_failure().contains("the wrapped allocator"));
 }
 
-/// Returns a page more than was asked for.
+/// A source that returns a page more than was asked for.
 struct Generous;
-// SAFETY: the chunks are those of the heap.
+// SAFETY: all chunks are chunks of the heap.
 unsafe impl Source for Generous {
     fn try_take(&self, of: Layout) -> Option<Chunk> {
         DefaultHeap.try_take(Layout::from_size_align(of.size() + 4096, of.align()).ok()?)
@@ -140,7 +140,7 @@ fn limited_counts_bytes_that_a_source_adds_to_a_request() {
     assert_eq!(source.left().bytes, 6000 - 4196);
     assert!(source.try_take(layout(1000)).is_none());
     assert_eq!(source.left().bytes, 6000 - 4196);
-    // SAFETY: the chunk was taken there.
+    // SAFETY: the chunk was taken from this source.
     unsafe { source.give(chunk) };
     assert_eq!(source.left(), source.most());
 }

@@ -1,4 +1,4 @@
-//! Containers of other crates in Mallard's allocators, and allocators of other crates as sources.
+//! Tests containers of other crates in Mallard's allocators, and allocators of other crates as sources.
 #![cfg(feature = "allocator-api2-02")]
 
 mod common;
@@ -128,7 +128,7 @@ fn a_failed_growth_is_an_error_and_keeps_the_block() {
 }
 
 #[test]
-fn any_allocator_of_others_can_be_a_source() {
+fn an_allocator_of_another_crate_can_be_a_source() {
     let pool = Multipool::new_in(FromAllocator(Global));
     let above = Multipool::new_in(FromAllocator(&pool));
     let mut numbers = Vec::new_in(&above);
@@ -136,7 +136,7 @@ fn any_allocator_of_others_can_be_a_source() {
     assert!(pool.statistics().blocks_live > 0);
 }
 
-/// Shared arenas, file arenas and segments of shared memory.
+/// Tests shared arenas, file arenas and segments of shared memory.
 #[test]
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore)] // it maps files

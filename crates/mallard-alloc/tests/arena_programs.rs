@@ -1,4 +1,4 @@
-//! Random programs of an arena, compared with a model: a list of the blocks in use.
+//! Runs random programs on an arena, and compares the arena with a model: a list of the blocks in use.
 
 mod common;
 
@@ -21,7 +21,7 @@ impl Live {
         (self.data.addr().get(), self.data.addr().get() + self.layout.size())
     }
     fn write(&self, from: usize) {
-        // SAFETY: the block has so many bytes, and nothing else uses it.
+        // SAFETY: the block has `layout.size()` bytes, and nothing else uses the block.
         unsafe { self.data.add(from).write_bytes(self.fill, self.layout.size() - from) }
     }
     fn holds(&self) -> bool {

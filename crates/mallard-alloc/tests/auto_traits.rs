@@ -1,5 +1,5 @@
-//! Which types are `Send` and `Sync`. Every public type is here: the last test searches the sources for
-//! types that are not.
+//! Tests which types are `Send` and `Sync`. Every public type is in the list: the last test
+//! searches the sources for types that are missing.
 
 mod common;
 
@@ -16,7 +16,7 @@ use std::cell::Cell;
 
 type NotSend = std::rc::Rc<u8>;
 type NotSync = Cell<u8>;
-/// A mode for several threads, and the mode for one.
+/// A mode for several threads (`Many`), and the mode for one thread (`One`).
 type Many = sync::Mutex;
 type One = sync::Unshared;
 
@@ -205,7 +205,7 @@ fn an_iterator_is_send_and_sync_like_an_iterator_of_a_vector() {
         arena::IntoIter<'static, u8, SharedArena> => send, sync;
         arena::IntoIter<'static, NotSync, SharedArena> => send, no;
         arena::IntoIter<'static, NotSend, SharedArena> => no, no;
-        // Stricter than necessary: nobody has asked for more.
+        // The iterators of a pool are stricter than necessary: no user has asked for more.
         object_pool::Iter<'static, u8, One, DefaultHeap, NoHooks> => no, no;
         object_pool::IterMut<'static, u8, One, DefaultHeap, NoHooks> => no, no;
         typed_arena::IterMut<'static, u8> => no, no;

@@ -1,4 +1,4 @@
-//! The adaptor `Checked` reports what callers do wrong.
+//! Tests that the adaptor `Checked` reports the errors of callers.
 
 use mallard::{
     BlockAllocator, Checked, Counted, DefaultHeap, Fault, FaultKind, Multipool, Resettable,
@@ -34,12 +34,13 @@ fn faults_of(
 }
 
 fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
-    // SAFETY: the error is what the test is about.
+    // SAFETY: some tests free a block wrongly on purpose; `Checked` detects the error.
     unsafe { of.deallocate(block, layout(bytes)) }
 }
 
 fn write<A: BlockAllocator>(_: &A, block: NonNull<u8>, offset: isize) {
-    // SAFETY: the address is within the room of the block; the write is what the test is about.
+    // SAFETY: the address is within the room of the block; writing outside the block is the purpose
+    // of the test.
     unsafe { block.offset(offset).write(1) }
 }
 
@@ -56,7 +57,7 @@ fn a_correct_program_gets_no_report() {
         let aligned = Layout::from_size_align(10, 256).unwrap();
         let block = memory.allocate(aligned);
         assert_eq!(block.addr().get() % 256, 0);
-        // SAFETY: it is from there.
+        // SAFETY: the memory is from this allocator.
         unsafe { memory.deallocate(block, aligned) };
     });
     assert_eq!(kinds, []);

@@ -1,4 +1,4 @@
-//! Pools of reference-counted objects.
+//! Tests of pools of reference-counted objects.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MANY: usize = if cfg!(miri) { 100 } else { 10_000 };
 
-/// Adds one to a counter when it is dropped.
+/// A value that adds one to a counter when it is dropped.
 struct Ends<'c>(&'c Cell<usize>);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {

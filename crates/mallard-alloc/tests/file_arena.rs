@@ -1,4 +1,4 @@
-//! Arenas in files.
+//! Tests of arenas in files.
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
 mod common;
@@ -30,7 +30,7 @@ impl Temporary {
     fn help(&self, options: &FileOptions) -> String {
         format!("{:#}", self.open_with(options).unwrap_err())
     }
-    /// Changes one byte.
+    /// Changes one byte of the file.
     fn damage(&self, at: usize) {
         let mut bytes = fs::read(&self.0).unwrap();
         bytes[at] ^= 1;
@@ -71,15 +71,15 @@ fn a_file_holds_what_was_committed_and_nothing_else() {
     let path = Temporary::new("committed");
     let mut file = path.open();
     let at = number(&mut file);
-    // SAFETY: the root is a number, here and below.
+    // SAFETY: the root is a number, in this block and in the next ones.
     unsafe { at.write(7) };
     file.commit().unwrap();
-    // SAFETY: the same.
+    // SAFETY: the reason above holds here too.
     unsafe { at.write(8) };
     drop(file);
     let mut file = path.open();
     assert_eq!(number(&mut file), at, "it is mapped where it was");
-    // SAFETY: the same.
+    // SAFETY: the reason above holds here too.
     assert_eq!(unsafe { at.read() }, 7);
     assert_eq!(file.statistics().commits, 1);
     assert_eq!(file.statistics().bytes_committed, 4096);
@@ -137,7 +137,7 @@ fn opening_a_foreign_or_damaged_file_fails_and_says_what_to_do() {
     damaged_at(3 * 4096 + 1000, "it is damaged", &small());
     damaged_at(2 * 4096 + 8, "it is damaged", &small());
     damaged_at(5 * 4096, "a page of", &FileOptions { verify: true, ..small() });
-    // One header is enough, and the other one is written again.
+    // Opening needs only one good header, and writes the other one again.
     fs::write(&path.0, &whole).unwrap();
     path.damage(30);
     drop(path.open());
@@ -181,13 +181,13 @@ fn the_format_equals_that_of_the_golden_file() {
     fs::remove_file(&path.0).unwrap();
     let mut file = path.open();
     let root = file.root_or_allocate(Layout::new::<Golden>(), mark).unwrap().cast::<Golden>();
-    // SAFETY: the root is new.
+    // SAFETY: the root is a new block, and large enough.
     unsafe { root.write(GOLDEN) };
     file.commit().unwrap();
     drop(file);
     let made = fs::read(&path.0).unwrap();
-    // Everything is equal except the address, which is random, the limit of this opening, and the
-    // checksums of both.
+    // Everything is equal except the address (which is random), the limit of this opening, and the
+    // checksums that cover the two.
     let page = 4096;
     assert_eq!(made.len(), golden.len());
     assert_eq!(made[3 * page..3 * page + 8], golden[3 * page..3 * page + 8]);
@@ -250,7 +250,7 @@ fn random_commits_reopens_and_shrinks_keep_all_bytes() {
 
 fn base(file: &FileArena) -> NonNull<u8> {
     let last = file.allocate(layout(1, 1));
-    // SAFETY: the offset is that of the block, which is freed after that.
+    // SAFETY: a block in use has this offset, and is not used after the free.
     unsafe {
         let base = last.sub(file.offset_of(last));
         file.deallocate(last, layout(1, 1));
@@ -268,12 +268,12 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     let path = Temporary::new("interrupted");
     let mut file = path.open();
     let at = number(&mut file);
-    // SAFETY: the root is a number, here and below.
+    // SAFETY: the root is a number, in this block and in the next ones.
     unsafe { at.write(1) };
     file.allocate(layout(5000, 8));
     file.commit().unwrap();
     let before = fs::read(&path.0).unwrap();
-    // SAFETY: the same.
+    // SAFETY: the reason above holds here too.
     unsafe { at.write(2) };
     file.commit().unwrap();
     drop(file);
@@ -289,7 +289,7 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     let value = |bytes: &[u8]| {
         fs::write(&path.0, bytes).unwrap();
         let mut file = path.open_with(&FileOptions { verify: true, ..small() }).unwrap();
-        // SAFETY: the same.
+        // SAFETY: the reason above holds here too.
         let value = unsafe { number(&mut file).read() };
         drop(file);
         assert_eq!(fs::read(&path.0).unwrap().len(), end);

@@ -1,4 +1,4 @@
-//! Sources, growth, errors and statistics.
+//! Tests of sources, growth, errors and statistics.
 
 mod common;
 
@@ -18,14 +18,14 @@ fn a_buffer_aligns_its_chunks_and_takes_back_the_last() {
     let second = buffer.try_take(layout).unwrap();
     assert_eq!(second.data.addr().get() % 32, 0);
     assert!(second.data.addr().get() >= first.data.addr().get() + 40);
-    // SAFETY: the buffer gave both.
+    // SAFETY: both chunks are from the buffer.
     unsafe { buffer.give(second) };
     assert_eq!(buffer.try_take(layout).unwrap().data, second.data);
     assert!(buffer.try_take(Layout::from_size_align(300, 1).unwrap()).is_none());
 }
 
 #[test]
-fn null_gives_nothing() {
+fn a_null_source_has_no_memory() {
     assert!(Null.try_take(Layout::new::<u8>()).is_none());
 }
 

@@ -1,4 +1,5 @@
-//! The variance of each parameter of each public type, and whether what a value borrows must outlive it.
+//! Tests the variance of each parameter of each public type, and whether the data that a value
+//! borrows must outlive the value.
 
 mod common;
 
@@ -8,10 +9,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Rows `type; variance; drop`, for the lifetime `%`, alone or in `@`, which is a type with that lifetime:
+/// Rows `type; variance; drop`. `%` is the lifetime that is tested, and `@` is a type with that
+/// lifetime:
 /// - `+`: covariant, like `&'% u8`. `0`: invariant, like `Cell`. No type is contravariant.
-/// - `strict`: what is borrowed must outlive the value, whose destructor may use it. `of T`: only if the
-///   destructor of `@` uses it. `free`: the destructor uses nothing that is borrowed.
+/// - `strict`: borrowed data must outlive the value, because its destructor may use them. `of T`:
+///   only if the destructor of `@` uses the data. `free`: the destructor uses no borrowed data.
 const TYPES: &str = "
     Arena<Buffer<'%>>; +; strict
     SharedArena<Buffer<'%>>; 0; strict

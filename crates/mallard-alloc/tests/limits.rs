@@ -1,4 +1,4 @@
-//! Limits: nine tenths of a limit can be used, at every block size and in every mode.
+//! Tests limits: blocks can use nine tenths of a limit, at every block size and in every mode.
 
 use mallard::{size_class, sync, Arena, BlockAllocator, DefaultHeap, Growth, Multipool};
 use mallard::{ObjectPool, Pool, Validity};
@@ -23,7 +23,8 @@ fn limits_for(block: usize) -> Vec<usize> {
     limits
 }
 
-/// Whole blocks in nine tenths of a limit. `beside`: eighths of a byte that each block takes more.
+/// The number of whole blocks that fit nine tenths of a limit. `beside`: overhead of each block, in
+/// eighths of a byte.
 fn promised(limit: usize, block: usize, beside: usize) -> usize {
     limit / 10 * 9 * 8 / (block * 8 + beside)
 }
@@ -38,7 +39,8 @@ fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: 
             let fill = |pool: &Pool<M>| -> Vec<_> {
                 std::iter::from_fn(|| pool.try_allocate(wanted))
                     .inspect(|b| {
-                        // SAFETY: a block of so many bytes that nobody else uses.
+                        // SAFETY: the block is as large as the bytes written, and nothing else uses
+                        // the block.
                         unsafe {
                             b.write(1);
                             b.add(block - 1).write(1);
@@ -56,11 +58,12 @@ fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: 
                         assert_eq!(pool.classify(b.as_ptr().wrapping_add(8)), Validity::Invalid);
                     }
                 }
-                // SAFETY: blocks of this pool with this layout, each once.
+                // SAFETY: the blocks are from this pool, with this layout, and each block is freed
+                // once.
                 blocks.into_iter().for_each(|b| unsafe { pool.deallocate(b, wanted) });
                 let again = fill(&pool);
                 assert!(again.len() >= least, "{} again: {block} in {limit}", again.len());
-                // SAFETY: the same.
+                // SAFETY: the reason above holds here too.
                 again.into_iter().for_each(|b| unsafe { pool.deallocate(b, wanted) });
                 pool.trim(0);
                 let again = fill(&pool);
@@ -84,7 +87,7 @@ fn pools_behind_a_mutex_use_nine_tenths_of_any_limit() {
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn pools_that_threads_share_use_nine_tenths_of_any_limit_but_for_a_block() {
+fn pools_that_threads_share_use_nine_tenths_of_any_limit_less_one_block() {
     sweep::<sync::ThreadCached>(|_| 2, 16_384, 1);
 }
 
@@ -98,19 +101,20 @@ fn lock_free_pools_take_little_more_than_their_blocks_and_links() {
             let blocks: Vec<_> = std::iter::from_fn(|| pool.try_allocate(wanted)).collect();
             assert_eq!(blocks.len(), count);
             for b in &blocks {
-                // SAFETY: a block of so many bytes, nobody else's.
+                // SAFETY: the block is as large as the bytes written, and nothing else uses the block.
                 unsafe {
                     b.write(1);
                     b.add(block - 1).write(1);
                 }
                 assert_eq!(pool.classify(b.as_ptr()), Validity::Valid);
             }
-            // The core, a header for each chunk, and a few blocks that do not fit into a chunk.
+            // The overhead is the core, a header for each chunk, and the rest of a chunk that is
+            // too small for a block.
             let taken = pool.statistics().bytes_taken;
             let beside = if block <= 8 { 8 } else { 6 };
             let bound = count * (block + beside) * 10 / 9 + 2 * block + 6 * 1024;
             assert!(taken <= bound, "{taken} of {bound} for {count} blocks of {block}");
-            // SAFETY: from this pool, with this layout, each once.
+            // SAFETY: the blocks are from this pool, with this layout, and each block is freed once.
             blocks.into_iter().for_each(|b| unsafe { pool.deallocate(b, wanted) });
             assert_eq!(pool.statistics().blocks_live, 0);
         }
@@ -127,7 +131,7 @@ fn the_first_block_takes_little_more_than_itself() {
         let taken = pool.statistics().bytes_taken;
         assert!(taken < bytes + bytes / 8, "{taken}");
         let b = pool.allocate(layout(bytes, 8));
-        // SAFETY: blocks of so many bytes.
+        // SAFETY: each block is as large as the bytes written.
         unsafe {
             a.add(bytes - 1).write(1);
             b.write(2);

@@ -1,5 +1,6 @@
-//! Uses every function that docs/guide/rust.md names as a replacement for one of another crate, so that
-//! the guide names no function that does not exist. Most of it is only compiled.
+//! Uses every function that docs/guide/rust.md names as a replacement for a function of another
+//! crate, so that the guide names no function that does not exist. Most of the code is only
+//! compiled.
 #![allow(dead_code, clippy::type_complexity, clippy::arc_with_non_send_sync)]
 
 use mallard::handles::{Arc, OwnedBox, Rc, Weak};
@@ -116,7 +117,7 @@ fn from_fastalloc(pool: &ObjectPool<u8>) {
     let _: (Weak<u8>, _) = (Rc::downgrade(&rc), Arc::downgrade(&arc));
 }
 
-/// Each function in the right column of a table of the guide occurs above.
+/// Checks that each function in the right column of a table of the guide occurs in this file.
 #[test]
 fn each_name_in_the_tables_of_the_guide_is_used_here() {
     let (guide, here) = (include_str!("../docs/rust.md"), include_str!("migration.rs"));

@@ -1,4 +1,4 @@
-//! Multipools.
+//! Tests of multipools.
 
 mod common;
 
@@ -21,19 +21,19 @@ struct Live {
 impl Live {
     fn new(block: NonNull<u8>, layout: Layout, fill: u8) -> Self {
         assert_eq!(block.addr().get() % layout.align(), 0);
-        // SAFETY: the block has that many bytes.
+        // SAFETY: the block has `layout.size()` bytes.
         unsafe { block.write_bytes(fill, layout.size()) };
         Self { block, layout, fill }
     }
     fn check(&self) {
         for i in (0..self.layout.size()).step_by(if cfg!(miri) { 61 } else { 1 }) {
-            // SAFETY: a block in use, which `new` filled.
+            // SAFETY: the block is in use, and `new` filled it.
             assert_eq!(unsafe { self.block.add(i).read() }, self.fill, "byte {i} was overwritten");
         }
     }
     fn free<A: BlockAllocator>(self, to: &A) {
         self.check();
-        // SAFETY: a block of that allocator, with this layout.
+        // SAFETY: the block is from the allocator `to`, with this layout.
         unsafe { to.deallocate(self.block, self.layout) };
     }
 }
@@ -73,7 +73,7 @@ fn random_program<S: Source>(pool: &mut Multipool<S>, seed: u64) {
                     let of = &mut live[at];
                     let to = layout(random.below(of.layout.size() * 2 + 1), of.layout.align());
                     of.check();
-                    // SAFETY: a block in use with its layout.
+                    // SAFETY: the block is in use, with this layout.
                     if of.layout.size() != 0 && unsafe { pool.try_expand(of.block, of.layout, to) }
                     {
                         *of = Live::new(of.block, to, of.fill);
@@ -93,7 +93,7 @@ fn random_program<S: Source>(pool: &mut Multipool<S>, seed: u64) {
             for l in in_memory {
                 l.check();
                 assert_eq!(pool.classify(l.block.as_ptr()), Validity::Valid);
-                // SAFETY: within the block.
+                // SAFETY: the address is within the block.
                 let inside = unsafe { l.block.as_ptr().add(l.layout.size() - 1) };
                 assert!(pool.owns(inside));
                 assert!(l.layout.size() == 1 || pool.classify(inside) == Validity::Invalid);
@@ -160,7 +160,7 @@ fn the_block_that_was_freed_last_is_allocated_first() {
     let pool = Multipool::new();
     let of = layout(40, 8);
     let (a, b) = (pool.allocate(of), pool.allocate(of));
-    // SAFETY: blocks of this multipool.
+    // SAFETY: the blocks are from this multipool.
     unsafe {
         pool.deallocate(a, of);
         pool.deallocate(b, of);
@@ -175,7 +175,7 @@ fn a_block_of_0_bytes_takes_nothing_from_the_source() {
     let of = layout(0, 32);
     let block = pool.try_allocate(of).unwrap();
     assert_eq!(block.addr().get() % 32, 0);
-    // SAFETY: a block of this multipool.
+    // SAFETY: the block is from this multipool.
     unsafe { pool.deallocate(block, of) };
     assert!(pool.try_allocate(layout(1, 1)).is_none());
     assert!(pool.try_allocate(layout(isize::MAX as usize - 63, 64)).is_none());
@@ -234,7 +234,7 @@ fn trim_gives_idle_memory_back() {
     let with_all = pool.statistics();
     pool.trim(0);
     assert_eq!(pool.statistics().chunks, 0);
-    // `keep` does not hold for slabs, and under Miri there is nothing else.
+    // `trim` does not keep slabs, and under Miri the multipool has only slabs.
     assert!(cfg!(miri) || with_all.bytes_taken > pool.statistics().bytes_taken);
 }
 
@@ -271,7 +271,7 @@ fn a_multipool_with_blocks_in_use_may_move_to_another_thread() {
 /// A source that allocates from the multipool it serves.
 struct CallsBack(std::cell::OnceCell<std::rc::Weak<Multipool<CallsBack>>>);
 
-// SAFETY: the heap keeps the promises.
+// SAFETY: every call is passed to the heap, which keeps the promises of a source.
 unsafe impl Source for CallsBack {
     fn try_take(&self, of: Layout) -> Option<mallard::Chunk> {
         if let Some(above) = self.0.get().and_then(std::rc::Weak::upgrade) {
@@ -286,7 +286,7 @@ unsafe impl Source for CallsBack {
         mallard::DefaultHeap.try_take(of)
     }
     unsafe fn give(&self, chunk: mallard::Chunk) {
-        // SAFETY: the heap gave it.
+        // SAFETY: the chunk is from the heap.
         unsafe { mallard::DefaultHeap.give(chunk) }
     }
 }

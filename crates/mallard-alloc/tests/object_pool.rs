@@ -1,4 +1,4 @@
-//! Object pools of one thread, and their boxes.
+//! Tests of object pools for one thread, and of their boxes.
 
 mod common;
 
@@ -63,7 +63,7 @@ fn a_pool_may_move_while_it_has_objects() {
     let pool: ObjectPool<u64> = ObjectPool::new();
     let raw = Box::into_raw(pool.make(7));
     let moved = [pool];
-    // SAFETY: `into_raw` made it, of a box of this pool.
+    // SAFETY: `into_raw` made the pointer from a box of this pool.
     let again: Box<'_, u64> = unsafe { Box::from_raw(raw) };
     assert_eq!(*again, 7);
     assert_eq!(moved[0].len(), 1);
@@ -360,7 +360,7 @@ fn a_batch_makes_all_objects_or_none() {
     assert_eq!((live.get(), pool.len(), other.len()), (0, 0, 0));
 }
 
-/// A linked list: dropping its first node drops all.
+/// A node of a linked list: dropping the first node drops all nodes.
 struct Node {
     next: Option<Box<'static, Node, sync::Mutex>>,
 }

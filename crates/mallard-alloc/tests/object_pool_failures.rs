@@ -1,4 +1,5 @@
-//! Object pools when the source refuses or code panics, and random programs of calls.
+//! Tests object pools whose source fails, or whose constructors, destructors or hooks panic, and
+//! runs random programs of calls.
 
 mod common;
 
@@ -11,7 +12,7 @@ use std::rc::Rc;
 
 const MANY: usize = if cfg!(miri) { 200 } else { 20_000 };
 
-/// Counts the values that are alive. Its destructor panics when told to.
+/// Counts the values that are alive. The destructor panics when the test says so.
 #[derive(Debug)]
 struct Counted {
     live: Rc<Cell<isize>>,
@@ -98,7 +99,7 @@ fn release_gives_all_memory_back_and_the_pool_starts_again() {
 }
 
 #[test]
-fn trim_gives_idle_steps_back_and_keeps_those_in_use() {
+fn trim_gives_idle_steps_back_and_keeps_steps_in_use() {
     let source = Flaky::new();
     let mut pool: ObjectPool<[u64; 8], sync::Unshared<1024>, _> =
         ObjectPool::with_growth_in(Growth::fixed(4096), source.clone());
@@ -115,7 +116,7 @@ fn trim_gives_idle_steps_back_and_keeps_those_in_use() {
     pool.trim(20_000);
     assert!((20_000 - 4096..30_000).contains(&source.taken()), "{}", source.taken());
     for object in kept {
-        // SAFETY: `into_raw` made it.
+        // SAFETY: `into_raw` made the pointer.
         let object: Box<'_, _, sync::Unshared<1024>, Flaky> = unsafe { Box::from_raw(object) };
         assert_eq!(*object, [1; 8]);
     }
@@ -191,7 +192,7 @@ fn hooks_are_called_once_for_each_object() {
     assert_eq!(*log.released.borrow(), [101, 103, 104, 108, 102]);
 }
 
-/// A hook that uses the pool it belongs to.
+/// A hook that calls the pool to which it belongs.
 struct Echo;
 static ECHOES: ObjectPool<u8, sync::Mutex, mallard::DefaultHeap, Echo> =
     ObjectPool::<u8, sync::Mutex>::with_hooks(Echo);
@@ -213,7 +214,7 @@ fn a_hook_may_use_the_same_pool() {
 /// A source that frees and makes objects in the pool that it serves.
 struct Meddler(Cell<Option<&'static ObjectPool<u64, sync::Unshared, &'static Meddler>>>);
 
-// SAFETY: the heap keeps the promises.
+// SAFETY: every call is passed to the heap, which keeps the promises of a source.
 unsafe impl mallard::BlockAllocator for Meddler {
     fn try_allocate(&self, layout: std::alloc::Layout) -> Option<std::ptr::NonNull<u8>> {
         if let Some(pool) = self.0.get() {
@@ -224,7 +225,7 @@ unsafe impl mallard::BlockAllocator for Meddler {
         mallard::DefaultHeap.try_take(layout).map(|chunk| chunk.data)
     }
     unsafe fn deallocate(&self, data: std::ptr::NonNull<u8>, layout: std::alloc::Layout) {
-        // SAFETY: the heap gave it.
+        // SAFETY: the chunk is from the heap.
         unsafe { mallard::DefaultHeap.give(mallard::Chunk { data, layout }) }
     }
 }
@@ -235,26 +236,26 @@ fn a_source_that_calls_its_pool_gets_free_objects() {
         std::boxed::Box::leak(std::boxed::Box::new(Meddler(Cell::new(None))));
     let pool: *mut ObjectPool<u64, sync::Unshared, &'static Meddler> =
         std::boxed::Box::into_raw(std::boxed::Box::new(ObjectPool::new_in(source)));
-    // SAFETY: it does not move, and is freed below.
+    // SAFETY: the pool does not move, and is freed below.
     source.0.set(Some(unsafe { &*pool }));
     let all: Vec<_> = {
-        // SAFETY: the same.
+        // SAFETY: the reason above holds here too.
         let pool = unsafe { &*pool };
         (0..MANY as u64).map(|i| pool.make(i)).collect()
     };
     assert!(all.iter().enumerate().all(|(i, object)| **object == i as u64));
     drop(all);
     source.0.set(None);
-    // SAFETY: nobody uses it any more. The source itself stays.
+    // SAFETY: nothing uses the pool any more. Its source stays.
     drop(unsafe { std::boxed::Box::from_raw(pool) });
-    // SAFETY: it was leaked above, and its pool has ended.
+    // SAFETY: the source was leaked above, and its pool has been dropped.
     drop(unsafe { std::boxed::Box::from_raw((source as *const Meddler).cast_mut()) });
 }
 
 /// A source that panics once.
 struct Panicky(Cell<usize>);
 
-// SAFETY: the heap keeps the promises.
+// SAFETY: every call is passed to the heap, which keeps the promises of a source.
 unsafe impl Source for Panicky {
     fn try_take(&self, layout: std::alloc::Layout) -> Option<mallard::Chunk> {
         self.0.set(self.0.get().wrapping_sub(1));
@@ -262,7 +263,7 @@ unsafe impl Source for Panicky {
         mallard::DefaultHeap.try_take(layout)
     }
     unsafe fn give(&self, chunk: mallard::Chunk) {
-        // SAFETY: the heap gave it.
+        // SAFETY: the chunk is from the heap.
         unsafe { mallard::DefaultHeap.give(chunk) }
     }
 }
@@ -286,7 +287,7 @@ fn a_panic_of_the_source_changes_nothing_in_the_pool() {
     after_a_panic_of_the_source::<sync::Mutex>();
 }
 
-/// After each call of a random program, the pool agrees with a model.
+/// Runs a random program, and compares the pool with a model after each call.
 fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
     seed: u64,
     of: fn(u64) -> T,
@@ -315,7 +316,7 @@ fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
                 for _ in 0..random.below(at_once).min(model.len()) {
                     let (object, n) = model.swap_remove(random.below(model.len()));
                     assert_eq!(pool.classify(object.as_ptr()), Validity::Valid);
-                    // SAFETY: `into_raw` made it, and it is used once.
+                    // SAFETY: `into_raw` made the pointer, which is used once.
                     let object: Of<'_, T, CHUNK> = unsafe { Box::from_raw(object) };
                     assert_eq!(*object, of(n));
                 }

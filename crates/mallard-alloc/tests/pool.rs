@@ -1,4 +1,4 @@
-//! Pools of blocks, and pools of `sync::Mutex`.
+//! Tests of pools of blocks, and of pools in the mode `sync::Mutex`.
 
 mod common;
 
@@ -21,13 +21,13 @@ fn pools_with_small_chunks_use_most_of_a_small_limit() {
         let pool: Pool<M> = Pool::with_growth(layout(64, 8), Growth::none(32 << 10));
         let mut blocks: Vec<_> = std::iter::from_fn(|| pool.try_allocate(layout(64, 8))).collect();
         let count = blocks.len();
-        // SAFETY: blocks of this pool with this layout, each once.
+        // SAFETY: the blocks are from this pool, with this layout, and each block is freed once.
         blocks.drain(..).for_each(|block| unsafe { pool.deallocate(block, layout(64, 8)) });
         assert!(pool.statistics().bytes_taken <= (32 << 10) + beside);
         assert!(pool.try_allocate(layout(64, 8)).is_some());
         count
     }
-    // 32 KiB are 512 blocks, and each chunk has a header.
+    // 32 KiB hold 512 blocks less the headers of the chunks.
     assert!(fills::<sync::Unshared<1024>>(0) >= 400);
     assert!(fills::<sync::Mutex<1024>>(0) >= 400);
     assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // the cache of the thread
@@ -45,7 +45,7 @@ fn requests_that_fit_get_a_block_and_larger_ones_fail() {
     assert_eq!(nothing.addr().get() % 64, 0);
     let block = pool.allocate(layout(33, 16));
     assert!(pool.owns(block.as_ptr()) && !pool.owns(nothing.as_ptr()));
-    // SAFETY: blocks of this pool, with these layouts.
+    // SAFETY: the blocks are from this pool, with these layouts.
     unsafe {
         block.write_bytes(7, 48);
         assert!(pool.try_expand(block, layout(33, 16), layout(48, 8)));
@@ -68,9 +68,9 @@ fn a_batch_allocates_all_blocks_or_none() {
     let mut more = [MaybeUninit::uninit(); 60];
     assert!(!pool.try_allocate_batch(&mut more));
     assert_eq!(pool.available(), 40);
-    // SAFETY: `try_allocate_batch` wrote them.
+    // SAFETY: `try_allocate_batch` initialised the array.
     let blocks = blocks.map(|block| unsafe { block.assume_init() });
-    // SAFETY: blocks of this pool in use.
+    // SAFETY: the blocks are from this pool, and in use.
     unsafe { pool.deallocate_batch(&blocks) };
     assert_eq!(pool.available(), 100);
 }
@@ -92,7 +92,7 @@ fn a_pool_can_be_the_source_of_another() {
 #[derive(Default)]
 struct Books(AtomicUsize);
 
-// SAFETY: the heap keeps the promises.
+// SAFETY: every call is passed to the heap, which keeps the promises of a source.
 unsafe impl Source for &'static Books {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +100,7 @@ unsafe impl Source for &'static Books {
     }
     unsafe fn give(&self, chunk: Chunk) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the heap gave it.
+        // SAFETY: the chunk is from the heap.
         unsafe { DefaultHeap.give(chunk) }
     }
 }

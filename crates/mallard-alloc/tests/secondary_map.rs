@@ -1,4 +1,4 @@
-//! Secondary maps, dense and sparse, which make the same promises.
+//! Tests of secondary maps, dense and sparse: both make the same promises.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn key<K: Key<Bits = u32>>(index: u32, generation: u32) -> K {
     K::from_bits(generation << K::INDEX_BITS | index).unwrap()
 }
 
-/// Counts how often it is dropped, and can panic then.
+/// A value that counts its drops, and can panic when it is dropped.
 struct Bomb(Rc<Cell<usize>>, bool);
 impl Drop for Bomb {
     fn drop(&mut self) {
@@ -73,7 +73,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn without_memory_the_value_comes_back() {
+            fn without_memory_the_error_returns_the_value() {
                 for successes in 0..6 {
                     let source = Flaky::new();
                     let mut map = $map::<Key32, String, _>::new_in(source.clone());
@@ -289,12 +289,13 @@ fn a_made_up_key_takes_no_more_memory_than_another() {
     assert!(text.is_sorted(), "{text:?}");
 }
 
-/// Keys with near and far indices, in few and in many chunks, compared with a map of the standard library.
+/// Inserts keys with near and far indices, in few and in many chunks, and compares the map with a
+/// `HashMap`.
 #[test]
 fn keys_of_any_index_are_found_visited_and_removed() {
     let mut random = Random::new(7);
     let source = Flaky::new();
-    // 8 slots a chunk, so that the directory grows a few times.
+    // A chunk has 8 slots, so that the directory grows a few times.
     let mut map: SecondaryMap<Key64, [u64; 256], _> = SecondaryMap::new_in(source.clone());
     let mut model = BTreeMap::<u64, (u64, u64)>::new();
     let spreads = [10, 1 << 9, 1 << 18, 1 << 24, 0xffff_fff0];

@@ -1,4 +1,4 @@
-//! Serialisation of keys and maps.
+//! Tests of the serialisation of keys and maps.
 
 mod common;
 

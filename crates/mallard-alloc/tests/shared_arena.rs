@@ -1,4 +1,4 @@
-//! The arena for several threads.
+//! Tests of the arena for several threads.
 
 mod common;
 
@@ -11,7 +11,8 @@ use std::sync::{Arc, Barrier};
 
 const ROUNDS: usize = if cfg!(miri) { 40 } else { 5000 };
 
-/// Counts the bytes that are taken. Not `Sync`: the arena calls it from one thread at a time.
+/// A source that counts the bytes taken. Not `Sync`: the arena calls the source from one thread at
+/// a time.
 struct Counted(Arc<AtomicUsize>, Cell<usize>);
 
 // SAFETY: every call is passed to the heap.
@@ -24,7 +25,7 @@ unsafe impl Source for Counted {
     unsafe fn give(&self, chunk: Chunk) {
         self.1.set(self.1.get() + 1);
         self.0.fetch_sub(chunk.layout.size(), Ordering::Relaxed);
-        // SAFETY: it is from there.
+        // SAFETY: the chunk is from the heap.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
@@ -97,7 +98,7 @@ fn the_next_thread_reuses_the_part_of_an_ended_thread() {
     });
 }
 
-/// Only the arena orders what these threads do, which a thread sanitizer checks.
+/// Only the arena synchronises these threads. A thread sanitizer checks that this suffices.
 #[test]
 fn detached_threads_hand_their_parts_over() {
     let (_, mut arena) = counted();
@@ -224,7 +225,7 @@ fn the_limit_bounds_all_parts_together() {
 }
 
 #[test]
-fn when_the_source_is_exhausted_the_value_comes_back() {
+fn when_the_source_is_exhausted_the_error_returns_the_value() {
     let arena = SharedArena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert_eq!(arena.try_own(String::from("mine")).unwrap_err().into_inner(), "mine");

@@ -1,4 +1,4 @@
-//! Object pools of `sync::LockFree` and `sync::ThreadCached`.
+//! Tests of object pools in the modes `sync::LockFree` and `sync::ThreadCached`.
 #![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
 use mallard::sync::{self, Growing, Shared};
@@ -114,10 +114,10 @@ fn pools_hold_objects_of_any_layout<M: Make>() {
     }
 }
 
-/// A source that panics when told to, and counts its chunks.
+/// A source that counts its chunks, and panics when the test says so.
 struct Moody(AtomicBool, AtomicIsize);
 
-// SAFETY: the heap keeps the promises.
+// SAFETY: every call is passed to the heap, which keeps the promises of a source.
 unsafe impl Source for &Moody {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         assert!(!self.0.load(SeqCst), "the source panics");
@@ -126,7 +126,7 @@ unsafe impl Source for &Moody {
     }
     unsafe fn give(&self, chunk: Chunk) {
         self.1.fetch_sub(1, SeqCst);
-        // SAFETY: the heap gave it.
+        // SAFETY: the chunk is from the heap.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
@@ -195,13 +195,13 @@ tests_of!(thread_cached, sync::ThreadCached);
 
 #[test]
 #[cfg_attr(miri, ignore)] // many chunks
-fn a_source_that_panics_spoils_no_pool_that_grows() {
+fn a_growing_pool_stays_usable_after_its_source_panics() {
     a_source_that_panics_spoils_nothing::<sync::ThreadCached>();
     a_source_that_panics_spoils_nothing::<sync::Mutex>();
 }
 
 #[test]
-fn a_source_that_panics_spoils_no_lock_free_pool() {
+fn a_lock_free_pool_stays_usable_after_its_source_panics() {
     let source = Moody(AtomicBool::new(true), AtomicIsize::new(0));
     let pool: ObjectPool<u64, sync::LockFree, _> = ObjectPool::fixed_in(100, &source);
     assert!(catch_unwind(AssertUnwindSafe(|| pool.make(1))).is_err());

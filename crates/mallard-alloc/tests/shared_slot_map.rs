@@ -1,4 +1,4 @@
-//! The slot map for several threads.
+//! Tests of the slot map for several threads.
 
 mod common;
 
@@ -16,7 +16,7 @@ mallard::key_type! {
     struct RoundKey(12, 2, wrapping);
 }
 
-/// Fewer steps under Miri and sanitizers.
+/// The number of steps of a test: fewer under Miri.
 const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
 
@@ -34,7 +34,7 @@ impl Drop for Counted {
     }
 }
 
-/// Fails after a number of chunks, and counts the bytes that are taken.
+/// A source that fails after a number of chunks, and counts the bytes taken.
 #[derive(Clone, Default)]
 struct Counting(Arc<(AtomicUsize, AtomicUsize)>);
 // SAFETY: every call is passed to the heap.
@@ -64,7 +64,7 @@ fn an_empty_map_takes_no_memory_and_finds_nothing() {
 }
 
 #[test]
-fn what_is_inserted_is_found_until_it_is_removed() {
+fn an_inserted_element_is_found_until_it_is_removed() {
     let mut map = SharedSlotMap::<Key64, String>::new();
     let (a, b) = (map.insert("a".into()), map.insert_with_key(|key| format!("{key:?}")));
     assert_eq!((map.get(a).unwrap().as_str(), map.len()), ("a", 2));
@@ -141,7 +141,7 @@ fn a_panic_loses_nothing() {
 }
 
 #[test]
-fn without_memory_the_value_comes_back() {
+fn without_memory_the_error_returns_the_value() {
     for successes in 0..9 {
         let source = Counting::default();
         source.0 .1.store(successes, Ordering::Relaxed);
@@ -199,7 +199,7 @@ fn zero_sized_and_over_aligned_elements_work() {
 }
 
 #[test]
-fn a_copy_is_what_was_inserted() {
+fn a_copy_equals_the_inserted_element() {
     fn same<V: Plain + PartialEq + std::fmt::Debug>(values: &[V]) {
         let map = SharedSlotMap::<Key64, V, Copied>::new();
         let keys: Vec<_> = values.iter().map(|&v| map.insert(v)).collect();
@@ -302,7 +302,8 @@ fn a_copy_never_mixes_two_elements() {
 fn random_programs_of_several_threads_agree_with_a_model() {
     let alive = Arc::new(AtomicUsize::new(0));
     let map = SharedSlotMap::<Key32, Counted>::new();
-    // A bag of keys for all threads. Each key is drawn, and so removed, once.
+    // All threads share a bag of keys. Each key is taken from the bag once, and then removed from
+    // the map.
     let bag = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for seed in 0..THREADS as u64 {

@@ -1,4 +1,4 @@
-//! How threads exchange the free slots of a shared slot map.
+//! Tests how threads exchange the free slots of a shared slot map.
 
 mod common;
 
@@ -10,11 +10,12 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 mallard::key_type! {
-    /// With few slots all are soon in use; with many generations none retires.
+    /// A key type with few slots, so that all are soon in use, and with many generations, so that
+    /// no slot retires.
     struct FewKeys(12, 2, wrapping);
 }
 
-/// Fewer steps under Miri and sanitizers.
+/// The number of steps of a test: fewer under Miri.
 const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
 
@@ -46,7 +47,7 @@ fn many_short_lived_threads_share_the_free_slots() {
     let map = SharedSlotMap::<Key32, u64>::new();
     for _ in 0..if cfg!(miri) { 2 } else { 10 } {
         std::thread::scope(|scope| {
-            // More threads than there are thread numbers.
+            // Starts more threads than there are thread numbers.
             for t in 0..if cfg!(miri) { 4 } else { 90 } {
                 let map = &map;
                 scope.spawn(move || {
@@ -65,7 +66,7 @@ fn slots_that_a_thread_freed_serve_all_threads() {
     let all = || std::iter::from_fn(|| map.try_insert(1).ok()).collect::<Vec<_>>();
     let mine = all();
     mine.iter().for_each(|&key| assert!(map.remove(key)));
-    // All but the slots in the cache of this thread.
+    // Another thread gets all slots except those in the cache of this thread.
     let theirs = std::thread::scope(|scope| scope.spawn(all).join().unwrap());
     assert!(mine.len() == 4095 && theirs.len() >= 4095 - 128, "{}", theirs.len());
     theirs.iter().for_each(|&key| assert!(map.remove(key)));
@@ -92,7 +93,7 @@ fn threads_that_fill_and_empty_a_map_exchange_slots() {
     assert!(map.is_empty());
 }
 
-/// The heap, but each call takes a while.
+/// A source over the heap in which each call takes a while.
 struct Slow;
 
 // SAFETY: every call is passed to the heap.
@@ -102,12 +103,12 @@ unsafe impl Source for Slow {
         DefaultHeap.try_take(layout)
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: it is from there.
+        // SAFETY: the chunk is from the heap.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
 
-/// The CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 #[cfg(target_os = "linux")]
 fn time_on_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();

@@ -1,9 +1,9 @@
-//! The size classes of a multipool.
+//! Tests of the size classes of a multipool.
 
 use mallard::size_class;
 
 #[test]
-fn size_classes_are_those_that_the_specification_lists() {
+fn the_size_classes_equal_the_list_in_the_specification() {
     let text = include_str!("../spec/size_classes.csv");
     let mut rows = 0;
     for (i, line) in text.lines().skip(1).enumerate() {
@@ -15,7 +15,7 @@ fn size_classes_are_those_that_the_specification_lists() {
 }
 
 #[test]
-fn the_class_of_a_size_is_the_smallest_that_holds_it() {
+fn the_class_of_a_size_is_the_smallest_with_room_for_it() {
     for bytes in 0..=40_000_usize {
         let class = size_class::of(bytes);
         assert!(size_class::bytes(class) >= bytes);

@@ -1,4 +1,4 @@
-//! Slot maps.
+//! Tests of slot maps.
 
 mod common;
 
@@ -15,7 +15,7 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// Fewer steps under Miri.
+/// The number of steps of a test: fewer under Miri.
 const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
@@ -32,7 +32,7 @@ fn an_empty_map_takes_no_memory_and_finds_nothing() {
 }
 
 #[test]
-fn what_is_inserted_is_found_until_it_is_removed() {
+fn an_inserted_element_is_found_until_it_is_removed() {
     let mut map = SlotMap::<Key32, String>::new();
     let a = map.insert("a".into());
     let b = map.insert("b".into());
@@ -154,7 +154,7 @@ fn a_failed_allocation_at_any_call_changes_nothing() {
 }
 
 #[test]
-fn removing_many_without_memory_for_their_keys_loses_none() {
+fn removing_many_elements_without_memory_for_their_keys_loses_no_key() {
     let source = Flaky::new();
     let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
     let mut all = HashSet::new();
@@ -265,7 +265,7 @@ fn a_detached_key_waits_for_its_element() {
     assert_eq!(map.reattach(other, value).unwrap_err().into_inner(), "away");
     map.reattach(key, "back".into()).unwrap();
     assert_eq!((map[key].as_str(), map.detached(), map.iter().count()), ("back", 0, 3));
-    // The key is given up.
+    // A removed detached key is given up: nothing can return to it.
     assert!(map.detach(key).is_some() && map.remove(key).is_none());
     assert_eq!((map.detached(), map.reattach(key, String::new()).is_err()), (0, true));
     let again = map.insert("again".into());

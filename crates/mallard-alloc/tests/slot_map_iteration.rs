@@ -1,4 +1,4 @@
-//! Slot maps: iteration, clones, and memory that is given back.
+//! Tests of slot maps: iteration, clones, and memory that is given back.
 
 mod common;
 
@@ -10,7 +10,7 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// Fewer steps under Miri.
+/// The number of steps of a test: fewer under Miri.
 const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
@@ -68,7 +68,7 @@ fn fold_visits_what_a_for_loop_visits() {
         map.values_mut().for_each(|v| *v += 1);
         assert_eq!(map.values().map(|v| v + 1).sum::<u64>(), sum(&looped) + looped.len() as u64);
     };
-    // Groups that are full, have gaps, or are partly used; with free keys and without.
+    // Tests groups of slots that are full, have gaps, or are partly used, with free keys and without.
     for n in 0..if cfg!(miri) { 70 } else { 300 } {
         keys.push(map.insert(n));
         look(&mut map);
@@ -111,7 +111,7 @@ fn several_threads_iterate_over_one_map() {
 }
 
 #[test]
-fn retain_drain_and_into_iter_remove_what_they_should() {
+fn retain_drain_and_into_iter_remove_the_right_elements() {
     let mut map: SlotMap<Key32, u32> = SlotMap::with_capacity(100);
     let keys: Vec<_> = (0..100).map(|i| map.insert(i)).collect();
     map.retain(|key, value| {

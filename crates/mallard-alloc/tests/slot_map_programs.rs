@@ -1,4 +1,4 @@
-//! Slot maps: panics, and random programs.
+//! Tests of slot maps: panics, and random programs.
 
 mod common;
 
@@ -14,7 +14,7 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// Counts how often it is dropped, and can panic then.
+/// A value that counts its drops, and can panic when it is dropped.
 struct Bomb(Rc<Cell<usize>>, bool);
 impl Drop for Bomb {
     fn drop(&mut self) {
@@ -74,7 +74,7 @@ fn a_clone_that_panics_drops_the_values_made_so_far() {
     assert_eq!((alive.get(), map.len()), (50, 50));
 }
 
-/// Random programs, compared with a `HashMap`.
+/// Runs a random program on a slot map and a `HashMap`, and compares the two.
 fn program<K: Key>(seed: u64, steps: usize) {
     let mut random = Random::new(seed);
     let source = Flaky::new();

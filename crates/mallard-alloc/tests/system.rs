@@ -1,4 +1,4 @@
-//! Memory from the operating system: pages and shared memory.
+//! Tests of memory from the operating system: pages and shared memory.
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
 mod common;
@@ -57,7 +57,7 @@ fn a_chunk_larger_than_memory_fails_with_an_error() {
     assert!(pages.try_take(layout(8, 1 << 61)).is_none());
     let reserved = Pages::with(PagesOptions { huge: Huge::Reserved, ..Default::default() });
     if let Some(chunk) = reserved.try_take(layout(1, 1)) {
-        // SAFETY: the chunk was taken there.
+        // SAFETY: the chunk was taken from this source.
         unsafe { reserved.give(chunk) };
     }
 }
@@ -95,7 +95,7 @@ fn a_segment_is_the_same_memory_at_another_address() {
     let same = other.at(one.offset_of(block));
     assert_ne!(same, block);
     assert!(other.owns(same.as_ptr()) && !other.owns(block.as_ptr()));
-    // SAFETY: a number was written there.
+    // SAFETY: the test wrote a number to this block.
     assert_eq!(unsafe { same.cast::<u64>().read() }, 7);
     let next = other.allocate(layout(100, 64));
     assert_eq!(one.offset_of(one.at(other.offset_of(next))) % 64, 0);
@@ -128,7 +128,7 @@ fn attaching_a_file_that_is_no_segment_fails() {
     let refusal = unsafe { SharedMemory::attach(file.as_fd()) }.unwrap_err();
     assert!(refusal.to_string().contains("pass the descriptor of a segment"), "{refusal}");
     file.set_len(100).unwrap();
-    // SAFETY: the same.
+    // SAFETY: the reason above holds here too.
     let refusal = unsafe { SharedMemory::attach(file.as_fd()) }.unwrap_err();
     assert!(refusal.to_string().contains("truncated"), "{refusal}");
     assert!(SharedMemory::anonymous(0).is_err());

@@ -1,4 +1,4 @@
-//! The arena for values of one type.
+//! Tests of the arena for values of one type.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn gone() -> Vec<usize> {
     GONE.take()
 }
 
-/// Records that it was dropped, once. Can panic then.
+/// A value that records its drop, and can panic when it is dropped.
 struct Noted(usize, bool);
 
 impl Noted {
@@ -82,7 +82,7 @@ fn a_reset_drops_the_values_and_keeps_the_memory() {
 }
 
 #[test]
-fn all_are_visited_in_order_and_become_a_vector() {
+fn all_values_are_visited_in_order_and_become_a_vector() {
     let mut arena = TypedArena::new();
     for n in 0..300 {
         arena.alloc(n.to_string());
@@ -193,7 +193,7 @@ fn a_destructor_that_panics_does_not_keep_the_others_from_running() {
 }
 
 #[test]
-fn when_the_source_is_exhausted_the_value_comes_back() {
+fn when_the_source_is_exhausted_the_error_returns_the_value() {
     let arena = TypedArena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert_eq!(arena.try_alloc_extend([String::new()]).unwrap_err().cause(), Cause::NoMemory);

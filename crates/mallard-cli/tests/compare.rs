@@ -118,7 +118,7 @@ fn folders_are_compared_too() {
 }
 
 #[test]
-fn what_cannot_be_compared_ends_with_2_and_says_why() {
+fn inputs_that_cannot_be_compared_end_with_status_2_and_a_reason() {
     let tree = Tree::new();
     tree.write("a.jsonl", &lines(&[pool(10.0)]));
     tree.write("other.jsonl", &lines(&[row("arena", "x", "y", "ns_per_op", 1.0)]));

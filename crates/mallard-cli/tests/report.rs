@@ -187,7 +187,7 @@ fn a_bound_is_not_a_peer() {
 }
 
 #[test]
-fn a_gain_below_the_talks_is_shown_with_its_reason() {
+fn a_gain_below_that_of_the_talk_is_shown_with_its_reason() {
     let tree = Tree::with(&everything());
     tree.write("bench/published/reasons.csv", "suite,part,reason\nlakos1,DS7,because of seven\n");
     tree.run(&["report"]).ok();

@@ -12,7 +12,7 @@ extern "C" {
 }
 
 #[test]
-fn malloc_of_c_code_is_not_mallards() {
+fn c_code_keeps_the_malloc_of_the_c_library() {
     let before = stats().large_bytes;
     // SAFETY: the block is written within its size and freed once.
     unsafe {
@@ -29,7 +29,7 @@ fn malloc_of_c_code_is_not_mallards() {
 fn environment_variables_work_as_for_the_c_library() {
     let run = |name: &str, value: &str| {
         std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "malloc_of_c_code_is_not_mallards"])
+            .args(["--exact", "c_code_keeps_the_malloc_of_the_c_library"])
             .env(name, value)
             .output()
             .unwrap()

@@ -11,7 +11,7 @@ extern "C" {
 }
 
 #[test]
-fn malloc_is_mallards() {
+fn malloc_calls_mallards_malloc() {
     let before = stats().large_bytes;
     // SAFETY: the block is freed once.
     unsafe {

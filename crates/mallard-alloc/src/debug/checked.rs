@@ -50,7 +50,7 @@ pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     records: RefCell<Records>,
 }
 
-/// All blocks that are in use or in quarantine. Those in quarantine are in `quarantine` as well.
+/// All blocks that are in use or in quarantine. A block in quarantine is in `quarantine` as well.
 #[derive(Default)]
 struct Records {
     blocks: BTreeMap<usize, Record>, // by address
@@ -59,7 +59,7 @@ struct Records {
     allocations: u64,
 }
 
-/// One block and the memory around it:
+/// One block and the memory allocated around it, its "room":
 ///
 /// ```text
 ///     room | redzone | block | redzone |
@@ -74,21 +74,22 @@ struct Record {
     is_free: bool,
 }
 
-// SAFETY: the records hold addresses of memory that moves to the other thread with the allocator.
+// SAFETY: the records hold addresses of memory that belongs to the allocator, and goes to the other
+// thread with it.
 unsafe impl<A: BlockAllocator + Send, H: Fn(&Fault<'_>) + Send> Send for Checked<A, H> {}
 
 const REDZONE_BYTES: usize = 16;
 const ROOM_ALIGN: usize = 8;
 const LEAKS_SHOWN: usize = 8;
 
-// Odd, so not a pointer; large, so not a count; and not an ASCII character.
+// The fill values are odd, so not pointers; large, so not counts; and not ASCII characters.
 const FILL_FRESH: u8 = 0xc9;
 const FILL_FREED: u8 = 0xdb;
 const FILL_REDZONE: u8 = 0xf5;
 
 impl Record {
     fn block(&self) -> NonNull<u8> {
-        // SAFETY: the block is in the room.
+        // SAFETY: the block is inside its room.
         unsafe { self.room.add(self.front) }
     }
     fn describe(&self) -> FaultyBlock {
@@ -96,8 +97,8 @@ impl Record {
         FaultyBlock { data, layout: self.layout, number: self.number }
     }
     fn fill(&self, value: u8) {
-        // SAFETY: the block has that many bytes, and its caller does not have it: not yet, or not
-        // any more.
+        // SAFETY: the block has `layout.size()` bytes, and no caller uses it: it is not yet handed
+        // out, or already freed.
         unsafe { self.block().write_bytes(value, self.layout.size()) }
     }
     /// Offset and bytes of the two redzones, from the first byte of the room.
@@ -107,31 +108,31 @@ impl Record {
     }
     fn fill_redzones(&self) {
         for (offset, bytes) in self.redzones() {
-            // SAFETY: these bytes are in the room and not in the block.
+            // SAFETY: the bytes of a redzone are in the room and not in the block.
             unsafe { self.room.add(offset).write_bytes(FILL_REDZONE, bytes) }
         }
     }
     /// The first byte in a range of the room that is not `value`.
     fn first_wrong(&self, (offset, bytes): (usize, usize), value: u8) -> Option<*const u8> {
-        // Raw pointers and no slice, because the caller may hold a reference into the block.
+        // Uses raw pointers and not a slice, because the caller may hold a reference into the block.
         (offset..offset + bytes)
-            // SAFETY: the range is in the room.
+            // SAFETY: all bytes of the range are in the room.
             .map(|at| unsafe { self.room.add(at) })
-            // SAFETY: the bytes were filled before.
+            // SAFETY: the bytes were filled earlier, so they are initialised.
             .find(|at| unsafe { at.read() } != value)
             .map(|at| at.as_ptr().cast_const())
     }
 }
 
 impl<A: BlockAllocator> Checked<A> {
-    /// Checks the callers of `inner`, and calls it `name` in messages. Panics at a fault.
+    /// Checks the callers of `inner`, which messages call `name`. Panics at a fault.
     pub const fn new(name: &'static str, inner: A) -> Self {
         Self::with_handler(name, inner, panic_at_faults)
     }
 }
 
 impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
-    /// The same, with a handler of faults. The handler must not call this allocator.
+    /// Like `new`, but calls `handler` at each fault. The handler must not call this allocator.
     ///
     /// ```
     /// use mallard::{print_faults, Checked, Multipool};
@@ -222,8 +223,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         })
     }
 
-    /// Frees the oldest blocks until at most `most` bytes are in quarantine. Each is inspected once
-    /// more.
+    /// Frees the oldest blocks until at most `most` bytes are in quarantine. Each block is
+    /// inspected once more.
     fn shrink_quarantine(&self, most: usize) {
         loop {
             let oldest = self.records.borrow_mut().forget_oldest(most);

@@ -19,7 +19,7 @@ pub enum FaultKind {
     ForeignFree,
     /// The address is inside a block.
     InteriorFree,
-    /// The size or alignment of the free is not that of the allocation.
+    /// The size or alignment passed to the free differs from that of the allocation.
     WrongLayout,
     /// Bytes behind the block were overwritten.
     Overrun,
@@ -44,7 +44,7 @@ pub struct FaultyBlock {
 
 /// One memory error, passed to the handler of a [`Checked`](crate::Checked).
 ///
-/// As text a fault has three lines: what happened, the state, and what to type next. A leak has a line
+/// As text, a fault has three lines: what happened, the state, and what to do next. A leak has a line
 /// more for each block shown.
 ///
 /// ```
@@ -67,7 +67,8 @@ pub struct Fault<'a> {
     pub count: usize,
     /// The bytes of all leaked blocks. 0 for other faults.
     pub bytes: usize,
-    /// The block. Empty for a foreign free. For a leak, the first few blocks in allocation order.
+    /// The block that the fault is about. Empty for a foreign free. For a leak, the first few
+    /// blocks in allocation order.
     pub blocks: &'a [FaultyBlock],
 }
 

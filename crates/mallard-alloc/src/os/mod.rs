@@ -1,7 +1,7 @@
-//! The operating system: the only code that calls it. Linux on 64-bit machines.
+//! The only code that calls the operating system. Works for Linux on 64-bit machines.
 //!
-//! The few functions are declared here, so that the crate needs nothing but the C library, which `std`
-//! is linked with anyway.
+//! The system functions are declared here, so that the crate needs nothing but the C library, which
+//! `std` is linked with anyway.
 
 mod pages;
 
@@ -97,7 +97,7 @@ impl std::error::Error for SystemError {
     }
 }
 
-/// A range of address space with what is mapped there. Unmapped when dropped.
+/// A mapped range of address space. Unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) data: NonNull<u8>,
@@ -114,7 +114,8 @@ impl Mapping {
         Self::at(null_mut(), bytes, protection, flags)
     }
 
-    /// Maps anonymous memory, at an address if `flags` say so and nothing is there.
+    /// Maps anonymous memory. With MAP_FIXED_NOREPLACE in `flags`, the address is exactly `at`, and
+    /// mapping fails if something is there.
     pub(crate) fn at(
         at: *mut u8,
         bytes: usize,
@@ -153,7 +154,7 @@ impl Mapping {
     fn keep(self, front: usize, bytes: usize) -> Self {
         let all = core::mem::ManuallyDrop::new(self);
         let back = all.bytes - front - bytes;
-        // SAFETY: these are parts of the mapping, which nothing uses yet.
+        // SAFETY: both ranges are parts of the mapping, which nothing uses yet.
         unsafe {
             let data = all.data.add(front);
             if front != 0 {
@@ -169,7 +170,7 @@ impl Mapping {
     /// Maps a file over a part of the mapping. Replaces what was mapped there.
     ///
     /// # Safety
-    /// Nothing uses that part.
+    /// Nothing uses the part that is replaced.
     pub(crate) unsafe fn map(
         &self,
         offset: usize,

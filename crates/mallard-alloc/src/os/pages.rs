@@ -25,11 +25,11 @@ pub enum Huge {
     /// Pages of 2 MiB if the system has some free, otherwise ordinary pages. Also known as transparent
     /// huge pages.
     Advise,
-    /// Pages of 2 MiB that the administrator reserved. Without them there is no chunk.
+    /// Pages of 2 MiB that the administrator reserved. If none are left, taking a chunk fails.
     Reserved,
 }
 
-/// What chunks consist of, and what surrounds them.
+/// Options of [`Pages`]: the kind of pages, and the guard pages around each chunk.
 ///
 /// ```
 /// use mallard::{Pages, PagesOptions};
@@ -40,10 +40,11 @@ pub enum Huge {
 pub struct PagesOptions {
     /// The kind of pages.
     pub huge: Huge,
-    /// Whether an inaccessible guard page is before and after each chunk. Touching it is a SIGSEGV.
+    /// Whether an inaccessible guard page is before and after each chunk. Touching a guard page is
+    /// a SIGSEGV.
     pub guarded: bool,
-    /// Whether all pages are taken at once: if memory is short, the chunk fails, and there are no page
-    /// faults later.
+    /// Whether the system provides all pages at once: if memory is short, taking the chunk fails,
+    /// and there are no page faults later.
     pub populated: bool,
 }
 
@@ -56,11 +57,11 @@ pub struct PagesOptions {
 /// # let _ = (pool, large);
 /// ```
 ///
-/// A chunk has the size of its pages, which its layout tells: 100 bytes become 4 KiB, or 2 MiB with huge
-/// pages. So take large chunks with huge pages. Every alignment works. If the system has no memory, the
-/// result is `None`, `last_error` has the reason, and nothing stays mapped. Any thread may call. Taking a
-/// chunk costs system calls, and the first touch of a page costs a page fault. Linux on 64-bit machines,
-/// with the feature `std`.
+/// A chunk consists of whole pages, and its layout has their size: 100 bytes become 4 KiB, or 2 MiB
+/// with huge pages. So take large chunks with huge pages. Every alignment works. If the system has
+/// no memory, the result is `None`, `last_error` has the reason, and nothing stays mapped. Any
+/// thread may call. Taking a chunk costs system calls, and the first touch of a page costs a page
+/// fault. Linux on 64-bit machines, with the feature `std`.
 #[derive(Debug, Default)]
 pub struct Pages {
     options: PagesOptions, // never changed: they say what is around a chunk
@@ -68,11 +69,11 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Ordinary pages, which take memory when they are touched.
+    /// A source of ordinary pages. A page takes memory when it is first touched.
     pub const fn new() -> Self {
         Self::with(PagesOptions { huge: Huge::None, guarded: false, populated: false })
     }
-    /// Pages with other options.
+    /// A source of pages with these options.
     pub const fn with(options: PagesOptions) -> Self {
         Self { options, error: AtomicI32::new(0) }
     }
@@ -115,7 +116,7 @@ impl Pages {
             mapped.protect(guard + bytes, guard, PROT_NONE)?;
         }
         if self.options.huge == Huge::Advise {
-            // SAFETY: this advice changes how pages are held, and not what they contain.
+            // SAFETY: this advice changes the kind of pages, and not their contents.
             if let Err(error) = unsafe { mapped.advise(guard, bytes, MADV_HUGEPAGE) } {
                 self.record_error(&error);
             }
@@ -131,13 +132,13 @@ impl Pages {
 
     fn record_error(&self, error: &io::Error) {
         self.error.store(error.raw_os_error().unwrap_or(12), Ordering::Relaxed);
-        // ENOMEM
+        // The error ENOMEM.
     }
 }
 
 // SAFETY: a chunk stays mapped until it is given back.
 unsafe impl PinSource for Pages {}
-// SAFETY: every chunk is a mapping of its own.
+// SAFETY: each chunk is a separate mapping.
 unsafe impl Source for Pages {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let bytes = align_up(layout.size(), self.unit());
@@ -163,7 +164,8 @@ unsafe impl Source for Pages {
 
     unsafe fn give(&self, chunk: Chunk) {
         let guard = self.guard_bytes();
-        // SAFETY: `try_take` mapped the guard there, and nothing uses the chunk any more.
+        // SAFETY: `try_take` mapped the guard in front of the chunk, and nothing uses the chunk any
+        // more.
         let data = unsafe { chunk.data.sub(guard) };
         drop(Mapping { data, bytes: guard + chunk.layout.size() + guard });
     }

@@ -42,13 +42,13 @@ pub struct FileOptions {
     pub access: FileAccess,
     /// Bytes of address space for this opening. Memory and disk are taken as they are used.
     pub max_bytes: usize,
-    /// Whether to map the file elsewhere if its own address is taken. Pointers in it are then wrong, and
-    /// only offsets are right. Without this option, a taken address is an error.
+    /// Whether to map the file elsewhere if its own address is taken. Pointers in the file are then
+    /// wrong, and only offsets are right. Without this option, a taken address is an error.
     pub relocate: bool,
     /// Whether to read the whole file and compare its checksums.
     pub verify: bool,
-    /// Whether a commit is on the disk when it returns. Otherwise it survives the end of the process,
-    /// and not a power failure: open the file with `verify` after one.
+    /// Whether a commit is on the disk when it returns. Otherwise the commit survives the end of
+    /// the process, but not a power failure: after a power failure, open the file with `verify`.
     pub sync: bool,
 }
 
@@ -59,12 +59,12 @@ impl Default for FileOptions {
     }
 }
 
-/// What a file arena holds.
+/// Statistics of a file arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStatistics {
     /// Bytes of blocks, gaps between them, and a header of 64 bytes.
     pub bytes_used: usize,
-    /// Bytes of the pages that the file is sure to hold.
+    /// Bytes of the pages that the file has since the last commit.
     pub bytes_committed: usize,
     /// Upper bound of `bytes_used`.
     pub bytes_max: usize,
@@ -72,8 +72,9 @@ pub struct FileStatistics {
     pub commits: u64,
 }
 
-/// An arena whose contents are a file. One process closes the file, another opens it, and nothing is
-/// read or rebuilt in between. The C++ library uses the same files (`spec/file_arena.md`).
+/// An arena whose contents are a file. One process closes the file, a later process opens it, and
+/// nothing is read or rebuilt in between. The C++ library uses the same files
+/// (`spec/file_arena.md`).
 ///
 /// ```no_run
 /// use mallard::{layout_hash, BlockAllocator, FileArena};
@@ -89,22 +90,22 @@ pub struct FileStatistics {
 /// # }
 /// ```
 ///
-/// **Commits.** The file holds what was last committed. Nothing that the program writes reaches the file
-/// before `commit`, which is all or nothing: after a kill, a power failure or a full disk, the file
-/// holds the last commit. Opening a file that is damaged, truncated, or from another program or version
-/// fails with an error that says what to do.
+/// **Commits.** The file holds the state of the last commit. Nothing that the program writes
+/// reaches the file before the next `commit`. A commit is all or nothing: after a kill, a power
+/// failure or a full disk, the file holds the last commit. Opening a file that is damaged,
+/// truncated, or from another program or version fails with an error that says what to do.
 ///
 /// **Addresses.** A file is mapped at the address where it was made, so pointers into the file stay
 /// right. If that address is taken, `open` fails, unless the options allow to relocate the file.
 ///
-/// **Blocks.** Blocks are allocated by moving a cursor, which is in the file too. `deallocate` frees the
-/// last block, and otherwise does nothing. Allocation fails when `max_bytes` are used. A type with a
-/// pointer to anything outside the file, such as `String`, must not be stored there.
+/// **Blocks.** Blocks are allocated by moving a cursor, which is stored in the file. `deallocate`
+/// frees the last block, and otherwise does nothing. Allocation fails when `max_bytes` are used. A
+/// type with a pointer to anything outside the file, such as `String`, must not be stored there.
 ///
 /// **Sharing.** A lock on the file allows one writer or several readers. One thread at a time.
 ///
-/// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and changed
-/// pages twice. Linux on 64-bit machines, with the feature `std`.
+/// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and
+/// changed pages twice. Linux on 64-bit machines, with the feature `std`.
 #[derive(Debug)]
 pub struct FileArena {
     pub(super) memory: Mapping,
@@ -121,7 +122,7 @@ pub struct FileArena {
 /// The progress of the last commit. The next call continues a commit that failed half-way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The file is as `state` says.
+    /// No commit is in progress: the file is in the state `state`.
     Settled,
     /// The journal is complete. The first header may or may not be written.
     Decided,
@@ -140,8 +141,9 @@ pub(super) struct Blocks {
 
 pub(super) const FIRST_OFFSET: u64 = 64; // of the first block
 
-/// A hash of the name, size and alignment of a type, to compare when one program opens what another one
-/// made. It equals `layout_hash<T>` in C++ if the name is spelled with its namespace.
+/// A hash of the name, size and alignment of a type, to compare when one program opens a file that
+/// another program made. The hash equals `layout_hash<T>` in C++ if the name is spelled with its
+/// namespace.
 ///
 /// ```
 /// use mallard::layout_hash;
@@ -166,13 +168,14 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// Whether pointers stored in the file are wrong, because the file is at another address.
+    /// Whether pointers stored in the file are wrong, because the file is mapped at another address
+    /// than where it was made.
     pub const fn is_relocated(&self) -> bool {
         self.relocated
     }
 
-    /// The root: the object from which all others are found. `Ok(None)` if there is none. An error if
-    /// the root has another mark.
+    /// The root: the object from which all others are found. `Ok(None)` if the file has no root. An
+    /// error if the root has another mark.
     pub fn root(&self, mark: u64) -> Result<Option<NonNull<u8>>, SystemError> {
         let blocks = self.blocks();
         match blocks.root.get() {
@@ -187,7 +190,7 @@ impl FileArena {
                     "a stray write has changed it: open the file again, or restore it from a copy",
                 ))
             }
-            // SAFETY: the offset is in use, so it is within the mapping.
+            // SAFETY: the offset is the offset of a block in use, so it is within the mapping.
             offset => Ok(Some(unsafe { self.memory.data.add(offset as usize) })),
         }
     }
@@ -232,7 +235,7 @@ impl FileArena {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }
 
-    /// Frees everything and forgets the root. The next `commit` writes that to the file.
+    /// Frees everything and forgets the root. The next `commit` writes the empty state to the file.
     pub fn reset(&mut self) {
         if self.writes() {
             self.blocks().used.set(FIRST_OFFSET);
@@ -240,7 +243,7 @@ impl FileArena {
         }
     }
 
-    /// Reads the whole file and compares its checksums with those of the last commit.
+    /// Reads the whole file and compares its checksums with the checksums of the last commit.
     pub fn verify(&mut self) -> Result<(), SystemError> {
         self.settle()?;
         match find_damaged(&self.file, 0, self.state.pages) {
@@ -252,7 +255,7 @@ impl FileArena {
         }
     }
 
-    /// What the arena holds.
+    /// The statistics of the arena now.
     pub fn statistics(&self) -> FileStatistics {
         FileStatistics {
             bytes_used: self.blocks().used.get() as usize,
@@ -267,7 +270,7 @@ impl FileArena {
     }
 
     pub(super) fn blocks(&self) -> &Blocks {
-        // SAFETY: page 0 begins with `Blocks`, and no block contains that.
+        // SAFETY: page 0 begins with a `Blocks`, and no allocated block overlaps it.
         unsafe { self.memory.data.cast().as_ref() }
     }
 
@@ -279,8 +282,8 @@ impl FileArena {
     pub(super) fn page(&self, number: u64) -> Words {
         // SAFETY: used pages are within the mapping.
         let at = unsafe { self.memory.data.add(number as usize * PAGE_BYTES) }.cast::<u64>();
-        // SAFETY: the words are in the page. The reads are volatile, because padding that objects leave
-        // there is bytes to the system and uninitialised to the compiler.
+        // SAFETY: the words are in the page. The reads are volatile, because the padding of objects in
+        // the page is bytes for the system, but uninitialised for the compiler.
         core::array::from_fn(|i| unsafe { at.add(i).read_volatile() })
     }
 }

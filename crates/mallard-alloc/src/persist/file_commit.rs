@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!     prepare   writes new pages at the end of the file, and changed pages to a journal behind them
-//!     publish   writes the first header: the commit is done from here on, whatever happens
-//!     apply     copies the journal to its places
+//!     publish   writes the first header: from here on the commit is done, even if the process ends
+//!     apply     copies the pages of the journal to their places
 //!     settle    writes the second header: the journal is not needed any more
 //!     let go    frees copies in memory, and the journal
 //! ```
@@ -22,9 +22,9 @@ use std::os::unix::fs::FileExt;
 const NOT_COMMITTED: &str = "a file arena was not committed";
 
 impl FileArena {
-    /// Writes the state of the memory to the file. On an error the file keeps the last commit, the memory
-    /// is unchanged, and a later commit may succeed, for example after making room on a full disk.
-    /// O(pages used).
+    /// Writes the state of the memory to the file. On an error the file keeps the last commit, the
+    /// memory is unchanged, and a later commit may succeed, for example after making room on a full
+    /// disk. O(pages used).
     pub fn commit(&mut self) -> Result<(), SystemError> {
         if !self.writes() {
             return Err(SystemError::new(
@@ -61,8 +61,8 @@ impl FileArena {
         }
     }
 
-    /// Writes everything that no header refers to yet. If nothing has changed, the sequence number stays
-    /// as it is.
+    /// Writes everything that no header refers to yet. If nothing has changed, the sequence number
+    /// stays as it is.
     fn prepare(&self) -> io::Result<State> {
         let old = self.state;
         let mut next = old;
@@ -93,7 +93,7 @@ impl FileArena {
     }
 
     /// Finds the pages of the private mapping that were written. Linux reports them as anonymous, in
-    /// memory or swapped out. False if this system does not tell.
+    /// memory or swapped out. Returns false if this system does not report it.
     fn find_written(&self, map: &File, group: &mut Group, count: u64) -> bool {
         const PRESENT_OR_SWAPPED: u64 = 3 << 62;
         const OF_FILE: u64 = 1 << 61;
@@ -111,7 +111,7 @@ impl FileArena {
         true
     }
 
-    /// Finds changed pages by their checksums, on systems that do not tell which pages were written.
+    /// Finds changed pages by their checksums, on systems that do not report which pages were written.
     fn compare(&self, group: &mut Group, count: u64) -> io::Result<()> {
         if count != 0 {
             read_checksums(&self.file, group)?;
@@ -126,8 +126,8 @@ impl FileArena {
         Ok(())
     }
 
-    /// Writes new pages, those from `fresh` on, to their place. Checksums of older pages go to the journal,
-    /// and with them all checksums of the group.
+    /// Writes the new pages (from page `fresh` on) to their place. Changed older pages go to the
+    /// journal, together with all checksums of the group.
     fn store(&self, group: &mut Group, next: &mut State, fresh: u64) -> io::Result<()> {
         let end = next.pages.min(group.first() + GROUP_PAGES);
         let is_old = group.first() < self.state.pages;
@@ -160,8 +160,8 @@ impl FileArena {
         write_pages(&self.file, &group.record[1..], checksums_place(group.first() / GROUP_PAGES))
     }
 
-    /// Finishes a commit whose pages are all in the file. After an error it can be called again, also for
-    /// the next commit.
+    /// Finishes a commit whose pages are all in the file. After an error, `settle` can be called
+    /// again, also for the next commit.
     pub(super) fn settle(&mut self) -> Result<(), SystemError> {
         let header = self.state.to_header();
         if self.step == Stage::Decided {
@@ -180,24 +180,25 @@ impl FileArena {
         Ok(())
     }
 
-    /// Frees private copies of committed pages, since the file has them now. If the system fails to, they
-    /// stay, and the next commit writes some pages that have not changed.
+    /// Frees private copies of committed pages, because the file has these pages now. If the system
+    /// fails to, the copies stay, and the next commit writes some pages that have not changed.
     fn let_go(&mut self) {
         let _ = for_each_record(&self.file, &self.state, |group, _| {
             for page in group.changed() {
                 let offset = (group.first() as usize + page) * PAGE_BYTES;
-                // SAFETY: the page is read again from the file, where it is the same.
+                // SAFETY: the next access reads the page from the file, which has the same content.
                 let _ = unsafe { self.memory.advise(offset, PAGE_BYTES, MADV_DONTNEED) };
             }
             Ok(true)
         });
         let pages = self.state.pages;
         if pages < self.mapped {
-            // Before the file is truncated: touching a mapping beyond the end of a file is a SIGBUS.
+            // Unmap before the file is truncated: touching a mapping beyond the end of a file is a
+            // SIGBUS.
             let offset = pages as usize * PAGE_BYTES;
             let bytes = (self.mapped - pages) as usize * PAGE_BYTES;
             let flags = MAP_PRIVATE | MAP_NORESERVE;
-            // SAFETY: no block in use is there.
+            // SAFETY: no block in use lies in this range.
             if unsafe { self.memory.map(offset, bytes, flags, None, 0) }.is_ok() {
                 self.mapped = pages;
             }

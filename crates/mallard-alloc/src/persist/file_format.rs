@@ -1,5 +1,5 @@
-//! The file format of spec/file_arena.md: where things are in the file, and their checksums. Places and
-//! lengths are in pages.
+//! The file format of spec/file_arena.md: the places of data, headers, journal and checksums in the
+//! file. Places and lengths are in pages.
 
 use crate::os::PAGE_BYTES;
 
@@ -15,7 +15,7 @@ pub(super) fn as_bytes(words: &[Words]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 pub(super) fn as_bytes_mut(words: &mut [Words]) -> &mut [u8] {
-    // SAFETY: words have no padding, and any bytes are valid words.
+    // SAFETY: words have no padding, and all byte values are valid in a word.
     unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     mixed(lanes.into_iter().fold(seed, stirred))
 }
 
-/// What a page contributes to the digest of all pages. The digest is a sum, so that a page can be
+/// The contribution of a page to the digest of all pages. The digest is a sum, so that a page can be
 /// subtracted again.
 pub(super) fn digest_part(page: u64, check: u64) -> u64 {
     mixed(check ^ mixed(page + 1))

@@ -29,7 +29,8 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// Reserves the address space: where the file was made, or anywhere if it is new or may be relocated.
+    /// Reserves address space at the address where the file was made, or anywhere if the file is
+    /// new or may be relocated.
     fn place(
         file: File,
         mut state: State,
@@ -85,7 +86,7 @@ impl FileArena {
         if self.state.pages == 0 {
             let [limit, root, root_mark] = [const { Cell::new(0) }; 3];
             let blocks = Blocks { used: Cell::new(FIRST_OFFSET), limit, root, root_mark };
-            // SAFETY: this is the first page, and memory of this process.
+            // SAFETY: page 0 is private memory of this process, and large enough for a `Blocks`.
             unsafe { self.memory.data.cast::<Blocks>().write(blocks) };
         }
         let limit = if self.writes() { self.limit as u64 } else { 0 };
@@ -98,7 +99,7 @@ impl FileArena {
         self.memory.protect(0, self.memory.bytes, PROT_READ).map_err(unmappable)
     }
 
-    /// Writes both headers of a new file, or the one that a crash or a bad sector destroyed.
+    /// Writes both headers of a new file, or the header that a crash or a bad sector destroyed.
     fn write_missing_headers(&mut self, path: &Path) -> Result<(), SystemError> {
         if !self.writes() {
             return Ok(());
@@ -115,8 +116,8 @@ impl FileArena {
         if self.state.sequence == 0 && self.options.sync {
             let synced = self.file.sync_all();
             synced.map_err(|e| SystemError::because(e, NOT_OPENED, "see `dmesg`"))?;
-            // A new name is on the disk when its folder is synced. If the folder cannot be synced, the
-            // system does it later.
+            // The name of a new file is on the disk once its folder is synced. If the folder cannot
+            // be synced, the system writes the name later.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let _ = File::open(folder.unwrap_or(".".as_ref())).and_then(|f| f.sync_all());
         }
@@ -171,7 +172,7 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
     Ok(file)
 }
 
-/// Finishes what a crash left undone, and checks that the file is what its header says. Returns whether
+/// Finishes a commit that a crash interrupted, and checks the file against its header. Returns whether
 /// the file is new.
 fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError> {
     let unreadable = |e| SystemError::because(e, NOT_OPENED, "it cannot be read: see `dmesg`");
@@ -209,8 +210,9 @@ fn choose_header(file: &File) -> Result<State, &'static str> {
     }
 }
 
-/// Applies the journal of an interrupted commit. After a complete commit both headers are equal. If there
-/// is no journal, or that of another commit, all of it was copied, or the digest shows that it was not.
+/// Applies the journal of an interrupted commit. After a complete commit, both headers are equal.
+/// If the file has no journal, or a journal of another commit, either all pages were copied, or the
+/// digest reveals missing ones.
 fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), SystemError> {
     let same = read_header(file, 0) == read_header(file, 1);
     if state.journal_pages == 0 || same || !journal_is_whole(file, state) {
@@ -225,7 +227,8 @@ fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), Syst
     synced.map_err(|e| SystemError::because(e, WHAT, "make room on the disk"))
 }
 
-/// Maps at an address, and fails if something is there. Kernels before 4.17 map elsewhere in that case.
+/// Maps at an address, and fails if something is mapped there. Kernels before 4.17 map elsewhere
+/// instead; this function then unmaps and fails.
 fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
     let flags = MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     let mapped = Mapping::at(without_provenance_mut(home), bytes, PROT_BOTH, flags)?;
@@ -236,8 +239,8 @@ fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
     }
 }
 
-/// A random address in a range of 48 TiB where a program on x86-64 has nothing: between the low and the
-/// high mappings of the system.
+/// A random address in a range of 48 TiB in which a program on x86-64 has no mappings: between the
+/// low and the high mappings of the system.
 fn unlikely_address() -> usize {
     let random = std::hash::RandomState::new().build_hasher().finish() as usize;
     0x2000_0000_0000 + random % 0xc000 * (1 << 30)

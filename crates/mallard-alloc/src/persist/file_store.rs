@@ -17,7 +17,7 @@ pub(super) fn write_pages(file: &File, from: &[Words], place: u64) -> io::Result
     file.write_all_at(as_bytes(from), offset(place))
 }
 
-/// A header. Zeros if the file is too short or cannot be read.
+/// Reads a header. Returns zeros if the file is too short or cannot be read.
 pub(super) fn read_header(file: &File, copy: u64) -> Words {
     let mut page = [[0; PAGE_WORDS]];
     match read_pages(file, &mut page, copy) {
@@ -78,8 +78,8 @@ pub(super) fn digest_of(file: &File, from: u64, to: u64) -> io::Result<u64> {
     Ok(digest)
 }
 
-/// Calls `f(group, place of its first changed page)` for each record of the journal. False if the journal
-/// does not end where it should, or `f` returned false.
+/// Calls `f(group, place of its first changed page)` for each record of the journal. Returns false
+/// if the journal does not end where it should, or `f` returned false.
 pub(super) fn for_each_record(
     file: &File,
     state: &State,
@@ -116,7 +116,7 @@ pub(super) fn append_record(
     Ok(())
 }
 
-/// Whether the journal is as it was when the header was written.
+/// Whether the journal is unchanged since the header was written.
 pub(super) fn journal_is_whole(file: &File, state: &State) -> bool {
     let mut check = state.sequence;
     let whole = for_each_record(file, state, |group, mut place| {
@@ -135,11 +135,11 @@ pub(super) fn journal_is_whole(file: &File, state: &State) -> bool {
     whole.unwrap_or(false) && check == state.journal_check
 }
 
-/// Copies the pages of the journal to their places. Can be repeated until the next commit.
+/// Copies the pages of the journal to their places. Can be called repeatedly until the next commit.
 pub(super) fn apply_journal(file: &File, state: &State) -> io::Result<()> {
     for_each_record(file, state, |group, mut place| {
-        // Data before checksums: a reader that finds the checksums can rely on the data, if only the
-        // process died.
+        // Writes data before checksums: a reader that finds the checksums can rely on the data, if
+        // only the process died and not the machine.
         for changed in group.changed() {
             let mut page = [[0; PAGE_WORDS]];
             read_pages(file, &mut page, place)?;

@@ -14,8 +14,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A segment of memory that a child process inherits or a socket passes on. The format is that of the
-/// C++ library.
+/// A segment of memory that a child process inherits or that a socket passes to another process.
+/// The format is the same as in the C++ library.
 ///
 /// ```
 /// use mallard::{BlockAllocator, SharedMemory};
@@ -28,18 +28,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// # Ok::<(), mallard::SystemError>(())
 /// ```
 ///
-/// **Contents.** Each process has the segment at another address, aligned to 2 MiB. So a segment must not
-/// contain pointers, references or vtables, or types that have them, such as `String` and `Box`; no check
-/// finds them. Offsets stay right. Whatever several processes use at the same time must be atomic.
+/// **Contents.** Each process has the segment at another address, aligned to 2 MiB. So a segment
+/// must not contain pointers, references or vtables, or types that have them, such as `String` and
+/// `Box`; no check finds them. Offsets stay right. Data that several processes use at the same time
+/// must be atomic.
 ///
-/// **Blocks.** Blocks are allocated by moving a cursor in the segment with one compare-exchange. Blocks
-/// are zeroed, unless `deallocate` freed the memory before; it frees the last block and otherwise does
-/// nothing. Alignments up to 2 MiB. The first 192 bytes are the header. Allocation fails when the segment
-/// is full, or when its cursor was overwritten.
+/// **Blocks.** Blocks are allocated by moving a cursor in the segment with one compare-exchange.
+/// Blocks are zeroed, unless the memory was used and freed before. `deallocate` frees the last
+/// block, and otherwise does nothing. Alignments up to 2 MiB. The first 192 bytes are the header.
+/// Allocation fails when the segment is full, or when its cursor was overwritten.
 ///
-/// **Processes.** Any thread of any process may call at any time. A process that is killed blocks no
-/// other. The system provides all memory at once, or the segment is not made. The memory lives until the
-/// last process that has it ends; dropping this object unmaps it in this process alone.
+/// **Processes.** Any thread of any process may call at any time. A process that is killed does not
+/// block any other. The system provides all memory at once, or the segment is not made. The memory
+/// lives until the last process that has it ends; dropping this object unmaps it in this process
+/// alone.
 #[derive(Debug)]
 pub struct SharedMemory {
     memory: Mapping,
@@ -67,8 +69,8 @@ const MAGIC: u64 = 0x5364_7261_6c6c_616d; // "mallardS"
 const VERSION: u64 = 1;
 const BYTES_MAX: usize = 1 << 47;
 
-/// Encodes a number below 2^48 with a check of 16 bits, in a word that is changed as a whole. Of 65,536
-/// stray writes to such a word, all but one are noticed.
+/// Encodes a number below 2^48 with a checksum of 16 bits, in a word that is changed as a whole. Of
+/// 65,536 stray writes to such a word, all but one are noticed.
 fn checked(number: usize) -> u64 {
     let number = number as u64;
     number << 16 | number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
@@ -89,8 +91,8 @@ const NO_MAPPING: &str = "a segment of shared memory cannot be mapped";
 const NOT_MADE: &str = "a segment of shared memory cannot be made";
 
 impl SharedMemory {
-    /// Makes a segment of whole pages without a name, for children of a fork and for processes that get
-    /// its descriptor. No process can truncate it.
+    /// Makes a segment of whole pages without a name, for children of a fork and for processes that
+    /// receive its descriptor. No process can truncate it.
     pub fn anonymous(bytes: usize) -> Result<Self, SystemError> {
         if bytes == 0 || bytes > BYTES_MAX {
             return Err(SystemError::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
@@ -111,7 +113,7 @@ impl SharedMemory {
             cursor_line: [0; 7],
             root: [const { AtomicU64::new(0) }; 8],
         };
-        // SAFETY: the segment begins with a page that nothing else refers to yet.
+        // SAFETY: the segment begins with a writable page that nothing else refers to yet.
         unsafe { segment.memory.data.cast::<Header>().write(header) };
         seal(segment.file.as_fd());
         Ok(segment)
@@ -120,8 +122,8 @@ impl SharedMemory {
     /// Attaches a segment that another process made. The descriptor stays the caller's.
     ///
     /// # Safety
-    /// While any process has the segment, nothing truncates it, and no process writes to memory there
-    /// that belongs to another.
+    /// While any process has the segment, nothing truncates it, and no process writes to memory in
+    /// the segment that belongs to another process.
     pub unsafe fn attach(descriptor: BorrowedFd<'_>) -> Result<Self, SystemError> {
         let file = descriptor.try_clone_to_owned();
         let file =
@@ -173,7 +175,8 @@ impl SharedMemory {
         Ok(Self { memory, file })
     }
 
-    /// The descriptor for `attach` in other processes. A socket passes it on, or a child inherits it.
+    /// The descriptor for `attach` in other processes. Send it through a socket, or let a child
+    /// inherit it.
     ///
     /// # Safety
     /// Nothing is written through the descriptor.
@@ -202,7 +205,7 @@ impl SharedMemory {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: every segment begins with a header, of which only the atomics change.
+        // SAFETY: every segment begins with a header. Only the atomics in the header change.
         unsafe { self.memory.data.cast().as_ref() }
     }
 }
@@ -218,7 +221,7 @@ fn new_file(bytes: usize) -> io::Result<OwnedFd> {
     // SAFETY: the descriptor is new, and nothing else owns it.
     let file = unsafe { OwnedFd::from_raw_fd(file) };
     loop {
-        // Allocated now, so that no process gets a SIGBUS later because memory is short.
+        // Allocates all pages now, so that no process gets a SIGBUS later because memory is short.
         // SAFETY: the descriptor is open.
         match unsafe { posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
             0 => return Ok(file),
@@ -231,12 +234,13 @@ fn new_file(bytes: usize) -> io::Result<OwnedFd> {
 fn seal(file: BorrowedFd<'_>) {
     const F_ADD_SEALS: i32 = 1033;
     const SEAL_SHRINK_GROW: i32 = 1 | 2 | 4; // 1: no further seals
-                                             // SAFETY: the descriptor is open. Without seals, the safety of `attach` is up to its caller alone.
+                                             // SAFETY: the descriptor is open. Without seals, the
+                                             // safety of `attach` is up to its caller alone.
     unsafe { fcntl(file.as_raw_fd(), F_ADD_SEALS, SEAL_SHRINK_GROW) };
 }
 
-// SAFETY: a block lies between two positions of the cursor, which one process has moved. The mapping
-// stays in place when this object is moved.
+// SAFETY: a block lies between two positions of the cursor, and exactly one call moved the cursor
+// from one to the other. The mapping stays in place when this object is moved.
 unsafe impl BlockAllocator for SharedMemory {
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {

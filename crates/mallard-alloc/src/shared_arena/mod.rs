@@ -16,7 +16,7 @@ use core::fmt;
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 
-/// An arena for several threads. Each thread allocates from a part of its own, without a lock or an
+/// An arena for several threads. Each thread allocates from its own part, without a lock or an
 /// atomic read-modify-write while its part has room. All blocks are freed at once. Needs the feature
 /// `std`.
 ///
@@ -32,7 +32,7 @@ use core::ptr::{self, NonNull};
 /// ```
 ///
 /// Each part grows like an [`Arena`](crate::Arena), and the limit of the growth bounds all parts
-/// together. When a thread ends, the next new thread continues with its part. A block can be freed or
+/// together. When a thread ends, the next new thread reclaims its part. A block can be freed or
 /// grow in place if it is the last block of the calling thread. Owned values and boxes may be dropped
 /// by another thread.
 ///
@@ -56,7 +56,8 @@ use core::ptr::{self, NonNull};
 /// request.own_pin(String::new()); // leak the arena, and the bytes are free
 /// ```
 pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
-    /// Finds the part of a thread. Ends at each release, so that no thread finds a part that is gone.
+    /// Finds the part of a thread. Each release ends the key, so that no thread finds a part that
+    /// was freed.
     key: ThreadKey,
     owned: SharedFinalizers,
     shared: Locked<Shared<S, MIN_ALIGN>>,
@@ -69,7 +70,8 @@ struct Shared<S: Source, const M: usize> {
     taken: usize,
     /// The parts of all threads, as a list. Only the owner of a part uses its blocks.
     parts: *mut Part<M>,
-    /// Serves threads without a part: those that are ending, and those without memory for a part.
+    /// Serves threads without a part: threads that are ending, and threads for whose part there was
+    /// no memory.
     fallback: Blocks<M>,
 }
 
@@ -81,16 +83,16 @@ struct Part<const M: usize> {
     taken: Chunk,
 }
 
-// SAFETY: a part is used only by its owner, or with `&mut self`. Everything else is atomic, or under
+// SAFETY: a part is used only by its thread, or with `&mut self`. Everything else is atomic, or under
 // the lock, which is enough because of `S: Send`. Owned values are `Send`.
 unsafe impl<S: Source + Send, const M: usize> Send for SharedArena<S, M> {}
-// SAFETY: as for `Send`.
+// SAFETY: the reasons are the same as for `Send`.
 unsafe impl<S: Source + Send, const M: usize> Sync for SharedArena<S, M> {}
 
-/// The source, up to the limit of all parts.
+/// The source, restricted to the bytes that the limit of all parts leaves.
 struct Limited<'a, S>(&'a S, usize);
 
-// SAFETY: every call is passed to the source.
+// SAFETY: every call is passed to the wrapped source.
 unsafe impl<S: Source> Source for Limited<'_, S> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         (layout.size() <= self.1).then(|| self.0.try_take(layout))?
@@ -106,8 +108,8 @@ impl SharedArena {
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// An empty arena whose parts grow as `growth` says. Its limit bounds all parts together. Takes no
-    /// memory.
+    /// An empty arena whose parts grow as `growth` says. The limit of `growth` bounds all parts
+    /// together. Takes no memory.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
@@ -142,7 +144,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         let end = ReleaseOnDrop(self);
         end.0.drop_owned();
     }
-    /// Gives idle chunks back to the source, but for `keep` bytes in each part.
+    /// Returns idle chunks to the source, except `keep` bytes in each part.
     pub fn trim(&mut self, keep: usize) {
         let (shared, mut given) = (self.shared_mut(), 0);
         shared.each(|blocks, source| {
@@ -152,7 +154,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         });
         shared.taken -= given;
     }
-    /// What all parts hold together. Unused bytes at the end of a chunk count as idle.
+    /// The statistics of all parts together. Unused bytes at the end of a chunk count as idle.
     pub fn statistics(&mut self) -> Statistics {
         let shared = self.shared_mut();
         let mut all = Statistics::default();
@@ -183,11 +185,11 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     fn own_blocks(&self) -> Option<&Blocks<M>> {
         let part = self.key.find()?.cast::<Part<M>>();
         // SAFETY: the key finds a part of this arena since its last release, so the part is alive.
-        // It belongs to this thread until the thread ends.
+        // The part belongs to this thread until the thread ends.
         Some(unsafe { &(*part.as_ptr()).blocks })
     }
 
-    /// Allocates when the calling thread has no part, or no room in it.
+    /// Allocates when the calling thread has no part, or when its part has no room.
     #[cold]
     #[inline(never)]
     fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -210,7 +212,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         })
     }
 
-    /// The part of the calling thread, made if there is none.
+    /// Returns the part of the calling thread, and makes one if there is none.
     fn part(&self, shared: &mut Shared<S, M>) -> Option<NonNull<Part<M>>> {
         if let Some(part) = self.key.find() {
             return Some(part.cast());
@@ -278,14 +280,15 @@ impl<S: Source, const M: usize> Shared<S, M> {
         }
     }
 
-    /// Gives all memory back. No other thread uses the arena, or finds a part by the present key.
+    /// Returns all memory to the source. No other thread uses the arena, or finds a part by the
+    /// present key.
     fn release(&mut self) {
         self.each(|blocks, source| blocks.release(source));
         let mut part = mem::replace(&mut self.parts, ptr::null_mut());
         self.taken = 0;
         while !part.is_null() {
-            // SAFETY: nothing else refers to the part, which is dropped, and then given back exactly
-            // as it was taken.
+            // SAFETY: nothing else refers to the part. The part is dropped, and its memory is given
+            // back exactly as it was taken.
             unsafe {
                 let taken = (*part).taken;
                 let next = (*part).next;
@@ -300,11 +303,11 @@ impl<S: Source, const M: usize> Shared<S, M> {
 #[allow(clippy::mut_from_ref)] // each call returns a block of its own
 impl<'s, S: Source, const M: usize> SharedArena<S, M> {
     object_methods!('s, &'s Self, Self);
-    // Owned values live until the arena frees them, which may be in another thread.
+    // Owned values live until the arena frees them, and another thread may free them.
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
-/// Gives all memory back when dropped, also if a destructor panics.
+/// Returns all memory of the arena to its source when dropped, also if a destructor panics.
 struct ReleaseOnDrop<'a, S: Source, const M: usize>(&'a mut SharedArena<S, M>);
 
 impl<S: Source, const M: usize> Drop for ReleaseOnDrop<'_, S, M> {
@@ -341,8 +344,8 @@ impl<S: Source, const M: usize> ObjectArena for SharedArena<S, M> {
     }
 }
 
-// SAFETY: blocks are disjoint parts of chunks of the source, each used by one thread at a time. They are
-// valid until the arena is dropped or borrowed exclusively.
+// SAFETY: blocks are disjoint parts of chunks of the source, each used by one thread at a time.
+// They are valid until the arena is dropped or borrowed exclusively.
 unsafe impl<S: Source, const M: usize> BlockAllocator for SharedArena<S, M> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {

@@ -17,7 +17,8 @@ use core::mem;
 use core::ptr::NonNull;
 use series::Series;
 
-/// An arena for values of one type: keeps them side by side, and drops them when it is dropped.
+/// An arena for values of one type: keeps the values side by side, and drops them when the arena is
+/// dropped.
 ///
 /// ```
 /// use core::cell::Cell;
@@ -32,8 +33,8 @@ use series::Series;
 /// assert_eq!(b.next.get().unwrap().name, "a");
 /// ```
 ///
-/// The growth is that of an [`Arena`](crate::Arena): each chunk is four times as large as the last, up
-/// to 16 MiB, or what a [`Growth`] says. Values do not move. They are visited and dropped in the order
+/// The arena grows like an [`Arena`](crate::Arena): each chunk is four times as large as the last, up
+/// to 16 MiB, or as a [`Growth`] says. Values do not move. They are visited and dropped in the order
 /// in which they were made. If a destructor panics, the others still run. Zero-sized values are counted
 /// and dropped, and take no memory. A typed arena is `Send` if its values are, and not `Sync`.
 ///
@@ -66,13 +67,13 @@ pub struct TypedArena<T, S: Source = DefaultHeap> {
 
 /// The arena without its value type.
 ///
-/// The compiler does not look into `drop_values`. So it lets values borrow each other, and requires of
-/// their type only what the type's own destructor requires.
+/// The compiler does not look into `drop_values`. Therefore the compiler lets values borrow each
+/// other, and requires of their type only what the type's own destructor requires.
 struct Store<S: Source> {
     blocks: Blocks<1>,
     /// The number of values, if they are zero-sized.
     sizeless: Cell<usize>,
-    /// Drops a number of values from an address on.
+    /// Drops values: the address of the first one, and their number.
     drop_values: unsafe fn(NonNull<u8>, usize),
     value_bytes: usize,
     source: S,
@@ -87,7 +88,8 @@ unsafe impl<T: Send, S: Source + Send> Send for TypedArena<T, S> {}
 /// `first` is the first of `count` values, unless they are zero-sized. Nothing else uses them.
 unsafe fn drop_values<T>(first: NonNull<u8>, count: usize) {
     let first = if size_of::<T>() == 0 { NonNull::dangling() } else { first.cast::<T>() };
-    // SAFETY: the caller's promise says so. If a destructor panics, the rest of the slice is dropped.
+    // SAFETY: the caller promises `count` values from `first` on. If a destructor panics, the rest
+    // of the slice is dropped.
     unsafe { NonNull::slice_from_raw_parts(first, count).drop_in_place() }
 }
 
@@ -130,7 +132,8 @@ impl<T, S: Source> TypedArena<T, S> {
     #[allow(clippy::mut_from_ref)] // each call returns a place of its own
     pub fn alloc(&self, value: T) -> &mut T {
         match self.place() {
-            // SAFETY: the place is for one value, new, and valid while the arena is borrowed.
+            // SAFETY: the place is new, has room for one value, and is valid while the arena is
+            // borrowed.
             Some(mut place) => unsafe {
                 place.write(value);
                 place.as_mut()
@@ -138,12 +141,13 @@ impl<T, S: Source> TypedArena<T, S> {
             None => no_memory_for::<T>(1),
         }
     }
-    /// Moves `value` into the arena. Without memory the value comes back.
+    /// Moves `value` into the arena. Without memory the error returns the value.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub fn try_alloc(&self, value: T) -> Result<&mut T, Full<T>> {
         match self.place() {
-            // SAFETY: the place is for one value, new, and valid while the arena is borrowed.
+            // SAFETY: the place is new, has room for one value, and is valid while the arena is
+            // borrowed.
             Some(mut place) => unsafe {
                 place.write(value);
                 Ok(place.as_mut())
@@ -172,14 +176,14 @@ impl<T, S: Source> TypedArena<T, S> {
         Some(self.store.blocks.grow(&self.store.source, Layout::new::<T>())?.cast())
     }
 
-    /// A slice of all that `items` yields. Without memory the program ends.
+    /// A slice of all items that `items` yields. Without memory the program ends.
     ///
     /// ```
     /// let arena = mallard::TypedArena::new();
     /// assert_eq!(arena.alloc_extend(1..4), [1, 2, 3]);
     /// ```
     ///
-    /// `items` may use the arena. If it panics, the values it has yielded are dropped.
+    /// `items` may use the arena. If `items` panics, the values that it has yielded are dropped.
     #[allow(clippy::mut_from_ref)]
     pub fn alloc_extend(&self, items: impl IntoIterator<Item = T>) -> &mut [T] {
         match self.try_alloc_extend(items) {
@@ -187,7 +191,7 @@ impl<T, S: Source> TypedArena<T, S> {
             Err(_) => no_memory_for::<T>(1),
         }
     }
-    /// A slice of all that `items` yields. Without memory the values are dropped.
+    /// A slice of all items that `items` yields. Without memory the values are dropped.
     #[allow(clippy::mut_from_ref)]
     pub fn try_alloc_extend(&self, items: impl IntoIterator<Item = T>) -> Result<&mut [T], Full> {
         let items = items.into_iter();
@@ -231,7 +235,8 @@ impl<T, S: Source> TypedArena<T, S> {
     pub fn iter_mut(&mut self) -> IterMut<'_, T> {
         let sizeless =
             NonNull::slice_from_raw_parts(NonNull::dangling(), self.store.sizeless.get());
-        // SAFETY: values of size 0 may be at any aligned address. If `T` has a size, there are none.
+        // SAFETY: values of size 0 may be at any aligned address. If `T` has a size, the slice is
+        // empty.
         let part = unsafe { &mut *sizeless.as_ptr() }.iter_mut();
         IterMut { part, parts: self.store.blocks.filled(), values: PhantomData }
     }
@@ -269,7 +274,7 @@ impl<T, S: Source> TypedArena<T, S> {
     pub fn trim(&mut self, keep: usize) {
         self.store.blocks.trim(&self.store.source, keep);
     }
-    /// What the arena holds. Values count as blocks.
+    /// The statistics of the arena now. Values count as blocks.
     pub fn statistics(&self) -> Statistics {
         Statistics { blocks_live: self.len(), ..self.store.blocks.statistics() }
     }
@@ -280,7 +285,7 @@ impl<T, S: Source> TypedArena<T, S> {
 }
 
 impl<S: Source> Store<S> {
-    /// The first value of each chunk, and how many values the chunk has.
+    /// The first value of each chunk, and the number of values in the chunk.
     fn parts(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> + '_ {
         let bytes = self.value_bytes.max(1);
         self.blocks.filled().map(move |part| (part.cast(), part.len() / bytes))
@@ -321,13 +326,13 @@ fn drop_parts(
     }
     while let Some((first, count)) = parts.next() {
         let others = Others(drop, &mut *parts);
-        // SAFETY: the part has so many values, which are forgotten once all are dropped.
+        // SAFETY: the part has `count` values, which the arena forgets once all are dropped.
         unsafe { (others.0)(first, count) };
         mem::forget(others);
     }
 }
 
-/// Gives all memory back when dropped, also if a destructor panics.
+/// Returns all memory of the arena to its source when dropped, also if a destructor panics.
 struct ReleaseOnDrop<'a, S: Source>(&'a mut Store<S>);
 
 impl<S: Source> Drop for ReleaseOnDrop<'_, S> {

@@ -8,8 +8,9 @@ use core::alloc::Layout;
 use core::mem;
 use core::ptr::NonNull;
 
-/// Fills a run of memory that is taken out of the arena meanwhile. So the arena may be used while the
-/// slice is made, and never sees a half-filled chunk. Unless it is finished, the values are dropped.
+/// Fills a run of memory that is taken out of the arena until the slice is finished. So the arena
+/// may be used while the slice is made, and never sees a half-filled chunk. If the slice is dropped
+/// unfinished, its values are dropped.
 pub(super) struct Series<'a, T, S: Source> {
     store: &'a Store<S>,
     run: Run,
@@ -32,7 +33,8 @@ impl<'a, T, S: Source> Series<'a, T, S> {
         self.run.start.cast()
     }
 
-    /// Makes room for `more` values in one run. `None` without memory; then nothing has changed.
+    /// Makes room for `more` values in one run. Returns `None` if there is no memory; then nothing
+    /// has changed.
     pub(super) fn reserve(&mut self, more: usize) -> Option<()> {
         if more > self.capacity - self.count {
             let count = self.count.checked_add(more)?;
@@ -41,7 +43,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
                 let layout = Layout::array::<T>(count).ok()?;
                 self.store.blocks.take_run(&self.store.source, layout)
             })?;
-            // SAFETY: the values move to a larger run. For the arena, the old run stays empty.
+            // SAFETY: the new run has room for the values. For the arena, the old run stays empty.
             unsafe { run.start.cast::<T>().copy_from_nonoverlapping(self.first(), self.count) };
             let mut larger = Self::of(self.store, run);
             larger.count = self.count;
@@ -70,7 +72,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
         }
     }
 
-    /// Appends what `items` yields while there is room.
+    /// Appends the items that `items` yields, while there is room.
     #[inline(always)]
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) {
         let (first, capacity) = (self.first(), self.capacity);
@@ -84,7 +86,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
     }
 
     fn values(&self) -> NonNull<[T]> {
-        // The start of a run without memory is not aligned for every type.
+        // A run without memory starts at an address that is not aligned for every type.
         let first = NonNull::new(self.first()).filter(|_| self.count != 0);
         NonNull::slice_from_raw_parts(first.unwrap_or(NonNull::dangling()), self.count)
     }
@@ -106,7 +108,7 @@ impl<T, S: Source> Drop for Series<'_, T, S> {
                 self.0.blocks.close_run(self.1, self.1.start);
             }
         }
-        // Dropped last, because a destructor may use the arena.
+        // `_close` is dropped last, because a destructor of a value may use the arena.
         let _close = Close(self.store, &self.run);
         // SAFETY: `count` values are initialised, and nothing else refers to them.
         unsafe { self.values().drop_in_place() }

@@ -1,4 +1,4 @@
-//! Where the blocks of an arena are, and how the arena grows.
+//! Tests the addresses of an arena's blocks, and the growth of the arena.
 
 use crate::common::Flaky;
 use crate::layout;

@@ -1,4 +1,4 @@
-//! What frees the blocks of an arena, and which values are dropped then.
+//! Tests the ways to free the blocks of an arena, and which values each way drops.
 
 use crate::common::Flaky;
 use crate::Noted;

@@ -1,4 +1,4 @@
-//! Arenas.
+//! Tests of arenas.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,7 +14,7 @@ fn layout(bytes: usize, align: usize) -> Layout {
     Layout::from_size_align(bytes, align).unwrap()
 }
 
-/// Records in a shared list that it was dropped.
+/// A value that records its drop in a shared list.
 struct Noted(usize, Arc<Mutex<Vec<usize>>>);
 
 impl Drop for Noted {

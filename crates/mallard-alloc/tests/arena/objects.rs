@@ -1,4 +1,4 @@
-//! Objects in arenas.
+//! Tests of objects in arenas.
 
 use crate::common::Flaky;
 use crate::{layout, Noted};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 #[test]
-fn when_the_source_is_exhausted_the_value_or_closure_comes_back() {
+fn when_the_source_is_exhausted_the_error_returns_the_value_or_closure() {
     let arena = Arena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     let Err(full) = arena.try_alloc_with(|| 7) else { panic!() };
@@ -68,7 +68,7 @@ fn a_panic_in_a_constructor_frees_the_block() {
     assert_eq!(gone.lock().unwrap().len(), 57);
     let error: Result<&mut [u8; 100], _> = arena.alloc_try_with(|| Err("no"));
     assert_eq!(error.unwrap_err(), "no");
-    // The arena is empty but for padding.
+    // The arena is empty except for padding.
     assert!(arena.statistics().bytes_live <= live + 15);
 }
 
@@ -80,10 +80,10 @@ fn an_iterator_of_unknown_length_grows_in_place() {
     let odd = arena.alloc_iter((0..count).filter(|n: &u32| n % 2 == 1));
     assert!(odd.iter().copied().eq((0..count / 2).map(|n| 2 * n + 1)));
     assert_eq!(arena.statistics().bytes_live, 2 * count as usize);
-    // A slice moves if its iterator allocates meanwhile.
+    // A slice moves if its iterator allocates from the same arena.
     let texts = arena.alloc_iter((0..100).map(|n| &*arena.alloc_str(&n.to_string())));
     assert!(texts.iter().enumerate().all(|(n, text)| *text == n.to_string()));
-    // A slice moves to the next chunk, too.
+    // A slice also moves when it continues in the next chunk.
     let many = arena.alloc_iter((0..10 * count).filter(|_| true));
     assert!(many.iter().copied().eq(0..10 * count));
 }

@@ -1,13 +1,13 @@
-//! Pieces that several tests use.
-#![allow(dead_code)] // not every test uses all
+//! Helpers that several tests use.
+#![allow(dead_code)] // not every test uses every helper
 
 use mallard::{Chunk, DefaultHeap, Source};
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A source over the heap that records its chunks and fails on demand. Clones share the records. Dropping
-/// the last clone panics if a chunk was not given back.
+/// A source over the heap that records its chunks and fails on demand. Clones share the records.
+/// Dropping the last clone panics if a chunk was not given back.
 #[derive(Clone, Default)]
 pub struct Flaky(Rc<Books>);
 
@@ -23,23 +23,23 @@ impl Flaky {
     pub fn new() -> Self {
         Self::default()
     }
-    /// Fails after `successes` more chunks.
+    /// Makes the source fail after `successes` more chunks.
     pub fn fail_after(&self, successes: usize) {
         self.0.successes_left.set(Some(successes));
     }
-    /// Never fails any more.
+    /// Lets the source succeed again.
     pub fn recover(&self) {
         self.0.successes_left.set(None);
     }
-    /// Bytes of the chunks that are taken.
+    /// Bytes of the chunks that are taken and not given back.
     pub fn taken(&self) -> usize {
         self.0.taken.get()
     }
-    /// The number of chunks that are taken.
+    /// The number of chunks that are taken and not given back.
     pub fn chunks(&self) -> usize {
         self.0.chunks.get()
     }
-    /// How often a chunk was asked for.
+    /// The number of calls that asked for a chunk.
     pub fn calls(&self) -> usize {
         self.0.calls.get()
     }
@@ -100,9 +100,9 @@ impl Random {
 #[allow(dead_code)] // not by every test
 pub struct PublicType {
     pub name: String,
-    /// The public module that contains it.
+    /// The public module that contains the type.
     pub module: Option<&'static str>,
-    /// Whether it has a lifetime or a type parameter.
+    /// Whether the type has a lifetime or a type parameter.
     pub is_generic: bool,
     pub file: String,
 }
@@ -167,7 +167,8 @@ pub fn public_types() -> Vec<PublicType> {
                 if HIDDEN.contains(&&*name) {
                     continue;
                 }
-                // Its file is beside the pool that it keeps alive; it is documented with the handles.
+                // The file of `OwnedBox` is beside the pool that the box keeps alive, but the type
+                // is documented with the handles.
                 let top = if name == "OwnedBox" { "handles" } else { top };
                 let module = MODULES.into_iter().find(|m| *m == top);
                 let module = module.filter(|_| !AT_THE_ROOT.contains(&&*name));

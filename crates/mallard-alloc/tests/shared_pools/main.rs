@@ -1,4 +1,4 @@
-//! The cores of `sync::ThreadCached` and `sync::LockFree`, without a pool around them.
+//! Tests the cores of `sync::ThreadCached` and `sync::LockFree`, without a pool around them.
 #![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
 mod pool;
@@ -130,13 +130,14 @@ fn a_thread_frees_blocks_of_another<C: Core<Books> + Sync>(
         }
     });
     assert_eq!(pool.live(), 0);
-    // The blocks in use at a time are a few magazines at most.
+    // At any time, the blocks in use fill a few magazines at most.
     assert!(pool.0.statistics().bytes_taken < 1 << 20, "{}", pool.0.statistics());
     drop(pool);
     assert_eq!(books.bytes(), 0);
 }
 
-/// Threads come and go. Each puts blocks into shared bins and frees the blocks it finds there.
+/// Starts and ends threads. Each thread puts blocks into shared bins, and frees the blocks it finds
+/// there.
 fn threads_that_come_and_go_exchange_blocks<C: Core<Books> + Sync>(
     grows: bool,
     threads: usize,

@@ -1,4 +1,4 @@
-//! A core at one address, and a source that counts bytes.
+//! Helpers of the tests: a core with a fixed address, and a source that counts bytes.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub type Cached = <sync::ThreadCached as Mode>::Core<Books>;
 pub type LockFree = <sync::LockFree as Mode>::Core<Books>;
 
-/// A source that counts its bytes, and fails on demand.
+/// A source that counts the bytes taken, and fails on demand.
 #[derive(Clone, Default)]
 pub struct Books(Arc<(AtomicIsize, AtomicIsize)>);
 
@@ -25,7 +25,7 @@ impl Books {
     }
 }
 
-// SAFETY: the heap keeps the promises.
+// SAFETY: every call is passed to the heap, which keeps the promises of a source.
 unsafe impl Source for Books {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let left = self.0 .1.load(SeqCst);
@@ -39,7 +39,7 @@ unsafe impl Source for Books {
     }
     unsafe fn give(&self, chunk: Chunk) {
         self.0 .0.fetch_sub(chunk.layout.size() as isize, SeqCst);
-        // SAFETY: the heap gave it.
+        // SAFETY: the chunk is from the heap.
         unsafe { DefaultHeap.give(chunk) }
     }
 }
@@ -59,12 +59,12 @@ pub fn steps(native: usize, miri: usize) -> usize {
     }
 }
 
-/// A core at one address, as a pool has it.
+/// A core with a fixed address, as in a pool.
 pub struct Pool<C: Core<Books>>(pub Box<C>, SlotShape);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block(pub NonNull<u8>);
-// SAFETY: the owner of this value owns the block.
+// SAFETY: the owner of a `Block` owns the memory of the block.
 unsafe impl Send for Block {}
 
 impl<C: Core<Books>> Pool<C> {
@@ -75,7 +75,7 @@ impl<C: Core<Books>> Pool<C> {
     pub fn make(&self, mark: usize) -> Option<Block> {
         let block = self.0.try_allocate()?;
         assert_eq!(block.addr().get() % self.1.align, 0);
-        // SAFETY: the block is large enough, and nobody else uses it.
+        // SAFETY: the block is large enough, and nothing else uses it.
         unsafe { block.cast::<usize>().write(mark) };
         Some(Block(block))
     }
@@ -99,7 +99,8 @@ impl<C: Core<Books>> Pool<C> {
     }
 }
 
-/// A pool with room for `count` blocks: one that `grows`, or one that takes the memory of all.
+/// A pool with room for `count` blocks. If not `grows`, the pool takes the memory of all blocks at
+/// once.
 pub fn with_room<C: Core<Books>>(
     grows: bool,
     shape: SlotShape,

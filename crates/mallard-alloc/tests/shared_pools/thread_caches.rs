@@ -1,4 +1,4 @@
-//! The caches of `sync::ThreadCached` when threads begin and end.
+//! Tests the caches of `sync::ThreadCached` when threads begin and end.
 
 use crate::pool::*;
 use mallard::sync::{Core, SlotShape};
@@ -41,7 +41,7 @@ fn a_pool_may_end_before_its_threads() {
             drop(theirs);
             barrier.wait();
             barrier.wait();
-            // A pool with the same place in the tables of threads, and another id.
+            // The next pool has the same place in the tables of threads, but another id.
             let books = Books::default();
             let next = CachedPool::new(WORD, Growth::new(), &books);
             let block = next.make(2).unwrap();
@@ -85,7 +85,8 @@ fn a_destructor_of_a_thread_may_allocate_and_free() {
     let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     let theirs = pool.clone();
     thread::spawn(move || {
-        // FIRST is registered before the cache, and so destroyed after it; LAST is destroyed before.
+        // FIRST is registered before the cache, so it is destroyed after the cache. LAST is
+        // destroyed before the cache.
         FIRST.with(|_| ());
         let (a, b) = (theirs.make(5).unwrap(), theirs.make(5).unwrap());
         LAST.with(|l| l.borrow_mut().0 = Some((theirs.clone(), a)));
@@ -127,7 +128,7 @@ fn a_pool_that_may_not_grow_passes_blocks_between_threads() {
     let barrier = &Barrier::new(2);
     thread::scope(|s| {
         s.spawn(move || {
-            // The consumer gets a cache, which is empty.
+            // The consumer thread makes its cache, which is empty.
             let own = pool.make(8).unwrap();
             pool.free(own, 8);
             barrier.wait();

@@ -12,7 +12,7 @@ use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// What all allocators of blocks offer, and what only some do.
+/// The calls of all allocators of blocks, and the calls that only some have.
 pub trait Allocator: BlockAllocator {
     fn reset(&mut self);
     fn release(&mut self);
@@ -102,7 +102,7 @@ impl<A: Allocator> BlockSubject<A> {
         self.allocator()?.arena().ok_or(Broken::Why("that is for an arena".into()))
     }
 
-    /// `None` if no layout in Rust is as large.
+    /// The layout that a line asks for. `None` if no layout in Rust is so large.
     fn asked(&mut self, l: &mut Line, named: &Numbers) -> Held<Option<Layout>> {
         if let Some(layout) = self.allocator()?.block() {
             return Ok(Some(layout));
@@ -239,7 +239,7 @@ impl<A: Allocator> Subject for BlockSubject<A> {
 
     fn expect(&mut self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<bool> {
         if let (Some(made), "holds") = (self.made.get(name), is) {
-            // SAFETY: the arena keeps the block until the test forgets it here too.
+            // SAFETY: the arena keeps the block for as long as the test remembers the block.
             let value = unsafe { made.as_ref() }.value();
             hold(value == l.number("a value", named)?, "")?;
             return Ok(true);

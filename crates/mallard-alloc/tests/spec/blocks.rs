@@ -1,4 +1,4 @@
-//! The blocks of a spec program, and what must hold for them.
+//! The blocks of a spec program, and the checks of their addresses and contents.
 
 use crate::ground::Ground;
 use crate::line::{broken, hold, Held, Line, Numbers};
@@ -27,7 +27,8 @@ impl Block {
     fn check(&self) -> Held {
         // SAFETY: the block belongs to this program, and is filled.
         let bytes = unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.asked.size()) };
-        // Compared as a whole, because Miri and unoptimised builds take long for each byte.
+        // The bytes are compared as a whole, because Miri and unoptimised builds take long for each
+        // byte.
         hold(bytes == vec![self.tag; bytes.len()], "a block keeps its bytes")
     }
 }
@@ -42,7 +43,7 @@ pub struct Blocks {
     live_of_no_size: Vec<usize>,
 }
 
-/// A snapshot to return to.
+/// A snapshot of the blocks, to which `rewind` returns.
 pub struct Picture(Vec<Layout>);
 
 impl Blocks {

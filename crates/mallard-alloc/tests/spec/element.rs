@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// What happened to all elements of this thread since the allocator was made.
+/// Counts of the elements of this thread since the allocator was made.
 #[derive(Clone, Copy, Default)]
 pub struct Book {
     pub dropped: usize,

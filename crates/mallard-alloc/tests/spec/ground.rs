@@ -1,4 +1,4 @@
-//! The source under the allocators of spec programs.
+//! The source from which the allocators of spec programs take chunks.
 
 use mallard::{Chunk, DefaultHeap, Source};
 use std::alloc::Layout;
@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A source over the heap that records its chunks, fails when it is told to, and never returns more than
+/// A source over the heap that records its chunks, fails on demand, and never returns more than
 /// 4 GiB. Clones share the records.
 #[derive(Clone, Default)]
 pub struct Ground(Rc<Books>);
@@ -14,18 +14,18 @@ pub struct Ground(Rc<Books>);
 #[derive(Default)]
 struct Books {
     calls: Cell<usize>,
-    /// The chunks that are taken, by address.
+    /// The chunks that are taken and not given back, by address.
     out: RefCell<BTreeMap<usize, Layout>>,
     refuse_from: Cell<Option<usize>>,
     refuse_above: Cell<Option<usize>>,
 }
 
 impl Ground {
-    /// Fails after so many more requests.
+    /// Makes the source fail after this number of further requests.
     pub fn fail_after(&self, requests: usize) {
         self.0.refuse_from.set(Some(self.calls() + requests));
     }
-    /// Fails for chunks of more bytes.
+    /// Makes the source fail for chunks of more than `bytes` bytes.
     pub fn fail_above(&self, bytes: usize) {
         self.0.refuse_above.set(Some(bytes));
     }
@@ -34,15 +34,15 @@ impl Ground {
         self.0.refuse_above.set(None);
     }
 
-    /// Bytes of the chunks that are taken.
+    /// Bytes of the chunks that are taken and not given back.
     pub fn taken(&self) -> usize {
         self.0.out.borrow().values().map(Layout::size).sum()
     }
-    /// The number of chunks that are taken.
+    /// The number of chunks that are taken and not given back.
     pub fn chunks(&self) -> usize {
         self.0.out.borrow().len()
     }
-    /// How often a chunk was asked for.
+    /// The number of calls that asked for a chunk.
     pub fn calls(&self) -> usize {
         self.0.calls.get()
     }

@@ -12,13 +12,13 @@ struct Entry<K> {
     at: *const Plain,
 }
 
-/// Checks at each access that the element has not moved.
+/// A slot map under test. Each access checks that the element has not moved.
 pub struct KeySubject<K: Key> {
     map: Option<Box<SlotMap<K, Plain, Ground>>>,
     by_name: HashMap<String, Entry<K>>,
 }
 
-/// An element. The test drops the value inside, not the map.
+/// An element of the map. The test drops the value inside, and the map does not.
 fn came_back(result: Result<(), Full<Plain>>, value: usize) -> Held {
     match result {
         Ok(()) => broken("it succeeds"),

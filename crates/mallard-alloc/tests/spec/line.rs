@@ -6,7 +6,7 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub enum Broken {
     Why(String),
-    /// There is no memory.
+    /// The call failed because there is no memory.
     Refused,
 }
 

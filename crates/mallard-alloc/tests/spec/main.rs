@@ -1,5 +1,5 @@
-//! The programs of `spec/`, which the C++ tests run too, and what becomes of wrong ones.
-//! The files here are those of `tests/spec` in C++.
+//! Runs the programs of `spec/`, which the C++ tests run too, and tests that wrong programs fail.
+//! The files of this test correspond to the files of the C++ tests in `tests/spec`.
 #![cfg(feature = "std")]
 
 mod block_subject;
@@ -36,7 +36,7 @@ type Made = Held<Box<dyn Subject>>;
 trait Manner: 'static {
     type Mode: Growing + 'static;
     type Counts: Counts + 'static;
-    /// For a pool with a limit: what lists of threads hold comes on top of one.
+    /// The mode for a pool with a limit, because blocks in thread caches come on top of a limit.
     type Limited: Growing + 'static;
 }
 const MANNERS: [(&str, program::Maker); 3] =
@@ -155,7 +155,7 @@ macro_rules! programs {
     };
 }
 
-// Those of thousands of steps are not for Miri.
+// Miri skips the programs with thousands of steps.
 programs! {
     #[cfg_attr(miri, ignore)]
     alignment
@@ -210,7 +210,7 @@ fn a_wrong_expectation_names_its_line() {
 }
 
 #[test]
-fn a_line_that_is_not_of_the_language_is_an_error() {
+fn a_line_outside_the_language_is_an_error() {
     for (text, line, why) in [
         ("arena\na = conjure 40 8\n", 2, "there is no verb conjure here"),
         ("multipool\na = insert 7\n", 2, "there is no verb insert here"),

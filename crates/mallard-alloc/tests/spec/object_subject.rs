@@ -10,8 +10,8 @@ use mallard::{CountedPool, Full, ObjectPool};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// What all pools of objects offer, and what only some do. The handles borrow a pool for ever: the caller
-/// makes sure that the pool outlives them.
+/// The calls of all pools of objects, and the calls that only some have. The handles borrow a pool
+/// for ever: the caller makes sure that the pool outlives them.
 pub trait Pool: Sized + 'static {
     type Object: Element;
     type Handle: 'static;
@@ -126,7 +126,7 @@ impl<P: Pool> ObjectSubject<P> {
         // SAFETY: the pool lives until `end`, which drops all handles.
         Ok(unsafe { self.raw()?.as_ref() })
     }
-    /// Drops all objects. No handle may be left then.
+    /// Forgets all handles, and returns exclusive access to the pool.
     fn pool_alone(&mut self) -> Held<&mut P> {
         self.let_go();
         // SAFETY: nothing borrows the pool any more.
@@ -144,7 +144,8 @@ impl<P: Pool> ObjectSubject<P> {
             drop(unsafe { Box::from_raw(pool.as_ptr()) });
         }
     }
-    /// Handles contain no address of the pool.
+    /// Moves the pool to another address, because handles must not contain the address of the pool
+    /// object.
     fn relocate(&mut self) -> Held {
         // SAFETY: the pool is from a `Box`, and handles do not borrow the `Box` itself.
         let pool = *unsafe { Box::from_raw(self.raw()?.as_ptr()) };
@@ -217,7 +218,7 @@ impl<P: Pool> Subject for ObjectSubject<P> {
             "end" => self.end(),
             "trim" => {
                 let keep = l.number("bytes to keep", &state.named)?;
-                // SAFETY: what handles borrow is not in the pool object, and stays.
+                // SAFETY: the memory that handles borrow is not in the pool object, and stays in place.
                 unsafe { self.raw()?.as_mut() }.trim(keep);
             }
             "move" => self.relocate()?,
@@ -274,7 +275,7 @@ impl<P: Pool> Subject for ObjectSubject<P> {
                 let handle = self.handles.get(name);
                 let handle = handle.ok_or_else(|| Broken::Why(format!("{name} is no more")))?;
                 hold(P::place(handle) == at, "an object stays where it is")?;
-                // SAFETY: the object has a handle, so it lives, and nothing else uses it.
+                // SAFETY: the object has a handle, so the object is alive, and nothing else uses it.
                 let value = unsafe { (*at).value() };
                 hold(value == l.number("a value", named)?, "")?;
             }

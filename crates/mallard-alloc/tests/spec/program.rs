@@ -125,7 +125,8 @@ impl Program {
         })
     }
 
-    /// Chunks taken for bookkeeping may stay for the next attempt.
+    /// Runs a line that may fail, and checks that a failure changes no live block or object. Chunks
+    /// taken for bookkeeping may stay for the next attempt.
     fn attempt(&mut self, l: &mut Line) -> Held {
         let before = self.lives();
         match self.step(l) {
@@ -149,7 +150,7 @@ impl Program {
         l.end()
     }
 
-    /// A call that fails has changed nothing.
+    /// Runs a call that must fail, and checks that nothing has changed.
     fn unchanged(&mut self, call: impl FnOnce(&mut dyn Subject, &State) -> Held) -> Held {
         let (lives, taken, chunks) = (self.lives(), self.count("taken"), self.count("chunks"));
         let subject = about(&mut self.subject)?;
@@ -163,7 +164,8 @@ impl Program {
         [self.count("live"), self.count("dropped")]
     }
 
-    /// `true` if `kind` names an allocator, which replaces the current one.
+    /// Makes the allocator `kind`, which replaces the current one. Returns `false` if `kind` names
+    /// no allocator.
     fn begin(&mut self, kind: &str, l: &mut Line) -> Held<bool> {
         let state = State::default();
         let Some(subject) = (self.make)(kind, l, &state)? else {

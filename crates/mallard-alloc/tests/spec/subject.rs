@@ -14,17 +14,17 @@ pub struct State {
 /// Runs a verb. `Ok(false)` if this kind of subject does not know the verb.
 pub trait Subject {
     fn run(&mut self, verb: &str, name: &str, l: &mut Line, state: &State) -> Held<bool>;
-    /// The call must fail as without memory.
+    /// Runs a verb that must fail as if there were no memory.
     fn refuses(&mut self, verb: &str, l: &mut Line, state: &State) -> Held<bool>;
-    /// The call makes an object whose constructor panics, and the panic must arrive.
+    /// Makes an object whose constructor panics, and checks that the panic reaches the caller.
     fn throws(&mut self, verb: &str, l: &mut Line, state: &State) -> Held<bool>;
     fn expect(&mut self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<bool>;
     fn count(&mut self, name: &str) -> Option<usize>;
-    /// Whether everything in use is as it was left.
+    /// Checks that everything in use has the content that the program wrote.
     fn verify(&self) -> Held;
 }
 
-/// The growth that an allocator's line asks for, or the allocator's own.
+/// The growth that the line of an allocator asks for, or otherwise `usual`.
 pub fn growth_from(l: &mut Line, usual: Growth, named: &Numbers) -> Held<Option<Growth>> {
     if l.is_empty() {
         return Ok(None);
