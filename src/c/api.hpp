@@ -1,5 +1,5 @@
-// Includes the C header with default visibility: its functions are exported, and nothing else in
-// this folder is.
+// Includes the C header with default visibility: its functions are exported, and nothing else of
+// src/c is.
 #pragma once
 
 #pragma GCC visibility push(default)

@@ -3,8 +3,8 @@
 
 #include <mallard/shared_arena.hpp>
 
-/// An arena of many threads has no marks, and does not know which block is the last: then expand,
-/// mark and rewind record a failure.
+/// An arena for many threads has no marks, and does not know which block is the last. Its functions
+/// expand, mark and rewind therefore record a failure.
 struct mallard_arena : mallard::c::handle {
     void* (*allocate)(mallard_arena&, std::size_t bytes, std::size_t align) noexcept = nullptr;
 
@@ -118,7 +118,8 @@ mallard_arena* make(const char* function, const choice& chosen) noexcept
     return fail(messages::null_handle, function, "arena", "mallard_arena_create");
 }
 
-/// Allocates with unusual arguments: alignment 0 means the default; others are errors.
+/// Allocates with unusual arguments: alignment 0 means the default alignment; any other invalid
+/// argument is an error.
 [[gnu::noinline]] void* allocate_with_care(mallard_arena* arena, std::size_t bytes,
                                            std::size_t align) noexcept
 {

@@ -8,7 +8,7 @@
 
 namespace mallard::c {
 
-// Not a tail call: it would drop the frame that stops the exception.
+// Not a tail call: a tail call would drop the frame that stops the exception.
 void* call_take(const source_choice& to, std::size_t bytes, std::size_t align) noexcept
 {
     void* volatile const data = to.take(to.context, bytes, align);

@@ -1,4 +1,4 @@
-// The last failure of each thread of a C program.
+// The record of the last failure of each thread of a C program.
 #pragma once
 
 #include "api.hpp"

@@ -1,7 +1,7 @@
-// Handles of the C API: how they are made and destroyed.
+// Handles of the C API: how a handle is made and destroyed.
 //
-// A handle lies in the first memory that it takes from its source. So a program that chooses a
-// source gets all memory from that source.
+// A handle lies in the first memory that it takes from its source. So if a program chooses a
+// source, all memory of the allocator comes from that source.
 #pragma once
 
 #include "options.hpp"
@@ -50,7 +50,7 @@ Handle* make_handle(const char* function, const choice& chosen, Arguments... arg
 template <class Handle>
 void end_handle(Handle& handle) noexcept
 {
-    handle.blocks.release(); // before the source is moved
+    handle.blocks.release(); // frees the chunks before the source is moved
     origin its = std::move(handle.its);
     std::destroy_at(&handle);
     its.from.give_handle(its.self);
@@ -118,7 +118,7 @@ constexpr sync sync_at(std::size_t index) noexcept
 {
     return static_cast<sync>(index / 4);
 }
-/// The reuse order of a table entry. Modes for many threads without a lock support one order only.
+/// The reuse order of a table entry. Modes for many threads without a lock support only one order.
 constexpr reuse reuse_at(std::size_t index) noexcept
 {
     return sync_at(index) >= sync::lock_free ? reuse::ordered : static_cast<reuse>(index / 2 % 2);

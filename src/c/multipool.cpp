@@ -1,4 +1,4 @@
-// The multipools of the C API; they are built like its pools.
+// The multipools of the C API; they are built like the pools of the C API.
 #include "handle.hpp"
 
 #include <mallard/multipool.hpp>
@@ -73,7 +73,7 @@ mallard_multipool* make(const char* function, const choice& chosen) noexcept
 
 using maker = mallard_multipool* (*)(const char*, const choice&) noexcept;
 
-/// Null for the lock-free mode: a multipool grows.
+/// Null for the lock-free mode, which needs a fixed capacity: a multipool grows.
 template <std::size_t I>
 constexpr maker maker_at() noexcept
 {
@@ -92,7 +92,8 @@ constexpr makers<maker> all_makers = []<std::size_t... I>(std::index_sequence<I.
     return fail(messages::null_handle, function, "multipool", "mallard_multipool_create");
 }
 
-/// Allocates with unusual arguments: alignment 0 means the default; others are errors.
+/// Allocates with unusual arguments: alignment 0 means the default alignment; any other invalid
+/// argument is an error.
 [[gnu::noinline]] void* allocate_with_care(mallard_multipool* multipool, std::size_t bytes,
                                            std::size_t align) noexcept
 {

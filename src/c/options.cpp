@@ -159,7 +159,7 @@ bool read_struct(const char* function, const char* name, const void* given, void
 {
     std::size_t bytes;
     std::memcpy(&bytes, given, sizeof bytes);
-    // In every version, the struct consists of whole words.
+    // The size of the struct is a multiple of a word in every version.
     if (bytes < sizeof bytes || bytes % sizeof(void*) != 0 || bytes > struct_bytes_max)
         return reject(messages::struct_bytes, function, bytes, name, name);
     std::memcpy(taken, given, std::min(bytes, known_bytes));

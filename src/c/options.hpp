@@ -45,7 +45,7 @@ common_options common_of(const Options& o) noexcept
 /// The verified options of an allocator.
 struct choice {
     growth rule;
-    bool fills_buffer = false; ///< the first step takes all of the buffer
+    bool fills_buffer = false; ///< whether the first step takes all of the buffer
     source_choice from;
     sync threads = sync::none;
     reuse order = reuse::lifo;

@@ -10,7 +10,7 @@
 
 namespace std {
 
-// A std::mutex throws this if the lock was destroyed, or is held by the same thread.
+// Called by a std::mutex if the lock was destroyed, or is held by the same thread.
 void __throw_system_error(int error)
 {
     (mallard::fatal_message() << "mallard: a lock failed with error "
@@ -56,7 +56,7 @@ extern "C" int __cxa_guard_acquire(char* guard) noexcept
 {
     pthread_mutex_lock(&one_at_a_time);
     if (__atomic_load_n(guard, __ATOMIC_ACQUIRE) == 0)
-        return 1; // until `release`
+        return 1; // held until `release`
     pthread_mutex_unlock(&one_at_a_time);
     return 0;
 }

@@ -8,8 +8,8 @@
 namespace mallard::c {
 namespace {
 
-/// The last failed take in this thread. Not a failure of a call yet: an allocator asks for less
-/// after a failed take.
+/// The last failed take in this thread. A failed take is not yet the failure of a call: the
+/// allocator then asks the source for less.
 struct failed_take {
     const chosen_source* by = nullptr;
     const message* why = nullptr;
@@ -54,14 +54,16 @@ chunk chosen_source::try_take(layout l) noexcept
         last = {this, &messages::too_large, {l.bytes, l.align}};
         return {};
     }
-    l.align = std::max(l.align, alignof(std::max_align_t)); // posix_memalign needs 8 at least
+    // Posix_memalign needs an alignment of at least 8.
+    l.align = std::max(l.align, alignof(std::max_align_t));
     void* const data = is_heap() ? take_from_heap(l) : take_locked(l);
     if (data == nullptr) {
         last = {this, &failure_message(), {l.bytes, l.align}};
         return {};
     }
     chunk const taken{data, l.bytes, l.align};
-    if (reinterpret_cast<std::uintptr_t>(data) % l.align != 0) { // an error of the caller's take
+    // The caller's function broke its contract.
+    if (reinterpret_cast<std::uintptr_t>(data) % l.align != 0) {
         give(taken);
         last = {this, &messages::misaligned, {static_cast<const void*>(data), l.align}};
         return {};
@@ -123,7 +125,7 @@ mallard_error chosen_source::fail_allocation(const char* function, std::size_t l
     if (is_buffer())
         return fail(messages::buffer_used_up, function, choice_.buffer_bytes);
     return fail(messages::others_failed,
-                function); // it failed in a thread that this one waited for
+                function); // the source failed in a thread that this thread waited for
 }
 
 } // namespace mallard::c

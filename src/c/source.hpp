@@ -19,8 +19,8 @@ struct source_choice {
     std::size_t buffer_bytes = 0;
 };
 
-/// A source that is chosen at run time. Each take tests which one it is; the test is cheap compared
-/// with the take.
+/// A source that is chosen at run time. Each take tests which source was chosen; the test is cheap
+/// compared with the take.
 class chosen_source {
 public:
     /// Several threads may use the source. malloc needs no lock; the caller's functions and buffer
@@ -35,11 +35,11 @@ public:
     void give(chunk c) noexcept;
 
     /// Takes memory for the handle, before any chunk. From then on a buffer is only its rest after
-    /// the handle, so that the buffer counts as whole again when all chunks are given back.
+    /// the handle. So the buffer counts as whole again when all chunks are returned.
     chunk try_take_handle(layout l) noexcept;
     void give_handle(chunk c) noexcept;
 
-    /// Bytes left in a buffer.
+    /// The unused bytes of a buffer.
     std::size_t bytes_left() const noexcept { return left_.size(); }
 
     /// Records why an allocation failed: the last failure of this source in this thread, or else
@@ -61,7 +61,8 @@ private:
 
 using visitor = void (*)(void* context, void* block);
 
-// Call a function of the caller from a frame that no exception can pass: see call.cpp.
+// The functions below call a function of the caller from a frame that no exception can pass: see
+// call.cpp.
 void* call_take(const source_choice& to, std::size_t bytes, std::size_t align) noexcept;
 void call_give(const source_choice& to, chunk c) noexcept;
 void call_visit(visitor visit, void* context, void* block) noexcept;

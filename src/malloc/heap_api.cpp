@@ -1,5 +1,5 @@
-// The functions of include/mallard/c/malloc.h that control malloc, and those of heaps. Checks
-// arguments and sets errno. (mallard_malloc and its family are in prefixed.cpp.)
+// Checks arguments and sets errno for the functions of include/mallard/c/malloc.h that control
+// malloc, and for those of heaps. (mallard_malloc and its family are in prefixed.cpp.)
 #include "arguments.hpp"
 
 #include "../heap/heap.hpp"

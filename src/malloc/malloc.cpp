@@ -63,7 +63,7 @@ void* memalign(std::size_t align, std::size_t bytes) noexcept
 }
 [[gnu::alias("memalign")]] void* aligned_alloc(std::size_t align, std::size_t bytes) noexcept;
 
-/// Sets errno to ENOMEM too when memory is short, as glibc does, because programs read errno.
+/// Also sets errno to ENOMEM when memory is short, as glibc does, because programs read errno.
 int posix_memalign(void** block, std::size_t align, std::size_t bytes) noexcept
 {
     if (!mallard::is_power_of_two(align) || align < sizeof(void*))
@@ -94,7 +94,7 @@ std::size_t malloc_usable_size(void* block) noexcept
     return block == nullptr ? 0 : malloc_family::usable_bytes(block, "malloc_usable_size");
 }
 
-/// Does not check the size, as a sized delete does. After realloc to a smaller size a block may be
+/// Does not check the size, unlike a sized delete: after realloc to a smaller size a block may be
 /// larger than its class says, if memory was short or the block's heap belongs to another thread.
 void free_sized(void* block, std::size_t) noexcept
 {
@@ -106,8 +106,8 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexc
     malloc_family::deallocate_sized(block, bytes, align);
 }
 
-// Other names of the same functions: glibc's internal names, to which some programs link, and
-// cfree.
+// Further names of the same functions: glibc's internal names, which some programs link against,
+// and cfree.
 [[gnu::alias("malloc")]] void* __libc_malloc(std::size_t) noexcept;
 [[gnu::alias("free")]] void __libc_free(void*) noexcept;
 [[gnu::alias("free")]] void __libc_cfree(void*) noexcept;

@@ -1,8 +1,8 @@
 // operator new and delete, in all their forms.
 //
 // When an allocation fails, operator new calls the new_handler of the C++ runtime, and then throws
-// std::bad_alloc. Both go through cxx_runtime.hpp. The shared library must not need a C++ runtime,
-// so it finds the runtime by dlsym; the archive links it.
+// std::bad_alloc. cxx_runtime.hpp finds the two functions of the runtime. The shared library must
+// not need a C++ runtime, so it looks them up with dlsym; the archive links them.
 #include "options.hpp"
 
 #include <backend.hpp>
@@ -112,7 +112,7 @@ void operator delete(void* block, std::size_t bytes, std::align_val_t align) noe
     new_family::deallocate_sized(block, bytes, static_cast<std::size_t>(align));
 }
 
-// The forms for arrays are the same functions, under other names.
+// The forms for arrays are aliases of the same functions.
 [[gnu::alias("_Znwm")]] void* operator new[](std::size_t);
 [[gnu::alias("_ZnwmSt11align_val_t")]] void* operator new[](std::size_t, std::align_val_t);
 [[gnu::alias("_ZnwmRKSt9nothrow_t")]] void* operator new[](std::size_t,

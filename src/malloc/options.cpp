@@ -4,7 +4,7 @@
 //   MALLARD_HUGEPAGES=0|1      asks for huge pages, except for the first 4 MiB
 //   MALLARD_STATS=0|text|json  prints a report to standard error when the program ends
 //   MALLARD_CALLS=0|1          records the call stacks of allocations (checked/checked.cpp)
-//   MALLARD_MIXED=0|1          lets `free` take blocks of `new`, and `delete` those of malloc
+//   MALLARD_MIXED=0|1          lets `free` accept blocks of `new`, and `delete` blocks of malloc
 //
 // Any other value is reported in one line and changes nothing. An empty value counts as unset.
 #include "options.hpp"
@@ -107,8 +107,8 @@ constexpr option of_every_build[] = {
      "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
 };
 
-// Options of libmallard-checked.so. This library accepts only the values that describe what it does
-// anyway: no call stacks, and `free` takes blocks of `new`.
+// Options of libmallard-checked.so. Malloc without checks accepts only the values that describe
+// what it does anyway: no call stacks, and `free` accepts blocks of `new`.
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
      "is for the checked malloc; nothing is recorded; help: LD_PRELOAD=libmallard-checked.so"},

@@ -7,7 +7,7 @@
 
 namespace mallard {
 
-/// An option is one environment variable.
+/// An option: one environment variable.
 struct option {
     const char* name;
     /// Applies a value. False: the value is not valid.
@@ -20,7 +20,7 @@ struct option {
 /// error. Does nothing in a set-uid program.
 void read_options(std::span<const option> options, char** environment) noexcept;
 
-/// Whether the value is 0 or 1. Sets `on` accordingly.
+/// Whether the value is 0 or 1. Sets `on` to the value.
 inline bool is_switch(const char* value, bool& on) noexcept
 {
     on = std::strcmp(value, "1") == 0;
@@ -31,8 +31,8 @@ extern const bool options_are_read;
 
 namespace {
 /// Refers to options.cpp, so that a linker takes options.o from the archive together with any
-/// object that includes this header. The engine does not include it, since tests link the engine
-/// alone.
+/// object that includes options.hpp. The engine does not include options.hpp, since tests link the
+/// engine alone.
 [[gnu::used]] constinit const bool* const reads_options = &options_are_read;
 } // namespace
 

@@ -1,5 +1,5 @@
 // mallard_malloc and its family (include/mallard/c/malloc.h): malloc under prefixed names. `free`
-// takes their blocks, and `mallard_free` takes those of malloc.
+// accepts blocks of `mallard_malloc`, and `mallard_free` accepts blocks of malloc.
 #include "arguments.hpp"
 
 #include <backend.hpp>

@@ -1,6 +1,6 @@
-// The functions that the crate mallard-malloc calls. They take the size and alignment of Rust's
-// Layout; a free passes those of the allocation. The crate's build script compiles this file, and
-// the C and C++ libraries do not contain it.
+// The functions that the crate mallard-malloc calls. Their arguments are the size and alignment of
+// Rust's Layout; a free passes the values of the allocation. The crate's build script compiles this
+// file, and the C and C++ libraries do not contain it.
 #include "report.hpp"
 
 #include "../heap/heap.hpp"
@@ -24,7 +24,7 @@ using engine::heap;
 using engine::slice_bytes;
 using mallard::page_bytes;
 
-// The crate declares the same structures.
+// The crate declares structures with the same layout.
 static_assert(engine::class_count == 80 && sizeof(engine::class_statistics) == 32);
 static_assert(offsetof(engine::heap_statistics, threads) == 72);
 static_assert(offsetof(engine::heap_statistics, classes) == 80);
@@ -63,7 +63,7 @@ struct from_heap {
 };
 
 /// Reallocates with an alignment that the engine's `reallocate` does not keep. Leaves the block in
-/// place if at least half of it stays in use.
+/// place if at least half of the block stays in use.
 template <class From>
 void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t align,
                          std::size_t bytes_new) noexcept
@@ -80,7 +80,8 @@ void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t 
 }
 
 /// Reallocates. A small block that grows needs no lookup, since its size tells its class. A block
-/// that shrinks is looked up: it may be larger than its class, and would stay so over many steps.
+/// that shrinks is looked up: it may be larger than its class, and would keep that size over many
+/// reallocations.
 template <class From>
 [[gnu::always_inline]] inline void* reallocate(From from, void* block, std::size_t bytes,
                                                std::size_t align, std::size_t bytes_new) noexcept
@@ -117,15 +118,15 @@ void* cleared(void* block, std::size_t bytes, bool zero) noexcept
     return block;
 }
 
-/// Keeps the shared object that contains this code loaded, such as a plugin. Threads that allocated
-/// call this code when they exit.
+/// Keeps the shared object that contains this code loaded, for example a plugin. Threads that
+/// allocated call this code when they exit.
 [[gnu::constructor(103)]] void stay_loaded() noexcept
 {
     // The linker defines this symbol. NOLINTNEXTLINE(clang-diagnostic-undefined-internal)
     extern const char begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
     auto const& header = *reinterpret_cast<const Elf64_Ehdr*>(begin);
     if (::getauxval(AT_PHDR) == reinterpret_cast<std::uintptr_t>(begin) + header.e_phoff)
-        return; // the program itself
+        return; // the code is in the program itself, which is never unloaded
     Dl_info self{};
     if (::dladdr(begin, &self) != 0 && self.dli_fname != nullptr)
         ::dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
@@ -139,7 +140,8 @@ void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align);
 
 // --- malloc ------------------------------------------------------------------
 
-/// Allocates from the list at the class offset `c`. The compiler computes `c` if it knows `bytes`.
+/// Allocates from the list at the class offset `c`. The compiler computes `c` in advance if it
+/// knows `bytes`.
 void* mallard_rust_pop(std::size_t bytes, std::size_t c)
 {
     if (c >= engine::class_offset_end)

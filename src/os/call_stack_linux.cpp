@@ -23,7 +23,7 @@ void say(const char* text) noexcept
 struct walk {
     std::span<void*> into;
     std::size_t count;
-    std::size_t skip; // frames of this file and of the allocator
+    std::size_t skip; // number of frames of this file and of the allocator
 };
 
 _Unwind_Reason_Code step(_Unwind_Context* at, void* argument)
@@ -46,8 +46,8 @@ struct place {
     std::uintptr_t offset = 0;
 };
 
-/// The module and offset where addr2line finds the call. A return address points to the next
-/// instruction, which may belong to another source line: hence one byte less.
+/// The module and the offset at which addr2line finds the call. A return address points to the next
+/// instruction, which may belong to another source line. Subtracting one byte corrects that.
 place place_of(const void* call) noexcept
 {
     Dl_info info{};

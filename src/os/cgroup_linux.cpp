@@ -44,7 +44,7 @@ const char* line_after(const char* text, const char* key) noexcept
 
 } // namespace
 
-/// The number in `file`, after the word `before`; 0 if there is none (for example "max").
+/// The number in `file` after the word `before`; 0 if there is no number (for example "max").
 std::size_t cgroup::number_in(const char* file, const char* before) const noexcept
 {
     char path[path_bytes + 32];
@@ -65,7 +65,7 @@ void cgroup::find(const char* own, const char* mount) noexcept
     folder_[0] = '\0';
     char text[text_bytes];
     const char* const path = read_file(own, text) ? line_after(text, "0::/") : nullptr;
-    if (path == nullptr || std::strncmp(path, "..", 2) == 0) // a group outside the mount
+    if (path == nullptr || std::strncmp(path, "..", 2) == 0) // the group is outside the mount
         return;
     text_writer out(folder_, sizeof folder_);
     out << mount << '/';
@@ -79,7 +79,7 @@ void cgroup::find(const char* own, const char* mount) noexcept
         folder_[0] = '\0';
         return;
     }
-    // A group without a limit says "max": the limit of the group around it applies.
+    // A group without a limit says "max": the limit of the enclosing group applies.
     while (number_in("memory.max") == 0) {
         std::size_t length = std::strlen(folder_);
         if (length <= root) {

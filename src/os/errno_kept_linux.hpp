@@ -5,7 +5,7 @@
 
 namespace mallard::os {
 
-/// Restores errno at the end of its scope: malloc and free that succeed leave errno unchanged.
+/// Restores errno at the end of the scope: a malloc or free that succeeds leaves errno unchanged.
 class errno_kept {
 public:
     errno_kept() noexcept : before_(errno) {}

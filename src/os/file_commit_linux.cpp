@@ -45,7 +45,7 @@ public:
             ::close(file_);
     }
 
-    /// Adds the written pages to `found`. False if the system has no pagemap.
+    /// Adds the written pages to `found`. False: the system has no pagemap.
     bool find_written(const std::byte* data, std::size_t count, page_set& found) const noexcept
     {
         constexpr std::uint64_t present = std::uint64_t{1} << 63;
@@ -68,7 +68,7 @@ private:
 
 } // namespace
 
-/// Writes all changes to the file, or none.
+/// Writes either all changes to the file, or none.
 bool file_image::commit() noexcept
 {
     if (!is_open())
@@ -165,8 +165,8 @@ bool file_image::store(file_group& group, file_state& next) noexcept
     return write_pages(now_.file, &group.checksums, checksums_place(group.first / group_pages));
 }
 
-/// Completes a commit whose pages are all in the file: publishes, applies, settles. After an error
-/// the next call goes on with the step that failed.
+/// Completes a commit whose pages are all in the file: publishes, applies, settles. If a step
+/// fails, the next call continues with that step.
 bool file_image::settle() noexcept
 {
     file_header const header = header_of(now_.state);
@@ -185,8 +185,8 @@ bool file_image::settle() noexcept
     return true;
 }
 
-/// Drops the copies of changed pages, since the file has them now. If the system refuses, memory
-/// keeps the copies, and the next commit writes some unchanged pages.
+/// Drops the copies of changed pages in memory, since the file has them now. If the system refuses,
+/// memory keeps the copies, and the next commit writes some unchanged pages.
 void file_image::let_go() noexcept
 {
     for_each_record(now_.file, now_.state, [&](const file_group& group, std::uint64_t) {
@@ -196,7 +196,8 @@ void file_image::let_go() noexcept
         });
     });
     std::uint64_t const pages = now_.state.pages;
-    // Replace mappings beyond the new end before the file shrinks: touching them would be a SIGBUS.
+    // Replace mappings beyond the new end before the file shrinks: touching them later would be a
+    // SIGBUS.
     if (pages < now_.mapped &&
         ::mmap(page(pages), (now_.mapped - pages) * page_bytes, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)

@@ -12,11 +12,11 @@
 namespace mallard::os {
 
 inline constexpr std::size_t page_words = page_bytes / sizeof(std::uint64_t);
-using words = std::array<std::uint64_t, page_words>; // of a page
+using words = std::array<std::uint64_t, page_words>; // the words of a page
 
 // ---- places ----
 
-inline constexpr std::size_t group_pages = page_words; // one page has the checksums of a group
+inline constexpr std::size_t group_pages = page_words; // one page holds the checksums of a group
 inline constexpr std::uint64_t header_pages = 2;
 
 // The file is a sequence of extents of 1, 1, 2, 4, 8, ... groups. An extent holds the checksums of
@@ -54,8 +54,8 @@ static_assert(checksums_place(2) == 1028 && checksums_place(3) == 1029 && data_p
 inline constexpr std::uint64_t odd_a = 0x9e3779b97f4a7c15;
 inline constexpr std::uint64_t odd_b = 0xd6e8feb86659fd93;
 
-/// Mixes the bits of a word. Every step of the checksum is a bijection. So a change of one word
-/// always changes the checksum, and any other change is missed once in 2^64.
+/// Mixes the bits of a word. Every step of the checksum is a bijection, so a change of one word
+/// always changes the checksum. A change of several words is missed once in 2^64.
 constexpr std::uint64_t mixed(std::uint64_t x) noexcept
 {
     x = (x ^ x >> 32) * odd_b;
@@ -120,7 +120,7 @@ static_assert(sizeof(file_header) == page_bytes && alignof(file_header) == 8);
 
 // ---- the journal ----
 
-/// A set of pages of one group.
+/// A set of pages in one group.
 struct page_set {
     std::array<std::uint64_t, group_pages / 64> bits{};
 
@@ -135,7 +135,7 @@ struct page_set {
         return sum;
     }
 
-    /// Calls `f(first, count)` for each run of neighbouring pages, until a call returns false.
+    /// Calls `f(first, count)` for each run of neighbouring pages, until `f` returns false.
     template <class F>
     bool for_each_run(F f) const
     {
@@ -150,15 +150,15 @@ struct page_set {
     }
 };
 
-/// The journal record of a group that a commit changed: all checksums of the group as they will be.
-/// The changed pages follow the record.
+/// The journal record of a group that a commit changed: all checksums of the group after the
+/// commit. The changed pages follow the record.
 struct file_group {
-    std::uint64_t first = 0; // its first page
+    std::uint64_t first = 0; // first page of the group
     page_set changed{};
     std::uint64_t zero[page_words - 9] = {};
     words checksums{};
 
-    static constexpr std::size_t record_pages = 2; // without the changed pages
+    static constexpr std::size_t record_pages = 2; // length of a record without the changed pages
     std::uint64_t pages_in_journal() const noexcept { return record_pages + changed.count(); }
 
     /// The checksum of this record and, by `before`, of all records before it.

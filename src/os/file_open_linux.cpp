@@ -69,14 +69,14 @@ const char* fault_of(const file_header& header) noexcept
     return header.check == header.checked() ? nullptr : damaged_header;
 }
 
-/// Writes the folder to the disk, and with it the name of a new file. Ignores failures: then the
-/// system writes the folder at some later time.
+/// Writes the folder to the disk, and thereby the name of a new file. Ignores failures: the system
+/// then writes the folder later.
 void sync_folder_of(const char* path) noexcept
 {
     char folder[PATH_MAX] = ".";
     std::string_view const name = path;
     std::size_t const slash = name.rfind('/');
-    if (slash < sizeof folder - 1) { // the name has a slash (npos is larger)
+    if (slash < sizeof folder - 1) { // the name has a slash (otherwise `slash` is npos)
         name.copy(folder, slash + 1);
         folder[slash + 1] = '\0';
     }
@@ -110,8 +110,8 @@ std::byte* map_range(std::uintptr_t where, std::size_t bytes, int flags) noexcep
     return range == MAP_FAILED ? nullptr : static_cast<std::byte*>(range);
 }
 
-/// Maps at exactly `where`; null if another mapping is there. Kernels before 4.17 then map
-/// elsewhere, which is undone here.
+/// Maps at exactly `where`; null if another mapping is in the way. Kernels before 4.17 map
+/// elsewhere in that case; such a mapping is removed.
 std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
 {
     std::byte* const range = map_range(where, bytes, MAP_FIXED_NOREPLACE);
@@ -122,8 +122,8 @@ std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
     return nullptr;
 }
 
-/// A random address in 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses: above the
-/// program's own low mappings and below the libraries and the stack.
+/// A random address in a range of 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses:
+/// above the program's own low mappings and below the libraries and the stack.
 std::uintptr_t unlikely_address() noexcept
 {
     constexpr std::uintptr_t begin = 0x2000'0000'0000;
@@ -146,7 +146,7 @@ file_image::file_image(file_image&& other) noexcept
 
 file_image& file_image::operator=(file_image&& other) noexcept
 {
-    file_image taken(std::move(other)); // first: `other` may be this
+    file_image taken(std::move(other)); // moved out first, since `other` may be this object
     std::swap(now_, taken.now_);
     std::swap(error_, taken.error_);
     std::swap(failure_, taken.failure_);
@@ -225,7 +225,7 @@ bool file_image::load() noexcept
            refuse(0, damaged);
 }
 
-/// Chooses the newer of the two headers, or the one that is undamaged.
+/// Chooses the newer one of two undamaged headers, or the only undamaged header.
 bool file_image::choose_header() noexcept
 {
     file_header const first = read_header(now_.file, 0);
@@ -241,8 +241,8 @@ bool file_image::choose_header() noexcept
 }
 
 /// Completes an interrupted commit from its journal. After a complete commit both headers are
-/// equal. If they differ and the journal is not whole, then its pages were copied already; if they
-/// were not, the digest will not match.
+/// equal. If the headers differ and the journal is not whole, the journal's pages were copied
+/// already; if they were not, the digest will not match.
 bool file_image::recover() noexcept
 {
     file_state const& state = now_.state;
@@ -257,11 +257,12 @@ bool file_image::recover() noexcept
         "the last commit was interrupted, and the disk refuses to finish it: make room on it");
 }
 
-/// Reserves address space: where the file was created, or anywhere if the file is new or may be
-/// relocated.
+/// Reserves address space: at the address where the file was created, or anywhere if the file is
+/// new or may be relocated.
 bool file_image::place() noexcept
 {
-    constexpr std::size_t most = std::size_t{1} << 47; // all addresses; sums cannot overflow
+    // Size of the address space; sums cannot overflow.
+    constexpr std::size_t most = std::size_t{1} << 47;
     std::size_t const asked = writes() ? std::min(now_.options.max_bytes, most) : 0;
     std::size_t const least = std::max<std::size_t>(now_.state.pages, 1) * page_bytes;
     std::size_t const bytes = align_up(std::max(asked, least), page_bytes);
@@ -273,7 +274,7 @@ bool file_image::place() noexcept
     if (now_.range == nullptr && !is_new && !now_.options.relocate)
         return fail(errno == EEXIST ? place_is_taken : no_place);
     if (now_.range == nullptr) {
-        // Map more, and use an aligned part, so that aligned blocks stay aligned.
+        // Map more than needed, and use an aligned part, so that aligned blocks stay aligned.
         now_.range_bytes = bytes + huge_page_bytes;
         now_.range = map_range(0, now_.range_bytes, 0);
         if (now_.range == nullptr)
@@ -303,8 +304,8 @@ bool file_image::map_committed() noexcept
     return true;
 }
 
-/// Prepares `file_blocks`, which page 0 begins with. A reader gets the limit 0, so that it cannot
-/// allocate, and read-only pages.
+/// Prepares `file_blocks`, which is at the start of page 0. A reader gets the limit 0, so that it
+/// cannot allocate, and read-only pages.
 bool file_image::enter_blocks() noexcept
 {
     file_blocks& b = now_.state.pages == 0 ? *std::construct_at(now_.blocks) : *now_.blocks;
@@ -312,12 +313,12 @@ bool file_image::enter_blocks() noexcept
         b.used_ = file_blocks::first_offset;
     std::size_t const limit = writes() ? now_.limit : 0;
     if (b.limit_ != limit)
-        b.limit_ = limit; // no write if equal, so that the page is not copied
+        b.limit_ = limit; // no write if the limit is equal, so that the page is not copied
     return writes() || ::mprotect(now_.range, now_.range_bytes, PROT_READ) == 0 ||
            fail("the file cannot be mapped: see /proc/sys/vm/max_map_count");
 }
 
-/// Writes both headers of a new file, or the header that a crash or a bad sector destroyed.
+/// Writes both headers of a new file, or the one header that a crash or a bad sector destroyed.
 bool file_image::write_missing_headers(const char* path) noexcept
 {
     if (!writes())

@@ -25,7 +25,7 @@ bool move_all(std::size_t bytes, F f) noexcept
         if (moved > 0) {
             done += static_cast<std::size_t>(moved);
         } else if (moved == 0) {
-            errno = EIO; // the file is shorter than it should be
+            errno = EIO; // the file is shorter than expected
             return false;
         } else if (errno != EINTR) {
             return false;
@@ -54,7 +54,7 @@ bool copy_pages(int file, std::uint64_t from, std::uint64_t to, std::size_t coun
 }
 
 /// The index of the first of `count` pages at `place` that does not match its checksum; `count` if
-/// all match.
+/// all pages match.
 std::size_t find_wrong(int file, std::uint64_t place, std::uint64_t first_page,
                        const std::uint64_t* checksums, std::size_t count) noexcept
 {

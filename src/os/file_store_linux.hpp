@@ -13,7 +13,8 @@ bool write_pages(int file, const void* from, std::uint64_t place, std::size_t co
 file_header read_header(int file, std::uint64_t copy) noexcept;
 file_header header_of(const file_state& state) noexcept;
 
-/// The first page in `from..to` that cannot be read or does not match its checksum; `to` if none.
+/// The first page in `from..to` that cannot be read or does not match its checksum; `to` if there
+/// is none.
 std::uint64_t find_damaged(int file, std::uint64_t from, std::uint64_t to) noexcept;
 
 /// Adds the contributions of the pages `from..to` to the digest.
@@ -45,7 +46,7 @@ bool for_each_record(int file, const file_state& state, F f) noexcept
 /// Whether the journal matches the checksum in the header.
 bool journal_is_whole(int file, const file_state& state) noexcept;
 
-/// Copies the pages of the journal to their places. Can be repeated until the next commit.
+/// Copies the pages of the journal to their places. May be called again until the next commit.
 bool apply_journal(int file, const file_state& state) noexcept;
 
 } // namespace mallard::os

@@ -70,7 +70,7 @@ private:
     enum : std::uint32_t {
         open_state,
         taken,
-        awaited, ///< taken, and a waiter may sleep
+        awaited, ///< locked, and a waiter may sleep
         kept,
         kept_awaited,
     };

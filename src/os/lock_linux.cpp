@@ -16,7 +16,8 @@ bool lock::wait() noexcept
         std::uint32_t state = state_.load(std::memory_order_relaxed);
         bool const has_slept = spins > 100;
         if (state >= kept) {
-            if (has_slept) // this waiter was woken alone, and does not take the lock: wake the rest
+            // Only this waiter was woken, and it does not take the lock: wake the others.
+            if (has_slept)
                 wake(all);
             locks_of_thread -= 1;
             return false;

@@ -6,8 +6,8 @@
 
 namespace mallard::os {
 
-/// Reserves inaccessible address space, aligned to `align`, a power of two. Null if there is none.
-/// A reservation costs no memory, but RLIMIT_AS and mlockall count it.
+/// Reserves inaccessible address space, aligned to `align`, a power of two. Null: there is no such
+/// range. A reservation costs no memory, but RLIMIT_AS and mlockall count it.
 std::byte* reserve(std::size_t bytes, std::size_t align) noexcept;
 
 /// Makes reserved pages readable and writable; they read as zero. False: the system refused, and
@@ -24,7 +24,7 @@ growth map_at(std::byte* at, std::size_t bytes) noexcept;
 
 /// Maps zeroed memory anywhere; null if the system refuses.
 std::byte* map(std::size_t bytes) noexcept;
-/// Resizes a mapping, which may move. Null: the system refused, and the mapping is as before.
+/// Resizes a mapping, which may move. Null: the system refused, and the mapping is unchanged.
 std::byte* remap(std::byte* at, std::size_t bytes, std::size_t bytes_new) noexcept;
 /// Unmaps pages. False: the system refused, and the pages are still mapped.
 bool unmap(std::byte* at, std::size_t bytes) noexcept;
@@ -33,7 +33,7 @@ bool unmap(std::byte* at, std::size_t bytes) noexcept;
 /// refused, as it does for locked memory, and the contents are unchanged.
 bool purge(std::byte* at, std::size_t bytes) noexcept;
 
-/// Advises the system to use huge pages there, or not to.
+/// Advises the system to use huge pages in this range (`wanted`), or to use none.
 void advise_huge(std::byte* at, std::size_t bytes, bool wanted) noexcept;
 
 /// Bytes of address space below RLIMIT_AS that are not mapped yet; SIZE_MAX without a limit.

@@ -56,7 +56,7 @@ std::byte* reserve(std::size_t bytes, std::size_t align) noexcept
 bool commit(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
-    // A sandbox may forbid mprotect; a new mapping in the same place does the same.
+    // A sandbox may forbid mprotect; a new mapping in the same place has the same effect.
     return ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0 ||
            (errno != ENOMEM &&
             map_as(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE) != nullptr);
@@ -71,7 +71,7 @@ growth map_at(std::byte* at, std::size_t bytes) noexcept
         return growth::made;
     if (there == nullptr)
         return errno == EEXIST ? growth::blocked : growth::refused;
-    ::munmap(there, bytes); // a kernel before 4.17, or Valgrind, takes the address as a hint
+    ::munmap(there, bytes); // kernels before 4.17, and Valgrind, treat the address as a hint
     return growth::blocked;
 }
 

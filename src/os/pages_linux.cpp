@@ -20,7 +20,7 @@
 namespace mallard::os {
 namespace {
 
-// The sum of a few sizes up to this limit cannot overflow. No machine has so much memory.
+// The sum of a few sizes up to this limit cannot overflow. No machine has this amount of memory.
 constexpr std::size_t request_bytes_max = bytes_max / 8;
 constexpr std::size_t bits_per_word = 64;
 
@@ -91,8 +91,9 @@ constexpr const char* why_too_many_mappings =
     "the process has too many mappings: see /proc/sys/vm/max_map_count";
 
 /// Maps inaccessible address space. PROT_NONE is not charged against the system's commit limit.
-/// MAP_NORESERVE is left out on purpose: with it the later commit would not be charged either, so
-/// the system could not refuse it, and would kill the process when the memory is used.
+/// MAP_NORESERVE is left out on purpose: with that flag the later commit would not be charged
+/// either. The system could then not refuse the commit, and would kill the process when the memory
+/// is used.
 void* map_untouchable(void* where, std::size_t bytes, int flags) noexcept
 {
     return ::mmap(where, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -115,12 +116,12 @@ bool discard(std::byte* data, std::size_t bytes) noexcept
 bool decommit(std::byte* data, std::size_t bytes) noexcept
 {
     return map_untouchable(data, bytes, MAP_FIXED) != MAP_FAILED ||
-           discard(data, bytes); // too many mappings to make one more
+           discard(data, bytes); // the process has too many mappings for one more
 }
 
 /// Maps huge pages elsewhere and moves them over the reserved range, since `mprotect` cannot make
 /// huge pages. A direct MAP_FIXED would be unsafe: if the system refuses, the range is unmapped
-/// already, and another thread's mapping could land there.
+/// already, and another thread could get a mapping in that range.
 bool map_huge(std::byte* data, std::size_t bytes) noexcept
 {
     constexpr int of_2_mib = std::countr_zero(huge_page_bytes) << MAP_HUGE_SHIFT;
@@ -139,7 +140,7 @@ bool map_huge(std::byte* data, std::size_t bytes) noexcept
 /// Sets the NUMA node of pages. Calls mbind directly, so that libnuma is not needed.
 bool prefer_node(std::byte* data, std::size_t bytes, numa wanted) noexcept
 {
-    constexpr int nodes_max = 1024; // of any kernel for x86-64
+    constexpr int nodes_max = 1024; // largest number of nodes of any kernel for x86-64
     unsigned long mask[nodes_max / bits_per_word] = {};
     if (wanted.node < 0 || wanted.node >= nodes_max) {
         errno = EINVAL;
@@ -147,7 +148,7 @@ bool prefer_node(std::byte* data, std::size_t bytes, numa wanted) noexcept
     }
     auto const node = static_cast<std::size_t>(wanted.node);
     mask[node / bits_per_word] = 1UL << node % bits_per_word;
-    // The kernel reads one bit less than the count that it is passed: hence the + 1.
+    // The kernel reads one bit less than the count that is passed, hence the + 1.
     return ::syscall(SYS_mbind, data, bytes, wanted.strict ? MPOL_BIND : MPOL_PREFERRED, mask,
                      nodes_max + 1, 0) == 0;
 }
@@ -159,7 +160,7 @@ bool populate(std::byte* data, std::size_t bytes) noexcept
         return true;
     if (errno != EINVAL)
         return false;
-    // Linux before 5.14 does not know MADV_POPULATE_WRITE: write to each page.
+    // Linux before 5.14 does not know MADV_POPULATE_WRITE, so write to each page.
     for (std::size_t offset = 0; offset < bytes; offset += os_page_bytes())
         *const_cast<volatile std::byte*>(data + offset) = std::byte{};
     return true;
@@ -199,7 +200,7 @@ page_source::page_source(page_source&& other) noexcept
 
 page_source& page_source::operator=(page_source&& other) noexcept
 {
-    page_source taken(std::move(other)); // first: `other` may be this
+    page_source taken(std::move(other)); // moved out first, since `other` may be this object
     std::swap(options_, taken.options_);
     std::swap(range_, taken.range_);
     std::swap(error_, taken.error_);
@@ -236,7 +237,8 @@ void page_source::give(chunk c) noexcept
     auto const data = static_cast<std::byte*>(c.data);
     if (options_.reserve_bytes == 0) {
         unmap(data, c.bytes);
-    } else if (decommit(data, c.bytes)) { // else the units stay in use, since they are not zero
+        // If decommit fails, the units stay in use, since they are not zero.
+    } else if (decommit(data, c.bytes)) {
         std::size_t const first = static_cast<std::size_t>(data - range_.base) / unit_bytes();
         flip_bits(range_.bits, first, first + claimed_units(c.bytes));
         range_.low = std::min(range_.low, first);
@@ -259,8 +261,8 @@ std::size_t page_source::guard_bytes() const noexcept
     return options_.guard ? os_page_bytes() : 0;
 }
 
-/// Maps address space for one chunk and its guards. Maps more than needed, so that an aligned
-/// place is somewhere inside, and unmaps both ends.
+/// Maps address space for one chunk and its guards. Maps more than needed, so that an aligned place
+/// is somewhere inside the range, and unmaps both ends.
 std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t const guard = guard_bytes();
@@ -276,7 +278,8 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     std::byte* const data = align_up(begin + guard, align);
     std::byte* const kept_end = data + bytes + guard;
 
-    // Never unmap an end twice: another thread may have mapped something there in between.
+    // Never unmap an end twice: another thread may have a new mapping there since the first
+    // attempt.
     bool const end_cut = unmap_between(kept_end, end);
     if (end_cut && unmap_between(begin, data - guard))
         return data;
@@ -285,23 +288,23 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// Unmaps a chunk and its guards. If the process has too many mappings, the system cannot split one
-/// in two: then the pages are returned and the address space is lost.
+/// Unmaps a chunk and its guards. If the process has too many mappings, the system cannot split a
+/// mapping in two. Then the pages are returned and the address space is lost.
 void page_source::unmap(std::byte* data, std::size_t bytes) noexcept
 {
     if (!unmap_between(data - guard_bytes(), data + bytes + guard_bytes()))
         discard(data, bytes);
 }
 
-/// Reserves the range. It begins at a multiple of the first request's alignment, so that it holds
-/// as many chunks of that alignment as its size allows.
+/// Reserves the range. The range begins at a multiple of the first request's alignment, so that it
+/// holds the largest number of chunks with that alignment.
 bool page_source::reserve(std::size_t align) noexcept
 {
     if (options_.reserve_bytes > request_bytes_max)
         return refuse(ENOMEM, "reserve_bytes is larger than any address space");
     std::size_t const units = align_up(options_.reserve_bytes, unit_bytes()) / unit_bytes();
     std::size_t const cut_bytes = (units + 1) * unit_bytes();
-    std::size_t const words = units / bits_per_word + 1; // for `units + 1` bits
+    std::size_t const words = units / bits_per_word + 1; // room for `units + 1` bits
     std::size_t const bits_bytes = align_up(words * sizeof(std::uint64_t), os_page_bytes());
     std::size_t const bytes = cut_bytes + bits_bytes;
 
@@ -315,7 +318,7 @@ bool page_source::reserve(std::size_t align) noexcept
     }
     range_ = {.base = base,
               .bits = reinterpret_cast<std::uint64_t*>(base + cut_bytes),
-              .units = units + claimed_units(0), // one more, for the guard of the last chunk
+              .units = units + claimed_units(0), // includes a guard for the last chunk
               .low = 0,
               .bytes = bytes};
     return true;
@@ -359,7 +362,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, set_aside ? why_no_huge_pages(error) : why_no_memory);
     }
-    // madvise is advice: if the system refuses, ordinary pages serve, and last_failure() tells.
+    // madvise is only advice: if the system refuses, the chunk has ordinary pages, and
+    // last_failure() says so.
     if (options_.huge == huge::madvise && ::madvise(data, bytes, MADV_HUGEPAGE) != 0)
         refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
     if (!place_on_node(data, bytes))
@@ -369,8 +373,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, why_not_locked(error));
     }
-    // The system reserves huge pages for all nodes together. A touch that finds none on its node
-    // is a SIGBUS. So touch all of them now if they are bound to a node.
+    // The system reserves huge pages for all nodes together. A touch of a page for which its node
+    // has no huge page is a SIGBUS. So touch all pages now if they are bound to a node.
     bool const at_once = options_.populate || (set_aside && options_.numa.strict);
     if (at_once && !populate(data, bytes))
         return refuse(errno, options_.populate
@@ -380,7 +384,7 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
     return true;
 }
 
-/// Sets the NUMA node. Must happen before the first touch, which chooses the node.
+/// Sets the NUMA node. Must be called before the first touch, which chooses the node.
 bool page_source::place_on_node(std::byte* data, std::size_t bytes) noexcept
 {
     if (options_.numa == numa{} || prefer_node(data, bytes, options_.numa))

@@ -27,7 +27,7 @@ struct process {
         if (file >= 0)
             ::close(file);
         text[length < 0 ? 0 : length] = '\0';
-        // Fields 3, 20 and 22, counted from the end of the program's name: a name may contain
+        // Fields 3, 20 and 22 are found from the end of the program's name: a name may contain
         // spaces and parentheses.
         if (const char* const name_end = std::strrchr(text, ')'))
             std::sscanf(name_end,
@@ -36,15 +36,16 @@ struct process {
                         &state, &threads, &start);
     }
 
-    /// Whether the process has ended. A killed process is a zombie until its parent waits for it.
-    /// A process whose main thread has ended before the others is a zombie too, with more threads.
+    /// Whether the process has ended. A killed process is a zombie until its parent waits for it. A
+    /// process whose main thread has ended before the other threads is a zombie too, but still has
+    /// more than one thread.
     bool has_ended() const noexcept { return state == 'X' || (state == 'Z' && threads < 2); }
 };
 
 inline constexpr int start_bits = 26;
 
-/// A process in 48 bits, never 0 or 1: its id, which the system soon reuses, and its start time,
-/// which repeats after a week.
+/// Identifies a process in 48 bits, never 0 or 1: the process id, which the system soon reuses, and
+/// the start time, which repeats after a week.
 inline std::uint64_t mark_of_process(pid_t pid, const process& p) noexcept
 {
     return static_cast<std::uint64_t>(pid) << start_bits |

@@ -24,7 +24,7 @@ protected_source::protected_source(protected_source&& other) noexcept
 
 protected_source& protected_source::operator=(protected_source&& other) noexcept
 {
-    protected_source taken(std::move(other)); // first: `other` may be this
+    protected_source taken(std::move(other)); // moved out first, since `other` may be this object
     std::swap(list_, taken.list_);
     page_source::operator=(std::move(taken));
     return *this;
@@ -53,7 +53,7 @@ chunk protected_source::try_take(layout l) noexcept
 void protected_source::give(chunk c) noexcept
 {
     chunk* place = list_.end();
-    while ((--place)->data != c.data) { // search from the newest
+    while ((--place)->data != c.data) { // search from the newest chunk
     }
     *place = list_.begin()[--list_.count];
     page_source::give(c);

@@ -127,9 +127,9 @@ system_error set_aside(int descriptor, std::size_t bytes) noexcept
     return error == 0 ? system_error{} : system_error{error, no_memory.why};
 }
 
-/// Whether the system would grant this much memory. posix_fallocate on a tmpfs without a size limit
-/// would take memory until the system kills a process. A shared anonymous mapping is granted or
-/// refused as a whole, so it is tried first.
+/// Whether the system would grant this amount of memory. posix_fallocate on a tmpfs without a size
+/// limit would allocate memory until the system kills a process. A shared anonymous mapping is
+/// granted or refused as a whole, so it is tried first.
 bool may_have(std::size_t bytes) noexcept
 {
     void* const tried =
@@ -220,7 +220,7 @@ shared_memory shared_memory::open(std::string_view name) noexcept
 shared_memory shared_memory::open_or_create(std::string_view name, std::size_t bytes,
                                             unsigned mode) noexcept
 {
-    for (;;) { // another process may create or remove the segment between the two calls
+    for (;;) { // repeat: another process may create or remove the segment between the two calls
         shared_memory there = open(name);
         if (there || there.last_error() != ENOENT)
             return there;

@@ -1,5 +1,5 @@
-// The root object of a segment. One process constructs it, even if several come first or a process
-// is killed while it constructs.
+// The root object of a segment. Exactly one process constructs it, even if several processes start
+// at once or a process is killed during the construction.
 #include "process_linux.hpp"
 
 #include <mallard/persist/shared_memory.hpp>
@@ -31,7 +31,7 @@ void wait_a_moment() noexcept
 shared_memory::root_place shared_memory::enter_root(layout l, std::uint64_t hash) noexcept
 {
     if (bytes_ == 0)
-        return {}; // the constructor has recorded why there is no segment
+        return {}; // `make` or `find` has recorded why there is no segment
     std::uint64_t const mine = checked_number::of(os::mark_of_this_process());
     for (;;) {
         std::uint64_t state = header_->root_state;

@@ -14,11 +14,12 @@ namespace mallard::os {
 /// A monotonic clock in milliseconds that advances in steps of some milliseconds. Cheap to read.
 std::uint64_t coarse_milliseconds() noexcept;
 
-/// Unpredictable bits from the kernel; from the clock and addresses if the kernel has none yet.
+/// Unpredictable bits from the kernel; from the clock and addresses if the kernel has no random
+/// bits yet.
 std::uint64_t random_bits() noexcept;
 
 /// Executes a full memory barrier in every thread of this process (membarrier). False: the system
-/// cannot.
+/// does not support this.
 bool barrier_in_all_threads() noexcept;
 
 /// Whether this process certainly has one thread. Then plain loads and stores replace atomic

@@ -39,7 +39,7 @@ public:
 
 private:
     static constexpr std::size_t map_bytes =
-        16384; // its first cache line holds the address of the map before it
+        16384; // the first cache line holds the address of the previous map
 
     static std::byte*& older(std::byte* map) noexcept
     {
@@ -63,7 +63,7 @@ private:
 
     thread_table* spare_ = nullptr;
     std::byte* newest_ = nullptr;
-    std::size_t uncut_ = 0; // bytes of the newest map behind its first cache line
+    std::size_t uncut_ = 0; // unused bytes of the newest map behind its first cache line
 };
 
 } // namespace mallard::os

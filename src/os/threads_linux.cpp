@@ -1,5 +1,5 @@
-// Which thread has which thread caches, while threads start and end and over forks; and a memory
-// fence in all threads of the process.
+// Records which thread has which thread caches, while threads start and end and over forks. Also a
+// memory fence in all threads of the process.
 #include "table_store_linux.hpp"
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -27,7 +27,7 @@ bool membarrier(int command) noexcept
     return ::syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-/// Comes before the first thread cache: if it fails, no thread gets a cache.
+/// Called before the first thread cache is made: if this fails, no thread gets a cache.
 bool prepare_barrier() noexcept
 {
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
@@ -36,15 +36,15 @@ bool prepare_barrier() noexcept
 /// Executes a full memory fence in every thread of this process.
 void barrier_in_all_threads() noexcept
 {
-    // A sandbox may have been closed since `prepare_barrier`.
+    // The process may have entered a sandbox since `prepare_barrier`.
     if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
         !(prepare_barrier() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)))
         fatal_no_barrier();
 }
 
 // Set when C++ has destroyed this thread's thread-local objects. The destructors of pthread keys
-// may still free blocks, but no callback tells when those are done: so the thread gets no cache
-// again.
+// may still free blocks, but no callback tells when these destructors are done. So the thread gets
+// no further cache.
 constinit thread_local bool is_late = false;
 
 } // namespace
@@ -63,7 +63,7 @@ struct registry {
     /// Registers the fork handlers and the memory fence, once. False: threads cannot have caches.
     static bool prepare() noexcept;
 
-    /// This thread's table, made if there is none. Null: there is no memory.
+    /// This thread's table. Makes the table if there is none. Null: there is no memory.
     thread_table* table() noexcept
     {
         if (this_thread_table != &empty_thread_table)
@@ -78,7 +78,7 @@ struct registry {
                 return nullptr;
             insert(tables, *fresh);
         }
-        this_thread_table = fresh; // before the next call, which may allocate
+        this_thread_table = fresh; // set before the next call, which may allocate
         if (abi::__cxa_thread_atexit(at_thread_exit, fresh, &__dso_handle) != 0) {
             at_thread_exit(fresh);
             return nullptr;
@@ -86,7 +86,8 @@ struct registry {
         return fresh;
     }
 
-    /// Makes `c` a cache of the thread of `t`. The caller holds the registry's lock and the list's.
+    /// Makes `c` a cache of the thread that owns the table `t`. The caller holds the locks of the
+    /// registry and of the list.
     void set_thread(thread_cache_list& list, thread_cache& c, thread_table& t) noexcept
     {
         c.thread_ = &t;
@@ -95,7 +96,7 @@ struct registry {
         show(list, c, t);
     }
 
-    /// Adds a list to those that a fork locks.
+    /// Adds a list to the lists that a fork locks.
     void add(thread_cache_list& list) noexcept
     {
         if (list.listed_at != nullptr)
@@ -105,7 +106,7 @@ struct registry {
         list.registered_.store(true, std::memory_order_relaxed);
     }
 
-    /// The cache of `list` that the thread of `t` has, or null.
+    /// The cache of `list` that belongs to the thread with the table `t`, or null.
     static thread_cache* find(const thread_cache_list& list, const thread_table& t) noexcept
     {
         thread_cache* c = t.caches;
@@ -115,7 +116,7 @@ struct registry {
     }
 
     /// Writes the cache to the place where `thread_cache_list::mine` looks. Only the thread itself
-    /// writes to its table, except for `take_from_thread`, which clears the place.
+    /// writes to its table; the one exception is `take_from_thread`, which clears the place.
     static void show(const thread_cache_list& list, thread_cache& c, thread_table& t) noexcept
     {
         std::size_t const at = list.place_.load(std::memory_order_relaxed);
@@ -124,7 +125,8 @@ struct registry {
         t.lists[at].store(&list, std::memory_order_relaxed);
     }
 
-    /// Takes all caches of a list from their threads. The caller holds both locks.
+    /// Takes all caches of a list from their threads. The caller holds the locks of the registry
+    /// and of the list.
     void remove(thread_cache_list& list) noexcept
     {
         for (thread_cache* c = list.caches_; c != nullptr; c = c->next_in_list_)
@@ -135,7 +137,8 @@ struct registry {
         list.registered_.store(false, std::memory_order_relaxed);
     }
 
-    /// Unmaps the tables when this code is unloaded or the program ends, unless a thread has one.
+    /// Unmaps the tables when this code is unloaded or the program ends, unless a thread still has
+    /// a table.
     void end() noexcept
     {
         std::lock_guard const alone(lock);
@@ -151,7 +154,7 @@ private:
         while (*at != &c)
             at = &(*at)->next_of_thread_;
         *at = c.next_of_thread_;
-        thread_cache_list const* shown = &list; // another list may have taken the place since
+        thread_cache_list const* shown = &list; // another list may have got the place since
         t.lists[list.place_.load(std::memory_order_relaxed)].compare_exchange_strong(
             shown, nullptr, std::memory_order_relaxed);
     }
@@ -163,7 +166,8 @@ private:
             std::lock_guard const alone(c->list_->lock);
             c->thread_ = nullptr;
             c->busy_.store(0,
-                           std::memory_order_relaxed); // in a child: the fork may have cut a call
+                           // In a child: the fork may have interrupted a call.
+                           std::memory_order_relaxed);
             c = c->next_of_thread_;
         }
         erase(t);
@@ -202,7 +206,8 @@ private:
 
 namespace {
 
-constinit registry all; // has no destructor: threads may live longer than static objects
+// The registry has no destructor: threads may live longer than static objects.
+constinit registry all;
 
 } // namespace
 
@@ -214,8 +219,8 @@ bool registry::prepare() noexcept
 }
 
 namespace {
-// Registered early: so the fork handlers that others register later run before ours, at a time when
-// ours do not hold the locks, and may use a pool.
+// Registered early, so that fork handlers that are registered later run before this one. At that
+// time this handler does not hold the locks yet, so the other handlers may use a pool.
 [[maybe_unused]] bool const prepared_at_start = registry::prepare();
 
 [[gnu::destructor]] void unload()
@@ -236,13 +241,13 @@ void registry::before_fork() noexcept
 {
     all.lock.lock();
     // One allocator may be the source of another, in any order of the lists. So this thread never
-    // waits for a list while it holds others: it releases them and starts again.
+    // waits for a list while it holds other lists: it releases them and starts again.
     for (thread_cache_list* list = all.lists; list != nullptr;) {
         if (try_hold(*list)) {
             list = list->next_listed;
         } else {
             unlock_until(list);
-            all.lock.unlock(); // the thread that holds the missing lock may wait for this one
+            all.lock.unlock(); // the thread that holds the missing lock may wait for this thread
             std::this_thread::yield();
             all.lock.lock();
             list = all.lists;
@@ -294,7 +299,8 @@ void registry::after_fork() noexcept
 
 void registry::in_child() noexcept
 {
-    // A recursive mutex knows its owner by a thread id, and the child's thread has another id.
+    // A recursive mutex knows its owner by a thread id, and the child's thread has another id than
+    // the parent's. So the child makes new locks.
     for (thread_cache_list* list = all.lists; list != nullptr; list = list->next_listed) {
         std::construct_at(&list->growing);
         list->growing.lock();

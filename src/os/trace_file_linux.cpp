@@ -1,5 +1,5 @@
-// Writes traces. pwrite puts whole records at known offsets, so that a short write can be repeated
-// from the right record.
+// Writes traces. pwrite writes whole records at known offsets, so that a short write can be
+// repeated from the right record.
 #include <mallard/trace/trace_file.hpp>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::uint32_t thread_id() noexcept
     return mine;
 }
 
-/// Writes and returns the number of bytes written. If fewer than `bytes`, errno says why.
+/// Writes and returns the number of bytes written. If that is less than `bytes`, errno says why.
 std::size_t write_at(int file, std::uint64_t offset, const void* data, std::size_t bytes) noexcept
 {
     std::size_t done = 0;
@@ -132,7 +132,8 @@ void trace_file::append(const mallard_trace_record& r) noexcept
 {
     std::uint32_t const thread = thread_id();
     std::lock_guard const alone(lock_);
-    if (file_ < 0 || !has_room(3)) { // at most three records: lost events, thread, event
+    // An event needs at most three records: lost events, thread, event.
+    if (file_ < 0 || !has_room(3)) {
         lost_ += 1;
         lost_here_ += 1;
         return;
@@ -153,8 +154,8 @@ void trace_file::put_lost() noexcept
     lost_here_ = 0;
 }
 
-/// Whether the buffer has room; writes it to the file if not. After a failed write, tries again
-/// only once in `events_between_tries` events.
+/// Whether the buffer has room. Writes a full buffer to the file first. After a failed write, tries
+/// again only once in `events_between_tries` events.
 bool trace_file::has_room(std::size_t records) noexcept
 {
     if (records_max - count_ >= records)
@@ -174,7 +175,7 @@ bool trace_file::write_all() noexcept
 {
     if (file_ < 0)
         return false;
-    if (process_id() != pid_) { // this is a forked child: the parent writes the buffer
+    if (process_id() != pid_) { // this process is a forked child: the parent writes the buffer
         ::close(file_);
         file_ = -1;
         return false;

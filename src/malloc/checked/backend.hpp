@@ -1,5 +1,5 @@
 // The backend of malloc in libmallard-checked.so: the functions of src/heap/requests.hpp, with the
-// adaptor `checked` before the engine.
+// adaptor `checked` in front of the engine.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -8,8 +8,8 @@
 
 namespace mallard {
 
-/// The two families of functions. `free` must not get a block of `new`, nor `delete` one of malloc:
-/// each family has its own records.
+/// The two families of functions. `free` must not free a block of `new`, and `delete` must not free
+/// a block of malloc: each family has its own records.
 enum class family { of_malloc, of_new };
 
 /// Allocates and frees with checks. The usable size of a block is exactly the requested size. Any
@@ -21,7 +21,7 @@ struct checked_requests {
     static void* allocate(std::size_t bytes) noexcept { return allocate_aligned(bytes, align_min); }
     static void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept;
     static void* allocate_zeroed(std::size_t bytes) noexcept;
-    /// Always moves the block, so that pointers to the old block are found.
+    /// Always moves the block, so that uses of old pointers are detected.
     static void* reallocate(void* block, std::size_t bytes) noexcept;
     static std::size_t usable_bytes(const void* block, const char* call) noexcept;
 

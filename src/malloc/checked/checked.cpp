@@ -1,5 +1,5 @@
 // The checked malloc: finds double frees, overruns, leaks and mismatched calls. The adaptor
-// `checked` stands before the engine, behind one lock.
+// `checked` stands in front of the engine, behind one lock.
 //
 //     malloc -> malloc.cpp -> checked_requests -> checked -> engine
 //                                                    \-> records, in mappings of their own
@@ -30,7 +30,7 @@
 namespace mallard {
 namespace {
 
-/// Source of blocks, including their redzones: the engine.
+/// The source of blocks with their redzones: the engine.
 struct engine_blocks {
     static chunk try_take(layout l) noexcept
     {
@@ -39,8 +39,8 @@ struct engine_blocks {
     static void give(chunk c) noexcept { engine::deallocate(c.data); }
 };
 
-/// Source of the records: mappings far from any block. If the system refuses a mapping (limited
-/// address space, seccomp), a block of the engine serves.
+/// The source of the records: mappings far from any block. If the system refuses a mapping (limited
+/// address space, seccomp), the records use a block of the engine.
 struct own_mappings {
     static chunk try_take(layout l) noexcept
     {
@@ -62,7 +62,8 @@ constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames =
 using checked_engine = checked<engine_blocks, options, own_mappings>;
 
 constinit os::lock one_at_a_time;
-constinit os::lock guests; ///< for guests, while a fork keeps the lock: see src/heap/guests.hpp
+/// While a fork keeps the lock, guests use this lock: see src/heap/guests.hpp.
+constinit os::lock guests;
 
 const void* module_of(const void* address) noexcept
 {
@@ -127,12 +128,11 @@ constexpr family other_than(family f) noexcept
     return f == family::of_malloc ? family::of_new : family::of_malloc;
 }
 
-/// MALLARD_MIXED=1: either family takes blocks of the other, as in libmallard.so.
+/// MALLARD_MIXED=1: each family may free blocks of the other, as in libmallard.so.
 constinit bool families_mixed = false;
 
-/// The records of a family. Constructed by the first call, which may come before all static
-/// constructors; never destroyed, since calls come after all destructors. The caller holds the
-/// lock.
+/// The records of a family. Constructed by the first call, possibly before all static constructors;
+/// never destroyed, since calls may follow all destructors. The caller holds the lock.
 template <family By>
 checked_engine& records_of() noexcept
 {
@@ -146,20 +146,21 @@ checked_engine& records_of() noexcept
 
 // --- guests: while another thread forks, the records do not change -----------------
 
-/// A note that a guest leaves about a block that it allocated or freed.
+/// What a guest records about a block that it allocated or freed.
 struct note {
     note* next = nullptr;
     void* block = nullptr;
     layout asked{0};
     family by = family::of_malloc;
-    bool is_stated = false; ///< the caller of free passed the layout
+    bool is_stated = false; ///< whether the caller of free passed the layout
 };
 
-/// Adds a note to a list with one store, so that the list is valid whenever a fork happens.
+/// Adds a note to a list with one store, so that the list is valid at whatever moment a fork
+/// happens.
 void leave(note*& first, const note& what) noexcept
 {
     void* const room = engine::allocate(sizeof(note));
-    if (room == nullptr) // no memory: the block leaks, or its allocation fails
+    if (room == nullptr) // no memory for the note: the block leaks, or its allocation fails
         return;
     note* const n = ::new (room) note(what);
     n->next = first;
@@ -167,7 +168,8 @@ void leave(note*& first, const note& what) noexcept
     first = n;
 }
 
-// Protected by the lock, or by the lock of guests while a fork keeps the lock:
+// The two lists below are protected by the lock, or by the lock of guests while a fork keeps the
+// lock.
 constinit note* untracked =
     nullptr; ///< blocks that guests allocated: without a record until they are freed
 constinit note* deferred = nullptr; ///< blocks with a record that guests have freed
@@ -192,7 +194,8 @@ void* allocate_untracked(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// Frees a block that a guest allocated. False: the block is no such block.
+/// Frees a block if a guest allocated it. False: no guest allocated this block, and nothing is
+/// freed.
 bool free_untracked(void* block) noexcept
 {
     note** const at = find_untracked(block);
@@ -205,7 +208,7 @@ bool free_untracked(void* block) noexcept
     return true;
 }
 
-/// Whether `p` is in a heap: `free` takes such blocks as well.
+/// Whether `p` is a block of a heap: `free` frees such blocks as well.
 bool is_of_heap(const void* p) noexcept
 {
     engine::reservation* const w = engine::reservation_of(p);
@@ -352,7 +355,7 @@ void before_fork() noexcept
     }
     fork_holds_lock = true;
     one_at_a_time.take();
-    records_of<family::of_malloc>(); // construct them, since a guest must not
+    records_of<family::of_malloc>(); // constructs the records, since a guest must not
     records_of<family::of_new>();
     one_at_a_time.keep();
 }
@@ -391,7 +394,7 @@ void after_fork_in_child() noexcept
     if (forks_without_lock != 0)
         forks_without_lock -= 1;
     fork_holds_lock = false;
-    deferred = nullptr; // the child did not make these frees
+    deferred = nullptr; // the frees of the parent's guests did not happen in the child
     guests.reset();
     one_at_a_time.reset();
 }
