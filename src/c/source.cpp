@@ -54,7 +54,7 @@ chunk chosen_source::try_take(layout l) noexcept
         last = {this, &messages::too_large, {l.bytes, l.align}};
         return {};
     }
-    // Posix_memalign needs an alignment of at least 8.
+    // posix_memalign needs an alignment of at least 8.
     l.align = std::max(l.align, alignof(std::max_align_t));
     void* const data = is_heap() ? take_from_heap(l) : take_locked(l);
     if (data == nullptr) {

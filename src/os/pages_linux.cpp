@@ -237,8 +237,7 @@ void page_source::give(chunk c) noexcept
     auto const data = static_cast<std::byte*>(c.data);
     if (options_.reserve_bytes == 0) {
         unmap(data, c.bytes);
-        // If decommit fails, the units stay in use, since they are not zero.
-    } else if (decommit(data, c.bytes)) {
+    } else if (decommit(data, c.bytes)) { // if this fails, the units stay in use: they are not zero
         std::size_t const first = static_cast<std::size_t>(data - range_.base) / unit_bytes();
         flip_bits(range_.bits, first, first + claimed_units(c.bytes));
         range_.low = std::min(range_.low, first);

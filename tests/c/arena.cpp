@@ -99,7 +99,7 @@ TEST(c_arena, reuses_the_memory_of_the_last_block)
     mallard_arena* const arena = mallard_arena_create(nullptr);
     void* const first = mallard_arena_allocate(arena, 100, 8);
     void* const second = mallard_arena_allocate(arena, 100, 8);
-    mallard_arena_free(arena, first, 100, 8); // not the last block: nothing happens
+    mallard_arena_free(arena, first, 100, 8); // not the last block: the free has no effect
     mallard_arena_free(arena, second, 100, 8);
     EXPECT_EQ(mallard_arena_allocate(arena, 50, 8), second);
     mallard_arena_free(arena, nullptr, 50, 8);
@@ -138,7 +138,7 @@ TEST(c_arena, rewinds_to_its_marks)
         void* const first = mallard_arena_allocate(arena, 100, 8);
         mallard_mark inner;
         ASSERT_EQ(mallard_arena_mark(arena, &inner), 0);
-        void* const second = mallard_arena_allocate(arena, 100000, 8); // in another chunk
+        void* const second = mallard_arena_allocate(arena, 100000, 8); // placed in another chunk
         mallard_arena_rewind(arena, &inner);
         EXPECT_EQ(mallard_arena_allocate(arena, 100000, 8), second);
         mallard_arena_rewind(arena, &outer);
@@ -188,7 +188,7 @@ TEST(c_arena, reports_its_statistics)
         EXPECT_GE(stats.bytes_live, 1000U);
         EXPECT_LT(stats.bytes_live, 1100U);
         EXPECT_GE(stats.bytes_taken, stats.bytes_live + stats.bytes_idle);
-        EXPECT_EQ(stats.blocks_live, 0U); // an arena does not count
+        EXPECT_EQ(stats.blocks_live, 0U); // an arena does not count its live blocks
         EXPECT_GE(stats.chunks, 1U);
         mallard_arena_destroy(arena);
     });

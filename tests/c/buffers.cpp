@@ -8,7 +8,7 @@ using namespace mallard::testing;
 
 namespace {
 
-/// The options of a pool whose buffer is `bytes`.
+/// The options of a pool whose memory is the buffer `bytes`.
 mallard_pool_options pool_in(std::vector<char>& bytes, std::size_t block_bytes)
 {
     auto options = pool_of(block_bytes);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares the symbols that a library exports with the functions that a header declares.
 
-    exports.py shared LIBRARY.so HEADER    exported, in this version, and nothing else
-    exports.py static LIBRARY.a HEADER     global, and nothing else; needs only C
+    exports.py shared LIBRARY.so HEADER    exports these functions with a version, and nothing else
+    exports.py static LIBRARY.a HEADER     only these functions are global; needs only the C library
 """
 import re
 import subprocess
@@ -18,7 +18,7 @@ def declared(header):
 
 
 def names(*command):
-    """(kind, name) of each symbol."""
+    """Returns (kind, name) of each symbol."""
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return re.findall(r"^[0-9a-f ]{16} (\w) (\S+)$", out, re.M)
 

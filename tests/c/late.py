@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Opens the library in a running program that has threads, and calls it from them:
-what it has for each thread must find room there. `late.py LIBRARY.so`
+"""Opens the library in a running program that has threads, and calls it from them: each thread
+must have room for the thread-local data of the library. `late.py LIBRARY.so`
 """
 import ctypes
 import errno
@@ -14,7 +14,7 @@ thread_cached = 3
 
 
 class Options(ctypes.Structure):
-    """The front of mallard_pool_options, as of an older caller."""
+    """The first members of mallard_pool_options, as an older caller knows them."""
     _fields_ = [("struct_bytes", ctypes.c_size_t), ("block_bytes", ctypes.c_size_t),
                 ("align", ctypes.c_size_t), ("growth", ctypes.c_int), ("sync", ctypes.c_int),
                 ("reuse", ctypes.c_int), ("check", ctypes.c_int)]
@@ -27,7 +27,7 @@ def main(path):
     opened, faults = threading.Barrier(5), []
 
     def use():
-        opened.wait()  # this thread is older than the library
+        opened.wait()  # this thread started before the library was loaded
         pool = library.mallard_pool_create(ctypes.byref(Options(40, 48, 24)))
         text = ctypes.create_string_buffer(512)
         if pool or ctypes.get_errno() != errno.EINVAL:

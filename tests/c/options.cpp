@@ -9,7 +9,8 @@ using namespace mallard::testing;
 
 namespace {
 
-/// Expects that no pool is made from these options, with this error and first line.
+/// Expects that no pool is made from these options, and that the failure has this error and this
+/// first line.
 void expect_refused(const mallard_pool_options& options, mallard_error error,
                     const std::string& what)
 {
@@ -77,7 +78,8 @@ TEST(c_options, of_an_older_caller_use_defaults_for_missing_members)
 {
     auto options = pool_of(48);
     std::memset(&options.align, 0xee, sizeof options - offsetof(mallard_pool_options, align));
-    options.struct_bytes = offsetof(mallard_pool_options, align); // later members are not read
+    // The members after `align` are not read.
+    options.struct_bytes = offsetof(mallard_pool_options, align);
     expect_accepted(options);
 
     auto arena = sized<mallard_arena_options>();
@@ -122,8 +124,9 @@ TEST(c_options, can_be_cleared_in_c89)
     EXPECT_EQ(std::memcmp(&arena, &clear_arena, sizeof arena), 0);
     EXPECT_EQ(std::memcmp(&multipool, &clear_multipool, sizeof multipool), 0);
 
-    mallard_pool_options_init(nullptr, sizeof pool); // ignored
-    mallard_pool_options_init(&pool, 3);             // too small for struct_bytes: ignored
+    mallard_pool_options_init(nullptr, sizeof pool); // a null struct is ignored
+    // No room for struct_bytes: the call is ignored.
+    mallard_pool_options_init(&pool, 3);
     EXPECT_EQ(std::memcmp(&pool, &clear_pool, sizeof pool), 0);
 }
 
@@ -241,7 +244,7 @@ TEST(c_options, reject_numbers_that_contradict_each_other)
     options.growth_den = 3;
     expect_refused(options, MALLARD_ERROR_CONFLICT,
                    "growth_num is 2, less than growth_den, which is 3");
-    options.growth_num = 0; // the default is 2
+    options.growth_num = 0; // 0 means the default, 2
     expect_refused(options, MALLARD_ERROR_CONFLICT,
                    "growth_num is 2, less than growth_den, which is 3");
 }

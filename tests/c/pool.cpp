@@ -338,7 +338,7 @@ TEST(c_pool, takes_little_more_than_the_first_block_at_any_size)
 {
     for_each_kind([](mallard_pool_options options) {
         if (options.sync == MALLARD_SYNC_LOCK_FREE)
-            return; // takes one chunk, whose size the options choose
+            return; // this pool takes one chunk, whose size the options choose
         options.block_bytes = std::size_t{16} << 20;
         mallard_pool* const pool = mallard_pool_create(&options);
         void* const block = mallard_pool_allocate(pool);

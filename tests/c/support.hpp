@@ -95,9 +95,10 @@ public:
     std::size_t calls() const { return calls_; }
     std::size_t refusals() const { return refusals_; }
 
-    std::size_t refuse_every = 0;     ///< every n-th take fails; 0: none
+    std::size_t refuse_every = 0;     ///< every n-th take fails; 0: no take fails
     std::size_t bytes_max = SIZE_MAX; ///< larger takes fail
-    std::size_t misalign_by = 0;      ///< added to addresses if more than 8-byte alignment is asked
+    /// Added to addresses if an alignment above 8 bytes is requested.
+    std::size_t misalign_by = 0;
 
 private:
     static void* take(void* self, std::size_t bytes, std::size_t align)

@@ -55,7 +55,7 @@ TEST(c_threads, share_a_pool)
                 }
             }
         });
-        in_threads([&](unsigned number) { // free the blocks of another thread
+        in_threads([&](unsigned number) { // frees the blocks of another thread
             for (unsigned char* const block : kept[(number + 1) % threads_count])
                 mallard_pool_free(pool, block);
         });

@@ -1,4 +1,4 @@
-// The examples in the comments of the public headers, so that they keep compiling.
+// Compiles the examples in the comments of the public headers.
 #include <mallard/mallard.hpp>
 
 #include <cassert>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles each public header as C++17: it says the same three lines, and nothing else.
+"""Compiles each public header as C++17: the only errors are the same three lines.
 
     older.py INCLUDE_FOLDER COMPILER
 """
@@ -21,7 +21,7 @@ def main(folder, compiler):
         run = subprocess.run([compiler, "-std=c++17", "-fsyntax-only", f"-I{folder}", "-xc++", "-"],
                              input=source, capture_output=True, text=True)
         errors = re.findall(r" error: (?:#error )?(.*)", run.stderr)
-        said = [error.strip('"') for error in errors[:-1]] # the last one is what stops the compiler
+        said = [error.strip('"') for error in errors[:-1]] # only the last error stops the compiler
         if len(said) != len(lines) or not all(map(re.fullmatch, lines, said)):
             faults.append(f"{header}: {run.stderr}")
     print("\n".join(faults), end="\n" if faults else "")

@@ -1,6 +1,6 @@
-// Every standard container, with each binding, over every kind of allocator. The container behaves
-// as with std::allocator, allocates from one place only, follows the rules of copy, move and swap,
-// and frees all its memory.
+// Tests every standard container, with each binding, over every kind of allocator. The container
+// behaves as with std::allocator, allocates from one place only, follows the rules of copy, move
+// and swap, and frees all its memory.
 #include "../support/sources.hpp"
 
 #include <mallard/allocator.hpp>

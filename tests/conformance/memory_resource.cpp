@@ -1,4 +1,4 @@
-// The requirements of std::pmr on memory resources, for each of Mallard's resources.
+// Tests that Mallard's memory resources meet the requirements of std::pmr.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
@@ -129,7 +129,7 @@ TYPED_TEST(memory_resource, requests_the_alignment_of_a_strictly_aligned_block_u
     EXPECT_EQ(this->calls.asked().back().align, std::size_t{1} << 14);
 }
 
-/// The strictest alignment of the next two chunks that small blocks need.
+/// The strictest alignment of the next two chunks that are taken for small blocks.
 std::size_t alignment_of_chunks(std::pmr::memory_resource& r, failing_source& calls)
 {
     std::size_t const asked = calls.calls();
@@ -183,7 +183,7 @@ TYPED_TEST(memory_resource, loses_nothing_when_upstream_throws_at_any_call)
             try {
                 blocks.add(resource.allocate(l.bytes, l.align), l);
             } catch (const refusal&) {
-                blocks.add(resource.allocate(l.bytes, l.align), l); // fails once
+                blocks.add(resource.allocate(l.bytes, l.align), l); // the source fails once
             }
         }
         blocks.verify();
@@ -208,7 +208,7 @@ TYPED_TEST(memory_resource, gives_all_memory_back_at_release_and_at_its_end)
         this->own.release();
         EXPECT_EQ(this->calls.bytes(), 0u);
     }
-    std::ignore = this->r.allocate(100); // the destructor gives it back
+    std::ignore = this->r.allocate(100); // the destructor frees the block
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// The requirements on std::pmr::monotonic_buffer_resource, for mallard::pmr::arena.
+// Tests that mallard::pmr::arena meets the requirements on std::pmr::monotonic_buffer_resource.
 #include "../support/sources.hpp"
 
 #include <mallard/pmr.hpp>

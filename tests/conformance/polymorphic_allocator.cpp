@@ -1,4 +1,4 @@
-// The requirements on std::pmr::polymorphic_allocator, over Mallard's resources.
+// Tests that std::pmr::polymorphic_allocator over Mallard's resources meets its requirements.
 #include "../support/sources.hpp"
 
 #include <mallard/pmr.hpp>

@@ -1,5 +1,5 @@
-// The requirements on the standard's pool resources, for mallard::pmr::multipool and
-// mallard::pmr::shared_multipool.
+// Tests that mallard::pmr::multipool and mallard::pmr::shared_multipool meet the requirements on
+// the standard's pool resources.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 

@@ -1,4 +1,4 @@
-// Uses a heap of the linked malloc, and frees its blocks by `free`.
+// Uses a heap of the linked malloc, and frees its blocks with `free`.
 #include <mallard/heap.hpp>
 
 #include <cstdlib>

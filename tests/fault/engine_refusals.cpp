@@ -1,6 +1,6 @@
-// The malloc engine over a system that refuses calls: the n-th call, every n-th call, or all calls
-// from the n-th on. The linker wraps mmap and similar calls with the functions here (see
-// ../CMakeLists.txt).
+// Tests the malloc engine over a system that refuses calls: the n-th call, every n-th call, or all
+// calls from the n-th on. The linker replaces mmap and similar calls with the functions in this
+// file (see ../CMakeLists.txt).
 #include "../../src/heap/sample.hpp"
 #include "../support/child.hpp"
 #include "../support/engine_program.hpp"
@@ -23,8 +23,9 @@ void* __real_mremap(void*, std::size_t, std::size_t, int, ...);
 namespace {
 
 struct refusals {
-    std::size_t first = ~std::size_t{0}; ///< from 1
-    std::size_t each = 0;                ///< then every so many calls; 0: no further call
+    std::size_t first = ~std::size_t{0}; ///< number of the first refused call, from 1
+    /// Then every `each`-th call is refused; 0: no further call.
+    std::size_t each = 0;
     std::size_t mapping_max = ~std::size_t{0};
     bool places = false; ///< all addresses that the engine chooses are in use
     int error = ENOMEM;
@@ -32,10 +33,10 @@ struct refusals {
 
 refusals plan;
 
-/// Counts in memory that the child processes share.
+/// Counters in memory that the child processes share.
 struct counts {
-    std::atomic<std::size_t> calls;   ///< of this child
-    std::atomic<std::size_t> refused; ///< of all
+    std::atomic<std::size_t> calls;   ///< calls of the current child
+    std::atomic<std::size_t> refused; ///< refused calls of all children
 };
 counts& counted = *static_cast<counts*>(__real_mmap(nullptr, sizeof(counts), PROT_READ | PROT_WRITE,
                                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -85,7 +86,7 @@ namespace {
 using namespace mallard::testing;
 namespace engine = mallard::engine;
 
-/// Runs one thread after the other, so that caches are abandoned and taken over, or cannot be made.
+/// Runs one thread after the other, so that caches are abandoned and reclaimed, or cannot be made.
 void run_program(std::uint64_t seed, bool may_fail)
 {
     engine_market market(48);
@@ -108,7 +109,7 @@ void run_program(std::uint64_t seed, bool may_fail)
 /// Checks that all committed memory is free, as one span in the only reservation.
 void expect_nothing_lost()
 {
-    // Mappings that the system refused to unmap are unmapped now.
+    // The free of the block unmaps mappings that the system refused to unmap before.
     in_a_thread([] { engine::deallocate(engine::allocate(std::size_t{33} << 20)); });
     require(engine::huge_now().blocks == 0, "no mapping is left");
     require(engine::huge_now().bytes == 0, "no mapping's bytes are left");
@@ -122,7 +123,7 @@ void expect_nothing_lost()
     engine::the_slice_heap.give(*all.in, all.slice, now.committed);
 }
 
-/// Runs in a process that has not used the engine yet.
+/// Runs `run_program` in a process that has not used the engine yet. Returns what went wrong.
 std::string survives(refusals const& r, std::uint64_t seed)
 {
     return in_a_child([&] {
@@ -169,13 +170,13 @@ TEST(engine_refusals, of_every_third_call_are_survived)
     survive_each(3, ENOMEM, 11);
 }
 
-// As in a sandbox, where calls fail with other errors: then there is a second way to commit.
+// A sandbox lets calls fail with other errors. The engine then has a second way to commit memory.
 TEST(engine_refusals, with_another_error_are_survived)
 {
     survive_each(2, EPERM, 11);
 }
 
-/// Counts live samples, as a profile would, and samples more often each time.
+/// Counts live samples, as a profile would, and shortens the sampling distance each time.
 void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
 {
     *static_cast<std::size_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : ~std::size_t{0};
@@ -202,7 +203,7 @@ TEST(engine_refusals, are_survived_while_blocks_are_sampled)
             << "first " << first;
 }
 
-// Threads get no cache of their own, share the fallback cache, and get a cache later.
+// The threads get no cache of their own, share the fallback cache, and get a cache later.
 TEST(engine_refusals, are_survived_by_threads)
 {
     for (std::size_t each : {1U, 2U, 3U, 5U})
@@ -242,7 +243,7 @@ TEST(engine_refusals, of_unmap_cost_each_free_a_few_retries_and_leave_few_mappin
                       require(counted.calls <= 5, "a free does not retry all refused unmaps");
                   }
                   require(engine::huge_now().blocks == 0, "all blocks are freed");
-                  for (std::size_t i = 0; i < 600; ++i) // each retries two mappings
+                  for (std::size_t i = 0; i < 600; ++i) // each free retries two mappings
                       engine::deallocate(engine::allocate(bytes));
                   void* blocks[1000];
                   for (void*& block : blocks)

@@ -1,4 +1,5 @@
-// After any interruption of a commit, the file is in the state before or after the commit.
+// Tests that after any interruption of a commit the file is in the state before or after the
+// commit.
 #include "../support/child.hpp"
 #include "../support/choices.hpp"
 #include "../support/disk.hpp"
@@ -18,7 +19,7 @@ using mallard::file_options;
 
 constexpr file_options small{.max_bytes = 64 << 20};
 
-/// One step of a random program: allocates and frees blocks, changes bytes, and now and then resets
+/// One step of a random program: allocates and frees blocks, changes bytes, and sometimes resets
 /// the arena. The steps depend only on the choices and on earlier steps.
 void change(file_arena& file, seeded& choose)
 {
@@ -60,8 +61,8 @@ std::vector<std::string> history_of(std::uint64_t seed)
     return history;
 }
 
-/// Opens the file after an interruption. The state must be that after `done` commits or, if a
-/// commit was interrupted, the next one.
+/// Opens the file after an interruption. The state must be the one after `done` commits or, if a
+/// commit was interrupted, the one after the next commit.
 void expect_state(const std::string& path, const std::vector<std::string>& history,
                   std::size_t done)
 {
@@ -82,7 +83,7 @@ void expect_state(const std::string& path, const std::vector<std::string>& histo
     ASSERT_TRUE(file.open(path.c_str(), options)) << file.last_failure();
     EXPECT_TRUE(is_right(file)) << "after " << done << " commits";
 
-    // The program can continue with the file.
+    // Checks that the program can continue with the file.
     static_cast<void>(file.make<int>(1));
     ASSERT_TRUE(file.commit()) << file.last_failure();
     std::string const more = contents_of(file);
@@ -91,7 +92,7 @@ void expect_state(const std::string& path, const std::vector<std::string>& histo
     EXPECT_TRUE(contents_of(file) == more);
 }
 
-/// The progress of a child that will be killed, in memory that its parent shares.
+/// The progress of a child that will be killed, in memory that the child shares with its parent.
 struct progress {
     bool opened;
     std::size_t commits;
@@ -119,7 +120,7 @@ void kill_at_each_call(std::uint64_t seed, std::size_t tear)
         });
         if (seen->opened) {
             std::string const again =
-                in_a_child([&] { // is killed again while it finishes the commit
+                in_a_child([&] { // is killed again while it completes the commit
                     disk.fail_at(1 + call % 5, 0);
                     ::_exit(file_arena().open(path.c_str(), small) ? 0 : 1);
                 });
@@ -267,7 +268,7 @@ TEST(a_power_failure, leaves_the_last_commit_for_any_order_of_writes)
                     if (log[begin].what != disk_change::sync)
                         synced.make(log[begin]);
             if (end + 1 < done_at.begin()->first)
-                continue; // the file was being created
+                continue; // the file was not complete yet
             std::size_t const done = std::prev(done_at.upper_bound(end + 1))->second;
             for (int time = 0; time < 6; ++time) {
                 SCOPED_TRACE("seed " + std::to_string(seed) + ", call " + std::to_string(end));
@@ -305,8 +306,8 @@ TEST(a_file_arena, finds_changed_pages_when_the_system_does_not_report_them)
     EXPECT_TRUE(contents_of(file) == history[commits]);
 }
 
-/// A random program that compares the file with a model: it closes the file without a commit, opens
-/// it at another address, and survives failures of the disk.
+/// Runs a random program and compares the file with a model. The program closes the file without a
+/// commit, opens it at another address, and survives failures of the disk.
 TEST(a_file_arena, agrees_with_a_model_in_random_programs)
 {
     for (std::uint64_t seed = 100; seed < 130; ++seed) {

@@ -1,5 +1,5 @@
-// File arenas on real disks that are full, read-only, or limited. Each test runs in a process with
-// a small file system of its own.
+// Tests file arenas on real disks that are full, read-only, or limited. Each test runs in a process
+// with a small file system of its own.
 #include "../support/child.hpp"
 #include "../support/files.hpp"
 
@@ -43,7 +43,7 @@ TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_commits_again_when_t
         write_bytes(other, std::string(mib, 'x')); // fills the disk
 
         for (std::size_t i = 0; i < mib / 4; i += 4096)
-            kept[i] = 1; // a page that was zero in the file
+            kept[i] = 1; // changes a page that was zero in the file
         auto* const more = static_cast<char*>(file.allocate({mib / 4}));
         std::memset(more, 2, mib / 4);
         for (int time = 0; time < 3; ++time) {

@@ -1,4 +1,5 @@
-// Segments that are damaged, truncated or not permitted, and a /dev/shm that is full or missing.
+// Tests segments that are damaged, truncated or not permitted, and a /dev/shm that is full or
+// missing.
 #include <mallard/persist/shared_memory.hpp>
 
 #include "../support/child.hpp"
@@ -111,7 +112,7 @@ TEST(a_root, is_constructed_again_when_the_pid_of_its_dead_constructor_is_reused
     segment_file const file;
     auto opened = required(shared_memory::open(file.name));
     auto* const root = opened.root<configuration>();
-    root->answer = 7; // half constructed
+    root->answer = 7; // the object is half constructed
     auto const pid = static_cast<std::uint64_t>(::getpid());
     std::uint64_t const begun_at_boot = mallard::checked_number::of(pid << 26);
     file.write(offsetof(segment_header, root_state), begun_at_boot);

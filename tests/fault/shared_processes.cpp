@@ -1,4 +1,4 @@
-// Processes that share a segment, race for it, and are killed at any moment.
+// Tests processes that share a segment, race for it, and are killed at any moment.
 #include <mallard/persist/segment_pool.hpp>
 
 #include "../support/child.hpp"
@@ -81,7 +81,7 @@ TEST(processes, see_no_incomplete_segment_when_they_race_to_create_and_remove)
     expect_fine(all);
 }
 
-/// A root whose constructor allocates, and then ends the process if told to.
+/// A root whose constructor allocates. If told to, the constructor then ends the process.
 struct fragile {
     fragile(shared_memory& segment, std::atomic<int>& lives)
         : part(static_cast<int*>(segment.allocate({sizeof(int)})))
@@ -204,7 +204,7 @@ TEST(a_producer_and_a_consumer, pass_millions_of_blocks_between_different_addres
     EXPECT_EQ(here->messages.stats().blocks_live, 0U);
 }
 
-/// A pool, and the process that holds each block; 0 for none.
+/// A pool, and for each block the process that holds it; 0: no process.
 struct market {
     static constexpr std::uint32_t blocks_of_all = 1000;
 
@@ -212,7 +212,8 @@ struct market {
 
     std::atomic<std::uint32_t>& owner_of(void* block) { return owners[blocks.number_of(block)]; }
 
-    /// Runs until it is killed. A kill between an allocation and its record loses that block.
+    /// Allocates and frees until the process is killed. A kill between an allocation and its record
+    /// loses that block.
     void trade(std::uint32_t me)
     {
         seeded choose(me);

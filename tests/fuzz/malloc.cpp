@@ -1,5 +1,5 @@
 // Runs the input as a program over the malloc engine: three threads in lock step, two of which
-// start and end, three heaps, and now and then a memory limit.
+// start and end, three heaps, and sometimes a memory limit.
 #include "../../src/heap/requests.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../support/choices.hpp"
@@ -126,8 +126,9 @@ private:
         keeps(now, given ? std::min(was.bytes, bytes) : was.bytes, tag);
         require(owner_of(now) == owner, "a block stays in its heap");
         require(mallard_usable_size(now) >= bytes || !given, "a block is as large as requested");
-        // The model gets the usable size: `free` below may pass the size to a sized delete, which
-        // programs never use for a reallocated block, and which stops at one much larger than that.
+        // The model gets the usable size. `free` below may pass the size to a sized delete, and a
+        // sized delete stops the process if the block is much larger than that size. (Programs
+        // never use a sized delete for a reallocated block.)
         blocks_.add(now, given ? layout{mallard_usable_size(now), 16} : was);
     }
 
@@ -163,7 +164,7 @@ private:
                 return false;
         return true;
     }
-    /// Checks the first bytes that the model wrote.
+    /// Checks the first bytes of the block, which the model wrote.
     static void keeps(const void* block, std::size_t bytes, std::byte tag)
     {
         auto const* const all = static_cast<const std::byte*>(block);
@@ -172,7 +173,7 @@ private:
                 "a block keeps its bytes");
     }
 
-    // --- heaps, and what all calls share ----------------------------------------
+    // --- heaps, and helpers of all calls ------------------------------------------
 
     mallard_heap* new_heap()
     {
@@ -253,7 +254,7 @@ private:
             mallard_heap_destroy(heap);
         for (auto& hand : hands_)
             hand.reset();
-        for (int i = 0; i < 4; ++i) // messages may have to be forwarded
+        for (int i = 0; i < 4; ++i) // messages may have to be forwarded several times
             mallard_trim(0);
         require(engine::the_slice_heap.now().used == 0, "all freed memory is returned");
     }
@@ -261,7 +262,7 @@ private:
     recorded choose_;
     model blocks_;
     std::array<mallard_heap*, 3> heaps_{};
-    std::array<std::optional<puppet>, 2> hands_; // the third is this thread
+    std::array<std::optional<puppet>, 2> hands_; // the third thread is this one
     bool limited_ = false;
 };
 

@@ -1,5 +1,5 @@
-// A pool of a kind, block and alignment that the first bytes choose, under a
-// program that the others are.
+// Fuzzes a pool. The first bytes choose its kind, block size and alignment; the other bytes are the
+// program.
 #include "../support/program.hpp"
 
 namespace {

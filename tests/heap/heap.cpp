@@ -1,4 +1,4 @@
-// Heaps, used by one thread.
+// Tests of heaps that one thread uses.
 #include <mallard/heap.hpp>
 #include <mallard/multipool.hpp>
 #include <mallard/pmr.hpp>
@@ -66,7 +66,8 @@ TYPED_TEST(heaps, allocate_neighbouring_blocks_again_after_frees_in_random_order
     for (int round = 0; round < 3; ++round) {
         for (std::byte*& block : blocks)
             block = static_cast<std::byte*>(h.allocate(64));
-        auto const end = blocks.begin() + 10'000; // more than a few partly free slabs could serve
+        // More blocks than a few partly free slabs could serve.
+        auto const end = blocks.begin() + 10'000;
         neighbours =
             std::inner_product(blocks.begin() + 1, end, blocks.begin(), std::ptrdiff_t{0},
                                std::plus<>(), [](auto* b, auto* a) { return b - a == 64 ? 1 : 0; });

@@ -1,4 +1,4 @@
-// Memory limits of heaps, and of malloc.
+// Tests of the memory limits of heaps and of malloc.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 
@@ -122,7 +122,7 @@ TEST(limits, cached_blocks_are_returned_before_a_request_of_any_size_fails)
               "fine");
 }
 
-/// A call that waits inside until the test lets it end.
+/// A call of the user's function that does not return until the test lets it return.
 struct long_call {
     mallard::testing::gate begun;
     mallard::testing::gate may_end;

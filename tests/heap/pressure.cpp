@@ -1,5 +1,5 @@
-// Memory limits of control groups. The tests write the files of the groups themselves, since few
-// machines let a test create real control groups.
+// Tests of the memory limits of control groups. The tests write the files of the groups themselves,
+// since few machines let a test create real control groups.
 #include "../../src/heap/decay.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../support/child.hpp"
@@ -70,7 +70,7 @@ TEST(cgroup, is_short_above_85_percent_of_its_limit)
     g.group("a", "1000", "870");
     g.is_in("0::/a\n");
     cgroup const found = g.find();
-    EXPECT_FALSE(found.is_short()); // 20 of them are page cache that can be dropped
+    EXPECT_FALSE(found.is_short()); // 20 of the bytes are page cache that can be dropped
     g.group("a", "1000", "871");
     EXPECT_TRUE(found.is_short());
     g.group("a", "2000", "871");
@@ -180,7 +180,7 @@ std::size_t idle_bytes()
     return mallard::engine::the_slice_heap.now().dirty * mallard::engine::slice_bytes;
 }
 
-/// Uses malloc a little, again and again, until `is_so()` or 30 seconds have passed.
+/// Calls malloc and free again and again until `is_so()` or 30 seconds have passed.
 template <class F>
 bool in_the_end(F is_so)
 {
@@ -198,7 +198,7 @@ bool in_the_end(F is_so)
     return true;
 }
 
-/// The idle bytes after 20 of 160 MiB are freed.
+/// The idle bytes after 20 of 160 MiB were freed.
 std::size_t idle_after_free()
 {
     std::vector<void*> blocks;

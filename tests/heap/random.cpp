@@ -20,7 +20,7 @@ struct block {
     unsigned char pattern;
 };
 
-/// A heap and the blocks that it must hold.
+/// A heap, and the blocks that the heap must hold.
 struct subject {
     mallard_heap* heap;
     std::vector<block> live;

@@ -1,4 +1,5 @@
-// Sampling of allocations: how many blocks are chosen, and what the program is told.
+// Tests of the sampling of allocations: how many blocks are chosen, and what is reported to the
+// program.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 
@@ -21,10 +22,10 @@ namespace {
 
 using namespace mallard::testing;
 
-constexpr std::size_t all = 1; // as a mean distance: every block of 50 bytes or more is chosen
+constexpr std::size_t all = 1; // mean distance at which every block of 50 bytes or more is chosen
 constexpr std::size_t mebibyte = 1 << 20;
 
-/// A heap profile. Calls are made one at a time, so it needs no lock.
+/// A heap profile. The engine makes one call at a time, so the profile needs no lock.
 class profile {
 public:
     explicit profile(std::size_t mean) { require(begin(mean) == 0, "sampling starts"); }
@@ -52,7 +53,8 @@ private:
     static void tell(void* context, mallard_sample_event event, const mallard_sample* sample)
     {
         auto& to = *static_cast<profile*>(context);
-        mallard_free(mallard_malloc(100)); // not reported, since it is made in a call
+        // Not reported, since it is allocated in a call of this function.
+        mallard_free(mallard_malloc(100));
         to.last = *sample;
         if (event == MALLARD_SAMPLE_ALLOCATED) {
             require(to.live.emplace(sample->block, *sample).second, "the block is not live yet");
@@ -69,7 +71,7 @@ private:
     }
 };
 
-/// Six standard deviations of an estimate, as a fraction of it.
+/// Six standard deviations of an estimate, as a fraction of the estimate.
 double tolerance(std::size_t samples)
 {
     return 6 / std::sqrt(static_cast<double>(samples));
@@ -232,7 +234,7 @@ TEST(sampling, reaches_a_running_thread_at_its_next_call)
 {
     puppet other;
     auto const pair = [] { mallard_free(mallard_malloc(100)); };
-    other([&] { // then its list is neither empty nor full
+    other([&] { // the list of the other thread is then neither empty nor full
         for (int i = 0; i < 1000; ++i)
             pair();
     });
@@ -350,7 +352,8 @@ TEST(sampling, works_under_a_memory_limit)
     while (void* const block = mallard_malloc(1000))
         blocks.push_back(block);
     EXPECT_EQ(errno, ENOMEM);
-    EXPECT_GT(blocks.size(), p.allocated); // the last blocks found no slice of their own
+    // No slice was left for the last blocks, so they were not sampled.
+    EXPECT_GT(blocks.size(), p.allocated);
     mallard_limit(0, 0, nullptr, nullptr);
     for (void* const block : blocks)
         mallard_free(block);

@@ -1,4 +1,4 @@
-// Visits: other threads return the free blocks in the lists of idle threads.
+// Tests of visits: other threads return the free blocks in the lists of idle threads.
 #include "../../src/heap/registry.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
@@ -23,7 +23,7 @@ using mallard::testing::in_a_child;
 using mallard::testing::in_threads;
 using mallard::testing::rounds;
 
-/// Writes the owner into each byte of a block.
+/// Writes the number of the owner into each byte of a block.
 void fill(void* block, std::size_t bytes, std::size_t owner)
 {
     std::memset(block, static_cast<int>(owner), bytes);
@@ -112,7 +112,7 @@ TEST(visits, let_a_sleeping_thread_go_on_when_it_wakes)
     }
 }
 
-/// Does not allocate.
+/// The resident memory in bytes. Does not allocate.
 std::size_t resident_bytes()
 {
     unsigned long total = 0;
@@ -151,7 +151,8 @@ TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
     EXPECT_GT(resident_bytes(), before + (std::size_t{5} << 18));
     mallard_trim(0);
     EXPECT_LT(resident_bytes(),
-              before + (std::size_t{1} << 20)); // for the new stack, and what a sanitizer keeps
+              // For the new stack, and the memory that a sanitizer keeps.
+              before + (std::size_t{1} << 20));
     may_end.open();
 }
 
@@ -162,7 +163,7 @@ bool has_in_list(std::size_t bytes)
     return engine::shown_cache()->real->list_at(c).head != nullptr;
 }
 
-/// Allocates and frees blocks of `bytes` until the list of this thread may hold one.
+/// Allocates and frees blocks of `bytes` until the list of this thread may hold a block.
 void* take_again_and_again(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)
@@ -194,7 +195,8 @@ TEST(visits, the_child_of_a_fork_gets_back_the_allowance_of_missing_threads)
 {
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
-    void* in_use[20]; // two more blocks are less than an eighth, which would cause visits
+    // Two more blocks are less than an eighth of the memory, which would cause visits.
+    void* in_use[20];
     for (void*& block : in_use)
         block = mallard_malloc(engine::block_bytes_max);
     gate asleep[2];

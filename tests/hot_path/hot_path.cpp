@@ -1,5 +1,5 @@
-// Hot paths with a maximum number of instructions. `tools/check-hot-path` compiles this file and
-// counts the shortest path from each entry to its `ret`.
+// Hot paths, each with a maximum number of instructions. `tools/check-hot-path` compiles this file
+// and counts the instructions of the shortest path from each entry to its `ret`.
 #include <mallard/adapt/by_size.hpp>
 #include <mallard/adapt/limited.hpp>
 #include <mallard/adapt/observed.hpp>

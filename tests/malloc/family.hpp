@@ -10,8 +10,8 @@
 
 namespace mallard::testing {
 
-/// Hides the origin of a value from the compiler, which would warn of deliberate misuse, or remove
-/// allocations.
+/// Hides the origin of a value from the compiler. Otherwise the compiler would warn of deliberate
+/// misuse, or remove allocations.
 template <class T>
 T hidden(T value)
 {

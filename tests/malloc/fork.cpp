@@ -116,7 +116,7 @@ private:
     std::FILE* file_;
 };
 
-// fflush(NULL) waits for a stream while it holds the list of streams; fork waits for the list.
+// fflush(NULL) waits for a stream while it holds the list of streams; fork waits for that list.
 TEST(fork, works_while_other_threads_call_getline_and_fflush)
 {
     EXPECT_EQ(in_a_child([] {
@@ -174,7 +174,7 @@ TEST(fork, blocks_no_thread_while_it_waits_for_the_c_library)
                       });
                   });
                   std::this_thread::sleep_for(
-                      std::chrono::milliseconds(100)); // until the fork waits
+                      std::chrono::milliseconds(100)); // wait until the fork waits
                   for (int round = 0; round < 3; ++round)
                       change(blocks);
                   in_threads(3, [](std::size_t number) { allocate_some(number); });
@@ -221,7 +221,7 @@ void allocate_until(const volatile std::sig_atomic_t& forks, int count)
     ::setitimer(ITIMER_REAL, &never, nullptr);
 }
 
-/// In a process with one thread, a signal handler may call fork. It may interrupt malloc.
+/// In a process with one thread, a signal handler may call fork. The handler may interrupt malloc.
 TEST(fork, works_in_a_signal_handler_that_interrupts_malloc)
 {
     EXPECT_EQ(in_a_child([] {

@@ -20,7 +20,7 @@ struct block {
     unsigned seed = 0;
 };
 
-/// One thread of a random program. It owns the blocks in `blocks_`. Now and then it swaps one with
+/// One thread of a random program. It owns the blocks in `blocks_`. Sometimes it swaps a block with
 /// a block of a table that all threads share.
 class actor {
 public:

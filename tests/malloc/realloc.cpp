@@ -31,7 +31,7 @@ TEST(realloc, of_null_allocates_and_to_zero_frees)
     void* const block = std::realloc(hidden<void*>(nullptr), 100);
     ASSERT_NE(block, nullptr);
     EXPECT_EQ(std::realloc(hidden(block), hidden(0)), nullptr);
-    for (int i = 0; i < 100'000; ++i) // would be 100 GB if they were not freed
+    for (int i = 0; i < 100'000; ++i) // 100 GB in total if the blocks were not freed
         ASSERT_EQ(std::realloc(hidden(std::malloc(1 << 20)), hidden(0)), nullptr);
     EXPECT_EQ(::reallocarray(hidden(std::malloc(100)), hidden(0), 8), nullptr);
 }
@@ -106,7 +106,7 @@ TEST(realloc, of_many_random_blocks_keeps_them_disjoint)
         auto& [block, bytes] = slots[number];
         std::size_t const next = 1 + random(std::size_t{1} << random(19));
         block = std::realloc(block, next);
-        // Beyond 4 KiB, `fill` writes only some bytes; which ones depends on the size.
+        // Beyond 4 KiB, `fill` writes only some bytes. The size determines which bytes.
         ASSERT_TRUE(holds(block, std::min<std::size_t>({bytes, next, 4096}), number)) << step;
         bytes = next;
         fill(block, bytes, number);

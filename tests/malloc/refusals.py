@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a program again and again, and makes another of its system calls fail each time.
+"""Runs a program again and again, and makes a different system call fail each time.
 
     refusals.py PROGRAM SCENARIO [PRELOAD]
     POINTS=1000 refusals.py ...             beyond the 48th call of a kind
@@ -17,12 +17,12 @@ import sys
 import tempfile
 
 skipped = 77
-loaders_first = ("mmap", "1")  # it dies of that, by a signal
+loaders_first = ("mmap", "1")  # its failure kills the program by a signal
 points_max = int(os.environ.get("POINTS", 48))
-at_once = 4  # so many n, each once and from there on
+at_once = 4  # number of values of n that are tried at the same time
 faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
           ("mremap", "ENOMEM"), ("membarrier", "EPERM"), ("prctl", "EINVAL")]
-# Not brk: the kernel never fails it in this way, and glibc's malloc would die.
+# The call brk is left out: the kernel never fails it in this way, and glibc's malloc would die.
 
 
 def run(command, preload, call, error, when):

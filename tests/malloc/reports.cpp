@@ -1,4 +1,5 @@
-// Tests of the functions that report on malloc or control it: malloc_trim, mallinfo2 and others.
+// Tests of the functions that report on malloc or control malloc: malloc_trim, mallinfo2 and
+// others.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 #include "support.hpp"
@@ -110,7 +111,7 @@ TEST(malloc_info, writes_xml_and_rejects_options)
     EXPECT_EQ(std::string(text).substr(0, 7), "<malloc");
     EXPECT_NE(std::string(text).find("</malloc>"), std::string::npos);
     std::free(text);
-    EXPECT_NE(::malloc_info(1, stdout), 0); // glibc returns EINVAL, its manual says -1
+    EXPECT_NE(::malloc_info(1, stdout), 0); // glibc returns EINVAL, although its manual says -1
 }
 
 TEST(malloc_stats, prints_to_standard_error)
@@ -120,8 +121,8 @@ TEST(malloc_stats, prints_to_standard_error)
     EXPECT_NE(::testing::internal::GetCapturedStderr(), "");
 }
 
-/// Cancels threads that print a report. Printing is a cancellation point, and no lock may stay
-/// held.
+/// Cancels threads that print a report. Printing is a cancellation point, and a cancelled thread
+/// must not leave a lock held.
 template <class Report>
 void cancel_often(Report report)
 {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares the memory of a program with that under glibc.
+"""Compares the memory of a program with its memory under glibc.
 `resident.py PRELOAD TIMES PROGRAM [WORD...]`
 
-The program prints its memory. With PRELOAD that is at most TIMES as much as without.
+The program prints its memory. With PRELOAD the number is at most TIMES the number without PRELOAD.
 """
 import os
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs test programs under a malloc again and again, and watches their memory.
-`soak.py MINUTES LIBRARY.so FOLDER`, which holds the programs.
+`soak.py MINUTES LIBRARY.so FOLDER`. FOLDER holds the programs.
 First runs a hundred thousand short threads, which must leave no memory behind.
 
 A program fails if it dies, for example at a block that lost its contents. It also fails if it has
@@ -14,13 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-programs = {  # and what of each: not what takes long, or memory by the hundred MiB
+# The tests of each program that run. Left out: tests that take long, or need hundreds of MiB.
+programs = {
     "random": "*",                  # every function of the family, threads that swap blocks
     "threads": "*-*short_ones*:*stack*:*outlive*:*reallocated*",
-    "fork": "*-*signal_handler*",   # which is for processes that never had threads
+    "fork": "*-*signal_handler*",   # a test for processes that never had threads
     "realloc": "*random*",
 }
-once = {"threads": "*a_hundred_thousand*"}  # seconds
+once = {"threads": "*a_hundred_thousand*"}  # tests that run once; they take seconds
 
 
 def allowed_kib(first):
@@ -33,7 +34,7 @@ def resident_kib(pid):
 
 
 def peak_kib(process, seconds):
-    """The peak resident memory during these seconds. The process goes on running."""
+    """Returns the peak resident memory during these seconds. The process keeps running."""
     peak, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         if process.poll() is not None:

@@ -12,7 +12,7 @@
 
 namespace mallard::testing {
 
-/// The file that defines a symbol; empty if there is none.
+/// The file that defines a symbol; empty if no file does.
 inline std::string file_of(const char* symbol)
 {
     Dl_info info;
@@ -20,14 +20,14 @@ inline std::string file_of(const char* symbol)
     return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-/// Whether the tested malloc is not that of the C library. The C library's is the control: if it
-/// fails a test, the test is wrong, or stricter than the standard.
+/// Whether the tested malloc is another one than the C library's. The C library's malloc is the
+/// control: if it fails a test, the test is wrong, or stricter than the standard.
 inline bool is_preloaded()
 {
     return file_of("malloc") != file_of("printf");
 }
 
-/// Looks up a function that not every malloc has; null if there is none.
+/// Looks up a function that not every malloc has; null if the function is missing.
 template <class F>
 F* find(const char* symbol)
 {

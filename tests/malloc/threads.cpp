@@ -53,7 +53,7 @@ TEST(blocks, outlive_the_thread_that_allocated_them)
         end_of(blocks[i]);
 }
 
-/// Each thread takes a block that another thread left, and leaves a new one.
+/// Each thread frees a block that another thread left, and leaves a new block.
 TEST(blocks, are_freed_by_any_thread)
 {
     constexpr std::size_t slots = 512, steps = 40'000;
@@ -111,7 +111,7 @@ TEST(blocks, are_reallocated_by_threads_that_did_not_allocate_them)
         end_of(b);
 }
 
-/// Runs short threads one after the other. Each leaves blocks that the next thread frees.
+/// Runs short threads one after the other. Each thread leaves blocks that the next thread frees.
 void pass_on(std::size_t threads)
 {
     struct relay {
@@ -152,8 +152,8 @@ TEST(threads, DISABLED_a_hundred_thousand_short_ones_leave_no_memory_behind)
     pass_on(100'000);
 }
 
-/// A thread-specific key whose destructor sets a new block as often as the system calls it again,
-/// and frees the last block.
+/// A thread-specific key. Its destructor stores a new block each time, so that the C library calls
+/// the destructor again, and the last call frees the last block.
 struct rearmed {
     static inline pthread_key_t key;
     int round = 0;
@@ -214,8 +214,7 @@ TEST(threads, allocate_and_free_in_destructors_of_any_order)
     for (int round = 0; round < 200; ++round)
         in_a_thread([&] {
             ::pthread_setspecific(before, std::malloc(70));
-            thread_local last_words
-                first; // constructed before the thread's first malloc, or after it
+            thread_local last_words first; // before or after the first malloc
             std::free(hidden(first.start));
             first.start = std::malloc(50);
             thread_local last_words second;

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Runs one misuse program and compares its death with its first line.
+"""Runs one misuse program and compares what happens with the first line of its source.
 
     run.py SOURCE PROGRAM [PRELOAD [BUILD]]
 
-    // dies: LINE       aborts; stderr is three lines, LINE first, help last; under the
-                     second there may be others, indented by four
-    // segfaults: TEXT  accesses an inaccessible page, after printing TEXT
-    // lives: TEXT      the misuse is not detected; the program prints TEXT
+The first line names the expected end of the program:
+
+    // dies: LINE       Mallard detects the misuse and aborts the program. stderr is three lines: LINE
+                        first, help last; after the second line there may be lines indented by four.
+    // segfaults: TEXT  the program accesses an inaccessible page, after printing TEXT
+    // lives: TEXT      the misuse is not detected; the program continues and prints TEXT
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 
-In LINE, the word ADDRESS stands for any address. With BUILD, such as `checked`, the second
-line counts: `// checked dies: LINE`.
+In LINE, the word ADDRESS stands for any address. With BUILD, such as `checked`, the second line of
+the source counts instead: `// checked dies: LINE`.
 """
 import os
 import re
@@ -23,7 +25,7 @@ skipped = 77
 
 
 def verdict_of_death(expected, run, helper=""):
-    """None when the program died as it should, and its help names `helper`."""
+    """Returns None if the program died as expected and its help names `helper`, or else the fault."""
     pattern = re.escape(expected).replace("ADDRESS", "0x[0-9a-f]+")
     lines = run.stderr.splitlines()
     if run.returncode != -signal.SIGABRT:

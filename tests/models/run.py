@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Verifies one model, and checks that each way to break it is noticed. `run.py MODEL.pml`
 
-The model guards its key lines with names: `#ifdef BREAK_TAG`. Without any of
-them the search is complete and finds no error; with each alone it finds one.
-A model that also verifies without a key line says nothing about that line.
+The model guards its key lines with names: `#ifdef BREAK_TAG`. If no name is defined, the search is
+complete and finds no error. If one name is defined, the search finds an error. A model that finds no
+error without a key line says nothing about that line.
 """
 import re
 import shutil
@@ -18,7 +18,7 @@ search_flags = ["-m1000000", "-w22"]  # steps of the longest run; log2 of the ha
 
 
 def search(model, *defines):
-    """What the search prints."""
+    """Returns the output of the search."""
     with tempfile.TemporaryDirectory() as directory:
         def run(*command):
             done = subprocess.run(command, cwd=directory, capture_output=True, text=True)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Changes the code a line at a time, and checks that a test notices.
+"""Changes one line of code at a time, and checks that a test fails.
 
 `run.py [--random COUNT] [--seed N] [--jobs N] [WORDS]`
 
-Works in a copy of the tree, build/mutants/tree, whose own build keeps what it has compiled.
+Works in a copy of the tree, build/mutants/tree, with a build of its own, which later runs reuse.
 
     named     each [[mutant]] of mutants.toml: a line that once could be changed without a failing
               test, or that a comment calls necessary. Its tests have to fail. WORDS choose some.

@@ -3,8 +3,8 @@
 
     // error: REGEX     matches the output of the compiler
 
-Choose words of ours, such as a static_assert or a concept's name: every
-compiler prints those.
+Choose words of Mallard, such as the text of a static_assert or the name of a concept: every compiler
+prints these words.
 """
 import re
 import subprocess

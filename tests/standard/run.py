@@ -3,16 +3,16 @@
 
 Runs the tests that GNU and LLVM wrote for their C++ libraries with Mallard in the place of
 the library's own classes. SUITE is libstdcxx-resources, libcxx-resources or
-libstdcxx-containers. PARTs choose the cases whose path has one of them; --every N runs each
+libstdcxx-containers. PARTs choose the cases whose path contains a PART; --every N runs each
 Nth case, and all cases that differences.txt lists.
 
-The tests come from packages of Debian, which are fetched into FOLDER and stay there; nothing
-of them is in this repository. The adapters beside this file only give our classes the names
-of the library's. A case that fails must fail with the library's own class as well, or
-differences.txt has a line that says how it ends, and which clause of the standard leaves that
-open; a case that ends better than its line says is a failure too.
+The tests come from packages of Debian, which are downloaded into FOLDER and stay there; this
+repository contains no part of them. The adapters beside this file only rename Mallard's classes to
+the names of the library's classes. A case that fails must fail with the library's own class as well,
+or differences.txt has a line that says how the case ends, and which clause of the standard leaves
+that open. A case that ends better than its line says is a failure, too.
 
-The status is 77 where a package cannot be had."""
+The status is 77 if a package cannot be downloaded."""
 
 import argparse
 import collections

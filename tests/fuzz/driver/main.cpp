@@ -1,5 +1,5 @@
-// Runs a fuzz target without a fuzzer: on the files named, or on inputs that are
-// the same each time, so that every compiler and sanitizer gets a turn.
+// Runs a fuzz target without a fuzzer: on the files named, or on inputs that are the same each
+// time, so that every compiler and sanitizer runs the target.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

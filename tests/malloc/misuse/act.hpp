@@ -14,7 +14,7 @@ namespace mallard::testing {
 
 constexpr std::size_t bytes_large = 300'000, bytes_huge = std::size_t{64} << 20;
 
-/// Allocates, hidden from the optimiser.
+/// Allocates a block, and hides its origin from the optimiser.
 inline void* allocate(std::size_t bytes)
 {
     return hidden(std::malloc(bytes));
@@ -28,7 +28,7 @@ inline void* at(void* block, std::ptrdiff_t offset)
     return hidden(static_cast<char*>(block) + offset);
 }
 
-/// Allocates, and makes room in the list of the size for the next frees.
+/// Allocates a block, and makes room in the list of its size for the next frees.
 inline void* allocate_with_room(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)

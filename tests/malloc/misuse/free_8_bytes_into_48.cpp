@@ -5,7 +5,8 @@
 int main()
 {
     void* const block = allocate_with_room(48);
-    set_free(
-        at(block, 8)); // as a second base without a virtual destructor, or an array with a count
+    // Like a delete of a second base class without a virtual destructor, or of an array with a
+    // count.
+    set_free(at(block, 8));
     return say("nothing");
 }

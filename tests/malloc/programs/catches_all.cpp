@@ -1,4 +1,4 @@
-// Catches the exception of operator new without naming std::bad_alloc, so that the linker takes
+// Catches the exception of operator new without naming std::bad_alloc, so that the linker needs
 // less of a static C++ runtime.
 #include "../family.hpp"
 

@@ -1,4 +1,4 @@
-// Under a limit of the address space, allocates all memory, frees it, and allocates it again in
+// Allocates all memory under a limit of the address space, frees it, and allocates it again in
 // other sizes. The blocks are linked through their first words, since there is no other memory.
 #include "../family.hpp"
 #include "check.hpp"

@@ -1,5 +1,6 @@
 /* Prints the resident memory in KiB of 1,000 threads that have allocated and freed blocks of many
-   sizes, and sleep. With an argument, another thread calls malloc_trim before. */
+   sizes, and sleep. With an argument, another thread calls malloc_trim before the memory is
+   printed. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void* work_and_sleep(void* unused)
         work();
     pthread_barrier_wait(&all_have_freed);
     pthread_barrier_wait(&all_may_go);
-    work(); /* it finds what it needs */
+    work(); /* the thread can still allocate and free */
     return NULL;
 }
 

@@ -29,7 +29,7 @@ int main(int count, char** arguments)
         use_plugin = (void* (*)(void*))dlsym(plugin, "use_plugin");
         if (use_plugin == NULL)
             return 1;
-        kept[i] = use_plugin(malloc(100)); /* its block; ours it frees */
+        kept[i] = use_plugin(malloc(100)); /* a block of the plugin, which frees the argument */
         dlclose(plugin);
         if (i == 30)
             early = resident_pages();

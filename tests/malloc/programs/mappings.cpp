@@ -1,5 +1,5 @@
 // Uses up the mappings of the process. malloc then allocates from the memory that it has, or fails.
-// Once there are mappings again, malloc works as before.
+// When mappings are available again, malloc works as before.
 #include "../family.hpp"
 #include "check.hpp"
 
@@ -13,7 +13,7 @@ using namespace mallard::testing;
 
 constexpr std::size_t page = 4096;
 
-/// Allocates blocks of all sizes. Returns how many allocations failed.
+/// Allocates blocks of all sizes. Returns the number of failed allocations.
 int allocate_some()
 {
     void* blocks[100];
@@ -42,7 +42,7 @@ int main()
     if (most > 1'000'000)
         return 77;
     check(allocate_some() == 0, "at first there is memory");
-    // Neighbouring pages differ in protection, so that each page is a separate mapping.
+    // Neighbouring pages get different protections, so that each page is a separate mapping.
     void* const area =
         ::mmap(nullptr, most * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     check(area != MAP_FAILED, "there are addresses");

@@ -1,5 +1,5 @@
-// Makes system calls of its own process fail, from before the constructors on. The arguments of the
-// program say which: `mprotect=EPERM`, or `data` for all memory.
+// Makes system calls of its own process fail before the first constructor runs. The arguments of
+// the program name the calls: `mprotect=EPERM`, or `data` for all memory.
 //
 // Starts after exec, since the loader itself needs mprotect. Starts before main, so that malloc
 // initialises itself without these calls.

@@ -1,9 +1,9 @@
 // Uses malloc like an ordinary program, and survives failing system calls.
 //
-//     survive small|large|threads|all [CALL=ERROR...]
+// survive small|large|threads|all [CALL=ERROR...]
 //
-// A null result is correct if errno is ENOMEM and nothing else has changed. Needs no C++ runtime
-// and no other memory.
+// A null result is correct if errno is ENOMEM and nothing else has changed. The program needs no
+// C++ runtime, and has no memory except malloc's.
 #include "../family.hpp"
 #include "check.hpp"
 #include "refuse.hpp"
@@ -133,7 +133,7 @@ void* in_a_thread(void* argument)
 }
 void threads(user& u)
 {
-    // Few threads: glibc aborts if it has to unmap a stack and munmap fails.
+    // Only four threads: glibc aborts if it has to unmap a stack and munmap fails.
     static user users[] = {user(1), user(2), user(3), user(4)};
     pthread_t started[std::size(users)];
     bool is_started[std::size(users)] = {};
@@ -154,7 +154,7 @@ struct {
 
 int main(int count, char** arguments)
 {
-    static user u(9); // not on the stack, which may be unable to grow
+    static user u(9); // not on the stack, which possibly cannot grow
     bool done = false;
     for (auto const& [name, run] : scenarios)
         if (count > 1 && (std::strcmp(arguments[1], name) == 0 || arguments[1][0] == 'a')) {
