@@ -24,7 +24,7 @@ use core::ptr::NonNull;
 /// assert_eq!(size_of_val(&Some(object)), size_of::<usize>());
 /// ```
 ///
-/// A box is `Send` if any thread may call the pool. If a box is leaked, the object stays alive until the
+/// A box is `Send` if any thread may call the pool. If a box is leaked, the object exists until the
 /// pool is dropped.
 pub struct Box<'p, T, M = sync::Unshared, S = DefaultHeap, H = NoHooks>
 where
@@ -37,11 +37,13 @@ where
     pool: PhantomData<Borrows<'p, T, M, S, H>>,
 }
 
-/// What a handle borrows. `*mut T` makes handles invariant in `T`: the pool reads what is written through
-/// a handle that is then leaked, so the handle must not become one of a type with a shorter lifetime.
+/// The borrow that a handle holds. `*mut T` makes handles invariant in `T`: when a handle is
+/// leaked, the pool still reads what was written through it, so a handle must not become a handle
+/// of a type with a shorter lifetime.
 pub(super) type Borrows<'p, T, M, S, H = NoHooks> = (&'p (S, H), *mut T, fn(M));
 
-// SAFETY: the object moves with the box. Dropping the box calls the pool and the hooks from there.
+// SAFETY: the object moves to another thread with the box. Dropping the box calls the pool and the
+// hooks from that thread, which `Shared` and the bounds allow.
 unsafe impl<T, M, S, H> Send for Box<'_, T, M, S, H>
 where
     T: ?Sized + Send,
@@ -50,10 +52,11 @@ where
     H: Hooks<T> + Send + Sync,
 {
 }
-// SAFETY: a reference to the box gives a reference to the object, and no access to the pool.
+// SAFETY: with a reference to the box one gets a reference to the object, and no access to the
+// pool.
 unsafe impl<T: ?Sized + Sync, M: Mode, S: Source, H: Hooks<T>> Sync for Box<'_, T, M, S, H> {}
 
-/// Frees a slot when dropped, also if a destructor panics.
+/// Frees a slot when dropped, even if a destructor panics.
 pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
     pub(crate) core: &'c C,
     pub(crate) block: NonNull<u8>,
@@ -63,18 +66,18 @@ pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
 impl<C: Core<S>, S: Source> Drop for FreesSlot<'_, C, S> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the slot is in use in this core, and nothing uses it after this.
+        // SAFETY: the slot is in use in this core, and nothing uses the slot from now on.
         unsafe { self.core.deallocate(self.block) }
     }
 }
 
-/// Drops an object when dropped itself, also if a hook panics.
+/// Drops an object when this value is dropped, even if a hook panics.
 pub(crate) struct DropsObject<T: ?Sized>(pub(crate) NonNull<T>);
 
 impl<T: ?Sized> Drop for DropsObject<T> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: nothing uses the object after this.
+        // SAFETY: nothing uses the object from now on.
         unsafe { self.0.drop_in_place() }
     }
 }
@@ -82,21 +85,22 @@ impl<T: ?Sized> Drop for DropsObject<T> {
 /// The core of the pool of an object, found by the object's address.
 ///
 /// # Safety
-/// `object` is a live object of an `ObjectPool<_, M, S, H>` that outlives `'a`.
+/// `object` is an object of an `ObjectPool<_, M, S, H>`, and has not been dropped. The pool
+/// outlives `'a`.
 #[inline(always)]
 pub(crate) unsafe fn core_of<'a, T: ?Sized, M: Mode, S: Source + 'a, H: 'a>(
     object: NonNull<T>,
 ) -> &'a CoreOf<M, S, H> {
-    // The layout of the concrete type, also for a `dyn`. A constant for sized types.
-    // SAFETY: the object is alive.
+    // `for_value` returns the layout of the concrete type, also for a `dyn`. For sized types the
+    // layout is a constant.
     let layout = Layout::for_value(unsafe { object.as_ref() });
     let shape = SlotShape::of(layout, M::CHUNK);
-    // SAFETY: the caller's promise is passed on unchanged.
+    // SAFETY: the caller promises that the object exists and that its pool outlives `'a`.
     unsafe { Slots::<M, S, H>::core_of(object.cast(), &shape) }
 }
 
 impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
-    /// Gives up the box without dropping the object.
+    /// Turns the box into a pointer, without dropping the object.
     ///
     /// ```
     /// use mallard::{handles::Box, ObjectPool};
@@ -114,34 +118,35 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
     /// Makes a box from the result of `into_raw`.
     ///
     /// # Safety
-    /// `object` is from `into_raw` of a box of the same type, was not passed to this function since, and
-    /// its pool outlives `'p`.
+    /// `object` is the result of `into_raw` for a box of the same type, was not passed to this
+    /// function since, and its pool outlives `'p`.
     #[inline(always)]
     pub unsafe fn from_raw(object: NonNull<T>) -> Self {
         Self { object, pool: PhantomData }
     }
 
-    /// The address of the object, which never changes.
+    /// Returns the address of the object, which never changes.
     #[inline(always)]
     pub fn as_ptr(this: &Self) -> NonNull<T> {
         this.object
     }
 
-    /// Gives up the box. The object lives while the pool is borrowed, and is dropped by the pool.
+    /// Turns the box into a reference. The object exists while the pool is borrowed, and the pool
+    /// drops it.
     #[inline(always)]
     pub fn leak(this: Self) -> &'p mut T
     where
         T: 'p,
     {
-        // SAFETY: the object is alive, and the box was its only owner.
+        // SAFETY: the object has not been dropped, and the box was its only owner.
         unsafe { Self::into_raw(this).as_mut() }
     }
 
     /// Converts the box by an unsizing coercion. [`unsize_box!`](crate::unsize_box) is the safe form.
     ///
     /// # Safety
-    /// `f` does nothing but an unsizing coercion. Its pointers are `*mut`, because the compiler does not
-    /// shorten lifetimes behind a `*mut`, and would behind a `NonNull`.
+    /// `f` does nothing but an unsizing coercion. The pointers of `f` are `*mut`, because the
+    /// compiler does not shorten lifetimes behind a `*mut`, but would behind a `NonNull`.
     #[inline(always)]
     pub unsafe fn map_unsized<U: ?Sized>(
         this: Self,
@@ -161,26 +166,26 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
     #[inline(always)]
     pub fn into_inner(this: Self) -> T {
         let object = Self::into_raw(this);
-        // SAFETY: the object is alive, and its pool is borrowed.
+        // SAFETY: the object has not been dropped, and its pool is borrowed.
         let core = unsafe { core_of::<T, M, S, H>(object) };
         let _slot = FreesSlot { core, block: object.cast(), source: PhantomData };
         let alive = DropsObject(object);
-        // SAFETY: the object is alive, and only this box uses it.
+        // SAFETY: the object has not been dropped, and only this box uses it.
         Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *object.as_ptr() });
         forget(alive);
-        // SAFETY: the object is alive, and its slot is not used after this.
+        // SAFETY: the object has not been dropped, and its slot is not used from now on.
         unsafe { object.read() }
     }
 }
 
 impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
-    /// Pins the object: it does not move until it is dropped.
+    /// Pins the object: the object does not move until it is dropped.
     ///
     /// ```compile_fail
     /// use mallard::{handles::Box, sync, Buffer, ObjectPool};
     /// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
     /// let pool = ObjectPool::<u8, sync::Unshared<256>>::new_in(Buffer::new(&mut bytes));
-    /// Box::into_pin(pool.make(1)); // leak the box and the pool, and the bytes are free
+    /// Box::into_pin(pool.make(1)); // if box and pool were leaked, the bytes would be free
     /// ```
     #[inline(always)]
     pub fn into_pin(this: Self) -> Pin<Self> {
@@ -199,7 +204,7 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Drop for Box<'_, T, M, S, H> {
         let core = unsafe { core_of::<T, M, S, H>(self.object) };
         let _slot = FreesSlot { core, block: self.object.cast(), source: PhantomData };
         let _alive = DropsObject(self.object);
-        // SAFETY: the object is alive, and only this box uses it.
+        // SAFETY: the object has not been dropped, and only this box uses it.
         Slots::<M, S, H>::hooks_of(core).released(unsafe { &mut *self.object.as_ptr() });
     }
 }
@@ -208,7 +213,7 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Deref for Box<'_, T, M, S, H> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the object is alive, and only this box uses it.
+        // SAFETY: the object has not been dropped, and only this box uses it.
         unsafe { self.object.as_ref() }
     }
 }
@@ -216,7 +221,7 @@ impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Deref for Box<'_, T, M, S, H> {
 impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> DerefMut for Box<'_, T, M, S, H> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the object is alive, and the box is borrowed exclusively.
+        // SAFETY: the object has not been dropped, and the box is borrowed exclusively.
         unsafe { self.object.as_mut() }
     }
 }
@@ -234,7 +239,7 @@ impl<I, M: Mode, S: Source, H: Hooks<I>> FusedIterator for Box<'_, I, M, S, H> w
 {
 }
 
-/// The same as [`Box::into_pin`].
+/// Pins the object, as [`Box::into_pin`] does.
 impl<'p, T: ?Sized, M: Mode, S: PinSource> From<Box<'p, T, M, S>> for Pin<Box<'p, T, M, S>> {
     fn from(object: Box<'p, T, M, S>) -> Self {
         Box::into_pin(object)

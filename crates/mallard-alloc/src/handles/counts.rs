@@ -7,11 +7,11 @@ use core::cell::Cell;
 /// The kind of reference counts: [`Local`] or [`Atomic`].
 pub trait Counts: word::Word {}
 
-/// Counts for handles of one thread: [`Rc`](super::Rc).
+/// Reference counts for handles of one thread, such as [`Rc`](super::Rc).
 #[derive(Debug)]
 pub struct Local(Cell<u64>);
 
-/// Counts for handles of several threads: [`Arc`](super::Arc).
+/// Reference counts for handles of several threads, such as [`Arc`](super::Arc).
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Atomic(AtomicU64);
@@ -22,21 +22,22 @@ impl Counts for Atomic {}
 
 /// The numbers of strong and weak handles of an object, in one word {weak, strong}.
 ///
-/// All strong handles together count as one weak handle. The object dies with the last strong handle, and
-/// its slot becomes free with the last weak one.
+/// All strong handles together count as one weak handle. The object is dropped with the last strong
+/// handle, and its slot becomes free with the last weak one.
 ///
 /// ```text
 ///     strong > 0   ==   the object lives
 ///     weak > 0     ==   the slot is in use
 /// ```
 ///
-/// A handle is copied from a handle, so a strong count of 0 is final. `upgrade` has no strong handle, and
-/// must never turn 0 into 1.
+/// A handle is copied from a handle, so a strong count of 0 is final. `upgrade` starts from a weak
+/// handle, so it must never change a strong count from 0 to 1.
 pub(super) struct HandleCounts<W>(W);
 
 const ONE_STRONG: u64 = 1;
 const ONE_WEAK: u64 = 1 << 32;
-/// A quarter of what a count can hold, so that leaked handles are noticed long before an overflow.
+/// The largest count: a quarter of the largest number that fits, so that leaked handles are noticed
+/// long before an overflow.
 const TOO_MANY: u64 = 1 << 30;
 
 #[inline(always)]
@@ -49,7 +50,7 @@ fn weak(word: u64) -> u64 {
 }
 
 impl<W: word::Word> HandleCounts<W> {
-    /// One strong handle.
+    /// Returns the counts of an object with one strong handle.
     #[inline(always)]
     pub(super) fn one() -> Self {
         Self(W::new(ONE_STRONG + ONE_WEAK))
@@ -57,12 +58,13 @@ impl<W: word::Word> HandleCounts<W> {
     pub(super) fn strong(&self) -> usize {
         strong(self.0.load()) as usize
     }
-    /// The number of weak handles, without the one that stands for the strong handles.
+    /// Returns the number of weak handles, without the one that stands for all strong handles.
     pub(super) fn weak(&self) -> usize {
         let word = self.0.load();
         (weak(word) - u64::from(strong(word) != 0)) as usize
     }
-    /// Whether there is only one handle. Then nobody else can make another, and it need not count.
+    /// Whether there is only one handle. Then no other thread can make another handle, and the only
+    /// handle can be used or dropped without counting.
     #[inline(always)]
     pub(super) fn is_sole(&self) -> bool {
         self.0.load() == ONE_STRONG + ONE_WEAK
@@ -83,7 +85,7 @@ impl<W: word::Word> HandleCounts<W> {
         }
     }
 
-    /// Adds a strong handle if there is one.
+    /// Adds a strong handle, if the object still has a strong handle. Returns whether it had.
     pub(super) fn lock(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) != 0 {
@@ -98,8 +100,8 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes the only strong handle. If the result is `true`, the object and one weak handle belong to
-    /// the caller. `false` if there are other strong handles.
+    /// Removes the strong handle, if there is only one. `true`: the object and one weak handle now
+    /// belong to the caller. `false`: there are other strong handles, and nothing has changed.
     pub(super) fn take_only(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) == 1 {
@@ -111,13 +113,13 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes a strong handle. If the result is `true`, it was the last one: the caller drops the object,
-    /// and then a weak handle.
+    /// Removes a strong handle. `true`: it was the last one. The caller drops the object, and then
+    /// removes a weak handle.
     #[inline(always)]
     pub(super) fn drop_strong(&self) -> bool {
         strong(self.0.sub(ONE_STRONG)) == 1
     }
-    /// Removes a weak handle. If the result is `true`, it was the last handle: the caller frees the slot.
+    /// Removes a weak handle. `true`: it was the last handle, and the caller frees the slot.
     #[inline(always)]
     pub(super) fn drop_weak(&self) -> bool {
         weak(self.0.sub(ONE_WEAK)) == 1
@@ -198,14 +200,14 @@ mod models {
     use crate::loom::{model, sync::Arc, thread, TrackedCell};
     use core::mem;
 
-    /// An object with handles.
+    /// An object with reference counts, for the loom model.
     struct Counted {
         counts: HandleCounts<Atomic>,
         lives: TrackedCell<bool>,
         in_use: TrackedCell<bool>,
     }
 
-    /// Ends a state that held until now. No other thread may read it.
+    /// Clears a flag that was set until now. No other thread may read the flag at the same time.
     fn end(state: &TrackedCell<bool>) {
         // SAFETY: loom reports a data race on the cell.
         state.with_mut(|state| assert!(unsafe { mem::take(&mut *state) }));

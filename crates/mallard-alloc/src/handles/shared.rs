@@ -1,4 +1,4 @@
-//! Handles that share an object: strong ones, which own it together, and weak ones.
+//! Handles that share an object: strong handles, which own it together, and weak handles.
 
 use super::boxed::{core_of, Borrows, DropsObject, FreesSlot};
 use super::counts::{Counts, HandleCounts, Local};
@@ -15,8 +15,8 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// The slot of an object with its counts. The slot is in use while there are handles, and contains the
-/// object while there are strong handles.
+/// The slot of an object and its reference counts. The slot is in use while there are handles, and
+/// contains the object while there are strong handles.
 pub struct Slot<T, C: Counts> {
     object: MaybeUninit<T>,
     counts: HandleCounts<C>,
@@ -29,26 +29,26 @@ impl<T, C: Counts> Slot<T, C> {
     }
     pub(crate) const OBJECT: usize = core::mem::offset_of!(Self, object);
 
-    /// The object, while it lives.
+    /// Returns the object, unless it was dropped.
     pub(crate) fn get(&self) -> Option<&T> {
-        // SAFETY: the object lives while there are strong handles.
+        // SAFETY: the object exists while there are strong handles.
         (self.counts.strong() != 0).then(|| unsafe { self.object.assume_init_ref() })
     }
 }
 
-/// Runs when the pool drops what is left.
+/// This destructor runs when the pool drops the objects that are left in it.
 impl<T, C: Counts> Drop for Slot<T, C> {
     fn drop(&mut self) {
         if self.counts.strong() != 0 {
-            // SAFETY: the object lives while there are strong handles.
+            // SAFETY: the object exists while there are strong handles.
             unsafe { self.object.assume_init_drop() }
         }
     }
 }
 
-/// A strong handle: one of several owners of an object of a [`CountedPool`](crate::CountedPool). The
-/// object is dropped with the last owner. An [`Rc`] or an [`Arc`]. One pointer wide, with the counts in
-/// the slot.
+/// A strong handle, an [`Rc`] or an [`Arc`]: one of several owners of an object of a
+/// [`CountedPool`](crate::CountedPool). The object is dropped with the last owner. A handle is one
+/// pointer wide; the counts are in the slot.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -64,11 +64,11 @@ pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
     pool: PhantomData<Borrows<'p, T, M, S>>,
 }
 
-/// A weak handle: refers to an object without owning it. `upgrade` returns an owner while the object
-/// lives.
+/// A weak handle: refers to an object without owning it. `upgrade` returns a strong handle while
+/// the object exists.
 ///
-/// A weak handle keeps the slot, but not the object. If many references outlive their objects, a slot map
-/// and its keys take less memory. One pointer wide.
+/// A weak handle keeps the slot in use, but not the object alive. If many references outlive their
+/// objects, a slot map and its keys take less memory. A weak handle is one pointer wide.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -87,14 +87,14 @@ pub struct Weak<'p, T, C: Counts = Local, M: Mode = sync::Unshared, S: Source = 
 /// A strong [`Handle`] for one thread, from an [`RcPool`](crate::RcPool).
 pub type Rc<'p, T, M = sync::Unshared, S = DefaultHeap> = Handle<'p, T, Local, M, S>;
 
-/// A strong [`Handle`] for several threads, from an [`ArcPool`](crate::ArcPool). Cloning one takes one
-/// atomic operation. Dropping one takes one as well, or none if it is the only handle.
+/// A strong [`Handle`] for several threads, from an [`ArcPool`](crate::ArcPool). To clone a handle
+/// takes one atomic operation. To drop one takes one as well, or none if it is the only handle.
 #[cfg(target_has_atomic = "64")]
 pub type Arc<'p, T, M, S = DefaultHeap> = Handle<'p, T, Atomic, M, S>;
 
 #[cfg(target_has_atomic = "64")]
-// SAFETY: handles in several threads give shared references to one object. The last one drops the object
-// in its own thread, and calls the pool from there.
+// SAFETY: handles in several threads share references to one object. The last handle drops the
+// object in its own thread, and calls the pool from that thread.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Send
     for Handle<'_, T, Atomic, M, S>
 {
@@ -112,7 +112,7 @@ unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Send for Weak<'_
 // SAFETY: as for `Handle`, which `upgrade` returns.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Sync for Weak<'_, T, Atomic, M, S> {}
 
-/// The counts of a slot.
+/// Returns the counts of a slot.
 ///
 /// # Safety
 /// There is a handle of `slot`, strong or weak, during `'a`.
@@ -125,10 +125,10 @@ unsafe fn counts<'a, T, C: Counts>(slot: NonNull<Slot<T, C>>) -> &'a HandleCount
 /// Frees a slot.
 ///
 /// # Safety
-/// There is no handle of `slot`, and its pool is alive.
+/// There is no handle of `slot`, and its pool has not ended.
 #[inline(always)]
 unsafe fn free<T, C: Counts, M: Mode, S: Source>(slot: NonNull<Slot<T, C>>) {
-    // SAFETY: the slot is still in use, and its pool is alive.
+    // SAFETY: the slot is still in use, and its pool has not ended.
     let core = unsafe { core_of::<Slot<T, C>, M, S, NoHooks>(slot) };
     drop(FreesSlot { core, block: slot.cast(), source: PhantomData });
 }
@@ -145,12 +145,12 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
 
     #[inline(always)]
     fn counts(&self) -> &HandleCounts<C> {
-        // SAFETY: this is a handle of the slot.
+        // SAFETY: `self` is a handle of the slot.
         unsafe { counts(self.slot) }
     }
     #[inline(always)]
     fn object(&self) -> NonNull<T> {
-        // SAFETY: the object is a field of the slot.
+        // SAFETY: the object is a field of the slot, so its address is not 0.
         unsafe { NonNull::new_unchecked(&raw mut (*self.slot.as_ptr()).object).cast() }
     }
 
@@ -159,11 +159,11 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
         this.counts().add_weak();
         Weak { slot: this.slot, pool: PhantomData }
     }
-    /// The number of strong handles. For an [`Arc`] it may change at any time.
+    /// Returns the number of strong handles. In an [`Arc`] the number may change at any time.
     pub fn strong_count(this: &Self) -> usize {
         this.counts().strong()
     }
-    /// The number of weak handles. For an [`Arc`] it may change at any time.
+    /// Returns the number of weak handles. In an [`Arc`] the number may change at any time.
     pub fn weak_count(this: &Self) -> usize {
         this.counts().weak()
     }
@@ -171,12 +171,12 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         this.slot == other.slot
     }
-    /// The address of the object, which never changes.
+    /// Returns the address of the object, which never changes.
     pub fn as_ptr(this: &Self) -> NonNull<T> {
         this.object()
     }
 
-    /// The object, mutably, if there is no other handle, strong or weak.
+    /// Returns a mutable reference to the object, if there is no other handle, strong or weak.
     ///
     /// ```
     /// use mallard::{handles::Rc, RcPool};
@@ -188,30 +188,30 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
     /// # drop(other);
     /// ```
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
-        // SAFETY: there is no other handle, and only a handle could make one.
+        // SAFETY: there is no other handle, and only a handle can make another one.
         this.counts().is_sole().then(|| unsafe { this.object().as_mut() })
     }
 
-    /// Returns the object, if this is its only strong handle. Otherwise returns the handle.
+    /// Returns the object, if `this` is its only strong handle. Otherwise returns the handle.
     pub fn try_unwrap(this: Self) -> Result<T, Self> {
         if !this.counts().take_only() {
             return Err(this);
         }
         let this = ManuallyDrop::new(this);
         let _weak = Weak { slot: this.slot, pool: this.pool };
-        // SAFETY: the object is alive, and has no strong handle any more.
+        // SAFETY: the object has not been dropped, and has no strong handle any more.
         Ok(unsafe { this.object().read() })
     }
 
-    /// Returns the object, if this is its last strong handle. If several threads call this at the same
-    /// time with all handles of an object, one of them gets the object.
+    /// Returns the object, if `this` is its last strong handle. If several threads call this
+    /// function at the same time with all handles of an object, one of them gets the object.
     pub fn into_inner(this: Self) -> Option<T> {
         let this = ManuallyDrop::new(this);
         if !this.counts().drop_strong() {
             return None;
         }
         let _weak = Weak { slot: this.slot, pool: this.pool };
-        // SAFETY: the object is alive, and has no strong handle any more.
+        // SAFETY: the object has not been dropped, and has no strong handle any more.
         Some(unsafe { this.object().read() })
     }
 }
@@ -228,8 +228,8 @@ impl<T, C: Counts, M: Mode, S: Source> Drop for Handle<'_, T, C, M, S> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.counts().is_sole() {
-            // No other thread could see the count, so nothing is counted. The pool is found first, because
-            // that needs the object.
+            // This is the only handle, so no other thread can see the counts, and they need not
+            // change. The pool is found first, because its search needs the object.
             // SAFETY: the slot is in use, and its pool is borrowed.
             let core = unsafe { core_of::<Slot<T, C>, M, S, NoHooks>(self.slot) };
             let _slot = FreesSlot { core, block: self.slot.cast(), source: PhantomData };
@@ -245,7 +245,7 @@ impl<T, C: Counts, M: Mode, S: Source> Deref for Handle<'_, T, C, M, S> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the object lives while there are strong handles.
+        // SAFETY: the object exists while there are strong handles.
         unsafe { self.object().as_ref() }
     }
 }
@@ -253,15 +253,15 @@ impl<T, C: Counts, M: Mode, S: Source> Deref for Handle<'_, T, C, M, S> {
 deref_traits!([T, C: Counts, M: Mode, S: Source] Handle<'_, T, C, M, S>, [] Self);
 
 impl<'p, T, C: Counts, M: Mode, S: Source> Weak<'p, T, C, M, S> {
-    /// A strong handle, if the object still lives.
+    /// Returns a strong handle, if the object has not been dropped.
     pub fn upgrade(&self) -> Option<Handle<'p, T, C, M, S>> {
-        // SAFETY: this is a handle of the slot.
+        // SAFETY: `self` is a handle of the slot.
         let lives = unsafe { counts(self.slot) }.lock();
         lives.then(|| Handle { slot: self.slot, pool: PhantomData })
     }
-    /// The number of strong handles. For an [`Arc`] it may change at any time.
+    /// Returns the number of strong handles. In an [`Arc`] the number may change at any time.
     pub fn strong_count(&self) -> usize {
-        // SAFETY: this is a handle of the slot.
+        // SAFETY: `self` is a handle of the slot.
         unsafe { counts(self.slot) }.strong()
     }
     /// Whether both handles refer to the same object.
@@ -272,7 +272,7 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Weak<'p, T, C, M, S> {
 
 impl<T, C: Counts, M: Mode, S: Source> Clone for Weak<'_, T, C, M, S> {
     fn clone(&self) -> Self {
-        // SAFETY: this is a handle of the slot.
+        // SAFETY: `self` is a handle of the slot.
         unsafe { counts(self.slot) }.add_weak();
         Self { slot: self.slot, pool: PhantomData }
     }
@@ -281,7 +281,7 @@ impl<T, C: Counts, M: Mode, S: Source> Clone for Weak<'_, T, C, M, S> {
 impl<T, C: Counts, M: Mode, S: Source> Drop for Weak<'_, T, C, M, S> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: this is a handle of the slot. If it was the last, there is none any more.
+        // SAFETY: `self` is a handle of the slot. If it was the last, there is no handle any more.
         unsafe {
             if counts(self.slot).drop_weak() {
                 free::<T, C, M, S>(self.slot);

@@ -1,6 +1,7 @@
 //! Safe boxes of trait objects and slices on stable Rust.
 
-/// Converts a box to a box of a trait object or of a slice, like an unsizing coercion of `std` boxes.
+/// Converts a box to a box of a trait object or of a slice, as an unsizing coercion does for boxes
+/// of `std`.
 ///
 /// ```
 /// use mallard::{arena::Box, unsize_box, Arena};
@@ -25,13 +26,14 @@
 /// assert_eq!(format!("{} {}", shown[0], shown[1]), "7 seven");
 /// ```
 ///
-/// The macro does not compile if the target type is not an unsized form of the value's type, if the box
-/// would move to another arena that its own arena dereferences to, or if a lifetime would become shorter:
+/// The macro does not compile if the target type is not an unsized form of the value's type, if the
+/// box would be moved to another arena to which its own arena dereferences, or if a lifetime would
+/// become shorter:
 ///
 /// ```compile_fail
 /// # use core::{alloc::Layout, ops::Deref, ptr::NonNull};
 /// use mallard::{arena::Box, unsize_box, BlockAllocator, Multipool};
-/// struct Own(Multipool, Multipool); // allocates in the first, and dereferences to the second
+/// struct Own(Multipool, Multipool); // allocates in the first field, and dereferences to the second
 /// # unsafe impl BlockAllocator for Own {
 /// #     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> { self.0.try_allocate(layout) }
 /// #     unsafe fn deallocate(&self, b: NonNull<u8>, l: Layout) { unsafe { self.0.deallocate(b, l) } }
@@ -64,9 +66,9 @@ macro_rules! unsize_box {
     }};
     ($box:expr) => {{
         let boxed = $box;
-        // SAFETY: without a cast, the compiler converts a pointer only to another pointer to the same
-        // value, which belonged to the box and still does. The arena is in a type of its own, so that it
-        // cannot be converted by `Deref`.
+        // SAFETY: without a cast, the compiler converts a pointer only to another pointer to the
+        // same value, which belongs to the box before and after. The arena is wrapped in a type of
+        // its own, so that `Deref` cannot convert it.
         unsafe {
             let (value, arena) = $crate::arena::Box::__split(boxed);
             $crate::arena::Box::__join(value, arena)

@@ -130,7 +130,6 @@ impl Chunks {
     /// Adds a chunk at the end of the list. No blocks are cut from it yet.
     ///
     /// # Safety
-    ///
     /// The source has just supplied `taken`, with the alignment `Chunk::ALIGN`, and `taken` is
     /// larger than a header.
     pub(super) unsafe fn add(&self, taken: SourceChunk) -> Chunk {

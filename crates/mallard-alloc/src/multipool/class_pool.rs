@@ -64,7 +64,6 @@ impl ClassPool {
     /// Frees a block.
     ///
     /// # Safety
-    ///
     /// `block` is a block of this pool that nobody uses any more.
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
@@ -92,7 +91,6 @@ impl ClassPool {
     /// Makes neighbouring slots the bump range.
     ///
     /// # Safety
-    ///
     /// Nobody uses the slots, they have the shape of this class, and they stay until `forget_idle`
     /// or `reset`.
     pub(super) unsafe fn add_fresh(&self, (begin, end): (*mut u8, *mut u8)) {

@@ -54,7 +54,6 @@ impl LargeBlocks {
     /// Frees a large block.
     ///
     /// # Safety
-    ///
     /// `block` is a block that `allocate` returned for a request of `bytes` bytes, and nobody uses
     /// the block any more.
     pub(super) unsafe fn deallocate<S: Source>(

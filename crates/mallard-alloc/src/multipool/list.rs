@@ -38,7 +38,6 @@ impl FreeList {
     /// Pushes a block.
     ///
     /// # Safety
-    ///
     /// Nobody uses `block`, and the block is at least as large as a link.
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
@@ -89,7 +88,6 @@ impl Elements {
     /// Makes an iterator over the list that begins with `first`.
     ///
     /// # Safety
-    ///
     /// `first` is the start of a list. While the iterator is used, no element changes that it has
     /// not passed.
     pub(super) unsafe fn from(first: *mut Link) -> Self {
@@ -112,7 +110,6 @@ impl Iterator for Elements {
 /// needs neither memory nor recursion.
 ///
 /// # Safety
-///
 /// `first` is the start of a list that nobody else uses.
 unsafe fn sorted(first: *mut Link) -> *mut Link {
     // `runs[i]` is empty or has 2^i elements.
@@ -140,7 +137,6 @@ unsafe fn sorted(first: *mut Link) -> *mut Link {
 /// Merges two sorted lists, and returns the start of the result.
 ///
 /// # Safety
-///
 /// `a` and `b` are the starts of two sorted lists that nobody else uses.
 unsafe fn merged(mut a: *mut Link, mut b: *mut Link) -> *mut Link {
     let mut first = null_mut::<Link>();

@@ -298,7 +298,6 @@ impl<S: Source> Multipool<S> {
     /// Frees a block that no pool serves.
     ///
     /// # Safety
-    ///
     /// `block` is a block of `allocate_apart` that nobody uses any more.
     #[cold]
     #[inline(never)]

@@ -361,7 +361,6 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// Makes the box of an object.
     ///
     /// # Safety
-    ///
     /// `object` is an object of this pool without a box.
     #[inline(always)]
     pub(crate) unsafe fn adopt(&self, object: NonNull<T>) -> Box<'_, T, M, S, H> {

@@ -27,7 +27,6 @@ type Head = NonNull<ChunkHead>;
 /// Returns the core that owns the chunk of `header`.
 ///
 /// # Safety
-///
 /// `header` is the header of a chunk that a pool holds.
 #[inline(always)]
 pub(crate) unsafe fn core_of(header: NonNull<u8>) -> *const () {
@@ -55,7 +54,6 @@ pub(crate) struct ChunkList {
 unsafe impl Send for ChunkList {}
 
 /// # Safety
-///
 /// `head` is in a list that holds the chunk of `head` for as long as the reference is used.
 unsafe fn get<'a>(head: Head) -> &'a ChunkHead {
     // SAFETY: the caller meets the safety conditions of this function.
@@ -139,7 +137,6 @@ impl ChunkList {
     }
 
     /// # Safety
-    ///
     /// `at` is the first byte of a chunk that belongs to this list and has no header.
     unsafe fn write_head(
         &self,

@@ -27,7 +27,6 @@ impl LiveCursor {
 /// one address from its first call to its last.
 ///
 /// # Safety
-///
 /// The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads as the
 /// mode allows may call the `&self` functions at once.
 #[doc(hidden)]
@@ -43,7 +42,6 @@ pub unsafe trait Core<S: Source>: Sized {
     fn try_allocate(&self) -> Option<Block>;
 
     /// # Safety
-    ///
     /// `block` is a block of this core that nobody uses any more.
     unsafe fn deallocate(&self, block: Block);
 
@@ -64,7 +62,6 @@ pub unsafe trait Core<S: Source>: Sized {
     }
 
     /// # Safety
-    ///
     /// Each of `blocks` meets the conditions of `deallocate`.
     unsafe fn deallocate_batch(&self, blocks: &[Block]) {
         for &block in blocks {
@@ -77,7 +74,6 @@ pub unsafe trait Core<S: Source>: Sized {
     /// `most`.
     ///
     /// # Safety
-    ///
     /// `block` is in use, and its core outlives `'a`.
     unsafe fn of<'a>(block: Block, shape: &SlotShape) -> &'a Self;
 

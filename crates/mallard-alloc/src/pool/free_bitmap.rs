@@ -226,7 +226,6 @@ impl PlainChunk {
     /// Writes the header behind its `ChunkHead`.
     ///
     /// # Safety
-    ///
     /// `header` has a `ChunkHead`, and nothing is written behind it yet.
     unsafe fn begin(header: NonNull<u8>) -> Self {
         let chunk = Self(header.cast());
@@ -366,7 +365,6 @@ impl FreeBitmap {
     /// `BitChunk::take_free`).
     ///
     /// # Safety
-    ///
     /// `out` has room for `room` blocks.
     pub(crate) unsafe fn take_free(&self, out: *mut Block, room: usize) -> usize {
         let mut count = 0;

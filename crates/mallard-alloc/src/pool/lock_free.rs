@@ -210,7 +210,6 @@ impl<S: Source> LockFreeCore<S> {
 /// Writes the part of a chunk's header behind its `ChunkHead`.
 ///
 /// # Safety
-///
 /// `header` has a `ChunkHead`, and nothing is written behind it yet.
 unsafe fn begin(header: NonNull<u8>, number: u32) {
     let chunk = NumberedChunk(header.cast());

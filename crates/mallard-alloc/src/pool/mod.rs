@@ -142,7 +142,6 @@ impl<M: Mode, S: Source> Pool<M, S> {
     /// Frees all of `blocks`.
     ///
     /// # Safety
-    ///
     /// Each is a block of this pool in use, allocated by a request of more than 0 bytes, that
     /// nobody uses any more.
     pub unsafe fn deallocate_batch(&self, blocks: &[NonNull<u8>]) {

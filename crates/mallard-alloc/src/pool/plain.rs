@@ -364,7 +364,6 @@ impl Magazine {
     /// Returns the memory of the previous array.
     ///
     /// # Safety
-    ///
     /// The caller owns `memory`, which holds `entries` entries.
     unsafe fn move_to(&self, memory: Chunk, entries: usize) -> Option<Chunk> {
         let (low, len) = (memory.data.cast::<Block>().as_ptr(), self.len());

@@ -184,7 +184,6 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     /// Returns the core that allocated `block`.
     ///
     /// # Safety
-    ///
     /// `block` is in use. It was allocated from slots of this type and shape, which outlive `'a`.
     #[inline(always)]
     pub(crate) unsafe fn core_of<'a>(block: Block, shape: &SlotShape) -> &'a CoreOf<M, S, X>

@@ -1,4 +1,4 @@
-//! How a shared slot map gives access to its elements, as a type.
+//! The types that choose how a shared slot map gives access to its elements.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,19 @@ mod sealed {
     impl Sealed for super::Copied {}
 }
 
-/// How a map gives access to its elements: [`Guarded`] or [`Copied`]. This trait is sealed.
+/// The way in which a map gives access to its elements: [`Guarded`] or [`Copied`]. This trait is
+/// sealed.
 pub trait Access<V>: sealed::Sealed {
     /// Writes an element.
     ///
     /// # Safety
-    /// `at` is valid for writes of whole words of 8 bytes, is aligned to them, and nothing else writes
-    /// there.
+    /// `at` may be written in whole words of 8 bytes, is aligned to 8 bytes, and nothing else
+    /// writes there.
     #[doc(hidden)]
     unsafe fn write(at: *mut V, value: V);
 }
 
-/// Any elements, under guards.
+/// Access under guards, for elements of any type.
 ///
 /// ```
 /// use mallard::{shared_slot_map::Guarded, Key64, SharedSlotMap};
@@ -31,7 +32,7 @@ pub trait Access<V>: sealed::Sealed {
 #[derive(Debug)]
 pub enum Guarded {}
 
-/// [`Plain`] elements, which can also be copied without a guard.
+/// Access to [`Plain`] elements, which can also be copied without a guard.
 ///
 /// ```
 /// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};
@@ -45,7 +46,7 @@ pub enum Copied {}
 impl<V> Access<V> for Guarded {
     #[inline(always)]
     unsafe fn write(at: *mut V, value: V) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises that `at` may be written.
         unsafe { at.write(value) }
     }
 }
@@ -56,9 +57,9 @@ impl<V: Plain> Access<V> for Copied {
         for i in 0..words::<V>() {
             let mut word = [0u8; 8];
             let count = (size_of::<V>() - 8 * i).min(8);
-            // SAFETY: the bytes are a part of the value, whose bytes are all initialised, and the word is a
-            // part of the place. The store is atomic, because a late reader of an earlier element may read
-            // the word at the same time.
+            // SAFETY: all bytes of the value are initialised, and the word is within the place at
+            // `at`. The store is atomic, because a thread that still copies an earlier element may
+            // read the word at the same time.
             unsafe {
                 let from = (&raw const value).cast::<u8>().add(8 * i);
                 from.copy_to_nonoverlapping(word.as_mut_ptr(), count);
@@ -73,16 +74,17 @@ const fn words<V>() -> usize {
     size_of::<V>().div_ceil(8)
 }
 
-/// Loads the words of an element. They may be of several elements if the element is replaced meanwhile.
+/// Loads the words of an element. If another thread replaces the element at the same time, the
+/// words may be of several elements.
 ///
 /// # Safety
-/// `Copied::write` wrote an element there before.
+/// `Copied::write` has written an element there before.
 #[inline(always)]
 pub(super) unsafe fn load<V: Plain>(at: *mut V) -> MaybeUninit<V> {
     let mut copy = MaybeUninit::<V>::uninit();
     for i in 0..words::<V>() {
         let count = (size_of::<V>() - 8 * i).min(8);
-        // SAFETY: the word is a part of the place, and the bytes are a part of the copy.
+        // SAFETY: the word is within the element, and the bytes are within the copy.
         unsafe {
             let word = AtomicU64::from_ptr(at.cast::<u64>().add(i)).load(Ordering::Acquire);
             let to = copy.as_mut_ptr().cast::<u8>().add(8 * i);
@@ -103,8 +105,8 @@ pub(super) unsafe fn load<V: Plain>(at: *mut V) -> MaybeUninit<V> {
 /// ```
 ///
 /// # Safety
-/// All bytes of a value are initialised: the type has no padding and no `MaybeUninit`. It has no pointers,
-/// references or cells.
+/// All bytes of a value are initialised: the type has no padding and no `MaybeUninit`. The type has
+/// no pointers, references or cells.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 macro_rules! plain {

@@ -7,9 +7,9 @@ use crate::slot_map::key::Key;
 use core::fmt;
 use core::ops::Deref;
 
-/// Keeps one element alive, also if another thread removes it. From [`SharedSlotMap::get`].
+/// Keeps one element alive, even if another thread removes it. Returned by [`SharedSlotMap::get`].
 ///
-/// A leaked guard keeps the element until the map is dropped.
+/// A leaked guard keeps the element alive until the map is dropped.
 ///
 /// ```
 /// use mallard::{Key64, SharedSlotMap};
@@ -17,7 +17,7 @@ use core::ops::Deref;
 /// let key = map.insert("duck".into());
 /// let guard = map.get(key).unwrap();
 /// assert!(map.remove(key));
-/// assert_eq!((&**guard, guard.key()), ("duck", key)); // still there
+/// assert_eq!((&**guard, guard.key()), ("duck", key)); // the element is still there
 /// ```
 pub struct Guard<'a, K: Key, V, A: Access<V> = Guarded, S: Source = DefaultHeap> {
     map: &'a SharedSlotMap<K, V, A, S>,
@@ -25,7 +25,7 @@ pub struct Guard<'a, K: Key, V, A: Access<V> = Guarded, S: Source = DefaultHeap>
     key: K,
 }
 
-// SAFETY: a guard is a shared reference to the element, and may drop it.
+// SAFETY: a guard is a shared reference to the element, and may drop the element in its own thread.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Send for Guard<'_, K, V, A, S> {}
 // SAFETY: a guard is a shared reference to the element, and a clone of it may drop the element.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync for Guard<'_, K, V, A, S> {}
@@ -34,7 +34,8 @@ impl<'a, K: Key, V, A: Access<V>, S: Source> Guard<'a, K, V, A, S> {
     /// Makes a guard.
     ///
     /// # Safety
-    /// The element of the key is in this slot of the map, and a guard was counted for it.
+    /// The element of the key is in this slot of the map, and the caller has counted a guard in the
+    /// slot's state.
     #[inline(always)]
     pub(super) unsafe fn new(
         map: &'a SharedSlotMap<K, V, A, S>,
@@ -44,7 +45,7 @@ impl<'a, K: Key, V, A: Access<V>, S: Source> Guard<'a, K, V, A, S> {
         Self { map, slot, key }
     }
 
-    /// The key of the element, which may be stale by now.
+    /// Returns the key of the element, which may be stale by now.
     pub fn key(&self) -> K {
         self.key
     }
@@ -79,7 +80,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Guard<'_, K, V, A, S> {
     #[cold]
     #[inline(never)]
     fn end(&self) {
-        // SAFETY: this was the last guard of an element that was removed.
+        // SAFETY: this guard was the last of an element that was removed.
         unsafe { self.map.finish(self.slot, self.key, self.map.memory.current_cache()) };
     }
 }

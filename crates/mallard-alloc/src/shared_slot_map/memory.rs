@@ -34,7 +34,8 @@ impl<V> Slot<V> {
     }
 }
 
-/// The layout of a chunk: the header of a growth step, slots, and one magazine for each 64 slots.
+/// The layout of a chunk: the header of a growth step, the slots, and one magazine for each 64
+/// slots.
 struct ChunkLayout<K, V>(PhantomData<(K, V)>);
 
 const CHUNK_BYTES: usize = 1 << 14;
@@ -68,13 +69,13 @@ impl<K: Key, V> ChunkLayout<K, V> {
     };
 }
 
-/// The header of a growth step, in cache of its first chunk.
+/// The header of a growth step, in memory before the slots of its first chunk.
 struct StepHeader {
     next: Option<NonNull<StepHeader>>,
     layout: Layout,
 }
 
-/// The header of a directory, in cache of its entries.
+/// The header of a directory, in memory before its entries.
 struct Directory {
     before: Option<NonNull<Directory>>,
     layout: Layout,
@@ -87,17 +88,18 @@ struct Growing<S> {
     runs: Option<NonNull<StepHeader>>,
     pending: *mut u8,
     pending_count: usize,
-    /// The directory in use. It keeps the older ones, which other threads may still read.
+    /// The directory in use. Its header leads to the older directories, which other threads may
+    /// still read.
     directory: Option<NonNull<Directory>>,
     room: usize,
 }
 
 pub(super) struct Memory<K: Key, V, S: Source> {
-    /// The number of chunks, which are all in the directory.
+    /// The number of chunks. All of them are in the directory.
     count: AtomicUsize,
     directory: AtomicPtr<AtomicPtr<u8>>,
-    /// The caches by thread number. The first one, and those after the last thread number, are shared by
-    /// threads without a number, each under a lock.
+    /// The caches, indexed by thread number. The first cache, and those after the last thread
+    /// number, are shared by threads without a number, each under a lock.
     caches: [AtomicPtr<ThreadCache>; NUMBERS + SHARES - 1],
     /// Held while the memory grows. With `std`, waiting threads sleep.
     lock: Locked<()>,
@@ -109,10 +111,12 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     marker: PhantomData<(K, UnsafeCell<V>)>,
 }
 
-/// The first number of magazines that are in caches. Smaller numbers are in chunks.
+/// The first number of those magazines that are in caches. Magazines with smaller numbers are in
+/// chunks.
 const IN_CACHES: u32 = 1 << 31;
 
-/// Defines a function that is `const`, except in models: loom's atomics have no constant constructor.
+/// Defines a function that is `const`, except in loom models, because loom's atomics have no
+/// constant constructor.
 macro_rules! const_but_for_models {
     ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
         #[cfg(not(loom))]
@@ -159,7 +163,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
 
     #[inline(always)]
     fn chunk(&self, number: usize) -> Option<NonNull<u8>> {
-        // Acquire: a thread that sees the count also sees the directory, and the chunk in it.
+        // `Acquire`: a thread that sees the count also sees the directory, and the chunk in it.
         if number >= self.count.load(Ordering::Acquire) {
             return None;
         }
@@ -168,32 +172,33 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         NonNull::new(unsafe { (*entries.add(number)).load(Ordering::Relaxed) })
     }
 
-    /// The slot of an index, if there is memory for it.
+    /// Returns the slot with this index, if there is memory for it.
     #[inline(always)]
     pub(super) fn slot(&self, index: usize) -> Option<&Slot<V>> {
         let chunk = self.chunk(index / ChunkLayout::<K, V>::SLOTS)?;
         let place = index % ChunkLayout::<K, V>::SLOTS;
-        // SAFETY: a chunk has so many slots, and stays until the map is dropped.
+        // SAFETY: the offset is below the number of slots of a chunk, and the chunk stays until the
+        // map is dropped.
         Some(unsafe {
             chunk.add(ChunkLayout::<K, V>::SLOTS_AT).cast::<Slot<V>>().add(place).as_ref()
         })
     }
-    /// All slots, including free ones and slot 0.
+    /// Iterates over all slots, including free ones and slot 0.
     pub(super) fn slots(&self) -> impl Iterator<Item = (usize, &Slot<V>)> {
         let end = self.count.load(Ordering::Acquire) * ChunkLayout::<K, V>::SLOTS;
         (0..end).filter_map(|index| Some((index, self.slot(index)?)))
     }
 
-    /// The magazine with a number.
+    /// Returns the magazine with this number.
     pub(super) fn magazine(&self, number: u32) -> NonNull<Magazine> {
         if number >= IN_CACHES {
             let i = (number - IN_CACHES) as usize;
             let cache = self.caches[i / 2].load(Ordering::Acquire);
-            // SAFETY: the number is from a thread that had made the cache before.
+            // SAFETY: a thread hands out the number only after it has made the cache.
             return unsafe { ThreadCache::magazine(NonNull::new_unchecked(cache), i % 2) };
         }
         let number = number as usize;
-        // SAFETY: the number is from a thread that had made the chunk before.
+        // SAFETY: a thread hands out the number only after it has made the chunk.
         unsafe {
             let chunk = self.chunk(number / ChunkLayout::<K, V>::MAGAZINES).unwrap_unchecked();
             let first = chunk.add(ChunkLayout::<K, V>::MAGAZINES_AT).cast::<Magazine>();
@@ -201,13 +206,13 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
     }
 
-    /// The cache with a number, or null.
+    /// Returns the cache with this number, or null.
     #[inline(always)]
     pub(super) fn cache(&self, number: usize) -> *mut ThreadCache {
         self.caches[number].load(Ordering::Acquire)
     }
-    /// Elements that began less those that ended, as far as it is known here.
-    /// The number of elements: those that started minus those that ended, as far as this thread can see.
+    /// The number of elements: those that started minus those that ended, as far as this thread can
+    /// see.
     pub(super) fn live(&self) -> usize {
         // SAFETY: a cache stays until the map is dropped.
         let live: isize = self.caches().map(|cache| unsafe { ThreadCache::live(cache) }).sum();
@@ -219,7 +224,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     pub(super) fn shared_lock(&self, share: usize) -> &Locked<()> {
         &self.shared[share]
     }
-    /// The number of a shared cache among all caches.
+    /// Returns the number of a shared cache among all caches.
     pub(super) const fn shared_number(share: usize) -> usize {
         match share {
             0 => 0,
@@ -227,7 +232,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
     }
 
-    /// The cache with a number, made if there is none.
+    /// Returns the cache with this number. Makes the cache if there is none.
     #[cold]
     pub(super) fn make_cache(&self, number: usize) -> Option<NonNull<ThreadCache>> {
         if let Some(cache) = NonNull::new(self.cache(number)) {
@@ -235,18 +240,18 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
         let _alone = self.lock.lock();
         if let Some(cache) = NonNull::new(self.cache(number)) {
-            return Some(cache); // another thread has made this shared cache meanwhile
+            return Some(cache); // another thread has just made this shared cache
         }
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock.
         let growing = unsafe { &mut *self.growing.get() };
         let cache = growing.take_aside(Layout::new::<ThreadCache>())?.data.cast::<ThreadCache>();
-        // SAFETY: the memory was just taken.
+        // SAFETY: the memory was just taken from the source, with the layout of a cache.
         unsafe { ThreadCache::make(cache, IN_CACHES + 2 * number as u32) };
         self.caches[number].store(cache.as_ptr(), Ordering::Release);
         Some(cache)
     }
 
-    /// Takes a full magazine and returns its number. Adds a chunk if there is none.
+    /// Takes a full magazine and returns its number. Adds a chunk if there is no full magazine.
     #[cold]
     pub(super) fn take_full(&self, own: &ThreadCache) -> Option<u32> {
         loop {
@@ -255,15 +260,15 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             }
             let _alone = self.lock.lock();
             if let Some(number) = self.find(own, MagazineKind::Full) {
-                return Some(number); // another thread has added a chunk meanwhile
+                return Some(number); // another thread has just added a chunk
             }
-            // SAFETY: the lock is held.
+            // SAFETY: this thread holds the lock.
             self.add_chunk(own, unsafe { &mut *self.growing.get() })?;
         }
     }
-    /// Takes an empty magazine, for a cache that has just given a full one away. At any time there is one
-    /// on some stack: a thread that finds none on any stack was overtaken by other threads, each of which
-    /// took one.
+    /// Takes an empty magazine, for a cache that has just pushed a full one on a stack. At any time
+    /// some stack has an empty magazine: if a thread finds none, other threads were faster, and
+    /// each of them took one.
     pub(super) fn take_empty(&self, own: &ThreadCache) -> u32 {
         loop {
             match self.find(own, MagazineKind::Empty) {
@@ -272,8 +277,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             }
         }
     }
-    /// Takes a magazine, first from the thread's own stack, so that slots stay with the thread that used
-    /// them last.
+    /// Takes a magazine, at first from the thread's own stack, so that slots stay with the thread
+    /// that used them last.
     fn find(&self, own: &ThreadCache, kind: MagazineKind) -> Option<u32> {
         // SAFETY: a cache stays until the map is dropped.
         let all = self.caches().map(|cache| unsafe { ThreadCache::stack(cache, kind) });
@@ -299,7 +304,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
         let chunk = growing.take_chunk(Self::layout()?)?;
         let first = number * ChunkLayout::<K, V>::SLOTS;
-        // SAFETY: the chunk was just taken and contains all of this, and the directory has room.
+        // SAFETY: the chunk was just taken, and is large enough for all of this. The directory has
+        // a free entry.
         unsafe {
             let slots = chunk.add(ChunkLayout::<K, V>::SLOTS_AT).cast::<Slot<V>>();
             for place in 0..ChunkLayout::<K, V>::SLOTS {
@@ -324,7 +330,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
 
     pub(super) fn add_to(&self, s: &mut Statistics) {
         let _alone = self.lock.lock();
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock.
         let growing = unsafe { &*self.growing.get() };
         s.bytes_taken += growing.growth.taken();
         s.chunks += self.count.load(Ordering::Relaxed) + growing.pending_count;
@@ -344,7 +350,7 @@ impl<S: Source> Growing<S> {
             let whole = |bytes| bytes & !(chunk.align() - 1);
             let taken = self.growth.take(&self.source, chunk, chunk.size(), whole)?;
             let run = taken.data.cast::<StepHeader>();
-            // SAFETY: a chunk begins with room for the header.
+            // SAFETY: a chunk begins with space for the header.
             unsafe { run.write(StepHeader { next: self.runs, layout: taken.layout }) };
             self.runs = Some(run);
             self.pending = taken.data.as_ptr();
@@ -356,13 +362,14 @@ impl<S: Source> Growing<S> {
         NonNull::new(taken)
     }
 
-    /// Makes a directory for twice as many chunks, with the same entries.
+    /// Makes a directory for two times as many chunks, with the same entries.
     fn make_room(&mut self) -> Option<*mut AtomicPtr<u8>> {
         let room = (2 * self.room).max(8);
         let bytes = room.checked_mul(size_of::<usize>())?.checked_add(size_of::<Directory>())?;
         let taken = self.take_aside(layout(bytes, align_of::<Directory>())?)?;
         let directory = taken.data.cast::<Directory>();
-        // SAFETY: the memory was just taken for so many entries. The old directory has half as many.
+        // SAFETY: the memory was just taken for the entries of the new directory. The old directory
+        // has half as many.
         unsafe {
             directory.write(Directory { before: self.directory, layout: taken.layout });
             let entries = directory.add(1).cast::<AtomicPtr<u8>>();
@@ -387,7 +394,8 @@ impl<K: Key, V, S: Source> Drop for Memory<K, V, S> {
     fn drop(&mut self) {
         let growing = self.growing.get_mut();
         let give = |data, layout| {
-            // SAFETY: the memory is given back as it was taken, once, and nothing uses it any more.
+            // SAFETY: the memory is returned as it was taken, only once, and nothing uses it any
+            // more.
             unsafe { growing.source.give(Chunk { data, layout }) };
         };
         while let Some(run) = growing.runs {

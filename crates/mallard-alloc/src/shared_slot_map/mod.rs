@@ -30,39 +30,36 @@ use thread_cache::CurrentCache;
 /// use mallard::{Key64, SharedSlotMap};
 /// static SESSIONS: SharedSlotMap<Key64, String> = SharedSlotMap::new();
 /// let id = SESSIONS.insert("Ada".into());
-/// let held = SESSIONS.get(id).unwrap(); // a guard: the session stays alive with it
+/// let held = SESSIONS.get(id).unwrap(); // a guard keeps the session alive
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| assert!(SESSIONS.remove(id)));
 /// });
 /// assert_eq!(*held, "Ada");
-/// assert!(SESSIONS.get(id).is_none()); // stale at once; dropped with its last guard
+/// assert!(SESSIONS.get(id).is_none()); // stale at once; the session is dropped with its last guard
 /// ```
 ///
-/// **Access.** There are three ways to an element, and none of them waits for another thread:
-/// - [`get`](Self::get) returns a guard. It takes two locked operations.
-/// - [`with`](Self::with) calls a function under a guard.
-/// - [`read`](Self::read) returns a copy, in a map whose access is [`Copied`]. It takes no locked
+/// **Access.** There are three ways to read an element, and none of them waits for another thread:
 ///   operation.
 ///
-/// **Elements.** Elements do not move. Guards give shared references, so an element that several threads
-/// write must use atomics or a lock of its own. The thread that drops the last guard of a removed element
-/// drops the element. No lock is held while destructors and functions of the program run, and they may use
-/// the map.
+/// **Elements.** Elements do not move. Guards are shared references, so an element that several
+/// threads write must use atomics or a lock of its own. The thread that drops the last guard of a
+/// removed element drops the element. No lock is held while destructors and functions of the
+/// program run, so they may use the map.
 ///
-/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 at a time: first slots
-/// that it gave away itself, then those of other threads, and then new ones. So inserts and removals touch
-/// cache lines of other threads only when slots move between threads. Threads beyond the 63rd share eight
-/// caches, each under a lock whose waiters sleep. Without the feature `std`, all threads share one cache,
-/// and spin.
+/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 slots at a time.
+/// The slots that it gets are at first those that it has freed itself, then those of other threads,
+/// and then new ones. So inserts and removals touch cache lines of other threads only when slots
+/// move between threads. Threads beyond the 63rd share eight caches, each under a lock whose
+/// waiters sleep. Without the feature `std`, all threads share one cache, and spin.
 ///
 /// **Memory.** An element costs 12 bytes more than its size rounded up to 8. The map keeps its memory until
 /// it is dropped. A slot retires when its generations are used up.
 ///
-/// **Errors.** Without memory, `insert` ends the program. If no slot is left, it panics. `try_insert`
-/// returns the value in both cases.
+/// **Errors.** Without memory, `insert` ends the program. If no slot is left, `insert` panics.
+/// `try_insert` returns the value in both cases.
 ///
-/// Keys need at least 12 bits for the index and at most 32 for the generation, which is checked when a map
-/// is made.
+/// A key needs at least 12 bits for the index and at most 32 for the generation. Both are checked
+/// when a map is made.
 ///
 /// A guard does not outlive the map:
 /// ```compile_fail
@@ -71,8 +68,8 @@ use thread_cache::CurrentCache;
 /// drop(map);
 /// drop(guard);
 /// ```
-/// A map cannot be used as a map of values with a shorter lifetime, because other threads would read those
-/// values through the map with the longer lifetime:
+/// A map cannot be used as a map of values with a shorter lifetime, because other threads would
+/// read these values through a map with the longer lifetime:
 /// ```compile_fail
 /// use mallard::{Key64, SharedSlotMap};
 /// fn shortened<'a>(
@@ -92,7 +89,7 @@ pub struct SharedSlotMap<K: Key, V, A: Access<V> = Guarded, S: Source = DefaultH
     access: PhantomData<A>,
 }
 
-// SAFETY: an element may be dropped by another thread than the one that made it, so `V` is `Send`.
+// SAFETY: another thread than the one that made an element may drop it, so `V` is `Send`.
 unsafe impl<K: Key, V: Send, A: Access<V>, S: Source + Send> Send for SharedSlotMap<K, V, A, S> {}
 // SAFETY: elements move to other threads and are shared by them, so `V` is `Send` and `Sync`. The source is
 // used under a lock.
@@ -101,7 +98,8 @@ unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync
 {
 }
 
-// A panic in a function of the program leaves the map as if the function had returned.
+// A map is unwind safe: a panic in a function of the program leaves the map as if the function had
+// returned.
 impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
     for SharedSlotMap<K, V, A, S>
 {
@@ -110,14 +108,14 @@ impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
 #[cfg(feature = "alloc")]
 impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
     const_but_for_models! {
-        /// An empty map. Takes no memory.
+        /// Makes an empty map, without taking memory.
         pub fn new() -> Self {
             Self::new_in(DefaultHeap)
         }
     }
     const_but_for_models! {
-        /// An empty map that grows as `growth` says, by at least one chunk a step. The limit counts all
-        /// memory that the map takes.
+        /// Makes an empty map that grows by the rule `growth`, by at least one chunk a step. The
+        /// limit counts all memory that the map takes.
         pub fn with_growth(growth: Growth) -> Self {
             Self::with_growth_in(growth, DefaultHeap)
         }
@@ -126,13 +124,14 @@ impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
 
 impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     const_but_for_models! {
-        /// An empty map whose memory comes from `source`. Takes no memory.
+        /// Makes an empty map whose memory comes from `source`, without taking memory.
         pub fn new_in(source: S) -> Self {
             Self::with_growth_in(Growth::fixed(1), source)
         }
     }
     const_but_for_models! {
-        /// An empty map with its own growth and source, as [`with_growth`](SharedSlotMap::with_growth).
+        /// Makes an empty map with its own growth and source, as
+        /// [`with_growth`](SharedSlotMap::with_growth) does.
         pub fn with_growth_in(growth: Growth, source: S) -> Self {
             let memory = Memory::new(growth, source);
             Self { memory, retired: AtomicUsize::new(0), access: PhantomData }
@@ -161,7 +160,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             None => self.refuse(),
         }
     }
-    /// Stores a value and returns its key. Without memory or a free slot, the value comes back.
+    /// Stores a value and returns its key. Without memory or a free slot, returns the value in the
+    /// error.
     #[inline]
     pub fn try_insert(&self, value: V) -> Result<K, Full<V>> {
         match self.memory.take_slot() {
@@ -170,8 +170,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             None => Err(Full::no_memory(value)),
         }
     }
-    /// Stores the result of `make(key)`, for elements that contain their own key. Until then the key names
-    /// nothing. If `make` panics, the key is used for another element.
+    /// Stores the result of `make(key)`, for elements that contain their own key. Until `make`
+    /// returns, the key names no element. If `make` panics, the key is used for another element.
     pub fn insert_with_key(&self, make: impl FnOnce(K) -> V) -> K {
         struct GiveBack<'a, K: Key, V, S: Source>(&'a Memory<K, V, S>, usize);
         impl<K: Key, V, S: Source> Drop for GiveBack<'_, K, V, S> {
@@ -190,10 +190,10 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     fn key(index: usize, generation: u64) -> K {
         Words::<K>::known(Words::<K>::key(index, generation))
     }
-    /// The slot of an index that this map has handed out.
+    /// Returns the slot of an index that this map has handed out.
     #[inline(always)]
     fn slot(&self, index: usize) -> &Slot<V> {
-        // SAFETY: the index was handed out, so there is a chunk for it.
+        // SAFETY: the index was handed out, so its chunk exists.
         unsafe { self.memory.slot(index).unwrap_unchecked() }
     }
 
@@ -217,12 +217,12 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         out_of_memory(Memory::<K, V, S>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// The slot that a key addresses, if there is memory for it.
+    /// Returns the slot of a key, if there is memory for it.
     #[inline(always)]
     fn find(&self, key: K) -> Option<&Slot<V>> {
         let bits = key.to_bits().to_u64();
         if bits > Words::<K>::VALUE_MAX {
-            return None; // for keys of 32 or 64 bits this is no test
+            return None; // the compiler drops this test for keys of 32 or 64 bits
         }
         self.memory.slot(key.index())
     }
@@ -232,21 +232,21 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some_and(|slot| slot.state.is(key.generation()))
     }
-    /// A guard that keeps the element of a key alive. `None` if the key names nothing.
+    /// Returns a guard that keeps the element of a key alive. `None`: the key names no element.
     #[inline]
     pub fn get(&self, key: K) -> Option<Guard<'_, K, V, A, S>> {
         let slot = self.find(key)?;
-        // SAFETY: a guard was just counted.
+        // SAFETY: `try_hold` has just counted a guard for the element.
         slot.state.try_hold(key.generation()).then(|| unsafe { Guard::new(self, slot, key) })
     }
-    /// Calls `f` with the element of a key under a guard, and returns the result. `None` if the key names
-    /// nothing.
+    /// Calls `f` with the element of a key under a guard, and returns the result. `None`: the key
+    /// names no element.
     #[inline]
     pub fn with<R>(&self, key: K, f: impl FnOnce(&V) -> R) -> Option<R> {
         let guard = self.get(key)?;
         Some(f(&guard))
     }
-    /// The element of a key, mutably. Needs exclusive access to the map.
+    /// Returns a mutable reference to the element of a key. Needs exclusive access to the map.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let slot = self.find(key)?;
@@ -254,8 +254,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         slot.state.is(key.generation()).then(|| unsafe { &mut *slot.value() })
     }
 
-    /// Removes an element. Its key is stale from now on. If several threads remove the same key, one of
-    /// them gets `true`.
+    /// Removes an element. Its key is stale from now on. If several threads remove the same key,
+    /// `true` is returned to one of them only.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
         let Some(slot) = self.find(key) else { return false };
@@ -270,8 +270,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
     }
-    /// Removes an element and returns it. `None` if the key names nothing, or if the element has a guard;
-    /// then nothing has changed.
+    /// Removes an element and returns it. `None`: the key names no element, or the element has a
+    /// guard. Then nothing has changed.
     #[inline]
     pub fn take(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
@@ -299,7 +299,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
         let _even_if_it_panics = Recycle(|| self.recycle(slot, key, cache));
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises that it owns the slot, and that the slot has a value.
         unsafe { slot.value().drop_in_place() };
     }
 
@@ -317,8 +317,9 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.memory.give_slot(cache, key.index(), retired); // the thread that takes the slot next sees all of the above
     }
 
-    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert or remove
-    /// meanwhile may be visited or not. `f` may insert and remove. O(slots with memory).
+    /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert
+    /// or remove during the call may be visited or not. `f` may insert and remove. O(slots with
+    /// memory).
     pub fn for_each(&self, mut f: impl FnMut(K, &V)) {
         for (index, slot) in self.memory.slots() {
             if index != 0 && slot.state.is_live() {
@@ -329,14 +330,14 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
     }
-    /// Removes all elements that are in the map when it is called.
+    /// Removes all elements that are in the map when this function is called.
     pub fn clear(&self) {
         self.for_each(|key, _| {
             self.remove(key);
         });
     }
 
-    /// What the map holds. Elements count as blocks.
+    /// Counts what the map holds. Elements count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         self.memory.add_to(&mut s);
@@ -347,7 +348,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
 }
 
 impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
-    /// A copy of an element, without a guard or a locked operation. `None` if the key names nothing.
+    /// Returns a copy of an element, without a guard or a locked operation. `None`: the key names
+    /// no element.
     ///
     /// ```
     /// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};
@@ -359,7 +361,7 @@ impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
     #[inline]
     pub fn read(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
-        // SAFETY: a slot that was live once has initialised words.
+        // SAFETY: the words of a slot that ever had an element are initialised.
         let copy = slot.state.read(key.generation(), || unsafe { access::load(slot.value()) })?;
         // SAFETY: the state did not change, so the words are those of one element.
         Some(unsafe { copy.assume_init() })
@@ -376,7 +378,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Drop for SharedSlotMap<K, V, A, S> {
         }
         impl<I: Iterator> Drop for Rest<I> {
             fn drop(&mut self) {
-                self.end(); // those after one whose destructor panicked
+                self.end(); // drops the elements after one whose destructor panicked
             }
         }
         if core::mem::needs_drop::<V>() {

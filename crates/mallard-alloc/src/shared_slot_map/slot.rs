@@ -2,7 +2,8 @@
 
 use crate::loom::atomic::{AtomicU64, Ordering};
 
-/// The state of a slot. It stays readable while the map lives, so any key may look at it.
+/// The state of a slot. It stays readable until the map is dropped, so the slot of any key can be
+/// read.
 ///
 /// ```text
 /// { generation 32 | live 1 | guards 31 }
@@ -20,15 +21,16 @@ use crate::loom::atomic::{AtomicU64, Ordering};
 /// renew    { g, 0, 0 } -> { g+1, 0, 0 } a store, by the thread that made { g, 0, 0 }
 /// ```
 ///
-/// Each operation takes effect at the one change named here, or at the one load that makes it fail. So
-/// the operations are linearisable. Only remove and take clear "live", and no get succeeds after that:
-/// from then on the number of guards only falls, exactly one change reaches { g, 0, 0 }, and the thread
-/// that makes it owns the slot.
+/// Each operation takes effect at the one change that is named here, or at the one load that makes
+/// it fail. So the operations are linearisable. Only remove and take clear "live", and no get
+/// succeeds after that. From then on the number of guards only falls, exactly one change reaches {
+/// g, 0, 0 }, and the thread that makes this change owns the slot.
 pub(super) struct SlotState(AtomicU64);
 
 const LIVE: u64 = 1 << 31;
 const GUARDS: u64 = LIVE - 1;
-/// More guards can only have been leaked. Half of what fits, because threads compare after they count.
+/// The largest number of guards. A larger number means that guards were leaked. The number is half
+/// of what fits, because threads compare after they have counted.
 const GUARDS_MAX: u64 = GUARDS / 2;
 
 #[cold]
@@ -37,7 +39,7 @@ fn too_many_guards() -> ! {
     struct Twice;
     impl Drop for Twice {
         fn drop(&mut self) {
-            panic!("and so this ends"); // a panic while one is on its way ends the program
+            panic!("and so this ends"); // a second panic during this one ends the program
         }
     }
     let _twice = Twice;
@@ -47,9 +49,9 @@ fn too_many_guards() -> ! {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Removal {
     Failed,
-    /// The thread that drops the last guard owns the slot.
+    /// Guards are left: the thread that drops the last one owns the slot.
     LeftToGuards,
-    /// The calling thread owns the slot.
+    /// There are no guards: the calling thread owns the slot.
     Alone,
 }
 
@@ -61,7 +63,8 @@ impl SlotState {
         state & !GUARDS == generation << 32 | LIVE
     }
 
-    /// Whether there is an element, unless another thread changes the slot meanwhile.
+    /// Whether there is an element. The answer may be old, because another thread may change the
+    /// slot at any time.
     pub(super) fn is_live(&self) -> bool {
         self.0.load(Ordering::Relaxed) & LIVE != 0
     }
@@ -73,7 +76,8 @@ impl SlotState {
         self.0.load(Ordering::Relaxed) >> 32
     }
 
-    /// Starts an element. The caller owns the slot. Whoever gets the element sees what was written to it.
+    /// Starts an element. The caller owns the slot. Each thread that reads the element sees what
+    /// was written to it before.
     #[inline(always)]
     pub(super) fn begin(&self) -> u64 {
         let state = self.0.load(Ordering::Relaxed);
@@ -87,7 +91,7 @@ impl SlotState {
         Self::is_live_in(self.0.load(Ordering::Acquire), generation)
     }
 
-    /// Counts a guard, if the element is there.
+    /// Counts a guard, if there is an element of this generation. Returns whether there is.
     #[inline(always)]
     pub(super) fn try_hold(&self, generation: u64) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
@@ -109,13 +113,14 @@ impl SlotState {
         }
         false
     }
-    /// Counts another guard. The caller has one.
+    /// Counts another guard. The caller has a guard already.
     pub(super) fn hold(&self) {
         if self.0.fetch_add(1, Ordering::Relaxed) & GUARDS > GUARDS_MAX {
             too_many_guards();
         }
     }
-    /// Removes a guard. If the result is true, it was the last one and the caller owns the slot.
+    /// Removes a guard. `true`: it was the last guard of a removed element, and the caller owns the
+    /// slot.
     #[inline(always)]
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_sub(1, Ordering::AcqRel) & (LIVE | GUARDS) == 1
@@ -123,7 +128,8 @@ impl SlotState {
 
     #[inline(always)]
     pub(super) fn try_remove(&self, generation: u64) -> Removal {
-        // No load before the first exchange: it would wait for the locked operation before it.
+        // There is no load before the first compare-exchange, because a load would wait for an
+        // earlier locked operation.
         let mut state = generation << 32 | LIVE;
         while Self::is_live_in(state, generation) {
             match self.0.compare_exchange_weak(
@@ -139,22 +145,23 @@ impl SlotState {
         }
         Removal::Failed
     }
-    /// Removes the element and makes the caller the owner of the slot. False if there are guards, or no
-    /// such element.
+    /// Removes the element and makes the caller the owner of the slot. `false`: there are guards,
+    /// or there is no element of this generation.
     pub(super) fn try_take(&self, generation: u64) -> bool {
         let live = generation << 32 | LIVE;
         self.0.compare_exchange(live, generation << 32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Sets a later generation. The caller owns the slot, and publishes the change by other means.
+    /// Sets a later generation. The caller owns the slot, and makes the change visible to other
+    /// threads by other means.
     #[inline(always)]
     pub(super) fn renew(&self, generation: u64) {
         self.0.store(generation << 32, Ordering::Relaxed);
     }
 
-    /// The result of `copy`, if the element was live all the time. `copy` loads with acquire what was
-    /// stored with release before `begin`: if it loads a word of a later element, it also sees that this
-    /// element was removed before.
+    /// Returns the result of `copy`, if the element was live all the time. `copy` loads with
+    /// acquire order what was stored with release order before `begin`: if `copy` loads a word of a
+    /// later element, it also sees that this element was removed before.
     #[inline(always)]
     pub(super) fn read<R>(&self, generation: u64, copy: impl FnOnce() -> R) -> Option<R> {
         if !self.is(generation) {
@@ -172,7 +179,7 @@ mod models {
     use loom::thread;
     use std::vec::Vec;
 
-    /// A slot, its value, and how often the value was dropped.
+    /// A slot, its value, and how often the value was dropped, for the loom model.
     struct Cell {
         state: SlotState,
         value: loom::cell::UnsafeCell<u64>,
@@ -199,7 +206,7 @@ mod models {
         }
         fn get(&self) {
             if self.state.try_hold(1) {
-                // SAFETY: a guard keeps the value. Loom reports a data race.
+                // SAFETY: a guard keeps the value alive. Loom reports a data race.
                 self.value.with(|v| assert_eq!(unsafe { *v }, 7));
                 if self.state.let_go() {
                     self.finish();

@@ -1,4 +1,5 @@
-//! The thread caches of a shared slot map: the free slots that a thread takes without others.
+//! The thread caches of a shared slot map: the free slots that a thread takes without touching
+//! memory of other threads.
 
 use super::memory::Memory;
 use crate::base::source::Source;
@@ -10,7 +11,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
-/// The number of slots that move from thread to thread together.
+/// The number of slots of a magazine, which move between threads together.
 pub(super) const MAGAZINE: usize = 64;
 
 /// The indices of free slots. A magazine belongs to one thread, or is on a stack. Other threads read only
@@ -22,16 +23,16 @@ pub(super) struct Magazine {
 }
 
 impl Magazine {
-    /// Makes a full magazine.
+    /// Makes a full magazine at `at`.
     ///
     /// # Safety
-    /// The memory belongs to the caller.
+    /// The memory at `at` belongs to the caller, and a magazine fits in it.
     pub(super) unsafe fn make(at: NonNull<Self>, first: usize) {
         // Low indices are used first.
         let slots = core::array::from_fn(|i| Cell::new((first + MAGAZINE - 1 - i) as u32));
         // Slot 0 is never used, because no key has index 0.
         let len = Cell::new(MAGAZINE - (first == 0) as usize);
-        // SAFETY: the caller says so.
+        // SAFETY: the caller meets the safety conditions of this function.
         unsafe { at.write(Self { link: AtomicU32::new(0), len, slots }) };
     }
     fn empty() -> Self {
@@ -40,20 +41,22 @@ impl Magazine {
     }
 }
 
-/// The cache of a thread: two magazines, so that alternating between two lengths takes none from others.
-/// Further magazines are on the stacks of the cache, where other threads find them if they have none.
-/// Other threads access only the stacks and the three counters.
+/// The cache of a thread: two magazines, so that a thread whose number of free slots goes up and
+/// down by less than a magazine needs no magazine from elsewhere. Further magazines are on the
+/// stacks of the cache, where other threads find them if they have none. Other threads access only
+/// the stacks and the three counters.
 ///
-/// There is one magazine for each 64 slots, and two for each cache. So while a thread gives a full one
-/// away and holds another full one, some magazine on a stack is empty: otherwise full magazines outside
-/// the caches would already hold all slots, and the thread would hold none.
+/// There is one magazine for each 64 slots, and two more for each cache. So while a thread pushes a
+/// full magazine on a stack and holds another full one, some magazine on a stack is empty:
+/// otherwise full magazines outside the caches would already hold all slots, and the thread would
+/// hold none.
 #[repr(align(128))] // alone on its cache lines, which processors fetch in pairs
 #[repr(align(128))] // alone on its lines, and on those that are fetched with them
 pub(super) struct ThreadCache {
     loaded: Cell<NonNull<Magazine>>,
     /// The number of slots in the loaded magazine.
     len: AtomicUsize,
-    /// The number of slots in the other magazine: 0, or all that fit.
+    /// The number of slots in the other magazine: 0, or a full magazine.
     previous_len: AtomicUsize,
     previous: Cell<NonNull<Magazine>>,
     loaded_number: Cell<u32>,
@@ -76,12 +79,12 @@ pub(super) enum MagazineKind {
 }
 
 impl ThreadCache {
-    /// Makes a cache.
+    /// Makes a cache at `at`.
     ///
     /// # Safety
-    /// The memory belongs to the caller.
+    /// The memory at `at` belongs to the caller, and a cache fits in it.
     pub(super) unsafe fn make(at: NonNull<Self>, first_number: u32) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller meets the safety conditions of this function.
         unsafe {
             at.write(Self {
                 loaded: Cell::new(Self::magazine(at, 0)),
@@ -96,32 +99,34 @@ impl ThreadCache {
             });
         }
     }
-    /// The address of one of the cache's own magazines.
+    /// Returns the address of one of the cache's own magazines.
     ///
     /// # Safety
     /// `at` is a cache, and `i` is 0 or 1.
     pub(super) unsafe fn magazine(at: NonNull<Self>, i: usize) -> NonNull<Magazine> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller meets the safety conditions of this function.
         unsafe { at.byte_add(core::mem::offset_of!(Self, own)).cast::<Magazine>().add(i) }
     }
-    /// A stack of a cache. Any thread may call this.
+    /// Returns a stack of a cache. Any thread may call this function.
     ///
     /// # Safety
     /// `at` is a cache that outlives `'a`.
     pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: MagazineKind) -> &'a TaggedStack {
-        // SAFETY: the caller says so, and nothing else of the cache is accessed.
+        // SAFETY: the caller promises that the cache exists, and nothing else of the cache is
+        // accessed.
         unsafe { &(*at.as_ptr()).stacks.0[kind as usize] }
     }
     pub(super) fn own_stack(&self, kind: MagazineKind) -> &TaggedStack {
         &self.stacks.0[kind as usize]
     }
-    /// Elements that started in this cache minus those that ended in it. Any thread may call this.
+    /// Returns how many elements started in this cache minus how many ended in it. Any thread may
+    /// call this function.
     ///
     /// # Safety
     /// `at` is a cache.
     pub(super) unsafe fn live(at: NonNull<Self>) -> isize {
         let at = at.as_ptr();
-        // SAFETY: only the counters are accessed.
+        // SAFETY: only the counters are accessed, which are atomic.
         let (balance, len, previous) = unsafe {
             let (len, previous) = ((*at).len.load(Relaxed), (*at).previous_len.load(Relaxed));
             ((*at).balance.load(Relaxed), len, previous)
@@ -129,11 +134,12 @@ impl ThreadCache {
         balance - (len + previous) as isize
     }
 
-    /// A place in the loaded magazine.
+    /// Returns the entry `i` of the loaded magazine.
     #[inline(always)]
     fn place(&self, i: usize) -> &Cell<u32> {
         debug_assert!(i < MAGAZINE);
-        // SAFETY: the magazines of a cache stay, and a length is never larger than a magazine.
+        // SAFETY: the magazines of a cache exist as long as the cache, and `i` is below the length
+        // of a magazine.
         unsafe { (*self.loaded.get().as_ptr()).slots.get_unchecked(i) }
     }
     fn swap(&self) {
@@ -146,7 +152,7 @@ impl ThreadCache {
     fn add_to_balance(&self, more: isize) {
         self.balance.store(self.balance.load(Relaxed) + more, Relaxed);
     }
-    /// Replaces the other magazine, and returns the number of the one that was there.
+    /// Replaces the other magazine, and returns the number of the previous one.
     fn exchange<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
         let magazine = memory.magazine(by);
         // SAFETY: both magazines belong to this cache.
@@ -181,7 +187,7 @@ impl ThreadCache {
         Some(self.len.load(Relaxed))
     }
 
-    /// Counts the end of an element. Its slot is free, unless it is retired.
+    /// Counts the end of an element. Its slot becomes free, unless the slot is retired.
     #[inline(always)]
     fn end<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, index: usize, retired: bool) {
         let mut len = self.len.load(Relaxed);
@@ -214,8 +220,8 @@ impl ThreadCache {
 }
 
 impl<K: Key, V, S: Source> Memory<K, V, S> {
-    /// The cache of the calling thread. Called before a locked operation, because loads after such an
-    /// operation wait for it.
+    /// Returns the cache of the calling thread. Has to be called before a locked operation, because
+    /// a load after such an operation waits for it.
     #[inline(always)]
     pub(super) fn current_cache(&self) -> CurrentCache {
         CurrentCache(match thread_number() {
@@ -233,7 +239,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         // SAFETY: the cache belongs to this thread.
         unsafe { (*cache).pop(self) }
     }
-    /// Gives up a slot that the caller owns and that has no element. It is free, unless it is retired.
+    /// Frees a slot that the caller owns and that has no element, unless the slot is retired.
     #[inline(always)]
     pub(super) fn give_slot(&self, CurrentCache(cache): CurrentCache, index: usize, retired: bool) {
         if cache.is_null() {
@@ -258,7 +264,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
     }
 
-    /// Runs `f` with the cache of the calling thread, made if there is none.
+    /// Runs `f` with the cache of the calling thread. Makes the cache if there is none.
     fn with_cache<R>(&self, f: impl FnOnce(&ThreadCache) -> R) -> Option<R> {
         let number = thread_number();
         // The first shared cache is made first, so that elements can always end.
@@ -275,11 +281,11 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     fn with_shared_cache<R>(&self, share: usize, f: impl FnOnce(&ThreadCache) -> R) -> Option<R> {
         let cache = NonNull::new(self.cache(Self::shared_number(share)))?;
         let _alone = self.shared_lock(share).lock();
-        // SAFETY: the lock is held.
+        // SAFETY: this thread holds the lock of the shared cache.
         Some(f(unsafe { cache.as_ref() }))
     }
 }
 
-/// The cache of the calling thread, or null.
+/// The cache of the calling thread, or null if there is none.
 #[derive(Clone, Copy)]
 pub(super) struct CurrentCache(*mut ThreadCache);

@@ -93,7 +93,6 @@ mod keys {
     /// Returns the entry at an offset in a table.
     ///
     /// # Safety
-    ///
     /// `table` is a table of this thread. `bytes` is a multiple of `ENTRY_BYTES`, and at most the
     /// mask of the table.
     #[inline(always)]
@@ -219,7 +218,6 @@ mod keys {
     /// Frees a table.
     ///
     /// # Safety
-    ///
     /// `table` was allocated by `prepare`, and no thread uses the table any more.
     unsafe fn free_table(table: *const Table) {
         // SAFETY: `prepare` allocated the table with this layout.

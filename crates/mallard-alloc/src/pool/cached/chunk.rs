@@ -87,7 +87,6 @@ impl BitChunk for CachedChunk {
 
 impl CachedChunk {
     /// # Safety
-    ///
     /// `begin` wrote `header`, and its pool exists for as long as the returned chunk is used.
     #[inline(always)]
     pub(crate) unsafe fn new(header: NonNull<u8>) -> Self {
@@ -97,7 +96,6 @@ impl CachedChunk {
     /// Writes the header of a chunk behind its `ChunkHead`.
     ///
     /// # Safety
-    ///
     /// `header` has a `ChunkHead`, and nothing is written behind it yet. `owner` exists for as long
     /// as the chunk.
     pub(crate) unsafe fn begin(header: NonNull<u8>, owner: *const ChunkOwner) -> Self {

@@ -59,7 +59,6 @@ impl<T: Posted> Inbox<T> {
     /// Adds a chunk to the inbox.
     ///
     /// # Safety
-    ///
     /// This is the inbox of the chunk's owner. `chunk` is in no inbox, and `Remote::free` returned
     /// that the caller has to post the chunk. The chunk exists until it is taken out of the inbox.
     pub(crate) unsafe fn post(&self, chunk: NonNull<T>) {

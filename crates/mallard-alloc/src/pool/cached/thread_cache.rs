@@ -71,7 +71,6 @@ impl ThreadCache {
     /// Makes an abandoned cache, and puts it before the list `next`.
     ///
     /// # Safety
-    ///
     /// `taken` is unused memory with the layout for `entries_max`.
     pub(crate) unsafe fn begin(
         taken: Chunk,
