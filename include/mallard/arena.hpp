@@ -19,7 +19,7 @@ struct arena_options {
     /// again (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align =
-        1; ///< the least alignment of blocks; makes less-aligned requests shorter
+        1; ///< the least alignment of blocks; makes requests of less alignment shorter
     check checks = check::off; ///< verify the order of rewinds; tell Valgrind about free memory
 };
 
@@ -29,7 +29,7 @@ struct arena_chunk {
     static constexpr std::size_t align = 16; ///< the alignment of the header
 
     arena_chunk* next; ///< the next chunk of the same list
-    chunk taken;       ///< as the source gave it
+    chunk taken;       ///< the chunk as the source returned it
 
     /// The first byte of the chunk.
     std::byte* begin() const noexcept { return static_cast<std::byte*>(taken.data); }
@@ -72,8 +72,14 @@ public:
     {
     }
 
-    arena_chunk* used() const noexcept { return used_; } ///< the chunk in use; older ones follow
-    arena_chunk* idle() const noexcept { return idle_; } ///< the first chunk that is not in use
+    arena_chunk* used() const noexcept
+    {
+        return used_;
+    } ///< the newest used chunk; older chunks follow
+    arena_chunk* idle() const noexcept
+    {
+        return idle_;
+    } ///< the newest idle chunk; older chunks follow
 
     /// How many times a chunk was added to the used list.
     std::size_t uses() const noexcept { return uses_; }
@@ -147,7 +153,7 @@ public:
 
 private:
     arena_chunk* used_ = nullptr;
-    arena_chunk* oldest_used_ = nullptr; // the last of `used_`; anything while `used_` is empty
+    arena_chunk* oldest_used_ = nullptr; // the last of `used_`; unspecified while `used_` is empty
     arena_chunk* idle_ = nullptr;
     event_count uses_;
 };

@@ -24,7 +24,7 @@ struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step
     std::size_t num = 2, den = 1, add = 0;                       ///< next = last * num / den + add
-    std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< of all memory held
+    std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< most bytes of all memory held
 
     /// A rule with a single step of `bytes`.
     static constexpr growth none(std::size_t bytes) noexcept
@@ -78,7 +78,7 @@ using growth_function = std::size_t (*)(std::size_t last, std::size_t asked) noe
 /// The rule of one allocator: the rule of its type, or a custom function.
 template <growth Growth>
 struct growth_rule {
-    growth_function custom = nullptr; ///< computes each step; null: the rule of the type does
+    growth_function custom = nullptr; ///< computes each step; null: use the rule of the type
 
     /// The rule whose `max` and `limit` apply.
     static constexpr const growth& bounds() noexcept { return bounds_of_type; }

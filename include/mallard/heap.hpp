@@ -15,7 +15,7 @@ namespace mallard {
 
 /// The threads that may allocate from a heap. Any thread may free.
 enum class sharing {
-    one_thread, ///< the thread that made the heap, or adopted it last; no lock
+    one_thread, ///< the thread that made the heap or adopted it last; no lock
     any_thread  ///< any thread, under a lock
 };
 
@@ -23,8 +23,9 @@ enum class sharing {
 ///
 ///     mallard::heap request({.limit = 64 << 20}); // allocate throws above 64 MiB
 struct heap_options {
-    std::size_t limit_soft = 0; ///< calls `met` above it; again after a fall by a quarter
-    std::size_t limit = 0;      ///< calls `met`, then fails the allocation that would exceed it
+    std::size_t limit_soft =
+        0; ///< calls `met` above this limit, and again only after a fall by a quarter
+    std::size_t limit = 0; ///< calls `met`, then fails the allocation that would exceed it
     /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread that
     /// reached a limit. The function may use the heap, except `reset` and `release`, and must not
     /// throw. A failed allocation is tried once more after the call.

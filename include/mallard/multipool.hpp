@@ -17,9 +17,10 @@ struct multipool_options {
     /// The first and the largest step of each pool.
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
-    reuse order = reuse::lifo; ///< which free block a pool gives next
-    std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of blocks in one array
-    check checks = check::off; ///< verify calls; tell Valgrind about free blocks
+    reuse order = reuse::lifo; ///< which free block a pool allocates next
+    std::size_t cached_bytes = std::size_t{1}
+                               << 18; ///< most bytes of the blocks in one thread's array
+    check checks = check::off;        ///< verify calls; tell Valgrind about free blocks
 
     /// Whether the first blocks may come from shared slabs. False if each block has to lie in a
     /// chunk of its size class, or if the growth rule was changed.

@@ -468,7 +468,8 @@ private:
     void check_sole(T* object) noexcept
     {
         check_live(object);
-        if (!handles_of(object).is_alive()) // destroyed, but a weak handle keeps the slot
+        if (!handles_of(object)
+                 .is_alive()) // the object is destroyed, but a weak handle keeps the slot
             fatal_double_free(object, sizeof(slot));
         if (!handles_of(object).is_sole())
             fatal_shared_destroy(object);

@@ -36,8 +36,8 @@ enum class sync {
 /// Which free block a pool allocates next.
 enum class reuse {
     lifo,    ///< the block freed last; links are in the free blocks: the shortest code
-    ordered, ///< recently freed blocks from an array, others in address order from a bitmap:
-             ///< free blocks are never read, so frees in random order stay fast
+    ordered, ///< first recently freed blocks, from an array; then others in address order, from a
+             ///< bitmap: free blocks are never read, so frees in random order stay fast
     fifo     ///< the block freed first among the last 64; links are in the free blocks: lists
              ///< whose nodes come and go stay in the order of memory
 };
@@ -66,9 +66,10 @@ struct pool_options {
     std::size_t chunk = std::size_t{1} << 16;
     growth grow{.first = std::size_t{1} << 16}; ///< how much memory each growth step takes
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
-    reuse order = reuse::ordered;               ///< which free block is given next
-    std::size_t cached_bytes = std::size_t{1} << 18; ///< most bytes of blocks in one array
-    check checks = check::off; ///< verify calls; tell Valgrind about free blocks
+    reuse order = reuse::ordered;               ///< which free block is allocated next
+    std::size_t cached_bytes = std::size_t{1}
+                               << 18; ///< most bytes of the blocks in one thread's array
+    check checks = check::off;        ///< verify calls; tell Valgrind about free blocks
     bool owned = false; ///< `owner_of` finds the pool's owner; chunks are aligned as for `ordered`
 
     /// The smallest block, and the unit of block sizes. A free list needs room for a link in each

@@ -84,7 +84,7 @@ private:
         std::uint64_t* bits = nullptr;
         std::size_t units = 0;
         std::size_t low = 0;
-        std::size_t bytes = 0; // mapped, bits included
+        std::size_t bytes = 0; // mapped bytes, including the bits
     };
 
     std::size_t unit_bytes() const noexcept;

@@ -36,7 +36,7 @@ class shared_arena : public arena_objects<shared_arena<Source, Options>> {
         }
 
         arena<ref<shared_source>, Options> blocks;
-        chunk taken; // its memory; null for the arena inside the shared_arena
+        chunk taken; // the memory of the node; null for the arena inside the shared_arena
     };
 
 public:
@@ -147,7 +147,7 @@ private:
     {
         for (;;) {
             thread_arena* const p = arenas_.find_or_make(source_, source_, rule_);
-            if (p == nullptr) { // no memory for one: use the built-in one, under the lock
+            if (p == nullptr) { // no memory for an arena: use the built-in one, under the lock
                 std::lock_guard const alone(arenas_.lock);
                 freeze_guard const frozen(arenas_);
                 return bump_in<Throws>(arenas_.built_in(), l);
@@ -171,7 +171,7 @@ private:
     shared_source source_;
     growth_argument<Options.grow> rule_{};
     thread_caches<thread_arena> arenas_;
-    finalizers owned_; // of all threads; guarded by arenas_.lock
+    finalizers owned_; // owned objects of all threads; guarded by arenas_.lock
 };
 
 } // namespace mallard

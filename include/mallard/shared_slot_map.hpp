@@ -114,7 +114,7 @@ public:
             return beside_.try_take(l);
         if (base_ != nullptr)
             return take_with_slots(l);
-        for (std::size_t bytes = bytes_max;; bytes /= 4) { // a quarter when the range is refused
+        for (std::size_t bytes = bytes_max;; bytes /= 4) { // if the range is refused, try a quarter
             values_ = os::page_source({.reserve_bytes = bytes});
             slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
             chunk const taken = take_with_slots(l);
@@ -162,7 +162,7 @@ private:
             values_.give(taken);
             return {};
         }
-        if (base_ == nullptr) // later, other threads may be reading it
+        if (base_ == nullptr) // written once only: later, other threads may be reading it
             base_ = base;
         if (end > end_.load(std::memory_order_relaxed))
             end_.store(end, std::memory_order_release);
@@ -353,7 +353,7 @@ public:
 
 private:
     using bytes = std::array<std::byte, sizeof(T)>;
-    using memory_word = std::uint64_t; // the size of a block is a multiple of it
+    using memory_word = std::uint64_t; // the size of a block is a multiple of this word's size
 
     shared_slot* at(std::size_t number) const noexcept { return pool_.upstream().at(number); }
     std::size_t number_of(const void* block) const noexcept
@@ -389,7 +389,7 @@ private:
         shared_slot& slot = *at(number);
         std::size_t generation =
             shared_slot::generation(slot.state.load(std::memory_order_relaxed));
-        if (generation == 0) { // never used
+        if (generation == 0) { // the slot was never used
             generation = 1;
             slot.value = block;
         }

@@ -11,7 +11,7 @@ namespace mallard {
 ///     mallard::slot_map<enemy, mallard::key32, mallard::reserved<>, wrapping> enemies;
 struct slot_map_options {
     bool wrapping = false; ///< reuse a slot whose generations are used up, from generation 1 on;
-                           ///< an old key may then name a new element
+                           ///< then an old key may name a new element
     check checks = check::off; ///< verify `key_of` and iterators; tell Valgrind about values
 };
 

@@ -93,7 +93,7 @@ public:
 
     /// Takes a chunk of the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
-    void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< gives a chunk back
+    void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< returns a chunk to the source
     /// Whether `p` points into the buffer.
     bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
@@ -115,7 +115,7 @@ public:
 
     /// Takes a chunk of the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
-    void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< gives a chunk back
+    void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< returns a chunk to the source
     /// Whether `p` points into the buffer.
     bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
@@ -176,7 +176,7 @@ public:
     /// Takes a chunk, or returns null.
     chunk try_take(layout l) noexcept { return mallard::try_take(*source_, l); }
     chunk take(layout l) { return mallard::take(*source_, l); } ///< takes a chunk, or throws
-    void give(chunk c) noexcept { mallard::give(*source_, c); } ///< gives a chunk back
+    void give(chunk c) noexcept { mallard::give(*source_, c); } ///< returns a chunk to the source
 
     /// Allocates a block from the borrowed allocator, or throws.
     [[nodiscard]] void* allocate(layout l)

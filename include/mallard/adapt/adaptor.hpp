@@ -204,7 +204,7 @@ protected:
         struct on_failure {
             F failed;
             bool succeeded = false;
-            [[gnu::always_inline]] ~on_failure() // otherwise the object is kept in memory
+            [[gnu::always_inline]] ~on_failure() // not inlined, the object would be in memory
             {
                 if (!succeeded)
                     failed();

@@ -19,8 +19,8 @@ struct call_counts {
     std::size_t allocations = 0;     ///< calls that returned a block
     std::size_t frees = 0;           ///< blocks that were freed
     std::size_t failures = 0;        ///< allocations that failed
-    std::size_t bytes_allocated = 0; ///< in all allocations
-    std::size_t bytes_freed = 0;     ///< in all frees
+    std::size_t bytes_allocated = 0; ///< bytes of all allocations
+    std::size_t bytes_freed = 0;     ///< bytes of all frees
     std::size_t blocks_peak = 0;     ///< most blocks in use at once
     std::size_t bytes_peak = 0;      ///< most bytes in use at once; not always at the same moment
 

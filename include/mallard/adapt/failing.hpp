@@ -15,8 +15,8 @@ struct failures {
     static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
     std::size_t first = never; ///< the number of the first call that fails
-    std::size_t count = 1;     ///< calls in a row
-    std::size_t every = 0;     ///< calls until the failures repeat; 0: they do not repeat
+    std::size_t count = 1;     ///< how many calls in a row fail
+    std::size_t every = 0;     ///< the failures repeat after this many calls; 0: no repetition
 
     /// Whether call `number`, counted from 1, fails.
     constexpr bool operator()(layout, std::size_t number) const noexcept

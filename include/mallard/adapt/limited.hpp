@@ -7,8 +7,8 @@ namespace mallard {
 
 /// The most bytes and blocks that may be in use at once. Without a value there is no limit.
 struct budget {
-    std::size_t bytes = std::numeric_limits<std::size_t>::max();  ///< in use at once
-    std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< in use at once
+    std::size_t bytes = std::numeric_limits<std::size_t>::max();  ///< most in use at once
+    std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< most in use at once
 };
 
 /// The part of one of the two limits that can still be charged. `Shared`: for several threads.
@@ -37,10 +37,10 @@ public:
         left_ -= amount;
         return true;
     }
-    void refund(std::size_t amount) noexcept { left_ += amount; } ///< takes back a charge
-    void refund_all() noexcept { left_ = most_; }                 ///< takes back all charges
-    std::size_t left() const noexcept { return left_; }           ///< what can still be charged
-    std::size_t most() const noexcept { return most_; }           ///< the whole quota
+    void refund(std::size_t amount) noexcept { left_ += amount; } ///< undoes a charge
+    void refund_all() noexcept { left_ = most_; }                 ///< undoes all charges
+    std::size_t left() const noexcept { return left_; } ///< the amount that can still be charged
+    std::size_t most() const noexcept { return most_; } ///< the whole quota
 
 private:
     std::size_t most_;
@@ -146,7 +146,7 @@ private:
             refund(l.bytes);
             failure_ = "the wrapped allocator is exhausted, within the budget";
         });
-        if constexpr (chunk_source<Inner>) // a source such as `pages` may give more than requested
+        if constexpr (chunk_source<Inner>) // `pages`, for one, rounds up
             if (taken.bytes > l.bytes && !bytes_.try_charge(taken.bytes - l.bytes)) [[unlikely]] {
                 base::give_below(taken);
                 refund(l.bytes);

@@ -13,21 +13,19 @@
  *
  * Sizes are in bytes. An alignment is any power of two.
  *
- * FAILURE. A function that returns a pointer returns NULL. A function that
- * returns an int returns 0 for success, or an enum mallard_error. Both set errno:
- * to EINVAL for a mistake of the caller, to ENOMEM if memory is short. They record
- * an explanation for the calling thread: see mallard_explain. A failed call
- * changes nothing.
+ * FAILURE. A function that returns a pointer returns NULL. A function that returns an int returns 0
+ * for success, or an enum mallard_error. Both kinds set errno: to EINVAL for a mistake of the
+ * caller, to ENOMEM if memory is short. Both record an explanation for the calling thread: see
+ * mallard_explain. A failed call changes nothing.
  *
  * NULL. The result of a failed create is a NULL handle. Functions that free (free,
  * reset, release, trim, rewind, destroy) ignore a NULL handle, and all others fail
  * with EINVAL. A free of NULL does nothing.
  *
- * THREADS. Threads may use different handles at the same time. The option `sync`
- * says who may use one handle. No other thread may use a handle during its
- * destroy, reset, release, trim, rewind or for_each. A signal handler must not call
- * these functions, except allocate and free of a pool with MALLARD_SYNC_LOCK_FREE
- * that has allocated before.
+ * THREADS. Threads may use different handles at the same time. The option `sync` says which threads
+ * may use one handle. No other thread may use a handle during its destroy, reset, release, trim,
+ * rewind or for_each. A signal handler must not call these functions, except allocate and free of a
+ * pool with MALLARD_SYNC_LOCK_FREE that has allocated before.
  *
  * Link with -lmallard-c, or ask pkg-config for mallard-c, or link mallard::c
  * after find_package(mallard). The library needs no C++ runtime.
@@ -129,14 +127,13 @@ enum mallard_check {
                             * mark, stops the process with a message */
 };
 
-/** A source of the caller. `take` returns `bytes` bytes at a multiple of `align`, a
- * power of two of at least 16. It returns NULL if it has no memory: then less may
- * be requested. `give` frees what `take` returned, with the same numbers, in any
- * order. Neither may call the allocator that it serves, or leave by longjmp. An
- * exception stops the process. One allocator calls them from one thread at a
- * time. */
+/** A source of the caller. `take` returns `bytes` bytes at a multiple of `align`, a power of two of
+ * at least 16. `take` returns NULL if it has no memory: then the allocator may request less. `give`
+ * frees a chunk that `take` returned, with the same numbers, in any order. Neither function may
+ * call the allocator that it serves, or leave by longjmp. An exception stops the process. One
+ * allocator calls `take` and `give` from one thread at a time. */
 typedef void* (*mallard_take)(void* context, size_t bytes, size_t align);
-/** Gives a chunk of `take` back: see mallard_take. */
+/** Frees a chunk that `take` returned: see mallard_take. */
 typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t align);
 
 /** An options struct begins with its own size, which the caller sets to sizeof, so
@@ -149,9 +146,9 @@ typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t al
  *
  * In any C: mallard_pool_options_init.
  *
- * SOURCE. Without `take` and `buffer`, memory comes from malloc. With `buffer`,
- * memory comes from the buffer only, which must outlive the allocator. The handle
- * is the first memory taken from the source, and the last one given back.
+ * SOURCE. Without `take` and `buffer`, memory comes from malloc. With `buffer`, memory comes from
+ * the buffer only, which must outlive the allocator. The handle is the first memory taken from the
+ * source, and the last memory returned to it.
  *
  * GROWTH. The first step has first_bytes. No step is larger than step_max_bytes,
  * unless one request needs more. limit_bytes limits the sum, without the handle. At
@@ -255,7 +252,7 @@ typedef struct mallard_pool mallard_pool;
 /** Makes a pool. Takes only its handle, less than 1 KiB, before the first block. */
 mallard_pool* mallard_pool_create(const mallard_pool_options* options);
 
-/** Destroys a pool and its blocks, and gives all memory back to the source. */
+/** Destroys a pool and its blocks, and returns all memory to the source. */
 void mallard_pool_destroy(mallard_pool* pool);
 
 /** Allocates a block. Its contents are not cleared. */
@@ -270,9 +267,9 @@ void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t cou
 
 /** Frees every block and keeps the memory. */
 void mallard_pool_reset(mallard_pool* pool);
-/** Frees every block and gives the memory back to the source. */
+/** Frees every block and returns the memory to the source. */
 void mallard_pool_release(mallard_pool* pool);
-/** Gives idle memory back to the source, except keep_bytes. */
+/** Returns idle memory to the source, except keep_bytes. */
 void mallard_pool_trim(mallard_pool* pool, size_t keep_bytes);
 
 /** The size of each block: block_bytes rounded up to a multiple of the alignment. */
@@ -303,7 +300,7 @@ typedef struct mallard_arena mallard_arena;
 
 /** Makes an arena; NULL options mean all defaults. */
 mallard_arena* mallard_arena_create(const mallard_arena_options* options);
-/** Destroys an arena and its blocks, and gives all memory back to the source. */
+/** Destroys an arena and its blocks, and returns all memory to the source. */
 void mallard_arena_destroy(mallard_arena* arena);
 
 /** Allocates a block. An `align` of 0 means 16, the alignment of max_align_t. A
@@ -329,9 +326,9 @@ void mallard_arena_rewind(mallard_arena* arena, const mallard_mark* mark);
 
 /** Frees every block and keeps the memory. */
 void mallard_arena_reset(mallard_arena* arena);
-/** Frees every block and gives the memory back to the source. */
+/** Frees every block and returns the memory to the source. */
 void mallard_arena_release(mallard_arena* arena);
-/** Gives idle memory back to the source, except keep_bytes. */
+/** Returns idle memory to the source, except keep_bytes. */
 void mallard_arena_trim(mallard_arena* arena, size_t keep_bytes);
 /** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out);
@@ -344,7 +341,7 @@ typedef struct mallard_multipool mallard_multipool;
 /** Makes a multipool; NULL options mean all defaults. The handle takes less than 1 KiB for
  * one thread, and 20 to 36 KiB if threads share it. */
 mallard_multipool* mallard_multipool_create(const mallard_multipool_options* options);
-/** Destroys a multipool and its blocks, and gives all memory back to the source. */
+/** Destroys a multipool and its blocks, and returns all memory to the source. */
 void mallard_multipool_destroy(mallard_multipool* multipool);
 
 /** Allocates a block. Blocks have no header: `bytes` and `align` must be the same at free. An
@@ -356,9 +353,9 @@ void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t by
 
 /** Frees every block and keeps the memory. */
 void mallard_multipool_reset(mallard_multipool* multipool);
-/** Frees every block and gives the memory back to the source. */
+/** Frees every block and returns the memory to the source. */
 void mallard_multipool_release(mallard_multipool* multipool);
-/** Gives idle memory back to the source, except keep_bytes_of_each_pool. */
+/** Returns idle memory to the source, except keep_bytes_of_each_pool. */
 void mallard_multipool_trim(mallard_multipool* multipool, size_t keep_bytes_of_each_pool);
 
 /** Returns 1 if `p` points into a chunk of the multipool, else 0. */

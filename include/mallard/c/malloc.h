@@ -14,8 +14,8 @@
  *
  * FAILURE. A function that returns a pointer returns NULL, and sets errno: to ENOMEM if memory is
  * short or a limit is reached, to EINVAL for a mistake of the caller. A failed call changes
- * nothing. The result of a failed create is a NULL handle: functions that free ignore it, and all
- * others fail with EINVAL. A free of NULL does nothing.
+ * nothing. The result of a failed create is a NULL handle: functions that free ignore a NULL
+ * handle, and all others fail with EINVAL. A free of NULL does nothing.
  *
  * A signal handler must not call these functions.
  */
@@ -30,8 +30,8 @@ extern "C" {
 
 /* --- malloc ------------------------------------------------------------------ */
 
-/** Like malloc. Any thread. If malloc is Mallard's, the functions with and without the prefix
- * accept the blocks of each other. The same is true of the next four functions. */
+/** Like malloc. Any thread may call. If malloc is Mallard's, the functions with and without the
+ * prefix accept the blocks of each other. The same is true of the next four functions. */
 void* mallard_malloc(size_t bytes);
 /** Like calloc: the block is zeroed. */
 void* mallard_calloc(size_t count, size_t bytes);
@@ -46,11 +46,12 @@ void mallard_free(void* block);
 /** The usable size of a block, all of which may be written; 0 for NULL. */
 size_t mallard_usable_size(const void* block);
 
-/** Returns free memory to the system, except keep_bytes. Returns 1 if there was some, else 0. */
+/** Returns free memory to the system, except keep_bytes. Returns 1 if memory was returned, else 0.
+ * */
 int mallard_trim(size_t keep_bytes);
 
-/** Called by the thread that reaches a limit. The function may allocate and free. It must not leave
- * by longjmp or by an exception. */
+/** Called by the thread that reaches a limit. The function may allocate and free, but must not
+ * leave by longjmp or by an exception. */
 typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
 
 /** Limits the memory that holds blocks, in units of 16 KiB; 0 means no limit. Memory that is in use
@@ -75,22 +76,23 @@ typedef struct mallard_sample {
 } mallard_sample;
 
 /** Called by the thread that allocates or frees, one call at a time. The function may allocate and
- * free; its own allocations are not sampled and its frees are not reported. It must not fork, leave
- * by longjmp, an exception or cancellation, or take a lock under which another thread allocates or
- * frees. */
+ * free; its own allocations are not sampled and its frees are not reported. The function must not
+ * fork, leave by longjmp, an exception or cancellation, or take a lock under which another thread
+ * allocates or frees. */
 typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
                                 const mallard_sample* sample);
 
 /** Starts sampling in every thread. Each allocated byte is sampled independently with the
  * probability 1 / mean_bytes. `call` is called for each block that contains a sampled byte, and
  * again when that block is freed. The sum of weight_bytes over the allocated samples is an unbiased
- * estimate of the requested bytes. Less the sum over the freed samples, it estimates the live
- * bytes.
+ * estimate of the requested bytes. That sum minus the sum over the freed samples is an estimate of
+ * the live bytes.
  *
- * A realloc that moves a block counts as a free and an allocation, which is sampled or not. A
- * realloc that leaves a sampled block in place reports both with the same address. Growth in place
- * is not sampled otherwise. Not sampled are blocks of heaps, and allocations of a thread after its
- * thread-specific data are destroyed.
+ * A realloc that moves a block counts as a free and an allocation, and the allocation may or may
+ * not be sampled. A realloc that leaves a sampled block in place reports a free and an allocation
+ * with the same address. Growth in place of a block that is not sampled is never sampled. Not
+ * sampled are blocks of heaps, and allocations of a thread after its thread-specific data are
+ * destroyed.
  *
  * A mean_bytes of 0 ends sampling, and so does another `call`: earlier samples are then freed
  * without a call. When this function returns, no earlier `call` is running, and none will start.
@@ -103,9 +105,10 @@ int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
 
 /* --- heaps: blocks that can be freed all at once ------------------------------- */
 
-/** An allocator with memory of its own, whose blocks can be freed all at once. It takes chunks of
- * 64 KiB, then twice as much each time, up to 4 MiB. Blocks above 1 MiB have memory of their own.
- * An empty heap takes less than 4 KiB, so a program may have thousands.
+/** An allocator with memory of its own, whose blocks can be freed all at once. The first chunk of a
+ * heap has 64 KiB, and each later chunk is twice as large as the one before, up to 4 MiB. Blocks
+ * above 1 MiB have memory of their own. An empty heap takes less than 4 KiB, so a program may have
+ * thousands of heaps.
  *
  * THREADS. A confined heap belongs to one thread: the thread that made it, or adopted it last. Only
  * this thread allocates, resets, trims and reads statistics, without a lock. Another thread that
@@ -147,9 +150,9 @@ void* mallard_heap_allocate_aligned(mallard_heap* heap, size_t bytes, size_t ali
 /** Allocates a zeroed block of `count` times `bytes` bytes. */
 void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
 
-/** Resizes a block, which stays in its own heap, whatever `heap` is. A NULL block: allocates in
- * `heap`. If a thread reallocates a block of a confined heap that belongs to another thread and the
- * block moves, the new block takes whole units of 16 KiB. */
+/** Resizes a block, which stays in its own heap, whatever `heap` is. If `block` is NULL, allocates
+ * in `heap`. If a thread reallocates a block of a confined heap that belongs to another thread and
+ * the block moves, the new block takes whole units of 16 KiB. */
 void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
 
 /** Frees a block like mallard_free. Fastest for a block of this heap in the heap's own thread. */
@@ -164,8 +167,8 @@ void mallard_heap_release(mallard_heap* heap);
 /** Returns empty chunks to the rest of the program while the heap has more than keep_bytes. */
 void mallard_heap_trim(mallard_heap* heap, size_t keep_bytes);
 
-/** Makes a confined heap belong to the calling thread. The previous thread must not be in a call of
- * this heap, and must be told before its next call. */
+/** Makes a confined heap belong to the calling thread. The previous owner must not be inside a call
+ * of this heap, and must know of the change before its next call. */
 void mallard_heap_adopt(mallard_heap* heap);
 
 /** Limits the memory of the heap (chunks and large blocks), like mallard_limit. `met` may use the
@@ -173,7 +176,7 @@ void mallard_heap_adopt(mallard_heap* heap);
 void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes,
                         mallard_limit_met met, void* context);
 
-/** Returns 1 if `p` points into memory of this heap, else 0. O(1); any thread. */
+/** Returns 1 if `p` points into memory of this heap, else 0. O(1). Any thread may call. */
 int mallard_heap_owns(const mallard_heap* heap, const void* p);
 
 /** Statistics of a heap. The caller sets struct_bytes; members that the library does not know

@@ -14,7 +14,8 @@ namespace mallard {
 ///     constexpr mallard::checked_options with_calls{.redzone = 64, .frames = 8};
 ///     mallard::checked<mallard::multipool<>, with_calls> orders("orders");
 struct checked_options {
-    std::size_t redzone = 16; ///< bytes before and after a block; before it at least its alignment
+    std::size_t redzone =
+        16; ///< bytes before and after a block; before a block, at least its alignment
     std::size_t quarantine = std::size_t{1} << 16; ///< most bytes of freed blocks that are kept
     std::size_t frames = 0; ///< calls recorded at each allocation and free; needs the library
     bool leaks = true;      ///< report blocks in use at the end; turn off over an arena
@@ -132,7 +133,7 @@ private:
             return {};
         std::byte* const data = static_cast<std::byte*>(taken.data) + front_bytes(l.align);
         std::size_t const bytes =
-            l.bytes + (taken.bytes - room.bytes); // a source may give more than requested
+            l.bytes + (taken.bytes - room.bytes); // a source may supply more than requested
         if (record* const r = inspector_.register_block(taken, data, bytes, l.align)) [[likely]] {
             inspector_.fill_fresh(*r);
             return {data, bytes, l.align};

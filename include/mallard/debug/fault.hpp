@@ -15,7 +15,7 @@ namespace mallard {
 /// The kinds of bugs.
 enum class fault_kind {
     double_free,      ///< a free of a block that is free already
-    foreign_free,     ///< a free of an address that is no block, or was freed long ago
+    foreign_free,     ///< a free of an address that is no block, or no longer one
     interior_free,    ///< a free of an address inside a block
     wrong_layout,     ///< a free with another size or alignment than the allocation
     overrun,          ///< a write after the end of a block
@@ -29,8 +29,8 @@ enum class fault_kind {
 /// A copy of the record of a block that a fault describes.
 struct faulty_block {
     const std::byte* data = nullptr; ///< the first byte
-    std::size_t bytes = 0;           ///< as allocated
-    std::size_t align = 1;           ///< as allocated
+    std::size_t bytes = 0;           ///< as requested
+    std::size_t align = 1;           ///< as requested
     std::uint64_t number = 0;        ///< counts the allocations of this allocator, from 1
     call_stack allocated{};          ///< empty, unless calls are recorded
     call_stack freed{};              ///< empty, unless calls are recorded and the block was freed
@@ -40,7 +40,7 @@ struct faulty_block {
 /// you need later.
 struct fault {
     fault_kind kind;       ///< which kind of bug
-    const char* allocator; ///< its name
+    const char* allocator; ///< the name of the allocator
     const void* at;        ///< the address that was freed, or the first wrong byte
     layout said{0, 1};     ///< wrong_layout: the layout given to the free
     std::size_t count = 0; ///< leak: the number of blocks
@@ -62,7 +62,7 @@ inline void say(const char* text) noexcept
 /// HELP`.
 struct text {
     const char* before; ///< before the address, or before the bytes of a leak
-    const char* after;  ///< after it, before the name of the allocator
+    const char* after;  ///< after the address, before the name of the allocator
     const char* help;   ///< what to do next
 };
 
@@ -129,8 +129,8 @@ inline void print_state(const fault& f, const faulty_block& b) noexcept
     case fault_kind::touch_after_free:
         line << ": this would be byte " << (offset < 0 ? "-" : "") << distance;
         break;
-    case fault_kind::foreign_free: // has no block
-    case fault_kind::leak:         // has many
+    case fault_kind::foreign_free: // a foreign free has no block
+    case fault_kind::leak:         // a leak has many blocks
         break;
     }
     (line << "\n").print();
@@ -150,7 +150,7 @@ inline bool print_how_to_read(const faulty_block& b) noexcept
 {
     if (b.allocated.print == nullptr)
         return false;
-    constexpr std::size_t most = 32; // of allocation and free together
+    constexpr std::size_t most = 32; // calls of the allocation and of the free together
     void* calls[most];
     std::size_t count = 0;
     for (const call_stack& s : {b.allocated, b.freed})

@@ -35,7 +35,7 @@ private:
         random_ ^= random_ << 13;
         random_ ^= random_ >> 7;
         random_ ^= random_ << 17;
-        return random_ >> 11; // its lowest bits are its worst
+        return random_ >> 11; // the lowest bits are the least random
     }
 
     std::uint64_t left_ = 1;
@@ -44,8 +44,8 @@ private:
 
 /// Which end of a block lies next to the inaccessible page.
 enum class guard_at {
-    end,  ///< finds accesses behind the block
-    begin ///< finds accesses before the block
+    end,  ///< the end: finds accesses behind the block
+    begin ///< the start: finds accesses before the block
 };
 
 /// Options of `guarded`.
@@ -53,13 +53,13 @@ enum class guard_at {
 ///     constexpr mallard::guarded_options one_in_a_thousand{.one_in = 1000};
 ///     mallard::guarded<mallard::multipool<>, one_in_a_thousand> orders("orders");
 struct guarded_options {
-    guard_at side = guard_at::end;                 ///< which end of a block is guarded
-    std::size_t one_in = 1;                        ///< guards one allocation in so many, at random
+    guard_at side = guard_at::end; ///< which end of a block is guarded
+    std::size_t one_in = 1;        ///< guards one in `one_in` allocations, at random
     std::size_t quarantine = std::size_t{1} << 28; ///< most address space of freed blocks, in bytes
     std::size_t blocks_max = 16384; ///< guarded blocks in use at once; each has two mappings
     std::size_t reserve_bytes = std::size_t{1} << 34; ///< address space of all guarded blocks
     std::size_t frames = 0; ///< calls recorded at each guarded allocation and free
-    bool shared = false;    ///< any thread may call that may call the wrapped allocator
+    bool shared = false;    ///< allows the threads that the wrapped allocator allows
 };
 
 /// Puts each block of any allocator or source in pages of its own, with an inaccessible page after
@@ -116,8 +116,7 @@ public:
     ~guarded()
     {
         verify();
-        inspector_
-            .remove_all(); // otherwise AddressSanitizer keeps the redzones of pages that are gone
+        inspector_.remove_all(); // otherwise AddressSanitizer still poisons unmapped redzones
     }
 
     /// Looks for overwritten redzones of all guarded blocks in use.
@@ -264,7 +263,7 @@ private:
         if (kept)
             shrink_quarantine(Options.quarantine);
         else
-            end_quarantine(r); // the system has no mapping for it
+            end_quarantine(r); // the system refused a mapping for the quarantine
     }
 
     void shrink_quarantine(std::size_t bytes) noexcept
@@ -304,7 +303,7 @@ private:
 
     std::atomic<std::uintptr_t> begin_ = std::numeric_limits<std::uintptr_t>::max();
     std::atomic<std::uintptr_t> end_ = 0;
-    sample_countdown countdown_; // unless each thread has one
+    sample_countdown countdown_; // unused if each thread has a countdown of its own
     [[no_unique_address]] mutex_if<Options.shared> lock_;
     pages<in_one_range> pages_;
     inspector_type inspector_;

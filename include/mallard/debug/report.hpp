@@ -14,7 +14,7 @@ namespace mallard {
 ///         send(w.text);
 struct written {
     std::string_view text;    ///< the whole text, or as much as fits with "..." at the end
-    std::size_t bytes_needed; ///< for the whole text
+    std::size_t bytes_needed; ///< the size of the whole text
 
     /// Whether the text was cut, because the buffer of the caller is too small.
     constexpr bool is_cut() const noexcept { return bytes_needed > text.size(); }

@@ -34,10 +34,11 @@ struct file_options {
 
 /// Statistics of a `file_arena`.
 struct file_statistics {
-    std::size_t bytes_used = 0;      ///< by blocks, gaps between them, and 64 bytes of bookkeeping
+    std::size_t bytes_used =
+        0; ///< bytes of blocks, of gaps between blocks, and 64 bytes of bookkeeping
     std::size_t bytes_committed = 0; ///< whole pages in the last commit
     std::size_t bytes_max = 0;       ///< the limit of `bytes_used`
-    std::size_t commits = 0;         ///< since the file was created
+    std::size_t commits = 0;         ///< number of commits since the file was created
 
     friend bool operator==(const file_statistics&, const file_statistics&) = default;
 };
@@ -86,7 +87,7 @@ public:
     using arena_objects::try_make;
 
 private:
-    static constexpr std::size_t first_offset = 64; // of the first block
+    static constexpr std::size_t first_offset = 64; // offset of the first block
 
     // A block of 0 bytes occupies 1 byte, so that no other block has the same address.
     static constexpr std::size_t occupied(std::size_t bytes) noexcept
@@ -123,7 +124,7 @@ private:
     // process, whatever the file says; 0 if nothing may be written.
     std::uint64_t used_ = 0;
     std::uint64_t limit_ = 0;
-    std::uint64_t root_ = 0; // 0: none
+    std::uint64_t root_ = 0; // offset of the root; 0: there is none
     std::uint64_t root_mark_ = 0;
 };
 
@@ -135,7 +136,7 @@ namespace os {
 struct file_state {
     std::uint64_t home = 0;     ///< the address of page 0
     std::uint64_t sequence = 0; ///< counts the commits: the copy with the larger number is newer
-    std::uint64_t pages = 0;    ///< of the whole contents
+    std::uint64_t pages = 0;    ///< number of pages of the whole contents
     std::uint64_t digest = 0;   ///< checksum of the checksums of all pages
     std::uint64_t journal_begin = 0; ///< where the journal of changed pages starts
     std::uint64_t journal_pages = 0; ///< pages in the journal
@@ -157,7 +158,7 @@ public:
     // The functions here have the names of the functions of `file_arena` that call them.
     bool open(const char* path,
               const file_options& options) noexcept; ///< false: the file is refused
-    void close() noexcept;                           ///< loses what is not committed
+    void close() noexcept;                           ///< loses uncommitted changes
     bool commit() noexcept;                          ///< false: the file keeps the last commit
     bool verify() noexcept;                          ///< false: a page is damaged
     void reset() noexcept;                           ///< frees all blocks
@@ -165,7 +166,7 @@ public:
     file_blocks& blocks() const noexcept { return *now_.blocks; } ///< the allocator in the file
     bool is_open() const noexcept { return now_.file >= 0; }      ///< whether a file is open
     bool is_relocated() const noexcept { return now_.relocated; } ///< see `file_arena::relocated`
-    file_statistics stats() const noexcept;                       ///< of the open file
+    file_statistics stats() const noexcept;                       ///< statistics of the open file
 
     int last_error() const noexcept { return error_; } ///< an `errno`; 0 if nothing failed
     const char* last_failure() const noexcept { return failure_; }    ///< what to do: one line
@@ -175,8 +176,8 @@ public:
 private:
     // The last completed stage of a commit. The next commit continues a commit that failed.
     enum class stage {
-        settled,  // the file is as `state` says
-        decided,  // the journal is complete; the first header may or may not say so
+        settled,  // the file matches `state`
+        decided,  // the journal is complete; the first header may or may not name it
         published // the first header is written; some pages may still be only in the journal
     };
 
@@ -190,7 +191,7 @@ private:
         file_state state{};
         std::uint64_t mapped = 0; // pages that are mapped from the file; later pages are anonymous
         stage step = stage::settled;
-        int owner = 0; // process id
+        int owner = 0; // the process that opened the file
         bool relocated = false;
     };
 
@@ -198,7 +199,7 @@ private:
     static constinit file_blocks no_blocks;
 
     bool writes() const noexcept { return now_.options.access != file_access::read; }
-    bool fail(const char* why) noexcept; // with the current errno
+    bool fail(const char* why) noexcept; // records the current errno
     std::byte* page(std::uint64_t number) const noexcept;
 
     bool open_file(const char* path) noexcept;

@@ -158,7 +158,7 @@ private:
                 return at(next);
             }
         }
-        return pop(); // a block may have been freed meanwhile
+        return pop(); // a block may have been freed since the first `pop`
     }
 
     // Between any two calls, while no process is inside one:

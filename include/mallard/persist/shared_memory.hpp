@@ -49,7 +49,7 @@ struct segment_header {
     std::uint64_t magic = 0;    ///< `magic_of_all`, in every segment
     std::uint64_t version = 0;  ///< `version_of_this`, when the segment was made
     std::uint64_t bytes = 0;    ///< the size of the segment
-    std::uint64_t checksum = 0; ///< of the three numbers above
+    std::uint64_t checksum = 0; ///< checksum of the three numbers above
 
     /// The offset of the free part, as a `checked_number`.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
@@ -57,7 +57,7 @@ struct segment_header {
     /// 0: no root; `root_is_ready`; or the checked number of the process that constructs the root.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
     std::atomic<std::uint64_t> root{0};      ///< checked offset; 0 before it is allocated
-    std::atomic<std::uint64_t> root_hash{0}; ///< of the type of the root
+    std::atomic<std::uint64_t> root_hash{0}; ///< `layout_hash` of the type of the root
 
     /// Whether a word is a valid checked offset after the header, in a segment of `bytes`.
     static constexpr bool is_offset(std::uint64_t word, std::size_t bytes) noexcept
@@ -127,7 +127,7 @@ public:
     /// Opens the segment of a descriptor. The caller keeps the descriptor.
     static shared_memory attach(int descriptor) noexcept;
 
-    shared_memory() noexcept = default; ///< no segment: has no room
+    shared_memory() noexcept = default; ///< an object without a segment
     shared_memory(shared_memory&& other) noexcept;
     shared_memory& operator=(shared_memory&& other) noexcept;
     ~shared_memory();

@@ -113,10 +113,10 @@ private:
     std::uint32_t pid_ = 0;
     std::uint32_t channels_ = 0;
     std::uint32_t thread_ = 0;  // the thread of the last record
-    std::uint64_t offset_ = 0;  // in the file, where the buffer will be written
-    std::uint64_t records_ = 0; // in the file and in the buffer
+    std::uint64_t offset_ = 0;  // where in the file the buffer will be written
+    std::uint64_t records_ = 0; // number of records in the file and in the buffer
     std::uint64_t lost_ = 0;
-    std::uint64_t lost_here_ = 0; // since the last record
+    std::uint64_t lost_here_ = 0; // events lost since the last record
     std::size_t count_ = 0;
     mallard_trace_record buffer_[records_max];
 };

@@ -17,12 +17,12 @@ struct trace_event {
     mallard_trace_op op;   ///< what happened
     std::uint64_t t;       ///< time, by the clock of the header
     std::uint64_t addr;    ///< the block; see mallard_trace_op
-    std::uint64_t bytes;   ///< of the block; for a name, its length
-    std::uint64_t align;   ///< of the block
+    std::uint64_t bytes;   ///< bytes of the block; for a name, its length
+    std::uint64_t align;   ///< alignment of the block
     std::uint32_t stack;   ///< a call stack, or a traced allocator
     std::uint32_t dur;     ///< the duration of the call
     std::uint32_t thread;  ///< the calling thread
-    unsigned flags;        ///< of mallard_trace_flag
+    unsigned flags;        ///< bits of mallard_trace_flag
     std::string_view name; ///< only for mallard_trace_name
 };
 

@@ -1,4 +1,4 @@
-// Objects in an arena: made, destroyed on request, copied. A base of every arena.
+// The functions of an arena that make, own and copy objects: a base class of every arena.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -154,7 +154,7 @@ private:
         return object;
     }
 
-    /// Makes an object and its entry in the finalizers. The entry is allocated first, so a
+    /// Makes an object and its entry in the list of finalizers. The entry is allocated first, so a
     /// failure leaves no object without an entry.
     template <class Make, class Register>
     auto with_entry(Make make_object, Register add) -> decltype(make_object())

@@ -2,7 +2,7 @@
 //
 // AddressSanitizer is told in every program that is built with it. Valgrind is told only with
 // `check::on`: a client request costs about a dozen instructions even when Valgrind does not run,
-// more than the whole hot path of a pool. Neither changes the layout of a type.
+// more than the whole hot path of a pool. Neither build option changes the layout of a type.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -23,8 +23,8 @@ extern "C" void __asan_poison_memory_region(void const volatile*, std::size_t);
 extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t);
 
 namespace mallard::asan {
-// Hides from GCC which buffer the pointer points to. GCC takes a pointer to const for a read, and
-// would warn that a buffer of the caller is uninitialised.
+// Hides from GCC which buffer the pointer points to. GCC assumes that a function reads through a
+// pointer to const, and would warn that a buffer of the caller is uninitialised.
 inline const void* of_unknown_bytes(const void* p) noexcept
 {
     asm("" : "+r"(p));
@@ -78,7 +78,8 @@ inline void report_errors(bool) noexcept {}
 
 namespace mallard {
 
-/// Marks `bytes` from `p` on as free: an access is a bug. `ChecksOn` is true with `check::on`.
+/// Marks `bytes` bytes from `p` on as free: an access is reported as a bug. `ChecksOn` is true with
+/// `check::on`.
 template <bool ChecksOn>
 inline void poison(const void* p, std::size_t bytes) noexcept
 {
@@ -87,7 +88,7 @@ inline void poison(const void* p, std::size_t bytes) noexcept
         valgrind::poison(p, bytes);
 }
 
-/// Marks `bytes` from `p` on as accessible again.
+/// Marks `bytes` bytes from `p` on as accessible again.
 template <bool ChecksOn>
 inline void unpoison(const void* p, std::size_t bytes) noexcept
 {

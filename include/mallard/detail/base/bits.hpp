@@ -54,15 +54,16 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
                : a * b;
 }
 
-/// The size and alignment of a block, as requested from an allocator, and as given again when the
-/// block is freed.
+/// The size and alignment of a block, as passed to an allocator when the block is allocated, and
+/// again when the block is freed.
 ///
 ///     void* const block = memory.allocate({100, 16});
 ///     memory.deallocate(block, {100, 16});
 ///
 /// `align` must be a power of two: the constructor stops the process otherwise, so allocators need
 /// no check. With a constant the check costs nothing. `bytes` may be any number: a block of 0 bytes
-/// has an address of its own, and an absurd size fails as out of memory.
+/// has an address of its own, and an allocation with an absurdly large size fails, as if memory
+/// were exhausted.
 class layout {
 public:
     std::size_t bytes;
@@ -125,7 +126,7 @@ auto value_or_nothing(F f) noexcept -> decltype(f())
 #endif
 }
 
-/// Calls `f`. Returns whether `f` threw `std::bad_alloc`; other exceptions pass.
+/// Calls `f`. Returns true if `f` threw `std::bad_alloc`; other exceptions pass through.
 template <class F>
 bool ends_in_bad_alloc(F f)
 {

@@ -11,12 +11,12 @@ namespace mallard {
 
 namespace os {
 
-/// Writes return addresses to `into`, from the calling function outwards, and returns how many.
-/// Uses the unwind tables, so no frame pointers are needed. Allocates nothing. About a microsecond
-/// a frame.
+/// Writes return addresses to `into`, from the calling function outwards, and returns their number.
+/// Uses the unwind tables, so no frame pointers are needed. Allocates nothing. Takes about a
+/// microsecond for each frame.
 std::size_t record_calls(std::span<void*> into) noexcept;
 
-/// Turns `record_calls` on or off for the process. On at first.
+/// Turns `record_calls` on or off for the process. The default is on.
 void want_calls(bool wanted) noexcept;
 
 /// Prints a line for each call: "    WHAT, MODULE+0xOFFSET". Allocates nothing.
@@ -27,8 +27,8 @@ void print_how_to_read(std::span<void* const> calls) noexcept;
 
 } // namespace os
 
-/// A recorded call stack, and functions to print it. A program that records no calls does not
-/// refer to these functions, and needs nothing of src/os.
+/// A recorded call stack, and functions to print it. A program that records no calls does not refer
+/// to the functions above, and links nothing of src/os.
 struct call_stack {
     struct printer {
         void (*calls)(const char* what, std::span<void* const>) noexcept;
@@ -39,8 +39,8 @@ struct call_stack {
     const printer* print = nullptr;
 };
 
-/// Storage for the innermost `Frames` calls. `record` is always inlined: the record starts above
-/// the function that calls `record`.
+/// Storage for the innermost `Frames` calls. `record` is always inlined, so the first recorded
+/// frame is the caller of the function that calls `record`.
 template <std::size_t Frames>
 class recorded_calls {
     static constexpr call_stack::printer printer{os::print_calls, os::print_how_to_read};

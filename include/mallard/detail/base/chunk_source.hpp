@@ -1,5 +1,6 @@
-// What a source is, how an allocator takes chunks from one, and the two simplest sources: the heap
-// and nothing. All other sources are in source.hpp and pages.hpp.
+// The concepts of sources and allocators, the functions that take chunks from a source, and the two
+// simplest sources: the heap and the empty source `null`. All other sources are in source.hpp and
+// pages.hpp.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -32,8 +33,8 @@ concept chunk_source = requires(S& s, layout l, chunk c) {
     { s.give(c) } noexcept;
 };
 
-/// An allocator of blocks: `allocate`, which throws, `try_allocate`, which returns null, and
-/// `deallocate`, which gets the layout again.
+/// An allocator of blocks. If memory is exhausted, `allocate` throws and `try_allocate` returns
+/// null. `deallocate` needs the layout of the block.
 template <class A>
 concept block_allocator = requires(A& a, layout l, void* p) {
     { a.allocate(l) } -> std::same_as<void*>;
@@ -54,24 +55,24 @@ concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
     a.trim(keep);
 };
 
-/// A source that knows the largest chunk it can give. Growth steps are cut to that size.
+/// A source that knows the largest chunk that it can supply. Growth steps are cut to that size.
 template <class S>
 concept bounded = requires(const S& s) {
     { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
 };
 
-/// A source that any thread may call at any time: it says so with `any_thread`. An allocator for
-/// several threads calls any other source under a lock. A `ref` cannot do that for a source that
-/// several allocators borrow.
+/// A source that any thread may call at any time: its member `any_thread` is true. An allocator for
+/// several threads calls any other source under a lock of the allocator. That lock does not protect
+/// a source that several allocators borrow by `ref`.
 template <class S>
 concept shareable = requires { requires S::any_thread; };
 
 // clang-format on
 
-// The next four functions are always inlined: a function call returns the three words of a chunk
-// in memory, and hides a constant size, at the cost of an adaptor's hot path.
+// The next four functions are always inlined: a real call would return the three words of a chunk
+// in memory, and would hide a constant size, which would make the hot path of an adaptor longer.
 
-/// Takes a chunk from a source or an allocator. Returns a null chunk when it is exhausted.
+/// Takes a chunk from a source or an allocator. Returns a null chunk when the source is exhausted.
 template <source S>
 [[gnu::always_inline]] inline chunk try_take(S& from, layout l) noexcept
 {
@@ -100,7 +101,7 @@ template <source S>
     }
 }
 
-/// `take` or `try_take`, for slow paths that are written once for both.
+/// Calls `take` or `try_take`, for slow paths that are written once for both.
 template <bool Throws, source S>
 [[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
 {
@@ -110,7 +111,7 @@ template <bool Throws, source S>
         return try_take(from, l);
 }
 
-/// Gives a chunk back to the source or allocator that it came from.
+/// Returns a chunk to the source or allocator that it came from.
 template <source S>
 [[gnu::always_inline]] inline void give(S& to, chunk c) noexcept
 {
@@ -120,10 +121,10 @@ template <source S>
         to.deallocate(c.data, {c.bytes, c.align});
 }
 
-/// Takes the next step of an allocator's growth: at least `wish` bytes if the limit admits
-/// them, cut to `useful(bytes)`. A step above the largest that the source can give is cut to
-/// that; a step that the source refuses is halved, down to `least`. Returns null, or throws,
-/// when the limit or the source refuses `least` too.
+/// Takes the next step of an allocator's growth: at least `wish` bytes if the limit admits them,
+/// cut to `useful(bytes)`. A step above the largest chunk that the source can supply is cut to that
+/// size; a step that the source refuses is halved, down to `least`. Returns null, or throws, when
+/// the limit or the source refuses `least` too.
 template <bool Throws, source S, growth G, class Useful>
 chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
                 Useful useful) noexcept(!Throws)
@@ -149,8 +150,8 @@ chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
     return taken;
 }
 
-/// Fails a request whose size is so large that adding a header would overflow. Asks the source all
-/// the same, so that its own exception is thrown.
+/// Fails a request whose size is so large that adding a header would overflow. Calls the source all
+/// the same, so that the exception of the source is thrown.
 template <bool Throws, source S>
 chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
 {
@@ -162,8 +163,8 @@ chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
     return {};
 }
 
-/// The heap of the program: `operator new`, also when the program replaces it. Any thread. Fails
-/// after the new-handler gave up.
+/// The heap of the program: `operator new`, including a replacement by the program. Any thread may
+/// call. Fails only after the new-handler gave up.
 ///
 ///     mallard::pool<mallard::default_heap> nodes(64); // what pool<> means
 class default_heap {
@@ -197,7 +198,7 @@ private:
 
 /// A source that is always exhausted. An allocator on it uses only its initial buffer.
 ///
-///     mallard::arena<mallard::null> scratch(buffer); // never takes memory elsewhere
+///     mallard::arena<mallard::null> scratch(buffer); // takes memory from the buffer only
 class null {
 public:
     static constexpr bool any_thread = true;

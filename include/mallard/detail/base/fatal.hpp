@@ -1,5 +1,6 @@
-// The messages about blocks that stop the process. fatal_objects.hpp has those about all else.
-// (The messages of `checked` and `guarded`, which need not stop it, are in debug/fault.hpp.)
+// The messages about misused blocks, after which the process stops. fatal_objects.hpp has the
+// messages about marks, handles and other objects. (The messages of `checked` and `guarded`, which
+// need not stop the process, are in debug/fault.hpp.)
 //
 // Each message has three lines: what happened, the state, and what to do next. Printing allocates
 // nothing. Then the process aborts, so a core file shows the bug.
@@ -81,8 +82,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
         .stop();
 }
 
-/// For a free of `pointer` inside the slot of `bytes` at `slot`, which has no live block. `carved`:
-/// the slot was used before.
+/// Reports a free of `pointer`, an address in the slot of `bytes` bytes at `slot`, which has no
+/// live block, and stops the process. `carved`: the slot was used before.
 [[noreturn, gnu::cold, gnu::noinline]] inline void
 fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool carved) noexcept
 {

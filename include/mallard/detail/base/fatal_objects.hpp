@@ -1,5 +1,5 @@
-// The messages about marks, handles, elements of slot maps, pages and tests that stop the process.
-// fatal.hpp says what each message consists of.
+// The messages about misused marks, handles, elements of slot maps and pages, and about failed
+// tests, after which the process stops. fatal.hpp describes the parts of a message.
 #pragma once
 
 #include <mallard/detail/base/fatal.hpp>
@@ -79,7 +79,8 @@ namespace mallard {
         .stop();
 }
 
-/// For `for_each_failure`: its function leaked blocks, or freed too many.
+/// Reports that the function given to `for_each_failure` leaked blocks, or freed too many, and
+/// stops the process.
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_unbalanced(std::size_t number, bool failed,
                                                                     std::ptrdiff_t blocks,
                                                                     std::ptrdiff_t bytes) noexcept

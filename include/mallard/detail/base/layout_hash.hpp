@@ -8,7 +8,8 @@
 
 namespace mallard {
 
-/// FNV-1a (Fowler, Noll, Vo; 1991). Two texts that differ in one byte never hash alike.
+/// FNV-1a (Fowler, Noll, Vo; 1991). Two texts of equal length that differ in one byte only have
+/// different hashes.
 constexpr std::uint64_t hash_of(std::string_view text,
                                 std::uint64_t hash = 0xcbf29ce484222325) noexcept
 {
@@ -32,16 +33,16 @@ constexpr const char* text_naming() noexcept
     return __PRETTY_FUNCTION__; // "... [with T = node]", "... [T = node]"
 }
 
-/// The part from the name on, which is the same for different compilers.
+/// The part of `text` from the name of the type on, which is the same for different compilers.
 constexpr std::string_view after_equals(std::string_view text) noexcept
 {
     return text.substr(text.find("T = "));
 }
 
-/// A hash of the name, size and alignment of a type. A program compares it when it finds an object
-/// that another program made. A change in the order of members is not noticed, and two compilers
-/// may spell template arguments differently. Specialise it with a number of your own, and raise the
-/// number with each change:
+/// A hash of the name, size and alignment of a type. A program compares the hash when it finds an
+/// object that another program made. A change in the order of members does not change the hash, and
+/// two compilers may spell template arguments differently. Specialise `layout_hash` with a number
+/// of your own, and increase the number with each change:
 ///
 ///     template <>
 ///     inline constexpr std::uint64_t mallard::layout_hash<board> = 3;

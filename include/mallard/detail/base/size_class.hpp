@@ -47,8 +47,8 @@ struct size_classes {
 struct size_class : size_classes<8, 3> {
     using size_classes::of;
 
-    /// The class for a layout. A size that is a multiple of the alignment is in a class whose size
-    /// is a multiple of the alignment too.
+    /// The class for a layout. If the size is a multiple of the alignment, the size of the class is
+    /// a multiple of the alignment too.
     static constexpr std::size_t of(layout l) noexcept { return look_up(rounded(l)); }
 
     static constexpr std::size_t rounded(layout l) noexcept

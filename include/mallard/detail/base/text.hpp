@@ -1,4 +1,4 @@
-// A writer of text into a buffer. Uses no allocation and no locale.
+// A writer of text into a buffer, without allocations and without a locale.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// Writes text into the bytes of the caller. Characters that do not fit are only counted.
+/// Writes text into a buffer of the caller. Characters that do not fit are only counted.
 class text_writer {
 public:
     constexpr text_writer(char* first, std::size_t bytes) noexcept : first_(first), bytes_(bytes) {}
@@ -59,7 +59,7 @@ public:
 private:
     char* first_;
     std::size_t bytes_;
-    std::size_t needed_ = 0; // written, or left out because they did not fit
+    std::size_t needed_ = 0; // all characters, including those that did not fit
 };
 
 } // namespace mallard

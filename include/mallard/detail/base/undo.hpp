@@ -5,8 +5,8 @@
 
 namespace mallard {
 
-/// Calls `f` at the end of the scope, unless `keep` was called before. Undoes the first half of
-/// an operation when the second half throws or fails. `f` must not throw.
+/// Calls `f` at the end of the scope, unless `keep` was called before. Use it to undo the first
+/// half of an operation when the second half throws or fails. `f` must not throw.
 ///
 ///     void* const block = pool.allocate();
 ///     undo unless_made([&] { pool.deallocate(block); });

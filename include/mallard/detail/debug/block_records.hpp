@@ -1,5 +1,5 @@
-// The part that `checked` and `guarded` share: a record of each block, redzones around the
-// blocks, and the faults that both reveal.
+// The part that `checked` and `guarded` share: a record of each block, redzones around the blocks,
+// and the reports of the faults that records and redzones reveal.
 //
 //     checked    | redzone |   block   | redzone |           in memory of the wrapped allocator
 //     guarded    | redzone     |   block   | r | ////////    in pages before an inaccessible page
@@ -17,17 +17,18 @@
 namespace mallard {
 
 /// A record for each block, found by the address of the block in constant time. The records lie
-/// apart from the blocks, where an overrun cannot reach them. The records and their hash table come
-/// from pools on `Heap`. Only `add` can fail: a table that cannot grow only gets slower.
+/// apart from the blocks, where an overrun cannot reach them. The records and their hash table are
+/// allocated from pools over `Heap`. Only `add` can fail: a table that cannot grow only gets
+/// slower.
 ///
-/// A block is live, then perhaps in quarantine (freed by the caller, but not given back), then
-/// removed. Between any two calls:
+/// A block is live, then perhaps in quarantine (freed by the caller, but not yet freed in the
+/// wrapped allocator), then removed. Between any two calls:
 ///
 ///     count  ==  |live| + |quarantine|  ==  records in all buckets
 ///     a record is in `quarantine`  ==  its is_free
 ///
-/// All records have different addresses, because nobody else can get the memory of a block in
-/// quarantine.
+/// The blocks of all records have different addresses, because the memory of a block in quarantine
+/// cannot be allocated again.
 template <std::size_t Frames, source Heap>
 class block_records {
 public:
@@ -63,7 +64,7 @@ public:
         }
         record* oldest() const noexcept { return oldest_; }
 
-        /// Calls `f(record)` for each, oldest first. `f` may remove that record.
+        /// Calls `f(record)` for each record, oldest first. `f` may remove that record.
         template <class F>
         void for_each(F f) const
         {
@@ -133,7 +134,7 @@ public:
         return r;
     }
 
-    /// The block, live or in quarantine, whose begin or end is nearest to `p`. O(blocks).
+    /// The block, live or in quarantine, whose start or end is nearest to `p`. O(blocks).
     record* nearest(const void* p) const noexcept
     {
         record* best = nullptr;
@@ -173,7 +174,7 @@ private:
     void insert(record& r) noexcept { r.next_in_bucket = std::exchange(bucket_of(r.data), &r); }
 
     /// Makes the table eight times as large, because each growth inserts all records again. The
-    /// first bucket is a member, so there always is a table.
+    /// first bucket is a member of this class, so a table always exists.
     void grow() noexcept
     {
         layout const wanted = layout_of<bucket>(8 * size_);
@@ -199,21 +200,22 @@ private:
     list quarantine_;
     bucket first_bucket_;
     bucket* buckets_ = &first_bucket_;
-    std::size_t size_ = 1; // of the table, a power of two
+    std::size_t size_ = 1; // buckets of the table, a power of two
     std::size_t count_ = 0;
     std::uint64_t added_ = 0;
 };
 
-/// The bytes that fill memory which a caller must not read or write. The values are odd, so they
-/// are no pointers; large, so they are no counts; and no ASCII characters.
+/// The values of the bytes that fill memory which a caller must not read or write. The values are
+/// odd, so that they are not mistaken for pointers; large, so that they are not mistaken for
+/// counts; and no ASCII characters.
 namespace fill {
-inline constexpr unsigned char fresh = 0xc9;   ///< a block just allocated
-inline constexpr unsigned char freed = 0xdb;   ///< a freed block in quarantine
-inline constexpr unsigned char redzone = 0xf5; ///< around a block
+inline constexpr unsigned char fresh = 0xc9;   ///< fills a block that was just allocated
+inline constexpr unsigned char freed = 0xdb;   ///< fills a freed block in quarantine
+inline constexpr unsigned char redzone = 0xf5; ///< fills the bytes around a block
 } // namespace fill
 
-/// Fills bytes that nobody may touch from now on. AddressSanitizer and Valgrind stop at an access,
-/// and `equal_bytes` finds a write later.
+/// Fills bytes that no code may access from now on. AddressSanitizer and Valgrind stop at an
+/// access, and `equal_bytes` finds a write later.
 inline void paint(std::byte* p, std::size_t bytes, unsigned char value) noexcept
 {
     unpoison<true>(p, bytes);
@@ -221,13 +223,13 @@ inline void paint(std::byte* p, std::size_t bytes, unsigned char value) noexcept
     poison<true>(p, bytes);
 }
 
-/// How many bytes from `p` on are equal to `value`. The bytes may be poisoned: sanitizers do not
-/// see these reads.
+/// The number of bytes from `p` on that are equal to `value`. The bytes may be poisoned: sanitizers
+/// do not see these reads.
 [[gnu::noinline, gnu::no_sanitize_address]] inline std::size_t
 equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 {
     no_valgrind_reports<true> const by_valgrind;
-    // Eight bytes at a time: one at a time, a large freed block would take longer than all else.
+    // Compares eight bytes at a time: a large freed block would take too long one byte at a time.
     std::uint64_t const eight = 0x0101010101010101u * value;
     std::size_t i = 0;
     for (std::uint64_t word = eight; word == eight && i + sizeof word <= bytes;) {
@@ -240,9 +242,9 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 }
 
 /// Builds and inspects redzones, and reports faults. All bytes of a chunk outside its block are
-/// redzone, except for bytes that an alignment above 64 KiB leaves in front. `Frames` calls are
-/// recorded at each allocation and free. When the fault handler returns, a bad free has changed
-/// nothing, and overwritten bytes are filled again.
+/// redzone, except for bytes that an alignment above 64 KiB leaves in front of the block. Each
+/// allocation and each free records up to `Frames` calls. When the fault handler returns, a bad
+/// free has changed nothing, and overwritten bytes are filled again.
 ///
 /// `register_block` and `validate_free` are always inlined: a recorded call stack starts above the
 /// function that records it, which must be the function of the adaptor.
@@ -271,17 +273,17 @@ public:
         return r;
     }
 
-    /// Fills a fresh block, so that a program that reads before it writes always reads the same
-    /// useless bytes.
+    /// Fills a fresh block, so that a program that reads uninitialised bytes always reads the same
+    /// useless values.
     static void fill_fresh(record& r) noexcept
     {
         std::memset(r.data, fill::fresh, r.bytes);
-        valgrind::unpoison(r.data, r.bytes); // to Valgrind the bytes stay uninitialised
+        valgrind::unpoison(r.data, r.bytes); // Valgrind still treats the bytes as uninitialised
     }
 
     static void fill_freed(record& r) noexcept { paint(r.data, r.bytes, fill::freed); }
 
-    /// Removes a block. Returns its memory, which sanitizers allow again.
+    /// Removes a block. Returns its memory, which is no longer poisoned for sanitizers.
     chunk remove(record& r) noexcept
     {
         chunk const taken = r.taken;
@@ -297,8 +299,9 @@ public:
     }
 
     /// The record of a block that is about to be freed. Reports a bad free and returns null when
-    /// `block` is free already or no block. `block` may be any address: nothing is read there
-    /// before the records were asked. Reports a wrong layout and overwritten redzones as well.
+    /// `block` is free already or no block. `block` may be any address, because no memory is read
+    /// there until a record of the block was found. Reports a wrong layout and overwritten redzones
+    /// as well.
     [[gnu::always_inline]] record* validate_free(const void* block, layout said) noexcept
     {
         record* const r = records_.find(block);
@@ -382,7 +385,7 @@ private:
     static constexpr std::size_t leaks_shown = 8;
     static constexpr std::size_t front_max = std::size_t{1} << 16;
 
-    /// The begin of the front redzone.
+    /// The start of the front redzone.
     static std::byte* begin_of(const record& r) noexcept
     {
         auto const front = static_cast<std::size_t>(r.data - static_cast<std::byte*>(r.taken.data));

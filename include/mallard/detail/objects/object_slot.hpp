@@ -25,15 +25,17 @@ class handle_counts {
     static constexpr word one_strong = 1;
     static constexpr word one_weak = word{1} << 32;
     static constexpr word half = one_weak - 1;
-    static constexpr word too_many = word{1} << 29;      // leaves 2^29 counts before a bit is used
-    static constexpr word at_the_end = word{1} << 30;    // the object lived when the end began
-    static constexpr word after_the_end = word{1} << 31; // and was destroyed since: negative
+    static constexpr word too_many = word{1}
+                                     << 29; // 2^29 more counts are possible before a flag changes
+    static constexpr word at_the_end = word{1} << 30; // the object was alive when the end began
+    static constexpr word after_the_end = word{1}
+                                          << 31; // and was destroyed since; makes the word negative
 
 public:
     std::size_t strong() const noexcept { return load() % at_the_end; }
     bool is_alive() const noexcept { return is_alive(load()); }
-    /// There is one handle and no thread can make another: it may be dropped without an atomic
-    /// write.
+    /// Whether there is only one handle, so that no other thread can copy one: the handle may be
+    /// dropped without an atomic write.
     bool is_sole() const noexcept { return load() == one_strong + one_weak; }
 
     void add_strong() noexcept { stop_at_overflow(add(one_strong)); }
@@ -49,23 +51,27 @@ public:
         return false;
     }
 
-    /// True: it was the last strong handle. The caller has to destroy the object and then drop a
-    /// weak handle.
+    /// Drops a strong handle. Returns true if it was the last strong handle: the caller has to
+    /// destroy the object and then drop a weak handle.
     bool drop_strong() noexcept { return (subtract(one_strong) & half) == 1; }
-    /// True: it was the last handle. The caller has to free the slot.
+    /// Drops a weak handle. Returns true if it was the last handle: the caller has to free the
+    /// slot.
     bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
-    // --- destroying all objects of a pool, by one thread. Objects may drop and copy handles of
-    // each other meanwhile; an extra weak count makes sure that none of them is the last.
+    // --- functions with which one thread destroys all objects of a pool. The destructors of the
+    // objects may drop and copy handles of each other; an extra weak count makes sure that no such
+    // handle is the last one.
     void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }
-    /// True: the object lived until now; the caller has to destroy it. `lock` fails from now on.
+    /// Makes `lock` fail from now on. Returns true if the object was alive until now: the caller
+    /// has to destroy the object.
     bool die_at_end() noexcept
     {
         word const lived = word_ & at_the_end;
-        word_ += lived; // which carries into `after_the_end`
+        word_ += lived; // if set, the addition carries into `after_the_end`
         return lived != 0;
     }
-    /// True: no weak handle is left. The caller has to free the slot.
+    /// Removes the extra weak count. Returns true if no weak handle is left: the caller has to free
+    /// the slot.
     bool finish_end() noexcept
     {
         word_ = (word_ & ~half) - ((word_ & after_the_end) != 0 ? 2 : 1) * one_weak;
@@ -73,7 +79,7 @@ public:
     }
 
 private:
-    /// The strong half, as a signed number, is positive.
+    /// Whether the object is alive: the strong half, as a signed number, is positive.
     static bool is_alive(word w) noexcept { return static_cast<std::int32_t>(w & half) > 0; }
 
     word load() const noexcept
@@ -124,7 +130,8 @@ public:
     static constexpr bool finish_end() noexcept { return true; }
 };
 
-/// `Owner`: the slot holds the address of its pool, because its chunk does not.
+/// The memory of one slot. `Owner`: the slot holds the address of its pool, because its chunk does
+/// not.
 template <class T, counts Kind, bool Owner>
 struct object_slot {
     struct no_owner {};
@@ -133,8 +140,8 @@ struct object_slot {
     [[no_unique_address]] handle_counts<Kind> handles;
     [[no_unique_address]] std::conditional_t<Owner, void*, no_owner> owner;
 
-    /// The bytes to poison: the object and its padding, since AddressSanitizer marks 8 bytes at a
-    /// time.
+    /// The number of bytes to poison: the object and its padding, because AddressSanitizer marks 8
+    /// bytes at a time.
     static constexpr std::size_t object_bytes() noexcept
     {
         return std::min(align_up(sizeof(T), alignof(void*)), sizeof(object_slot));

@@ -10,8 +10,9 @@
 
 namespace mallard {
 
-/// The blocks of each size class of a multipool. An alignment above a cache line is left to the
-/// source: a rare request would have every chunk of its class aligned as much.
+/// The shape of the blocks of each size class of a multipool. A request with an alignment above a
+/// cache line goes to the source: otherwise one rare request would force the same alignment on
+/// every chunk of its class.
 template <std::size_t N>
 inline constexpr std::array<slot_shape, N> class_shapes = [] {
     std::array<slot_shape, N> all{};
@@ -20,31 +21,32 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
     return all;
 }();
 
-/// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all `N` sizes are cut. If
-/// each size had a chunk of its own, a structure of few blocks would spend more on chunks than
-/// on blocks: 64 strings have 24 sizes.
+/// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all `N` sizes are cut. If each
+/// size had a chunk of its own, a structure of few blocks would need more memory for chunks than
+/// for blocks: for example, 64 strings have 24 sizes.
 ///
-/// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. Blocks are cut
-/// in batches of one size. From the end of the slab down, two bytes say what each batch is:
+/// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. Blocks are cut in
+/// batches of one size. The size class and the number of blocks of each batch are recorded in two
+/// bytes; these records start at the end of the slab and grow downwards:
 ///
 ///     pool_chunk, free bits | 40 B | 40 B | 24 B | 24 B | 24 B | not cut yet ... | 24 x 3 | 40 x 2
 ///     |
 ///
-/// The free bits are used only by `trim`, to find idle slabs. At any other time each free block
-/// is in the cache of the pool for its size.
+/// Only `trim` uses the free bits, to find idle slabs. At any other time each free block is in the
+/// cache of the pool for its size.
 template <std::size_t N, bool Enabled>
 class bootstrap_slabs {
     static constexpr std::size_t unit = size_class::fine_step;
     static constexpr std::size_t step_first = 1024, step_max = 262144, step_factor = 4;
-    static constexpr std::size_t blocks_min = 4; // in a slab
+    static constexpr std::size_t blocks_min = 4; // a slab holds at least 4 of its first size
 
     struct batch {
         std::uint8_t index; // size class
         std::uint8_t count;
     };
 
-    /// Half a KiB of small blocks, of which a structure often has many. A quarter of larger
-    /// blocks, so that few of them leave room for others.
+    /// The most bytes of a batch: 512 bytes for small blocks, of which a structure often has many;
+    /// 256 bytes for larger blocks, so that a few large blocks leave memory for other sizes.
     static constexpr std::size_t batch_bytes(slot_shape shape) noexcept
     {
         return shape.bytes <= cache_line_bytes ? 512 : 256;
@@ -58,16 +60,16 @@ public:
     {
     }
 
-    /// Cuts neighbouring blocks of size class `i`: as many as an eighth of a slab holds, at most
-    /// `batch_bytes`, at least one. Returns no block if all slabs are used up, or the source is
-    /// exhausted.
+    /// Cuts neighbouring blocks of size class `i` from a slab: at most an eighth of the slab, at
+    /// most `batch_bytes` bytes, and at least one block. Returns no block if all slabs are used up,
+    /// or the source is exhausted.
     template <class Source>
     std::span<std::byte> cut(Source& source, std::size_t i) noexcept
     {
         slot_shape const shape = class_shapes<N>[i];
         if (!Enabled || shape.bytes > step_max / blocks_min)
             return {};
-        std::size_t room = 0; // in blocks
+        std::size_t room = 0; // how many blocks the batch can have
         while (open_ == nullptr || (room = room_in(*open_, shape)) == 0)
             if (open_ != nullptr && open_->next_fresh != nullptr)
                 open_ = open_->next_fresh;
@@ -81,7 +83,8 @@ public:
         std::byte* const end = first + count * shape.bytes;
         slab.carved = static_cast<std::uint32_t>(slot_of(slab, end));
         batch* const last = batches_of(slab) - ++slab.partial_words;
-        unpoison<false>(last, sizeof(batch)); // it was part of a block before a reset
+        unpoison<false>(last,
+                        sizeof(batch)); // the bytes may have been part of a block before a reset
         *last = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(count)};
         return {first, end};
     }
@@ -98,21 +101,21 @@ public:
         return index;
     }
 
-    /// The first step of a trim: no block is marked free.
+    /// The first step of a trim: marks no block as free.
     void begin_trim() noexcept
     {
         for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh)
             std::fill_n(slab->free_bits(), slab->words_for(slab->count), pool_chunk::word{0});
     }
-    /// Then: marks a block free, which is in no cache any more.
+    /// The second step of a trim: marks a block as free. The block must not be in a cache any more.
     void set_free(const void* block) noexcept
     {
         pool_chunk* const slab = find(block);
         std::size_t const slot = slot_of(*slab, block);
         slab->free_bits()[slot / pool_chunk::word_bits] |= pool_chunk::bit(slot);
     }
-    /// Last: gives back each slab whose blocks are all marked free. Calls `cache(block, i)` for
-    /// each other block that is marked.
+    /// The last step of a trim: returns each slab whose blocks are all marked as free. Calls
+    /// `cache(block, i)` for each other marked block.
     template <class Source, class Cache>
     void end_trim(Source& source, Cache cache) noexcept
     {
@@ -178,8 +181,8 @@ private:
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(p) - slab.slots) / unit;
     }
-    /// The end of the slab, which is also that of the array of its batches, from the last to the
-    /// first. `partial_words` is how many there are.
+    /// The end of the slab, which is also the end of the array of its batches, the last batch
+    /// first. `partial_words` is the number of batches.
     static batch* batches_of(const pool_chunk& slab) noexcept
     {
         return reinterpret_cast<batch*>(slab.slots_end);
@@ -188,7 +191,7 @@ private:
     {
         return align_up(slab.slots + slab.carved * unit, shape.align);
     }
-    /// How many blocks one more batch can have.
+    /// The number of blocks that one more batch can have.
     static std::size_t room_in(const pool_chunk& slab, slot_shape shape) noexcept
     {
         auto* const end = reinterpret_cast<std::byte*>(batches_of(slab) - slab.partial_words - 1);
@@ -232,7 +235,7 @@ private:
         give(source, taken);
     }
 
-    /// Takes one more slab, with room for at least `blocks_min` blocks of `bytes`.
+    /// Takes one more slab, large enough for at least `blocks_min` blocks of `bytes`.
     template <class Source>
     bool add_slab(Source& source, std::size_t bytes) noexcept
     {

@@ -1,4 +1,4 @@
-// Where the header and the slots of a pool's chunks are.
+// The layout of a pool's chunks: where the header and the slots are.
 #pragma once
 
 #include <mallard/detail/pool/pool_chunk.hpp>
@@ -11,8 +11,8 @@ struct slot_shape {
     std::size_t bytes;
     std::size_t align;
 
-    /// Rounds up and rejects nothing: `align` to a power of two, `bytes` to `least`, which is
-    /// a power of two, and to a multiple of `align`. An `align` of 0 stands for the natural
+    /// Rounds `align` up to a power of two, and `bytes` up to `least`, which is a power of two, and
+    /// to a multiple of `align`. Accepts any numbers. An `align` of 0 stands for the natural
     /// alignment, the largest power of two up to 16 that divides `bytes`.
     static constexpr slot_shape of(std::size_t bytes, std::size_t align, std::size_t least) noexcept
     {
@@ -45,7 +45,7 @@ private:
     std::size_t reciprocal_;
 };
 
-/// Divides with a division, for pools that rarely divide: it needs no memory.
+/// Divides with a division instruction, for pools that rarely divide. Needs no memory.
 struct plain_divider {
     constexpr explicit plain_divider(std::size_t) noexcept {}
     constexpr std::size_t operator()(std::size_t offset, std::size_t divisor) const noexcept
@@ -54,19 +54,20 @@ struct plain_divider {
     }
 };
 
-/// Chunks that begin with their header, at any address. A block's chunk is found in the tree
-/// of its pool. `Header`: what the header of each chunk holds.
+/// Chunks that begin with their header, at any address. A block's chunk is found in the tree of its
+/// pool. `Header`: the contents of the header of each chunk.
 template <header_shape Header>
 class plain_chunks {
 public:
-    /// Most callers have no wish and no limit: a chunk is as large as its growth step.
+    /// The two other parameters, wish and limit, are not used: a chunk is as large as its growth
+    /// step.
     constexpr explicit plain_chunks(slot_shape shape, std::size_t = 0, std::size_t = 0) noexcept
         : shape_(shape)
     {
     }
 
     constexpr slot_shape shape() const noexcept { return shape_; }
-    /// Source bytes that hold `count` blocks, wherever the chunk stands.
+    /// The bytes of a chunk that holds `count` blocks at any address.
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         return saturating_add(pool_chunk::header_bytes(count, Header) + shape.align,
@@ -105,9 +106,9 @@ public:
         std::size_t slots_offset;
         std::size_t count; // 0: the chunk is too small for one slot
     };
-    /// Places slots in a chunk of `bytes` at `address` modulo the alignment of the slots. The
-    /// source is asked for no more alignment than the header needs: a source of few bytes
-    /// would lose some of them between two chunks.
+    /// Places slots in a chunk of `bytes` at `address` modulo the alignment of the slots. Requests
+    /// no more alignment from the source than the header needs: a small source would lose bytes
+    /// between two chunks.
     constexpr placement fit(std::size_t bytes, std::size_t address) const noexcept
     {
         std::size_t const stride = shape_.bytes;
@@ -118,7 +119,7 @@ public:
             if (count == 0 || offset + count * stride <= bytes)
                 return {offset, count};
             std::size_t const excess = offset + count * stride - bytes;
-            // A small step: one slot fewer may also shorten the bitmap and the padding.
+            // Small steps, because one slot fewer may also shorten the bitmap and the padding.
             count -= std::min(count, std::max(excess / (2 * stride + 16), std::size_t{1}));
         }
     }
@@ -135,15 +136,15 @@ private:
 /// header is 1 KiB further on, in place of some slots: headers at one offset would compete for
 /// the same few cache sets (docs/decisions/0003-coloured-headers.md).
 ///
-/// Blocks above `coloured_stride_max`, and pools of few chunks: the header comes first, so a
-/// chunk may end early where a limit or a source has no more memory. A block of `alone_min`
-/// bytes or more has a chunk for itself, aligned as the header needs and as large as header
-/// and block.
+/// Blocks above `coloured_stride_max`, and pools of few chunks: the header comes first, so a chunk
+/// may end early where a limit or a source has no more memory. A block of `alone_min` bytes or more
+/// has a chunk for itself. Such a chunk is aligned as the header needs, and as large as header and
+/// block.
 template <header_shape Header>
 class masked_chunks {
 public:
-    /// `wish`: bytes of a chunk, if that holds enough blocks. `limit`: bytes of all chunks
-    /// together.
+    /// `wish`: the bytes of a chunk, if a chunk of that size holds enough blocks. `limit`: the most
+    /// bytes of all chunks together.
     constexpr masked_chunks(slot_shape shape, std::size_t wish, std::size_t limit) noexcept
         : shape_(shape), align_(chunk_bytes(wish, limit))
     {
@@ -188,7 +189,8 @@ public:
     {
         return bytes >= whole_ ? bytes / whole_ * whole_ : bytes - (bytes - first_) % shape_.bytes;
     }
-    /// Bytes of the first chunk in a range of `bytes`: all, unless another chunk fits after it.
+    /// Bytes of the first chunk in a range of `bytes`: all bytes, unless another chunk fits after
+    /// it.
     constexpr std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
     {
         std::size_t const next = align_up(whole_, align_);
@@ -240,15 +242,18 @@ private:
     static constexpr std::size_t step = std::size_t{1} << step_log2;
     static constexpr std::size_t colours = 64;
     static constexpr std::size_t coloured_stride_max = 512;
-    // A coloured chunk cannot end early, so a limit may lose one chunk of this many.
+    // Coloured headers are used only if the limit allows this many chunks: a coloured chunk cannot
+    // end early, so a limit may lose one chunk.
     static constexpr std::size_t coloured_chunks_min = 32;
-    // A chunk of several blocks has at least this many, and loses less than one at its end.
+    // A chunk of several blocks has at least `blocks_min` blocks, and loses less than one block at
+    // its end.
     static constexpr std::size_t blocks_min = 15;
-    // From this size on, a header and its alignment cost less than that loss.
+    // From this block size on, a header and its alignment cost less than the loss of up to a block
+    // at the end of a chunk.
     static constexpr std::size_t alone_min = 16384;
 
     /// Bytes of a chunk: `wish`, or less under a low limit, but enough to be worth a header.
-    /// One chunk for the whole limit, if headers are large and the last of several chunks
+    /// Returns one chunk for the whole limit if headers are large and the last of several chunks
     /// could be wasted.
     constexpr std::size_t chunk_bytes(std::size_t wish, std::size_t limit) const noexcept
     {
@@ -272,14 +277,14 @@ private:
     slot_shape shape_;
     std::size_t align_;
     std::size_t whole_ = 0;
-    int number_shift_ = 0; // shifts a chunk's number to where its header offset is masked
+    int number_shift_ = 0; // shifts a chunk's number to the bits of its header's offset
     std::size_t offset_mask_ = 0;
     std::size_t first_ = 0; // offset of the first block; 0: headers are coloured
 };
 
-/// Whether any address in a chunk leads to the header by a mask. A pool that never grows has
-/// one chunk, at whatever address its source likes. A list looks for chunks on slow paths
-/// only, in the tree; but the owner of a block is found by mask.
+/// Whether a mask of any block address finds the header of the chunk. False for a pool that never
+/// grows, whose only chunk may have any address. False for pools with free lists, which look for
+/// chunks on slow paths only, in the tree; but true if `owner_of` has to find the owner of a block.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();
@@ -293,8 +298,8 @@ using chunks_of =
                        masked_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>,
                        plain_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>>;
 
-/// How the chunks of one pool are laid out: the same for all of them, and constant. `Tail`:
-/// what their headers hold beside the free bits and, with `check::on`, the live bits.
+/// How the chunks of one pool are laid out: the same for all of them, and constant. `Tail`: the
+/// contents of their headers beside the free bits and, with `check::on`, the live bits.
 template <pool_options Options, header_shape Tail = header_shape{0}>
 class chunk_layout : public chunks_of<Options, Tail> {
     using base = chunks_of<Options, Tail>;
@@ -309,7 +314,7 @@ public:
     static constexpr std::size_t own_maps = bitmaps_of<Options>;
     static constexpr header_shape header{own_maps + Tail.maps, Tail.bytes};
 
-    /// `limit`: of the pool's growth.
+    /// `limit`: the limit of the pool's growth.
     constexpr chunk_layout(slot_shape shape, std::size_t limit) noexcept
         : base(shape, Options.chunk, limit), divide_(shape.bytes)
     {
@@ -319,7 +324,7 @@ public:
         pool_chunk* c;
         std::size_t slot;
     };
-    /// The place of a block that lies in some chunk of this layout.
+    /// The chunk and slot of a block that lies in a chunk of this layout.
     [[gnu::always_inline]] place place_of(void* block) const noexcept
         requires by_mask
     {
@@ -338,7 +343,7 @@ public:
         return c->slots + slot * this->shape().bytes;
     }
 
-    /// A chunk in the first part of `bytes` from `at` on.
+    /// Makes a chunk in the first part of the `bytes` bytes at `at`.
     pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
     {
         pool_chunk* const c = base::make_chunk(at, bytes);

@@ -1,4 +1,5 @@
-// The chunks of one pool: taken from its source, found by address, given back.
+// The chunks of one pool: takes chunks from the source, finds chunks by address, and returns
+// chunks.
 #pragma once
 
 #include <mallard/detail/pool/chunk_layout.hpp>
@@ -7,8 +8,8 @@
 
 namespace mallard {
 
-/// A treap threaded through the chunks themselves: O(log chunks) expected to find the chunk of
-/// an address. The tree needs no memory of its own, so an insertion cannot fail.
+/// A treap threaded through the chunks themselves: O(log chunks) expected to find the chunk of an
+/// address. The links are in the chunks, so an insertion needs no memory and cannot fail.
 ///
 /// `Node` has `left`, `right`, `begin()` and `end()`. The node nearer the root has the larger
 /// priority, a hash of its address: chunks come in ascending order, which would make a plain
@@ -43,7 +44,7 @@ public:
         Node** link = &root_;
         while (*link != nullptr && priority(*link) >= priority(node))
             link = node < *link ? &(*link)->left : &(*link)->right;
-        // Every node from here down has a lower priority: split them around the address.
+        // Every node from here down has a lower priority: split these nodes around the address.
         Node* rest = std::exchange(*link, node);
         Node** smaller = &node->left;
         Node** larger = &node->right;
@@ -75,8 +76,9 @@ public:
 private:
     static std::uintptr_t priority(const Node* node) noexcept
     {
-        // The golden ratio in 64 bits, twice. After one multiplication the priorities of nodes
-        // at a distance of a Fibonacci number are in order, and the tree would be a list.
+        // Multiplies by the golden ratio in 64 bits, twice. After one multiplication the priorities
+        // of nodes at a distance of a Fibonacci number would be in order, and the tree would be a
+        // list.
         constexpr std::uintptr_t golden = 0x9e3779b97f4a7c15u;
         std::uintptr_t const mixed = reinterpret_cast<std::uintptr_t>(node) * golden;
         return (mixed ^ (mixed >> 32)) * golden;
@@ -104,7 +106,8 @@ private:
     Node* root_ = nullptr;
 };
 
-/// The chunks of a pool, all of one layout. Each call names the source.
+/// The chunks of a pool, all of one layout. Each function that needs the source has the source as
+/// an argument.
 template <pool_options Options, header_shape Tail = header_shape{0}>
 class chunk_list : public chunk_layout<Options, Tail> {
     using layout_type = chunk_layout<Options, Tail>;
@@ -122,7 +125,7 @@ class chunk_list : public chunk_layout<Options, Tail> {
         std::byte* end = nullptr;
         std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - next); }
     };
-    // Where each step is one chunk.
+    // Used instead of `rest` when each step is one chunk.
     struct no_rest {
         constexpr no_rest() noexcept = default;
         constexpr no_rest(rest) noexcept {}
@@ -148,7 +151,7 @@ public:
     constexpr growth_state<Options.grow>& growth() noexcept { return growth_; }
     constexpr const growth_state<Options.grow>& growth() const noexcept { return growth_; }
 
-    /// Writes `owner` to every chunk, and to those that are added later.
+    /// Writes `owner` to every chunk, and to every chunk that is added later.
     constexpr void set_owner(void* owner) noexcept
         requires(Options.owned)
     {
@@ -160,7 +163,7 @@ public:
     /// The chunk that `p` points into, or null.
     pool_chunk* find(const void* p) const noexcept { return chunks_.find(p); }
 
-    /// The place of a block of this pool: by a mask, or else by a search.
+    /// The chunk and slot of a block of this pool, found by a mask, or else by a search.
     place place_of(void* block) const noexcept
     {
         if constexpr (by_mask) {
@@ -171,8 +174,8 @@ public:
         }
     }
 
-    /// `place_of` as a function of its own, with a copy of what it needs to know: a caller that
-    /// writes to bitmaps between two calls need not read that again.
+    /// A function object that works like `place_of`, with a copy of the layout. A caller that
+    /// writes to bitmaps between two calls need not load the layout again.
     auto finder() const noexcept
     {
         if constexpr (by_mask)
@@ -206,7 +209,7 @@ public:
         return c;
     }
 
-    /// Gives back every step whose chunks are all idle, beyond `keep` bytes.
+    /// Returns every step whose chunks are all idle, except for `keep` bytes.
     template <class Source, class IsIdle>
     void give_idle(Source& source, std::size_t keep, IsIdle is_idle) noexcept
     {
@@ -222,7 +225,7 @@ public:
                 std::byte* const left = rest(rest_).end;
                 if (taken.data < left && left <= end)
                     rest_ = rest();
-                // The analyzer takes two steps for one. NOLINTNEXTLINE(*-cplusplus.NewDelete)
+                // The analyzer mistakes two steps for one. NOLINTNEXTLINE(*-cplusplus.NewDelete)
                 unpoison<layout_type::checks_on>(taken.data, taken.bytes);
                 growth_.gave(taken.bytes);
                 give(source, taken);
@@ -242,7 +245,7 @@ public:
         growth_.restart();
     }
 
-    /// Forgets all chunks, for a source that takes everything back by itself.
+    /// Forgets all chunks, because the source frees all memory at once by itself.
     void forget() noexcept
     {
         chunks_ = {};
@@ -264,12 +267,13 @@ private:
         layout const least = this->least_chunk();
         if (least.bytes > bytes_max / 2)
             return refuse_absurd<Throws>(source, least);
-        if (single_chunk && chunks_.root() != nullptr) { // even if smaller than wished for
+        if (single_chunk &&
+            chunks_.root() != nullptr) { // even if the chunk is smaller than requested
             if constexpr (Throws)
                 throw_bad_alloc();
             return {};
         }
-        // A whole chunk, or else all that the limit has left.
+        // The size of a whole chunk, or else all bytes that the limit has left.
         std::size_t const most = std::min(this->whole_bytes(), growth_.left());
         return take_step<Throws>(
             source, growth_, least, std::max(most, least.bytes),

@@ -8,8 +8,8 @@
 
 namespace mallard {
 
-/// Neighbouring slots that were never handed out, and whose bits are clear. To take a slot
-/// moves a pointer; the slot itself is not touched.
+/// Neighbouring slots that were never handed out, and whose bits are clear. Taking a slot moves a
+/// pointer; the slot itself is not touched.
 class bump_range {
 public:
     constexpr bump_range() noexcept = default;
@@ -28,7 +28,7 @@ public:
         return std::exchange(next_, next_ + stride);
     }
 
-    /// Makes `can_carve()` false while there are recycled blocks, which are taken first.
+    /// Makes `can_carve()` false while there are recycled blocks, which are allocated first.
     void pause() noexcept { limit_ = next_; }
     void resume() noexcept { limit_ = end_; }
 
@@ -43,8 +43,8 @@ private:
     std::byte* end_ = nullptr;
 };
 
-/// The free blocks of some of the chunks of a `List`, a `chunk_list`. A bitmap without a
-/// chunk acts as one whose chunks are used up.
+/// The free blocks of some of the chunks of a `List`, a `chunk_list`. Without a chunk, no block is
+/// free.
 template <class List>
 class free_bitmap {
     using word = pool_chunk::word;
@@ -65,22 +65,22 @@ public:
         return *this;
     }
 
-    /// Whether the next block to hand out is a fresh one.
+    /// Whether the next block to allocate is a fresh one (from a slot that was never carved).
     bool can_carve() const noexcept { return fresh_.can_carve(); }
     /// A fresh block, if `can_carve()`.
     [[gnu::always_inline]] void* carve(const List& chunks) noexcept
     {
         return fresh_.carve(chunks.shape().bytes);
     }
-    /// Whether blocks that were freed are ready to be taken.
+    /// Whether blocks that were freed are ready to be allocated.
     bool has_recycled() const noexcept { return partial_ != nullptr; }
 
     /// Adds a chunk with fresh slots.
     void add(pool_chunk* c) noexcept { c->next_fresh = std::exchange(unused_, c); }
-    /// Adds fresh slots that lie in none of the chunks, when no free block is left.
+    /// Adds fresh slots that lie in no chunk of the list. Only while no free block is left.
     void add(std::span<std::byte> slots) noexcept { fresh_ = bump_range(slots); }
 
-    /// Makes recycled or else fresh blocks ready. False: no free block is left.
+    /// Makes recycled blocks ready, or else fresh blocks. Returns false if no free block is left.
     bool replenish(const List& chunks) noexcept
     {
         if (partial_ != nullptr)
@@ -122,7 +122,7 @@ public:
         return count;
     }
 
-    /// The same for fresh blocks, when there are no recycled ones.
+    /// Like `recycle`, but writes fresh blocks. Only while there are no recycled blocks.
     std::size_t carve(const List& chunks, std::span<void*> out) noexcept
     {
         std::size_t const count = std::min(out.size(), fresh_.bytes() / chunks.shape().bytes);
@@ -131,11 +131,12 @@ public:
         return count;
     }
 
-    /// Frees blocks: sets a bit for each and does not touch the block. Neighbours that come
-    /// one after the other share one write.
+    /// Frees blocks: sets a bit for each and does not touch the block. Consecutive blocks whose
+    /// bits are in the same word share one write.
     void put_back(const List& chunks, std::span<void* const> blocks) noexcept
     {
-        auto const place_of = chunks.finder(); // by value: bits are written between its calls
+        auto const place_of =
+            chunks.finder(); // by value: bits are written between two of its calls
         word* last = nullptr;
         word bits = 0;
         for (void* const block : blocks) {
@@ -157,7 +158,7 @@ public:
         set_free(c, slot / pool_chunk::word_bits, pool_chunk::bit(slot));
     }
 
-    /// Frees several blocks of the word at index `at`, of which none was free.
+    /// Frees several blocks whose bits are in the word at index `at`. None of the blocks was free.
     [[gnu::always_inline]] void set_free(pool_chunk* c, std::size_t at, word some) noexcept
     {
         word& bits = c->free_bits()[at];
@@ -166,17 +167,17 @@ public:
         bits |= some;
     }
 
-    /// Whether a block of this slot is, or was, handed out.
+    /// Whether the slot was ever carved: its block was allocated at least once.
     bool is_carved(const List& chunks, const pool_chunk* c, std::size_t slot) const noexcept
     {
         return c->is_carved(slot) && !fresh_.has(chunks.slot_address(c, slot));
     }
 
     const bump_range& fresh() const noexcept { return fresh_; }
-    /// Takes the fresh slots away from this bitmap, as if they had been handed out.
+    /// Removes the fresh slots from this bitmap, as if their blocks had been allocated.
     bump_range take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
-    /// Forgets all chunks. The slots of the bump range are not carved any more.
+    /// Forgets all chunks. The slots of the bump range are marked as not carved again.
     void clear(const List& chunks) noexcept
     {
         pool_chunk* const c = fresh_.is_used_up() ? nullptr : chunks.find(fresh_.next());
@@ -185,7 +186,8 @@ public:
         *this = {};
     }
 
-    /// Finds the chunks for which `is_mine(c)` again, and returns how many there are.
+    /// Rebuilds the lists from the chunks for which `is_mine(c)` is true, and returns the number of
+    /// these chunks.
     template <class IsMine>
     std::size_t rebuild(const List& chunks, IsMine is_mine) noexcept
     {
@@ -208,10 +210,11 @@ public:
     }
 
 private:
-    // The bits of so many slots are cleared together: 512 bytes, so no allocation takes long.
+    // The most slots whose bits are cleared at once: 512 bytes of bits, so that no allocation takes
+    // long.
     static constexpr std::size_t fresh_slots_max = 4096;
 
-    /// Makes the next slots of `c`, which has some, the bump range.
+    /// Makes the next fresh slots of `c` the bump range. `c` has fresh slots.
     void open(const List& chunks, pool_chunk& c) noexcept
     {
         std::size_t const first = c.carved;
@@ -223,7 +226,7 @@ private:
             unused_ = c.next_fresh;
     }
 
-    /// Counts one more word of `c` that gets its first bit.
+    /// Counts one more word of `c` that has bits: the first bit of the word was set.
     [[gnu::always_inline]] void count_word(pool_chunk* c) noexcept
     {
         if (c->partial_words++ == 0) {

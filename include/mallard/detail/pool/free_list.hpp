@@ -9,7 +9,7 @@
 
 namespace mallard {
 
-/// The begin of a stack: a new block comes first.
+/// The start of a stack: a new block becomes the first.
 struct stack_top {
     void* first = nullptr;
 
@@ -20,18 +20,19 @@ struct stack_top {
     static constexpr void popped(const void*) noexcept {}
 };
 
-/// The begin of a list whose first blocks are a queue. A new block comes behind the queue, in
-/// front of all other blocks, and joins the queue if there is room. Blocks that are freed in
-/// address order are then handed out in address order, and a list whose nodes come and go
-/// stays in the order of memory. A stack reverses each sequence, and soon no two neighbours of
-/// the list are neighbours in memory: docs/decisions/0027. The queue is of 64 blocks, and of a
-/// page at most, so that blocks that are freed and taken in turn stay in the cache.
+/// The start of a list whose first blocks are a queue. A new block is inserted behind the queue, in
+/// front of all other blocks, and becomes part of the queue if the queue is not full. Blocks that
+/// are freed in address order are then allocated in address order, and a list whose nodes come and
+/// go stays in the order of memory. A stack reverses each sequence, and soon no two neighbours of
+/// the list are neighbours in memory: docs/decisions/0027. The queue has at most 64 blocks, and at
+/// most a page of bytes, so that blocks that are freed and allocated in turn stay in the
+/// processor's cache.
 struct queue_top {
     static constexpr std::size_t blocks_max = 64;
 
     void* first = nullptr;
     void** behind = &first; // the link of the queue's last block
-    std::uint32_t room = 0; // in the queue: `most` when it is empty
+    std::uint32_t room = 0; // free places in the queue; `most` when the queue is empty
     std::uint32_t most = 0;
 
     constexpr queue_top() noexcept = default;
@@ -42,7 +43,7 @@ struct queue_top {
             take(other);
         return *this;
     }
-    /// Takes all blocks, with an empty queue in front of them.
+    /// Moves all blocks of `other` to this list, with an empty queue in front of the blocks.
     constexpr void take(const queue_top& other) noexcept
     {
         most = other.most;
@@ -76,8 +77,8 @@ struct queue_top {
     }
 };
 
-/// A list of free blocks. It needs no memory and the fewest instructions; but a pop reads the
-/// block, which misses the cache if the block has not been used for long.
+/// A list of free blocks. The list needs no memory and the fewest instructions; but a pop reads the
+/// block, which misses the processor's cache if the block was not used for a long time.
 template <bool ChecksOn, class Top = stack_top>
 class free_list {
 public:
@@ -91,7 +92,7 @@ public:
     }
     constexpr void made_for(std::size_t block_bytes) noexcept { top_.made_for(block_bytes); }
 
-    /// A list has no array, unlike a magazine.
+    /// The memory of the array: none, because a list, unlike a magazine, has no array.
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 
@@ -140,7 +141,8 @@ public:
     }
 
 private:
-    // Free blocks are poisoned for AddressSanitizer. Only these two functions may touch them.
+    // Free blocks are poisoned for AddressSanitizer. Only `next_of` and the function after it may
+    // access free blocks.
     [[gnu::no_sanitize_address]] static void* next_of(const void* block) noexcept
     {
         return *static_cast<void* const*>(block);

@@ -1,4 +1,4 @@
-// Blocks too large for a pool, straight from its source.
+// Large blocks: blocks above the largest size of a pool, taken from the source directly.
 #pragma once
 
 #include <mallard/detail/base/chunk_source.hpp>
@@ -8,12 +8,12 @@
 
 namespace mallard {
 
-/// A list of blocks that can go back to the source one by one, or all at once.
+/// A list of large blocks, which can be returned to the source one by one, or all at once.
 ///
-/// Each block has a footer behind it, so that alignment needs no room in front of the block.
-/// `allocate` is given numbers instead of a `layout`: for a cold call g++ 12 would compose one
-/// in vector registers before the hot path has decided whether to call. `Mutex` is held for
-/// the list alone, never while the source is called.
+/// Each block has a footer behind it, so that alignment needs no room in front of the block. The
+/// arguments of `allocate` are numbers instead of a `layout`: for a cold call g++ 12 would compose
+/// a `layout` in vector registers before the hot path has decided whether to call. `Mutex` protects
+/// the list, and is never held while the source is called.
 template <class Mutex = no_mutex>
 class large_blocks {
     struct footer {
@@ -55,8 +55,8 @@ public:
         return taken.data;
     }
 
-    /// Gives a block of `bytes` back. `Checked`: stops the process if `allocate` returned no
-    /// such block; O(large blocks).
+    /// Frees a block of `bytes` bytes. `Checked`: stops the process if `allocate` did not return
+    /// this block; O(large blocks).
     template <bool Checked, class Source>
     MALLARD_COLD void deallocate(Source& to, void* block, std::size_t bytes) noexcept
     {
@@ -79,7 +79,7 @@ public:
             give(to, uncount(std::exchange(first_, first_->next)));
     }
 
-    /// Forgets all blocks, for a source that takes everything back by itself.
+    /// Forgets all blocks, because the source frees all memory at once by itself.
     void forget() noexcept
     {
         first_ = nullptr;

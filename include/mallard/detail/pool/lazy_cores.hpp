@@ -1,4 +1,4 @@
-// The pools of a multipool for one thread, made when they are first needed.
+// The pools of a multipool for one thread. Each pool is made when its first block is needed.
 #pragma once
 
 #include <mallard/detail/pool/bootstrap_slabs.hpp>
@@ -10,10 +10,12 @@ namespace mallard {
 /// Cores are made in groups of neighbours, in memory from the source, and stay until all
 /// memory is released: docs/decisions/0026.
 ///
-/// No call tests whether its core exists. A core that was not made yet is `absent_`, which all
-/// multipools share: it never has a block, so only `refill` looks. Nobody writes to it.
+/// No call on a hot path tests whether its core exists. A core that was not made yet is represented
+/// by `absent_`, which all multipools share: `absent_` never has a block, so only `refill` has to
+/// test. No thread writes to `absent_`.
 ///
-/// A core takes chunks only when the slabs are used up. Its cache has blocks of both.
+/// A core takes chunks only when the slabs are used up. Its cache contains blocks of slabs and of
+/// chunks.
 template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores {
     static constexpr std::size_t group_size = 8;
@@ -81,7 +83,7 @@ public:
         forget();
     }
 
-    /// Forgets everything, for a source that takes all of it back by itself.
+    /// Forgets all memory, because the source frees all memory at once by itself.
     constexpr void forget() noexcept
     {
         cores_.fill(&absent_);
@@ -110,8 +112,8 @@ public:
     }
 
 private:
-    /// The slow path of `allocate`: makes the core if it is absent, then gets a block that was
-    /// freed, else from a slab, else from a chunk.
+    /// The slow path of `allocate`: makes the core if it is absent, then allocates a block that was
+    /// freed, or else a block of a slab, or else a block of a chunk.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
@@ -133,8 +135,8 @@ private:
         return block;
     }
 
-    /// Makes the core at index `first` and those behind it. False, or throws, if the source is
-    /// exhausted.
+    /// Makes the group of cores that begins at index `first`. Returns false, or throws, if the
+    /// source is exhausted.
     template <bool Throws, class Source>
     bool make_group(Source& source, std::size_t first) noexcept(!Throws)
     {
@@ -155,7 +157,7 @@ private:
         return ::new (taken.data) group{{Core(shape(Index), rule_)...}, taken};
     }
 
-    /// Takes back `make_group`. No core of the group has a chunk.
+    /// Undoes `make_group`. No core of the group may have a chunk.
     template <class Source>
     void drop_group(Source& source, std::size_t first) noexcept
     {
@@ -165,7 +167,7 @@ private:
         give(source, taken);
     }
 
-    // The first byte of a group is that of its first core.
+    // The address of a group is the address of its first core.
     group* group_at(std::size_t first) const noexcept
     {
         return reinterpret_cast<group*>(cores_[first]);

@@ -35,21 +35,22 @@ public:
     bool empty() const noexcept { return top_ == array(); }
     bool full() const noexcept { return top_ == high_; }
 
-    /// Takes the block that was pushed last. The magazine is not empty.
+    /// Removes and returns the block that was pushed last. The magazine must not be empty.
     void* pop() noexcept
     {
         set_top(top() - 1);
         return *top_;
     }
 
-    /// Adds a block. The magazine is not full.
+    /// Adds a block. The magazine must not be full.
     void push(void* block) noexcept
     {
         *top_ = block;
         set_top(top() + 1);
     }
 
-    /// Makes `blocks` its content, the last of them on top. They may lie in the array itself.
+    /// Replaces the content by `blocks`, the last block on top. `blocks` may lie in the array
+    /// itself.
     void load(std::span<void* const> blocks) noexcept
     {
         reloaded_ = true;
@@ -73,7 +74,7 @@ public:
     }
 
     /// Moves the blocks to a larger array of `entries`, at the start of `memory`. Returns the
-    /// memory of the old array, which is the caller's again.
+    /// memory of the old array, which the caller has to free.
     chunk move_to(chunk memory, std::size_t entries) noexcept
     {
         auto** const larger = static_cast<void**>(memory.data);
@@ -98,8 +99,8 @@ protected:
     constexpr void set_top(void** to) noexcept { top_ = to; }
 
 private:
-    // array() <= top <= high. All three are null in a magazine without memory: it is empty and
-    // full at once.
+    // array() <= top <= high. All three are null in a magazine without an array: the magazine is
+    // empty and full at once.
     Top top_{nullptr};
     void** high_ = nullptr;
     chunk memory_;

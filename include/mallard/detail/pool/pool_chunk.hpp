@@ -7,22 +7,23 @@
 
 namespace mallard {
 
-/// What a chunk header holds behind the `pool_chunk` itself: `maps` bitmaps with a bit for
+/// The contents of a chunk header behind the `pool_chunk` itself: `maps` bitmaps with a bit for
 /// each slot, then `bytes` more bytes.
 struct header_shape {
     std::size_t maps;
     std::size_t bytes = 0;
 };
 
-/// A chunk: a header and slots of one size, each room for a block.
+/// A chunk: a header and slots of one size. Each slot can hold a block.
 ///
 ///     slots                    header, free bits, (live bits)    slots_end
 ///       | 0 | 1 | 2 | ...  | hole_begin ......... | hole_end | ...  |
 ///
-/// Slots are carved lazily, in address order: neither a slot from `carved` on nor its bit has
-/// ever been written, so the operating system need not provide their pages. A carved slot is
-/// in use, or in the cache of its pool, or free here, and then its free bit is set. The hole
-/// is empty if the header stands in front of the slots.
+/// Slots are carved lazily, in address order: neither a slot from `carved` on nor its bit has ever
+/// been written, so the operating system need not provide their pages. The block of a carved slot
+/// is in use, or in the cache of the pool, or free here; only in the last case its free bit is set.
+/// The slots from `hole_begin` to `hole_end` are covered by the header; there are none if the
+/// header lies in front of the slots.
 struct pool_chunk {
     using word = std::uint64_t;
     static constexpr std::size_t word_bits = 64;
@@ -36,11 +37,11 @@ struct pool_chunk {
     std::uint32_t hint;          // the word that blocks were last taken from
     std::uint32_t hole_begin;
     std::uint32_t hole_end;
-    pool_chunk* left; // chunk_tree
+    pool_chunk* left; // links of chunk_tree
     pool_chunk* right;
     pool_chunk* next_fresh; // list of the chunks with carved < count
-    chunk source_chunk;     // what goes back to the source; null unless this chunk begins it
-    void* owner;            // the object_pool, with `pool_options::owned`
+    chunk source_chunk;     // to return to the source; null unless this is its first chunk
+    void* owner;            // the object_pool; only with `pool_options::owned`
 
     std::byte* begin() const noexcept { return slots; }
     std::byte* end() const noexcept { return slots_end; }
@@ -79,8 +80,8 @@ struct pool_chunk {
         return slot < carved && !(hole_begin <= slot && slot < hole_end);
     }
 
-    /// Calls `f(slot)` for each slot that is carved and not free here, in address order. Reads
-    /// whole words of bits: a visit of few blocks in a large chunk does not test every slot.
+    /// Calls `f(slot)` for each carved slot whose free bit is clear, in address order. Reads whole
+    /// words of bits, so that a walk of few blocks in a large chunk does not test every slot.
     template <class F>
     void for_each_used(F f) const
     {
@@ -92,7 +93,7 @@ struct pool_chunk {
         }
     }
 
-    /// Blocks that the chunk can hold.
+    /// The number of blocks that the chunk can hold.
     std::size_t capacity() const noexcept { return count - (hole_end - hole_begin); }
     std::size_t carved_blocks() const noexcept
     {

@@ -10,7 +10,7 @@
 
 namespace mallard {
 
-/// Fills `out` with blocks of `core`. If that fails, all of them are freed again.
+/// Fills `out` with blocks of `core`. On a failure, all of these blocks are freed again.
 template <bool Throws, class Core, class Source>
 bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Throws)
 {
@@ -25,9 +25,9 @@ bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Th
     return true;
 }
 
-/// Blocks of one size, for one thread at a time. While a source is called to grow the core, it
-/// may call back into the core, to allocate and to free without growth: `locked_core` does so
-/// for other threads.
+/// Blocks of one size, for one thread at a time. While the core calls a source to grow, the core
+/// may be called again, to allocate and to free without growth: `locked_core` does so for other
+/// threads.
 template <pool_options Options>
 class pool_core {
     static_assert(is_power_of_two(Options.chunk), "the chunk of a pool is a power of two");
@@ -38,7 +38,7 @@ class pool_core {
     using top = std::conditional_t<Options.order == reuse::fifo, queue_top, stack_top>;
     using cache = std::conditional_t<ordered, magazine, free_list<checks_on, top>>;
 
-    static constexpr std::size_t entries_first = 64; // in the array of a magazine
+    static constexpr std::size_t entries_first = 64; // entries in the first array of a magazine
     static constexpr std::size_t entries_max = 1024;
 
 public:
@@ -52,12 +52,12 @@ public:
     }
     constexpr pool_core(pool_core&& other) noexcept = default;
 
-    /// Writes `owner` to the headers of all chunks, and to those of later ones.
+    /// Writes `owner` to the headers of all chunks, and of chunks that are added later.
     constexpr void set_owner(void* owner) noexcept { chunks_.set_owner(owner); }
 
     constexpr slot_shape shape() const noexcept { return chunks_.shape(); }
 
-    /// Source bytes that hold `count` blocks.
+    /// The bytes of a source that are enough for `count` blocks.
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         std::size_t const array = ordered ? entries_first * sizeof(void*) : 0;
@@ -81,7 +81,7 @@ public:
         return refill();
     }
 
-    /// Allocates a free block of the chunks that there are. Null: the core would have to grow.
+    /// Allocates a free block of the present chunks. Returns null if the core would have to grow.
     void* allocate_without_growth() noexcept
     {
         return allocate_or(
@@ -98,7 +98,7 @@ public:
         cache_.push(block);
     }
 
-    /// Whether the next `deallocate` only pushes, and does not call the source.
+    /// Whether the next `deallocate` only pushes the block, and does not call the source.
     bool has_room() const noexcept
     {
         if constexpr (ordered)
@@ -119,8 +119,8 @@ public:
             deallocate(source, block);
     }
 
-    /// Adds fresh slots that lie in no chunk of this core, when it has no free block. `trim`
-    /// gives them to its argument `foreign`.
+    /// Adds fresh slots that lie in no chunk of this core. Only while the core has no free block.
+    /// `trim` passes such slots to its argument `foreign`.
     void add_fresh(std::span<std::byte> slots) noexcept { free_.add(slots); }
     /// Whether `p` is free, and in the cache or the bump range. O(blocks in the cache).
     bool has_cached(const void* p) const noexcept { return cache_.has(p) || free_.fresh().has(p); }
@@ -170,7 +170,7 @@ public:
         give_array(source, array);
     }
 
-    /// Forgets everything, for a source that takes all of it back by itself.
+    /// Forgets all memory, because the source frees all memory at once by itself.
     void forget() noexcept
     {
         cache_ = cache();
@@ -184,8 +184,8 @@ public:
         trim(source, keep, [](void*) {});
     }
 
-    /// Gives idle chunks back, beyond `keep` bytes. Calls `foreign(block)` for each free block
-    /// that lies in no chunk of this core, and gives the block up.
+    /// Returns idle chunks to the source, except for `keep` bytes. Calls `foreign(block)` for each
+    /// free block that lies in no chunk of this core, and removes the block from the core.
     template <class Source, class Foreign>
     void trim(Source& source, std::size_t keep, Foreign foreign) noexcept
     {
@@ -256,8 +256,8 @@ private:
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source) noexcept(!Throws)
     {
-        // The array is taken before the chunk, which may take all that the limit has left.
-        // Without a chunk the array goes back.
+        // The array is taken before the chunk, because a chunk may take all bytes that the limit
+        // has left. If the chunk is refused, the array is returned.
         if constexpr (ordered)
             if (!cache_.has_memory() && enlarge(source, std::min(entries_first, entries_limit())) &&
                 !replenish<false>(source) && cache_.empty())
@@ -269,13 +269,13 @@ private:
     void* take_ready() noexcept
     {
         ++refills_;
-        if (!cache_.empty()) // freed by another thread while the source was called
+        if (!cache_.empty()) // another thread freed a block while the source was called
             return mark_allocated(cache_.pop());
         return mark_allocated(free_.has_recycled() ? recycle() : free_.carve(chunks_));
     }
 
-    /// Makes a block ready: one that was freed, else a fresh one, else one of a new chunk.
-    /// False, or throws, if the source is exhausted.
+    /// Makes a block ready: one that was freed, else a fresh one, else one of a new chunk. Returns
+    /// false, or throws, if the source is exhausted.
     template <bool Throws, class Source>
     bool replenish(Source& source) noexcept(!Throws)
     {
@@ -296,8 +296,9 @@ private:
         return room[count - 1];
     }
 
-    /// Room for the blocks of one refill. Half of the array: a few frees after the refill do
-    /// not overflow. Or, since a list writes a link into each, as many as share a page.
+    /// The place for the blocks of one refill. A magazine is refilled to half of its array, so that
+    /// a few frees after the refill do not overflow the array. A list, which writes a link into
+    /// each block, is refilled with the blocks that share a page.
     std::span<void*> refill_room(std::span<void*, entries_first> few) const noexcept
     {
         if constexpr (ordered) {
@@ -309,9 +310,9 @@ private:
         }
     }
 
-    /// The slow path of `deallocate`: the magazine is full. If it was refilled since it was last
-    /// full, it is too small for this program, and doubles. Else its older half goes to the
-    /// bitmaps, at a cost of a bit for each block.
+    /// The slow path of `deallocate`: the magazine is full. If the magazine was refilled since it
+    /// was last full, it is too small for this program, and its array doubles. Otherwise the older
+    /// half of its blocks moves to the bitmaps, at a cost of one bit for each block.
     template <class Source>
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {
@@ -324,7 +325,7 @@ private:
             cache_.drop_oldest(older);
             ++flushes_;
         }
-        if (cache_.full()) // no array: there was no memory for one
+        if (cache_.full()) // still full: there was no memory for an array
             free_.put_back(chunks_, {&block, 1});
         else
             cache_.push(block);
@@ -332,7 +333,7 @@ private:
 
     std::size_t entries_limit() const noexcept
     {
-        // The array takes at most a 64th of a limit. `bytes_for` counts one array of
+        // The array may have at most a 64th of a limit. `bytes_for` counts one array of
         // `entries_first` for a pool of one chunk.
         std::size_t const limit = chunks_.growth().limit();
         std::size_t most = entries_max;
@@ -369,8 +370,8 @@ private:
             give(source, array);
     }
 
-    /// Empties the cache and returns its array. The caller gives the array back after the
-    /// chunks: it was taken before them, and a buffer takes back only what was taken last.
+    /// Empties the cache and returns its array. The caller returns the array after the chunks: the
+    /// array was taken before them, and a `buffer` can reuse only the memory that was taken last.
     chunk forget_cache() noexcept
     {
         chunk const array = cache_.memory();
@@ -379,12 +380,12 @@ private:
         return array;
     }
 
-    /// Moves the free blocks of the cache to the bitmaps. Calls `foreign(block)` for those
-    /// that lie in no chunk.
+    /// Moves the free blocks of the cache to the bitmaps. Calls `foreign(block)` for each block
+    /// that lies in no chunk.
     template <class Foreign>
     void flush_cache(Foreign foreign) noexcept
     {
-        pool_chunk* near = nullptr; // of the last block: neighbours often share a chunk
+        pool_chunk* near = nullptr; // the chunk of the last block: neighbours often share one
         while (!cache_.empty()) {
             void* const block = cache_.pop();
             if (near == nullptr || block < near->begin() || block >= near->end())
@@ -418,8 +419,8 @@ private:
 template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores;
 
-/// What pools and multipools of one mode of `sync` are made of. The modes for several threads
-/// are in <mallard/sync.hpp>, so that a program of one thread does not compile them.
+/// The types of which pools and multipools of one mode of `sync` are made. The modes for several
+/// threads are in <mallard/sync.hpp>, so that a program of one thread does not compile them.
 template <sync Threads>
 struct pool_mode {
     static_assert(Threads == sync::none,

@@ -1,4 +1,4 @@
-// Where a slot map keeps its slots, and what their words say: in ranges of address space, in
+// Storage of the slots of a slot map, with a word for each slot: in ranges of address space, in
 // chunks of a source, or inside the map itself.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace mallard {
 /// The word beside the value of each slot. Its state follows from its two fields:
 ///
 ///     live        { generation, own index }     the key of the element
-///     free        { generation, another index } the key that the next free slot will give
+///     free        { generation, another index } the next key of the next free slot
 ///     last free   { 0, 0 }
 ///     detached    { generation, 0 }             the key of the element, without the index
 ///     retired     { 0, 0 }                      for ever
@@ -24,17 +24,17 @@ namespace mallard {
 ///
 /// One comparison of a whole key with the word of the slot that it addresses says whether the
 /// element is alive, because only a live word holds the index of its own slot. The list of free
-/// slots is in the same words, and has each key ready before the key is given.
+/// slots is in the same words, so each key is ready before an element needs the key.
 ///
 /// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none", and the null key,
 /// which would equal a fresh word, addresses a word that differs from it.
 ///
-/// An index is cut to a power of two of slots by a mask before it is used. So any integer
-/// addresses some slot. If the slot is not the one the integer names, the integer differs from
-/// the word, because an index in a word is never above the number of slots.
+/// An index is cut to a power of two of slots by a mask before it is used. So any integer addresses
+/// a slot. If the mask changed the index, the integer differs from the word of that slot, because
+/// an index in a word is never above the number of slots.
 ///
-/// (A word that holds list link and generation at once is known from EnTT. We have not seen
-/// elsewhere that the link is the whole key of the next slot.)
+/// (A word that holds a list link and a generation at once is known from EnTT. That the link is the
+/// whole key of the next slot is new, as far as we know.)
 template <class Key>
 struct slot_words {
     using word = typename Key::raw_type;
@@ -57,7 +57,7 @@ struct slot_words {
     }
     static constexpr bool is_detached(word w) noexcept { return w != 0 && index(w) == 0; }
 
-    /// The next key of the same slot. Below `key` when the generations are used up.
+    /// The next key of the same slot. The result is below `key` when the generations are used up.
     static constexpr word after(word key) noexcept
     {
         return static_cast<word>(key + Key::one_generation) & Key::value_max;
@@ -73,8 +73,8 @@ constexpr slot_bits slot_bit(std::size_t i) noexcept
     return slot_bits{1} << i % slots_per_bits;
 }
 
-/// The index of the `T` that starts at `value` in an array of `count` from `first` on; `count` or
-/// more if there is none.
+/// The index of the `T` that starts at `value` in the array of `count` elements at `first`; `count`
+/// or more if no element starts there.
 template <class T>
 std::size_t index_in_array(const void* value, const void* first, std::size_t count) noexcept
 {
@@ -92,7 +92,7 @@ std::size_t index_in_array(const void* value, const void* first, std::size_t cou
 //   grow<Throws>()  adds slots. Returns false or throws when memory is refused; then nothing has
 //                   changed
 
-/// Slots inside the object itself: room for `Count` values. Neither copied nor moved.
+/// Slots for `Count` values inside the object itself. Neither copied nor moved.
 template <class T, class Key, std::size_t Count>
 class fixed_slots {
     using words_of = slot_words<Key>;
@@ -140,8 +140,8 @@ public:
     void add_to(statistics&) const noexcept {}
 
 private:
-    // Mutable, because a const map may still hand out slots to its owner: whether a caller may
-    // write is decided by the map.
+    // Mutable, because `word_of` and `value_of` are const: the map decides whether a caller may
+    // write.
     mutable word words_[words_count] = {words_of::of_slot_0};
     mutable slot_bits bits_[(slots + slots_per_bits - 1) / slots_per_bits] = {};
     union { // leaves the bytes uninitialised, so that a static map can be constinit
@@ -159,9 +159,9 @@ struct fixed {
     using slots = fixed_slots<T, Key, Count>;
 };
 
-/// Slots in chunks of any source, found through a directory. All chunks have the same power of
-/// two of slots. The directory is an array of pointers that doubles, and the only thing that is
-/// ever copied. A lookup has one load more than a lookup in `reserved_slots`.
+/// Slots in chunks of any source, found through a directory. All chunks have the same power of two
+/// of slots. The directory is an array of pointers. It doubles when it is full, and only the
+/// directory is ever copied. A lookup has one load more than a lookup in `reserved_slots`.
 ///
 ///     | words | bits | bytes taken | values |      one chunk
 template <class T, class Key, source Source>
@@ -227,7 +227,7 @@ public:
     std::size_t capacity() const noexcept { return at_.count * slots; }
     std::size_t limit() const noexcept { return words_of::slots_max; }
 
-    /// O(chunks).
+    /// The slot of the value at an address; 0 if there is none. O(chunks).
     std::size_t find(const void* value) const noexcept
     {
         for (std::size_t c = 0; c < at_.count; ++c) {
@@ -316,8 +316,8 @@ private:
     struct view {
         word** directory = const_cast<word**>(no_directory);
         std::size_t mask = 1;
-        std::size_t count = 0; // of chunks
-        std::size_t room = 0;  // in the directory
+        std::size_t count = 0; // number of chunks
+        std::size_t room = 0;  // number of entries in the directory
         std::size_t bytes = 0;
         chunk entries{}; // the memory of the directory
     };
@@ -327,14 +327,14 @@ private:
     [[no_unique_address]] Source source_{};
 };
 
-/// Slots in three arrays that grow in place: words, values, and a bit for each slot. Each array
-/// has a range of address space that is reserved for all slots that a key can name, or for as
-/// many as fit in `BytesMax`. Growth doubles the committed part of each range by a system call,
-/// without a copy; the system adds pages when they are touched. When the system refuses the
-/// address space, a quarter of it is tried, and so on down to one first step.
+/// Slots in three arrays that grow in place: words, values, and a bit for each slot. Each array has
+/// a range of address space that is reserved for all slots that a key can name, or for the slots
+/// that fit in `BytesMax`. Growth doubles the committed part of each range by a system call,
+/// without a copy; the system adds pages when they are touched. When the system refuses the address
+/// space, the map tries a quarter of the size, then a sixteenth, and so on down to one first step.
 ///
-/// The words are apart from the values. That costs one more cache line for a value that is in no
-/// cache, and saves the padding between word and value: see docs/decisions/0015.
+/// The words are stored apart from the values. Access to a value that is in no cache costs one more
+/// cache line, but no padding is needed between word and value: see docs/decisions/0015.
 template <class T, class Key, std::size_t BytesMax>
 class reserved_slots {
     using words_of = slot_words<Key>;
@@ -343,7 +343,7 @@ class reserved_slots {
     static constexpr std::size_t slot_bytes = sizeof(word) + sizeof(T) + 1;
     static constexpr std::size_t slots_max = std::min(
         words_of::slots_max, std::max(std::bit_floor(BytesMax / slot_bytes), std::size_t{2}));
-    /// A page of words, or 64 KiB of values if that is fewer slots.
+    /// The slots of the first step: a page of words, or 64 KiB of values if these are fewer slots.
     static constexpr std::size_t slots_first =
         std::min(slots_max, std::clamp(std::bit_floor((std::size_t{1} << 16) / sizeof(T)),
                                        std::size_t{2}, page_bytes / sizeof(word)));
@@ -375,7 +375,7 @@ public:
         return at < at_.capacity ? at : 0;
     }
 
-    /// Doubles the slots, or adds fewer if the system grants only those.
+    /// Doubles the number of slots, or adds fewer if the system grants only part of the memory.
     template <bool Throws>
     MALLARD_COLD bool grow() noexcept(!Throws)
     {
@@ -393,7 +393,7 @@ public:
         s.growths += at_.growths;
     }
 
-    /// Why the system refused memory last; see `pages`.
+    /// The `errno` of the last refusal of memory by the system; see `pages`.
     int last_error() const noexcept { return at_.error; }
     const char* last_failure() const noexcept { return at_.failure; }
 

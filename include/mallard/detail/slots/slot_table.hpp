@@ -1,4 +1,4 @@
-// The part that slot_map and secondary_map share: lookup by key, and walks over live slots.
+// The base of slot_map and secondary_map: lookup by key, and walks over live slots.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -13,8 +13,8 @@
 
 namespace mallard {
 
-/// The storage class for a storage argument: a tag such as `reserved<>` names its own; a source
-/// has `chunked_slots`.
+/// The storage class for a storage argument: a tag such as `reserved<>` names its own class; for a
+/// source it is `chunked_slots`.
 template <class Storage, class T, class Key>
 struct slots_in {
     using type = typename Storage::template slots<T, Key>;
@@ -126,7 +126,7 @@ public:
     /// The slots. `storage().last_failure()` says why the system refused memory to `reserved<>`.
     const slots_type& storage() const noexcept { return slots_; }
 
-    /// Bits of the slots in group `w`, 64 slots each, that may have a value. For `for_each` of
+    /// Bits of the slots in group `w` (64 slots) that may have a value. Used by `for_each` of
     /// another map.
     slot_bits candidates(std::size_t w) const noexcept
     {
@@ -173,7 +173,7 @@ protected:
         size_ += 1;
     }
     /// Destroys the value of slot `i`. The caller writes the word afterwards. A destructor that
-    /// looks at the map finds the slot dead.
+    /// uses the map finds no element in the slot.
     void end_life(std::size_t i) noexcept
     {
         if constexpr (!std::is_trivially_destructible_v<T>)
@@ -200,10 +200,10 @@ protected:
             for_each([this](Key k, T&) { end_life(k.index()); });
     }
 
-    // Together with the first fields of `slots_`, on one cache line for all hot calls.
+    // `free_` and the first fields of `slots_` share one cache line, which all hot calls use.
     word free_ = 0; // the key that the next element of a slot map gets; 0: no slot is free
     std::size_t size_ = 0;
-    std::size_t end_ = 0; // slots from here on were never used
+    std::size_t end_ = 0; // slots from this index on were never used
     slots_type slots_{};
 
 private:

@@ -11,8 +11,8 @@
 
 namespace mallard {
 
-/// A word that one thread may read while another writes it. To the processor it is an ordinary
-/// word.
+/// A word that one thread may read while another writes it. A load or store is an ordinary
+/// instruction.
 template <class T>
 class relaxed {
 public:
@@ -36,22 +36,23 @@ private:
     T value_;
 };
 
-/// A magazine that another thread can close while its own thread goes on: the two comparisons that
-/// a call makes anyway then fail.
+/// A magazine that another thread can close while its own thread goes on using it: in a closed
+/// magazine, the two comparisons that each call makes anyway fail.
 ///
-/// `try_pop` and `try_push` are for its own thread at any time, between `thread_cache::announce`
-/// and `leave`. All other functions are for the thread that may use the content of the cache.
+/// Its own thread may call `try_pop` and `try_push` at any time between `thread_cache::announce`
+/// and `leave`. All other functions are for a thread that may use the content of the cache (see
+/// `thread_cache`).
 ///
 /// A thread that closes the magazine writes the two bounds and then waits until the own thread has
-/// left. The own thread may have read an old bound: then it is waited for. If it reads a new bound,
-/// it turns back; it may have read `top` while the other thread wrote it, and does not use the
-/// value.
+/// left. If the own thread has read an old bound, the other thread waits for it to leave. If the
+/// own thread reads a new bound, its call fails; even if it read `top` while the other thread wrote
+/// `top`, it does not use the value.
 class closable_magazine : public basic_magazine<relaxed<void**>> {
     using base = basic_magazine<relaxed<void**>>;
     using address = std::uintptr_t;
 
 public:
-    /// Null if the magazine is empty or closed.
+    /// Pops a block. Returns null if the magazine is empty or closed.
     [[gnu::always_inline]] void* try_pop() noexcept
     {
         address const bottom = bottom_.load(std::memory_order_acquire);
@@ -65,7 +66,7 @@ public:
         return block;
     }
 
-    /// False if the magazine is full or closed.
+    /// Pushes a block. Returns false if the magazine is full or closed.
     [[gnu::always_inline]] bool try_push(void* block) noexcept
     {
         address const end = end_.load(std::memory_order_acquire);
@@ -88,7 +89,8 @@ public:
         end_.store(reinterpret_cast<address>(array() + capacity()), std::memory_order_release);
     }
 
-    /// The magazine is open, before and after.
+    /// Moves the blocks to a larger array: see `basic_magazine`. The magazine is open before and
+    /// after the call.
     chunk move_to(chunk memory, std::size_t entries) noexcept
     {
         chunk const left = base::move_to(memory, entries);
@@ -96,7 +98,7 @@ public:
         return left;
     }
 
-    /// Gives up the array and returns its memory. Then the magazine is empty and full at once,
+    /// Removes the array and returns its memory. Afterwards the magazine is empty and full at once,
     /// whether open or closed.
     chunk forget_array() noexcept
     {
@@ -114,11 +116,11 @@ private:
 template <class Chunks>
 class cached_blocks;
 
-/// Room in the header of a chunk for `remote_frees`, behind the bitmaps, on cache lines that the
-/// owner does not write.
+/// The header of a chunk has one bitmap, and behind it two cache lines for `remote_frees`, which
+/// the owner does not write in its hot path.
 inline constexpr header_shape remote_header{1, 2 * cache_line_bytes};
 
-/// Sets or clears the live bit of a slot, where several threads may; returns what it was.
+/// Sets or clears the live bit of a slot atomically; returns the old value.
 inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 {
     std::atomic_ref const bits(c->live_bits()[slot / pool_chunk::word_bits]);
@@ -128,7 +130,7 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
     return (before & bit) != 0;
 }
 
-/// The part of a chunk's header that threads write which do not own the chunk.
+/// The part of a chunk's header that is written by threads that do not own the chunk.
 ///
 ///     words     a bit for each slot that another thread freed
 ///     summary   a bit for each word (modulo 64) that may have bits
@@ -141,14 +143,14 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 ///                           if the summary was 0, the thread posts the chunk
 ///     the owner:            next = link; summary = 0; then it takes and clears the words
 ///
-/// All of these operations have one order that all threads see (seq_cst). If a bit comes too late
-/// for the owner, the thread that set it finds the summary bit cleared, and posts the chunk again.
-/// tests/models/remote_return.pml checks this.
+/// All of these operations have one order that all threads see (seq_cst). If a bit is set too late
+/// for the owner to see, the thread that set the bit finds the summary bit cleared, and posts the
+/// chunk again. tests/models/remote_return.pml checks this.
 template <class Chunks>
 struct remote_frees {
     using word = pool_chunk::word;
 
-    cached_blocks<Chunks>* owner; // the same as long as the pool has the chunk
+    cached_blocks<Chunks>* owner; // constant as long as the pool has the chunk
     pool_chunk* next_posted;
     std::atomic<word> summary;
     std::byte unused[cache_line_bytes - 3 * sizeof(void*)];
@@ -165,7 +167,7 @@ struct remote_frees {
         auto* const r = ::new (&of(c)) remote_frees{owner, nullptr, 0, {}};
         for (std::size_t w = 0; w < c->words_for(c->count); ++w)
             ::new (&r->at(w)) std::atomic<word>(0);
-        if constexpr (Chunks::checks_on) // `classify` reads these bits of slots that are not carved
+        if constexpr (Chunks::checks_on) // `classify` reads the live bits of uncarved slots too
             std::fill_n(c->live_bits(), c->words_for(c->count), word{0});
     }
 
@@ -189,8 +191,8 @@ struct remote_frees {
 };
 
 /// The free blocks of one size in one thread's cache: a magazine, and the bitmaps of the chunks
-/// that the cache owns. The magazine takes every block that the thread frees, whichever thread's
-/// chunk it is from. The chunk of a block is looked up only when the magazine overflows.
+/// that the cache owns. Every block that the thread frees goes to the magazine, even a block of
+/// another thread's chunk. The chunk of a block is looked up only when the magazine overflows.
 template <class Chunks>
 class cached_blocks {
     using remote = remote_frees<Chunks>;
@@ -201,7 +203,7 @@ public:
 
     closable_magazine magazine;
 
-    /// A block from the magazine or from an own chunk, or null.
+    /// Removes and returns a block of the magazine or of an own chunk, or returns null.
     void* take(const Chunks& chunks) noexcept
     {
         if (!magazine.empty())
@@ -210,7 +212,7 @@ public:
     }
 
     /// Moves blocks of `other`, whose content the caller may use, to this empty cache. Returns one
-    /// of them, or null if `other` has none.
+    /// of these blocks, or null if `other` has none.
     void* take_from(cached_blocks& other, const Chunks& chunks) noexcept
     {
         return load([&](std::span<void*> room) {
@@ -222,7 +224,7 @@ public:
     }
 
     /// Caches a freed block. A full magazine first returns the older half of its blocks to their
-    /// chunks. Without an array the block itself returns to its chunk.
+    /// chunks. If the magazine has no array, the block itself returns to its chunk.
     void push(const Chunks& chunks, void* block) noexcept
     {
         if (magazine.full()) {
@@ -238,7 +240,7 @@ public:
     }
 
     /// Returns blocks to their chunks: sets the bits of blocks of own chunks and frees the others
-    /// remotely. Neighbours that come one after the other share one write.
+    /// remotely. Consecutive blocks whose bits are in the same word share one write.
     void put_back(const Chunks& chunks, std::span<void* const> blocks) noexcept
     {
         pool_chunk* c = nullptr;
@@ -258,9 +260,9 @@ public:
         put_back_word(c, at, bits);
     }
 
-    /// For a thread that does not own the chunk. It still writes to the header after the owner may
-    /// have taken the bit. So a chunk is returned to the source only while no thread is in here,
-    /// under a freeze and the lock.
+    /// Frees blocks of a chunk that this thread does not own. The function still writes to the
+    /// header after the owner may have taken the bit. So a chunk is returned to the source only
+    /// while no thread is in this function, under a freeze and the lock.
     static void free_remotely(pool_chunk* c, std::size_t at, word bits) noexcept
     {
         remote& r = remote::of(c);
@@ -277,7 +279,8 @@ public:
             inbox_.load(std::memory_order_relaxed) == nullptr ? nullptr : inbox_.exchange(nullptr);
         while (c != nullptr) {
             remote& r = remote::of(c);
-            pool_chunk* const next = r.next_posted; // read before another thread can post it again
+            pool_chunk* const next =
+                r.next_posted; // read before another thread can post the chunk again
             std::size_t const words = c->words_for(c->count);
             for (word s = r.summary.exchange(0); s != 0; s &= s - 1)
                 for (auto w = static_cast<std::size_t>(std::countr_zero(s)); w < words;
@@ -296,14 +299,14 @@ public:
         owns_chunks = true;
     }
 
-    /// Makes the lists of own chunks anew, after chunks were returned or reset.
+    /// Rebuilds the lists of own chunks, after chunks were returned or reset.
     void rebuild(const Chunks& chunks) noexcept
     {
         auto const is_own = [this](pool_chunk& c) { return remote::of(&c).owner == this; };
         owns_chunks = own.rebuild(chunks, is_own) != 0;
     }
 
-    /// Forgets all blocks. Chunks may still name this cache as their owner.
+    /// Forgets all blocks. Chunks may still refer to this cache as their owner.
     void clear() noexcept
     {
         magazine.clear();
@@ -314,14 +317,16 @@ public:
 
     chunk forget_array() noexcept { return magazine.forget_array(); }
 
-    std::size_t owns_chunks : 1 = false; // whether or not they have free blocks
-    std::size_t refills : 63 = 0;        // ever; shares a word, so that the object fits two lines
+    std::size_t owns_chunks : 1 = false; // true even if no own chunk has free blocks
+    std::size_t refills : 63 =
+        0; // since the start; 63 bits, so that the object fits two cache lines
     event_count flushes;
-    free_bitmap<Chunks> own; // of the own chunks
+    free_bitmap<Chunks> own; // free blocks of the own chunks
 
 private:
-    /// Loads the blocks that `f` writes into the magazine, except for the last one, which it
-    /// returns. At most half of the array, so that a few frees afterwards do not overflow it.
+    /// Calls `f`, which writes blocks; loads all of them but the last into the magazine, and
+    /// returns the last. Fills at most half of the array, so that a few frees afterwards do not
+    /// overflow the array.
     template <class F>
     void* load(F f) noexcept
     {

@@ -14,8 +14,8 @@ namespace mallard {
 template <pool_options Options>
 using shared_chunk_list = chunk_list<Options.with(reuse::ordered), remote_header>;
 
-/// The cache of one thread: free blocks of `N` sizes. A size takes two cache lines; the line with
-/// its magazine has nothing that another thread writes.
+/// The cache of one thread: free blocks of `N` sizes. Each size occupies two cache lines; no other
+/// thread writes to the line that contains the magazine.
 template <pool_options Options, std::size_t N>
 struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
     std::array<cached_blocks<shared_chunk_list<Options>>, N> of;
@@ -29,13 +29,14 @@ struct alignas(cache_line_bytes) pool_thread_cache : thread_cache {
     }
 };
 
-/// Blocks of `N` sizes. A thread allocates from its own cache and frees to it, without a lock or an
-/// atomic read-modify-write. A cache gets chunks one at a time and owns them for good.
+/// Blocks of `N` sizes. A thread allocates from its own cache and frees to its own cache, without a
+/// lock or an atomic read-modify-write. A cache receives chunks one at a time and owns them until
+/// they are returned to the source.
 ///
 /// When its cache is empty, a thread looks for blocks in this order: blocks that other threads
 /// freed into its chunks; abandoned caches; the source; the caches of all threads, frozen for the
-/// moment. So an allocation fails only if no block is free anywhere. A thread without memory for a
-/// cache works under the lock, slowly.
+/// moment. So an allocation fails only if no block is free in any cache or chunk. A thread for
+/// whose cache there is no memory works under the lock, slowly.
 template <pool_options Options, std::size_t N>
 class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using cache = pool_thread_cache<Options, N>;
@@ -50,7 +51,8 @@ class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using base::mine;
     using base::next;
     static constexpr bool checks_on = chunks::checks_on;
-    static constexpr std::size_t entries_min = 4; // their bytes hold a node of later_source
+    static constexpr std::size_t entries_min =
+        4; // an array is large enough for a node of later_source
     static constexpr std::size_t entries_first = 64;
     static constexpr std::size_t entries_max = 1024;
 
@@ -109,7 +111,7 @@ public:
         overflow(source, block, i);
     }
 
-    /// All or nothing.
+    /// Allocates all blocks of `out`, or none.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
@@ -138,7 +140,8 @@ public:
         return validity::miss;
     }
 
-    /// The lock is held at the beginning only, so that `f` may free.
+    /// Calls `f` for each block in use. The lock is held at the beginning only, so that `f` may
+    /// free blocks.
     template <class F>
     void for_each(F& f)
     {
@@ -182,7 +185,7 @@ public:
         restart();
     }
 
-    /// For a source that takes all memory back by itself.
+    /// Forgets all memory, because the source frees all memory at once by itself.
     void forget() noexcept
     {
         this->detach_all();
@@ -198,7 +201,7 @@ public:
     void trim(Source& source, std::size_t keep) noexcept
     {
         std::lock_guard const no_growth(growing);
-        later_source<Source> later(source); // the source may have locks: it is called without ours
+        later_source<Source> later(source); // calls the source after our locks are released
         std::lock_guard const alone(lock);
         freeze_guard const frozen(*this);
         flush_caches();
@@ -250,10 +253,10 @@ private:
     {
     }
 
-    // --- slow paths. A thread is inside its cache or waits for a lock, never both: the thread that
-    // freezes holds the lock and waits until all others have left their caches.
+    // --- slow paths. A thread never waits for a lock while it is inside its cache: the thread that
+    // freezes holds the lock and waits until all other threads have left their caches.
 
-    /// The cache has no block, or there is no cache, or it is frozen.
+    /// The slow path of `allocate`: the thread's cache has no block, does not exist, or is frozen.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
@@ -276,8 +279,8 @@ private:
         }
     }
 
-    /// The magazine is full, or there is no cache, or it is frozen. A free never waits for a thread
-    /// that grows.
+    /// The slow path of `deallocate`: the magazine is full, or the thread has no cache, or the
+    /// cache is frozen. A free never waits for a thread that grows the pool.
     template <class Source>
     [[gnu::noinline]] void overflow(Source& source, void* block, std::size_t i) noexcept
     {
@@ -302,8 +305,8 @@ private:
     }
 
     /// Finds a block outside the cache `c` of this thread, or null: in abandoned caches, from the
-    /// source, or in any cache. One thread at a time, and it looks into its own cache again, since
-    /// the thread before may have helped it.
+    /// source, or in any cache. One thread at a time runs this function, and looks into its own
+    /// cache again, because the previous thread may have moved blocks there.
     template <bool Throws, class Source>
     void* grow(Source& source, std::size_t i, cache* c) noexcept(!Throws)
     {
@@ -322,7 +325,7 @@ private:
                 block = take_new(i, fresh, c, to);
         if (block == nullptr)
             block = take_from_all(i, to);
-        if constexpr (Throws) // the exception of the source
+        if constexpr (Throws) // lets the exception of the source pass
             if (block == nullptr)
                 block = take_new(i, chunks_[i].template add_chunk<true>(from), c, to);
         if (block != nullptr)
@@ -330,8 +333,8 @@ private:
         return block;
     }
 
-    /// Looks into this thread's own cache too: a block may have been freed during the call of the
-    /// source.
+    /// Takes a block from any cache, this thread's own cache included: a block may have been freed
+    /// during the call of the source.
     void* take_from_all(std::size_t i, blocks& to) noexcept
     {
         freeze_guard const frozen(*this);
@@ -348,8 +351,8 @@ private:
         return block;
     }
 
-    /// Takes a block of a new chunk. The cache `c` owns the chunk, or the built-in cache if `c` is
-    /// null.
+    /// Allocates a block of a new chunk. The cache `c` becomes the owner of the chunk, or the
+    /// built-in cache if `c` is null.
     void* take_new(std::size_t i, pool_chunk* fresh, cache* c, blocks& to) noexcept
     {
         if (c != nullptr) {
@@ -375,13 +378,15 @@ private:
         return std::clamp(Options.cached_bytes / shape(i).bytes, entries_min, entries_max);
     }
 
-    /// Whether a full array should grow: if it was empty since it was full the last time.
+    /// Whether a full array should grow: true if the array was empty at some time since it was last
+    /// full.
     bool is_too_small(closable_magazine& m, std::size_t i) const noexcept
     {
         return m.full() && m.capacity() < entries_limit(i) && (m.was_reloaded() || !m.has_memory());
     }
 
-    /// Enlarges the array unless another thread grows the pool: then a later free will do it.
+    /// Enlarges the array unless another thread grows the pool: in that case a later free will
+    /// enlarge the array.
     template <class Source>
     void try_enlarge(Source& source, closable_magazine& m, std::size_t i) noexcept
     {
@@ -393,7 +398,7 @@ private:
         enlarge(from, m, i);
     }
 
-    /// For this thread's own magazine, with both locks held.
+    /// Enlarges the array of this thread's own magazine. The caller holds both locks.
     template <class Source>
     void enlarge(Source& from, closable_magazine& m, std::size_t i) noexcept
     {
@@ -441,13 +446,13 @@ private:
         });
     }
 
-    /// Makes the lists of all caches anew.
+    /// Rebuilds the lists of own chunks of all caches.
     void rebuild() noexcept
     {
         for_each_size([this](std::size_t i, blocks& b) { b.rebuild(chunks_[i]); });
     }
 
-    /// As if new, after `detach_all`.
+    /// Returns to the state of a new core, after `detach_all`.
     void restart() noexcept
     {
         arrays_bytes_ = 0;
@@ -466,7 +471,7 @@ private:
         std::size_t const slot = all.slot_of(c, p);
         if (all.slot_address(c, slot) != p)
             return validity::invalid;
-        if constexpr (checks_on) // needs no freeze
+        if constexpr (checks_on) // with checks, needs no freeze
             return c->is_live(slot) ? validity::valid : validity::invalid;
         freeze_guard const frozen(*this);
         bool free = !is_carved(all, c, slot) || c->is_free(slot) || remote::of(c).has(slot);
@@ -476,7 +481,8 @@ private:
 
     // --- check::on
 
-    /// Inside the cache or under the lock, since it reads the chunk of the block.
+    /// Marks a block as allocated. Called inside the cache or under the lock, because the function
+    /// reads the chunk of the block.
     [[gnu::always_inline]] void mark_allocated(void* block, std::size_t i) noexcept
     {
         unpoison<checks_on>(block, shape(i).bytes);
@@ -512,7 +518,7 @@ private:
     //   in use + |magazines| + |free bits| + |remote bits| + |bump ranges| + |not carved|
     //     ==  capacity of all chunks
     std::array<chunks, N> chunks_; // protected by `lock`, except for the constant layout
-    std::size_t arrays_bytes_ = 0; // of all magazines; protected by `lock`
+    std::size_t arrays_bytes_ = 0; // bytes of the arrays of all magazines; protected by `lock`
 };
 
 } // namespace mallard

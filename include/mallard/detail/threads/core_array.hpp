@@ -7,7 +7,7 @@
 
 namespace mallard {
 
-/// A `Core` for each of `N` size classes.
+/// An array with a `Core` for each of `N` size classes.
 template <class Core, std::size_t N>
 class core_array {
 public:

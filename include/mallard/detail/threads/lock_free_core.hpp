@@ -14,10 +14,11 @@ namespace mallard {
 ///
 ///     chunk:    | block 0 | block 1 | ... | link 0, link 1, ... (32 bits each) |
 ///     stack_    the free blocks that were in use before, by index
-///     carved_   { blocks of the chunk, blocks that were given out at least once }
+///     carved_   { blocks of the chunk, blocks that were allocated at least once }
 ///
-/// The links of the stack stand in an array beside the blocks, so blocks are never read. The link
-/// of a block in use says so: `classify`, `for_each` and `check::on` need no other record.
+/// The links of the stack are in an array beside the blocks, so blocks are never read. The link of
+/// a block in use has the value `in_use`: `classify`, `for_each` and `check::on` need no other
+/// record.
 template <pool_options Options>
 class alignas(cache_line_bytes) lock_free_core {
     static_assert(Options.grow.is_single() || Options.grow.is_at_run_time(),
@@ -30,7 +31,8 @@ class alignas(cache_line_bytes) lock_free_core {
 
 public:
     struct layout_type {
-        static constexpr bool by_mask = false; // a mask of a block's address finds no header
+        static constexpr bool by_mask =
+            false; // no header can be found by a mask of a block's address
     };
 
     constexpr explicit lock_free_core(slot_shape shape,
@@ -69,7 +71,7 @@ public:
         stack_.push(index_of(block), links());
     }
 
-    /// All or nothing.
+    /// Allocates all blocks of `out`, or none.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
@@ -87,7 +89,8 @@ public:
         std::size_t const bytes = carved().blocks * shape().bytes;
         return bytes != 0 && blocks_ <= p && p < blocks_ + bytes;
     }
-    /// Exact unless another thread allocates or frees the block at the same time.
+    /// What the pool knows about an address. Exact unless another thread allocates or frees the
+    /// block at the same time.
     validity classify(const void* p) const noexcept
     {
         if (!owns(p))
@@ -105,7 +108,7 @@ public:
                 f(static_cast<void*>(address_of(i)));
     }
 
-    /// Exact while no other thread is inside a call.
+    /// Adds the statistics of this pool to `s`. Exact while no other thread is inside a call.
     void add_to(statistics& s) const noexcept
     {
         std::lock_guard const no_new_chunk(growing_);
@@ -150,8 +153,8 @@ public:
 private:
     /// The word in `carved_`.
     struct carving {
-        index used;   // blocks that were given out at least once: the first ones of the chunk
-        index blocks; // of the chunk; 0: there is no chunk
+        index used;   // the first `used` blocks of the chunk were allocated at least once
+        index blocks; // blocks of the chunk; 0: there is no chunk
         explicit carving(std::uint64_t word) noexcept
             : used(static_cast<index>(word)), blocks(static_cast<index>(word >> 32))
         {
@@ -170,7 +173,7 @@ private:
     std::byte* address_of(index i) const noexcept
     {
         if (blocks_ == nullptr)
-            __builtin_unreachable(); // then no caller looks for null
+            __builtin_unreachable(); // tells callers that the result is not null
         return blocks_ + i * shape().bytes;
     }
     std::atomic_ref<index> link_of(index i) const noexcept { return std::atomic_ref(links_[i]); }
@@ -179,7 +182,7 @@ private:
         return [this](std::size_t i) { return std::atomic_ref(links_[i]); };
     }
 
-    /// For a block that was given out at least once.
+    /// Whether a block is in use. The block was allocated at least once.
     bool is_in_use(index i) const noexcept
     {
         return link_of(i).load(std::memory_order_relaxed) == in_use;
@@ -203,7 +206,7 @@ private:
         return stack_.pop(links(), [this](index top) -> void* { return address_of(top); });
     }
 
-    /// Returns a block that was never given out, or null if no block is free.
+    /// Allocates a block that was never allocated before. Returns null if no block is free.
     void* carve() noexcept
     {
         std::uint64_t word = carved_.load(std::memory_order_acquire);
@@ -215,11 +218,11 @@ private:
             }
         }
         // Since `pop` found the stack empty, one thread may have freed a block and another carved
-        // the last one. From now on a free block is in the stack, so a second look decides.
+        // the last one. From now on every free block is in the stack, so a second `pop` decides.
         return pop();
     }
 
-    /// Nothing is in the stack.
+    /// The slow path of `allocate`: no block is in the stack.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* allocate_slowly(Source& source) noexcept(!Throws)
     {
@@ -232,8 +235,8 @@ private:
         return nullptr;
     }
 
-    /// Takes the only chunk, unless another thread has. Returns false, or throws, if the source
-    /// has no memory.
+    /// Takes the only chunk, unless another thread has taken it. Returns false, or throws, if the
+    /// source has no memory.
     template <bool Throws, class Source>
     MALLARD_COLD bool take_chunk(Source& source) noexcept(!Throws)
     {
@@ -257,8 +260,8 @@ private:
         return true;
     }
 
-    /// All `count` blocks of the chunk are free, as if never given out. The release publishes the
-    /// chunk to the threads that carve from it.
+    /// Makes all `count` blocks of the chunk free, as if they had never been allocated. The release
+    /// store publishes the chunk to the threads that carve from it.
     void open(index count) noexcept
     {
         stack_.clear();
@@ -274,7 +277,7 @@ private:
             fatal_foreign_free(block);
         index const i = index_of(block);
         bool const was_used = i < carved().used;
-        // By an exchange: of two threads that free the same block, one is stopped.
+        // Uses an exchange: of two threads that free the same block, one is stopped.
         if (address_of(i) != block || !was_used ||
             link_of(i).exchange(0, std::memory_order_relaxed) != in_use)
             fatal_bad_free(block, address_of(i), shape().bytes, was_used);
@@ -284,9 +287,10 @@ private:
     //   blocks in use + |stack| + |not carved|  ==  blocks of the chunk
     slot_shape shape_;
     slot_divider divide_;
-    std::byte* blocks_ = nullptr; // this and `links_`: written before `carved_` publishes them
-    index* links_ = nullptr;      // `in_use`, or the index of the block below in the stack + 1
-    mutable std::mutex growing_;  // held while the chunk is taken; protects the next two
+    std::byte* blocks_ =
+        nullptr;             // `blocks_` and `links_` are written before `carved_` publishes both
+    index* links_ = nullptr; // `in_use`, or the index of the block below in the stack + 1
+    mutable std::mutex growing_; // held while the chunk is taken; protects the next two
     chunk chunk_;
     growth_state<Options.grow> growth_;
     alignas(cache_line_bytes) tagged_stack stack_;

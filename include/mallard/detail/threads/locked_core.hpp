@@ -6,9 +6,10 @@
 
 namespace mallard {
 
-/// The lock is released while the source is called, so a thread that frees, or finds a free block,
-/// never waits for a thread that grows. Threads grow one at a time, and each looks for a free block
-/// again before it calls the source: so one growth step serves all threads that waited.
+/// A `pool_core` behind a lock. The lock is released while the source is called, so a thread that
+/// frees, or finds a free block, never waits for a thread that grows the pool. Threads grow one at
+/// a time, and each looks for a free block again before it calls the source: so one growth step can
+/// serve all waiting threads.
 template <pool_options Options>
 class alignas(cache_line_bytes) locked_core {
 public:
@@ -85,7 +86,7 @@ public:
         return core_.classify(p);
     }
 
-    /// Takes no lock, so that `f` may free.
+    /// Calls `f` for each block in use, without a lock, so that `f` may free blocks.
     template <class F>
     void for_each(F& f)
     {
@@ -122,8 +123,8 @@ public:
     }
 
 private:
-    /// The source of a free, which may enlarge the array of recently freed blocks. Fails instead of
-    /// waiting for a thread that grows; then a later free enlarges the array.
+    /// The source that a free uses to enlarge the array of recently freed blocks. Fails instead of
+    /// waiting for a thread that grows the pool; then a later free enlarges the array.
     template <class Source>
     class impatient_source {
     public:

@@ -12,8 +12,8 @@ namespace mallard {
 template <bool Shared>
 using mutex_if = std::conditional_t<Shared, std::mutex, no_mutex>;
 
-/// The source of a core that is locked: releases the lock while the source is called, and takes it
-/// again afterwards, also after an exception.
+/// A source for a core behind a lock: releases the lock while the source is called, and locks again
+/// afterwards, even after an exception.
 template <source Source>
 class unlocked_source {
 public:
@@ -53,8 +53,9 @@ private:
     std::unique_lock<std::mutex>& held_;
 };
 
-/// Collects chunks and gives them to the source at its end. Make it before taking a lock: then the
-/// source is called after the lock is released. The list stands in the chunks themselves.
+/// Collects chunks, and returns the chunks to the source in its destructor. Construct it before
+/// taking a lock: then the source is called after the lock is released. The links of the list are
+/// in the chunks themselves.
 template <source Source>
 class later_source {
     struct node {
@@ -85,7 +86,8 @@ private:
     node* first_ = nullptr;
 };
 
-/// A source for one thread at a time, behind a lock. Converts to the source itself.
+/// A source for one thread at a time, behind a lock, so that several threads can call it. Converts
+/// to the source itself.
 template <source Source>
 class locked_source {
 public:

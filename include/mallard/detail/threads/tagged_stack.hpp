@@ -13,18 +13,18 @@ namespace mallard {
 /// the caller's: `link_of(i)` is an atomic 32-bit word that holds the index below `i` + 1, or
 /// `in_use` while `i` is not in the stack.
 ///
-/// A thread may read the link of an index that another thread has just popped. Then its
-/// compare-exchange fails: each pop adds 1 to the tag, so the head differs even if the same index
-/// is on top again (ABA). The tag wraps after 2^32 pops: a thread that is suspended between its
-/// read of the head and its compare-exchange for exactly so many pops, and then finds the same
-/// index on top, would corrupt the stack. tests/models/stack.pml checks pop and push.
+/// A thread may read the link of an index that another thread has just popped. In this case the
+/// compare-exchange of the thread fails: each pop adds 1 to the tag, so the head differs even if
+/// the same index is on top again (ABA). The tag wraps after 2^32 pops: a thread that is suspended
+/// between its read of the head and its compare-exchange for exactly 2^32 pops, and then finds the
+/// same index on top, would corrupt the stack. tests/models/stack.pml checks pop and push.
 class tagged_stack {
 public:
     using index = std::uint32_t;
     static constexpr index in_use = ~index{0};
 
-    /// Takes the top index, marks it as in use and returns `result(index)`: a pointer, or null if
-    /// the stack is empty.
+    /// Pops the top index, marks the index as in use and returns `result(index)`, a pointer.
+    /// Returns null if the stack is empty.
     template <class LinkOf, class Result>
     [[gnu::always_inline]] auto pop(LinkOf link_of, Result result) noexcept
     {
@@ -51,7 +51,7 @@ public:
                                             std::memory_order_release, std::memory_order_relaxed));
     }
 
-    /// Empties the stack. No other thread may use it meanwhile.
+    /// Empties the stack. No other thread may use the stack during the call.
     void clear() noexcept
     {
         head_.store(head_.load(std::memory_order_relaxed) & ~(one_tag - 1),

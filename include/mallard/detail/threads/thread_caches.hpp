@@ -1,6 +1,6 @@
-// The thread caches of one shared allocator: what each thread keeps, and how it is found.
-// The functions that learn of threads that end and of forks are in src/os/threads_linux.cpp, so
-// `sync::thread_cached` and `shared_arena` need the library; all other modes are headers.
+// The thread caches of one shared allocator: the cache of each thread, and how a thread finds its
+// cache. The functions that run when a thread ends and at a fork are in src/os/threads_linux.cpp,
+// so `sync::thread_cached` and `shared_arena` need the library; all other modes are headers.
 #pragma once
 
 #include <mallard/detail/threads/locks.hpp>
@@ -26,31 +26,31 @@ struct listed {
 };
 } // namespace os
 
-/// What one thread keeps of one shared allocator; each allocator derives its own type. When the
-/// thread ends, its cache is abandoned until another thread reclaims it.
+/// The data that one thread keeps for one shared allocator; each allocator derives its own type.
+/// When the thread ends, its cache is abandoned until another thread reclaims it.
 ///
 /// The content of a cache may be used by
-///   - its thread, between an `enter` that returns true and `leave`;
-///   - its thread, while the thread holds the lock of the list;
-///   - any thread that holds that lock, if the cache is abandoned or the list is frozen.
+///   - the thread that owns the cache, between an `enter` that returns true and `leave`;
+///   - the thread that owns the cache, while it holds the lock of the list;
+///   - any thread that holds the lock of the list, if the cache is abandoned or the list is frozen.
 ///
-/// `enter` writes one word and reads another without a fence in between. The fence is on the rare
-/// side: `thread_cache_list::freeze` has every thread execute one (Dice, Huang, Yang, "Asymmetric
-/// Dekker synchronization", 2001; docs/decisions/0012).
+/// `enter` writes one word and reads another without a fence in between. The rare operation pays
+/// for the fence: `thread_cache_list::freeze` makes every thread execute one (Dice, Huang, Yang,
+/// "Asymmetric Dekker synchronization", 2001; docs/decisions/0012).
 class thread_cache {
 public:
     thread_cache() noexcept = default;
     thread_cache(const thread_cache&) = delete;
     thread_cache& operator=(const thread_cache&) = delete;
 
-    /// False: the list is frozen. Call `leave` in either case.
+    /// Enters the cache. Returns false if the list is frozen. Call `leave` in either case.
     [[gnu::always_inline]] bool enter() noexcept
     {
         announce();
         return frozen_.load(std::memory_order_acquire) == 0;
     }
-    /// The first half of `enter`, for caches whose content itself tells that it is closed: see
-    /// `set_open`.
+    /// The first half of `enter`, for caches whose content itself shows that the cache is closed:
+    /// see `set_open`.
     [[gnu::always_inline]] void announce() noexcept
     {
         busy_.store(1, std::memory_order_relaxed);
@@ -61,8 +61,8 @@ public:
     thread_cache* next_in_list() const noexcept { return next_in_list_; }
     bool is_abandoned() const noexcept { return thread_ == nullptr; }
 
-    /// Freezing closes a cache and thawing opens it. A derived type that its thread enters by
-    /// `announce` alone has its own.
+    /// Opens or closes the cache: a freeze closes it and a thaw opens it. A derived type whose
+    /// thread enters by `announce` alone has a version of its own.
     void set_open(bool) noexcept {}
 
 private:
@@ -73,12 +73,12 @@ private:
 
     thread_cache* next_in_list_ = nullptr;
     thread_cache_list* list_ = nullptr;
-    // A thread that writes these two holds the registry's lock and the list's; one of them is
-    // enough to read.
+    // A thread that writes `thread_` or the next member holds the lock of the registry and the lock
+    // of the list; a reader needs only one of the two locks.
     os::thread_table* thread_ = nullptr;
     thread_cache* next_of_thread_ = nullptr;
-    // Last, so that what a call writes in a derived cache begins on the same cache line: processors
-    // combine neighbouring stores of whole words (docs/decisions/0014).
+    // The last member, so that the data that a call writes in a derived cache begin on the same
+    // cache line: processors combine neighbouring stores of whole words (docs/decisions/0014).
     alignas(cache_line_bytes) std::atomic<flag> busy_{0};
     std::atomic<flag> frozen_{0};
 };
@@ -100,8 +100,8 @@ struct alignas(cache_line_bytes) thread_table : listed<thread_table> {
 /// The table of a thread without caches. No thread writes to it.
 extern thread_table empty_thread_table;
 
-/// This thread's table. Takes 8 of the few bytes that a program has for thread-local data of
-/// this model.
+/// This thread's table. Uses 8 of the few bytes that a program has for thread-local data of the
+/// initial-exec model.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local thread_table* this_thread_table;
 
 } // namespace os
@@ -109,11 +109,12 @@ extern thread_table empty_thread_table;
 /// All thread caches of one shared allocator, and the allocator's locks.
 ///
 /// Locks, in the order in which a thread takes them:
-///   growing    held during every call of the source, so a fork that holds it knows that no
-///              thread is inside the source
-///   (the registry's, inside the functions below)
+///   growing    held during every call of the source, so a fork that holds the lock knows
+///              that no thread is inside the source
+///   (the lock of the registry, inside the functions below)
 ///   lock       for all data that the threads share; the source is not called under it
-class thread_cache_list : os::listed<thread_cache_list> { // of the lists whose caches are in use
+class thread_cache_list
+    : os::listed<thread_cache_list> { // linked with all lists whose caches are in use
 public:
     using open_function = void (*)(thread_cache&, bool open) noexcept;
 
@@ -121,7 +122,7 @@ public:
     thread_cache_list(const thread_cache_list&) = delete;
     thread_cache_list& operator=(const thread_cache_list&) = delete;
 
-    /// This thread's cache, or null: then see `find_or_reclaim`.
+    /// This thread's cache, or null: then call `find_or_reclaim`.
     [[gnu::always_inline]] thread_cache* mine() const noexcept
     {
         std::size_t const at = place_.load(std::memory_order_relaxed);
@@ -133,12 +134,13 @@ public:
         return t.caches_of[at];
     }
 
-    /// This thread's cache where `mine` is null: another list may have taken its place in the
-    /// table, or an abandoned cache becomes this thread's. Null: there is none, or no memory for
-    /// the table of a new thread.
+    /// This thread's cache when `mine` is null: another list may use the same place in the table,
+    /// or the thread reclaims an abandoned cache. Returns null if there is no such cache, or no
+    /// memory for the table of a new thread.
     thread_cache* find_or_reclaim() noexcept;
 
-    /// Makes a new cache this thread's. False: no memory for the thread's table.
+    /// Makes `fresh` this thread's cache. Returns false if there is no memory for the thread's
+    /// table.
     bool attach(thread_cache& fresh) noexcept;
 
     /// Adds a cache that no thread has, before any other thread knows of the list.
@@ -148,33 +150,34 @@ public:
         c.next_in_list_ = std::exchange(caches_, &c);
     }
 
-    /// Takes the caches from their threads. No thread may be inside a call of the allocator, but
-    /// threads may end meanwhile.
+    /// Takes all caches away from their threads. No thread may be inside a call of the allocator,
+    /// but threads may end during the call.
     void detach_all() noexcept;
 
-    /// With `lock` held: until `thaw`, the caller may use the content of every cache.
+    /// Freezes all caches: until `thaw`, the caller may use the content of every cache. The caller
+    /// holds `lock`.
     void freeze() const noexcept;
     void thaw() const noexcept;
 
-    /// With `lock` held: takes an abandoned cache out of the list.
+    /// Removes an abandoned cache from the list. The caller holds `lock`.
     void remove_abandoned(thread_cache& c) noexcept;
 
-    /// Forgets the caches, which no thread has.
+    /// Forgets all caches. No thread may own one.
     void forget_caches() noexcept { caches_ = nullptr; }
 
     thread_cache* caches() const noexcept { return caches_; }
 
-    /// Makes sure that forks take the locks of this list, as they do once a cache is in use.
+    /// Makes forks take the locks of this list, even before a cache is in use.
     void register_for_fork() noexcept;
 
-    /// More locks of the allocator that a fork has to take, so that the child finds none of them
-    /// taken. Each is null or lives as long as the list.
+    /// Registers two more locks of the allocator that a fork has to take, so that no lock is held
+    /// in the child. Each pointer is null, or the lock exists as long as the list.
     constexpr void hold_at_fork(std::mutex* one, std::mutex* other) noexcept
     {
         held_at_fork_ = {one, other};
     }
 
-    mutable std::recursive_mutex growing; // a new-handler may trim the pool that grows
+    mutable std::recursive_mutex growing; // recursive: a new-handler may trim the pool that grows
     mutable std::mutex lock;
 
 protected:
@@ -183,11 +186,12 @@ protected:
 private:
     friend struct os::registry;
 
-    open_function set_open_; // of the derived cache
+    open_function set_open_; // `set_open` of the derived cache type
     std::array<std::mutex*, 2> held_at_fork_{};
     std::atomic<bool> registered_ = false;
-    thread_cache* caches_ = nullptr;       // all of them; protected by `lock`
-    std::atomic<std::uint32_t> place_ = 0; // in every table; set when the first cache is in use
+    thread_cache* caches_ = nullptr; // list of all caches; protected by `lock`
+    std::atomic<std::uint32_t> place_ =
+        0; // the index in every table; set when the first cache is in use
 };
 
 /// Freezes a list for its lifetime. The caller holds the lock of the list.
@@ -202,9 +206,9 @@ private:
     const thread_cache_list& list_;
 };
 
-/// The same with the memory of the caches. `Cache` derives from `thread_cache` and has a
-/// `chunk taken`. The first cache is built in, so an allocator that one thread uses takes no
-/// memory for caches.
+/// A `thread_cache_list` that also manages the memory of the caches. `Cache` derives from
+/// `thread_cache` and has a `chunk taken`. The first cache is built in, so an allocator that only
+/// one thread uses takes no memory for caches.
 template <class Cache>
 class thread_caches : public thread_cache_list {
 public:
@@ -217,7 +221,8 @@ public:
         add_abandoned(built_in_);
     }
 
-    /// This thread's cache: found, reclaimed, or made from `args`. Null: no memory for it.
+    /// This thread's cache: found, reclaimed, or made from `args`. Returns null if there is no
+    /// memory for a cache.
     template <class Source, class... Args>
     Cache* find_or_make(Source& source, Args&... args) noexcept
     {
@@ -225,7 +230,8 @@ public:
         return c != nullptr ? c : make(std::unique_lock(growing), source, args...);
     }
 
-    /// The same. Null also if this thread would have to wait for one that grows.
+    /// Like the function above, but also returns null if this thread would have to wait for a
+    /// thread that grows the pool.
     template <class Source, class... Args>
     Cache* try_find_or_make(Source& source, Args&... args) noexcept
     {
@@ -234,7 +240,7 @@ public:
                             : make(std::unique_lock(growing, std::try_to_lock), source, args...);
     }
 
-    /// Waits for a thread that has frozen the caches.
+    /// Waits until the thread that has frozen the caches thaws them.
     void wait_for_thaw() const noexcept { std::lock_guard const until_then(lock); }
 
     // --- with the lock held
@@ -251,7 +257,8 @@ public:
         return sum;
     }
 
-    /// Gives the memory of abandoned caches back where `is_empty(cache)`; not the built-in one's.
+    /// Returns the memory of each abandoned cache for which `is_empty(cache)` is true, except for
+    /// the built-in cache.
     template <class Source, class IsEmpty>
     void release_abandoned(Source& source, IsEmpty is_empty) noexcept
     {
@@ -272,7 +279,7 @@ public:
     {
         release_abandoned(source, [](const Cache&) { return true; });
     }
-    /// For a source that takes all memory back by itself.
+    /// Forgets all caches and their memory, because the source frees all memory at once by itself.
     void forget_all() noexcept
     {
         forget_caches();
