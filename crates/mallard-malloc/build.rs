@@ -6,7 +6,8 @@ use std::{env, fs};
 
 const ENGINE: &str = "engine/src";
 
-/// Says which files are compiled, and which of those for size. CMake reads the same list.
+/// The list of the files to compile, which also says which files are compiled for size. CMake reads
+/// the same list.
 const SOURCE_LIST: &str = "engine/src/engine_sources.txt";
 
 fn main() {
@@ -27,8 +28,9 @@ fn main() {
     for object in compile(&short, "s").into_iter().chain(compile(&fast, "2")) {
         all.object(object);
     }
-    // +whole-archive: a linker takes an object from an archive only if another object refers to it.
-    // No object refers to options.o, which reads MALLARD_LIMIT, or to malloc.o.
+    // +whole-archive is needed because a linker takes an object from an archive only if another
+    // object refers to the object. No object refers to options.o (which reads MALLARD_LIMIT) or to
+    // malloc.o.
     all.link_lib_modifier("+whole-archive").compile("mallard_malloc");
     for place in ["src/engine_sources.txt", "src/heap", "src/malloc", "src/os", "include/mallard"] {
         println!("cargo:rerun-if-changed=engine/{place}");
@@ -41,7 +43,7 @@ fn has_engine() -> bool {
     (of("OS").as_str(), of("ARCH").as_str(), of("ENV").as_str()) == ("linux", "x86_64", "gnu")
 }
 
-/// A file to compile, and for what: "O2", "Os" or "Os-clang".
+/// A file to compile, and its optimisation: "O2", "Os" or "Os-clang".
 struct Source {
     path: PathBuf,
     optimise: String,
@@ -69,8 +71,8 @@ fn sources() -> Vec<Source> {
     list.lines().filter(|l| !l.starts_with('#')).filter_map(line).collect()
 }
 
-/// A compiler for the engine. It optimises in every profile, since a program that is debugged does
-/// not want a slow allocator.
+/// A compiler for the engine. It optimises in every profile, because even in a debug build of a program
+/// a slow allocator is not useful.
 fn compiler(level: u32) -> cc::Build {
     let mut build = cc::Build::new();
     build

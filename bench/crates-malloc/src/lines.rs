@@ -1,6 +1,6 @@
 //! Processes a service's log: two threads read lines into records and send them in batches to a
-//! third thread, which keeps the last records of each key and frees the rest. Thus one thread frees
-//! what another allocated.
+//! third thread, which keeps the last records of each key and frees the rest. Thus the third thread
+//! frees memory that other threads allocated.
 
 use crate::text::{file, mix};
 use std::collections::{BTreeMap, HashMap, VecDeque};

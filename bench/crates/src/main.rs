@@ -10,7 +10,7 @@ use std::process::ExitCode;
 ///
 /// Times are ns of CPU time. For several threads, ns_per_op is wall time / operations of all
 /// threads, and cpu_ns_per_op is CPU time / operations. peak_rss_kib and after_rss_kib come from a
-/// process of its own for each contender: the peak, and what is left after every object and the
+/// separate process for each contender: the peak, and the rest after every object and the
 /// allocator were dropped. Memory from before the contender and the harness's own arrays do not
 /// count. Handles and keys do.
 #[derive(Parser)]
@@ -37,7 +37,7 @@ struct Arguments {
     /// List the cases, and the question that each one answers
     #[arg(long)]
     list: bool,
-    /// Do every case once, quickly, to see whether it works
+    /// Do every case once, quickly, to see whether each case works
     #[arg(long)]
     smoke: bool,
     #[arg(long, hide = true, value_name = "EXPERIMENT:ENTRANT")]

@@ -1,6 +1,7 @@
-//! The command `mallard`: which allocator a program should use, and what it would gain.
+//! The command `mallard`: tells which allocator a program should use, and how much the program
+//! would gain.
 //!
-//! Each subcommand is a module of its own with a type that clap parses and that has
+//! Each subcommand is a separate module with a type that clap parses and that has
 //! `run(self) -> Result<ExitCode, Failure>`. A new subcommand needs the module and one line in
 //! `commands!` below. Shared pieces: `rows` (benchmark rows), `tables`, `statistics`, `output`
 //! (terminal, Markdown, HTML) and `error`.
@@ -40,7 +41,7 @@ commands! {
     Bench(bench) = "What benchmarks measured: as a page, in the terminal, and one run beside another",
 }
 
-/// Which allocator a program should use, and what it would gain.
+/// Tells which allocator a program should use, and how much the program would gain.
 #[derive(Parser)]
 #[command(name = "mallard", version, disable_help_subcommand = true)]
 struct Mallard {

@@ -1,4 +1,4 @@
-//! Tests of `mallard bench report` which contenders are compared with each other, and which rows
+//! Tests which contenders `mallard bench report` compares with each other, and which rows
 //! count.
 
 mod fixture;
@@ -49,7 +49,8 @@ fn families_of_cases_have_equal_weight_with_and_without_pairs() {
         rows.extend(mallocs(&format!("pair/{bytes}"), "ns_per_op", [16.0, 16.0, 1.0]));
     }
     let (_, text) = report(&rows);
-    // The mean is that of 1 and 1/16 by families, and not of one 1 and four 1/16.
+    // The mean is over the two families (1 and 1/16), and not over the five cases (one 1 and four
+    // 1/16).
     let ours = line(&text, "| mallard/malloc |");
     assert!(ours.starts_with("| mallard/malloc | 0.25 | 1.00 | 0.062 | 1.00 |"), "{ours}");
     let peer = line(section(&text, "Against the peers"), "| mimalloc-3.6.0");

@@ -6,7 +6,7 @@ use crate::Mallard;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Allocates by `take`; a layout of size 0 gives a dangling block.
+/// Allocates by calling `take`. For a layout of size 0, returns a dangling block.
 #[inline(always)]
 fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull<[u8]>> {
     let block = if layout.size() == 0 {
@@ -30,11 +30,11 @@ unsafe fn change(
 ) -> Option<NonNull<[u8]>> {
     slice(to, |to| match from.size() {
         0 => blocks.take(to),
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         _ if from.align() == to.align() => unsafe {
             blocks.resize(block.as_ptr(), from, to.size())
         },
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         _ => unsafe { move_block(blocks, block.as_ptr(), from, to) },
     })
 }
@@ -64,7 +64,7 @@ macro_rules! bridge {
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
                 if layout.size() != 0 {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller promises what this call needs.
                     unsafe { self.give(block.as_ptr(), layout) }
                 }
             }
@@ -75,7 +75,7 @@ macro_rules! bridge {
                 from: Layout,
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $api::AllocError> {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller promises what this call needs.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }
             #[inline]
@@ -86,10 +86,11 @@ macro_rules! bridge {
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $api::AllocError> {
                 if to.size() == 0 {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller promises what this call needs.
                     unsafe { $api::Allocator::deallocate(self, block, from) };
                 }
-                // SAFETY: the caller's promise; a block shrunk to size 0 is not read.
+                // SAFETY: the caller promises what this call needs. A block shrunk to size 0 is not
+                // read.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }
         }

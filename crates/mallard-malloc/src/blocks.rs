@@ -1,4 +1,4 @@
-//! The trait of malloc and of heaps, from which the `Allocator` implementations are made.
+//! The trait that malloc and heaps implement. The `Allocator` implementations are built on it.
 
 use core::alloc::Layout;
 
@@ -17,7 +17,7 @@ pub trait Blocks {
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8;
 }
 
-/// Moves a block to a new layout: allocates, copies and frees. For layouts whose alignment changes.
+/// Moves a block to a new layout: allocates, copies and frees. Used when the alignment changes.
 ///
 /// # Safety
 /// As for `Blocks::resize`.
@@ -35,9 +35,10 @@ pub unsafe fn move_block(
 ) -> *mut u8 {
     let fresh = blocks.take(to);
     if !fresh.is_null() {
-        // SAFETY: both blocks have at least so many bytes, and the new one cannot overlap.
+        // SAFETY: both blocks are at least as large as the bytes copied, and the new block overlaps
+        // no other.
         unsafe { fresh.copy_from_nonoverlapping(block, from.size().min(to.size())) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         unsafe { blocks.give(block, from) };
     }
     fresh

@@ -1,9 +1,9 @@
-//! The class offset of a size: where the engine's thread cache has the list of the size. Computed
+//! The class offset of a size: the place of the size's list in the engine's thread cache. Computed
 //! here as in src/heap/classes.hpp, so that the offset is a constant if the compiler knows the size.
 
 use core::alloc::Layout;
 
-/// Sizes up to this one are in the table.
+/// The largest size in the table.
 const LOOKED_UP_MAX: usize = 1024;
 
 const OFFSETS: [u16; LOOKED_UP_MAX / 16 + 1] = {
@@ -16,7 +16,8 @@ const OFFSETS: [u16; LOOKED_UP_MAX / 16 + 1] = {
     all
 };
 
-/// The size class of a size: multiples of 16 up to 128, then four classes in each doubling.
+/// The size class of a size. The classes are multiples of 16 up to 128, then four classes in each
+/// doubling.
 const fn class_of(bytes: usize) -> usize {
     if bytes <= 128 {
         return bytes.saturating_sub(1) / 16;
@@ -30,7 +31,8 @@ const fn class_of(bytes: usize) -> usize {
 #[inline(always)]
 pub fn class_offset_of(layout: Layout) -> Option<usize> {
     // Tests size and alignment in one comparison: two numbers below 1024 combined by `or` are below
-    // 1024. An alignment of 32 gives 1984, larger ones more. (Callers never pass a size of 0.)
+    // 1024. An alignment of 32 contributes 1984, and a larger alignment contributes more. (Callers
+    // never pass a size of 0.)
     let bits = layout.size().wrapping_sub(1) | (layout.align() - 1) << 6;
     (bits < LOOKED_UP_MAX).then(|| OFFSETS[layout.size().div_ceil(16)] as usize)
 }

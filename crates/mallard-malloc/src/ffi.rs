@@ -1,4 +1,4 @@
-//! Declarations of the engine's functions: src/malloc/rust_api.cpp and include/mallard/c/malloc.h.
+//! Declares the engine's functions of src/malloc/rust_api.cpp and include/mallard/c/malloc.h.
 
 use crate::statistics::Statistics;
 use core::ffi::{c_int, c_void};
@@ -9,7 +9,7 @@ pub struct Heap {
     _of_the_engine: [u8; 0],
 }
 
-/// As in malloc.h.
+/// Declared in malloc.h with the same name.
 #[repr(C)]
 pub struct HeapOptions {
     pub struct_bytes: usize,
@@ -21,10 +21,10 @@ pub struct HeapOptions {
     pub context: *mut c_void,
 }
 
-/// As in malloc.h.
+/// Declared in malloc.h with the same name.
 pub type LimitMet = extern "C" fn(context: *mut c_void, held: usize, limit: usize);
 
-/// As in malloc.h.
+/// Declared in malloc.h with the same name.
 #[repr(C)]
 #[derive(Default)]
 pub struct HeapStatistics {

@@ -23,11 +23,11 @@ mod sharing {
     }
 }
 
-/// Marker of a [`Heap`] that one thread at a time uses. It allocates without a lock.
+/// Marker of a [`Heap`] that one thread at a time uses. Such a heap allocates without a lock.
 #[derive(Debug)]
 pub enum OneThread {}
 
-/// Marker of a [`SharedHeap`], in which any thread allocates, under a lock.
+/// Marker of a [`SharedHeap`], in which any thread can allocate, under a lock.
 #[derive(Debug)]
 pub enum AnyThread {}
 
@@ -38,7 +38,7 @@ impl sharing::Sharing for AnyThread {
     const THREADS: c_int = 1;
 }
 
-/// A [`Heap`] that threads share. It is `Sync`, and allocates under a lock.
+/// A [`Heap`] that threads share. The heap is `Sync`, and allocates under a lock.
 ///
 /// ```
 /// use mallard_malloc::Heap;
@@ -53,7 +53,7 @@ impl sharing::Sharing for AnyThread {
 /// ```
 pub type SharedHeap = Heap<AnyThread>;
 
-/// An allocator of blocks of any size, which any thread frees one by one, or `reset` frees all at
+/// An allocator of blocks of any size. Any thread can free a block, and `reset` frees all blocks at
 /// once. Also known as a region or memory context.
 ///
 /// ```
@@ -66,19 +66,20 @@ pub type SharedHeap = Heap<AnyThread>;
 /// request.reset(); // frees all blocks, as do release() and drop
 /// ```
 ///
-/// A heap takes memory from Mallard's engine, whatever the program's global allocator is. It takes
-/// chunks of 64 KiB, then twice as much each time, up to 4 MiB: a heap that has grown tends to grow
-/// more. Blocks above 1 MiB have memory of their own. `release` returns all memory to the engine,
-/// and `reset` keeps the chunks; the time of both does not depend on the number of blocks. An empty
-/// heap takes less than 4 KiB, so a program may have thousands.
+/// A heap takes memory from Mallard's engine, whatever the program's global allocator is. The first
+/// chunk has 64 KiB, and each further chunk has twice as much, up to 4 MiB: a heap that has grown
+/// tends to grow more. Each block above 1 MiB has separate memory. `release` returns all memory to
+/// the engine, and `reset` keeps the chunks; the time of both does not depend on the number of
+/// blocks. An empty heap takes less than 4 KiB, so a program may have thousands of heaps.
 ///
 /// A `Heap` is `Send` and not `Sync`: one thread at a time uses it. [`Heap::shared`] makes a heap
 /// that is both.
 ///
-/// Blocks are raw memory. [`deallocate`](Heap::deallocate) frees one early; a thread without access
-/// to the heap calls [`mallard_malloc::deallocate`](crate::deallocate). [`alloc`](Heap::alloc)
-/// returns a reference, and the value is never dropped. With a feature, `Heap` and `&Heap` implement
-/// `Allocator`: a container in a heap drops its elements.
+/// Blocks are raw memory. [`deallocate`](Heap::deallocate) frees a block early; a thread without
+/// access to the heap calls [`mallard_malloc::deallocate`](crate::deallocate).
+/// [`alloc`](Heap::alloc) returns a reference, and the value is never dropped. With a feature such
+/// as `allocator-api2-02`, `Heap` and `&Heap` implement `Allocator`: a container in a heap drops
+/// its elements.
 pub struct Heap<Sharing = OneThread> {
     raw: NonNull<ffi::Heap>,
     of: PhantomData<Sharing>,
@@ -87,7 +88,7 @@ pub struct Heap<Sharing = OneThread> {
 // SAFETY: the engine records which thread uses the heap. A thread that received the heap from
 // another one updates the record before it takes a slow path. Any thread may free blocks.
 unsafe impl<Sharing> Send for Heap<Sharing> {}
-// SAFETY: a shared heap has a lock.
+// SAFETY: a shared heap takes its lock in each call that changes it.
 unsafe impl Sync for Heap<AnyThread> {}
 
 impl Heap {
@@ -135,7 +136,7 @@ impl<S> Heap<S> {
             met: None,
             context: core::ptr::null_mut(),
         };
-        // SAFETY: the options are as malloc.h requires.
+        // SAFETY: the options fulfil what malloc.h requires.
         match NonNull::new(unsafe { ffi::mallard_heap_create(&options) }) {
             Some(raw) => Self { raw, of: PhantomData },
             None => handle_alloc_error(Layout::new::<[usize; 512]>()),
@@ -208,12 +209,13 @@ impl<S> Heap<S> {
     #[inline]
     pub unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises what this call needs.
             unsafe { self.give(block.as_ptr(), layout) }
         }
     }
 
-    /// Resizes a block, which may move. `None`: there is no memory, and the block is unchanged.
+    /// Resizes a block, which may move. `None` means that there is no memory and the block is
+    /// unchanged.
     ///
     /// # Safety
     /// As for `deallocate`. Neither size is 0. The new size, rounded up to the alignment, is at most
@@ -235,7 +237,7 @@ impl<S> Heap<S> {
         layout: Layout,
         bytes: usize,
     ) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         NonNull::new(unsafe { self.resize(block.as_ptr(), layout, bytes) })
     }
 
@@ -276,7 +278,7 @@ impl<S> Heap<S> {
     /// assert_eq!(heap.statistics().chunks, 0);
     /// ```
     pub fn trim(&self, keep: usize) {
-        // SAFETY: moves no block; this thread owns the heap, or the heap has a lock.
+        // SAFETY: trimming moves no block; this thread owns the heap, or the heap has a lock.
         unsafe {
             ffi::mallard_heap_adopt(self.raw.as_ptr());
             ffi::mallard_heap_trim(self.raw.as_ptr(), keep);
@@ -291,7 +293,7 @@ impl<S> Heap<S> {
     /// assert!(heap.owns(inside) && !heap.owns(&outside));
     /// ```
     pub fn owns<T>(&self, p: *const T) -> bool {
-        // SAFETY: any address is allowed.
+        // SAFETY: the function accepts any address.
         unsafe { ffi::mallard_heap_owns(self.raw.as_ptr(), p.cast()) != 0 }
     }
 
@@ -314,7 +316,7 @@ impl<S> Heap<S> {
 }
 
 fn dangling(layout: Layout) -> NonNull<u8> {
-    // SAFETY: no alignment is 0.
+    // SAFETY: an alignment is never 0, so the address is not null.
     unsafe { NonNull::new_unchecked(core::ptr::without_provenance_mut(layout.align())) }
 }
 
@@ -336,7 +338,7 @@ impl<S> Blocks for Heap<S> {
     fn take(&self, layout: Layout) -> *mut u8 {
         let (heap, bytes, align) = (self.raw.as_ptr(), layout.size(), layout.align());
         if let Some(offset) = class_offset_of(layout) {
-            // SAFETY: the offset is that of the size.
+            // SAFETY: `offset` is the class offset of `bytes`.
             return unsafe { ffi::mallard_rust_heap_pop(heap, bytes, offset) };
         }
         // SAFETY: `align` is a power of two.
@@ -352,14 +354,14 @@ impl<S> Blocks for Heap<S> {
 
     #[inline(always)]
     unsafe fn give(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         unsafe { ffi::mallard_rust_heap_deallocate(self.raw.as_ptr(), block) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let (heap, now, align) = (self.raw.as_ptr(), layout.size(), layout.align());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         unsafe { ffi::mallard_rust_heap_reallocate(heap, block, now, align, bytes) }
     }
 }

@@ -55,21 +55,21 @@ compile_error!(
 /// use core::alloc::Layout;
 /// let heap = mallard_malloc::Heap::new();
 /// let block = heap.allocate(Layout::new::<[u8; 100]>());
-/// // SAFETY: the heap has not freed it.
+/// // SAFETY: the block is in use.
 /// assert_eq!(unsafe { mallard_malloc::usable_bytes(block) }, 112);
 /// ```
 #[cfg(mallard_engine)]
 pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises what this call needs.
     unsafe { ffi::mallard_usable_size(block.as_ptr()) }
 }
 
-/// Frees a block of [`Mallard`] or of any heap, in any thread. For threads that have a block but not
-/// its heap.
+/// Frees a block of [`Mallard`] or of any heap, in any thread. Useful in threads that have a block
+/// but not its heap.
 ///
 /// # Safety
-/// `block` is from [`Mallard`] or from a heap, and is no longer used. If it is from a heap, this call
-/// returns before the heap is reset, released or dropped.
+/// `block` is from [`Mallard`] or from a heap, and is no longer used. If the block is from a heap,
+/// this call returns before the heap is reset, released or dropped.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -86,6 +86,6 @@ pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
 /// ```
 #[cfg(mallard_engine)]
 pub unsafe fn deallocate(block: NonNull<u8>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises what this call needs.
     unsafe { ffi::mallard_rust_deallocate(block.as_ptr()) }
 }

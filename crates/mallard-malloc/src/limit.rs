@@ -13,13 +13,14 @@ use core::ptr;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// Above this limit `met` is called once, and again only after the memory in use was below three
-    /// quarters of the limit.
+    /// When the memory in use exceeds this limit, `met` is called once, and again only after the
+    /// memory in use was below three quarters of the limit.
     pub soft: usize,
-    /// An allocation above this limit calls `met`, tries again, and then fails.
+    /// An allocation that would exceed this limit calls `met`, tries again, and then fails.
     pub hard: usize,
-    /// Called by the thread that reaches a limit, with the bytes in use and that limit. The function
-    /// may allocate and free, for example to drop a cache. If it panics, the process aborts.
+    /// A function that the thread that reaches a limit calls, with the bytes in use and the limit.
+    /// The function may allocate and free, for example to drop a cache. If it panics, the process
+    /// aborts.
     pub met: Option<fn(held: usize, limit: usize)>,
 }
 
@@ -33,14 +34,14 @@ impl Limits {
 }
 
 extern "C" fn call_met(context: *mut c_void, held: usize, limit: usize) {
-    // SAFETY: `Limits::call` made the context from such a function pointer.
+    // SAFETY: `Limits::call` made the context from a function pointer of this type.
     let met = unsafe { core::mem::transmute::<*mut c_void, fn(usize, usize)>(context) };
     met(held, limit);
 }
 
-/// Sets the limits of the whole program. Counts the memory that holds blocks, in units of 16 KiB.
-/// Memory that is in use already stays in use. The environment variable `MALLARD_LIMIT=512M` sets the
-/// hard limit.
+/// Sets the limits of the whole program. The limits count the memory that holds blocks, in units of
+/// 16 KiB. Memory that is in use already stays in use. The environment variable
+/// `MALLARD_LIMIT=512M` sets the hard limit.
 ///
 /// ```
 /// use mallard_malloc::{set_limits, Limits};

@@ -18,15 +18,17 @@ use core::alloc::{GlobalAlloc, Layout};
 /// }
 /// ```
 ///
-/// Any thread allocates, and any thread frees. Every alignment is supported. If there is no memory,
-/// the allocator returns null: `Vec::try_reserve` returns an error, and most other code calls
-/// `handle_alloc_error`.
+/// Any thread can allocate, and any thread can free any block. Every alignment is supported. If
+/// there is no memory, the allocator returns null: `Vec::try_reserve` returns an error, and most
+/// other code calls `handle_alloc_error`.
 ///
 /// The engine supports Linux on x86-64 with glibc. On every other target this type is the system's
-/// allocator, `std::alloc::System`, so that a program builds there too; the rest of this crate is absent.
+/// allocator, `std::alloc::System`, so that a program builds there too; the rest of this crate is
+/// absent.
 ///
-/// With a feature, `Mallard` implements `Allocator` too. So a container can use Mallard in a program
-/// with another global allocator. All values of this type are the same allocator.
+/// With a feature such as `allocator-api2-02`, `Mallard` implements `Allocator` too. So a container
+/// can use Mallard in a program with another global allocator. All values of this type are the same
+/// allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mallard;
 
@@ -36,7 +38,7 @@ impl Blocks for Mallard {
     fn take(&self, layout: Layout) -> *mut u8 {
         let (bytes, align) = (layout.size(), layout.align());
         if let Some(offset) = class_offset_of(layout) {
-            // SAFETY: the offset is that of the size.
+            // SAFETY: `offset` is the class offset of `bytes`.
             return unsafe { ffi::mallard_rust_pop(bytes, offset) };
         }
         // SAFETY: `align` is a power of two.
@@ -51,13 +53,13 @@ impl Blocks for Mallard {
 
     #[inline(always)]
     unsafe fn give(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         unsafe { ffi::mallard_rust_deallocate(block) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         unsafe { ffi::mallard_rust_reallocate(block, layout.size(), layout.align(), bytes) }
     }
 }
@@ -75,12 +77,12 @@ unsafe impl GlobalAlloc for Mallard {
     }
     #[inline(always)]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         unsafe { self.give(block, layout) }
     }
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises what this call needs.
         unsafe { self.resize(block, layout, bytes) }
     }
 }

@@ -19,7 +19,7 @@ pub struct Statistics {
     pub bytes_live: usize,
     /// Free bytes in the caches of threads.
     pub bytes_cached: usize,
-    /// Bytes from the system, in use or not.
+    /// Bytes taken from the operating system, in use or not.
     pub bytes_taken: usize,
     /// The largest `bytes_taken` so far.
     pub bytes_taken_max: usize,
@@ -31,8 +31,8 @@ pub struct Statistics {
     pub large_blocks: usize,
     /// Bytes of the blocks above 1 MiB.
     pub large_bytes: usize,
-    /// Threads that have allocated. A thread that ended counts until a new thread reclaims its
-    /// cache.
+    /// Threads that have allocated. A thread that has ended still counts until a new thread
+    /// reclaims its cache.
     pub threads: usize,
     classes: [ClassStatistics; CLASSES],
 }
@@ -47,12 +47,12 @@ pub struct ClassStatistics {
     pub live: usize,
     /// Free blocks in the caches of threads.
     pub cached: usize,
-    /// Slabs, which the blocks of this class share.
+    /// Slabs of this class.
     pub slabs: usize,
 }
 
-/// Computes the statistics. Takes a time proportional to the memory (16 KiB a step), and does not
-/// allocate.
+/// Computes the statistics. Takes a time proportional to the memory (one step for each 16 KiB), and
+/// does not allocate.
 ///
 /// ```
 /// # #[global_allocator]
@@ -131,13 +131,14 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// Returns free memory to the system, except `keep` bytes. False if there was none. Empties the
-/// caches of this thread and of all threads that are not allocating at the moment.
+/// Returns free memory to the system, except `keep` bytes. Returns false if there was none to
+/// return. Empties the caches of this thread and of all threads that are not allocating at the
+/// moment.
 ///
 /// ```
 /// mallard_malloc::trim(0);
 /// ```
 pub fn trim(keep: usize) -> bool {
-    // SAFETY: moves no block.
+    // SAFETY: trimming moves no block.
     unsafe { ffi::mallard_trim(keep) != 0 }
 }

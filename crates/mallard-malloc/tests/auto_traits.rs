@@ -1,4 +1,4 @@
-//! `Send` and `Sync` of every type of this crate.
+//! Tests which types of this crate are `Send` and `Sync`.
 
 use mallard_malloc::{
     AnyThread, ClassStatistics, Heap, HeapStatistics, Limits, Mallard, OneThread, SharedHeap,

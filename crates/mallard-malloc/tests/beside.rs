@@ -1,4 +1,4 @@
-//! Without the feature `override`, C code in the process keeps its malloc.
+//! Tests that C code in the process keeps its malloc without the feature `override`.
 #![cfg(not(feature = "override"))]
 
 use mallard_malloc::{stats, Mallard};

@@ -1,4 +1,4 @@
-//! What a program relies on in its global allocator.
+//! Tests the properties of a global allocator that programs rely on.
 
 use mallard_malloc::{stats, Mallard};
 use std::alloc::{GlobalAlloc, Layout};
@@ -18,13 +18,13 @@ fn byte(seed: usize, i: usize) -> u8 {
 
 fn fill(block: *mut u8, bytes: usize, seed: usize) {
     for i in 0..bytes {
-        // SAFETY: the block has so many bytes.
+        // SAFETY: the block has `bytes` bytes.
         unsafe { block.add(i).write(byte(seed, i)) };
     }
 }
 
 fn holds(block: *const u8, bytes: usize, seed: usize) -> bool {
-    // SAFETY: the block has so many bytes, and all were written.
+    // SAFETY: the block has `bytes` bytes, and all were written.
     (0..bytes).all(|i| unsafe { block.add(i).read() } == byte(seed, i))
 }
 
@@ -33,7 +33,8 @@ fn blocks_are_aligned_to_any_power_of_two_up_to_64_mib() {
     for shift in 0..=26 {
         for bytes in [1, 15, 16, 17, 100, 1000, 1024, 1025, 5000, 16384, 100_000, 3 << 20] {
             let l = layout(bytes, 1 << shift);
-            // SAFETY: the size is not 0; each block is freed once, as it was allocated.
+            // SAFETY: the size is not 0; each block is freed once, with the layout it was allocated
+            // with.
             unsafe {
                 let (block, zeroed) = (A.alloc(l), A.alloc_zeroed(l));
                 assert!(!block.is_null() && !zeroed.is_null());
@@ -53,7 +54,8 @@ fn a_zeroed_block_in_reused_memory_reads_as_zero() {
     for bytes in [1, 16, 33, 1000, 5000, 16384, 60_000, 1 << 20, 5 << 20, 40 << 20] {
         for align in [1, 32, 4096, 65536] {
             let l = layout(bytes, align);
-            // SAFETY: the size is not 0; each block is freed once, as it was allocated.
+            // SAFETY: the size is not 0; each block is freed once, with the layout it was allocated
+            // with.
             unsafe {
                 let block = A.alloc(l);
                 block.write_bytes(0xff, bytes);
@@ -94,7 +96,7 @@ fn realloc_keeps_contents_and_alignment() {
     for align in [1, 16, 32, 64, 4096, 8192, 32768] {
         for from in sizes {
             for to in sizes {
-                // SAFETY: no size is 0; the block is freed once, as it was resized.
+                // SAFETY: no size is 0; the block is freed once, with the layout of its last resize.
                 unsafe {
                     let block = A.alloc(layout(from, align));
                     fill(block, from.min(9000), from);

@@ -1,10 +1,10 @@
-//! The package as its users get it: unpacked in a new project, without this repository.
+//! Tests the package as its users get it: unpacked in a new project, without this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Cargo in `folder`. It builds in `folder/target`, whatever the environment says.
+/// A call of cargo in `folder` that builds in `folder/target`, whatever the environment says.
 fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -28,7 +28,7 @@ fn expect(output: Output) -> Output {
     output
 }
 
-/// Packs and unpacks the package, and makes a project with these files beside it. Returns the
+/// Packs and unpacks the package, and makes a project with `files` beside the package. Returns the
 /// project's folder.
 fn project(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! Containers in heaps, by the traits of allocator-api2.
+//! Tests containers in heaps, with the traits of allocator-api2.
 
 use allocator_api2_02::boxed::Box;
 use allocator_api2_02::vec::Vec;

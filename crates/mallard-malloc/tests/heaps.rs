@@ -1,4 +1,4 @@
-//! Heaps in a program with another global allocator.
+//! Tests heaps in a program with another global allocator.
 
 use mallard_malloc::{deallocate, Heap, Limits};
 use std::alloc::Layout;

@@ -1,4 +1,4 @@
-//! With the feature `override`, the whole process uses Mallard's malloc.
+//! Tests that the whole process uses Mallard's malloc with the feature `override`.
 
 use mallard_malloc::stats;
 use std::ffi::{c_char, CStr};

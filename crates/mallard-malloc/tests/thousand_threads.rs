@@ -1,4 +1,4 @@
-//! A thousand short threads, in a process of their own: the statistics are those of the whole
+//! Tests a thousand short threads, in a separate process: the statistics cover the whole
 //! process, and a thread that starts while another test forks gets a new cache.
 
 use mallard_malloc::{stats, Mallard};

@@ -1,4 +1,4 @@
-//! Threads that start and end, and free blocks that other threads allocated.
+//! Tests threads that start and end, and free blocks that other threads allocated.
 
 use mallard_malloc::{stats, Mallard};
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! One test, alone in its process: no other test has idle memory.
+//! Tests `trim`. This test is alone in its process, so that no other test has idle memory.
 
 use mallard_malloc::{stats, trim, Mallard};
 

@@ -1,5 +1,5 @@
-//! Statistics of the whole process, in a program with another global allocator. The tests run one
-//! after the other, so the numbers are exact.
+//! Tests the statistics of the whole process, in a program with another global allocator. The tests
+//! run one after the other, so the numbers are exact.
 
 use mallard_malloc::{stats, Heap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

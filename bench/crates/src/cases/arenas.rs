@@ -1,4 +1,4 @@
-//! Repeats the benchmarks of bumpalo, which bump-scope and blink-alloc share: values that are freed
+//! Repeats the benchmarks of bumpalo, which bump-scope and blink-alloc also use: values that are freed
 //! together.
 //!
 //! As in bumpalo's benchmarks, the optimisation barrier is on the arena, on the value and on the
@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 /// The number of values that bumpalo's benchmarks make in a pass.
 const VALUES: usize = 10_000;
 
-/// A program whose pass fills an arena, which is then reset.
+/// A program that fills an arena in each pass. The arena is then reset.
 pub trait Program: Copy + 'static {
     /// The number of bytes that a pass needs.
     fn room(self) -> usize;
@@ -34,7 +34,7 @@ pub fn kept<A: Arena, G: Program>(program: G) -> Entrant {
     })
 }
 
-/// Measures an arena that begins without memory, and keeps what it can at each reset.
+/// Measures an arena that begins without memory, and keeps as much memory as possible at each reset.
 pub fn grown<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         let mut arena = A::new();
@@ -45,7 +45,7 @@ pub fn grown<A: Arena, G: Program>(program: G) -> Entrant {
     })
 }
 
-/// Measures a new arena for each pass, which begins without memory.
+/// Measures a new arena in each pass. The arena begins without memory.
 pub fn fresh<A: Arena, G: Program>(program: G) -> Entrant {
     entrant::<A, G>(program, move || {
         timed(move || {
@@ -114,7 +114,7 @@ pub fn experiments() -> Vec<Experiment> {
     all
 }
 
-/// The small one of bumpalo's two types.
+/// The small type of bumpalo's two types.
 #[derive(Clone, Copy, Default)]
 struct Small(#[allow(dead_code)] u8);
 #[derive(Clone, Copy, Default)]
@@ -150,7 +150,7 @@ fn put_values<T: Default, A: ArenaOf<T>>(arena: &A) {
     }
 }
 
-/// Follows bumpalo's recipe: the arena is made in the pass, and its pages are faulted in there.
+/// Follows bumpalo's recipe: the arena is made in the pass, and the pass faults in its pages.
 fn into_new<T: Default + 'static, A: ArenaOf<T>>() -> Entrant {
     let prepare = |_| Ok(timed(|| put_values::<T, A>(&A::with_room_for(VALUES))));
     Entrant { name: A::name(), prepare: Box::new(prepare) }

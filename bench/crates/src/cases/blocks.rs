@@ -1,4 +1,4 @@
-//! Repeats bumpalo's second benchmark, which is also blink-alloc's: an arena as an `Allocator`, and
+//! Repeats the second benchmark of bumpalo and blink-alloc: an arena as an `Allocator`, and
 //! texts.
 
 use super::arenas::{everyone, fresh, grown, kept, only_reset, Program};
@@ -105,7 +105,7 @@ impl<From: Copy + 'static, To: Copy + 'static> Program for Change<From, To> {
     }
 }
 
-/// Frees the last block, or the one before it.
+/// Frees the last block, or the block before it.
 #[derive(Clone, Copy)]
 struct GiveBack {
     is_last: bool,
@@ -198,8 +198,8 @@ enum Text {
     Str(usize),
     Slice(usize),
     Collect(usize),
-    /// Formats a text of this many letters. bumpalo's recipe has 13 letters for any number, because
-    /// it states a maximum.
+    /// Formats a text of the given number of letters. bumpalo's recipe has 13 letters for any
+    /// number, because the recipe states a maximum.
     Format(usize),
 }
 
@@ -291,7 +291,7 @@ fn lives() -> Vec<Experiment> {
         "A new arena gives 10,007 blocks for a u32, growing on the way, and goes. ns of one block",
         everyone!(fresh, For::<u32>(PhantomData)),
     );
-    // A reset takes about 20 ns in a pass of 10,000.
+    // A reset takes about 20 ns, in a pass that takes 10,000 ns.
     vec![first, reset.batch_ns(2e4), again.ops(BLOCKS), new.ops(BLOCKS)]
 }
 

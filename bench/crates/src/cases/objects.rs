@@ -60,7 +60,7 @@ pub fn experiments() -> Vec<Experiment> {
 }
 
 /// Makes two experiments: the recipe, in which one object is live whatever the pool's capacity is;
-/// and the same with all objects live.
+/// and the same program with all objects live.
 fn slots<T: Object>(name: &str, what: &str, capacity: usize) -> [Experiment; 2] {
     let case = format!("fastalloc/{name}");
     let one = Outside(OneLive { capacity, pairs: 1 });

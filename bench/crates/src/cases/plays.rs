@@ -56,7 +56,7 @@ impl<T: Object, G: Program<T>> Play<T> for Inside<G> {
     }
 }
 
-/// This many objects are live; a pass drops a random one and makes another.
+/// The given number of objects is live; a pass drops a random object and makes another.
 #[derive(Clone, Copy)]
 pub struct Live(pub usize);
 
@@ -71,7 +71,7 @@ impl<T: Object> Play<T> for Live {
     }
 }
 
-/// This many objects are read one after the other, in the order in which they were made.
+/// The given number of objects is read one after the other, in the order in which they were made.
 #[derive(Clone, Copy)]
 pub struct Read(pub usize);
 
@@ -145,7 +145,7 @@ impl<T: Object, P: Objects<T>> Slots<T, P> {
         }
     }
 
-    /// Gives all handles back to the pool.
+    /// Returns all handles to the pool.
     ///
     /// # Safety
     ///

@@ -1,7 +1,7 @@
 //! The programs that make and drop objects, after fastalloc's recipes.
 //!
 //! The optimisation barrier is where the recipes have it: on the value that goes into an object, or
-//! on the handles that exist at the end. If a recipe has no barrier, it is on each handle.
+//! on the handles that exist at the end. If a recipe has no barrier, the barrier is on each handle.
 
 use crate::contenders::objects::{Growth, Object, Objects, Part, Plan};
 use std::collections::VecDeque;
@@ -52,7 +52,7 @@ impl<T: Object> Program<T> for OneLive {
     }
 }
 
-/// Makes this many objects, then drops all.
+/// Makes the given number of objects, then drops all.
 #[derive(Clone, Copy)]
 pub struct Bulk(pub usize);
 
@@ -111,7 +111,7 @@ impl<T: Object> Program<T> for Churn {
     }
 }
 
-/// Makes 500 objects that stay, and after each of them one that is dropped at once.
+/// Makes 500 objects that stay, and after each of them an object that is dropped at once.
 #[derive(Clone, Copy)]
 pub struct Alternating;
 
@@ -161,7 +161,7 @@ impl<T: Object> Program<T> for Fifo {
     }
 }
 
-/// Makes 500 objects, and at every third one drops one from the middle.
+/// Makes 500 objects, and at every third object drops an object from the middle.
 #[derive(Clone, Copy)]
 pub struct RandomDrop;
 
@@ -250,8 +250,8 @@ impl<T: Object> Program<T> for Cycles {
     }
 }
 
-/// Makes this many objects; then in each frame drops the oldest and makes as many: game entities,
-/// connections, particles.
+/// Makes the given number of objects; then in each frame drops the oldest objects and makes the
+/// same number of new ones: game entities, connections, particles.
 #[derive(Clone, Copy)]
 pub struct Waves {
     pub capacity: usize,

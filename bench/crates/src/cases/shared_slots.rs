@@ -1,4 +1,4 @@
-//! Measures what sharded-slab is for: values by keys, for several threads at the same time.
+//! Measures the purpose of sharded-slab: values found by keys, for several threads at the same time.
 
 use crate::contenders::maps::{self, Value};
 use crate::contenders::shared_maps::{Locked, Sharded, SharedMap};
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// The number of elements that each thread has.
 const ELEMENTS: usize = 1000;
 
-/// What makes a map ready, for each of them.
+/// A way to prepare any map for a case.
 trait Play: Copy + 'static {
     fn prepare<M: SharedMap>(self) -> Body;
 }

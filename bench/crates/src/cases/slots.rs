@@ -1,4 +1,4 @@
-//! Measures what slotmap and its peers are for: values by keys that the map chooses.
+//! Measures the purpose of slotmap and its peers: values found by keys that the map chooses.
 
 use crate::contenders::maps::{self, Map, Value};
 use crate::harness::memory::Table;
@@ -8,7 +8,7 @@ use crate::harness::{clock, timed, Body, Effort, Entrant, Experiment};
 use mallard::{Key32, Key64, SlotMap};
 use std::hint::black_box;
 
-/// What makes a map ready, for each of them.
+/// A way to prepare any map for a case.
 trait Play: Copy + 'static {
     fn prepare<M: Map>(self, effort: Effort) -> Body;
 }

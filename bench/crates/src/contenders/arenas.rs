@@ -1,4 +1,4 @@
-//! The contenders that give blocks of all kinds and free them together.
+//! The contenders that allocate blocks of all sizes and free them together.
 
 use super::peer;
 use allocator_api2::alloc::{AllocError, Allocator};
@@ -6,12 +6,12 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// An arena, as its users see it. `reset` frees everything that the arena gave.
+/// An arena, as its users see it. `reset` frees everything that was allocated from the arena.
 pub trait Arena: Sized + 'static {
     fn name() -> String;
     /// Makes an arena without memory, if the crate can.
     fn new() -> Self;
-    /// Makes an arena with room for this many bytes.
+    /// Makes an arena with room for `bytes` bytes.
     fn with_room(bytes: usize) -> Self;
     /// Frees everything, and keeps as much memory as the crate can.
     fn reset(&mut self);
@@ -139,7 +139,7 @@ impl Arena for bumpalo::Bump {
     }
     #[inline(always)]
     fn format(&self, text: fmt::Arguments<'_>) -> &str {
-        // This is what `format!` of bumpalo expands to.
+        // The next lines are the expansion of bumpalo's `format!`.
         let mut string = bumpalo::collections::String::new_in(self);
         let _ = fmt::Write::write_fmt(&mut string, text);
         string.into_bump_str()
@@ -283,7 +283,7 @@ unsafe impl<A: Arena> Allocator for Via<'_, A> {
     }
 }
 
-/// An arena for values of one type. typed-arena needs no more to be compared.
+/// An arena for values of one type. A comparison with typed-arena needs only these functions.
 pub trait ArenaOf<T>: Sized + 'static {
     fn name() -> String;
     fn with_room_for(count: usize) -> Self;

@@ -138,7 +138,7 @@ impl Map for slab::Slab<Value> {
     }
 }
 
-/// A map that threads could share, used by one thread. It returns a guard for each read.
+/// A map that threads could share, used here by one thread. The map returns a guard for each read.
 pub type Sharded = sharded_slab::Slab<Value>;
 
 impl Map for sharded_slab::Slab<Value> {

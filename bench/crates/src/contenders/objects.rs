@@ -49,7 +49,7 @@ pub trait Objects<T: Object>: Sized + 'static {
     fn make(&self, value: T) -> Self::Handle<'_>;
     fn get<'a>(&'a self, handle: &'a Self::Handle<'_>) -> &'a T;
     fn get_mut<'a>(&'a self, handle: &'a mut Self::Handle<'_>) -> &'a mut T;
-    /// Drops an object. Pools whose handles drop the object themselves need nothing else.
+    /// Drops an object. The default suffices for pools whose handles drop the object.
     #[inline(always)]
     fn give(&self, handle: Self::Handle<'_>) {
         drop(handle);

@@ -279,19 +279,22 @@ impl<T: Object> Objects<T> for Slab<T> {
     }
     #[inline(always)]
     fn get<'a>(&'a self, handle: &'a usize) -> &'a T {
-        // SAFETY: as in `make`.
+        // SAFETY: only one thread uses the pool, and no reference into it outlives a statement of
+        // the caller.
         let slab = unsafe { &*self.0.get() };
         &slab[*handle]
     }
     #[inline(always)]
     fn get_mut<'a>(&'a self, handle: &'a mut usize) -> &'a mut T {
-        // SAFETY: as in `make`.
+        // SAFETY: only one thread uses the pool, and no reference into it outlives a statement of
+        // the caller.
         let slab = unsafe { &mut *self.0.get() };
         &mut slab[*handle]
     }
     #[inline(always)]
     fn give(&self, handle: usize) {
-        // SAFETY: as in `make`.
+        // SAFETY: only one thread uses the pool, and no reference into it outlives a statement of
+        // the caller.
         drop(unsafe { (*self.0.get()).remove(handle) });
     }
 }

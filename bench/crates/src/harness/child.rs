@@ -1,4 +1,4 @@
-//! Runs a contender alone in a process of its own, so that all memory of the process is the
+//! Runs a contender alone in a separate process, so that all memory of the process is the
 //! contender's.
 
 use super::memory::{
@@ -9,7 +9,7 @@ use super::{Effort, Experiment};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// The memory of a contender: the peak, and what is left after every object and the allocator were
+/// The memory of a contender: the peak, and the rest after every object and the allocator were
 /// dropped. Memory from before the contender was prepared and the harness's own tables do not
 /// count.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,8 @@ pub struct Memory {
     pub after_kib: f64,
 }
 
-/// The ns of passes before memory is read: long enough for a pool to grow to its final size.
+/// The duration of the passes before memory is read, in ns: long enough for a pool to grow to its
+/// final size.
 const PASSES_NS: f64 = 2e5;
 
 pub fn start(experiment: usize, entrant: usize, effort: Effort) -> Option<Child> {

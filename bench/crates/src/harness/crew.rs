@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// The time of a job: from the first thread's start to the last one's end, and the CPU time of all
-/// threads.
+/// The time of a job: the wall time from the first thread's start to the last thread's end, and the
+/// CPU time of all threads.
 #[derive(Clone, Copy)]
 pub struct Spent {
     pub wall_ns: f64,
@@ -24,10 +24,10 @@ struct Shared {
     spans: Vec<[AtomicU64; 2]>,
 }
 
-// SAFETY: a job is `Sync`, and lives until all threads have passed `finished`, because `run` waits
-// there.
+// SAFETY: a job is `Sync`, and stays valid until all threads have passed `finished`, because `run`
+// waits there.
 unsafe impl Send for Shared {}
-// SAFETY: as for `Send`.
+// SAFETY: the reasons are the same as for `Send`.
 unsafe impl Sync for Shared {}
 
 pub struct Crew {

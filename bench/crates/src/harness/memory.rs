@@ -1,11 +1,11 @@
-//! Measures the memory of this process, and provides arrays of the harness that do not count.
+//! Measures the memory of this process, and provides arrays whose memory is not counted.
 
 use std::fs::File;
 use std::io::Read;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns the resident memory in KiB, counted page by page; 0 if the kernel does not tell.
+/// Returns the resident memory in KiB, counted page by page; 0 if the kernel does not report it.
 pub fn resident_kib() -> f64 {
     kib_of("/proc/self/smaps_rollup", "\nRss:")
 }
@@ -27,7 +27,8 @@ pub fn counter_error_kib() -> f64 {
     128.0 * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as f64
 }
 
-/// Reads a field of a file in /proc without allocating, because the heap may be what is measured.
+/// Reads a field of a file in /proc without allocating, because the heap itself may be under
+/// measurement.
 fn kib_of(file: &str, field: &str) -> f64 {
     let mut text = [0; 8192];
     let mut size = 0;
@@ -41,7 +42,7 @@ fn kib_of(file: &str, field: &str) -> f64 {
     rest.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }
 
-/// Faults in all code, so that later faults are of data.
+/// Faults in all code, so that later page faults come from data.
 pub fn load_code() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for line in maps.lines().filter(|l| l.contains(" r-xp ") || l.contains(" r--p ")) {
@@ -75,7 +76,7 @@ pub struct Table<T: Copy> {
     count: usize,
 }
 
-// SAFETY: a table owns plain values.
+// SAFETY: a table owns its values, which are plain data.
 unsafe impl<T: Copy + Send> Send for Table<T> {}
 // SAFETY: a shared table can only be read.
 unsafe impl<T: Copy + Sync> Sync for Table<T> {}
@@ -115,7 +116,7 @@ impl<T: Copy> Table<T> {
 impl<T: Copy> Drop for Table<T> {
     fn drop(&mut self) {
         NOW.fetch_sub(Self::bytes(self.count), Ordering::Relaxed);
-        // SAFETY: this is the mapping of `new`, and nobody borrows from it any more.
+        // SAFETY: `new` made this mapping, and nothing borrows from it any more.
         unsafe { libc::munmap(self.first.cast(), Self::bytes(self.count)) };
     }
 }
@@ -123,14 +124,14 @@ impl<T: Copy> Drop for Table<T> {
 impl<T: Copy> Deref for Table<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `new` wrote `count` values there.
+        // SAFETY: `new` wrote `count` values to the mapping.
         unsafe { std::slice::from_raw_parts(self.first, self.count) }
     }
 }
 
 impl<T: Copy> DerefMut for Table<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: `new` wrote `count` values there, and `self` is borrowed alone.
+        // SAFETY: `new` wrote `count` values to the mapping, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.first, self.count) }
     }
 }

@@ -1,12 +1,12 @@
 //! Runs experiments in the manner of the C++ harness (bench/harness.hpp).
 //!
 //! An experiment asks one question of several contenders. All contenders are prepared in this
-//! process. Then come rounds, in each of which every contender does a batch of passes; the first
+//! process. Then rounds follow. In each round, every contender does a batch of passes; the first
 //! contender of a round is the last of the next. The first round finds how many passes make a
-//! batch, and its figures are dropped. Thus machine noise affects all contenders alike, and medians
-//! hide it.
+//! batch, and the figures of the first round are dropped. Thus machine noise affects all contenders
+//! alike, and medians hide it.
 //!
-//! Memory is measured separately: each contender runs once more, alone, in a process of its own.
+//! Memory is measured separately: each contender runs once more, alone, in a separate process.
 
 pub mod child;
 pub mod clock;
@@ -27,7 +27,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// The number of objects or elements: `wanted`, or few in a smoke run.
+    /// The number of objects or elements: `wanted`, or a small number in a smoke run.
     pub fn count(self, wanted: usize) -> usize {
         if self == Effort::Smoke {
             wanted.min(128)
@@ -102,7 +102,7 @@ impl Experiment {
         self
     }
 
-    /// Makes the figures those of a crew: wall time and CPU time. A batch is long compared with the
+    /// Sets the figures of a crew of threads: wall time and CPU time. A batch is long compared with the
     /// start of threads.
     pub fn threads(mut self, threads: usize) -> Self {
         self = self.metrics(&["ns_per_op", "cpu_ns_per_op"]);
@@ -110,7 +110,7 @@ impl Experiment {
         Self { batch_ns: 8e6, ..self }
     }
 
-    /// Sets the least ns of a batch, for experiments that time little of a pass.
+    /// Sets the least ns of a batch, for experiments that time only a small part of a pass.
     pub fn batch_ns(self, batch_ns: f64) -> Self {
         Self { batch_ns, ..self }
     }
@@ -137,7 +137,7 @@ pub struct Selection {
     pub case: Option<regex::Regex>,
     pub variant: Option<regex::Regex>,
     pub contender: Option<regex::Regex>,
-    /// The number of rounds; `None` for as many as the time allows.
+    /// The number of rounds. `None` runs rounds until the time is used up.
     pub runs: Option<usize>,
 }
 

@@ -82,7 +82,8 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Collects the figures in which Mallard's best takes more than a tenth more than the best peer.
+/// Collects the figures in which Mallard's best contender is more than a tenth worse than the best
+/// peer.
 #[derive(Default)]
 pub struct Losses {
     compared: usize,

@@ -98,8 +98,8 @@ fn commit() -> String {
     }
 }
 
-/// Describes the machine: processor, CPUs, caches, kernel and compiler. All but the last are as in
-/// the C++ suites.
+/// Describes the machine: processor, CPUs, caches, kernel and compiler. All except the compiler are
+/// as in the C++ suites.
 fn machine() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find(|l| l.starts_with("model name"));

@@ -3,7 +3,8 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub median: f64,
-    /// The 10th percentile, and in `high` the 90th; the extremes if there are fewer than ten runs.
+    /// The 10th percentile (`high` is the 90th). With fewer than ten runs, `low` and `high` are the
+    /// extremes.
     pub low: f64,
     pub high: f64,
     pub runs: usize,

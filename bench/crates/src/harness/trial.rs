@@ -42,7 +42,7 @@ pub fn run(
             let percent = 100 * done / selected.len();
             eprint!("\r\x1b[K{percent:3}%  {} {}", e.figures[0].case, e.figures[0].variant);
         }
-        // An experiment gets its share of the remaining time, of which a third goes to measuring
+        // An experiment gets its share of the remaining time. A third of the share goes to measuring
         // memory.
         let left = ((deadline - wall_ns()) / 1e9).max(0.0);
         let share = left / (selected.len() - done) as f64 * 2.0 / 3.0;

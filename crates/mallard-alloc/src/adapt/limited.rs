@@ -46,7 +46,7 @@ impl Budget {
 pub struct Limited<A> {
     inner: A,
     most: Budget,
-    left: Cell<Budget>, // left + what is in use == most
+    left: Cell<Budget>, // the bytes and blocks in use plus `left` equal `most`
     failure: Cell<&'static str>,
 }
 

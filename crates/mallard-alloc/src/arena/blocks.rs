@@ -87,7 +87,7 @@ impl<const M: usize> Blocks<M> {
     pub(crate) fn bump(&self, layout: Layout) -> Option<NonNull<u8>> {
         let cursor = self.cursor.get();
         let padding = match M > 1 && layout.align() <= M {
-            true => 0, // the other branch computes the same; here the compiler knows it
+            true => 0, // the other branch also computes 0, but the compiler cannot know it
             false => cursor.addr().wrapping_neg() & (layout.align() - 1),
         };
         let needed = padding + align_up(layout.size(), M);

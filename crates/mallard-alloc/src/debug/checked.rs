@@ -406,7 +406,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Drop for Checked<A, H> {
     fn drop(&mut self) {
         #[cfg(feature = "std")]
         if std::thread::panicking() {
-            return; // the first fault is the one to look at
+            return; // reports nothing during a panic: its cause matters more
         }
         self.verify();
         self.shrink_quarantine(0);

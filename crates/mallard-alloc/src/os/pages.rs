@@ -64,7 +64,7 @@ pub struct PagesOptions {
 /// fault. Linux on 64-bit machines, with the feature `std`.
 #[derive(Debug, Default)]
 pub struct Pages {
-    options: PagesOptions, // never changed: they say what is around a chunk
+    options: PagesOptions, // never changed: `give` needs the options of `try_take`
     error: AtomicI32,
 }
 
@@ -95,7 +95,7 @@ impl Pages {
     }
     const fn guard_bytes(&self) -> usize {
         if self.options.guarded {
-            self.unit() // of a mapping of huge pages no part can be protected alone
+            self.unit() // a part of a huge page cannot be protected alone
         } else {
             0
         }
@@ -152,7 +152,7 @@ unsafe impl Source for Pages {
             Ok(mapped) => {
                 // SAFETY: the chunk begins behind the guard.
                 let data = unsafe { mapped.data.add(self.guard_bytes()) };
-                core::mem::forget(mapped); // it lives until it is given back
+                core::mem::forget(mapped); // the mapping stays until the chunk is given back
                 Some(Chunk { data, layout: whole })
             }
             Err(error) => {

@@ -133,13 +133,13 @@ pub(super) enum Stage {
 /// The start of page 0.
 #[repr(C)]
 pub(super) struct Blocks {
-    pub(super) used: Cell<u64>, // offsets from here
+    pub(super) used: Cell<u64>, // offset of the first free byte, from the start of page 0
     pub(super) limit: Cell<u64>,
-    pub(super) root: Cell<u64>, // 0: none
+    pub(super) root: Cell<u64>, // an offset; 0 means no root
     pub(super) root_mark: Cell<u64>,
 }
 
-pub(super) const FIRST_OFFSET: u64 = 64; // of the first block
+pub(super) const FIRST_OFFSET: u64 = 64; // the offset of the first block
 
 /// A hash of the name, size and alignment of a type, to compare when one program opens a file that
 /// another program made. The hash equals `layout_hash<T>` in C++ if the name is spelled with its

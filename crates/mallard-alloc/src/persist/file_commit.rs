@@ -56,7 +56,7 @@ impl FileArena {
                 self.let_go();
                 Ok(())
             }
-            Err(_) if self.step != Stage::Decided => Ok(()), // published, and that is it
+            Err(_) if self.step != Stage::Decided => Ok(()), // published: the next call settles
             Err(error) => Err(error),
         }
     }

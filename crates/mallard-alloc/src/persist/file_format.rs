@@ -103,7 +103,7 @@ pub(super) struct State {
     pub(super) home: u64, // the address of page 0
     pub(super) sequence: u64,
     pub(super) pages: u64,
-    pub(super) digest: u64, // of the checksums of all pages
+    pub(super) digest: u64, // the digest of all checksums
     pub(super) journal_begin: u64,
     pub(super) journal_pages: u64,
     pub(super) journal_check: u64,

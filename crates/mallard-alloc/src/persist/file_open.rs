@@ -91,7 +91,7 @@ impl FileArena {
         }
         let limit = if self.writes() { self.limit as u64 } else { 0 };
         if self.blocks().limit.get() != limit {
-            self.blocks().limit.set(limit); // written only if changed, so that the page stays clean
+            self.blocks().limit.set(limit); // only if it changed, so that the page stays clean
         }
         if self.writes() {
             return Ok(());
@@ -138,7 +138,7 @@ fn unmappable(error: io::Error) -> SystemError {
 }
 
 fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
-    const O_NONBLOCK: i32 = 0o4000; // else a named pipe would wait for its other end
+    const O_NONBLOCK: i32 = 0o4000; // otherwise opening a named pipe would wait
     let writes = access != FileAccess::Read;
     let file = OpenOptions::new()
         .read(true)

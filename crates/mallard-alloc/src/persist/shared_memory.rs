@@ -59,11 +59,11 @@ struct Header {
     bytes: u64,
     checksum: u64,
     line: [u64; 4],
-    cursor: AtomicU64, // checked; of what is free
+    cursor: AtomicU64, // offset of the first free byte, with a checksum
     cursor_line: [u64; 7],
-    root: [AtomicU64; 8], // of C++: its state, offset and hash
+    root: [AtomicU64; 8], // the root of the C++ library: state, offset and hash
 }
-const _: () = assert!(size_of::<Header>() == 192); // of version 1, for ever
+const _: () = assert!(size_of::<Header>() == 192); // version 1 of the format has this size for ever
 
 const MAGIC: u64 = 0x5364_7261_6c6c_616d; // "mallardS"
 const VERSION: u64 = 1;

@@ -77,7 +77,7 @@ struct Shared<S: Source, const M: usize> {
 
 #[repr(C, align(128))] // two lines: processors fetch them in pairs
 struct Part<const M: usize> {
-    thread: ThreadPart, // first: the registry of threads has its address
+    thread: ThreadPart, // first: the thread registry stores its address
     blocks: Blocks<M>,
     next: *mut Part<M>,
     taken: Chunk,
@@ -194,7 +194,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     #[inline(never)]
     fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {
-            return Some(dangling(layout)); // an empty slice, in a thread without a part
+            return Some(dangling(layout)); // a block of size 0 needs no part
         }
         let mut shared = self.lock();
         let part = self.part(&mut shared);

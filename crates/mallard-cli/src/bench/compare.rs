@@ -1,4 +1,4 @@
-//! `mallard bench compare A B`: which rows became faster or slower beyond noise.
+//! `mallard bench compare A B`: reports which rows became faster or slower beyond noise.
 
 use crate::error::Failure;
 use crate::output::terminal;
@@ -15,15 +15,16 @@ use std::process::ExitCode;
 /// Compares rows B with rows A, each row with itself
 ///
 /// A figure differs if the p10-p90 ranges do not overlap and the medians are further apart than the
-/// threshold. The noise of a row of one run is unknown: it differs if it is more than 10 % apart.
-/// The exit status is 0 if nothing is slower, 1 if something is, and 2 if nothing can be compared.
+/// threshold. The noise of a row of one run is unknown: its figure differs if it is more than 10 %
+/// apart. The exit status is 0 if no row is slower, 1 if a row is slower, and 2 if nothing can be
+/// compared.
 #[derive(clap::Args)]
 pub struct Compare {
     /// File or folder with the rows before
     a: PathBuf,
     /// File or folder with the rows after
     b: PathBuf,
-    /// Medians closer than this many per cent do not differ
+    /// The least difference between two medians, in per cent, that counts
     #[arg(long, value_name = "PCT", allow_negative_numbers = true, default_value_t = 3.0, value_parser = percent)]
     threshold: f64,
     /// Compare only contenders that match
@@ -88,7 +89,7 @@ struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
     only_a: Vec<Key>,
     only_b: Vec<Key>,
-    /// Rows with a figure before and none after, which count as slower, and the reverse.
+    /// Rows with a figure in A but none in B (`stopped`, count as slower), and in B but none in A.
     stopped: Vec<(Key, String)>,
     started: Vec<Key>,
 }

@@ -1,4 +1,5 @@
-//! Tables as HTML, and what every page of ours needs: no page loads anything from the network.
+//! Renders tables as HTML, and provides what every HTML page needs. No page loads anything from the
+//! network.
 
 use crate::rows::experiment::Kind;
 use crate::tables::{Cell, Table};
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 pub const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// A script that is safe inside a `<script>` element: it does not contain the closing tag.
+/// Makes a script safe inside a `<script>` element: the result does not contain the closing tag.
 pub fn inert(script: &str) -> String {
     script.replace("</script", "<\\/script")
 }

@@ -4,7 +4,7 @@ use super::experiment::Experiment;
 use std::collections::HashSet;
 
 /// The variants of a suite that a reader of the page can select, the most important first. `returning`
-/// exists for lakos1 only: its glibc returns memory to the system between repetitions.
+/// exists for lakos1 only: in this variant, glibc returns memory to the system between repetitions.
 pub const FACETS: [&str; 3] = ["corrected", "returning", "faithful"];
 
 /// The variant, if a reader can select it. Other variants are part of the case.
@@ -16,7 +16,7 @@ pub fn facet(variant: &str) -> &str {
     }
 }
 
-/// Whether a case of lakos2 belongs in a heat map: `2^21/S=2^13/I=2^8`, and the same with fewer
+/// Whether a case of lakos2 belongs in a heat map: `2^21/S=2^13/I=2^8`, or the same case with fewer
 /// shuffles than in the talk.
 pub fn is_in_map(e: &Experiment) -> bool {
     e.part(0) != "diffusion" && e.part(2).starts_with("I=")
@@ -27,7 +27,8 @@ pub fn is_cell(e: &Experiment) -> bool {
     is_in_map(e) && e.part(3).is_empty()
 }
 
-/// The case with everything that a selector does not show: `flow, t=2s`, `random/T4, 4 threads`.
+/// The name of the case and everything that a selector does not show: `flow, t=2s`, `random/T4, 4
+/// threads`.
 pub fn case_of(e: &Experiment) -> String {
     let variant = if facet(&e.variant).is_empty() { &*e.variant } else { "" };
     let threads = if e.threads > 1 { format!("{} threads", e.threads) } else { String::new() };
@@ -35,7 +36,7 @@ pub fn case_of(e: &Experiment) -> String {
     parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// The experiments that count: of a case with several variants only the corrected one.
+/// The experiments that count. If a case has several variants, only the corrected variant counts.
 pub fn counted<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment| (e.suite.clone(), e.case.clone(), e.metric.clone(), e.threads);
     let corrected: HashSet<_> =

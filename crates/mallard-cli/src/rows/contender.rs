@@ -38,9 +38,10 @@ pub fn is_local(contender: &str) -> bool {
         && !is_tuned(contender)
 }
 
-/// Whether a variant is tuned for its case, or needs a program that was written for it: an arena that is
-/// reset at each generation, a pool that knows its largest size. Tuned variants are not compared with
-/// defaults, because peers are not tuned. Support for threads, such as `+mutex`, is not tuning.
+/// Whether a variant is tuned for its case, or needs a program that was written for it: an arena
+/// that is reset at each generation, a pool that knows its largest size. Tuned variants are not
+/// compared with defaults, because peers are not tuned. Support for threads, such as `+mutex`, is
+/// not tuning.
 pub fn is_tuned(contender: &str) -> bool {
     const TUNED: [&str; 6] =
         ["+reset", "+fifo", "+largest=", "/huge-pages", "/doubling", "/one-a-thread"];
@@ -62,7 +63,8 @@ pub fn words(number: u32) -> String {
     format!("{allocator}, {binding}{end}")
 }
 
-/// `AS11 (multipool in an arena, type parameter)` for a strategy of the talk. Otherwise the name.
+/// `AS11 (multipool in an arena, type parameter)` for a strategy of the talk. Otherwise the
+/// contender's name.
 pub fn explained(contender: &str) -> String {
     match Strategy::of(contender) {
         Some(s) if s.is_of_the_talk() => {
@@ -72,7 +74,7 @@ pub fn explained(contender: &str) -> String {
     }
 }
 
-/// `AS11` for a strategy of the talk. Otherwise the name.
+/// `AS11` for a strategy of the talk. Otherwise the contender's name.
 pub fn short(contender: &str) -> String {
     match Strategy::of(contender) {
         Some(s) if s.is_of_the_talk() => format!("AS{}{}", s.number, s.extra),

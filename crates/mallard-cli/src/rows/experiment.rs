@@ -32,8 +32,9 @@ impl Kind {
     }
 }
 
-/// Whether a smaller value of the metric is an advantage over another allocator. Derived ratios and
-/// aggregates are not costs, nor are events in a run, nor the degradation of an allocator against itself.
+/// Whether a smaller value of the metric is an advantage over another allocator. These metrics are
+/// not costs: derived ratios, aggregates, events in a run, and the degradation of an allocator
+/// against itself.
 pub fn is_cost(metric: &str) -> bool {
     let no_cost = [
         "ratio_to_",
@@ -121,8 +122,9 @@ pub fn ratio(a: f64, b: f64) -> Option<f64> {
     Some(a / b).filter(|r| r.is_finite() && *r > 0.0)
 }
 
-/// Whether two names are of one machine. The compiler may differ if one of the two is Rust's: a machine
-/// has a compiler for each language, and the rows of both are on one page.
+/// Whether two names belong to one machine. The compiler in the name may differ if one of the two
+/// compilers is Rust's: a machine has a compiler for each language, and the rows of both are on one
+/// page.
 fn is_one(a: &str, b: &str) -> bool {
     a == b || (is_of_rust(a) || is_of_rust(b)) && without_compiler(a) == without_compiler(b)
 }
@@ -150,7 +152,8 @@ fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
 #[derive(Default)]
 pub struct Machine {
     pub name: String,
-    /// The part of the name that distinguishes the machine: the processor, its caches too, or everything.
+    /// The part of the name that distinguishes the machine: the processor, the processor and its
+    /// caches, or the whole name.
     pub title: String,
     pub experiments: Vec<Experiment>,
     /// Commits that rows name and that the repository does not have.
@@ -161,8 +164,8 @@ pub struct Machine {
 const TALK: [&str; 5] = ["lakos1", "lakos2", "lakos3", "lakos4", "lakos5"];
 
 impl Machine {
-    /// Groups rows by machine. The machine with most figures of the talk is first, and the others follow
-    /// in the order of their first rows.
+    /// Groups rows by machine. The machine with the most figures of the talk is first, and the
+    /// others follow in the order of their first rows.
     pub fn all(rows: &Rows) -> Vec<Machine> {
         let mut machines: Vec<Machine> = Vec::new();
         let mut places: HashMap<(usize, [&str; 4], u32), usize> = HashMap::new();
@@ -208,7 +211,8 @@ impl Machine {
         self.select(|e| e.suite == suite)
     }
 
-    /// The suites: first those of the talk in its order, then the others in the order of their rows.
+    /// The suites: first the talk's suites in the talk's order, then the others in the order of
+    /// their rows.
     pub fn suites(&self) -> Vec<&str> {
         let mut seen: Vec<&str> = Vec::new();
         for e in &self.experiments {
@@ -244,7 +248,8 @@ pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     chosen.into_iter().filter(|e| metric.is_some_and(|m| e.metric == m)).collect()
 }
 
-/// The contenders in the order of a table: glibc, Mallard, peers, bounds. Numbers in names sort as numbers.
+/// The contenders in the order of a table: glibc, Mallard, peers, bounds. Numbers in names sort as
+/// numbers.
 pub fn contenders(experiments: &[&Experiment]) -> Vec<String> {
     let names: BTreeSet<&str> =
         experiments.iter().flat_map(|e| e.rows.iter().map(|r| &*r.contender)).collect();

@@ -1,4 +1,4 @@
-//! Finds the rows and the published figures: in the current folder or in one above it.
+//! Finds the rows and the published figures: in the current folder or in a folder above it.
 
 use crate::error::Failure;
 use crate::rows::published::Published;
@@ -19,7 +19,7 @@ pub fn root() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Reads the rows of `paths`, or of `results` when `paths` is empty. Prints what was left out.
+/// Reads the rows of `paths`, or of `results` when `paths` is empty. Prints which rows were left out.
 pub fn rows(root: &Path, paths: &[PathBuf]) -> Result<Rows, Failure> {
     said(Rows::read(&or_results(root, paths))?)
 }

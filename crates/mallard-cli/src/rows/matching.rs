@@ -1,9 +1,9 @@
 //! Decides which contenders are compared with each other, and which rows count.
 //!
-//! A malloc is compared with mallocs, a strategy of the talk with the same strategy, and a local allocator
-//! with local allocators. If Mallard has several allocators of a kind, one of them represents Mallard in
-//! all cells of a situation: taking the best of many in each cell would compare our luck with one allocator
-//! of a peer. Tuned variants are not compared.
+//! A malloc is compared with mallocs, a strategy of the talk with the same strategy, and a local
+//! allocator with local allocators. If Mallard has several allocators of a kind, one of them
+//! represents Mallard in all cells of a situation: taking the best of many in each cell would
+//! compare our luck with one allocator of a peer. Tuned variants are not compared.
 
 use super::{cases::counted, situations};
 use crate::rows::contender::{is_tuned, Strategy};
@@ -22,7 +22,8 @@ pub enum Like {
     Local,
 }
 
-/// Beginnings of the names of general allocators. A heap object of one of them is a local allocator.
+/// Beginnings of the names of general allocators. A heap object of a general allocator is a local
+/// allocator.
 const MALLOCS: [&str; 10] = [
     "glibc-",
     "mallard/malloc",
@@ -49,8 +50,9 @@ pub fn like(contender: &str) -> Option<Like> {
     Some(if is_malloc && !contender.ends_with("/heap") { Like::Malloc } else { Like::Local })
 }
 
-/// Drops experiments that measure the same again: cycles are another unit of ns, percentiles are of the same
-/// operations, and of a threaded case the CPU time counts, which other programs disturb less than wall time.
+/// Drops experiments that measure the same thing again: cycles are another unit of ns, percentiles
+/// are of the same operations, and of a threaded case the CPU time counts, which other programs
+/// disturb less than wall time.
 pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment, metric: &str| {
         (e.suite.clone(), e.case.clone(), e.variant.clone(), e.threads, metric.to_string())
@@ -64,8 +66,8 @@ pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     all.iter().filter(|e| !is_again(e)).copied().collect()
 }
 
-/// The geometric mean of the geometric means of families, so that all families have the same weight. `None`
-/// if there are no values.
+/// The geometric mean of the geometric means of families, so that all families have the same
+/// weight. `None` if there are no values.
 pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Option<f64> {
     let mut families: BTreeMap<F, Vec<f64>> = BTreeMap::new();
     for (family, value) in all {
@@ -74,14 +76,14 @@ pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Opti
     geometric_mean(families.into_values().filter_map(geometric_mean))
 }
 
-/// The family of a case: the suite and the first part of the case's name, and in the suite `malloc` what
-/// happens to the blocks. `bench/standings.cpp` has the same families.
+/// The family of a case: the suite and the first part of the case's name. In the suite `malloc`,
+/// the family is what happens to the blocks. `bench/standings.cpp` has the same families.
 pub fn family(e: &Experiment) -> String {
     let part = match (e.suite.as_str(), e.part(0)) {
         ("malloc", "pair" | "fifo" | "list") => "pairs",
         ("malloc", "replace" | "realloc" | "large") => "mixes",
         ("malloc", "hakmem") if e.threads > 1 => "threads",
-        ("malloc", "hakmem") => "bulk", // these are bursts
+        ("malloc", "hakmem") => "bulk", // each case allocates in bursts
         (_, part) => part,
     };
     format!("{}/{part}", e.suite)
@@ -108,7 +110,8 @@ impl<'a> Match<'a> {
     }
 }
 
-/// All cases in which Mallard has a comparable peer. Of a recipe and its correction only one counts.
+/// All cases in which Mallard has a comparable peer. If a case has a recipe and a corrected
+/// variant, only one of the two counts.
 pub fn matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&counted(&costs(machine)))
 }
@@ -154,7 +157,7 @@ fn peers(e: &Experiment, kind: Like) -> impl Iterator<Item = &Row> {
         .filter(move |r| !r.is_ours() && r.median.is_some() && like(&r.contender) == Some(kind))
 }
 
-/// Which of Mallard's allocators represents each kind in each situation.
+/// Chooses the allocator of Mallard that represents each kind in each situation.
 fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     let mut groups: HashMap<(String, Like), Vec<&Experiment>> = HashMap::new();
     for e in costs.iter().filter(|e| e.kind() == Kind::Time) {
@@ -162,7 +165,7 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
             groups.entry((situations::title_of(e), kind)).or_default().push(e);
         }
     }
-    // These are the situations in which only memory was measured.
+    // The rows of memory decide only in situations in which nothing else was measured.
     for e in costs.iter().filter(|e| e.kind() == Kind::Memory) {
         for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
             let of_time = groups.entry((situations::title_of(e), kind)).or_default();
@@ -177,8 +180,8 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     groups.into_iter().filter_map(chosen).collect()
 }
 
-/// Mallard's contender that takes least over all cases, measured by its share of the best contender in each
-/// case. Only contenders that have figures for most cases count.
+/// Mallard's contender with the lowest cost over all cases, measured relative to the best contender
+/// in each case. Only contenders that have figures for most cases count.
 pub fn choice(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Option<String> {
     let names = contenders(all);
     let names: Vec<&String> =

@@ -1,4 +1,4 @@
-//! Rows of benchmarks: how they are read, grouped into experiments, and matched with each other.
+//! Reads rows of benchmarks, groups them into experiments, and matches them with each other.
 
 pub mod cases;
 pub mod contender;

@@ -3,7 +3,7 @@
 use crate::rows::row::Row;
 use serde::Serialize;
 
-/// How a second row compares with a first.
+/// The result of comparing a second row with a first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -13,12 +13,12 @@ pub enum Verdict {
     Same,
 }
 
-/// The distance from which medians count as different.
+/// The least difference at which two medians count as different.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// The bound if both rows have a spread and the spreads do not overlap.
     pub percent: f64,
-    /// The bound if a row is of one run, whose noise is unknown.
+    /// The bound if a row is of one run: the noise of one run is unknown.
     pub single_run_percent: f64,
 }
 
@@ -35,7 +35,7 @@ pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Option<Verdict> {
     let bound = if single { bounds.single_run_percent.max(bounds.percent) } else { bounds.percent };
     let apart = if a == 0.0 && b == 0.0 { 0.0 } else { a.max(b) / a.min(b) - 1.0 };
     let overlap = from.low() <= to.high() && to.low() <= from.high();
-    // 1e-9 because figures have four digits: 103 is not more than 3 % above 100.
+    // Adds 1e-9, because figures have four digits: 103 is not more than 3 % above 100.
     Some(if (overlap && !single) || apart <= bound / 100.0 + 1e-9 {
         Verdict::Same
     } else if b < a {
@@ -45,7 +45,8 @@ pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Option<Verdict> {
     })
 }
 
-/// Whether the row has no spread. A ratio of sums has none, although it is of many rows.
+/// Whether the row has no spread. A ratio of sums has no spread, although it is computed from many
+/// rows.
 fn of_one_run(row: &Row) -> bool {
     row.runs <= 1 || row.metric.starts_with("ratio_to_")
 }

@@ -1,5 +1,5 @@
-//! Figures published by others, from bench/published/*.csv, by suite, case and column, in the units of our
-//! rows.
+//! Figures published by others, from bench/published/*.csv, by suite, case and column, in the units
+//! of our rows.
 
 use crate::error::Failure;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub struct Seed {
     pub source: String,
 }
 
-/// Why our figure may be lower than a published one: from reasons.csv.
+/// The reason why our figure may be lower than a published figure: from reasons.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reason {
     pub suite: String,
@@ -113,8 +113,8 @@ impl Published {
         self.of(suite, case, "AS1").is_some()
     }
 
-    /// The number of cases of a suite with a figure of the talk, without those on diffusion, which have no
-    /// local allocators.
+    /// The number of cases of a suite with a figure of the talk, without the cases on diffusion,
+    /// which have no local allocators.
     pub fn count(&self, suite: &str) -> usize {
         let counts = |case: &str| !case.starts_with("diffusion");
         self.talk

@@ -56,7 +56,7 @@ impl Row {
     pub fn failed(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL")
     }
-    /// Whether the failure was computed and the process never started.
+    /// Whether the failure was computed without starting a process.
     pub fn failed_on_paper(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL, computed")
     }
@@ -69,7 +69,8 @@ impl Row {
         let after = self.command.split(" --less ").nth(1).unwrap_or("");
         after.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
     }
-    /// Whether the noise is unknown because there was one run. Rows about memory are always of one process.
+    /// Whether the noise is unknown because there was one run. Rows about memory are always of one
+    /// process.
     pub fn is_of_one_run(&self) -> bool {
         self.runs == 1 && self.median.is_some() && !self.metric.ends_with("rss_kib")
     }
@@ -82,7 +83,7 @@ pub struct Rows {
     place: HashMap<[String; 7], usize>,
     /// Messages about rows that were left out.
     pub warnings: Vec<Failure>,
-    /// Whether rows of trees with uncommitted changes are left out: nobody can measure them again.
+    /// Whether rows of trees with uncommitted changes are left out: such rows cannot be measured again.
     committed_only: bool,
     dirty: usize,
 }
@@ -93,7 +94,8 @@ impl Rows {
         Rows::default().read_all(paths)
     }
 
-    /// Reads rows without those of trees with uncommitted changes. A warning has their number.
+    /// Reads rows, but leaves out rows of trees with uncommitted changes. A warning says how many
+    /// were left out.
     pub fn read_committed(paths: &[PathBuf]) -> Result<Rows, Failure> {
         let mut rows = Rows { committed_only: true, ..Rows::default() }.read_all(paths)?;
         if rows.dirty > 0 {

@@ -31,12 +31,12 @@ fn of_parts(e: &Experiment, parts: &[&str]) -> bool {
     parts.contains(&e.part(0))
 }
 
-/// Whether a case of lakos2 has fewer elements than those of the talk.
+/// Whether a case of lakos2 has fewer elements than the cases of the talk.
 fn is_small(e: &Experiment) -> bool {
     natural::key(e.part(0)) < natural::key("2^21")
 }
 
-/// Situations in which a part of a program can have an allocator of its own.
+/// Situations in which a part of a program can have its own allocator.
 pub const LOCAL: &[Situation] = &[
     situation("Built once, freed whole: flat, of numbers (DS1, DS3)", "lakos1", |e| {
         of_parts(e, &["DS1", "DS3"])
@@ -109,7 +109,8 @@ pub const OTHERS: &[Situation] = &[
     situation("Rust: values by keys, shared by threads", "crates", |e| e.part(0) == "sharded-slab"),
 ];
 
-/// Whether a case of the crates is about threads, including a pool for threads that one thread uses.
+/// Whether a case of the suite `crates` is about threads, including a pool for several threads that
+/// only one thread uses.
 fn is_of_threads(e: &Experiment) -> bool {
     ["threads", "contention"].contains(&e.part(1))
 }

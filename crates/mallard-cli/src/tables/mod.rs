@@ -19,7 +19,7 @@ pub struct Cell {
     pub spread: String,
     /// The ratio to the baseline of the line.
     pub ratio: String,
-    /// How much better (up to 7) or worse (down to -7) the figure is than the baseline, as a colour.
+    /// The colour of the cell: from 7 (much better than the baseline) to -7 (much worse).
     pub shade: i8,
     pub best: bool,
 }
@@ -39,7 +39,7 @@ impl Cell {
         self
     }
 
-    /// The figure of a row, or the reason why it has none.
+    /// The figure of a row, or the reason why the row has no figure.
     pub fn of(row: Option<&Row>) -> Cell {
         let Some(row) = row else { return Cell::default() };
         match row.median {
@@ -72,7 +72,8 @@ impl Cell {
 /// The number of colours of the page in each direction.
 const SHADES: i8 = 7;
 
-/// The colour of a gain: fine steps near 1, where most figures are, and the last one at about 40 times.
+/// The colour of a gain. The steps are fine near 1, where most figures are, and the last step is at
+/// about 40 times.
 fn shade(gain: f64) -> i8 {
     let most = f64::from(SHADES);
     let steps = (gain.log2().abs().powf(0.7) * 2.2).min(most);
@@ -101,7 +102,7 @@ pub struct Table {
     pub heads: Vec<String>,
     pub columns: Vec<Column>,
     pub lines: Vec<Line>,
-    /// The variant, by which a reader selects tables. An empty one is always shown.
+    /// The variant, by which a reader selects tables. A table with an empty variant is always shown.
     pub variant: String,
     pub kind: Option<Kind>,
     /// The commands and commits of the figures.
@@ -161,7 +162,7 @@ impl Table {
         self.lines.is_empty()
     }
 
-    /// Removes columns without any content.
+    /// Removes the columns in which all cells are empty.
     pub fn without_empty_columns(mut self) -> Table {
         let kept: Vec<bool> = (0..self.columns.len())
             .map(|i| self.lines.iter().any(|l| l.cells.get(i).is_some_and(|c| !c.is_empty())))
@@ -184,7 +185,7 @@ pub fn made_by(row: &Row) -> String {
     format!("{}, commit {}", row.command, row.commit)
 }
 
-/// A figure with three or four digits, because further ones would be noise.
+/// A figure with three or four digits, because further digits would be noise.
 pub fn number(value: f64) -> String {
     match value {
         0.0 => "0".to_string(),

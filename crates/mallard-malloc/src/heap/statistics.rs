@@ -22,7 +22,8 @@ pub struct HeapStatistics {
 }
 
 impl<S> Heap<S> {
-    /// Counts the blocks of this heap, in a time proportional to its memory (16 KiB a step).
+    /// Counts the blocks of this heap. Takes a time proportional to the memory of the heap (one
+    /// step for each 16 KiB).
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -34,8 +35,8 @@ impl<S> Heap<S> {
             struct_bytes: size_of::<ffi::HeapStatistics>(),
             ..Default::default()
         };
-        // SAFETY: the structure is as malloc.h requires; this thread owns the heap, or the heap has a
-        // lock.
+        // SAFETY: the structure has the layout of malloc.h; this thread owns the heap, or the heap
+        // has a lock.
         unsafe {
             ffi::mallard_heap_adopt(self.raw.as_ptr());
             ffi::mallard_heap_stats(self.raw.as_ptr(), &mut n);

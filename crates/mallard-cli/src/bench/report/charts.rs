@@ -35,7 +35,7 @@ pub struct Cloud {
     pub variant: String,
     /// Each point has contender, time, memory and number of cells.
     pub points: Vec<(String, f64, f64, usize)>,
-    /// The contender that takes 1.
+    /// The contender whose figures count as 1.
     pub of: String,
 }
 
@@ -116,7 +116,8 @@ fn point(e: &Experiment, contender: &str) -> Option<[f64; 4]> {
     Some([f64::from(e.threads), row.median?, row.low(), row.high()])
 }
 
-/// Uses cells with both time and memory. A contender with figures in less than half of them is left out.
+/// Makes a chart from the cells with both time and memory. A contender with figures in less than
+/// half of the cells is left out.
 fn cloud(machine: usize, suite: &str, variant: &str, own: &[&Experiment]) -> Option<Cloud> {
     let own = counted(own);
     let base = own.iter().find_map(|e| e.baseline())?.contender.clone();

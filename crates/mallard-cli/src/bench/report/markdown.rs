@@ -10,7 +10,7 @@ pub const FIRST: &str =
     "<!-- Generated from the rows in results/ and the figures in bench/published: do not edit. \
     To make it again: ./x bench report -->";
 
-/// How to read the page. The HTML page has the same text.
+/// Paragraphs that explain how to read the page. The HTML page has the same text.
 pub const READING: &[&str] = &[
     "Every figure is computed from rows that a benchmark wrote; lower is better for all of them. \
      A row has the median of its runs with the 10th and 90th percentile, and the command, commit and machine that made it. \

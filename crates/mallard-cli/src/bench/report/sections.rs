@@ -7,13 +7,13 @@ use crate::tables::layout::{self, lakos1, slices};
 use crate::tables::Table;
 use std::cmp::Reverse;
 
-/// The page on which something is shown.
+/// The page on which a block of a section is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Where {
     Both,
     /// The HTML page only, because the content is too long for Markdown.
     Page,
-    /// The Markdown page only: a summary of what the HTML page has in full.
+    /// The Markdown page only: a summary of content that the HTML page has in full.
     Markdown,
 }
 
@@ -30,7 +30,7 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// Whether the section is closed at first.
     pub folded: bool,
-    /// False if the section says that nothing was measured.
+    /// Whether the section has figures. If false, the section says that nothing was measured.
     pub measured: bool,
 }
 
@@ -90,7 +90,7 @@ impl Section {
     }
 }
 
-/// The first section: malloc against malloc, beginning with the machine that measured most of them.
+/// The first section: malloc against malloc, beginning with the machine that measured the most mallocs.
 pub fn lead(machines: &[Machine]) -> Section {
     let mut order: Vec<&Machine> = machines.iter().collect();
     order.sort_by_key(|m| Reverse(mallocs::peers(m)));
@@ -177,7 +177,7 @@ fn locality(machine: &Machine, published: &Published) -> Section {
         let diffusion = t.title.starts_with("Diffusion") && t.title.ends_with(": AS1");
         diffusion || ["(AS1)", "(AS7)"].iter().any(|end| t.title.ends_with(end))
     };
-    // Shows only the ratio for the time of an access, because the absolute value says little.
+    // For the time of an access, only the ratio is shown, because the absolute value says little.
     let is_shown = |t: &Table| {
         let is_ratio = t.title.contains("ns_per_op: ratio");
         is_of_talk(t) && (t.title.contains("degradation") || is_ratio)

@@ -18,7 +18,7 @@ pub fn tables(experiments: &[&Experiment]) -> Vec<Table> {
     tables
 }
 
-/// The state of the heap in a case, which follows `DS1/2^10/`: clean or freed=1/2.
+/// The state of the heap, which follows `DS1/2^10/` in the name of a case: clean or freed=1/2.
 pub fn condition(e: &Experiment) -> &str {
     e.case.splitn(3, '/').nth(2).unwrap_or("")
 }
@@ -44,7 +44,7 @@ fn conditions(table: Table, all: &[&Experiment]) -> Table {
             let clean = figure("clean").and_then(|r| r.median);
             let cells = columns.iter().map(|column| {
                 let row = figure(column);
-                // The ratio to the same contender in a clean heap.
+                // The ratio of the figure to that of the same contender in a clean heap.
                 let kept = clean.zip(row.and_then(|r| r.median)).and_then(|(c, m)| ratio(c, m));
                 let mut cell = Cell::of(row).shaded(kept);
                 cell.ratio = kept.map_or(String::new(), times);

@@ -1,4 +1,5 @@
-//! The tables of earlier reports and of the Rust crates' own benchmarks: published figures first, then ours.
+//! The tables of earlier reports and of the Rust crates' own benchmarks: published figures first,
+//! then ours.
 
 use super::general::by_first_part;
 use super::slices;
@@ -21,7 +22,8 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// Published figures without a row of ours: of another machine, or of what cannot be run here.
+/// Published figures without a row of ours: they are of another machine, or of a contender that
+/// cannot run here.
 fn unmeasured(experiments: &[&Experiment], published: &Published) -> Table {
     let suite = experiments.first().map_or("", |e| &e.suite);
     let mut table = Table::new("Published, without a row here", &["case", "contender"])

@@ -15,7 +15,7 @@ pub enum Unit {
     ShareOfFirst,
 }
 
-/// A line: its heads and its experiment.
+/// A line of a table: the texts of its first columns, and its experiment.
 pub type Named<'a> = (Vec<String>, &'a Experiment);
 
 /// The table of AS1 to AS14, with published figures in the second line, and the best local strategy.
@@ -71,7 +71,7 @@ fn strategy_cell(e: &Experiment, contender: &str, unit: Unit, published: &Publis
     cell.published(text_of(figure))
 }
 
-/// A figure of the talk, or an empty text if it has none.
+/// A figure of the talk as text, or an empty text if the talk has no figure.
 pub fn text_of(figure: Option<Figure>) -> String {
     figure.map_or(String::new(), |f| f.map_or("FAIL".to_string(), number))
 }
@@ -100,7 +100,8 @@ fn best_of_line(e: &Experiment, published: &Published) -> [Cell; 2] {
     [name, cell]
 }
 
-/// The table of all contenders that are not of the talk, and how Mallard's best compares with them.
+/// The table of all contenders that the talk does not have, with the ratio of Mallard's best row to
+/// the best peer.
 pub fn peers(mut table: Table, lines: &[Named]) -> Table {
     let all: Vec<&Experiment> = lines.iter().map(|l| l.1).collect();
     let baseline = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());

@@ -1,4 +1,4 @@
-//! The decision tables at the end of the talk, with what was measured for each of their cells.
+//! The decision tables at the end of the talk, with the figures that were measured for each cell.
 
 use super::range_of_times;
 use crate::rows::cases::is_cell;
@@ -13,7 +13,7 @@ use crate::tables::{Cell, Table};
 enum Advice {
     Global,
     Local(&'static str),
-    /// Advice with a question mark on the slide.
+    /// Advice that has a question mark on the slide.
     Perhaps(&'static str),
     /// The joke "Find a new job", which is not advice.
     Joke,
@@ -53,9 +53,9 @@ struct Evidence {
 
 struct Dimension {
     title: &'static str,
-    /// How the rows tell A and B apart.
+    /// Explains how the parameters of a row decide whether A and B hold.
     reading: &'static str,
-    /// The cells for neither, A only, B only, and both.
+    /// The cells for neither A nor B, for A only, for B only, and for both.
     cells: [Evidence; 4],
 }
 
@@ -125,7 +125,7 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
 
 fn cell(machine: &Machine, published: &Published, evidence: &Evidence) -> Cell {
     let of_suite = machine.select(|e| e.suite == evidence.suite && (evidence.wanted)(e));
-    // The talk has figures for degradation and none for single accesses.
+    // The talk has figures for degradation, but no figures for single accesses.
     let of_suite: Vec<&Experiment> = match evidence.suite {
         "lakos2" => of_suite.into_iter().filter(|e| e.metric == "degradation").collect(),
         _ => of_suite,

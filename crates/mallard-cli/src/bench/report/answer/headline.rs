@@ -1,5 +1,5 @@
-//! One line for each of the talk's five benchmarks: one strategy over all cells, ours and published, compared
-//! with the same strategy of other libraries, and the cells that it loses.
+//! One line for each of the talk's five benchmarks: one strategy over all cells, ours and
+//! published, compared with the same strategy of other libraries, and the cells that it loses.
 
 use super::situations::against_peers;
 use super::{is_slower, named, range_of_times, NOT_MEASURED};
@@ -21,7 +21,7 @@ const BENCHMARKS: [(&str, &str); 5] = [
     ("lakos5", "V: fragmentability, F"),
 ];
 
-/// How many lost cells a line names. The tables below have all of them.
+/// The number of lost cells that a line names. The tables below list all lost cells.
 const NAMED: usize = 12;
 
 const COLUMNS: [&str; 7] = [
@@ -56,7 +56,8 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
     table
 }
 
-/// Lines for the cells of the talk, and for allocators that threads share, which the talk does not have.
+/// Lines for the cells of the talk, and for allocators that threads share, which the talk does not
+/// have.
 fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
     let is_of_talk = |e: &&&Experiment| match e.suite.as_str() {
         "lakos2" => is_cell(e),
@@ -73,7 +74,7 @@ fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
 
 fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<Cell>> {
     let slices = slices(all);
-    // CPU time would say the same again.
+    // CPU time is left out, because its lines would repeat those of wall time.
     let is_headline = |m: &str| Kind::of(m) == Kind::Time && !m.starts_with("cpu_");
     let of_time = slices.iter().filter(|s| is_headline(s.metric));
     of_time
@@ -110,7 +111,7 @@ fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<
         .collect()
 }
 
-/// The number of cells, and how many of the talk's cells are among them.
+/// The number of cells, and the number of the talk's cells among them.
 fn coverage(cells: &[&Experiment], published: &Published) -> String {
     let suite = cells.first().map_or("", |e| &e.suite);
     let of_talk = cells.iter().filter(|e| published.has(suite, &e.case)).count();
@@ -122,7 +123,7 @@ fn coverage(cells: &[&Experiment], published: &Published) -> String {
 
 fn talk_gain(e: &Experiment, strategy: &str, published: &Published) -> Option<f64> {
     match e.metric.as_str() {
-        // The talk has a ratio of ratios, and no figure for one access.
+        // The talk has a ratio of ratios, but no figure for one access.
         "ns_per_op" if e.suite == "lakos2" => None,
         _ => ratio(1.0, published.share(&e.suite, &e.case, &short(strategy))??),
     }

@@ -10,10 +10,10 @@ use crate::rows::row::Row;
 use crate::tables::conditions;
 use crate::tables::{number, Cell, Line, Table};
 
-/// How many cases a line of the summary names. The HTML page has all of them.
+/// The number of cases that a line of the summary names. The HTML page lists all cases.
 const NAMED: usize = 60;
 
-/// A loss is more than a tenth.
+/// The factor from which a slower figure counts as a loss.
 const BEHIND: f64 = 1.1;
 
 struct Loss<'a> {

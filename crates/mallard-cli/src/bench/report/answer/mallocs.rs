@@ -8,7 +8,7 @@ use crate::tables::{number, Cell, Line, Table};
 
 const SUITES: [&str; 3] = ["programs", "malloc", "rss"];
 
-/// A column of the table: its suite, and which cases count.
+/// A column of the table: its suite, and the cases that count.
 struct Part {
     title: &'static str,
     suite: &'static str,
@@ -40,7 +40,7 @@ const PARTS: [Part; 10] = [
     part("memory: when all is freed", "rss", |e| e.metric == "after_rss_kib"),
 ];
 
-/// How to read the tables.
+/// A note that explains how to read the tables.
 pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is less. Programs are whole programs, as they are: \
     a factor of calls is worth what it makes of them. Geometric means in which the families of cases weigh equally \
     (pairs: a block taken and given back, or a few in turn; bulk: many taken, then all given back; mixes: blocks replaced \
@@ -48,13 +48,14 @@ pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is
     \"Without pairs\" leaves out every case in which a block is given back as soon as it was taken, threaded ones too. \
     Whoever is first in programs is first in the table.";
 
-/// The number of malloc contenders other than Mallard's. The page begins with the machine that has most.
+/// The number of malloc contenders other than Mallard's. The page begins with the machine that has
+/// the most.
 pub fn peers(machine: &Machine) -> usize {
     let all = machine.select(|e| SUITES.contains(&&*e.suite));
     contenders(&all).iter().filter(|c| like(c) == Some(Like::Malloc)).count()
 }
 
-/// The table with a line for each malloc. The one that takes least in programs is first.
+/// The table with a line for each malloc. The malloc that takes the least time in programs is first.
 pub fn table(machine: &Machine, title: &str) -> Option<Table> {
     let all = machine.select(|e| SUITES.contains(&&*e.suite) && e.baseline().is_some());
     let all = once(&counted(&all));

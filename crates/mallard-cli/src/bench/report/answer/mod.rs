@@ -1,4 +1,4 @@
-//! The answers of the report. Everything but the questions is computed from rows.
+//! The answers of the report. Everything except the questions is computed from rows.
 
 pub mod decision;
 pub mod headline;

@@ -45,13 +45,13 @@ fn advice(texts: [String; 5]) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-/// How one contender compares with glibc over some experiments.
+/// The result of one contender compared with glibc over some experiments.
 struct Standing {
     contender: String,
     gains: Range,
     mean: f64,
     fails: usize,
-    /// How many of the failures were computed and not run.
+    /// The number of failures that were computed without running the case.
     computed: usize,
     present: usize,
 }
@@ -116,7 +116,8 @@ fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     ])
 }
 
-/// The cells in which even the best strategy is slower than glibc, and the strategies that lose or fail.
+/// The cells in which even the best strategy is slower than glibc, and the strategies that lose or
+/// fail.
 fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> String {
     let mut parts = Vec::new();
     let lost: Vec<String> = all

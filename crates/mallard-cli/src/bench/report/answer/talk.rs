@@ -13,7 +13,8 @@ fn of_part<'a>(all: &[&'a Experiment], part: &str) -> Vec<&'a Experiment> {
     all.iter().filter(|e| e.part(0) == part).copied().collect()
 }
 
-/// AS1 and the best local strategy, of the talk and ours, and how often and why ours gains less.
+/// The table of AS1 and the best local strategy, of the talk and ours, with the number of cells in
+/// which ours gains less, and the reason.
 pub fn by_structure(experiments: &[&Experiment], published: &Published) -> Option<Table> {
     let all = deciding(experiments);
     let columns = [
