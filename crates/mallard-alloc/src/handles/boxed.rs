@@ -93,6 +93,7 @@ pub(crate) unsafe fn core_of<'a, T: ?Sized, M: Mode, S: Source + 'a, H: 'a>(
 ) -> &'a CoreOf<M, S, H> {
     // `for_value` returns the layout of the concrete type, also for a `dyn`. For sized types the
     // layout is a constant.
+    // SAFETY: the caller promises that the object has not been dropped.
     let layout = Layout::for_value(unsafe { object.as_ref() });
     let shape = SlotShape::of(layout, M::CHUNK);
     // SAFETY: the caller promises that the object exists and that its pool outlives `'a`.
@@ -199,8 +200,8 @@ impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
 impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Drop for Box<'_, T, M, S, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // The pool is found first, because the layout of an object is unknown once it is dropped.
-        // SAFETY: the object is alive, and its pool is borrowed.
+        // The pool is found first, because the layout of an object is unknown after its drop.
+        // SAFETY: the object has not been dropped, and its pool is borrowed.
         let core = unsafe { core_of::<T, M, S, H>(self.object) };
         let _slot = FreesSlot { core, block: self.object.cast(), source: PhantomData };
         let _alive = DropsObject(self.object);

@@ -262,7 +262,7 @@ mod models {
     }
 
     #[test]
-    fn an_object_ends_with_its_last_strong_handle_and_the_slot_with_the_last() {
+    fn the_last_strong_handle_drops_the_object_and_the_last_handle_frees_the_slot() {
         model(|| {
             let of = Counted::new();
             of.counts.add_strong();
@@ -273,7 +273,7 @@ mod models {
     }
 
     #[test]
-    fn who_takes_the_only_strong_handle_has_the_object_alone() {
+    fn the_thread_that_takes_the_only_strong_handle_owns_the_object_alone() {
         model(|| {
             let of = Counted::new();
             of.counts.add_weak();
@@ -289,7 +289,7 @@ mod models {
     }
 
     #[test]
-    fn the_sole_handle_need_not_count() {
+    fn the_only_handle_can_be_dropped_without_counting() {
         model(|| {
             let of = Counted::new();
             of.counts.add_strong();

@@ -52,8 +52,8 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
         ValuesMut(self.iter_mut())
     }
-    /// Removes all values, one after another. Dropping the iterator removes the remaining values. If it
-    /// is leaked, the remaining values stay in the map.
+    /// Removes all values, one after another. Dropping the iterator removes the remaining values.
+    /// If the iterator is leaked, the remaining values stay in the map.
     pub fn drain(&mut self) -> Drain<'_, K, V, S> {
         let walk = self.slots.walk();
         Drain(self, walk)

@@ -34,14 +34,14 @@ use core::alloc::Layout;
 /// assert_eq!((speeds.get(duck), speeds[swan]), (None, 7.0));
 /// ```
 ///
-/// A secondary map does not know its slot map. A value stays after its key has become stale in the slot
-/// map, until a value is inserted for a newer key of the same slot. So iterate over the slot map to see
-/// only live elements, or `retain` the keys that it contains. A value for an older key never replaces
-/// one for a newer key, unless generations wrap.
+/// A secondary map does not know its slot map. A value stays after its key has become stale in the
+/// slot map, until a value is inserted for a newer key of the same slot. So iterate over the slot
+/// map to see only live elements, or `retain` the keys that the slot map contains. A value for an
+/// older key never replaces a value for a newer key, unless generations wrap.
 ///
 /// A lookup costs as much as in the slot map. Memory is taken in chunks around the slots that have
-/// values; for values of few keys see [`SparseSecondaryMap`]. Values do not move. Threads and failures
-/// are as with the slot map.
+/// values; for values of few keys see [`SparseSecondaryMap`]. Values do not move. The rules for
+/// threads and failures are those of the slot map.
 pub struct SecondaryMap<K: Key, V, S: Source = DefaultHeap> {
     slots: Slots<K, V, S>,
     len: usize,
@@ -49,28 +49,29 @@ pub struct SecondaryMap<K: Key, V, S: Source = DefaultHeap> {
 
 // SAFETY: the map has exclusive use of its chunks and their values.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SecondaryMap<K, V, S> {}
-// SAFETY: nothing can be changed through a shared reference.
+// SAFETY: through a shared reference nothing can be changed.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SecondaryMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SecondaryMap<K, V> {
-    /// An empty map. Takes no memory.
+    /// Makes an empty map, without taking memory.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// An empty map that grows as `growth` says, by at least one chunk a step. The limit counts all
-    /// memory that the map takes.
+    /// Makes an empty map that grows by the rule `growth`, by at least one chunk a step. The limit
+    /// counts all memory that the map takes.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
 }
 
 impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
-    /// An empty map whose memory comes from `source`. Takes no memory.
+    /// Makes an empty map whose memory comes from `source`, without taking memory.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Growth::fixed(1), source)
     }
-    /// An empty map with its own growth and source, as [`with_growth`](SecondaryMap::with_growth).
+    /// Makes an empty map with its own growth and source, as
+    /// [`with_growth`](SecondaryMap::with_growth) does.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self { slots: Slots::new(growth, source), len: 0 }
     }
@@ -96,12 +97,13 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
             Err(_) => out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>())),
         }
     }
-    /// Stores the value of `key` and returns the old one. If the key is null or outdated, or without
-    /// memory, `value` comes back.
+    /// Stores the value of `key` and returns the old one. If the key is null, or older than the key
+    /// that has a value, or without memory, returns `value` in the error.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         self.place(key, value)
     }
-    /// The value of `key`, made by `make` if there is none. `None` if the key is null or outdated.
+    /// Returns the value of `key`, and makes it with `make` if there is none. `None`: the key is
+    /// null or older than the key that has a value.
     ///
     /// ```
     /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -156,19 +158,20 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     pub fn contains_key(&self, key: K) -> bool {
         self.slots.find(key).is_some()
     }
-    /// The value of a key.
+    /// Returns the value of a key.
     #[inline]
     pub fn get(&self, key: K) -> Option<&V> {
-        // SAFETY: a live slot has a value.
+        // SAFETY: the slot is live, so it has a value.
         Some(unsafe { self.slots.find(key)?.value().as_ref() })
     }
-    /// The value of a key, mutably.
+    /// Returns a mutable reference to the value of a key.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        // SAFETY: a live slot has a value.
+        // SAFETY: the slot is live, so it has a value.
         Some(unsafe { self.slots.find(key)?.value().as_mut() })
     }
-    /// The values of several keys, mutably. `None` if a key has no value or occurs twice.
+    /// Returns mutable references to the values of several keys. `None`: a key has no value or
+    /// occurs twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         let mut slots = [None; N];
         for (i, &key) in keys.iter().enumerate() {
@@ -195,7 +198,7 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     /// The slot is live.
     unsafe fn take_at(&mut self, slot: Slot<K, V>) -> (K, V) {
         self.len -= 1;
-        // SAFETY: the caller says that the slot is live, so its word is its key.
+        // SAFETY: the caller promises that the slot is live, so its word is its key.
         unsafe {
             let key = Words::<K>::known(*slot.word());
             slot.unmark();
@@ -208,16 +211,16 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         self.retain(|_, _| false);
     }
 
-    /// Gives memory without values back to the source. The first chunk stays.
+    /// Returns memory without values to the source. The first chunk stays.
     pub fn trim(&mut self) {
         self.slots.trim(|chunk| {
-            // SAFETY: the chunk is in the directory, and has so many groups.
+            // SAFETY: the chunk is in the directory, and `group` is below its number of groups.
             let marks = |group| unsafe { *(*chunk.marks(group)).as_ptr() };
             (0..ChunkLayout::<K, V>::GROUPS).all(|group| marks(group) == 0).then(free_word::<K>)
         });
     }
 
-    /// What the map holds. Values count as blocks.
+    /// Counts what the map holds. Values count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len, ..Statistics::default() };
         s.bytes_live = self.len * size_of::<V>();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 macro_rules! secondary {
     ($map:ident) => {
-        /// A sequence of pairs of key and value.
+        /// Writes a sequence of pairs of key and value.
         impl<K: Key + Serialize, V: Serialize, S: Source> Serialize for $map<K, V, S> {
             fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
                 to.collect_seq(self)

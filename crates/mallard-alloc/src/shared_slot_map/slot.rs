@@ -243,7 +243,7 @@ mod models {
     }
 
     #[test]
-    fn one_of_two_threads_removes_an_element() {
+    fn only_one_of_two_threads_removes_an_element() {
         loom::model(|| {
             let cell = Cell::live();
             let other = cell.clone();
@@ -258,7 +258,7 @@ mod models {
     }
 
     #[test]
-    fn a_copy_is_of_one_element() {
+    fn a_copy_never_mixes_two_elements() {
         loom::model(|| {
             let slot = Arc::new((SlotState::new(1), AtomicU64::new(1), AtomicU64::new(1)));
             slot.0.begin();

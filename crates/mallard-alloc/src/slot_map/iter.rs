@@ -38,7 +38,8 @@ pub struct IterMut<'a, K: Key, V> {
     marker: PhantomData<&'a mut V>,
 }
 
-/// Removes the stale marks at the end of an iteration, so that the next one need not test each slot.
+/// Removes the stale marks when an iteration ends, so that the next iteration need not test each
+/// slot.
 struct End<'a, K: Key, V> {
     owed: bool,
     free_keys: &'a FreeKeys<K::Bits>,
@@ -72,28 +73,28 @@ unsafe impl<K: Key, V: Sync> Send for Iter<'_, K, V> {}
 unsafe impl<K: Key, V: Sync> Sync for Iter<'_, K, V> {}
 // SAFETY: the iterator is an exclusive reference to the elements.
 unsafe impl<K: Key, V: Send> Send for IterMut<'_, K, V> {}
-// SAFETY: nothing can be reached through a shared reference to the iterator.
+// SAFETY: through a shared reference to the iterator, no element can be reached.
 unsafe impl<K: Key, V: Sync> Sync for IterMut<'_, K, V> {}
 
-/// The key of a live slot.
+/// Returns the key of a live slot.
 ///
 /// # Safety
 /// The slot is live.
 #[inline(always)]
 pub(crate) unsafe fn key_of<K: Key, V>(slot: Slot<K, V>) -> K {
-    // SAFETY: the caller says that the slot is live, so its word is its key.
+    // SAFETY: the caller promises that the slot is live, so its word is its key.
     Words::<K>::known(unsafe { *slot.word() })
 }
 
 impl<'a, K: Key, V> Iter<'a, K, V> {
-    /// An iterator over `left` live slots.
+    /// Makes an iterator over `left` live slots.
     #[inline]
     pub(crate) fn new<S: Source>(slots: &'a Slots<K, V, S>, left: usize) -> Self {
         Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
     }
 }
 impl<'a, K: Key, V> IterMut<'a, K, V> {
-    /// An iterator over `left` live slots.
+    /// Makes an iterator over `left` live slots.
     #[inline]
     pub(crate) fn new<S: Source>(slots: &'a mut Slots<K, V, S>, left: usize) -> Self {
         Self { walk: slots.walk(), left, end: End::new(slots), marker: PhantomData }
@@ -254,15 +255,15 @@ project! { ['a, K: Key, V] ValuesMut<'a, K, V>, &'a mut V, (_, value) => value }
 project! { [K: Key, V, S: Source] IntoKeys<K, V, S>, K, (key, _) => key }
 project! { [K: Key, V, S: Source] IntoValues<K, V, S>, V, (_, value) => value }
 
-/// Implements the iterators of a map that remove its elements: `IntoIter($Map, Walk)` and
-/// `Drain(&mut $Map, Walk)`. The map has the functions `take_at`, `retain` and `len`.
+/// Implements the iterators that remove the elements of a map: `IntoIter($Map, Walk)` and
+/// `Drain(&mut $Map, Walk)`. The map has to have the functions `take_at`, `retain` and `len`.
 macro_rules! removing_iterators {
     ($Map:ident) => {
-        // SAFETY: the walk is over slots of the map in the same value.
+        // SAFETY: the walk visits only slots of the map that is in the same value.
         unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
         // SAFETY: as for `Send`.
         unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
-        // SAFETY: the walk is over slots of the map that is borrowed.
+        // SAFETY: the walk visits only slots of the map that is borrowed.
         unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
         // SAFETY: as for `Send`.
         unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
@@ -279,7 +280,7 @@ macro_rules! removing_iterators {
             type Item = (K, V);
             type IntoIter = IntoIter<K, V, S>;
             fn into_iter(self) -> Self::IntoIter {
-                let walk = self.slots.walk(); // over chunks, which stay when the map is moved
+                let walk = self.slots.walk(); // valid even if the map is moved: chunks stay in place
                 IntoIter(self, walk)
             }
         }
@@ -309,8 +310,9 @@ removing_iterators!(SlotMap);
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Iterator over all keys and elements, in slot order.
     ///
-    /// It skips 64 unused slots at a time. `for_each`, `sum` and everything else that uses `fold` also
-    /// passes 64 used slots without testing each, which a `for` loop cannot do.
+    /// The iterator skips 64 unused slots at a time. `for_each`, `sum` and everything else that
+    /// uses `fold` also pass 64 used slots without testing each of them, which a `for` loop cannot
+    /// do.
     #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.slots, self.len())

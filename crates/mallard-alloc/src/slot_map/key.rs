@@ -18,58 +18,60 @@ use core::hash::Hash;
 /// assert_eq!(size_of::<Option<EnemyKey>>(), 4);
 /// ```
 ///
-/// A key is never 0, so an `Option` of a key is no larger than the key. The default key is null and
-/// names nothing. Any other integer can be made a key; a made-up key names nothing.
+/// A key is never 0, so an `Option` of a key is no larger than the key. The default key is the null
+/// key, which names no element. Any other integer can be made a key; a made-up key names no
+/// element.
 ///
-/// Layout: the index is in the low bits, and the generation above it. Keys are ordered as integers, so
-/// by generation first.
+/// Layout: the index is in the low bits, and the generation is above it. Keys are ordered as
+/// integers, so by generation first.
 ///
 /// # Safety
-/// `to_bits` returns the integer that `from_bits` was called with, which is never 0. Equality and order
-/// are those of the integers. Every type made by `key_type!` fulfils this.
+/// `to_bits` returns the integer that `from_bits` was called with, which is never 0. Equality and
+/// order are those of the integers. Every type made by `key_type!` meets these conditions.
 pub unsafe trait Key:
     Copy + Eq + Ord + Hash + Debug + Default + Send + Sync + 'static
 {
     /// The integer type: `u32` or `u64`.
     type Bits: Bits;
 
-    /// Bits of the index. A map has at most 2^`INDEX_BITS` - 1 slots.
+    /// Number of bits of the index. A map has at most 2^`INDEX_BITS` - 1 slots.
     const INDEX_BITS: u32;
-    /// Bits of the generation. A slot has at most 2^`GENERATION_BITS` - 1 elements.
+    /// Number of bits of the generation. A slot has at most 2^`GENERATION_BITS` - 1 elements, one
+    /// after another.
     const GENERATION_BITS: u32;
-    /// Whether a slot whose generations are used up starts again at the first, so that a very old key
-    /// may name a new element. Otherwise the slot retires.
+    /// Whether a slot whose generations are used up starts again at the first generation, so that a
+    /// very old key may name a new element. Otherwise the slot retires.
     const WRAPPING: bool;
 
-    /// The key as an integer, never 0.
+    /// Returns the key as an integer, which is never 0.
     fn to_bits(self) -> Self::Bits;
 
-    /// The key with these bits. `None` for 0.
+    /// Returns the key with these bits. `None` for 0.
     fn from_bits(bits: Self::Bits) -> Option<Self>;
 
-    /// The null key, which names nothing in any map.
+    /// Returns the null key, which names no element in any map.
     #[inline]
     fn null() -> Self {
-        // Index 1 and generation 0, which no element has.
+        // The null key has index 1 and generation 0, which no element has.
         match Self::from_bits(Self::Bits::from_u64(1)) {
             Some(key) => key,
             None => unreachable!("1 is not 0"),
         }
     }
 
-    /// Whether this is the null key. Other keys may name nothing as well.
+    /// Whether this is the null key. Other keys may name no element as well.
     #[inline]
     fn is_null(self) -> bool {
         self.to_bits().to_u64() == 1
     }
 
-    /// The index of the slot. The first is 1.
+    /// Returns the index of the slot. The first slot has index 1.
     #[inline]
     fn index(self) -> usize {
         Words::<Self>::index(self.to_bits())
     }
 
-    /// The generation: which element of the slot the key names. The first is 1.
+    /// Returns the generation: a number that counts the elements of the slot, from 1.
     #[inline]
     fn generation(self) -> u64 {
         self.to_bits().to_u64() >> Self::INDEX_BITS
@@ -117,7 +119,7 @@ impl Bits for u64 {
     }
 }
 
-/// The words of keyed slots. Each slot has a word beside its value:
+/// The words of keyed slots. Each slot has a word as well as a value:
 ///
 /// ```text
 /// state       word
@@ -130,12 +132,12 @@ impl Bits for u64 {
 /// slot 0      { 0, 0 }                    never has a value
 /// ```
 ///
-/// A key names a live element exactly if it equals the word of the slot that it addresses: only a live
-/// slot's word has the slot's own index, and no key is 0.
+/// A key names a live element exactly if the key equals the word of the slot that it addresses:
+/// only the word of a live slot has the slot's own index, and no key is 0.
 ///
-/// A key's index is masked to a power of two before use, so that every integer addresses some slot. If
-/// that slot is not the key's own, the comparison fails all the same: the index in a word is the slot's
-/// own index, or 0.
+/// The index of a key is masked to a power of two before use, so that every integer addresses some
+/// slot. If the slot is not the key's own, the comparison fails nevertheless, because the index in
+/// a word is the slot's own index, or 0.
 pub(crate) struct Words<K>(core::marker::PhantomData<K>);
 
 impl<K: Key> Words<K> {
@@ -159,17 +161,18 @@ impl<K: Key> Words<K> {
     pub(crate) fn key(index: usize, generation: u64) -> K::Bits {
         K::Bits::from_u64(generation << K::INDEX_BITS | index as u64)
     }
-    /// The word of an idle or detached slot: its key without the index.
+    /// Returns the word of an idle or detached slot: its key without the index.
     #[inline(always)]
     pub(crate) fn without_index(key: K::Bits) -> K::Bits {
         K::Bits::from_u64(key.to_u64() & !Self::INDEX_MASK)
     }
-    /// The next key of the same slot. Smaller than `key` if the generations are used up.
+    /// Returns the next key of the same slot. It is smaller than `key` if the generations are used
+    /// up.
     #[inline(always)]
     pub(crate) fn after(key: K::Bits) -> K::Bits {
         K::Bits::from_u64(key.to_u64().wrapping_add(Self::ONE_GENERATION) & Self::VALUE_MAX)
     }
-    /// The key in a word or in `FreeKeys`, which is not 0.
+    /// Returns the key in a word or in `FreeKeys`, which is not 0.
     #[inline(always)]
     pub(crate) fn known(word: K::Bits) -> K {
         debug_assert!(word.to_u64() != 0);
@@ -193,8 +196,8 @@ impl Select for Width<true> {
     type Bits = u64;
 }
 
-/// Makes key types from the bits of the index and the bits of the generation. A key has at most 64 bits,
-/// and takes 4 bytes instead of 8 if 32 bits are enough.
+/// Makes key types from the number of bits of the index and of the generation. A key has at most 64
+/// bits. It takes 4 bytes if 32 bits are enough, and 8 bytes otherwise.
 ///
 /// ```
 /// mallard::key_type! {
@@ -208,7 +211,7 @@ impl Select for Width<true> {
 ///
 /// With the feature `serde`, keys are serialised as integers.
 ///
-/// Keys of one type are not keys of another:
+/// A map does not accept keys of another type:
 /// ```compile_fail
 /// mallard::key_type! { struct A(20, 12); struct B(20, 12); }
 /// let mut a: mallard::SlotMap<A, u8> = mallard::SlotMap::new();
@@ -248,7 +251,7 @@ macro_rules! __key_type {
             type Bits = <$crate::__key::Width<{ ($index) + ($generation) > 32 }>
                 as $crate::__key::Select>::Bits;
 
-            // SAFETY: the key is one integer, and all other functions are derived from it.
+            // SAFETY: the key is one integer, and all other functions are derived from the integer.
             unsafe impl $crate::Key for $name {
                 type Bits = Bits;
                 const INDEX_BITS: u32 = $index;
@@ -269,7 +272,7 @@ macro_rules! __key_type {
                     <Self as $crate::Key>::null()
                 }
             }
-            /// Index and generation: `EnemyKey(12v3)`.
+            /// Writes index and generation: `EnemyKey(12v3)`.
             impl ::core::fmt::Debug for $name {
                 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     let (index, generation) =

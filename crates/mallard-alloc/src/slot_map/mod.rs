@@ -37,23 +37,24 @@ use core::ptr::NonNull;
 /// # assert!(enemies.contains_key(swan));
 /// ```
 ///
-/// **Lookup.** A lookup is two loads and one comparison, and is safe for every key, also one of another
-/// map or a made-up one.
+/// **Lookup.** A lookup is two loads and one comparison. It is safe for every key, even for a key
+/// of another map or a made-up key.
 ///
-/// **Memory.** Slots are in chunks of about 16 KiB, and a directory points to the chunks. A map grows
-/// by a chunk and copies only the directory, so an element keeps its address from insert to removal,
-/// even if the map is moved. An empty map takes no memory. Each element costs a word (4 bytes for
-/// [`Key32`](crate::Key32)) and two bits more than its value. The map keeps memory until
-/// [`trim`](Self::trim), which still remembers which keys are stale.
+/// **Memory.** Slots are in chunks of about 16 KiB, and a directory points to the chunks. A map
+/// grows by a chunk and copies only the directory, so an element keeps its address from insert to
+/// removal, even if the map is moved. An empty map takes no memory. Each element costs a word (4
+/// bytes for [`Key32`](crate::Key32)) and two bits more than its value. The map keeps its memory
+/// until [`trim`](Self::trim); after a trim, the map still remembers which keys are stale.
 ///
-/// **Reuse.** A freed slot is among the next to be used. A slot whose generations are used up retires,
-/// which [`retired`](Self::retired) counts. A slot of a `Key32` lasts for 4,095 elements, so a map of n
-/// slots lasts for at least 4,095 n elements.
+/// **Reuse.** A freed slot is among the next slots to be used. A slot whose generations are used up
+/// retires; [`retired`](Self::retired) counts such slots. A slot of a `Key32` lasts for 4,095
+/// elements, so a map of n slots lasts for at least 4,095 n elements.
 ///
-/// **Errors.** Without memory, `insert` ends the program as `handle_alloc_error` does. If every slot that
-/// a key can name is in use or retired, it panics. `try_insert` returns the value in both cases.
+/// **Errors.** Without memory, `insert` ends the program as `handle_alloc_error` does. If every
+/// slot that a key can name is in use or retired, `insert` panics. `try_insert` returns the value
+/// in both cases.
 ///
-/// **Threads.** One thread at a time. For several threads see `SharedSlotMap`.
+/// **Threads.** One thread at a time may use a map. For several threads see `SharedSlotMap`.
 ///
 /// A reference from a lookup cannot outlive the element:
 /// ```compile_fail
@@ -72,7 +73,8 @@ pub struct SlotMap<K: Key, V, S: Source = DefaultHeap> {
     /// The slots that were never used since their chunk was added: `fresh` up to `fresh_end`.
     fresh: usize,
     fresh_end: usize,
-    /// Free slots whose next key is not in `free_keys`. Their chunks form the list `with_idle`.
+    /// The number of free slots whose next key is not in `free_keys`. The chunks of these slots
+    /// form the list `with_idle`.
     idle: usize,
     with_idle: Option<NonNull<u8>>,
     retired: usize,
@@ -81,21 +83,21 @@ pub struct SlotMap<K: Key, V, S: Source = DefaultHeap> {
 
 // SAFETY: the map has exclusive use of its chunks and their elements.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SlotMap<K, V, S> {}
-// SAFETY: nothing can be changed through a shared reference but mark bits, which are atomic.
+// SAFETY: through a shared reference only mark bits can be changed, and these are atomic.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SlotMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SlotMap<K, V> {
-    /// An empty map. Takes no memory.
+    /// Makes an empty map, without taking memory.
     pub const fn new() -> Self {
         Self::with_growth_in(Self::GROWTH, DefaultHeap)
     }
-    /// An empty map that grows as `growth` says, by at least one chunk a step. The limit counts all
-    /// memory that the map takes.
+    /// Makes an empty map that grows by the rule `growth`, by at least one chunk a step. The limit
+    /// counts all memory that the map takes.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// An empty map with memory for `count` elements.
+    /// Makes an empty map with memory for `count` elements.
     pub fn with_capacity(count: usize) -> Self {
         let mut map = Self::new();
         map.reserve(count);
@@ -104,14 +106,15 @@ impl<K: Key, V> SlotMap<K, V> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// One chunk a step.
+    /// The default growth: one chunk a step.
     const GROWTH: Growth = Growth::fixed(1);
 
-    /// An empty map whose memory comes from `source`. Takes no memory.
+    /// Makes an empty map whose memory comes from `source`, without taking memory.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Self::GROWTH, source)
     }
-    /// An empty map with its own growth and source, as [`with_growth`](SlotMap::with_growth).
+    /// Makes an empty map with its own growth and source, as [`with_growth`](SlotMap::with_growth)
+    /// does.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self {
             slots: Slots::new(growth, source),
@@ -160,8 +163,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.make_ready();
         self.place(|_| value)
     }
-    /// Stores a value and returns its key. Without memory or a free slot, the value comes back in the
-    /// error and nothing has changed.
+    /// Stores a value and returns its key. Without memory or a free slot, returns the value in the
+    /// error, and nothing has changed.
     #[inline]
     pub fn try_insert(&mut self, value: V) -> Result<K, Full<V>> {
         if self.slots.free_keys.is_empty() && !self.refill() {
@@ -187,17 +190,18 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     #[inline(always)]
     fn make_ready(&mut self) {
         if self.slots.free_keys.is_empty() {
-            self.slots.free_keys.top = self.refill_or_abort(); // assigned as in `make_room`
+            self.slots.free_keys.top = self.refill_or_abort(); // for the assignment see `make_room`
         }
     }
 
-    /// Starts an element. Every element starts here. There is a free key.
+    /// Starts an element, which takes the top free key. All elements start in this function. There
+    /// has to be a free key.
     #[inline(always)]
     fn place(&mut self, make: impl FnOnce(K) -> V) -> K {
-        // SAFETY: `make_ready` or `refill` made sure of a free key.
+        // SAFETY: `make_ready` or `refill` has made sure that there is a free key.
         let key = unsafe { self.slots.free_keys.peek() };
         let value = make(Words::<K>::known(key));
-        // SAFETY: the slot of a free key is in a chunk, free, and marked.
+        // SAFETY: the slot of a free key is in a chunk. The slot is free, and marked.
         unsafe {
             self.slots.free_keys.pop();
             self.slots.view.slot_of(key).begin(key, value);
@@ -210,39 +214,40 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub fn contains_key(&self, key: K) -> bool {
         self.slots.view.find(key).is_some()
     }
-    /// The element of a key. `None` if the key is null, stale, or of another map.
+    /// Returns the element of a key. `None`: the key is null, stale, or of another map.
     #[inline]
     pub fn get(&self, key: K) -> Option<&V> {
-        // SAFETY: a live slot has a value.
+        // SAFETY: the slot is live, so it has a value.
         Some(unsafe { self.slots.view.find(key)?.value().as_ref() })
     }
-    /// The element of a key, mutably.
+    /// Returns a mutable reference to the element of a key.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        // SAFETY: a live slot has a value.
+        // SAFETY: the slot is live, so it has a value.
         Some(unsafe { self.slots.view.find(key)?.value().as_mut() })
     }
-    /// The element of a key, without a check.
+    /// Returns the element of a key, without a check.
     ///
     /// # Safety
     /// `contains_key(key)` is true.
     #[inline]
     pub unsafe fn get_unchecked(&self, key: K) -> &V {
         debug_assert!(self.contains_key(key));
-        // SAFETY: a live slot has a value.
+        // SAFETY: the slot is live, so it has a value.
         unsafe { self.slots.view.slot_of(key.to_bits()).value().as_ref() }
     }
-    /// The element of a key, mutably and without a check.
+    /// Returns a mutable reference to the element of a key, without a check.
     ///
     /// # Safety
     /// `contains_key(key)` is true.
     #[inline]
     pub unsafe fn get_unchecked_mut(&mut self, key: K) -> &mut V {
         debug_assert!(self.contains_key(key));
-        // SAFETY: a live slot has a value.
+        // SAFETY: the slot is live, so it has a value.
         unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }
     }
-    /// The elements of several keys, mutably. `None` if a key has no element or occurs twice.
+    /// Returns mutable references to the elements of several keys. `None`: a key has no element or
+    /// occurs twice.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -264,10 +269,11 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Some(keys.map(|key| unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }))
     }
 
-    /// Removes an element and returns it. Its key is stale from now on. A detached key is given up.
+    /// Removes an element and returns it. Its key is stale from now on. If the key is detached, it
+    /// becomes stale, and `None` is returned.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<V> {
-        self.make_room(); // first, so that a loop of removals keeps the top of the stack in a register
+        self.make_room(); // called first: a loop of removals then keeps the top in a register
         match self.slots.view.find(key) {
             // SAFETY: `find` returned a live slot.
             Some(slot) => Some(unsafe { self.remove_at(slot, key.to_bits()) }),
@@ -278,11 +284,11 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Makes room for one more free key, unless the map has never had an element.
+    /// Makes a place for one more free key, unless the map has never had an element.
     #[inline(always)]
     fn make_room(&mut self) {
         if self.slots.free_keys.is_full() {
-            // The assignment changes nothing, but tells the compiler the value in a loop.
+            // The assignment changes nothing, but tells the compiler the value of `top` in a loop.
             self.slots.free_keys.top = self.make_room_for_key();
         }
     }
@@ -293,7 +299,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// The slot is live.
     unsafe fn take_at(&mut self, slot: Slot<K, V>) -> (K, V) {
         self.make_room();
-        // SAFETY: the caller says that the slot is live, so its word is its key.
+        // SAFETY: the caller promises that the slot is live, so its word is its key.
         unsafe {
             let key = *slot.word();
             (Words::<K>::known(key), self.remove_at(slot, key))
@@ -303,10 +309,11 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Removes the element of a slot.
     ///
     /// # Safety
-    /// The slot is live, `key` is its key, and there is room for a free key.
+    /// The slot is live, `key` is its key, and there is a place for one more free key.
     #[inline(always)]
     unsafe fn remove_at(&mut self, slot: Slot<K, V>, key: K::Bits) -> V {
-        // SAFETY: the caller says so. The value is read last, so that it is copied once.
+        // SAFETY: the caller promises that the slot is live. The value is read last, so that it is
+        // copied only once.
         unsafe {
             *slot.word() = free_word::<K>();
             self.recycle(slot, key);
@@ -314,8 +321,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Makes the next key of a slot free. The slot's word is 0, the slot is marked, and there is room
-    /// for the key.
+    /// Adds the next key of a slot to the free keys. The slot's word is 0, the slot is marked, and
+    /// there is a place for the key.
     #[inline(always)]
     fn recycle(&mut self, slot: Slot<K, V>, key: K::Bits) {
         let mut next = Words::<K>::after(key);
@@ -325,18 +332,18 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             }
             next = Words::<K>::key(Words::<K>::index(key), 1);
         }
-        // SAFETY: the caller made room for the key.
+        // SAFETY: the caller has made a place for the key.
         unsafe { self.slots.free_keys.push(next) };
     }
 
-    /// Removes an element and keeps its key for [`reattach`](Self::reattach). Until then the key has no
-    /// element, and no other element gets it. `remove` and `clear` give the key up.
+    /// Removes an element and keeps its key for [`reattach`](Self::reattach). Until then the key
+    /// has no element, and no other element gets this key. `remove` and `clear` give up the key.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
     /// let mut map: SlotMap<Key32, String> = SlotMap::new();
     /// let key = map.insert("duck".into());
-    /// let duck = map.detach(key).unwrap(); // the map can be used meanwhile
+    /// let duck = map.detach(key).unwrap(); // the map can be used without this element
     /// assert!(!map.contains_key(key));
     /// map.reattach(key, duck).unwrap();
     /// assert_eq!(map[key], "duck");
@@ -351,13 +358,14 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Stores the element of a detached key. If the key is not detached, the value comes back.
+    /// Stores the element of a detached key. If the key is not detached, returns the value in the
+    /// error.
     pub fn reattach(&mut self, key: K, value: V) -> Result<(), Full<V>> {
         let Some(slot) = self.find_detached(key) else {
             return Err(Full::because(Cause::NotDetached, value));
         };
         self.detached -= 1;
-        // SAFETY: a detached slot is in a chunk and not live.
+        // SAFETY: a detached slot is in a chunk, and is not live.
         unsafe {
             slot.begin(key.to_bits(), value);
             slot.mark();
@@ -393,8 +401,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 }
 
-/// Retires a slot whose generations are used up. Takes the counter and not the map, so that the
-/// compiler keeps what it knows about the map in a loop.
+/// Retires a slot whose generations are used up. The argument is the counter and not the map, so
+/// that in a loop the compiler keeps what it knows about the map.
 #[cold]
 #[inline(never)]
 fn retire<K: Key, V>(retired: &mut usize, slot: Slot<K, V>) {

@@ -1,4 +1,5 @@
-//! Where free keys come from, and where they go when there are too many. Cold code.
+//! Supplies free keys when there are none, and stores them elsewhere when there are too many. All
+//! code in this file is cold.
 
 use super::SlotMap;
 use crate::base::bits::out_of_memory;
@@ -8,14 +9,15 @@ use crate::slot_map::key::{Bits, Key, Words};
 use crate::slot_map::keyed::{free_word, ChunkLayout, SlotChunk, GROUP};
 use core::alloc::Layout;
 
-/// The numbers of free keys in the first block and in the largest, which has 4 or 8 KiB. A full block
-/// is replaced by one of twice the size, and at the maximum more blocks are added. Slots whose keys fit
-/// in no block become idle, which costs as much again as an insert and a removal.
+/// The numbers of free keys in the first block and in the largest one, which has 4 or 8 KiB. A full
+/// block is replaced by one of twice the size. At the largest size, more blocks are added. Slots
+/// whose keys fit in no block become idle. This costs the time of another insert and removal.
 const FREE_KEYS_FIRST: usize = 64;
 const FREE_KEYS_MAX: usize = 1024;
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// Refills the free keys and returns their top. Ends the program if it cannot.
+    /// Refills the free keys, and returns the address above the last one. Ends the program if there
+    /// is no memory.
     #[cold]
     #[inline(never)]
     pub(super) fn refill_or_abort(&mut self) -> *mut K::Bits {
@@ -25,7 +27,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.slots.free_keys.top
     }
 
-    /// The cause to report after `refill` failed.
+    /// Returns the cause to report after `refill` has failed.
     #[cold]
     pub(super) fn failure_cause(&self) -> Cause {
         match self.slots.is_at_limit() {
@@ -45,7 +47,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// Makes sure of at least one free key. If the result is false, nothing visible has changed.
+    /// Makes sure that there is a free key. `false`: there is none, and nothing visible has
+    /// changed.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&mut self) -> bool {
@@ -74,8 +77,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Marks the slots of a few unmarked keys. Not of all, because the next iterator would have to test
-    /// each of them.
+    /// Marks the slots of a few unmarked free keys. Marking all of them would force the next
+    /// iterator to test each slot.
     fn mark_some(&mut self) {
         for &key in self.slots.free_keys.mark_some(GROUP / 2) {
             // SAFETY: the slot of a free key is in a chunk, and there is no iterator now.
@@ -91,13 +94,14 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Makes room for one more free key, if the map has memory. Returns the top of the free keys.
+    /// Makes a place for one more free key, if the map has memory. Returns the address above the
+    /// last free key.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room_for_key(&mut self) -> *mut K::Bits {
         let places = self.slots.free_keys.places();
         if places == 0 {
-            return self.slots.free_keys.top; // a map without memory: no key of it has an element
+            return self.slots.free_keys.top; // the map has no memory, so no key has an element
         }
         if places >= FREE_KEYS_MAX || !self.widen(2 * places) {
             let spare = self.slots.free_keys.take_spare();
@@ -109,7 +113,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.slots.free_keys.top
     }
 
-    /// Makes the slots of `count` free keys idle: those that would be used last.
+    /// Makes the slots of `count` free keys idle. These are the keys that would be used last.
     fn move_to_idle(&mut self, count: usize) {
         for i in 0..count {
             let key = self.slots.free_keys.keys()[i];
@@ -120,7 +124,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
 
     pub(super) fn make_idle(&mut self, key: K::Bits) {
         let slot = self.slots.view.slot_of(key);
-        // SAFETY: the slot is in a chunk, and free.
+        // SAFETY: the slot is in a chunk, and is free.
         let header = unsafe {
             *slot.word() = Words::<K>::without_index(key);
             slot.make_idle();
@@ -145,7 +149,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             for group in 0..ChunkLayout::<K, V>::GROUPS {
                 self.take_group(chunk, group, half);
             }
-            self.slots.free_keys.keys_mut()[before..].reverse(); // the low numbers come next
+            self.slots.free_keys.keys_mut()[before..].reverse(); // low numbers are used next
             let taken = self.slots.free_keys.keys().len() - before;
             // SAFETY: the chunks in the list are in the directory, and have a header.
             let header = unsafe { &mut *chunk.header() };
@@ -158,15 +162,15 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 
     fn take_group(&mut self, chunk: SlotChunk<K, V>, group: usize, most: usize) {
-        // SAFETY: the chunk is in the directory, and has so many groups.
+        // SAFETY: the chunk is in the directory, and `group` is below its number of groups.
         let (bits, number) = unsafe { (&mut *chunk.idle(group), (*chunk.header()).number) };
         let first = number * ChunkLayout::<K, V>::SLOTS;
         while *bits != 0 && self.slots.free_keys.keys().len() < most {
             let place = group * GROUP + bits.trailing_zeros() as usize;
             *bits &= *bits - 1;
             let slot = chunk.slot(place);
-            // SAFETY: the word of an idle slot is its next key without the index. There is room for
-            // `most` keys.
+            // SAFETY: the word of an idle slot is its next key without the index. The block has
+            // places for `most` more keys.
             unsafe {
                 self.slots
                     .free_keys
@@ -177,8 +181,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Turns fresh slots into free keys: a few at a time, so that a map touches its memory only as it
-    /// grows, and from one group, whose marks are in one word.
+    /// Turns fresh slots into free keys. Takes only a few at a time, so that a map touches its
+    /// memory only as it grows, and takes them from one group, whose marks are in one machine word.
     fn take_fresh(&mut self) {
         let number = self.fresh / ChunkLayout::<K, V>::SLOTS;
         let generation = self.fresh_generation(number);
@@ -186,11 +190,13 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         let most = (GROUP - place % GROUP).min(self.slots.free_keys.places() / 2);
         let count = most.min(ChunkLayout::<K, V>::SLOTS - place).min(self.fresh_end - self.fresh);
         for i in (self.fresh..self.fresh + count).rev() {
-            // SAFETY: there are no free keys, and the block has room for twice as many.
+            // SAFETY: there are no free keys, and the block has places for two times as many as are
+            // pushed.
             unsafe { self.slots.free_keys.push(Words::<K>::key(i, generation)) };
         }
         let first = self.slots.view.slot_of(Words::<K>::key(self.fresh, generation));
-        // SAFETY: so many slots of the group follow in this chunk, and there is no iterator now.
+        // SAFETY: at least `count` slots of the group follow in this chunk, and there is no
+        // iterator now.
         unsafe { first.mark_many(count) };
         self.fresh += count;
     }
@@ -201,7 +207,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         (word.to_u64() >> K::INDEX_BITS).max(1)
     }
 
-    /// Adds a chunk. Its slots are fresh, or idle if there are fresh slots elsewhere.
+    /// Adds a chunk. Its slots are fresh, or are idle if there are fresh slots in another chunk.
     pub(super) fn add_chunk(&mut self) -> bool {
         let absent = |&number: &usize| self.slots.view.chunk(number).is_none();
         let number = if self.slots.present == self.slots.view.count {
@@ -231,7 +237,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Makes memory for `more` further elements. Fails like `insert`.
+    /// Takes memory for `more` further elements. Fails like `insert`.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -239,7 +245,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     ///     map.insert(i);
     ///     map
     /// });
-    /// map.reserve(5000); // as with a `Vec`: 5000 more
+    /// map.reserve(5000); // memory for 5000 more elements, as with a `Vec`
     /// assert!(map.capacity() >= 10_000);
     /// ```
     pub fn reserve(&mut self, more: usize) {
@@ -247,7 +253,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             self.no_slot_or_memory();
         }
     }
-    /// Makes memory for `more` further elements. False if there is not enough.
+    /// Takes memory for `more` further elements. `false`: there is not enough memory.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(count) = self.len().checked_add(more) else { return false };
         if more != 0 && self.slots.free_keys.places() == 0 && !self.widen(FREE_KEYS_FIRST) {
@@ -261,9 +267,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Gives memory without elements back to the source, where all chunks of a growth step are empty.
-    /// Stale keys stay stale: if slots are added again, they continue with the highest generation of
-    /// their old chunk. O(slots with memory).
+    /// Returns memory without elements to the source: the growth steps all of whose chunks are
+    /// empty. Stale keys stay stale: if slots are added again, they continue with the highest
+    /// generation of their old chunk. O(slots with memory).
     ///
     /// The first chunk stays, and so does a chunk with a retired or detached slot.
     pub fn trim(&mut self) {
@@ -283,7 +289,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.list_idle();
     }
 
-    /// Rebuilds the list of chunks with idle slots, the first chunk in front.
+    /// Rebuilds the list of chunks with idle slots, with the first chunk at the front.
     pub(super) fn list_idle(&mut self) {
         (self.idle, self.with_idle) = (0, None);
         for number in (0..self.slots.view.count).rev() {
@@ -297,13 +303,13 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// The highest word of a chunk whose slots are all idle. `None` for other chunks.
+    /// Returns the highest word of a chunk whose slots are all idle. `None` for other chunks.
     fn idle_since(chunk: SlotChunk<K, V>) -> Option<K::Bits> {
         // SAFETY: the chunk is in the directory, and has a header.
         if unsafe { (*chunk.header()).idle } != ChunkLayout::<K, V>::SLOTS {
             return None;
         }
-        // SAFETY: a chunk has so many words.
+        // SAFETY: `place` is below the number of slots of a chunk.
         (0..ChunkLayout::<K, V>::SLOTS).map(|place| unsafe { *chunk.slot(place).word() }).max()
     }
 }

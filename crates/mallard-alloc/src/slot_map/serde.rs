@@ -10,9 +10,9 @@ use core::marker::PhantomData;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A sequence of one pair for each slot, from slot 1 to the last slot ever used. The pair is the key of
-/// the slot's element and the element, or the next key of the slot and nothing. A retired slot has
-/// generation 0. A detached key is given up.
+/// Writes a sequence of one pair for each slot, from slot 1 to the last slot ever used. A pair has
+/// the key of the slot's element and the element, or else the next key of the slot and nothing. A
+/// retired slot has generation 0. A detached key becomes stale.
 impl<K: Key, V: Serialize, S: Source> Serialize for SlotMap<K, V, S> {
     fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
         let next = self.next_keys();
@@ -26,7 +26,8 @@ impl<K: Key, V: Serialize, S: Source> Serialize for SlotMap<K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// The current or next key of slot 1, slot 2, and so on. 0 if the slot has retired.
+    /// Returns the current or next key of slot 1, slot 2, and so on. The number is 0 if the slot
+    /// has retired.
     fn next_keys(&self) -> Vec<K::Bits> {
         let none = K::Bits::from_u64(0);
         let mut next = Vec::new();
@@ -34,7 +35,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             let number = i / ChunkLayout::<K, V>::SLOTS;
             let there = self.slots.view.chunk(number);
             let is_fresh = there.is_none() || (self.fresh..self.fresh_end).contains(&i);
-            // SAFETY: a chunk has so many words.
+            // SAFETY: the place is below the number of slots of a chunk, each of which has a word.
             let word = there.map(|c| unsafe { *c.slot(i % ChunkLayout::<K, V>::SLOTS).word() });
             next.push(match word {
                 _ if is_fresh => Words::<K>::key(i, self.fresh_generation(number)),
@@ -47,7 +48,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             let number = i / ChunkLayout::<K, V>::SLOTS;
             let Some(chunk) = self.slots.view.chunk(number) else { continue };
             let slot = chunk.slot(i % ChunkLayout::<K, V>::SLOTS);
-            // SAFETY: a chunk has so many slots.
+            // SAFETY: the place is below the number of slots of a chunk.
             let (word, idle) = unsafe { (*slot.word(), slot.is_idle()) };
             if word != none && Words::<K>::index(word) == 0 {
                 let key = K::Bits::from_u64(word.to_u64() | i as u64);
@@ -85,7 +86,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
                 self.retired += 1;
                 return Err("a slot map has an element that has no generation");
             }
-            // SAFETY: the slot is in a chunk, and free.
+            // SAFETY: the slot is in a chunk, and is free.
             Some(value) => unsafe {
                 slot.begin(bits, value);
                 slot.mark();
@@ -107,7 +108,8 @@ fn after_or_none<K: Key>(key: K::Bits) -> K::Bits {
     }
 }
 
-/// The type of the data, for error messages, and the map that is read.
+/// A deserialiser of a map. Its fields are the name of the data for error messages, and the type of
+/// the map.
 pub(crate) struct Pairs<M>(pub(crate) &'static str, pub(crate) PhantomData<M>);
 
 impl<'de, K: Key, V: Deserialize<'de>> Visitor<'de> for Pairs<SlotMap<K, V>> {

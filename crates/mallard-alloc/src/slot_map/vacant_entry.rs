@@ -1,4 +1,4 @@
-//! What is done with a slot map as a whole, and the traits that it has.
+//! Vacant entries, the functions that use a slot map as a whole, and its trait implementations.
 
 use super::SlotMap;
 use crate::base::source::Source;
@@ -18,9 +18,10 @@ use crate::slot_map::keyed::ChunkLayout;
 pub struct VacantEntry<'a, K: Key, V, S: Source>(&'a mut SlotMap<K, V, S>);
 
 impl<'a, K: Key, V, S: Source> VacantEntry<'a, K, V, S> {
-    /// The key of the next element.
+    /// Returns the key of the next element.
     pub fn key(&self) -> K {
-        // SAFETY: `vacant_entry` made sure of a free key, and the map is borrowed since then.
+        // SAFETY: `vacant_entry` has made sure that there is a free key, and the map has been
+        // borrowed since then.
         Words::<K>::known(unsafe { self.0.slots.free_keys.peek() })
     }
     /// Stores the element.
@@ -32,8 +33,8 @@ impl<'a, K: Key, V, S: Source> VacantEntry<'a, K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// The slot of the next element, for elements that must know their key before they are made. Fails
-    /// like `insert`.
+    /// Returns the slot of the next element, for elements that must know their key before they are
+    /// made. Fails like `insert`.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -48,8 +49,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         VacantEntry(self)
     }
 
-    /// Removes all elements and keeps the memory. Their keys become stale, and detached keys too. If a
-    /// destructor panics, the remaining elements stay.
+    /// Removes all elements and keeps the memory. Their keys and all detached keys become stale. If
+    /// a destructor panics, the remaining elements stay.
     pub fn clear(&mut self) {
         self.retain(|_, _| false);
         for number in 0..self.slots.view.count {
@@ -65,7 +66,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     fn give_up_at(&mut self, number: usize, place: usize) {
         let Some(chunk) = self.slots.view.chunk(number) else { return };
         let slot = chunk.slot(place);
-        // SAFETY: a chunk has so many slots.
+        // SAFETY: the place is below the number of slots of a chunk.
         let (word, idle) = unsafe { (*slot.word(), slot.is_idle()) };
         if word.to_u64() != 0 && Words::<K>::index(word) == 0 && !idle {
             let index = number * ChunkLayout::<K, V>::SLOTS + place;
@@ -73,7 +74,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// What the map holds. Elements count as blocks.
+    /// Counts what the map holds. Elements count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         s.bytes_live = self.len() * size_of::<V>();
@@ -97,11 +98,11 @@ impl<K: Key, V> Default for SlotMap<K, V> {
     }
 }
 
-/// The clone has the same keys, detached ones too.
+/// The clone has the same keys, including detached keys.
 impl<K: Key, V: Clone, S: Source + Clone> Clone for SlotMap<K, V, S> {
     fn clone(&self) -> Self {
         let mut map = Self::with_growth_in(*self.slots.growth(), self.slots.source().clone());
-        let places = self.slots.free_keys.places(); // a map with an element has some
+        let places = self.slots.free_keys.places(); // not 0, because the map has an element
         if !map.slots.mirror(&self.slots) || places != 0 && !map.widen(places) {
             map.no_slot_or_memory();
         }

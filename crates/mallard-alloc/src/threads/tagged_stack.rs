@@ -124,7 +124,7 @@ mod models {
     }
 
     #[test]
-    fn a_thread_with_a_stale_link_does_not_tear_the_list() {
+    fn a_thread_with_a_stale_link_does_not_corrupt_the_list() {
         model(|| {
             let pool = Pool::new(2);
             let other = pool.clone();
@@ -181,7 +181,7 @@ mod models {
     /// thread pushes a full magazine and pops an empty one, then pops a full one and pushes the
     /// empty one. A thread cache of a slot map does the same when it flushes and then refills.
     #[test]
-    fn pop_any_finds_an_empty_and_a_full_magazine_while_others_exchange_theirs() {
+    fn pop_any_finds_a_magazine_of_each_kind_while_other_threads_exchange_theirs() {
         const THREADS: usize = 3;
         struct Magazines {
             stacks: [[TaggedStack; 2]; THREADS], // for each thread: full ones, empty ones

@@ -1,4 +1,4 @@
-//! The secondary map for few of many keys: a hash table.
+//! The sparse secondary map: a hash table, for values of few keys.
 
 mod iter;
 mod table;
@@ -25,11 +25,13 @@ use table::Table;
 /// assert_eq!(titles.get(swan), Some(&"Queen"));
 /// ```
 ///
-/// It differs from a [`SecondaryMap`](crate::SecondaryMap) in three ways: values move when the table
-/// grows, which doubles it; iterators have no order; and a lookup costs a few cycles more.
+/// A sparse map differs from a [`SecondaryMap`](crate::SecondaryMap) in three ways: values move
+/// when the table grows, which doubles it; iterators have no order; and a lookup costs a few cycles
+/// more.
 pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
-    // A place is used if its word is not 0, and then has a value. All places are used from the one that
-    // a key's index hashes to up to the key's own place. At least one place is unused.
+    // A place is used if its word is not 0; a used place has a value. The search for a key starts
+    // at the place that its index hashes to. All places from there up to the key's own place are
+    // used. At least one place is unused.
     table: Table<K, V>,
     len: usize,
     source: S,
@@ -37,19 +39,19 @@ pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
 
 // SAFETY: the map has exclusive use of its table and its values.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SparseSecondaryMap<K, V, S> {}
-// SAFETY: nothing can be changed through a shared reference.
+// SAFETY: through a shared reference nothing can be changed.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SparseSecondaryMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SparseSecondaryMap<K, V> {
-    /// An empty map. Takes no memory.
+    /// Makes an empty map, without taking memory.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
 }
 
 impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
-    /// An empty map whose memory comes from `source`. Takes no memory.
+    /// Makes an empty map whose memory comes from `source`, without taking memory.
     pub const fn new_in(source: S) -> Self {
         Self { table: Table::NONE, len: 0, source }
     }
@@ -78,8 +80,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         }
         self.try_insert(key, value).ok().flatten()
     }
-    /// Stores the value of `key` and returns the old one. If the key is null or outdated, or without
-    /// memory, `value` comes back.
+    /// Stores the value of `key` and returns the old one. If the key is null, or older than the key
+    /// that has a value, or without memory, returns `value` in the error.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         let word = key.to_bits();
         if Self::is_outdated(key) {
@@ -108,7 +110,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         key.index() == 0 || key.generation() == 0 || key.to_bits().to_u64() > Words::<K>::VALUE_MAX
     }
 
-    /// The value of `key`, made by `make` if there is none. `None` if the key is null or outdated.
+    /// Returns the value of `key`, and makes it with `make` if there is none. `None`: the key is
+    /// null or older than the key that has a value.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -125,13 +128,14 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         self.get_mut(key)
     }
 
-    /// Makes memory for `more` further values. Without memory the program ends.
+    /// Takes memory for `more` further values. Without memory, the program ends.
     pub fn reserve(&mut self, more: usize) {
         if !self.try_reserve(more) {
             out_of_memory(Layout::array::<V>(more).unwrap_or(Layout::new::<V>()));
         }
     }
-    /// Makes memory for `more` further values. False without memory; then nothing has changed.
+    /// Takes memory for `more` further values. `false`: there is no memory, and nothing has
+    /// changed.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(wanted) = self.len.checked_add(more) else { return false };
         if wanted <= self.capacity() {
@@ -160,17 +164,18 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some()
     }
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: K) -> Option<&V> {
         // SAFETY: `find` returns used places.
         self.find(key).map(|place| unsafe { self.table.value(place) })
     }
-    /// The value of a key, mutably.
+    /// Returns a mutable reference to the value of a key.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         // SAFETY: `find` returns used places.
         self.find(key).map(|place| unsafe { self.table.value_mut(place) })
     }
-    /// The values of several keys, mutably. `None` if a key has no value or occurs twice.
+    /// Returns mutable references to the values of several keys. `None`: a key has no value or
+    /// occurs twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         let mut places = [0; N];
         for (i, &key) in keys.iter().enumerate() {
@@ -197,7 +202,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
     /// Removes the values for which `keep(key, value)` is false. If `keep` or a destructor panics, the
     /// remaining values stay.
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
-        // Starts at an unused place, so that a removal never moves a value from the end to the start.
+        // The loop starts at an unused place, so that a removal never moves a value from the end of
+        // the table to its start.
         let free = |word: &K::Bits| *word == K::Bits::from_u64(0);
         let begin = self.table.words().iter().position(free).unwrap_or(0);
         for i in 1..self.table.places() {
@@ -215,8 +221,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
             }
         }
     }
-    /// Removes all values, one after another. Dropping the iterator removes the remaining values. If it
-    /// is leaked, the remaining values stay in the map.
+    /// Removes all values, one after another. Dropping the iterator removes the remaining values.
+    /// If the iterator is leaked, the remaining values stay in the map.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -271,7 +277,7 @@ impl<K: Key, V, S: Source> Drop for SparseSecondaryMap<K, V, S> {
         }
         impl<K: Key, V, S: Source> Drop for Rest<'_, K, V, S> {
             fn drop(&mut self) {
-                self.end(); // those after one whose destructor panicked
+                self.end(); // drops the values after one whose destructor panicked
                 core::mem::replace(&mut self.0.table, Table::NONE).give(&self.0.source);
             }
         }
@@ -294,5 +300,5 @@ impl<K: Key, V: Clone, S: Source + Clone> Clone for SparseSecondaryMap<K, V, S> 
     }
 }
 
-/// What is in a place, if its word says so.
+/// The value in a place, which is initialised if the word of the place is not 0.
 type Place<V> = MaybeUninit<V>;

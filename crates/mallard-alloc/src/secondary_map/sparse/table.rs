@@ -1,4 +1,5 @@
-//! The table of a sparse secondary map: words, and values where the word is not 0. Linear probing.
+//! The table of a sparse secondary map: words, and values where the word is not 0. Collisions are
+//! resolved by linear probing.
 
 use super::Place;
 use crate::base::bits::{align_up, layout};
@@ -7,7 +8,7 @@ use crate::slot_map::key::{Bits, Key, Words};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// Without memory the table has one unused place, in which nothing is stored.
+/// The table. Without memory it has one unused place, in which nothing is stored.
 pub(super) struct Table<K: Key, V> {
     words: NonNull<K::Bits>,
     values: NonNull<Place<V>>,
@@ -21,7 +22,8 @@ static NO_WORD: u64 = 0;
 
 impl<K: Key, V> Table<K, V> {
     pub(super) const NONE: Self = Self {
-        // SAFETY: the address of a static is not null. It is never written: `put` needs memory.
+        // SAFETY: the address of a `static` is not 0. The static is never written, because `put`
+        // needs memory.
         words: unsafe { NonNull::new_unchecked((&raw const NO_WORD).cast_mut().cast()) },
         values: NonNull::dangling(),
         places: 1,
@@ -36,14 +38,14 @@ impl<K: Key, V> Table<K, V> {
         let chunk = source.try_take(layout(bytes, align)?)?;
         let words = chunk.data.cast::<K::Bits>();
         for i in 0..places {
-            // SAFETY: the chunk begins with so many words.
+            // SAFETY: `i` is below the number of words at the start of the chunk.
             unsafe { words.add(i).write(K::Bits::from_u64(0)) };
         }
         // SAFETY: the values are in the chunk, behind the words.
         let values = unsafe { chunk.data.add(values_at).cast() };
         Some(Self { words, values, places, taken: Some(chunk), marker: PhantomData })
     }
-    /// Gives the memory back. The table has no values.
+    /// Returns the memory to the source. The table has no values.
     pub(super) fn give<S: Source>(self, source: &S) {
         if let Some(chunk) = self.taken {
             // SAFETY: the chunk is from `take`.
@@ -55,13 +57,13 @@ impl<K: Key, V> Table<K, V> {
         self.places
     }
     pub(super) fn words(&self) -> &[K::Bits] {
-        // SAFETY: the table has so many words.
+        // SAFETY: the table has `places` words.
         unsafe { core::slice::from_raw_parts(self.words.as_ptr(), self.places) }
     }
-    /// The words, mutably. The table has memory.
+    /// Returns a mutable slice of the words. The table has memory.
     pub(super) fn words_mut(&mut self) -> &mut [K::Bits] {
         debug_assert!(self.taken.is_some());
-        // SAFETY: the table has so many words, and access is exclusive.
+        // SAFETY: the table has `places` words, and access is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.words.as_ptr(), self.places) }
     }
     fn value_count(&self) -> usize {
@@ -72,7 +74,7 @@ impl<K: Key, V> Table<K, V> {
         }
     }
     pub(super) fn values(&self) -> &[Place<V>] {
-        // SAFETY: the table has so many values, initialised or not.
+        // SAFETY: the slice has the number of values of the table, which may be uninitialised.
         unsafe { core::slice::from_raw_parts(self.values.as_ptr(), self.value_count()) }
     }
     pub(super) fn words_and_values(&mut self) -> (&[K::Bits], &mut [Place<V>]) {
@@ -84,29 +86,29 @@ impl<K: Key, V> Table<K, V> {
         }
     }
 
-    /// The value in a place.
+    /// Returns the value in a place.
     ///
     /// # Safety
     /// The place is used.
     pub(super) unsafe fn value(&self, place: usize) -> &V {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises that the place is used.
         unsafe { self.values()[place].assume_init_ref() }
     }
-    /// The value in a place, mutably.
+    /// Returns a mutable reference to the value in a place.
     ///
     /// # Safety
     /// The place is used.
     pub(super) unsafe fn value_mut(&mut self, place: usize) -> &mut V {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises that the place is used.
         unsafe { self.words_and_values().1[place].assume_init_mut() }
     }
 
     fn home_of(&self, index: usize) -> usize {
-        // The high bits of the product depend on all bits of the index.
+        // The high bits of the product depend on all bits of the index, so they select the place.
         let product = (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (product >> 32) as usize & (self.places - 1)
     }
-    /// The place of an index, or the unused place where it would be stored.
+    /// Returns the place of an index, or the unused place where the index would be stored.
     pub(super) fn place_of(&self, index: usize) -> usize {
         let mut place = self.home_of(index);
         loop {
@@ -132,10 +134,11 @@ impl<K: Key, V> Table<K, V> {
         // SAFETY: the word was not 0, so the place was used.
         Some((word, unsafe { self.values()[place].assume_init_read() }))
     }
-    /// Removes the value in a used place, and moves later values up so that no search ends too early.
+    /// Removes the value in a used place, and moves later values into the gap, so that no search
+    /// ends too early.
     pub(super) fn remove(&mut self, place: usize) -> V {
         let mask = self.places - 1;
-        // SAFETY: the caller says that the place is used.
+        // SAFETY: the caller promises that the place is used.
         let value = unsafe { self.values()[place].assume_init_read() };
         let (mut hole, mut next) = (place, (place + 1) & mask);
         loop {
@@ -143,10 +146,11 @@ impl<K: Key, V> Table<K, V> {
             if word == K::Bits::from_u64(0) {
                 break;
             }
-            // A value may move to the hole unless the hole is before its home place.
+            // A value may move to the gap (`hole`), unless the gap is before the place to which the
+            // value's index hashes.
             let home = self.home_of(Words::<K>::index(word));
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
-                // SAFETY: the place is used, and the hole is not.
+                // SAFETY: the place `next` is used, and the gap is not.
                 let moved = unsafe { self.values()[next].assume_init_read() };
                 self.put(hole, word, moved);
                 hole = next;

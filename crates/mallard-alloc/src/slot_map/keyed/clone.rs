@@ -5,7 +5,7 @@ use crate::base::source::Source;
 use crate::slot_map::key::{Key, Words};
 
 impl<K: Key, V, S: Source> Slots<K, V, S> {
-    /// Drops all values. If a destructor panics, the others still run.
+    /// Drops all values. If a destructor panics, the other destructors still run.
     ///
     /// # Safety
     /// Nothing uses the values, the words or the bits any more.
@@ -29,15 +29,15 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Takes chunks for all slots of `other`, with the same words and bits, but without live elements.
-    /// False without memory.
+    /// Takes chunks for all slots of `other`, with the same words and bits, but without live
+    /// elements. `false`: there is not enough memory.
     pub(crate) fn mirror(&mut self, other: &Self) -> bool {
         if other.view.count != 0 && !self.make_room(other.direct, other.room) {
             return false;
         }
         let direct = other.view.count.min(other.direct);
         for number in 0..direct {
-            // SAFETY: both directories have so many direct entries.
+            // SAFETY: `number` is below the number of direct entries of both directories.
             unsafe { *self.resume_at(number) = *other.resume_at(number) };
         }
         for place in 0..other.view.count {
@@ -65,7 +65,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         true
     }
 
-    /// Clones the values, after `mirror`. If a clone panics, the elements before it are live.
+    /// Clones the values. The caller has called `mirror`. If a clone panics, the elements before it
+    /// are live.
     pub(crate) fn clone_values(&mut self, other: &Self)
     where
         V: Clone,
@@ -77,7 +78,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             let index = Words::<K>::index(key);
             let Some(chunk) = self.chunk_of(index / ChunkLayout::<K, V>::SLOTS) else { return };
             let to = chunk.slot(index % ChunkLayout::<K, V>::SLOTS);
-            // SAFETY: `mirror` took a chunk for each chunk of `other`, and nothing else uses it.
+            // SAFETY: `mirror` took a chunk for each chunk of `other`, and nothing else uses the
+            // new chunks.
             unsafe {
                 to.begin(key, value);
                 to.mark();

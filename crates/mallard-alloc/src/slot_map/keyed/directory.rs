@@ -6,7 +6,8 @@ use crate::base::source::Source;
 use crate::slot_map::key::{Bits, Key};
 use core::ptr::{self, NonNull};
 
-/// Every directory may have so many direct entries. More of them must be in proportion to the chunks.
+/// Every directory may have at least this number of direct entries. A larger number must be in
+/// proportion to the number of chunks.
 const BY_NUMBER_MIN: usize = 4096;
 
 // | direct entries: 0 .. direct | far entries: direct .. direct + far | .. room
@@ -18,7 +19,8 @@ const BY_NUMBER_MIN: usize = 4096;
 // chunk, and 4,096 if there are few chunks. Chunks with greater numbers are far: their entries are
 // sorted by number and found by binary search. Far entries become direct when there are enough chunks.
 impl<K: Key, V, S: Source> Slots<K, V, S> {
-    /// The place of a chunk number: its direct entry, used or not, or the entry of the far chunk.
+    /// Returns the place of a chunk number: its direct entry, used or not, or the entry of the far
+    /// chunk.
     pub(crate) fn place_of(&self, number: usize) -> Option<usize> {
         if number < self.direct {
             return Some(number);
@@ -27,7 +29,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         (place < self.direct + self.far && self.number_at(place) == number).then_some(place)
     }
 
-    /// The place where the entry of a far chunk number is, or would be inserted.
+    /// Returns the place where the entry of a far chunk number is, or would be inserted.
     fn far_place(&self, number: usize) -> usize {
         let (mut begin, mut end) = (self.direct, self.direct + self.far);
         while begin < end {
@@ -40,20 +42,20 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         begin
     }
 
-    /// The number of the chunk at a place that has one.
+    /// Returns the number of the chunk at a place that has a chunk.
     fn number_at(&self, place: usize) -> usize {
         // SAFETY: entries point to chunks, and a chunk has a header.
         unsafe { (*SlotChunk::<K, V>::new(*self.view.directory.add(place)).header()).number }
     }
 
-    /// The chunk with a number, if there is one.
+    /// Returns the chunk with this number, if there is one.
     pub(crate) fn chunk_of(&self, number: usize) -> Option<SlotChunk<K, V>> {
         let place = self.place_of(number).filter(|place| *place < self.view.count)?;
         self.view.chunk(place)
     }
 
-    /// The slot of a live element, in direct and far chunks. The test for far chunks comes first, so
-    /// that the compiler can move it out of a loop.
+    /// Returns the slot of a live element, in a direct or far chunk. The test for far chunks comes
+    /// first, so that the compiler can move it out of a loop.
     #[inline(always)]
     pub(crate) fn find(&self, key: K) -> Option<Slot<K, V>> {
         if self.far != 0 {
@@ -70,8 +72,9 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// Makes a place for the chunk with a number that has none. Between far entries this is a gap, which
-    /// the caller fills. `None` without memory; then nothing visible has changed.
+    /// Makes a place for the chunk with this number, which has none yet. Among the far entries the
+    /// place is a gap, which the caller fills. `None`: there is no memory, and nothing visible has
+    /// changed.
     pub(super) fn make_place(&mut self, number: usize) -> Option<usize> {
         if number < self.direct {
             return Some(number);
@@ -91,9 +94,10 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         Some(self.far_place(number))
     }
 
-    /// Enters a chunk, whose header is initialised, at a place from `make_place`.
+    /// Stores a chunk, whose header is initialised, at a place that `make_place` returned.
     pub(super) fn enter(&mut self, place: usize, chunk: NonNull<u8>) {
-        // SAFETY: there is room for one more entry, and `far` of the far entries are in use.
+        // SAFETY: the directory has memory for one more entry, and `far` of the far entries are in
+        // use.
         unsafe {
             let at = self.view.directory.add(place);
             if place >= self.direct {
@@ -108,10 +112,11 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         };
     }
 
-    /// Removes a chunk. Its slots continue from the generation in `resume` if it is added again.
+    /// Removes a chunk. If the chunk is added again, its slots continue from the generation in
+    /// `resume`.
     pub(super) fn leave(&mut self, number: usize, resume: K::Bits) {
         let Some(place) = self.place_of(number) else { return };
-        // SAFETY: the directory has this entry and those after it.
+        // SAFETY: the directory has this entry and the entries after it.
         unsafe {
             let at = self.view.directory.add(place);
             if place < self.direct {
@@ -125,7 +130,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Grows the directory to `direct` direct entries, at least as many as now, and `room` in all.
+    /// Grows the directory to `direct` direct entries, at least as many as now, and to `room`
+    /// entries in all.
     pub(super) fn make_room(&mut self, direct: usize, room: usize) -> bool {
         let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
         let entries = room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8));
@@ -137,12 +143,12 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         let there = self.view.count.min(self.direct);
         for i in 0..room {
             let (entry, word) = if i < there {
-                // SAFETY: the old directory has so many entries of both kinds.
+                // SAFETY: `i` is below the number of entries of both kinds in the old directory.
                 unsafe { (*self.view.directory.add(i), *self.resume_at(i)) }
             } else {
                 (self.view.stand_in, K::Bits::from_u64(0))
             };
-            // SAFETY: the new directory has `room` entries of both kinds.
+            // SAFETY: the new directory has `room` entries of both kinds, so `i` is within it.
             unsafe {
                 directory.add(i).write(entry);
                 resume.add(i).write(word);
@@ -153,11 +159,12 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             let number = self.number_at(place);
             let place_now = if number < direct { number } else { direct + far };
             far += (number >= direct) as usize;
-            // SAFETY: the old directory has this entry, and the new one has room for all.
+            // SAFETY: the old directory has this entry, and the new one is large enough for all
+            // entries.
             unsafe { *directory.add(place_now) = *self.view.directory.add(place) };
         }
         if self.far != 0 {
-            self.view.count = direct + far; // direct entries may have no chunk
+            self.view.count = direct + far; // some direct entries may have no chunk
         }
         let before = self.entries.replace(taken);
         self.give_aside(before);

@@ -1,4 +1,4 @@
-//! The free keys of a slot map: the keys that the next elements get.
+//! The free keys of a slot map: the keys of the next elements.
 
 use super::View;
 use crate::base::bits::{align_up, layout};
@@ -8,8 +8,8 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// A stack of free keys, in blocks of which all but the current one are full. Without memory the stack
-/// is both empty and full.
+/// A stack of free keys, in blocks. All blocks except the current one are full. Without memory the
+/// stack is both empty and full.
 ///
 /// ```text
 ///         current block                        full blocks
@@ -17,13 +17,14 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 /// bottom     low      top      high   stored
 /// ```
 ///
-/// Every slot has a mark bit for iterators. Live slots are marked. The slots of *marked* free keys are
-/// marked too, so that insert and remove write no bit. The slots of *unmarked* free keys are not.
+/// Every slot has a mark bit for iterators. Live slots are marked. The slots of *marked* free keys
+/// are marked too, so that insert and remove write no bit. The slots of *unmarked* free keys are
+/// not marked.
 ///
-/// The mark of a free slot is stale: an iterator that may meet one must test each slot. At the end of
-/// the iteration it removes all stale marks (`unmark_all`), so that the next iterator need not test. So
-/// `low`, and the same boundary of full blocks, may change through a shared reference. Nothing else
-/// does.
+/// The mark of a free slot is stale: an iterator that may meet a stale mark must test each slot. At
+/// the end of the iteration it removes all stale marks (`unmark_all`), so that the next iterator
+/// need not test. So a shared reference can change `low` and the number of unmarked keys in full
+/// blocks, but nothing else.
 pub(crate) struct FreeKeys<W> {
     pub(crate) top: *mut W,
     low: AtomicPtr<W>,
@@ -43,9 +44,9 @@ pub(crate) struct FreeKeys<W> {
 /// The header of a block of keys.
 pub(crate) struct Block {
     next: Option<NonNull<Block>>,
-    /// The layout of the chunk that the block is in.
+    /// The layout of the source's chunk in which the block is.
     layout: Layout,
-    /// The number of keys that the block has room for.
+    /// The largest number of keys of the block.
     places: usize,
     /// The number of unmarked keys, if the block is full.
     unmarked: AtomicUsize,
@@ -58,31 +59,31 @@ impl Block {
     pub(crate) const fn layout<W>(places: usize) -> Option<Layout> {
         layout(Self::KEYS_AT + places * size_of::<W>(), Self::ALIGN)
     }
-    /// Makes a block in a chunk.
+    /// Makes a block in a chunk of the source.
     ///
     /// # Safety
-    /// The chunk has this layout and room for so many keys, and nothing else uses it.
+    /// The chunk has this layout and holds `places` keys, and nothing else uses it.
     pub(crate) unsafe fn make(at: NonNull<u8>, layout: Layout, places: usize) -> NonNull<Block> {
         let block = at.cast::<Block>();
         let unmarked = AtomicUsize::new(0);
-        // SAFETY: the caller says so.
+        // SAFETY: the caller meets the safety conditions of this function.
         unsafe { block.write(Self { next: None, layout, places, unmarked }) };
         block
     }
-    /// The next block of the same list.
+    /// Returns the next block of the same list.
     ///
     /// # Safety
     /// `block` points to a block.
     pub(super) unsafe fn next(block: NonNull<Block>) -> Option<NonNull<Block>> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller meets the safety conditions of this function.
         unsafe { block.as_ref().next }
     }
-    /// The chunk that the block is in.
+    /// Returns the chunk of the source in which the block is.
     ///
     /// # Safety
     /// `block` points to a block.
     pub(super) unsafe fn chunk(block: NonNull<Block>) -> Chunk {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller meets the safety conditions of this function.
         Chunk { data: block.cast(), layout: unsafe { block.as_ref().layout } }
     }
     fn keys<W>(block: NonNull<Block>) -> *mut W {
@@ -119,12 +120,12 @@ impl<W: Copy> FreeKeys<W> {
     pub(crate) fn len(&self) -> usize {
         self.stored_keys + (self.top.addr() - self.bottom.addr()) / size_of::<W>()
     }
-    /// The number of keys that the current block has room for.
+    /// Returns the largest number of keys of the current block.
     pub(crate) fn places(&self) -> usize {
         (self.high.addr() - self.bottom.addr()) / size_of::<W>()
     }
 
-    /// The key that the next element gets.
+    /// Returns the key of the next element.
     ///
     /// # Safety
     /// There is a marked key.
@@ -140,7 +141,7 @@ impl<W: Copy> FreeKeys<W> {
     /// There is a marked key.
     #[inline(always)]
     pub(crate) unsafe fn pop(&mut self) {
-        // SAFETY: the top stays at `low` or above it.
+        // SAFETY: there is a marked key, so the top stays at `low` or above it.
         self.top = unsafe { self.top.sub(1) };
     }
     /// Adds a key.
@@ -157,13 +158,14 @@ impl<W: Copy> FreeKeys<W> {
         }
     }
 
-    /// Whether slots are marked that are not live.
+    /// Whether some slots are marked but not live.
     #[inline]
     pub(crate) fn has_stale_marks(&self) -> bool {
         self.top != self.low.load(Ordering::Acquire) || self.stored_marked.load(Ordering::Acquire)
     }
 
-    /// Removes the marks of all free keys. Other threads may iterate meanwhile, and call this too.
+    /// Removes the marks of all free keys. Other threads may iterate at the same time, and may call
+    /// this function too.
     #[cold]
     #[inline(never)]
     pub(crate) fn unmark_all<K: Key<Bits = W>, V>(&self, view: &View<K, V>) {
@@ -195,15 +197,16 @@ impl<W: Copy> FreeKeys<W> {
     fn unmark<K: Key<Bits = W>, V>(&self, view: &View<K, V>, from: *mut W, to: *mut W) {
         let mut at = from;
         while at != to {
-            // SAFETY: these are keys, and their slots are in chunks. Nothing else changes marks: that
-            // takes this function, which one thread at a time runs, or exclusive access to the map.
+            // SAFETY: `at` is the address of a key, and the slot of the key is in a chunk. Nothing
+            // else changes marks, because marks are changed only by this function, which one thread
+            // at a time runs, or with exclusive access to the map.
             unsafe { view.slot_of(*at).unmark() };
             at = at.wrapping_add(1);
         }
     }
 
-    /// Declares up to `most` unmarked keys marked, and returns them. The caller marks their slots. There
-    /// is no marked key, and the current block is not empty.
+    /// Makes up to `most` unmarked keys marked keys, and returns them. The caller marks their
+    /// slots. Before the call no key is marked, and the current block is not empty.
     pub(crate) fn mark_some(&mut self, most: usize) -> &[W] {
         let len = self.keys().len();
         let count = most.min(len);
@@ -211,13 +214,14 @@ impl<W: Copy> FreeKeys<W> {
         &self.keys()[len - count..]
     }
 
-    /// The keys of the current block, from the one used last to the one used next.
+    /// Returns the keys of the current block, from the one used last to the one used next.
     pub(crate) fn keys(&self) -> &[W] {
         let len = (self.top.addr() - self.bottom.addr()) / size_of::<W>();
         // SAFETY: there are keys from the bottom to the top.
         unsafe { core::slice::from_raw_parts(self.bottom, len) }
     }
-    /// The keys of the current block, to change their order. All of them are marked.
+    /// Returns the keys of the current block, so that the caller can change their order. All of
+    /// them are marked.
     pub(crate) fn keys_mut(&mut self) -> &mut [W] {
         let len = self.keys().len();
         // SAFETY: there are keys from the bottom to the top, and access is exclusive.
@@ -247,7 +251,7 @@ impl<W: Copy> FreeKeys<W> {
         (self.low.get_mut().addr() - self.bottom.addr()) / size_of::<W>()
     }
 
-    /// Continues in an empty block, and stores the current one, which is full.
+    /// Makes the empty block `empty` the current one, and stores the current block, which is full.
     pub(crate) fn store(&mut self, empty: NonNull<Block>) {
         if let Some(mut full) = self.block {
             let unmarked = self.unmarked();
@@ -260,8 +264,8 @@ impl<W: Copy> FreeKeys<W> {
         }
         self.continue_in(empty, 0, 0);
     }
-    /// Continues in the full block that was stored last. The current block is empty; it is returned if
-    /// it is not needed as the spare.
+    /// Makes the full block that was stored last the current one. The current block has to be
+    /// empty. It is returned if it is not needed as the spare block.
     pub(crate) fn unstore(&mut self) -> Option<NonNull<Block>> {
         let mut full = self.stored?;
         let emptied = self.block;
@@ -299,16 +303,16 @@ impl<W: Copy> FreeKeys<W> {
         *self.low.get_mut() = self.bottom.wrapping_add(unmarked);
     }
 
-    /// Moves to a larger block, and returns the old one. No block is stored.
+    /// Moves all keys to a larger block, and returns the old block. No other block is stored.
     pub(crate) fn widen(&mut self, to: NonNull<Block>) -> Option<NonNull<Block>> {
         let (len, unmarked, before) = (self.keys().len(), self.unmarked(), self.block);
-        // SAFETY: the new block has more room, and is another block.
+        // SAFETY: the new block is larger, and does not overlap the old one.
         unsafe { ptr::copy_nonoverlapping(self.bottom, Block::keys(to), len) };
         self.continue_in(to, len, unmarked);
         before
     }
 
-    /// All blocks, as lists.
+    /// Returns all blocks, as lists.
     pub(super) fn into_block_lists(self) -> [Option<NonNull<Block>>; 3] {
         [self.block, self.stored, self.spare]
     }

@@ -18,6 +18,6 @@ pub trait Join<K: Key> {
     /// The type of the elements.
     type Value;
 
-    /// The element of a key, if there is one.
+    /// Returns the element of a key, if there is one.
     fn element(&mut self, key: K) -> Option<&mut Self::Value>;
 }

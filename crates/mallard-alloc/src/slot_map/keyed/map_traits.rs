@@ -1,13 +1,13 @@
-//! Macros that give the maps their traits: indexing, iteration, `Extend`, `Debug`.
+//! Macros that implement the traits of maps: indexing, iteration, `Extend`, `Debug`.
 
 use core::fmt;
 
 /// Implements `map[key]`, iteration over references, `Join`, and `Debug` for a map with `get`,
-/// `get_mut`, `iter` and `iter_mut`. With `by_insert`, the map has `insert(key, value)`, and implements
-/// `Extend` and `FromIterator` too.
+/// `get_mut`, `iter` and `iter_mut`. With the argument `by_insert`, the map has to have
+/// `insert(key, value)`, and `Extend` and `FromIterator` are implemented too.
 macro_rules! map_traits {
     ($Map:ident, $Iter:ident, $IterMut:ident) => {
-        /// Panics if the key names nothing.
+        /// Panics if the key names no element.
         impl<K: Key, V, S: Source> core::ops::Index<K> for $Map<K, V, S> {
             type Output = V;
             #[inline]
@@ -19,7 +19,7 @@ macro_rules! map_traits {
                 }
             }
         }
-        /// Panics if the key names nothing.
+        /// Panics if the key names no element.
         impl<K: Key, V, S: Source> core::ops::IndexMut<K> for $Map<K, V, S> {
             #[inline]
             #[track_caller]
@@ -54,8 +54,8 @@ macro_rules! map_traits {
             }
         }
         impl<K: Key, V, S: Source> $Map<K, V, S> {
-            /// Calls `f` with the element of each key that has one in `other` as well, and with both
-            /// elements. See [`Join`](crate::Join).
+            /// Calls `f` for each key that has an element both in this map and in `other`, with the
+            /// key and both elements. See [`Join`](crate::Join).
             #[inline]
             pub fn for_each_with<J: $crate::Join<K>>(
                 &mut self,
@@ -94,7 +94,8 @@ macro_rules! map_traits {
 }
 pub(crate) use map_traits;
 
-/// Implements `Debug` for an iterator by its number of remaining elements, without reading them.
+/// Implements `Debug` for an iterator: the output is the number of the remaining elements, which
+/// are not read.
 macro_rules! debug_left {
     ([$($generics:tt)*] $type:ty, $name:expr) => {
         impl<$($generics)*> core::fmt::Debug for $type {

@@ -1,5 +1,5 @@
 //! Keyed slots: chunks of slots that are found through a directory. Slot maps and secondary maps
-//! consist of them.
+//! consist of keyed slots.
 
 mod chunk;
 mod clone;
@@ -25,15 +25,15 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
 struct NoChunk([NonNull<u8>; 1]);
-// SAFETY: nothing writes to it, or to what it points to.
+// SAFETY: nothing writes to the value, or to what it points to.
 unsafe impl Sync for NoChunk {}
 
-/// Stands in for a directory while there is no memory: one chunk with one slot, whose word is no key. So
-/// no hot path tests whether there is memory.
+/// The directory of a map without memory: one chunk with one slot, whose word is no key. So no hot
+/// path needs a test for a map without memory.
 static NO_CHUNK: NoChunk = NoChunk([NO_WORD]);
 const NO_WORD: NonNull<u8> = {
     static NO_WORD: u64 = 0;
-    // SAFETY: the address of a static is not null.
+    // SAFETY: the address of a `static` is not 0.
     unsafe { NonNull::new_unchecked((&raw const NO_WORD).cast_mut().cast()) }
 };
 
@@ -42,11 +42,11 @@ pub(crate) struct View<K, V> {
     directory: *mut NonNull<u8>,
     /// The number of slots that the direct entries cover, minus 1.
     mask: usize,
-    /// The number of directory entries up to the last chunk. Direct entries, which the mask can reach,
-    /// are indexed by chunk number. After them come the entries of far chunks (see `directory`).
+    /// The number of directory entries up to the last chunk. Direct entries, which the mask can
+    /// reach, are indexed by chunk number. The entries of far chunks follow them (see `directory`).
     pub(crate) count: usize,
-    /// The chunk that entries without a chunk point to: a real chunk of the map. A key that reaches this
-    /// chunk by mistake has another index than every word in it, so the lookup fails.
+    /// The chunk to which entries without a chunk point: a real chunk of the map. A key that
+    /// reaches this chunk by mistake has another index than all words in it, so the lookup fails.
     stand_in: NonNull<u8>,
     marker: PhantomData<(K, V)>,
 }
@@ -60,8 +60,8 @@ impl<K: Key, V> View<K, V> {
         marker: PhantomData,
     };
 
-    /// The slot that a key addresses. The word of the slot may always be read. Everything else may be
-    /// used only if the word equals the key.
+    /// Returns the slot that a key addresses. The word of the slot may always be read. Everything
+    /// else may be used only if the word equals the key.
     #[inline(always)]
     pub(crate) fn slot_of(&self, key: K::Bits) -> Slot<K, V> {
         let i = key.to_u64() as usize & self.mask;
@@ -70,7 +70,7 @@ impl<K: Key, V> View<K, V> {
         SlotChunk::new(chunk).slot(i % ChunkLayout::<K, V>::SLOTS)
     }
 
-    /// The slot of a live element.
+    /// Returns the slot of a live element.
     #[inline(always)]
     pub(crate) fn find(&self, key: K) -> Option<Slot<K, V>> {
         let slot = self.slot_of(key.to_bits());
@@ -78,7 +78,8 @@ impl<K: Key, V> View<K, V> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// The chunk at a place below `count`, if there is one. In a slot map the place is the chunk number.
+    /// Returns the chunk at a place below `count`, if there is one. In a slot map the place is the
+    /// chunk number.
     #[inline]
     pub(crate) fn chunk(&self, place: usize) -> Option<SlotChunk<K, V>> {
         debug_assert!(place < self.count);
@@ -89,15 +90,15 @@ impl<K: Key, V> View<K, V> {
         let is_own = chunk.at != self.stand_in || own == place || place >= self.direct();
         is_own.then_some(chunk)
     }
-    /// The number of direct entries.
+    /// Returns the number of direct entries.
     #[inline]
     fn direct(&self) -> usize {
         self.mask / ChunkLayout::<K, V>::SLOTS + 1
     }
 }
 
-/// The chunks of one map, and their source. This type knows words and bits, and not whether a slot has a
-/// value: its owner drops the values.
+/// The chunks of one map, and their source. This type uses words and bits, but cannot tell whether
+/// a slot has a value: the map that owns the chunks drops the values.
 pub(crate) struct Slots<K: Key, V, S: Source> {
     pub(crate) view: View<K, V>,
     /// The number of directory entries that have a chunk.
@@ -105,7 +106,7 @@ pub(crate) struct Slots<K: Key, V, S: Source> {
     /// The number of direct entries: 0, or a power of two. Entries of far chunks follow.
     direct: usize,
     far: usize,
-    /// The number of entries that the directory has memory for.
+    /// The number of entries for which the directory has memory.
     room: usize,
     entries: Option<Chunk>,
     /// The free keys of a slot map. Always empty in a secondary map.
@@ -140,7 +141,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     pub(crate) fn growth(&self) -> &Growth {
         self.growth.growth()
     }
-    /// The number of slots for which there is memory, including slot 0.
+    /// Returns the number of slots for which there is memory, including slot 0.
     pub(crate) fn capacity(&self) -> usize {
         (self.present + self.pending_count).min(ChunkLayout::<K, V>::CHUNKS_MAX)
             * ChunkLayout::<K, V>::SLOTS
@@ -153,15 +154,15 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         Walk::new(&self.view, self.free_keys.has_stale_marks())
     }
 
-    /// The word from whose generation the slots of an absent chunk continue when the chunk is added
-    /// again. 0: they start with the first generation.
+    /// Returns the address of the word from whose generation the slots of an absent chunk continue
+    /// when the chunk is added again. If the word is 0, they start with the first generation.
     pub(crate) fn resume_at(&self, number: usize) -> *mut K::Bits {
         debug_assert!(number < self.direct);
         self.view.directory.wrapping_add(self.room).cast::<K::Bits>().wrapping_add(number)
     }
 
-    /// Adds a chunk with a number that has none. All words and bits are 0. `None` without memory; then
-    /// nothing visible has changed.
+    /// Adds a chunk with this number, which has none yet. All words and bits of the chunk are 0.
+    /// `None`: there is no memory, and nothing visible has changed.
     #[cold]
     #[inline(never)]
     pub(crate) fn put(&mut self, number: usize) -> Option<SlotChunk<K, V>> {
@@ -179,7 +180,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             run_bytes = run.layout.size();
         }
         let chunk = SlotChunk::<K, V>::new(self.pending);
-        // SAFETY: the result is in the run, or at its end.
+        // SAFETY: the result is an address in the growth step, or at its end.
         self.pending = unsafe { self.pending.add(ChunkLayout::<K, V>::BYTES) };
         self.pending_count -= 1;
         let header = Header { number, idle: 0, next: None, run_bytes };
@@ -188,7 +189,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         if self.present == 0 {
             self.view.stand_in = chunk.at;
             for i in 0..self.direct {
-                // SAFETY: the directory has room for all direct entries.
+                // SAFETY: the directory has memory for all direct entries.
                 unsafe { *self.view.directory.add(i) = chunk.at };
             }
             self.view.mask = self.direct * ChunkLayout::<K, V>::SLOTS - 1;
@@ -209,7 +210,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Takes memory for a block of keys.
+    /// Takes memory from the source for a block of keys.
     pub(crate) fn take_block(&mut self, places: usize) -> Option<NonNull<Block>> {
         let taken = self.take_aside(Block::layout::<K::Bits>(places)?)?;
         // SAFETY: the memory was just taken, with this layout.
@@ -221,10 +222,11 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         self.give_aside(chunk);
     }
 
-    /// Gives back every growth step of whose chunks `is_idle` returns a word. The slots continue from
-    /// that word if the chunk is added again. The stand-in chunk stays.
+    /// Returns to the source every growth step for all of whose chunks `is_idle` returns a word. If
+    /// a chunk is added again, its slots continue from that word. The stand-in chunk stays.
     pub(crate) fn trim(&mut self, is_idle: impl Fn(SlotChunk<K, V>) -> Option<K::Bits>) {
-        // From the last chunk down: removing the entry of a far chunk moves later entries.
+        // Runs from the last chunk to the first, because removing the entry of a far chunk moves
+        // later entries.
         for place in (0..self.view.count).rev() {
             let there = (place < self.view.count).then(|| self.view.chunk(place)).flatten();
             let Some(first) = there else { continue };
@@ -236,7 +238,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
                 && (begin..begin + chunks * ChunkLayout::<K, V>::BYTES)
                     .contains(&self.pending.addr().get());
             let in_service = chunks - if pending_here { self.pending_count } else { 0 };
-            // SAFETY: the growth step has so many chunks.
+            // SAFETY: `i` is below the number of chunks of the growth step.
             let chunk = |i| SlotChunk::new(unsafe { first.at.add(i * ChunkLayout::<K, V>::BYTES) });
             let goes = |i| chunk(i).at != self.view.stand_in && is_idle(chunk(i)).is_some();
             if run_bytes == 0 || !(0..in_service).all(goes) {
@@ -258,14 +260,16 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     fn give_run(&mut self, data: NonNull<u8>, run_bytes: usize) {
         if let Some(layout) = layout(run_bytes, ChunkLayout::<K, V>::ALIGN) {
             self.growth.gave(run_bytes);
-            // SAFETY: this is exactly what the source returned, and no entry points to it any more.
+            // SAFETY: the address and the layout are exactly those that the source returned, and no
+            // entry points to the memory any more.
             unsafe { self.source.give(Chunk { data, layout }) };
         }
     }
 
-    /// Gives all memory back, and becomes as new.
+    /// Returns all memory to the source, and makes this value as new.
     pub(crate) fn release(&mut self) {
-        // A list is made first, because giving a growth step back frees the headers of all its chunks.
+        // A list of the growth steps is made first, because returning a growth step frees the
+        // headers of all its chunks.
         let mut first: Option<NonNull<u8>> = None;
         for number in 0..self.view.count {
             let Some(chunk) = self.view.chunk(number) else { continue };
@@ -276,7 +280,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
             }
         }
         while let Some(at) = first {
-            // SAFETY: the header is valid until its growth step is given back.
+            // SAFETY: the header is valid until its growth step is returned.
             let header = unsafe { ptr::read(SlotChunk::<K, V>::new(at).header()) };
             self.give_run(at, header.run_bytes);
             first = header.next;
@@ -286,7 +290,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         for list in core::mem::replace(&mut self.free_keys, FreeKeys::new()).into_block_lists() {
             let mut list = list;
             while let Some(block) = list {
-                // SAFETY: the block is from the free keys, and is in one list.
+                // SAFETY: the block was part of the free keys, and is in one list.
                 list = unsafe { Block::next(block) };
                 self.give_block(Some(block));
             }

@@ -6,20 +6,20 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Visits the live slots of a map in order. A chunk is read when the walk reaches it.
+/// A walk over the live slots of a map, in order. A chunk is read when the walk reaches it.
 pub(crate) struct Walk<K, V> {
     directory: *const NonNull<u8>,
     stand_in: NonNull<u8>,
-    /// The number of entries, and how many of them are direct.
+    /// The number of directory entries, and how many of them are direct.
     count: usize,
     direct: usize,
-    /// The entry to visit next.
+    /// The number of the entry to visit next.
     number: usize,
     chunk: NonNull<u8>,
     group: usize,
     /// The marks of the current group that are not visited yet.
     bits: usize,
-    /// Whether slots may be marked that are not live.
+    /// Whether slots that are not live may be marked.
     stale_marks: bool,
     marker: PhantomData<(K, V)>,
 }
@@ -31,7 +31,8 @@ impl<K, V> Clone for Walk<K, V> {
 }
 
 impl<K: Key, V> Walk<K, V> {
-    /// The chunks of `view` must stay in place, and not become fewer, while the walk is used.
+    /// Makes a walk over the chunks of `view`. While the walk is used, the chunks must stay in
+    /// place, and none may be removed.
     #[inline]
     pub(crate) fn new(view: &View<K, V>, stale_marks: bool) -> Self {
         Self {
@@ -48,7 +49,8 @@ impl<K: Key, V> Walk<K, V> {
         }
     }
 
-    /// The next live slot. Its element may end now. No element may end before the walk has met it.
+    /// Returns the next live slot. The caller may end the element of this slot, but no element may
+    /// end before the walk has returned its slot.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Slot<K, V>> {
         while self.find_group() {
@@ -64,7 +66,7 @@ impl<K: Key, V> Walk<K, V> {
     pub(crate) fn fold<A>(mut self, mut sum: A, mut f: impl FnMut(A, Slot<K, V>) -> A) -> A {
         while self.find_group() {
             if self.bits == !0 && !self.stale_marks {
-                // All slots of the group are live: a loop that the compiler can unroll.
+                // All slots of the group are live. This is a loop that the compiler can unroll.
                 let (chunk, first) = (SlotChunk::new(self.chunk), self.group * GROUP);
                 self.bits = 0;
                 sum = (first..first + GROUP).fold(sum, |sum, place| f(sum, chunk.slot(place)));
@@ -78,27 +80,28 @@ impl<K: Key, V> Walk<K, V> {
         sum
     }
 
-    /// Moves to the next group with unvisited marks, unless the current group has some. False at the
-    /// end.
+    /// Moves to the next group with unvisited marks, unless the current group has some. `false`:
+    /// there is no such group.
     #[inline(always)]
     fn find_group(&mut self) -> bool {
         while self.bits == 0 {
             self.group += 1;
             if self.group == ChunkLayout::<K, V>::GROUPS {
-                self.group -= 1; // at the end it stays there
+                self.group -= 1; // at the end the walk stays at the last group
                 let at = (self.directory, self.stand_in, self.direct);
                 let next = next_chunk::<K, V>(at, self.number, self.count);
                 let Some((chunk, number)) = next else { return false };
                 (self.chunk, self.number, self.group) = (chunk, number, 0);
             }
             let marks = SlotChunk::<K, V>::new(self.chunk).marks(self.group);
-            // SAFETY: a chunk has so many groups of marks.
+            // SAFETY: `group` is below the number of groups of a chunk.
             self.bits = unsafe { (*marks).load(Relaxed) };
         }
         true
     }
 
-    /// The next slot of the current group, which has one, if the slot is live.
+    /// Visits the next marked slot of the current group, which has one. Returns the slot if it is
+    /// live.
     #[inline(always)]
     fn take(&mut self) -> Option<Slot<K, V>> {
         let place = self.group * GROUP + self.bits.trailing_zeros() as usize;
@@ -109,8 +112,8 @@ impl<K: Key, V> Walk<K, V> {
     }
 }
 
-/// The next chunk from an entry on, and the entry after it. A function and not a method, so that the
-/// fields of a walk can be in registers.
+/// Returns the next chunk from an entry on, and the number of the following entry. This is a
+/// function and not a method, so that the fields of a walk can be in registers.
 #[inline(never)]
 fn next_chunk<K: Key, V>(
     (directory, stand_in, direct): (*const NonNull<u8>, NonNull<u8>, usize),
