@@ -8,7 +8,7 @@ int main()
     object_pool<int, default_heap, watched> numbers;
     auto number = numbers.make_rc(1);
     numbers.destroy(number.get());
-    auto const other = numbers.make_rc(2); // in the same slot
+    auto const other = numbers.make_rc(2); // in the slot of the destroyed object
     numbers.destroy(other.get());
     number.reset();
 }

@@ -8,6 +8,7 @@ int main()
         blocks;
     void* all[200];
     blocks.allocate_batch(all);
-    blocks.deallocate_batch(all); // the first of them have left the array for the bitmap
+    // The blocks that were freed first have left the array for the bitmap.
+    blocks.deallocate_batch(all);
     blocks.deallocate(all[0]);
 }

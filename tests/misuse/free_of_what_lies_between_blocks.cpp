@@ -6,8 +6,7 @@ int main()
     using namespace mallard;
     pool<default_heap, pool_options{.block = 48, .order = reuse::ordered, .checks = check::on}>
         blocks;
-    // The header of a chunk stands among its blocks: somewhere one does not
-    // follow the other.
+    // The header of a chunk is among its blocks: at one place two neighbouring blocks do not touch.
     auto* before = static_cast<char*>(blocks.allocate());
     for (int i = 0; i < 5000; ++i) {
         auto* const next = static_cast<char*>(blocks.allocate());

@@ -4,7 +4,8 @@
 
 int main()
 {
-    auto const arenas = [] { return mallard::arena<>(); }; // an arena ignores frees
+    // An arena ignores frees of single blocks.
+    auto const arenas = [] { return mallard::arena<>(); };
     mallard::for_each_failure(arenas, [](auto& memory) {
         void* const block = memory.allocate({48, 16});
         memory.deallocate(block, {48, 16});

@@ -8,5 +8,5 @@ int main()
     auto* const block = static_cast<volatile char*>(blocks.allocate());
     block[0] = 1;
     blocks.deallocate(const_cast<char*>(block));
-    return block[0]; // where the list keeps its link
+    return block[0]; // the free list keeps its link in these bytes
 }

@@ -7,7 +7,7 @@ struct node {
     ~node()
     {
         if (next)
-            value = next->value; // which may be gone already
+            value = next->value; // the object at `next` may be destroyed already
     }
 };
 

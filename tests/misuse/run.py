@@ -41,7 +41,7 @@ def verdict_of_death(expected, run, helper=""):
 
 
 def verdict_of_touch(expected, run):
-    # AddressSanitizer has a handler of its own, which says so and exits.
+    # AddressSanitizer has a handler of its own, which reports SEGV and exits.
     if run.returncode != -signal.SIGSEGV and "Sanitizer: SEGV" not in run.stderr:
         return f"expected a segmentation fault, got status {run.returncode}"
     return None if run.stdout.strip() == expected else f"expected to get to: {expected}"
@@ -80,7 +80,7 @@ def main(source, program, preload="", build=""):
     run = subprocess.run([*tracer, program], env=environment, capture_output=True, text=True,
                          timeout=60)
 
-    # A malloc that stops a program says which malloc knows more.
+    # If malloc stops a program, its help line names the malloc that finds more: the checked one.
     helper = "libmallard-checked.so" if preload and not build else ""
     verdicts = {"dies": lambda expected, run: verdict_of_death(expected, run, helper), "segfaults": verdict_of_touch,
                 "lives": verdict_of_life}

@@ -1,7 +1,7 @@
 // dies: mallard: rewind to a mark that is no longer valid in an arena
 #include <mallard/arena.hpp>
 
-// As `stale_mark`, after a scope that made no mark stale has ended.
+// Like stale_mark.cpp, after the end of a scope that made no mark stale.
 int main()
 {
     using namespace mallard;

@@ -14,7 +14,8 @@ from pathlib import Path
 
 skipped = 77
 compiler_flags = ["-O1", "-w", "-DSAFETY", "-DNOCLAIM", "-DMEMLIM=1024"]
-search_flags = ["-m1000000", "-w22"]  # steps of the longest run; log2 of the hash table's slots
+# Maximal number of steps of a run; log2 of the number of hash table slots.
+search_flags = ["-m1000000", "-w22"]
 
 
 def search(model, *defines):

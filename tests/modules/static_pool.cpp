@@ -1,4 +1,4 @@
-// Loaded by stress/modules.cpp: a pool with a library of its own.
+// Loaded by stress/modules.cpp: a pool with a copy of the library of its own.
 #include <mallard/pool.hpp>
 #include <mallard/sync.hpp>
 

@@ -25,16 +25,16 @@ from pathlib import Path
 here = Path(__file__).resolve().parent
 root = here.parent.parent
 tree = root / "build/mutants/tree"
-seconds = 120 # for the tests of one mutant
+seconds = 120 # time limit for the tests of one mutant
 
-# Random changes: one occurrence of a pattern becomes the other text.
+# Random changes: one occurrence of a pattern is replaced by the other text.
 operators = [
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
     (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "),
     (r" \* ", " / "), (r" / ", " * "), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
     (r"\bmin\(", "max("), (r"\bmax\(", "min("), (r" \+= ", " -= "), (r" -= ", " += "),
     (r"\b1\b", "2"), (r"\b0\b", "1"), (r"memory_order_(acquire|release|acq_rel|seq_cst)", "memory_order_relaxed"),
-    (r"^(\s+)(\w[\w.>-]*\(.*\);)$", r"\1(void)0;"), # a call that is a statement
+    (r"^(\s+)(\w[\w.>-]*\(.*\);)$", r"\1(void)0;"), # removes a call that is a statement
 ]
 not_code = re.compile(r"^\s*(//|#|\*|static_assert|template|using|namespace|requires|friend)")
 

@@ -14,11 +14,11 @@
 namespace mallard::testing {
 namespace {
 
-/// Each step checks: an object lives as long as a handle owns it, and is destroyed once; weak
-/// handles find living objects only; a slot is in use while an object or a weak handle has it; a
-/// failed call changes nothing.
+/// Each step checks: an object lives while a handle owns it, and is destroyed once; weak handles
+/// find living objects only; a slot is in use while an object or a weak handle uses it; a failed
+/// call changes nothing.
 ///
-/// Objects own objects with larger numbers only, so there are no rings, and the model can derive
+/// An object owns only objects with larger numbers, so there are no rings, and the model can derive
 /// which objects live.
 template <object_pool_options Options>
 class object_program {
@@ -34,7 +34,8 @@ class object_program {
         watcher watched;
     };
 
-    /// An object in the model. Its key is the number of the object, which is never used again.
+    /// An object in the model. The key of its entry is the number of the object, which is never
+    /// used again.
     struct entry {
         node* object;
         std::size_t owners = 1;
@@ -271,7 +272,8 @@ private:
         roots_.push_back(std::move(one));
     }
 
-    /// Calls `end` when no handle outside owns an object: an object has no owner or owns itself.
+    /// Calls `end` if no handle outside the pool owns an object: an object has no owner or owns
+    /// itself.
     template <class End>
     void end_all(End end)
     {

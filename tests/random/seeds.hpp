@@ -6,9 +6,9 @@
 
 namespace mallard::testing {
 
-/// Runs a program for a few seeds, each with a new source that must end balanced. A failure prints
-/// the seed; `--gtest_random_seed=SEED --gtest_filter=TEST` starts with that seed. `make(source,
-/// choose)` returns the allocator.
+/// Runs a program for a few seeds, each with a new source that must have all its chunks back at the
+/// end. A failure prints the seed; `--gtest_random_seed=SEED --gtest_filter=TEST` starts with that
+/// seed. `make(source, choose)` returns the allocator.
 template <class Make>
 void run_programs(std::size_t programs, Make make, std::size_t limit = bytes_max)
 {

@@ -90,7 +90,7 @@ private:
     {
         if (keys_.empty() || choose_(20) == 0)
             return key_type(static_cast<typename key_type::raw_type>(choose_(~std::size_t{0})));
-        // A key of any age; half of them from the last hundred.
+        // Choose a key of any age; in half of the cases one of the last hundred keys.
         std::size_t const of =
             choose_(2) == 0 ? keys_.size() : std::min<std::size_t>(100, keys_.size());
         return keys_[keys_.size() - 1 - choose_(of)];
@@ -190,7 +190,7 @@ private:
     Map& map_;
     std::size_t most_;
     std::uint64_t next_ = 0;
-    std::vector<key_type> keys_; // all keys that the map gave
+    std::vector<key_type> keys_; // all keys that the map has returned
     std::unordered_map<key_type, std::size_t> given_;
     std::unordered_map<key_type, std::uint64_t> live_, detached_;
 };

@@ -1,4 +1,4 @@
-// An arena, a pool or a multipool, under test.
+// An arena, a pool or a multipool on which a program of spec/ runs.
 #pragma once
 
 #include "blocks.hpp"
@@ -18,7 +18,7 @@ struct spec_mark<A> {
     std::vector<blocks::block> then;
 };
 
-/// Runs the verbs that the allocator `A` has.
+/// Runs the verbs that the allocator `A` supports.
 template <class A>
 class block_subject final : public subject {
     static constexpr bool has_one_size = requires(A& a) { a.block_bytes(); };

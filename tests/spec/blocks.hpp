@@ -1,4 +1,4 @@
-// What is true of the blocks of a program.
+// Checks the blocks of a program of spec/.
 #pragma once
 
 #include "subject.hpp"
@@ -8,7 +8,7 @@
 
 namespace mallard::testing::spec {
 
-/// The blocks of a program, with names or without. Each is filled with a pattern of its own.
+/// The blocks of a program, with names or without. Each block is filled with a pattern of its own.
 class blocks {
 public:
     struct block {
@@ -73,8 +73,8 @@ public:
     }
     void forget() { live_.clear(); }
 
-    /// The state of all blocks, for `rewind`: newer blocks are free then, and blocks that have
-    /// grown since are shrunk.
+    /// The state of all blocks, for `rewind`: it frees the newer blocks and shrinks the blocks that
+    /// have grown since.
     std::vector<block> picture() const { return all_; }
     void rewind(const std::vector<block>& then)
     {

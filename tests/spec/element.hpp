@@ -1,15 +1,15 @@
-// Objects that say when they die.
+// Objects that record their destruction.
 #pragma once
 
 #include <cstddef>
 
 namespace mallard::testing::spec {
 
-/// Counts of all elements since the allocator was constructed.
+/// Counters of all elements since the allocator was constructed.
 struct element_book {
     std::size_t dropped = 0;
-    std::size_t last = 0; // the value of the element destroyed last
-    bool throws = false;  // the next constructor throws
+    std::size_t last = 0; // the value of the element that was destroyed last
+    bool throws = false;  // whether the next constructor throws
 };
 inline element_book elements;
 

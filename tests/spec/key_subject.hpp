@@ -1,4 +1,4 @@
-// A slot_map under test, and the keys it has given.
+// A slot_map on which a program of spec/ runs, and the keys that the map has returned.
 #pragma once
 
 #include "element.hpp"

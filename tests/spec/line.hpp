@@ -1,4 +1,4 @@
-// A line of a program in spec/, taken word by word. The language is in spec/README.md.
+// A line of a program in spec/, read word by word. spec/README.md describes the language.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace mallard::testing::spec {
 
-/// Thrown when a line does not hold, or has a syntax error.
+/// Thrown when an expectation of a line is false, or the line has a syntax error.
 struct broken {
     std::string why;
 };

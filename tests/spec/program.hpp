@@ -1,4 +1,4 @@
-// Runs a program of spec/, in one manner.
+// Runs a program of spec/ with one set of options (a `manner`).
 #pragma once
 
 #include "element.hpp"
@@ -16,7 +16,8 @@ public:
 
     program(maker make, const manner& how) : make_(std::move(make)), manner_(how) {}
 
-    /// The empty string, or the failure: `spec/arena.ops:8: failed: expect c is b` and why.
+    /// Returns the empty string, or the failure with its reason: `spec/arena.ops:8: failed: expect
+    /// c is b`.
     std::string run(const std::string& path, std::istream& text)
     {
         std::size_t number = 0;
@@ -163,7 +164,7 @@ private:
         l.end();
     }
 
-    /// Memory that a failed call took for bookkeeping may stay for the next attempt.
+    /// A failed call may keep memory that it took for bookkeeping, so a second attempt is compared.
     void attempt(line& l)
     {
         auto const before = lives();

@@ -1,4 +1,4 @@
-// The programs of spec/, and what becomes of wrong ones.
+// Runs the programs of spec/, and checks that wrong programs are reported.
 #include "block_subject.hpp"
 #include "key_subject.hpp"
 #include "object_subject.hpp"
@@ -26,12 +26,13 @@ constexpr manner manners[] = {
     {"ordered, check::on", reuse::ordered, check::on, sync::none},
     {"behind a mutex", reuse::lifo, check::off, sync::mutex},
     {"thread_cached", reuse::ordered, check::off, sync::thread_cached},
-    {"lock_free", reuse::ordered, check::off, sync::lock_free}, // last: it cannot grow
+    // Last, since such a pool cannot grow.
+    {"lock_free", reuse::ordered, check::off, sync::lock_free},
 };
 constexpr std::size_t growing_manners = std::size(manners) - 1;
 
-/// Calls `f` with the index of a manner as a constant. Of the first `Count` manners: the first one
-/// stands in for the others.
+/// Calls `f` with the index of a manner as a constant, for the first `Count` manners. An allocator
+/// that does not support a manner runs in the first one.
 template <std::size_t Count, std::size_t I = Count - 1, class F>
 subjects in_manner(const manner& how, F f)
 {
@@ -56,7 +57,7 @@ subjects make_pool(line& l, ground& on, const manner& how)
     std::size_t const bytes = l.number("bytes of a block");
     std::size_t const align = l.number("the alignment of a block");
     growth const rule = growth_from(l, pool_options{}.grow);
-    // What thread caches hold comes on top of a limit; a lock_free pool does not grow.
+    // Thread caches may hold blocks beyond the limit; a lock_free pool does not grow.
     bool const limited = rule.limit != growth{}.limit;
     bool const possible = how.threads == sync::thread_cached ? !limited
                           : how.threads == sync::lock_free   ? rule.is_single()
@@ -171,7 +172,7 @@ private:
     std::filesystem::path path_;
 };
 
-/// A test for each file of spec/, with the name of the file.
+/// Registers a test for each file of spec/, with the name of the file.
 const std::size_t programs = [] {
     std::size_t count = 0;
     for (auto const& entry : std::filesystem::directory_iterator(SPEC_FOLDER)) {

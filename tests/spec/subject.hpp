@@ -1,4 +1,5 @@
-// What the lines of a program are about: an allocator, and what it has given.
+// The objects on which the lines of a program operate: an allocator, and the blocks or objects that
+// it has returned.
 #pragma once
 
 #include "../support/sources.hpp"
@@ -10,7 +11,7 @@
 
 namespace mallard::testing::spec {
 
-/// The manners in which each program runs, as far as its allocators support them.
+/// The sets of options with which each program runs, if its allocators support them.
 struct manner {
     const char* name;
     reuse order;
@@ -18,22 +19,22 @@ struct manner {
     sync threads;
 };
 
-/// The source and the counters of an allocator. New for each allocator.
+/// The source and the counters of an allocator. Each allocator gets a new one.
 struct ground {
     failing_source source;
     numbers named;
 };
 
-/// An allocator under test. Each verb is a member function, which returns false if this kind does
-/// not support it.
+/// An allocator on which a program runs. Each verb is a member function, which returns false if
+/// this kind of allocator does not support the verb.
 class subject {
 public:
     virtual ~subject() = default;
 
     virtual bool run(const std::string& verb, const std::string& name, line& l) = 0;
-    /// The next call must fail as if memory were exhausted.
+    /// Runs the next call, which must fail as if memory were exhausted.
     virtual bool refuses(const std::string& verb, line& l) = 0;
-    /// The next call makes an object whose constructor throws.
+    /// Runs the next call, which makes an object whose constructor throws.
     virtual bool throws(const std::string&, line&) { return false; }
     virtual bool expect(const std::string& name, const std::string& is, line& l) = 0;
     virtual std::optional<std::size_t> count(const std::string& name) const = 0;
@@ -41,7 +42,7 @@ public:
     virtual void verify() const = 0;
 };
 
-/// The growth rule that an allocator line gives, with defaults for missing words.
+/// The growth rule of the line that makes an allocator, with defaults for missing words.
 inline growth growth_from(line& l, growth rule)
 {
     while (!l.empty()) {
@@ -81,7 +82,7 @@ bool throws_bad_alloc(F call)
     return false;
 }
 
-/// Calls `f`, which must succeed.
+/// Calls `f`, which must not throw.
 template <class F>
 void must(F call)
 {
@@ -89,8 +90,8 @@ void must(F call)
         throw refused{{"it is refused"}};
 }
 
-/// Moves an allocator to another place and back, and verifies that a moved-from one is empty and
-/// works.
+/// Moves an allocator to another place and back, and verifies that the moved-from allocator is
+/// empty and works.
 template <class A, class Try>
 void move_there_and_back(A& a, Try works)
 {

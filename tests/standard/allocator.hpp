@@ -1,4 +1,4 @@
-// Defines the default allocator of the standard containers for a standard library's own tests:
+// Defines the allocator that takes the place of std::allocator in a standard library's own tests:
 // Mallard's allocator, over one multipool.
 #pragma once
 
@@ -10,7 +10,8 @@
 
 using memory_of_tests =
     mallard::multipool<mallard::default_heap,
-                       mallard::multipool_options{.threads = TESTS_HAVE_THREADS // run.py defines it
+                       // Run.py defines this macro.
+                       mallard::multipool_options{.threads = TESTS_HAVE_THREADS
                                                                  ? mallard::sync::mutex
                                                                  : mallard::sync::none}>;
 

@@ -1,4 +1,4 @@
-// Declares the allocator before a header of the standard library names the default allocator.
+// Declares the allocator before a header of the standard library names its default allocator.
 #pragma once
 
 namespace std {

@@ -31,7 +31,7 @@ here = Path(__file__).resolve().parent
 include = here.parents[1] / "include"
 skipped = 77
 
-# Maps each source package to the files with the tests of a suite.
+# Maps each source package to its files that contain the tests of a suite.
 gnu = "gcc-12-source"
 llvm = "llvm-toolchain-16"
 unpacked = {gnu: "*/libstdc++-v3/testsuite/*", llvm: "*/libcxx/test/*"}
@@ -43,7 +43,7 @@ containers = ["vector", "deque", "list", "forward_list", "map", "multimap", "set
 headers_of_containers = ["stl_vector.h", "stl_deque.h", "stl_list.h", "forward_list.h",
                          "stl_map.h", "stl_multimap.h", "stl_set.h", "stl_multiset.h",
                          "unordered_map.h", "unordered_set.h"]
-seconds = 10  # of processor time, for one case
+seconds = 10  # limit of the processor time of one case
 
 
 class NoPackage(Exception):
@@ -285,7 +285,7 @@ def judge(suite, name, listed):
     return Verdict(name, "failed", f"ends with {found}, and passes with the library's own", words)
 
 
-# --- all of them ------------------------------------------------------------
+# --- all cases --------------------------------------------------------------
 
 
 def differences():

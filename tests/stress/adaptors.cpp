@@ -1,5 +1,5 @@
-// Adaptors for several threads at once: their counts are exact in the end, and within bounds at
-// every moment.
+// Adaptors that several threads use at once: their counts are exact at the end, and within bounds
+// at every moment.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
@@ -29,7 +29,7 @@ using mallard::sync;
 constexpr std::size_t threads = 4;
 using shared_pool = pool<default_heap, pool_options{.block = 64, .threads = sync::mutex}>;
 
-/// Each thread allocates and frees blocks of its own sizes. Returns the bytes it allocated.
+/// Each thread allocates and frees blocks of its own sizes. Returns the allocated bytes.
 template <class A>
 std::array<call_counts, threads> use(A& memory)
 {

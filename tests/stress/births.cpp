@@ -1,5 +1,5 @@
 // Thousands of threads start and end while blocks are in use. New threads reuse the caches of ended
-// ones, so memory stays bounded.
+// threads, so memory stays bounded.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -9,13 +9,14 @@ using namespace mallard::testing;
 using namespace mallard;
 
 constexpr std::size_t block_bytes = 64;
-constexpr std::size_t array_entries = 64; // at most, for each thread
+constexpr std::size_t array_entries = 64; // largest number of cached blocks of a thread
 
-/// Chunks of one page; each growth step takes one chunk.
+/// Options for chunks of one page; each growth step takes one chunk.
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = array_entries * block_bytes};
 
-/// Pages that hold `blocks`: headers leave room for 48 blocks in a page, in all modes.
+/// The number of pages that hold `blocks` blocks: headers leave room for 48 blocks in a page, in
+/// all modes.
 constexpr std::size_t pages_for(std::size_t blocks)
 {
     return (blocks + 47) / 48;
@@ -84,11 +85,11 @@ TYPED_TEST(shared_births, four_at_a_time_take_memory_for_five_threads_at_most)
     }
     EXPECT_EQ(this->pool->stats().blocks_live, 0U);
 
-    // A thread takes a chunk only when neither its own cache nor an abandoned one has a free block.
+    // A thread takes a chunk only if neither its own cache nor an abandoned cache has a free block.
     // At that moment each other cache has at most `array_entries` blocks and the free blocks of its
     // chunks.
     std::size_t const live_max = at_a_time * each_holds + 64;
-    std::size_t const caches = at_a_time + 1; // this thread has one too
+    std::size_t const caches = at_a_time + 1; // this thread has a cache, too
     std::size_t const pages = caches * pages_for(live_max + caches * array_entries);
     EXPECT_LE(this->heap.bytes_peak(), pages * 4096 + caches * 2048);
 }

@@ -1,4 +1,5 @@
-// Forks of a process whose threads use the malloc engine meanwhile: the child can go on.
+// Forks of a process whose other threads use the malloc engine at the same time: the child can
+// continue.
 #include "../../src/heap/guests.hpp"
 #include "../../src/heap/sample.hpp"
 #include "../support/asan.hpp"
@@ -17,16 +18,18 @@ namespace engine = mallard::engine;
 namespace os = mallard::os;
 
 constexpr std::size_t workers = 3;
-std::size_t const forks = __tsan_init == nullptr ? 40 : 15; // slow with a shadow to copy
+// ThreadSanitizer makes forks slow, since its shadow memory is copied.
+std::size_t const forks = __tsan_init == nullptr ? 40 : 15;
 
-/// The malloc of a sanitizer does not survive a fork while threads start and end.
+/// Whether threads may start during forks. The malloc of a sanitizer does not survive a fork while
+/// threads start and end.
 bool threads_may_come()
 {
     return __tsan_init == nullptr && !has_asan();
 }
 
-/// A thread that is ending, in the round of destructors in which it has abandoned its cache: its
-/// calls use the fallback cache.
+/// A thread that is ending, in a round of destructors after the one in which it has abandoned its
+/// cache: its calls use the fallback cache.
 class late_worker {
 public:
     late_worker()
@@ -73,8 +76,8 @@ TEST(engine_forks, leave_a_child_that_works)
         for (std::size_t number = 0; number < workers; ++number)
             threads.emplace_back([&, number] {
                 for (std::size_t i = 0; !stop; ++i) {
-                    // Now and then in a thread of its own, so that caches are abandoned and taken
-                    // over.
+                    // Runs some rounds in a thread of their own, so that caches are abandoned and
+                    // reclaimed.
                     auto const work = [&] {
                         engine_user user(number << 32 | i);
                         market.trade(user, 20);
@@ -107,7 +110,8 @@ TEST(engine_forks, leave_a_child_that_works)
 }
 
 extern "C" {
-void _IO_list_lock(); // this and the next of glibc: a fork waits for the lock after its handlers
+// Functions of this glibc and the next: a fork waits for this lock after its handlers.
+void _IO_list_lock();
 void _IO_list_unlock();
 }
 
@@ -116,7 +120,8 @@ void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
     *static_cast<std::ptrdiff_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : -1;
 }
 
-/// Calls `meanwhile()` while a fork keeps all locks and waits, and `in_child()` in its child.
+/// Calls `meanwhile()` while a fork keeps all locks and waits, and `in_child()` in the child of
+/// that fork.
 template <class Meanwhile, class Child>
 void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 {
@@ -131,7 +136,7 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
     require(child == "fine", "the child goes on");
 }
 
-// Guests take memory beyond the commit limits, and free memory after the fork.
+// Guests allocate memory beyond the commit limits, and free memory after the fork.
 TEST(engine_forks, lose_no_change_that_other_threads_make_meanwhile)
 {
     EXPECT_EQ(in_a_child([] {
@@ -158,7 +163,7 @@ TEST(engine_forks, lose_no_change_that_other_threads_make_meanwhile)
                           });
                   market.clear();
                   of_child.clear();
-                  in_a_thread([] {}); // the last thread that ends
+                  in_a_thread([] {}); // becomes the thread that ended last
                   require(live == 0, "all sampled blocks were reported as freed");
                   engine::flush_idle_threads();
                   engine::usage const now = engine::the_slice_heap.now();
@@ -169,7 +174,7 @@ TEST(engine_forks, lose_no_change_that_other_threads_make_meanwhile)
               "fine");
 }
 
-// As if in a signal handler that interrupted its thread while the thread held a lock.
+// Simulates a signal handler that interrupted its thread while the thread held a lock.
 TEST(engine_forks, do_not_wait_for_the_thread_that_they_interrupt)
 {
     EXPECT_EQ(in_a_child([] {

@@ -1,5 +1,5 @@
-// Threads of the malloc engine that free each other's blocks, and start and end meanwhile. The
-// engine is linked without the names of malloc.
+// Threads of the malloc engine that start and end and free each other's blocks. The engine is
+// linked without the names of malloc.
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
 
@@ -18,7 +18,8 @@ namespace engine = mallard::engine;
 
 constexpr std::size_t threads = 4;
 
-/// Checks that a test returns all memory. A test works in threads that end before it does.
+/// Checks that all memory is returned after a test. A test runs in threads that end before the
+/// check.
 class engine_threads : public ::testing::Test {
 protected:
     ~engine_threads() override
@@ -44,7 +45,7 @@ TEST_F(engine_threads, trade_in_blocks_of_all_kinds)
     }
 }
 
-// Blocks of one class, so that slabs fill, become empty, and change their owner all the time.
+// Uses blocks of one class, so that slabs often fill, become empty, and change their owner.
 TEST_F(engine_threads, trade_in_blocks_of_one_size)
 {
     std::vector<std::atomic<void*>> blocks(3000);
@@ -89,8 +90,8 @@ TEST_F(engine_threads, produce_and_consume)
     });
 }
 
-// Other threads free and resize the blocks of a thread while it ends, and while its cache is taken
-// over.
+// Other threads free and resize the blocks of a thread while it ends, and while its cache is
+// reclaimed.
 TEST_F(engine_threads, start_and_end)
 {
     engine_market market(256);
@@ -104,7 +105,7 @@ TEST_F(engine_threads, start_and_end)
     in_a_thread([&] { market.clear(); });
 }
 
-// Flushes abandoned caches and purges all the time, as if decay intervals were short.
+// Flushes abandoned caches and purges again and again, as if decay intervals were short.
 TEST_F(engine_threads, start_and_end_under_visits)
 {
     engine_market market(128);
@@ -119,7 +120,7 @@ TEST_F(engine_threads, start_and_end_under_visits)
             --at_work;
             return;
         }
-        engine::key_of_process(); // a thread that flushes must have the key
+        engine::key_of_process(); // a thread that flushes needs the key
         while (at_work != 0) {
             engine::flush_abandoned();
             if (number == threads)
@@ -131,7 +132,7 @@ TEST_F(engine_threads, start_and_end_under_visits)
     in_a_thread([&] { market.clear(); });
 }
 
-// One thread allocates each block, the next frees it, and makes no other call.
+// One thread allocates each block. The next thread frees the block, and makes no other call.
 TEST_F(engine_threads, end_after_one_free_each)
 {
     for (std::size_t bytes : {16UL, 4000UL, 40'000UL, 2'000'000UL, 40'000'000UL})
@@ -165,9 +166,10 @@ TEST_F(engine_threads, free_blocks_in_destructors_of_thread_keys)
 }
 
 pthread_key_t round_key;
-std::atomic<std::uintptr_t> round_first; ///< the first round of destructors that allocates
+/// The first round of destructors in which the thread allocates.
+std::atomic<std::uintptr_t> round_first;
 
-/// A destructor that asks to be called again in every round.
+/// A destructor that sets its value again, so that it is called in every round.
 void allocate_in_destructor(void* value)
 {
     auto const round = reinterpret_cast<std::uintptr_t>(value);
@@ -176,7 +178,7 @@ void allocate_in_destructor(void* value)
         std::memset(block, 1, 100);
         engine::deallocate(block);
     }
-    // In the fourth round ThreadSanitizer no longer knows the thread.
+    // In the fourth round ThreadSanitizer has already deleted its state of the thread.
     if (round < 3 || __tsan_init == nullptr)
         ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
 }
@@ -184,7 +186,7 @@ void allocate_in_destructor(void* value)
 TEST(engine_threads_that_end, allocate_in_every_round_of_destructors_and_leave_no_memory_behind)
 {
     in_a_thread(
-        [] { engine::deallocate(engine::allocate(100)); }); // the engine makes its key first
+        [] { engine::deallocate(engine::allocate(100)); }); // makes the engine choose its key first
     ASSERT_EQ(::pthread_key_create(&round_key, allocate_in_destructor), 0);
     for (round_first = 0; round_first <= 2; ++round_first) {
         for (std::size_t i = 0; i < 200; ++i)

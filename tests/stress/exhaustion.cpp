@@ -1,4 +1,4 @@
-// A pool at its limit gives out every block it has, whichever threads ask.
+// A pool at its limit allocates every block that it has, whichever threads call it.
 #include "../support/kinds.hpp"
 #include "../support/threads.hpp"
 
@@ -12,7 +12,7 @@ using namespace mallard;
 
 constexpr std::size_t threads = 4;
 
-/// Chunks that hold equally many blocks at any address.
+/// Chunks that hold the same number of blocks at any address.
 constexpr pool_options limited{.chunk = 4096, .grow = {.first = 8192, .limit = 300'000}};
 constexpr pool_options small_steps{.chunk = 4096, .grow = growth::fixed(4096)};
 constexpr std::size_t block_bytes = 64;
@@ -59,7 +59,7 @@ protected:
                     blocks.push_back(block);
             }
         });
-        // A batch that failed has freed its blocks again, perhaps after the other threads were
+        // A batch that failed has freed its blocks again, possibly after the other threads were
         // done.
         in_a_thread([&] {
             while (void* const block = from.try_allocate())
@@ -122,7 +122,8 @@ TYPED_TEST(shared_exhaustion, also_gives_out_the_blocks_in_the_caches_of_idle_th
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);
     std::array<puppet, threads> idle;
     for (int round = 0; round < 3; ++round) {
-        for (std::size_t i = 0; i < expected; ++i) // each thread gets cached blocks and chunks
+        // Every thread would get cached blocks and chunks.
+        for (std::size_t i = 0; i < expected; ++i)
             idle[i % threads]([&] {
                 auto& blocks = this->all[i / threads % threads].blocks;
                 if (void* const block = i % 7 < 4 ? pool->try_allocate() : nullptr) {

@@ -33,8 +33,8 @@ class shared_exits : public ::testing::Test {
 protected:
     using pool_type = typename Kind::template pool<small_steps, ref<mapped_source>>;
 
-    /// The memory of at most two thread caches at a time: that of the thread that lives now, and
-    /// that of the main thread.
+    /// Expects the memory of at most two thread caches: the cache of the current thread, and the
+    /// cache of the main thread.
     void expect_little_memory() { EXPECT_LE(pages.bytes(), 2 * 3 * 4096U); }
 
     mapped_source pages;
@@ -57,7 +57,7 @@ TYPED_TEST(shared_exits, may_free_and_allocate_after_the_thread_cache_is_abandon
 {
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
-            static thread_local at_exit last; // made first, and so destroyed last
+            static thread_local at_exit last; // constructed first, and so destroyed last
             void* const block = this->pool->allocate();
             last.call = [&, block] {
                 this->pool->deallocate(block);
@@ -89,13 +89,13 @@ TYPED_TEST(shared_exits, may_free_in_the_destructors_of_pthread_keys_that_are_se
     used = this->pool.get();
     auto const again = [](void* block) {
         used->deallocate(block);
-        if (--left > 0) // up to the number of rounds that pthreads makes
+        if (--left > 0) // sets the key again in all rounds that pthreads makes
             ::pthread_setspecific(key, used->allocate());
     };
     ASSERT_EQ(::pthread_key_create(&key, again), 0);
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
-            // ThreadSanitizer ends its own thread state in the last round.
+            // ThreadSanitizer deletes its own state of the thread in the last round.
             left = PTHREAD_DESTRUCTOR_ITERATIONS - (__tsan_init != nullptr ? 1 : 0);
             ::pthread_setspecific(key, used->allocate());
         });
@@ -124,7 +124,7 @@ TYPED_TEST(shared_exits, leave_blocks_that_other_threads_free)
     this->expect_little_memory();
 }
 
-/// A source that can fail with an exception, or by ending the calling thread.
+/// A source that can fail by throwing an exception, or by ending the calling thread.
 class abrupt_source : public mapped_source {
 public:
     chunk try_take(layout l) noexcept { return refuses ? chunk{} : mapped_source::try_take(l); }
@@ -160,7 +160,7 @@ TYPED_TEST(shared_exits, from_inside_the_source_leave_no_lock_held)
     for (std::size_t i = 0; i < 100; ++i) {
         source.ends_threads = i % 2 == 0;
         in_a_thread([&] {
-            struct free_at_exit { // also when an exception or pthread_exit leaves the thread
+            struct free_at_exit { // frees also when an exception or pthread_exit unwinds the thread
                 abrupt_pool& to;
                 std::vector<void*> blocks{};
                 ~free_at_exit() { to.deallocate_batch(blocks); }

@@ -18,7 +18,8 @@ using cached_kinds = ::testing::Types<kind<reuse::ordered, check::off, sync::thr
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 constexpr std::size_t workers = 3;
-std::size_t const forks = __tsan_init == nullptr ? 50 : 15; // its shadow memory makes forks slow
+// ThreadSanitizer's shadow memory makes forks slow.
+std::size_t const forks = __tsan_init == nullptr ? 50 : 15;
 
 template <class Kind>
 class fork_of_a_pool : public ::testing::Test {
@@ -111,7 +112,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_that_gives_large_blocks)
     EXPECT_EQ(pool->stats().blocks_live, 0U);
 }
 
-/// A source for one thread at a time: the pool calls it under a lock.
+/// A source that only one thread may use at a time: the pool calls the source under a lock.
 struct one_by_one : mapped_source {
     static constexpr bool any_thread = false;
 };
@@ -217,8 +218,8 @@ struct fork_in_steps {
 };
 std::atomic<fork_in_steps*> in_steps = nullptr;
 
-/// Registers a fork handler before the library does, so it runs after the library has frozen all
-/// caches.
+/// Registers a fork handler before the library registers its own. So this handler runs after the
+/// library has frozen all caches.
 [[gnu::constructor(101)]] void listen_early()
 {
     ::pthread_atfork(

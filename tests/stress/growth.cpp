@@ -10,7 +10,8 @@ using namespace std::chrono_literals;
 
 constexpr pool_options small_steps{.chunk = 4096, .grow = growth::fixed(4096)};
 
-/// When a test begins, one thread is inside the source. It stays there until the test ends.
+/// At the beginning of a test, one thread is inside the source. The thread stays there until the
+/// test ends.
 template <class Kind>
 class shared_growth : public ::testing::Test {
 protected:
@@ -20,7 +21,7 @@ protected:
     {
         in_a_thread([this] { strangers = some(10); });
         other([this] { blocks = some(20); });
-        other([this] { give(5); }); // now they are in its cache
+        other([this] { give(5); }); // the blocks are now in the cache of `other`
         source.hold_next();
         grower = std::jthread([this] {
             while (void* const block = pool->try_allocate()) {
@@ -131,8 +132,8 @@ TYPED_TEST(shared_growth, lets_another_thread_query)
     }));
 }
 
-/// All blocks are in use and the source fails. A block that another thread frees during the call of
-/// the source goes to the thread that made that call.
+/// All blocks are in use and the source fails. If another thread frees a block during the call of
+/// the source, the thread that made the call gets that block.
 template <class Kind>
 class failing_growth : public ::testing::Test {
 protected:

@@ -1,5 +1,5 @@
-// Pools end before the threads that used them, and threads before pools; a pool is made where
-// another pool ended; a thread uses more pools than its table has places.
+// Pools end before the threads that used them, and threads end before pools; a pool is made at the
+// address of an ended pool; a thread uses more pools than its table has places.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -43,7 +43,7 @@ TYPED_TEST(shared_lifetimes, allow_a_new_pool_at_the_address_of_an_old_one_while
         place->emplace(64U, 0U, this->heap);
         std::vector<stamped> blocks;
         for (std::size_t i = 0; i < threads.size(); ++i)
-            if ((life + i) % 3 != 0) // each pool is used by some threads only
+            if ((life + i) % 3 != 0) // some threads do not use this pool
                 threads[i]([&] { this->use(**place, blocks, i); });
         EXPECT_EQ((*place)->stats().blocks_live, blocks.size());
         for (stamped const& block : blocks)
@@ -69,7 +69,7 @@ TYPED_TEST(shared_lifetimes, allow_a_pool_to_end_at_the_same_time_as_its_threads
             threads.emplace_back([&, i] {
                 std::vector<stamped> blocks;
                 this->use(*pool, blocks, i);
-                done.count_down(); // and this thread ends
+                done.count_down(); // then this thread ends
             });
         done.wait();
         pool.reset();
@@ -126,7 +126,7 @@ TYPED_TEST(shared_lifetimes, allow_1000_pools_in_turn_beside_one_that_stays)
     EXPECT_EQ(kept.stats().blocks_live, 0U);
 }
 
-/// `for_each`, `reset` and `release` need that no other thread is inside a call; any thread may
+/// `for_each`, `reset` and `release` require that no other thread is inside a call. Any thread may
 /// call them.
 TYPED_TEST(shared_lifetimes, allow_any_thread_to_visit_reset_and_release)
 {

@@ -13,8 +13,8 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// A subject that makes each call in one of four threads, chosen at random. Now and then a thread
-/// ends and a new one replaces it. The blocks in use are counted after each call.
+/// A subject that makes each call in one of four threads, chosen at random. Sometimes a thread ends
+/// and a new one replaces it. The blocks in use are counted after each call.
 class in_turns final : public subject {
     template <class F>
     auto elsewhere(F f) const -> decltype(f())
@@ -154,7 +154,7 @@ protected:
                 std::size_t const align = choose(2) == 0 ? 0 : std::size_t{1} << choose(13);
                 return pool(bytes, align, ref<failing_source>(source));
             },
-            saturating_add(O.grow.limit, 5 * Kind::cache_bytes)); // of four threads and this one
+            saturating_add(O.grow.limit, 5 * Kind::cache_bytes)); // caches of five threads
     }
 };
 TYPED_TEST_SUITE(lock_step, shared_kinds, kind_names);

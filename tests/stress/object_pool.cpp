@@ -1,4 +1,4 @@
-// Objects of one pool that several threads share, watch with weak handles, and pass on.
+// Objects of one pool that several threads share, watch with weak handles, and pass to each other.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
@@ -18,8 +18,8 @@ using namespace mallard;
 constexpr std::size_t workers = 3;
 constexpr int alive = 0x5ca1ab1e;
 
-/// Each thread writes a mark of its own, not atomically. The destructor reads all marks, so
-/// ThreadSanitizer sees whether the handles order these accesses.
+/// Each thread writes a mark of its own with plain stores. The destructor reads all marks, so
+/// ThreadSanitizer checks whether the handles order these accesses.
 struct shared_object {
     explicit shared_object(std::atomic<std::size_t>& count) : dead(count) {}
     ~shared_object()
@@ -121,7 +121,7 @@ TYPED_TEST(shared_objects, are_locked_only_while_alive_when_the_last_handle_is_d
                 ++found[number];
                 EXPECT_FALSE(watching.expired());
             }
-            watching.reset(); // this may be the last handle of the slot
+            watching.reset(); // possibly drops the last handle of the slot
         }
     });
     EXPECT_EQ(this->dead, count);
@@ -131,8 +131,8 @@ TYPED_TEST(shared_objects, are_locked_only_while_alive_when_the_last_handle_is_d
         EXPECT_FALSE(watching.lock());
 }
 
-/// `try_unique` writes nothing atomically, yet has to see what other threads did before they
-/// dropped their handles.
+/// `try_unique` performs no atomic write, yet has to see all writes that other threads made before
+/// they dropped their handles.
 TYPED_TEST(shared_objects, become_unique_for_one_thread_at_most)
 {
     std::size_t const count = rounds(20'000);

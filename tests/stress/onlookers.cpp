@@ -24,7 +24,8 @@ private:
     std::atomic<std::size_t> n_ = 0;
 };
 
-/// Counts of one worker's calls, from which a reader can derive bounds of its blocks in use.
+/// Counters of one worker's calls, from which a reader derives bounds of the worker's blocks in
+/// use.
 struct account {
     counter allocations_begun, allocations_done, frees_begun, frees_done;
 };
@@ -46,7 +47,8 @@ void during(Work work, Look look, std::chrono::milliseconds time)
 template <class Kind>
 class onlookers : public ::testing::Test {
 protected:
-    /// In a `lock_free` pool `trim` is for one thread alone, and `stats` is exact only then.
+    /// In a `lock_free` pool only one thread at a time may call `trim`, and `stats` is exact only
+    /// if no other thread uses the pool.
     static constexpr bool may_trim = Kind::threads != sync::lock_free;
     static constexpr bool counts_exactly = Kind::threads != sync::lock_free;
 
@@ -156,7 +158,7 @@ TYPED_TEST(multipool_onlookers, disturb_no_other_thread)
     EXPECT_EQ(of->stats().chunks, 0U);
 }
 
-/// A pool of one chunk does not find the chunk by the address of a block.
+/// A pool of one chunk does not search the chunk by the address of a block.
 TYPED_TEST(onlookers, of_a_pool_of_one_chunk_disturb_no_other_thread)
 {
     using fixed = typename TypeParam::template pool<pool_options{.grow = growth::none(20'000)}>;
@@ -219,7 +221,7 @@ TYPED_TEST(onlookers, count_exactly_while_the_other_threads_pause)
     trader(*of, between, workers, {}).free_all();
 }
 
-/// `trim` also takes the cached blocks of idle threads, and abandoned caches.
+/// `trim` also returns the cached blocks of idle threads, and abandoned caches.
 TYPED_TEST(onlookers, trim_all_memory_when_no_block_is_in_use)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
@@ -234,7 +236,7 @@ TYPED_TEST(onlookers, trim_all_memory_when_no_block_is_in_use)
                     for (void*& block : blocks[i])
                         block = of->allocate_single(true);
                 });
-            in_a_thread([&] { // a thread that ends with a cache of its own
+            in_a_thread([&] { // leaves a cache of a thread that ended
                 for (std::size_t i = 0; i < 100; ++i)
                     of->deallocate_single(std::exchange(blocks[3][i], of->allocate_single(true)));
             });

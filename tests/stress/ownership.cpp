@@ -1,4 +1,4 @@
-// No block is ever in use twice at a time, whichever threads allocate and free.
+// No block is ever in use twice at the same time, whichever threads allocate and free.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -23,7 +23,7 @@ protected:
         EXPECT_EQ(of->stats().bytes_taken, heap.bytes());
     }
 
-    failing_source heap; // checks at its end that all chunks were returned
+    failing_source heap; // checks in its destructor that all chunks were returned
 };
 TYPED_TEST_SUITE(shared_ownership, shared_kinds, kind_names);
 

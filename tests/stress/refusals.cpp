@@ -1,4 +1,4 @@
-// Sources that fail now and then, or nearly always: no block and no byte is lost.
+// Sources that fail sometimes, or nearly always: no block and no byte is lost.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -11,7 +11,8 @@ constexpr std::size_t threads = 4;
 constexpr pool_options small_steps{
     .chunk = 1024, .grow = growth::fixed(4096), .cached_bytes = 2048};
 
-/// A source that fails in turn: never, one call of three at random, every other call, always.
+/// A source that fails in one of four ways: never, one call of three at random, every other call,
+/// always.
 class unreliable_source : public counting_source {
 public:
     chunk try_take(layout l) noexcept
@@ -29,7 +30,7 @@ private:
     std::size_t refusals_ = 0;
 };
 
-/// A source that gives chunks only: it has no memory for arrays and thread caches.
+/// A source that has memory for chunks only, and none for arrays and thread caches.
 class chunks_only : public counting_source {
 public:
     chunk try_take(layout l) noexcept
@@ -38,8 +39,8 @@ public:
     }
 };
 
-/// Threads trade blocks until the source has refused more than 20 requests. How many chunks
-/// one round of trading takes depends on the scheduler, so each round starts without chunks.
+/// Threads trade blocks until the source has refused more than 20 requests. The number of chunks
+/// that one round of trading takes depends on the scheduler, so each round starts without chunks.
 void trade_until_refused(subject& of, unreliable_source& heap, demand const& goods)
 {
     for (int round = 0; round < 100 && heap.refusals() <= 20; ++round) {
@@ -72,8 +73,8 @@ TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_multipool)
                         {.batches = false, .largest = 4096, .large_one_in = 10, .may_fail = true});
 }
 
-/// Two threads exchange blocks; the second one ends and starts again. The blocks are counted after
-/// each step.
+/// Two threads exchange blocks; the second thread ends and starts again. The blocks are counted
+/// after each step.
 class small_scene {
 public:
     explicit small_scene(subject& of) : of_(of) {}

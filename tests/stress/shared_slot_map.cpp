@@ -1,4 +1,4 @@
-// A key names its element or nothing while other threads insert and remove.
+// A key finds its element or nothing while other threads insert and remove elements.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
@@ -17,14 +17,14 @@ using namespace mallard;
 constexpr std::size_t threads = 4;
 constexpr std::size_t places = 64;
 
-/// An element whose bytes say which element it is. A torn copy shows two elements.
+/// An element whose bytes all say which element it is. A torn copy mixes the bytes of two elements.
 struct stamp {
     std::uint64_t number, again, inverse;
     explicit stamp(std::uint64_t n) : number(n), again(n), inverse(~n) {}
     bool is_whole() const { return number == again && number == ~inverse; }
 };
 
-/// The same, with a count of the live elements.
+/// A stamp that also counts the live elements.
 struct counted_stamp : stamp {
     static inline std::atomic<std::int64_t> live = 0;
     explicit counted_stamp(std::uint64_t n) : stamp(n) { live += 1; }
@@ -37,7 +37,7 @@ struct counted_stamp : stamp {
     }
 };
 
-/// Keys that threads exchange, stale keys too.
+/// Keys that threads exchange; some of them are stale.
 template <class Map>
 struct board {
     using key_type = typename Map::key_type;
@@ -71,7 +71,7 @@ void mingle(board<Map>& b, std::size_t number, std::size_t steps)
             b.removed += b.map.remove(seen);
             break;
         case 3:
-            if (auto first = b.map.get(seen)) { // removed while a guard holds it
+            if (auto first = b.map.get(seen)) { // the element is removed while a guard holds it
                 std::uint64_t const was = first->number;
                 b.removed += b.map.remove(seen);
                 require(!b.map.get(seen), "a removed key is stale at once");

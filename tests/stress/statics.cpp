@@ -1,5 +1,5 @@
-// Static pools that are ready before `main` and usable until after it: by destructors of static and
-// thread-local objects, and by detached threads.
+// Static pools that are ready before `main` and usable until after it: in destructors of static and
+// thread-local objects, and in detached threads.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -17,7 +17,7 @@ constexpr pool_options of_nodes(mallard::sync threads, check checks)
 template <mallard::sync Threads, check Checks>
 using nodes = pool<default_heap, of_nodes(Threads, Checks)>;
 
-/// Holds blocks of a pool; its destructor frees them and allocates once more.
+/// Holds blocks of a pool. Its destructor frees the blocks and allocates once more.
 template <class Pool, Pool& From>
 struct user {
     std::vector<void*> blocks;
@@ -34,7 +34,7 @@ struct user {
     }
 };
 
-// Destroyed in the opposite order.
+// Destroyed in the reverse order of construction.
 constinit nodes<sync::mutex, check::on> locked;
 constinit nodes<sync::lock_free, check::on> stacked;
 constinit nodes<sync::thread_cached, check::off> cached;
@@ -83,7 +83,8 @@ TEST(static_pools, serve_detached_threads)
                 cached.deallocate(cached.allocate());
                 watched.deallocate(watched.allocate());
             }
-            take(cached, cached_in_thread.blocks, 10); // freed if this thread ever ends
+            // Freed when this thread ends, if it ever does.
+            take(cached, cached_in_thread.blocks, 10);
             all_at_work.count_down();
             std::this_thread::sleep_for(std::chrono::hours(1));
         }).detach();
@@ -96,8 +97,9 @@ TEST(static_pools, allow_any_order_of_destruction_in_a_thread)
     for (int i = 0; i < 100; ++i)
         in_a_thread([i] {
             if (i % 2 == 0)
-                cached_in_thread.blocks.clear(); // constructed before the library registers its
-                                                 // exit function, or after
+                // Constructs the object before the library registers its exit function. The other
+                // branch constructs it afterwards.
+                cached_in_thread.blocks.clear();
             else
                 cached.deallocate(cached.allocate());
             take(cached, cached_in_thread.blocks, 20);

@@ -12,9 +12,10 @@
 
 namespace mallard::testing {
 
-/// Verifies after each step: blocks do not overlap, are aligned, lie inside the initial buffer or a
+/// Verifies after each step: blocks do not overlap, are aligned, are inside the initial buffer or a
 /// chunk of the source, and keep their bytes; a rewind frees exactly the blocks younger than its
-/// mark, owned objects newest first; a failure has a reason and changes nothing; the totals add up.
+/// mark, and destroys owned objects newest first; a failure has a reason and changes nothing; the
+/// totals add up.
 template <class Choices, arena_options Options>
 class arena_program {
     using arena_type = arena<ref<failing_source>, Options>;
@@ -45,7 +46,7 @@ private:
         std::size_t owned;
     };
 
-    /// An owned object that verifies in its destructor that it is the newest one.
+    /// An owned object. Its destructor verifies that it is the newest object that is left.
     struct witness {
         witness(std::vector<const witness*>& all, bool throws) : owned(all)
         {
@@ -164,7 +165,7 @@ private:
                (buffer_.data() <= p && p + bytes <= buffer_.data() + buffer_.size());
     }
 
-    /// A live block: in half of the cases the youngest one, as in real programs.
+    /// Chooses a live block: in half of the cases the youngest one, as in real programs.
     void* some_block()
     {
         return blocks_[either() ? blocks_.count() - 1 : choose_(blocks_.count())];
@@ -185,9 +186,9 @@ private:
         require(!done || to.align <= from.align, "alignment does not grow in place");
         require(done || !shrinks || to.align > from.align, "a smaller size fits in place");
         if (!shrinks && done)
-            blocks_.remove(block); // verifies that it kept its bytes
+            blocks_.remove(block); // verifies that the block kept its bytes
         if (!shrinks && done)
-            ages_[block] = age_++; // a rewind frees the bytes it gained
+            ages_[block] = age_++; // a rewind shrinks the block to its former size
         if (shrinks || done)
             blocks_.add(block, done ? to : from);
         require(holds(block, blocks_.layout_at(block).bytes), "a block grows within its chunk");
@@ -224,16 +225,18 @@ private:
         marks_.resize(1 + (either() ? marks_.size() - 1 : choose_(marks_.size())));
         saved const to = marks_.back();
         if (either())
-            marks_.pop_back(); // otherwise it may be used again
+            marks_.pop_back(); // in the other cases the mark may be used again
         std::vector<void*> const freed = forget_since(to.age);
         arena_->rewind(to.mark);
         require(owned_.size() == to.owned, "objects owned since the mark are destroyed");
-        for (const void* const block : freed) // unless an older block was there before
+        // Poisoned unless an older block has used that address.
+        for (const void* const block : freed)
             require(block < to.mark.cursor || block >= to.mark.end || is_free(block),
                     "what is rewound is poisoned");
     }
 
-    /// ASan cannot poison some of eight bytes when others are in use: the bytes after the buffer.
+    /// Of a group of eight bytes, AddressSanitizer cannot poison single bytes while others are in
+    /// use, such as the bytes after the buffer.
     bool is_free(const void* block) const
     {
         const std::byte* const end = buffer_.data() + buffer_.size();

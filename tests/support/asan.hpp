@@ -1,4 +1,4 @@
-// Whether AddressSanitizer has poisoned an address, in programs that are built with it.
+// Whether AddressSanitizer has poisoned an address. For programs with and without AddressSanitizer.
 #pragma once
 
 extern "C" [[gnu::weak]] int __asan_address_is_poisoned(void const volatile*);
@@ -10,7 +10,7 @@ inline bool has_asan()
     return __asan_address_is_poisoned != nullptr;
 }
 
-/// Without AddressSanitizer, returns the expected value.
+/// Without AddressSanitizer, returns `without_asan`.
 inline bool is_poisoned(const void* p, bool without_asan)
 {
     return has_asan() ? __asan_address_is_poisoned(p) != 0 : without_asan;

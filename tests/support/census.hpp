@@ -8,7 +8,7 @@
 
 namespace mallard::testing {
 
-/// Knows which objects live. None may live when it is destroyed.
+/// Records which objects live. No object may live when the census is destroyed.
 class census {
 public:
     census() = default;
@@ -20,7 +20,7 @@ public:
     std::size_t dead() const { return dead_; }
     bool has(const void* citizen) const { return living_.contains(citizen); }
 
-    /// Makes the `n`-th construction from now throw an `int`; the next one is 1.
+    /// Makes the `n`-th construction from now on throw an `int`; 1 is the next construction.
     void throw_at(std::size_t n) { births_to_go_ = n; }
     /// Forgets the living objects, after a wink-out.
     void forget() { living_.clear(); }
@@ -44,7 +44,7 @@ private:
     std::size_t dead_ = 0, births_to_go_ = 0;
 };
 
-/// An object that is counted. It cannot be copied or moved.
+/// An object that a census counts. It cannot be copied or moved.
 class citizen {
 public:
     explicit citizen(census& of, int number = 0) : value(number), of_(of) { of_.add(this); }

@@ -13,7 +13,8 @@
 
 namespace mallard::testing {
 
-/// A child process that calls `f()` and exits. The destructor kills the child if it still runs.
+/// A child process that calls `f()` and exits. The destructor kills the child if it is still
+/// running.
 class running_child {
 public:
     template <class F>

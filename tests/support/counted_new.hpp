@@ -1,17 +1,17 @@
-// Replaces operator new and delete by functions that count. Include it in one file of a program. It
-// replaces all forms, because AddressSanitizer does not define one by another.
+// Replaces operator new and delete by functions that count. Include this header in one file of a
+// program. All forms are replaced, because AddressSanitizer does not define one form by another.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
-// Not inlined: otherwise g++ warns that free gets memory of operator new.
+// Not inlined: otherwise g++ warns that free is called for memory of operator new.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 namespace mallard::testing {
 
-/// Counts of the global heap since the start of the program.
+/// Counters of the global heap since the start of the program.
 struct heap_counts {
     std::size_t taken = 0;
     std::size_t given = 0;

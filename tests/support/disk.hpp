@@ -1,5 +1,5 @@
-// A simulated disk: replaces the system calls of the library on files, and makes them fail, tear or
-// kill the process as told. For programs of one source file.
+// A simulated disk: replaces the system calls by which the library uses files. A test makes these
+// calls fail, write only a part, or kill the process. For programs of one source file.
 #pragma once
 
 #include <cerrno>
@@ -16,7 +16,7 @@
 
 namespace mallard::testing {
 
-/// A change to a file: a write, a truncation, or otherwise a sync.
+/// A change to a file: a write, a truncation, or a sync.
 struct disk_change {
     enum kind { write, cut, sync } what;
     std::uint64_t at = 0; // for a truncation, the new size
@@ -25,13 +25,13 @@ struct disk_change {
 
 struct disk_orders {
     std::size_t failures = 0;
-    std::size_t calls = 0; // calls until now
+    std::size_t calls = 0; // number of calls until now
     std::size_t first = 0; // the first and the last call that fail; 0: none
     std::size_t last = 0;
     int error = 0;                           // the error of these calls; 0: the process is killed
     std::size_t tear = 0;                    // bytes of a write that reach the file
-    bool hides_pagemap = false;              // as some sandboxes do
-    std::vector<disk_change>* log = nullptr; // the changes, if not null
+    bool hides_pagemap = false;              // whether the pagemap is hidden, as in some sandboxes
+    std::vector<disk_change>* log = nullptr; // records the changes, if not null
 
     bool fails()
     {
@@ -83,7 +83,7 @@ int fdatasync(int file)
         return static_cast<int>(disk.go_wrong());
     if (disk.log != nullptr)
         disk.log->push_back({.what = disk_change::sync});
-    return file < 0 ? -1 : 0; // does nothing: a real sync takes long, and no test loses power
+    return file < 0 ? -1 : 0; // has no effect: a real sync takes long, and no test loses power
 }
 
 int fsync(int file)

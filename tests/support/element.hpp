@@ -1,4 +1,4 @@
-// Elements that count their objects, throw when told to, and have a number.
+// Elements that count their objects, throw when a test asks for it, and have a number.
 #pragma once
 
 #include "require.hpp"
@@ -13,7 +13,8 @@ namespace mallard::testing {
 class element {
 public:
     static inline std::size_t live = 0;
-    static inline std::size_t throw_in = 0; ///< which construction from now throws; 0: none
+    /// Number of the construction from now that throws; 0: none.
+    static inline std::size_t throw_in = 0;
 
     explicit element(std::uint64_t number) : number_(number)
     {

@@ -21,7 +21,7 @@ class stamped {
 public:
     static constexpr std::size_t bytes_min = 16;
 
-    /// `block` has room for `bytes`.
+    /// Writes size and stamp into a block that has room for `bytes`.
     static void write(void* block, std::size_t bytes, std::uint64_t stamp)
     {
         auto* const words = static_cast<std::uint64_t*>(block);
@@ -33,7 +33,7 @@ public:
             words[last] = stamp;
     }
 
-    /// Whether the first `to` bytes are as they were written.
+    /// Whether the first `to` bytes are unchanged since `write`.
     static bool is_whole(const void* block, std::size_t to)
     {
         auto const* const words = static_cast<const std::uint64_t*>(block);
@@ -48,7 +48,7 @@ public:
     static std::size_t bytes(const void* block) { return *static_cast<const std::size_t*>(block); }
 };
 
-/// Chooses mostly small sizes, and now and then a size of every kind of block.
+/// Chooses mostly small sizes, and sometimes a size of each other kind of block.
 inline std::size_t some_size(seeded& choose)
 {
     std::size_t const kind = choose(1000);
@@ -104,7 +104,7 @@ public:
             engine::deallocate(block);
     }
 
-    /// Resizes a block and returns it, moved or not.
+    /// Resizes a block and returns it; the block may have moved.
     void* resize(void* block)
     {
         if (block == nullptr)
@@ -161,7 +161,7 @@ public:
     void* exchange(std::size_t i, void* block) { return blocks_[i].exchange(block); }
     std::size_t size() const { return blocks_.size(); }
 
-    /// One step of a thread.
+    /// Makes one step of a thread.
     void trade(engine_user& user)
     {
         std::size_t const here = user.choose()(size());
@@ -195,8 +195,9 @@ private:
     std::vector<std::atomic<void*>> blocks_;
 };
 
-/// How many slices are in use. Call it when all threads that had blocks have ended. Flushes several
-/// times, because a message may be forwarded a few times before it reaches the owner of its slab.
+/// The number of slices in use. Call this function when all threads that had blocks have ended. It
+/// flushes several times, because a message may be forwarded a few times before it reaches the
+/// owner of its slab.
 inline std::size_t slices_used()
 {
     for (int i = 0; i < 4; ++i)

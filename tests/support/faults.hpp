@@ -7,7 +7,7 @@
 
 namespace mallard::testing {
 
-/// `checked<...> blocks({"blocks", faults});`
+/// A list of the reported faults, for example: `checked<...> blocks({"blocks", faults});`
 class collected_faults {
 public:
     struct one {
@@ -30,8 +30,8 @@ public:
     const one& last() const { return all_.back(); }
     void clear() { all_.clear(); }
 
-    /// Whether exactly one fault was found since the last call, and it was of this kind, at `at` if
-    /// given.
+    /// Whether exactly one fault was found since the last call, with this kind, this block and, if
+    /// given, the address `at`.
     bool were(fault_kind kind, const void* block, const void* at = nullptr)
     {
         bool const were_this =
@@ -46,7 +46,7 @@ private:
     std::vector<one> all_;
 };
 
-/// Writes to a forbidden byte, unseen by AddressSanitizer.
+/// Inverts a forbidden byte. AddressSanitizer does not see the write.
 [[gnu::no_sanitize_address, gnu::noinline]] inline void flip(void* p)
 {
     auto* const byte = static_cast<volatile unsigned char*>(p);

@@ -1,4 +1,4 @@
-// A source in which a thread waits until the test lets it go.
+// A source in which a thread waits until the test releases the thread.
 #pragma once
 
 #include "sources.hpp"

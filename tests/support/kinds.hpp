@@ -13,14 +13,13 @@ namespace mallard::testing {
 
 /// The order, check and sync of a pool. A test chooses the other options:
 ///
-///     typename TypeParam::template pool<pool_options{.grow = growth::none(4096)}> blocks(48, 0,
-///     heap);
+/// typename TypeParam::template pool<pool_options{.grow = growth::none(4096)}> blocks(48, 0, heap);
 template <reuse Order, check Checks, sync Threads = sync::none>
 struct kind {
     static constexpr reuse order = Order;
     static constexpr check checks = Checks;
     static constexpr sync threads = Threads;
-    /// Bytes that one thread's cache and array take beyond a limit.
+    /// Bytes that the cache and the array of one thread may take beyond a limit.
     static constexpr std::size_t cache_bytes = Threads == sync::thread_cached ? 10000 : 0;
 
     static constexpr pool_options of(pool_options o)
@@ -28,7 +27,8 @@ struct kind {
         o.order = Order;
         o.checks = Checks;
         o.threads = Threads;
-        // A lock_free pool does not grow: its one chunk has room for all that a test allocates.
+        // A lock_free pool does not grow: its one chunk has room for all blocks that a test
+        // allocates.
         if (Threads == sync::lock_free && !o.grow.is_single() && !o.grow.is_at_run_time())
             o.grow =
                 growth::none(o.grow.limit != growth{}.limit ? o.grow.limit : std::size_t{1} << 24);
@@ -51,8 +51,8 @@ using kinds = ::testing::Types<kind<reuse::lifo, check::off>, kind<reuse::lifo, 
 using queue_kinds = ::testing::Types<kind<reuse::fifo, check::off>, kind<reuse::fifo, check::on>,
                                      kind<reuse::fifo, check::off, sync::mutex>>;
 
-/// Kinds of pools that several threads share and that may grow. Only `sync::mutex` has a choice of
-/// order.
+/// Kinds of pools that several threads share and that may grow. Only `sync::mutex` supports several
+/// orders.
 using growing_kinds = ::testing::Types<kind<reuse::lifo, check::on, sync::mutex>,
                                        kind<reuse::ordered, check::off, sync::mutex>,
                                        kind<reuse::ordered, check::off, sync::thread_cached>,

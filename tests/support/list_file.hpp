@@ -9,7 +9,7 @@
 
 namespace mallard::testing {
 
-/// A linked list that works at any address.
+/// A linked list that is valid at any address.
 struct list {
     struct node {
         int key;

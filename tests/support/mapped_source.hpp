@@ -1,5 +1,5 @@
-// A source that maps pages without malloc, for children of a fork and for pools that outlive static
-// objects.
+// A source that maps pages without malloc. For children of a fork, and for pools that outlive
+// static objects.
 #pragma once
 
 #include "require.hpp"

@@ -1,4 +1,4 @@
-// Threads that exchange blocks, and blocks that show when they are in use twice.
+// Threads that exchange blocks, and blocks that reveal when they are in use twice.
 #pragma once
 
 #include "choices.hpp"
@@ -11,7 +11,7 @@
 namespace mallard::testing {
 
 /// A block in use, filled with a mark of its owner and number. If two threads had the block at the
-/// same time, one of them would find the mark of the other.
+/// same time, one of them would find the mark of the other thread.
 class stamped {
 public:
     stamped() = default;
@@ -71,11 +71,11 @@ private:
     std::array<place, places> places_;
 };
 
-/// What a trader allocates.
+/// The sizes that a trader allocates.
 struct demand {
     bool batches = true;
     std::size_t largest = 0;        ///< bytes of the largest pooled block of a multipool
-    std::size_t large_one_in = 100; ///< one in so many allocations is too large for a pool
+    std::size_t large_one_in = 100; ///< one of this number of allocations is too large for a pool
     bool may_fail = false;
 };
 
@@ -99,7 +99,8 @@ public:
         }
     }
 
-    /// Frees the blocks that are left. For one thread, after the others are done.
+    /// Frees the blocks that are left. Only one thread calls this, after the other threads are
+    /// done.
     void free_all()
     {
         for (std::size_t at = 0; at < market::places; ++at)
@@ -175,15 +176,17 @@ private:
     std::size_t serial_ = 0;
 };
 
-/// Makes a subject on the heap. On the stack ThreadSanitizer would mistake the mutex of the next
-/// object at the same address for the mutex of this one, since it does not see a std::mutex end.
+/// Makes a subject on the heap. If it were on the stack, ThreadSanitizer would mistake the mutex of
+/// the next object at the same address for the mutex of this object, since ThreadSanitizer does not
+/// see the end of a std::mutex.
 template <class A, class Make>
 std::unique_ptr<subject> new_subject(Make make)
 {
     return std::make_unique<subject_of<A>>(make);
 }
 
-/// Lets several threads trade, frees all their blocks, and checks that the pool counts no other.
+/// Lets several threads trade, frees all their blocks, and checks that the pool counts no further
+/// block.
 inline void trade(subject& of, demand wanted, std::size_t threads, std::size_t steps)
 {
     std::size_t const before = of.stats().blocks_live;

@@ -14,7 +14,7 @@
 namespace mallard::testing {
 
 /// Records each block with its layout, and fills the block with a pattern of its own. Stops the
-/// test when a block is misaligned, overlaps another, or has changed bytes.
+/// test when a block is misaligned, overlaps another block, or has changed bytes.
 class model {
 public:
     void add(void* block, layout l)
@@ -58,7 +58,7 @@ public:
     std::size_t count() const { return order_.size(); }
     bool empty() const { return order_.empty(); }
 
-    /// The block with an index below `count()`, in no particular order.
+    /// The block with an index below `count()`. The order of the blocks is arbitrary.
     void* operator[](std::size_t index) const { return order_[index]; }
     layout layout_at(void* block) const
     {

@@ -1,4 +1,4 @@
-// The kinds of object_pool that typed tests run with: one or two for each option.
+// The kinds of object_pool for typed tests: one or two kinds for each option.
 #pragma once
 
 #include "sources.hpp"

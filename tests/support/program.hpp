@@ -8,11 +8,11 @@
 
 namespace mallard::testing {
 
-/// Verifies after each step: blocks do not overlap, are aligned, lie inside chunks of the source,
+/// Verifies after each step: blocks do not overlap, are aligned, are inside chunks of the source,
 /// and keep their bytes; a failure has a reason and changes nothing; the subject and the model
 /// agree on every address and on the totals.
 ///
-/// The subject takes memory only from `source`, and at most `limit` bytes, large blocks excepted.
+/// The subject takes memory only from `source`, and at most `limit` bytes apart from large blocks.
 template <class Choices>
 class program {
 public:
@@ -71,7 +71,8 @@ private:
         }
     }
 
-    // Mostly small sizes; some larger than any class, some absurd.
+    // Chooses mostly small sizes; some larger than any class, and some larger than the address
+    // space.
     layout some_layout()
     {
         constexpr std::size_t ends[] = {2, 65, 65, 257, 257, 1025, 4097, 20000};
@@ -128,7 +129,7 @@ private:
     {
         if (blocks_.empty())
             return;
-        // In half of the cases the newest block, as in real programs.
+        // Chooses the newest block in half of the cases, as in real programs.
         void* const block = blocks_[either() ? blocks_.count() - 1 : choose_(blocks_.count())];
         layout const l = blocks_.remove(block);
         l == subject_.single() && either() ? subject_.deallocate_single(block)

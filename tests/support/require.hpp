@@ -8,11 +8,11 @@
 
 namespace mallard::testing {
 
-/// Printed when a requirement fails: how to repeat the failure, such as a seed.
+/// Printed when a requirement fails: says how to repeat the failure, for example a seed.
 inline std::string doing = "";
 
-/// Stops the process if the condition is false. No GoogleTest expectation, because sources must not
-/// throw, a broken allocator must not continue, and fuzz targets have no GoogleTest.
+/// Stops the process if the condition is false. A GoogleTest expectation would not do: sources must
+/// not throw, a broken allocator must not continue, and fuzz targets have no GoogleTest.
 inline void require(bool holds, const char* promise,
                     std::source_location at = std::source_location::current())
 {

@@ -30,7 +30,7 @@ private:
     std::string text_;
 };
 
-/// Prints the failure of a segment with the failing test.
+/// Returns a segment. If there is none, prints its failure with the failing test.
 inline shared_memory required(shared_memory segment)
 {
     require(bool(segment), segment.last_failure());

@@ -1,5 +1,5 @@
-// Interrupts a function after a chosen instruction and runs another function there: an interleaving
-// of two threads that is the same in every run.
+// Interrupts a function after a chosen instruction and runs another function there. The result is
+// an interleaving of two threads that is the same in every run.
 #pragma once
 
 #include "require.hpp"
@@ -15,7 +15,7 @@ namespace mallard::testing {
 /// on the identity of its thread.
 class single_step {
 public:
-    /// Runs `f`, and `other` after the first `steps` instructions of `f`. Returns false if `f`
+    /// Runs `f`, and runs `other` after the first `steps` instructions of `f`. Returns false if `f`
     /// returned before that.
     template <class F, class Other>
     static bool interrupts(std::size_t steps, F f, Other other)
@@ -26,7 +26,7 @@ public:
         require(sigaction(SIGTRAP, &mine, &old) == 0, "the test handles SIGTRAP");
         context_ = &other;
         other_ = [](void* context) { (*static_cast<Other*>(context))(); };
-        left_ = steps + 1; // the instruction that sets the flag counts too
+        left_ = steps + 1; // the instruction that sets the flag counts, too
         set_flag(true);
         f();
         set_flag(false);

@@ -1,4 +1,4 @@
-// Sources that verify the allocator above them.
+// Sources that verify how the allocator above them uses them.
 #pragma once
 
 #include "require.hpp"
@@ -12,11 +12,10 @@
 namespace mallard::testing {
 
 /// A strict source over the heap. A chunk has exactly the requested alignment, is filled with
-/// `fresh` bytes, and has canaries on both sides. `give` verifies that the chunk is as it was
-/// taken, and the destructor that all chunks were given back.
+/// `fresh` bytes, and has canaries on both sides. `give` verifies that the chunk is the one that
+/// was taken, and the destructor verifies that all chunks were returned.
 ///
-///     counting_source heap;
-///     pool<ref<counting_source>> blocks(48, 0, heap);
+/// counting_source heap; pool<ref<counting_source>> blocks(48, 0, heap);
 class counting_source {
 public:
     static constexpr std::byte fresh{0xa5};
@@ -61,11 +60,11 @@ public:
         asan::unpoison(data + c.bytes, canary_bytes);
         require(is_intact(data - front, front), "nothing is written before a chunk");
         require(is_intact(data + c.bytes, canary_bytes), "nothing is written after a chunk");
-        std::memset(data, canary, c.bytes); // AddressSanitizer must allow it
+        std::memset(data, canary, c.bytes); // AddressSanitizer must allow the write
         ::operator delete(data - c.align, std::align_val_t{2 * c.align});
     }
 
-    /// All requests, failed ones too.
+    /// All requests, including failed ones.
     const std::vector<layout>& asked() const { return asked_; }
     std::size_t calls() const { return asked_.size(); }
     std::size_t gives() const { return gives_; }
@@ -73,7 +72,7 @@ public:
     std::size_t bytes_peak() const { return peak_; }
     const std::map<void*, chunk>& live() const { return live_; }
 
-    /// Whether `bytes` from `p` on, at least one, are in one live chunk.
+    /// Whether at least one byte, or `bytes` bytes from `p` on, are in one live chunk.
     bool holds(const void* p, std::size_t bytes = 1) const
     {
         auto const after = live_.upper_bound(const_cast<void*>(p));
@@ -84,7 +83,7 @@ public:
                static_cast<std::byte*>(c.data) + c.bytes;
     }
 
-    /// How many bytes of live chunks were written, by the allocator or its callers.
+    /// The number of bytes of live chunks that the allocator or its callers have written.
     [[gnu::no_sanitize_address]] std::size_t written() const
     {
         std::size_t count = 0;
@@ -117,7 +116,7 @@ private:
     std::size_t bytes_ = 0, peak_ = 0, gives_ = 0;
 };
 
-/// A `counting_source` that gives more than requested, as `pages` does.
+/// A `counting_source` that returns more bytes than requested, as `pages` does.
 class generous_source : public counting_source {
 public:
     chunk try_take(layout l) noexcept
@@ -126,15 +125,15 @@ public:
     }
 };
 
-/// A `counting_source` that fails when told to.
+/// A `counting_source` whose calls fail when a test asks for it.
 class failing_source : public counting_source {
 public:
-    /// Makes calls number `n` to `last` from now on fail; the next call is number 1.
+    /// Makes the calls number `n` to `last` from now on fail; 1 is the next call.
     void fail_at(std::size_t n, std::size_t last) { first_ = calls() + n, last_ = calls() + last; }
     void fail_at(std::size_t n) { fail_at(n, n); }
     void fail_from(std::size_t n) { fail_at(n, std::size_t{1} << 40); }
     void fail_every(std::size_t n) { every_ = n; }
-    /// Makes requests of more bytes fail.
+    /// Makes requests for more than `bytes` fail.
     void fail_above(std::size_t bytes) { largest_ = bytes; }
     void fail_never() { first_ = last_ = every_ = 0, largest_ = bytes_max; }
 

@@ -1,4 +1,4 @@
-// A type-erased pool or multipool, so that a long program over many types is compiled once.
+// A type-erased pool or multipool, so that a long program over many types is compiled only once.
 #pragma once
 
 #include <mallard/multipool.hpp>
@@ -13,11 +13,12 @@ class subject {
 public:
     virtual ~subject() = default;
 
-    /// The layout of the blocks of a pool. A pool supports batches and `in_use` as well.
+    /// The layout of the blocks of a pool; no value for a multipool. A pool also supports batches
+    /// and `in_use`.
     virtual std::optional<layout> single() const = 0;
     virtual bool is_pooled(layout) const = 0;
 
-    /// Allocates by `allocate` or `try_allocate`. Returns null on failure.
+    /// Allocates with `allocate` or `try_allocate`. Returns null on failure.
     virtual void* allocate(layout, bool throws) = 0;
     virtual void* allocate_single(bool throws) = 0;
     virtual bool allocate_batch(std::span<void*>, bool throws) = 0;
@@ -29,13 +30,14 @@ public:
     virtual validity classify(const void*) const = 0;
     virtual std::vector<void*> in_use() = 0;
     virtual statistics stats() const = 0;
-    /// Whether stats().bytes_taken equals the bytes that the source has given.
+    /// Whether stats().bytes_taken equals the bytes that the source has returned.
     virtual bool counts_source_bytes() const = 0;
 
     virtual void reset() = 0;
     virtual void release() = 0;
     virtual void trim(std::size_t keep) = 0;
-    /// Moves the allocator away and back. `meanwhile` runs on the moved-from allocator.
+    /// Moves the allocator to another object and back. In between, calls `meanwhile` with the
+    /// moved-from allocator.
     virtual void move(void (*meanwhile)(subject&)) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Helpers for tests with several threads. They wait with a timeout, so a test fails instead of
+// Helpers for tests with several threads. All waits have a timeout, so that a test fails instead of
 // hanging.
 #pragma once
 
@@ -16,7 +16,7 @@ extern "C" [[gnu::weak]] void __tsan_init(); // null without ThreadSanitizer
 
 namespace mallard::testing {
 
-/// A number of rounds: a tenth of `count` under ThreadSanitizer, which makes code slow.
+/// Returns the number of rounds: a tenth of `count` under ThreadSanitizer, which makes code slow.
 inline std::size_t rounds(std::size_t count)
 {
     return __tsan_init == nullptr ? count : count / 10;
@@ -83,7 +83,7 @@ private:
     std::vector<std::jthread> threads_;
 };
 
-/// A thread that runs the functions it is given, one after the other.
+/// A thread that runs functions for the test, one after the other.
 class puppet {
 public:
     puppet() : thread_([this] { run(); }) {}
@@ -132,7 +132,7 @@ private:
     void (*call_)(void*) = nullptr;
     void* what_ = nullptr;
     bool busy_ = false;
-    std::thread thread_; // last, since it uses the other members
+    std::thread thread_; // last, since the thread uses the other members
 };
 
 } // namespace mallard::testing

@@ -37,7 +37,7 @@ using mallard::ref;
 using mallard::resettable;
 using mallard::sync;
 
-// --- what all of them are
+// --- properties of all adaptors
 
 static_assert(block_allocator<counted<arena<>>> && resettable<counted<arena<>>>);
 static_assert(!chunk_source<counted<arena<>>> && !mallard::expanding<counted<arena<>>>);
@@ -204,7 +204,7 @@ TYPED_TEST(any_counted, counts_nested_scopes_separately)
 
 template <class Limited>
 class any_limited : public ::testing::Test {};
-using strict = multipool<counting_source>; // fails absurd sizes
+using strict = multipool<counting_source>; // fails requests larger than the address space
 using all_limited = ::testing::Types<limited<strict>, limited<strict, sync::lock_free>>;
 TYPED_TEST_SUITE(any_limited, all_limited);
 

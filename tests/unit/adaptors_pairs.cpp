@@ -82,7 +82,8 @@ TEST(fallback, distinguishes_even_chunks_of_zero_bytes)
     std::array<std::byte, 32> bytes;
     fallback<borrowed, ref<counting_source>> source(borrowed{std::span(bytes)}, heap);
     chunk const first = source.take({32, 1});
-    chunk const none = source.take({0, 1}); // must not start after the last byte
+    // An empty chunk must not start after the last byte of the buffer.
+    chunk const none = source.take({0, 1});
     EXPECT_EQ(heap.calls(), 1u);
     source.give(none);
     source.give(first);

@@ -109,7 +109,7 @@ TEST(arena, requests_chunks_with_the_alignment_of_the_block_or_16)
     counted_arena a(heap);
     std::ignore = a.allocate({8, 1});
     std::ignore =
-        a.allocate({1 << 11, 1 << 16}); // the first chunk of 1 KiB may have 8 aligned bytes
+        a.allocate({1 << 11, 1 << 16}); // the first chunk of 1 KiB may contain 8 aligned bytes
     std::ignore = a.allocate({1 << 20, 8});
     ASSERT_EQ(heap.calls(), 3u);
     EXPECT_EQ(heap.asked()[0].align, 16u);
@@ -230,7 +230,7 @@ TYPED_TEST(arena_of_min_align, stays_within_an_initial_buffer_of_any_size_and_al
                 ASSERT_EQ(address(block) % TestFixture::min_align, 0u);
                 ASSERT_TRUE(memory + offset <= block && block + 5 <= memory + offset + size);
             }
-            // An arena that has moved on to a chunk does not return to the rest of the buffer.
+            // An arena that has moved on to a chunk does not use the rest of the buffer again.
             for (std::size_t i = 0; i < 100; ++i)
                 std::ignore = a.allocate({16, 16});
             EXPECT_EQ(heap.calls(), 1u) << offset << ' ' << size;
@@ -259,7 +259,7 @@ TEST(arena, copies_text_with_zeros_and_empty_text)
 
 TEST(arena, makes_arrays_of_zero_initialised_values)
 {
-    counting_source heap; // its chunks are not zeroed
+    counting_source heap; // the chunks of this source are not zeroed
     counted_arena a(heap);
     for (int const value : a.make_array<int>(1000))
         EXPECT_EQ(value, 0);

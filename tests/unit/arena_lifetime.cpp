@@ -107,7 +107,7 @@ TEST(arena_rewind, works_after_a_block_older_than_the_mark_was_freed)
     void* const block = a.allocate({10, 1});
     mark = a.mark();
     a.deallocate(block, {10, 1});
-    a.rewind(mark); // not stale, because there was no rewind
+    a.rewind(mark); // the mark is not stale, because there was no rewind
     EXPECT_NE(a.allocate({1, 1}), nullptr);
 }
 

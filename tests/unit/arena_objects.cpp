@@ -19,7 +19,7 @@ using mallard::ref;
 using counted_arena = arena<ref<counting_source>>;
 using log = std::vector<int>;
 
-/// Records when it is destroyed.
+/// An object that records its destruction.
 struct witness {
     log& destroyed;
     int number;
@@ -91,7 +91,8 @@ TEST(arena_own, runs_in_one_order_with_deferred_calls)
         a.defer([&] { destroyed.push_back(1); });
         a.own<witness>(destroyed, 2);
         a.defer(
-            [&, held = std::make_unique<int>(3)] { destroyed.push_back(*held); }); // must not leak
+            // The captured object must not leak.
+            [&, held = std::make_unique<int>(3)] { destroyed.push_back(*held); });
     }
     EXPECT_EQ(destroyed, (log{3, 2, 1}));
 }
@@ -188,7 +189,8 @@ TEST(arena_objects, are_made_completely_or_not_at_all_when_the_source_fails)
         failing_source source;
         {
             arena<ref<failing_source>, one_block_a_chunk> a(source);
-            source.fail_at(call, call + 1); // a step and its halves
+            // The call fails with the whole step and with its halves.
+            source.fail_at(call, call + 1);
             for (int i = 0; i < 8; ++i) {
                 try {
                     a.own<witness>(destroyed, i);

@@ -27,7 +27,7 @@ static_assert(block_allocator<checked_multipool> && resettable<checked_multipool
 static_assert(chunk_source<checked<>> && !block_allocator<checked<>>);
 static_assert(block_allocator<checked<checked<arena<>>>>);
 
-/// Checked blocks with a collector of their faults.
+/// A checked pool with a collector of its faults.
 struct watched {
     ~watched() { EXPECT_TRUE(faults.empty()); }
 
@@ -191,7 +191,7 @@ TEST(checked, keeps_freed_blocks_in_quarantine_up_to_its_limit)
     EXPECT_EQ(heap.bytes(), 1000 / each * each);
     chunks.give(taken.back());
     EXPECT_TRUE(faults.were(fault_kind::double_free, taken.back().data));
-    chunks.give(taken.front()); // the record is gone by now
+    chunks.give(taken.front()); // the record is freed by now
     EXPECT_TRUE(faults.were(fault_kind::foreign_free, nullptr));
 }
 
@@ -332,8 +332,8 @@ TEST(checked, can_be_called_by_many_threads)
     });
 }
 
-/// A correct random program in which a byte outside a block is changed now and then. Exactly these
-/// changes must be found.
+/// Runs a correct random program in which sometimes a byte outside a block is changed. Exactly
+/// these changes must be found.
 TEST(checked, finds_exactly_the_planted_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 20; ++seed) {

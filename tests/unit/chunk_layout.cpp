@@ -1,4 +1,4 @@
-// Where header and blocks of a chunk are, for every size of block and chunk.
+// The places of header and blocks in a chunk, for every size of block and chunk.
 #include <mallard/detail/pool/chunk_layout.hpp>
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ using namespace mallard;
 
 constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 
-/// `Maps`: bitmaps in the header of a chunk.
+/// `Maps`: number of bitmaps in the header of a chunk.
 template <std::size_t Maps>
 struct with {
     static constexpr header_shape header{Maps};

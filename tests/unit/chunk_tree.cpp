@@ -31,7 +31,7 @@ public:
     std::vector<node*> nodes;
 
 private:
-    std::unique_ptr<std::byte[]> memory_; // not cleared: most of it is never touched
+    std::unique_ptr<std::byte[]> memory_; // not cleared: most of this memory is never touched
 };
 
 std::vector<node*> ascending(const tree& t)
@@ -126,11 +126,11 @@ TEST(chunk_tree, is_empty_after_a_move)
     EXPECT_EQ(ascending(t), of.nodes);
 }
 
-// Chunks of one pool come at equal distances, ascending. 144, 2584 and 46368 are
-// Fibonacci numbers, which undo one multiplication by the golden ratio.
+// Chunks of one pool often have equal distances and ascending addresses. 144, 2584 and 46368 are
+// Fibonacci numbers, which cancel one multiplication by the golden ratio.
 TEST(chunk_tree, stays_shallow_whatever_the_distance_between_chunks)
 {
-    constexpr std::size_t count = 1000; // log2: 10
+    constexpr std::size_t count = 1000; // log2 is 10
     for (std::size_t const stride : {64, 144, 1040, 2584, 4096, 8288, 32768, 46368, 65536, 65552}) {
         row of(count, stride);
         tree up, down;

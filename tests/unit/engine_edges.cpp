@@ -33,7 +33,8 @@ TEST(engine_edges, a_thread_without_a_cache_frees_a_large_block)
     for (int i = 0; i < 10; ++i) {
         void* const block = engine::allocate_large(2 * mib, engine::slice_bytes);
         auto* const words = static_cast<void**>(block);
-        words[1] = words; // would look like a mark to empty_thread_cache, which has no key
+        // The words would look like a mark to empty_thread_cache, which has no key.
+        words[1] = words;
         in_a_thread([&] { engine::deallocate(block); });
     }
     EXPECT_EQ(slices_used(), before);
@@ -78,7 +79,7 @@ TEST(engine_edges, slabs_are_returned_after_many_frees_in_any_order)
             for (void* const block : blocks)
                 engine::deallocate(block);
         }
-        EXPECT_LT(slices_used(), 400U); // of 1,172 that the blocks take
+        EXPECT_LT(slices_used(), 400U); // the blocks took 1,172 slices before
     });
 }
 
@@ -100,7 +101,8 @@ TEST(engine_edges, requests_of_impossible_sizes_and_alignments_fail)
     EXPECT_EQ(engine::allocate_aligned(1, ~(~std::size_t{0} >> 1)), nullptr);
 }
 
-/// Whether a sanitizer runs: its shadow takes more address space than a limit would leave.
+/// Whether a sanitizer runs, so that memory limits cannot be tested: its shadow memory takes more
+/// address space than a limit would leave.
 bool limits_are_out_of_question()
 {
     return has_asan() || __tsan_init != nullptr;
@@ -121,7 +123,8 @@ TEST(engine_edges, a_request_that_fails_makes_no_reservation)
               "fine");
 }
 
-/// Maps a page where the first reservation would grow. False: another mapping is there.
+/// Maps a page at the address where the first reservation would grow. False: another mapping is
+/// there.
 void stand_in_the_way()
 {
     engine::reservation const& w = engine::reservations[0];
@@ -135,7 +138,7 @@ TEST(engine_edges, a_second_reservation_is_made_when_a_mapping_is_in_the_way_of_
 {
     EXPECT_EQ(in_a_child([] {
                   engine::deallocate(engine::allocate(100));
-                  if (engine::reservations[0].is_reserved) // as under some sanitizers
+                  if (engine::reservations[0].is_reserved) // true under some sanitizers
                       return;
                   stand_in_the_way();
                   std::vector<void*> blocks;

@@ -1,4 +1,4 @@
-// Which processes can open a file arena, at which address, and which files are refused.
+// Which processes can open a file arena, at which address, and which files cannot be opened.
 #include <mallard/persist/file_arena.hpp>
 
 #include "../support/child.hpp"
@@ -110,7 +110,7 @@ TEST(a_child_of_a_fork, can_use_the_inherited_memory_but_cannot_commit)
     EXPECT_FALSE(file_arena().open(given.path.c_str())) << "the lock is still held";
 }
 
-// ---- what is no file arena ----
+// ---- files that are no file arena ----
 
 TEST(a_file_arena_refuses, paths_that_name_no_regular_file)
 {

@@ -39,7 +39,7 @@ struct written_file {
         EXPECT_EQ(bytes.size(), (3 + 7) * page);
     }
 
-    /// Replaces the bytes of the file, and opens it.
+    /// Replaces the bytes of the file, and opens the file.
     bool open(file_arena& file, const std::string& other, bool verify = false) const
     {
         file.close();
@@ -162,11 +162,11 @@ TEST(a_damaged_file, opens_with_any_bytes_after_its_end)
     EXPECT_TRUE(file.verify());
 }
 
-// ---- spec/file_arena.md, as another program would read it ----
+// ---- spec/file_arena.md, read as another program would read it ----
 
 } // namespace
 
-namespace golden_file { // every compiler spells this name in the same way
+namespace golden_file { // a namespace whose name every compiler spells in the same way
 struct root {
     std::uint64_t number;
     std::array<char, 16> text;
@@ -244,7 +244,8 @@ TEST(the_format, is_written_exactly_as_in_the_golden_file)
     ASSERT_TRUE(file.commit());
     std::string made = bytes_of(folder / "file"), given = golden_bytes();
     ASSERT_EQ(made.size(), given.size());
-    for (std::size_t const place_of : {16U, 4088U}) { // the address, and the header's checksum
+    // Skips the address, and the checksum of the header.
+    for (std::size_t const place_of : {16U, 4088U}) {
         made.replace(place_of, 8, 8, '\0').replace(page + place_of, 8, 8, '\0');
         given.replace(place_of, 8, 8, '\0').replace(page + place_of, 8, 8, '\0');
     }

@@ -97,7 +97,7 @@ TEST(guarded, finds_writes_into_the_gap_at_the_free)
 {
     collected_faults faults;
     guarded_multipool blocks({"blocks", faults});
-    std::byte* const block = some(blocks, {100, 16}); // 12 bytes of slack
+    std::byte* const block = some(blocks, {100, 16}); // leaves 12 bytes of slack
     flip(block + 100);
     blocks.deallocate(block, {100, 16});
     EXPECT_TRUE(faults.were(fault_kind::overrun, block, block + 100));
@@ -189,7 +189,8 @@ TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
         GTEST_SKIP();
     EXPECT_EXIT(
         {
-            guarded<buffer<2 * page_bytes>> chunks; // not the heap, which would fail too
+            // A source other than the heap, which would fail too.
+            guarded<buffer<2 * page_bytes>> chunks;
             chunk const guarded_one = chunks.take({100});
             limit(RLIMIT_DATA, page_bytes);
             chunk const c = chunks.try_take({page_bytes});
@@ -260,7 +261,7 @@ TEST(guarded, guards_one_allocation_in_one_in)
     EXPECT_EQ(blocks.upstream().stats().blocks_live, 0);
 }
 
-/// A correct random program in which a byte in the gap is changed now and then.
+/// A correct random program in which sometimes a byte in the gap is changed.
 TEST(guarded, keeps_blocks_intact_and_finds_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 5; ++seed) {
@@ -330,7 +331,7 @@ TEST(guarded, can_be_called_by_many_threads)
             layout const l(24);
             if (choose(2) == 0) {
                 mine.add(blocks.allocate(l), l);
-            } else if (!mine.empty()) { // the next thread frees it
+            } else if (!mine.empty()) { // the next thread frees this block
                 void* block = mine[choose(mine.count())];
                 mine.remove(block);
                 {

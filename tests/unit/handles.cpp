@@ -45,7 +45,7 @@ TEST(box, destroys_the_object_it_owns_and_no_other)
     citizen* const raw = one.get();
     box two = std::move(one);
     EXPECT_EQ(two.get(), raw);
-    EXPECT_EQ(one.get(), nullptr); // NOLINT(bugprone-use-after-move): it is empty
+    EXPECT_EQ(one.get(), nullptr); // NOLINT(bugprone-use-after-move): a moved-from handle is empty
     two = objects.make(people, 2);
     EXPECT_EQ(people.dead(), 1U) << "the object that `two` owned before";
     swap(one, two);
@@ -82,7 +82,7 @@ protected:
         using citizen::citizen;
         strong next;
         watcher other;
-        strong seen; // by `at_end`
+        strong seen; // set by `at_end`
         void (*at_end)(node&) = nullptr;
         ~node()
         {
@@ -109,7 +109,7 @@ TYPED_TEST(shared_handles, keep_the_object_alive_until_the_last_one_ends)
     EXPECT_EQ(one.use_count(), 2U);
     auto three = std::move(two);
     EXPECT_EQ(one.use_count(), 2U);
-    EXPECT_EQ(two.use_count(), 0U); // NOLINT(bugprone-use-after-move): it is empty
+    EXPECT_EQ(two.use_count(), 0U); // NOLINT(bugprone-use-after-move): a moved-from handle is empty
     auto four = this->nodes.share(*one);
     EXPECT_EQ(one.use_count(), 3U);
     one.reset();
@@ -237,7 +237,7 @@ TYPED_TEST(shared_handles, in_rings_are_destroyed_by_clear_and_release)
         all.clear();
         EXPECT_EQ(this->people.living(), 300U);
         if (round == 2)
-            break; // the destructor of the pool destroys them too
+            break; // the destructor of the pool destroys the objects, too
         round == 0 ? this->nodes.clear() : this->nodes.release();
         EXPECT_EQ(this->people.living(), 0U);
         EXPECT_EQ(this->slots(), 0U);
@@ -252,7 +252,7 @@ TYPED_TEST(shared_handles, that_are_weak_survive_a_clear_and_find_nothing_after_
         one->next = one; // keeps itself alive
         watchers.push_back(one);
     }
-    watchers.push_back(this->make()); // this object is destroyed already
+    watchers.push_back(this->make()); // the object is destroyed already
     this->nodes.clear();
     EXPECT_EQ(this->people.living(), 0U);
     EXPECT_EQ(this->slots(), watchers.size());
@@ -331,7 +331,8 @@ TYPED_TEST(shared_handles, may_be_dropped_while_the_pool_visits_its_objects)
     EXPECT_EQ(this->people.living(), 50U);
 }
 
-/// Makes the counts of so many handles. Making 2^29 handles one by one would take too long.
+/// Sets the counts that a large number of handles would have. Making 2^29 handles one by one would
+/// take too long.
 template <counts Kind>
 handle_counts<Kind> with_handles(std::uint64_t strong, std::uint64_t weak)
 {

@@ -17,7 +17,8 @@ using namespace mallard::testing;
 using namespace mallard;
 
 /// The ABA problem: during an allocation another thread pops two blocks and pushes the first one
-/// back. The top is the same block as before, over another one; only the tag of the head differs.
+/// back. The top is the same block as before, but the block below it is another one. Only the tag
+/// of the head differs.
 TEST(lock_free_pool, never_gives_out_a_block_twice_when_the_top_is_popped_and_pushed_meanwhile)
 {
     constexpr pool_options options{
@@ -74,11 +75,11 @@ TEST(lock_free_pool, loses_no_block_when_a_free_is_interrupted)
     EXPECT_GT(steps, 5U);
 }
 
-/// A signal handler may use the pool whatever it interrupts.
+/// A signal handler may use the pool, whichever instruction it interrupts.
 TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
 {
     constexpr pool_options options{
-        .block = 64, .grow = growth::none(200), .threads = sync::lock_free}; // two blocks
+        .block = 64, .grow = growth::none(200), .threads = sync::lock_free}; // room for two blocks
     std::size_t steps = 0;
     for (bool interrupted = true; interrupted; ++steps) {
         pool<default_heap, options> blocks;
@@ -140,7 +141,7 @@ TEST(shared_slot_map, returns_nothing_when_the_element_is_replaced_during_the_co
             steps, [&] { copy = map.read(key); },
             [&] {
                 map.remove(key);
-                later = map.emplace(2U); // in the same slot
+                later = map.emplace(2U); // reuses the same slot
             });
         EXPECT_TRUE(!copy || copy->is_all(1)) << "after " << steps << " instructions";
         map.remove(key);

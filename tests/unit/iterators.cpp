@@ -55,7 +55,7 @@ static_assert(std::sized_sentinel_for<offset_ptr<int>, offset_ptr<int>>);
 static_assert(std::indirectly_writable<offset_ptr<int>, int>);
 static_assert(!std::indirectly_writable<offset_ptr<const int>, int>);
 
-// --- the same map in both roles
+// --- the same test for maps in both roles
 
 struct as_slot_map {
     using map = slot_map<int>;
@@ -186,7 +186,7 @@ TEST(offset_ptr, works_as_an_iterator_of_algorithms_and_ranges)
     EXPECT_EQ(constant[1], 2);
 }
 
-// --- elements that are erased or inserted while a map is walked
+// --- elements that are erased or inserted during an iteration
 
 /// Verifies that each remaining element is visited once, in the order of slots, that no element
 /// erased before its turn is visited, and that no element is visited twice.
@@ -207,13 +207,14 @@ void promises_of_a_walk(Walk walk)
         EXPECT_FALSE(erased[static_cast<std::size_t>(value)]) << value;
         if (value % 10 != 2)
             return;
-        // The current element, the next one, a later one, an earlier one, and one of another group.
+        // The current element, the next one, a later one, an earlier one, and one of another group
+        // of slots.
         for (int const other : {value, value + 1, value + 5, value / 2, value + 100}) {
             auto const i = static_cast<std::size_t>(other) % 200;
             map.erase(keys[i]);
             erased[i] = true;
         }
-        map.insert(1000 + value); // may be visited or not
+        map.insert(1000 + value); // this element may be visited or not
     });
     EXPECT_TRUE(std::ranges::is_sorted(met));
     EXPECT_EQ(std::ranges::adjacent_find(met), met.end());
@@ -268,7 +269,7 @@ TEST(a_walk_of_a_secondary_map, visits_no_element_that_was_erased_before_its_tur
         [&](key32, int, int& value) {
             joined.push_back(value);
             if (value == 4) {
-                values.erase(keys[5]); // only in the secondary map
+                values.erase(keys[5]); // erased only in the secondary map
                 map.erase(keys[6]);
             }
         },
@@ -292,7 +293,7 @@ TEST(a_walk_of_a_shared_slot_map, visits_no_element_that_the_visitor_removed_bef
             map.insert(1000);
         }
     });
-    std::erase(met, 1000); // may be visited or not
+    std::erase(met, 1000); // this element may be visited or not
     EXPECT_EQ(met, (std::vector{0, 1, 2, 4, 5, 6, 8, 9}));
     EXPECT_EQ(map.size(), 8u);
 }

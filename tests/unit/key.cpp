@@ -45,7 +45,7 @@ TEST(key, can_be_restored_from_its_integer)
 TEST(key, is_ordered_and_hashed)
 {
     EXPECT_LT(key32(1), key32(2));
-    EXPECT_LT(key32(2), key32((1U << 20) + 1)); // by generation first
+    EXPECT_LT(key32(2), key32((1U << 20) + 1)); // ordered by generation first
     std::set<key64> const ordered{key64(2), key64(1), key64(2)};
     EXPECT_EQ(ordered.size(), 2U);
     std::unordered_set<key32> const hashed{key32(2), key32(1), key32(2)};

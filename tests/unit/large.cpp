@@ -33,7 +33,7 @@ TEST_F(large, blocks_have_every_size_and_alignment_and_are_returned_one_by_one)
             take({bytes, align});
     EXPECT_EQ(blocks.stats().blocks_live, in_use.count());
     EXPECT_EQ(blocks.stats().bytes_taken, heap.bytes());
-    while (!in_use.empty()) { // from the middle of the list, both ends too
+    while (!in_use.empty()) { // frees from the middle of the list and from both ends
         std::size_t const before = heap.live().size();
         give(in_use[in_use.count() / 2]);
         EXPECT_EQ(heap.live().size(), before - 1);
@@ -80,7 +80,8 @@ TEST_F(large, blocks_move_with_their_list)
     EXPECT_EQ(blocks.stats().blocks_live, 0U);
     EXPECT_FALSE(blocks.owns(first));
     EXPECT_TRUE(moved.owns(first));
-    moved.deallocate<true>(heap, second, in_use.remove(second).bytes); // the list's first
+    // The first block of the list.
+    moved.deallocate<true>(heap, second, in_use.remove(second).bytes);
     moved.release(heap);
     in_use.clear();
 }

@@ -15,8 +15,8 @@ using namespace mallard;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// The heap, which records its peak of bytes in use. Fails absurd sizes, for which the heap of
-/// AddressSanitizer would abort.
+/// The heap, with a record of its peak of bytes in use. Fails requests larger than the address
+/// space, for which the heap of AddressSanitizer would abort.
 class heap_of_peak {
 public:
     chunk try_take(layout l) noexcept
@@ -49,7 +49,8 @@ std::vector<std::size_t> limits_for(std::size_t block)
         limits.push_back(blocks * block * 10 / 9 + 1);
     for (std::size_t bytes = 8192; bytes <= 4 * mib; bytes = bytes * 7 / 4)
         limits.push_back(bytes);
-    // Below 8 KiB the chunk header is too large a part; above the maximum a test takes too long.
+    // Below 8 KiB the chunk header takes too large a part of the limit; above the maximum a test
+    // takes too long.
     std::erase_if(limits, [&](std::size_t limit) {
         return limit < 8192 || limit < block || limit > std::max(4 * mib, 40 * block) ||
                limit / block > 30'000;
@@ -107,7 +108,7 @@ void sweep_blocks()
             auto const take = [&] { return fill([&] { return blocks.try_allocate(); }, block); };
             std::vector<void*> live = take();
             ASSERT_GE(live.size(), promised) << block << " bytes, limit " << limit;
-            if (Options.threads != sync::thread_cached) { // its caches come on top of the limit
+            if (Options.threads != sync::thread_cached) { // its caches may exceed the limit
                 ASSERT_LE(heap.peak(), limit) << block << " bytes, limit " << limit;
             }
             if (limit > 100'000)

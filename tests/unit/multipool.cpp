@@ -163,7 +163,7 @@ TYPED_TEST(any_multipool, loses_nothing_whichever_call_to_the_source_fails)
             layout const l(i * 37 % 5000, std::size_t{1} << i % 9);
             void* block = other.try_allocate(l);
             if (block == nullptr)
-                block = other.allocate(l); // only one call fails
+                block = other.allocate(l); // only one call of the source fails
             mine.add(block, l);
         }
         EXPECT_EQ(other.stats().blocks_live, 300U);
@@ -277,7 +277,8 @@ TYPED_TEST(any_multipool, on_a_borrowed_arena_returns_its_chunks_one_by_one)
         this->blocks.clear();
     }
     EXPECT_TRUE(std::all_of(kept, kept + 100, [](char c) { return c == 7; }));
-    std::memset(below.allocate({100000, 1}), 1, 100000); // nothing there is poisoned still
+    // No byte of this range may be poisoned any more.
+    std::memset(below.allocate({100000, 1}), 1, 100000);
 }
 
 TEST(multipool, lets_the_exception_of_its_source_pass)

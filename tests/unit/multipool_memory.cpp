@@ -1,4 +1,5 @@
-// What memory a multipool takes for few blocks, and which free block it allocates next.
+// Tests the memory that a multipool takes for few blocks, and the order in which it allocates free
+// blocks.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -32,8 +33,8 @@ TEST(slabs_of_a_multipool, hold_few_blocks_of_many_sizes_in_few_chunks)
 
 using in_turn = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
 
-/// Allocates `count` blocks, frees them in order and allocates again. Returns how many blocks come
-/// in the same order.
+/// Allocates `count` blocks, frees them in order and allocates again. Returns the number of blocks
+/// that are allocated in the same order.
 template <class Memory>
 std::size_t in_order(Memory& memory, std::size_t count, layout l)
 {
@@ -77,9 +78,9 @@ TEST(reuse_in_a_multipool, by_fifo_keeps_lists_that_exchange_nodes_in_address_or
     for (list const& l : lists)
         for (auto at = l.begin(), next = std::next(at); next != l.end(); at = next++) {
             ++steps;
-            forward += &*at < &*next && &*next - &*at <= 16; // ints: a line of the cache
+            forward += &*at < &*next && &*next - &*at <= 16; // within 16 ints, a cache line
         }
-    EXPECT_GT(forward * 100, steps * 70); // 6 % where the last freed comes first
+    EXPECT_GT(forward * 100, steps * 70); // 6 % if the block freed last is allocated first
 }
 
 TEST(slabs_of_a_multipool, are_returned_by_trim_when_they_are_idle)
@@ -113,7 +114,7 @@ TEST(slabs_of_a_multipool, keep_their_free_blocks_when_a_trim_leaves_them)
     multipool<ref<failing_source>> memory{ref(heap)};
     void* const kept = memory.allocate({24});
     std::vector<void*> freed;
-    for (std::size_t const bytes : {8, 24, 64, 100}) // with gaps for alignment between them
+    for (std::size_t const bytes : {8, 24, 64, 100}) // with gaps for alignment between the blocks
         freed.push_back(memory.allocate({bytes}));
     for (std::size_t i = 0; i < freed.size(); ++i)
         memory.deallocate(freed[i], {std::array<std::size_t, 4>{8, 24, 64, 100}[i]});

@@ -1,4 +1,4 @@
-// What every kind of object_pool does.
+// Behaviour of every kind of object_pool.
 #include "../support/asan.hpp"
 #include "../support/census.hpp"
 #include "../support/object_kinds.hpp"
@@ -241,7 +241,7 @@ TYPED_TEST(any_object_pool, poisons_the_slots_of_destroyed_objects)
     EXPECT_TRUE(is_poisoned(kept, true));
 }
 
-// Hooks.
+// --- hooks
 
 struct counting_hooks {
     void acquired(citizen& one)
@@ -281,7 +281,7 @@ TYPED_TEST(any_object_pool, calls_its_hooks_for_each_object)
     EXPECT_EQ(gone, 12U);
 }
 
-// Objects that own each other.
+// --- objects that own each other
 
 /// An object that owns two others of its kind.
 template <class Kind>
@@ -315,12 +315,12 @@ TYPED_TEST(any_object_pool, destroys_objects_that_own_each_other)
     node* const upper = grow(grow, 0).leak(); // made first, so destroyed first
     node* const lower = grow(grow, 6).leak();
     upper->left = nodes.adopt(lower);
-    lower->left->left->right = nodes.adopt(upper); // in a ring
+    lower->left->left->right = nodes.adopt(upper); // closes the ring
     nodes.release();
     EXPECT_EQ(this->people.dead(), 382U);
 }
 
-// Moves.
+// --- moves
 
 TYPED_TEST(any_object_pool, is_found_by_its_handles_after_a_move)
 {

@@ -133,7 +133,7 @@ TEST(object_types, take_as_many_bytes_beside_the_object_as_documented)
     EXPECT_EQ(bytes_beside<object_pool_options{.counts = counts::local}>(aligned<64>()), 64U);
 }
 
-// Sources.
+// --- sources
 
 constexpr object_pool_options any_one_step{.counts = counts::local, .grow = growth::none(1)};
 constexpr std::size_t bytes = object_pool<citizen, null, any_one_step>::bytes_for(40);

@@ -107,7 +107,7 @@ inline bool says(std::string_view refusal, std::string_view words)
     return refusal.find(words) != refusal.npos;
 }
 
-// RLIMIT_DATA counts writable memory: the system grants the addresses, but not the memory.
+// RLIMIT_DATA counts writable memory: the system still reserves addresses, but refuses memory.
 template <pages_options O>
 void take_without_memory()
 {

@@ -1,4 +1,4 @@
-// Pages of one NUMA node, and pages that are locked in memory.
+// Tests of pages of one NUMA node, and of pages that are locked in memory.
 #include "../support/child.hpp"
 #include "../support/refused_call.hpp"
 #include "pages.hpp"

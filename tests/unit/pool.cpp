@@ -1,4 +1,4 @@
-// What every pool does, whatever its order and its checks.
+// Behaviour of every pool, for each order and with or without checks.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -23,7 +23,7 @@ protected:
         return typename Kind::template pool<O>(bytes, align, heap, custom);
     }
 
-    /// Takes `count` blocks into `blocks`.
+    /// Allocates `count` blocks into `blocks`.
     template <class Pool>
     void fill(Pool& pool, std::size_t count)
     {
@@ -77,7 +77,7 @@ TYPED_TEST(any_pool, aligns_blocks_to_the_largest_power_of_two_up_to_16_that_div
     EXPECT_EQ(this->make(24).block_align(), 8U);
     EXPECT_EQ(this->make(48).block_align(), 16U);
     EXPECT_EQ(this->make(4096).block_align(), 16U);
-    bool const list = TypeParam::order == reuse::lifo; // a free block holds a link
+    bool const list = TypeParam::order == reuse::lifo; // whether a free block holds a link
     EXPECT_EQ(this->make(1).block_align(), list ? 8U : 1U);
     EXPECT_EQ(this->make(6).block_align(), list ? 8U : 2U);
     EXPECT_EQ(this->make(0).block_bytes(), list ? 8U : 1U);
@@ -145,7 +145,7 @@ TYPED_TEST(any_pool, allocates_freed_blocks_again_before_it_grows)
     auto pool = this->make(48);
     this->fill(pool, 20000);
     this->empty(pool);
-    this->fill(pool, 20000); // the array of recent frees has its size now
+    this->fill(pool, 20000); // the array of recent frees has its final size now
     std::size_t const taken = pool.stats().bytes_taken;
     for (int i = 0; i < 3; ++i) {
         this->empty(pool);
@@ -154,7 +154,7 @@ TYPED_TEST(any_pool, allocates_freed_blocks_again_before_it_grows)
     EXPECT_LE(pool.stats().bytes_taken, taken + 8192);
 }
 
-// Batches.
+// --- batches
 
 TYPED_TEST(any_pool, allocates_an_empty_batch_without_calling_the_source)
 {
@@ -214,7 +214,7 @@ TYPED_TEST(any_pool, allocates_no_block_of_a_batch_whichever_call_to_the_source_
     });
 }
 
-// With a layout.
+// --- calls with a layout
 
 TYPED_TEST(any_pool, serves_a_layout_that_fits_a_block_itself_and_any_other_from_the_source)
 {

@@ -1,4 +1,4 @@
-// What a pool knows of addresses: owns, classify, for_each.
+// Tests of the functions that look up addresses in a pool: owns, classify, for_each.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 

@@ -1,4 +1,4 @@
-// Pools without a heap: in a buffer of their own or of the caller.
+// Pools without a heap: in a buffer of their own, or in a buffer of the caller.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -63,7 +63,7 @@ constexpr std::size_t enough = pool<null, options_for<Kind, C>(1)>::bytes_for(C.
 template <class Kind, capacity C, source S>
 using bounded_pool = pool<S, options_for<Kind, C>(enough<Kind, C>)>;
 
-/// Allocates at most `count` blocks and frees them. Returns how many there were.
+/// Allocates at most `count` blocks and frees them. Returns the number of blocks.
 template <class Pool>
 std::size_t serve(Pool& pool, std::size_t count)
 {
@@ -83,7 +83,8 @@ std::size_t serve(Pool& pool, std::size_t count)
     return served;
 }
 
-/// How many blocks there are at first, after frees, and after each function that could lose some.
+/// Expects the same number of blocks at first, after frees, and after each function that could lose
+/// a block.
 template <class Pool>
 std::vector<std::size_t> serve_for_life(Pool& pool, std::size_t count)
 {

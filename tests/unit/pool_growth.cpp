@@ -1,4 +1,4 @@
-// What a pool takes from its source, and what it does when the source is exhausted.
+// Tests the requests of a pool to its source, and its behaviour when the source is exhausted.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -16,7 +16,7 @@ protected:
     template <growth G>
     using grown = typename Kind::template pool<pool_options{.chunk = 4096, .grow = G}>;
 
-    /// Allocates blocks of 48 bytes until the pool is exhausted. Returns how many.
+    /// Allocates blocks of 48 bytes until the pool is exhausted. Returns the number of blocks.
     template <class Pool>
     std::size_t exhaust(Pool& pool)
     {
@@ -28,7 +28,7 @@ protected:
         return count;
     }
 
-    /// Expects the pool to use at least nine tenths of its limit, and never more than all.
+    /// Expects the pool to use at least nine tenths of its limit, and never more than the limit.
     template <growth G>
     void expect_use()
     {
@@ -198,7 +198,7 @@ TYPED_TEST(pool_growth, loses_nothing_whichever_call_to_the_source_fails)
         for (int i = 0; i < 1000; ++i) {
             void* block = pool.try_allocate();
             if (block == nullptr)
-                block = pool.allocate(); // only one call fails
+                block = pool.allocate(); // only one call of the source fails
             mine.add(block, {48});
         }
         EXPECT_EQ(pool.stats().blocks_live, 1000U);

@@ -1,4 +1,4 @@
-// Which block a pool allocates next, and which memory it does not touch.
+// Tests the order in which a pool allocates blocks, and the memory that it does not touch.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -34,7 +34,7 @@ std::vector<void*> shuffled(std::vector<void*> blocks)
     return blocks;
 }
 
-/// The share of neighbouring pairs, in percent.
+/// The percentage of neighbouring pairs in ascending order.
 std::size_t ascending(const std::vector<void*>& blocks)
 {
     std::size_t count = 0;
@@ -43,7 +43,7 @@ std::size_t ascending(const std::vector<void*>& blocks)
     return count * 100 / (blocks.size() - 1);
 }
 
-// Free blocks are poisoned.
+// Not checked by AddressSanitizer, since free blocks are poisoned.
 [[gnu::no_sanitize_address]] bool holds(const void* block, std::size_t bytes, unsigned char value)
 {
     bool same = true;
@@ -116,13 +116,13 @@ TEST(pool_order, of_ordered_neither_reads_nor_writes_a_free_block)
             pool.deallocate(block);
         for (void* const block : blocks)
             ASSERT_TRUE(holds(block, bytes, 0x77));
-        model again; // which garbage in free blocks does not upset
+        model again; // garbage in free blocks does not disturb the pool
         for (void* const block : take(pool, 5000))
             again.add(block, {bytes, 1});
     }
 }
 
-// Memory that was never allocated has never been touched.
+// --- memory that was never allocated has never been touched
 
 TYPED_TEST(pool_order, touches_one_or_two_pages_for_the_first_block)
 {
@@ -160,7 +160,7 @@ TYPED_TEST(pool_order, touches_no_further_memory_in_reset_trim_or_a_failed_alloc
     EXPECT_LE(this->heap.written(), written);
 }
 
-// Which memory is poisoned for AddressSanitizer.
+// --- memory that is poisoned for AddressSanitizer
 
 class poison : public ::testing::Test {
 protected:
@@ -170,7 +170,7 @@ protected:
             GTEST_SKIP() << "not built with AddressSanitizer";
     }
 
-    /// Of the `bytes` from `p` on.
+    /// The number of poisoned bytes among the `bytes` bytes from `p` on.
     static std::size_t poisoned(const void* p, std::size_t bytes)
     {
         std::size_t count = 0;

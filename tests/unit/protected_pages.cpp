@@ -27,7 +27,7 @@ static_assert(!std::is_copy_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_assignable_v<protected_pages<>>);
 
-// ThreadSanitizer and AddressSanitizer exit by themselves instead of the signal.
+// ThreadSanitizer and AddressSanitizer exit with a report instead of the signal.
 std::string write_to(std::byte* p)
 {
     return in_a_child([p] {
@@ -42,7 +42,7 @@ void seals_and_unseals_every_chunk_from_first_byte_to_last()
 {
     Source source;
     std::vector<chunk> chunks;
-    for (std::size_t i = 0; i < 200; ++i) // more chunks than fit in the first page of the list
+    for (std::size_t i = 0; i < 200; ++i) // more chunks than fit into the first page of the list
         chunks.push_back(source.try_take({(i % 3 + 1) * page_bytes, page_bytes << i % 5}));
     for (chunk const c : chunks)
         *begin(c) = *(end(c) - 1) = std::byte{1};

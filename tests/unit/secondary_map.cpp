@@ -48,7 +48,8 @@ TYPED_TEST(a_secondary_map, has_no_value_for_a_newer_key_of_the_slot)
     EXPECT_FALSE(names.contains(young));
     EXPECT_EQ(*names.set(young, "young"), "young");
     EXPECT_FALSE(names.contains(old));
-    EXPECT_EQ(names.set(old, "late"), nullptr); // the element of an older key is gone
+    // A newer element has replaced the one of the older key.
+    EXPECT_EQ(names.set(old, "late"), nullptr);
     EXPECT_EQ(*names.get(young), "young");
     EXPECT_EQ(names.size(), 1U);
 }
@@ -67,7 +68,7 @@ TYPED_TEST(a_secondary_map, can_be_iterated_together_with_the_slot_map)
             halves.set(keys.back(), i / 2);
     }
     for (std::size_t i = 0; i < 300; i += 5)
-        numbers.erase(keys[i]); // their names stay, but are not visited
+        numbers.erase(keys[i]); // the names of these keys stay, but are not visited
     std::size_t met = 0;
     numbers.for_each(
         [&](key32 k, std::size_t& number, std::string& name, const std::size_t& half) {

@@ -1,4 +1,4 @@
-// A shared_arena, used by several threads at once.
+// Tests of a shared_arena that several threads use at once.
 #include "../support/sources.hpp"
 
 #include <mallard/pmr.hpp>
@@ -138,13 +138,14 @@ TEST(shared_arena, fails_when_its_source_fails_and_loses_nothing)
 
 TEST(shared_arena, serves_threads_that_have_no_memory_for_an_arena_of_their_own)
 {
-    buffer<20000> here; // no room for a second arena, once the first has grown
+    buffer<20000> here; // has no room for a second arena once the first one has grown
     shared_arena<ref<buffer<20000>>, arena_options{.grow = growth::none(16000)}> arena{ref(here)};
     std::ignore = arena.allocate({8, 8});
     std::latch both(2);
     in_threads(2, [&](int) {
-        both.arrive_and_wait(); // one of the two gets the built-in arena; it may be abandoned when
-                                // the other asks
+        // One of the two threads gets the built-in arena. The arena may be abandoned when the other
+        // thread needs one.
+        both.arrive_and_wait();
         EXPECT_NE(arena.try_allocate({100, 8}), nullptr);
     });
 }
@@ -181,7 +182,7 @@ TEST(shared_arena, may_end_before_the_threads_that_used_it)
     });
     used.wait();
     arena.reset();
-    arena.emplace(); // in the same place
+    arena.emplace(); // made at the same address
     std::ignore = arena->allocate({8, 8});
     gone.count_down();
     other.join();

@@ -25,7 +25,8 @@ TEST(shared_slot_map, finds_each_element_by_its_key)
     EXPECT_FALSE(words.get(key64(~std::uint64_t{0})));
     shared_slot_map<int, key<20, 4>> narrow;
     auto const k = narrow.insert(1);
-    EXPECT_FALSE(narrow.get(key<20, 4>(k.value() | 1U << 31))); // a bit above the key
+    // Sets a bit above the bits of the key.
+    EXPECT_FALSE(narrow.get(key<20, 4>(k.value() | 1U << 31)));
     EXPECT_FALSE(words.with(key64(5), [](std::string&) { FAIL(); }));
 }
 
@@ -57,7 +58,7 @@ TEST(shared_slot_map, destroys_an_element_with_its_last_guard)
     EXPECT_TRUE(owners.remove(k));
     EXPECT_FALSE(owners.get(k));
     EXPECT_EQ(owner.use_count(), 2);
-    EXPECT_EQ(owners.size(), 1U); // still held
+    EXPECT_EQ(owners.size(), 1U); // a guard still holds the element
     in_a_thread([guard = std::move(one)]() mutable { guard.reset(); });
     EXPECT_EQ(owner.use_count(), 2);
     two.reset();
@@ -190,7 +191,7 @@ TEST(shared_slot_map, never_gives_an_index_beyond_the_key)
     std::vector<key<16, 8>> keys;
     while (auto const k = numbers.try_emplace(keys.size()))
         keys.push_back(k);
-    EXPECT_GT(keys.size(), 55'000U); // of 65,535: seven whole chunks of 64 KiB
+    EXPECT_GT(keys.size(), 55'000U); // most of 65,535: seven whole chunks of 64 KiB
     EXPECT_LT(keys.front().index(), 512U) << "memory outside chunks has no numbers";
     for (std::size_t i = 0; i < keys.size(); ++i)
         EXPECT_EQ(numbers.read(keys[i]), i);

@@ -46,7 +46,8 @@ TYPED_TEST(a_slot_map, finds_nothing_for_a_made_up_key)
     std::vector<key<8, 4>> live;
     auto const expect_only_those = [&] {
         std::size_t found = 0;
-        for (std::uint32_t value = 0; value < 1U << 14; ++value) // two bits more than the key has
+        // Two bits more than the index of a key has.
+        for (std::uint32_t value = 0; value < 1U << 14; ++value)
             found += numbers.contains(key<8, 4>(value));
         EXPECT_EQ(found, live.size());
         EXPECT_FALSE(numbers.contains(key<8, 4>(~0U)));
@@ -141,7 +142,7 @@ TYPED_TEST(a_slot_map, reserves_the_key_of_a_detached_element)
         EXPECT_NE(words.insert("new").index(), k.index());
 
     std::string back = "back";
-    EXPECT_EQ(words.reattach(other, std::move(back)), nullptr); // not detached
+    EXPECT_EQ(words.reattach(other, std::move(back)), nullptr); // the element was not detached
     EXPECT_EQ(back, "back");
     EXPECT_EQ(*words.reattach(k, std::move(back)), "back");
     EXPECT_EQ(*words.get(k), "back");
@@ -184,10 +185,11 @@ TYPED_TEST(a_slot_map, is_unchanged_when_a_constructor_throws)
     EXPECT_EQ(elements.size(), 1U);
     EXPECT_EQ(element::live, 1U);
     key32 const next = elements.emplace(3U);
-    EXPECT_EQ(next.generation(), 1U); // no generation was lost
+    EXPECT_EQ(next.generation(), 1U); // no generation was skipped
     element::throw_in = 1;
     EXPECT_THROW(elements.remove(next), int);
-    EXPECT_EQ(elements.get(next)->number(), 3U); // its move constructor threw, so it stays
+    // The move constructor of the element threw, so the element stays.
+    EXPECT_EQ(elements.get(next)->number(), 3U);
     EXPECT_TRUE(elements.detach(next));
     element back(4);
     element::throw_in = 1;

@@ -105,7 +105,7 @@ TYPED_TEST(a_slot_map, can_be_used_by_constructors_and_destructors_of_elements)
     EXPECT_TRUE(parents.empty());
 }
 
-/// Looks itself up in its destructor.
+/// An element that looks itself up in the map in its destructor.
 struct looks_itself_up {
     std::function<void()> look;
     explicit looks_itself_up(std::function<void()> f) : look(std::move(f)) {}
@@ -121,7 +121,7 @@ TYPED_TEST(a_slot_map, finds_no_element_during_its_destructor)
 {
     typename TestFixture::template map<looks_itself_up> elements;
     int looks = 0;
-    for (int i = 0; i < 2; ++i) { // the second time in a slot that was used before
+    for (int i = 0; i < 2; ++i) { // the second element uses a slot that was used before
         key32 key;
         key = elements.emplace([&] {
             looks += 1;
@@ -156,7 +156,7 @@ TYPED_TEST(a_slot_map, poisons_erased_elements)
     key32 const k = numbers.insert(1);
     const std::uint64_t* const place = numbers.get(k);
     EXPECT_FALSE(is_poisoned(place, false));
-    EXPECT_TRUE(is_poisoned(place + 1, true)); // the next slot
+    EXPECT_TRUE(is_poisoned(place + 1, true)); // the next slot is still poisoned
     numbers.erase(k);
     EXPECT_TRUE(is_poisoned(place, true));
     EXPECT_FALSE(numbers.contains(k));

@@ -175,14 +175,14 @@ TEST(slot_map_growth, survives_when_the_system_commits_no_more_memory)
     using map = slot_map<std::array<char, 4096>>;
     EXPECT_EXIT(report(survives_refusal<map>(RLIMIT_DATA, page_bytes, "ulimit -d")),
                 ::testing::ExitedWithCode(0), "");
-    if (has_asan()) // the limit counts its own mappings too
+    if (has_asan()) // the limit also counts the mappings of AddressSanitizer
         return;
     rlim_t const some = (mapped_pages() * page_bytes) + 200 * mib;
     EXPECT_EXIT(report(survives_refusal<map>(RLIMIT_DATA, some, "ulimit -d")),
                 ::testing::ExitedWithCode(0), "");
 }
 
-/// A map reserves less when the address space is limited.
+/// A map reserves less address space when the address space is limited.
 template <class Map>
 bool makes_do_with_less()
 {

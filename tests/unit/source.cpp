@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-// By default, the sanitizers abort instead of returning null.
+// By default, the sanitizers abort when memory is exhausted, instead of returning null.
 extern "C" const char* __asan_default_options()
 {
     return "allocator_may_return_null=1";

@@ -1,4 +1,4 @@
-// How many free blocks the cache of a thread keeps, and when other threads get them.
+// Tests how many free blocks the cache of a thread keeps, and when other threads get these blocks.
 #include "../support/threads.hpp"
 
 #include <mallard/multipool.hpp>
@@ -34,7 +34,7 @@ template <mallard::sync Threads>
 void expect_at_most_1024_in_the_array()
 {
     pool<default_heap, pool_options{.block = 8, .threads = Threads}> small;
-    for (int i = 0; i < 20; ++i) // so that the array grows as far as it may
+    for (int i = 0; i < 20; ++i) // so that the array grows to its largest size
         deallocate(small, allocate(small, 10'000));
     std::vector<void*> const blocks = allocate(small, 10'000);
     std::size_t const flushes = small.stats().flushes;
@@ -60,7 +60,7 @@ TEST(thread_cached_pool, uses_the_blocks_of_an_ended_thread_before_it_takes_a_ch
     std::vector<void*> mine;
     std::size_t chunks = 0;
     std::jthread other([&] {
-        blocks.deallocate(blocks.allocate()); // has a cache of its own from now on
+        blocks.deallocate(blocks.allocate()); // this thread has a cache of its own from now on
         alive.open();
         ended.wait();
         chunks = blocks.stats().chunks;
@@ -74,8 +74,8 @@ TEST(thread_cached_pool, uses_the_blocks_of_an_ended_thread_before_it_takes_a_ch
     deallocate(blocks, mine);
 }
 
-/// Regression: after a release the caches of size classes that were not used again had bounds of an
-/// array that was returned to the source.
+/// Regression: after a release, the caches of size classes that were not used again still had the
+/// bounds of an array that was returned to the source.
 TEST(thread_cached_multipool, frees_a_block_of_another_thread_after_a_release)
 {
     multipool<default_heap, multipool_options{.threads = mallard::sync::thread_cached}> sizes;

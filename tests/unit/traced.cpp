@@ -208,7 +208,7 @@ TEST(traced, explains_why_a_file_cannot_be_opened_and_continues)
 
 TEST(traced, explains_a_full_disk)
 {
-    trace_file trace("/dev/full"); // not even the header can be written
+    trace_file trace("/dev/full"); // on this disk even the header cannot be written
     EXPECT_EQ(trace.last_error(), ENOSPC);
     EXPECT_NE(std::string(trace.last_failure()).find("df"), std::string::npos);
     EXPECT_FALSE(trace.close());
@@ -227,7 +227,7 @@ TEST(traced, counts_lost_events_and_records_where_they_are_missing)
                       for (int i = 0; i < count; ++i)
                           blocks.deallocate(blocks.allocate({40}), {40});
                   };
-                  limit.rlim_cur = 64 + 100 * 32 + 5; // in the middle of a record
+                  limit.rlim_cur = 64 + 100 * 32 + 5; // the limit is in the middle of a record
                   ::setrlimit(RLIMIT_FSIZE, &limit);
                   pairs(2000);
                   std::uint64_t const lost = trace.events_lost();
@@ -287,7 +287,7 @@ TEST(traced, writes_nothing_in_the_child_of_a_fork)
     EXPECT_TRUE(trace.close());
     auto const bytes = file.bytes();
     trace_reader reader(bytes);
-    EXPECT_EQ(events_of(reader).size(), 5); // a name, a thread, a pair, the end
+    EXPECT_EQ(events_of(reader).size(), 5); // a thread, a name, a pair of events, and the end
     EXPECT_TRUE(reader.is_whole()) << reader.remark();
 }
 

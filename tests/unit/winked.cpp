@@ -17,9 +17,9 @@
 #include <unordered_set>
 #include <vector>
 
-/// Owns no memory: its text is a view.
+/// A string type that owns no memory: its text is a view.
 struct own_type {
-    ~own_type() {} // not trivial, so only its author knows that it frees nothing
+    ~own_type() {} // not trivial, so the compiler cannot know that it frees nothing
 };
 template <>
 inline constexpr bool mallard::enable_wink_out<own_type> = true;
@@ -90,7 +90,7 @@ struct type_parameter {
     using allocator = from_arena<T>;
 };
 
-/// All standard containers, with strings too long for the small-string optimisation.
+/// All standard containers, with strings that are too long for the small-string optimisation.
 template <class Binding>
 struct containers {
     template <class T>
