@@ -154,7 +154,7 @@ TEST(a_segment, cannot_be_truncated_without_a_name)
     EXPECT_NE(::ftruncate(segment.descriptor(), 3 * page_bytes), 0);
 }
 
-TEST(what_is_no_segment, is_refused)
+TEST(a_file_that_is_no_segment, is_refused)
 {
     namespace fs = std::filesystem;
     segment_name const name("-other");
@@ -243,7 +243,7 @@ TEST(limits_of_the_process, are_named_in_the_failure)
               "fine");
 }
 
-TEST(more_than_the_machine_has, fails_before_any_page_is_filled)
+TEST(a_segment_larger_than_the_memory_of_the_machine, fails_before_any_page_is_filled)
 {
     if (proc_file("/proc/sys/vm/overcommit_memory").text[0] == '1')
         GTEST_SKIP() << "this system overcommits memory";

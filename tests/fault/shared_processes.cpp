@@ -64,7 +64,7 @@ TEST(processes, share_one_segment_when_they_race_to_create_it)
     }
 }
 
-TEST(processes, see_no_incomplete_segment_when_they_race_to_create_and_remove)
+TEST(processes, see_only_complete_segments_when_they_race_to_create_and_remove)
 {
     segment_name const name("-come-and-go");
     auto all = in_processes(4, [&](std::size_t number) {

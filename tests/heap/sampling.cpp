@@ -309,7 +309,7 @@ TEST(sampling, starts_and_stops_while_threads_start_and_end_and_free_each_others
         mallard_free(box);
 }
 
-TEST(sampling, goes_on_in_the_child_of_a_fork)
+TEST(sampling, continues_in_the_child_of_a_fork)
 {
     if (__tsan_init != nullptr)
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";

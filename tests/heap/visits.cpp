@@ -92,7 +92,7 @@ TEST(visits, find_threads_in_the_middle_of_any_call_and_no_block_has_two_owners)
     done = true;
 }
 
-TEST(visits, let_a_sleeping_thread_go_on_when_it_wakes)
+TEST(visits, let_a_sleeping_thread_continue_when_it_wakes)
 {
     for (std::size_t round = 0; round < rounds(200); ++round) {
         gate asleep;

@@ -13,18 +13,18 @@
    that, when there is no handle and no thread reads it; lock returns no handle of a destroyed object;
    when all handles are gone, the object is destroyed and the slot is free. */
 
-#define handles_max 2      /* of each kind and thread */
+#define handles_max 2      /* number of handles of each kind and thread */
 
-/* The word {weak, strong}, which is changed as a whole. */
+/* The word {weak, strong}, which changes as a whole. */
 byte strong = 2;
-byte weak = 1 + 2;         /* all strong handles together hold one */
+byte weak = 1 + 2;         /* all strong handles together hold one weak handle */
 
 /* State that only the properties need. */
 byte owners = 2;           /* strong handles that threads have */
 byte watchers = 2;         /* weak handles that threads have, or that drop_last holds */
 bool destroyed;
 bool freed;
-byte copies_left = 3;      /* copies and locks: bounds the search */
+byte copies_left = 3;      /* number of copies and locks: bounds the search */
 
 inline touch()
 {
@@ -116,7 +116,7 @@ inline drop_weak()
     fi
 }
 
-/* There is one handle, and no thread can make another. */
+/* There is only one handle, and no other thread can make another. */
 inline is_sole()
 {
     d_step {
@@ -129,7 +129,7 @@ inline is_sole()
     }
 }
 
-/* Drops a strong handle. `owners` counts it until the moment when it stops being an owner. */
+/* Drops a strong handle. `owners` counts the handle until it stops being an owner. */
 inline reset()
 {
     is_sole();
@@ -145,7 +145,7 @@ inline reset()
             strong--;
             owners--;
             if
-            :: last -> watchers++    /* the weak handle that the strong ones hold together */
+            :: last -> watchers++    /* the weak handle that all strong handles hold together */
             :: else
             fi
         };

@@ -1,19 +1,19 @@
-/* The engine of malloc: threads end, and other threads use the caches that they leave.
-
-   The inlines own_cache, abandon_at_exit, reclaim_slab and flush_abandoned stand for the
-   functions of these names in src/heap/threads.cpp, and flush for the one in refill.cpp.
-   free_a_block stands for free_elsewhere and the fast path before it. Three threads start,
-   allocate, free blocks that any thread has allocated, flush the abandoned caches, and end. Some
-   of them free a last block after that. There are two caches, so one thread gets none, or a
-   cache that another thread has left.
-
-   Left out: weaker memory than sequential consistency. More than one slab. How messages are sent
-   and slabs given back, which is one step here (see engine_remote). The bits that say which
-   classes the abandoned caches have; to miss a class does no harm.
-
-   Properties: One thread at a time touches a cache. A cache's list has blocks of its own slabs
-   only. A thread that has ended touches no cache. When all threads have ended, all caches are
-   abandoned, and each block is where it belongs. */
+/* The engine of malloc: threads end, and other threads use the caches that the ended threads leave.
+ *
+ * The inlines own_cache, abandon_at_exit, reclaim_slab and flush_abandoned stand for the functions
+ * of these names in src/heap/threads.cpp, and flush for the one in refill.cpp. free_a_block stands
+ * for free_elsewhere and the fast path before it. Three threads start, allocate, free blocks that
+ * any thread has allocated, flush the abandoned caches, and end. Some of them free a last block
+ * after that. There are two caches, so one thread gets none, or a cache that another thread has
+ * left.
+ *
+ * Left out: weaker memory than sequential consistency. More than one slab. How messages are sent
+ * and slabs returned, which is one step here (see engine_remote). The bits that say which classes
+ * the abandoned caches have; to miss a class does no harm.
+ *
+ * Properties: One thread at a time touches a cache. A cache's list has blocks of its own slabs
+ * only. A thread that has ended touches no cache. When all threads have ended, all caches are
+ * abandoned, and each block is where it belongs. */
 
 #define none       7
 #define departed   6
@@ -32,8 +32,8 @@ byte made = 1;
 bool abandoned[caches];            /* protected by registry_lock */
 bool registry_lock;
 
-/* Only for the properties. */
-byte held = all;                   /* blocks that callers have */
+/* Used by the properties only. */
+byte held = all;                   /* blocks that callers hold */
 bool touched[caches];
 bool slab_touched;
 byte calls_left = 4;
@@ -202,7 +202,7 @@ inline allocate()
     :: else
     fi;
     if
-    :: mine >= caches          /* it would use the fallback cache, which is not modelled */
+    :: mine >= caches          /* the thread would use the fallback cache, which is not modelled */
     :: else ->
         begin_touch(mine);
         if
@@ -286,7 +286,7 @@ init
 {
     byte set, messages, left, to;
     atomic {
-        abandoned[0] = true;      /* a thread has ended before */
+        abandoned[0] = true;      /* another thread has ended before */
         run thread();
         run thread();
         run thread()

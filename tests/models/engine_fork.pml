@@ -21,12 +21,12 @@
 
 byte state = open_state;           /* the state of the lock */
 bool guests;                       /* the lock of guests */
-bool list_taken, stream_taken;     /* of the C library */
+bool list_taken, stream_taken;     /* locks of the C library */
 
-/* Only for the properties. */
+/* Used by the properties only. */
 bool touched, touched_by_guest;
 bool forked;
-byte asleep, woken;                /* how many of the sleeping threads were woken */
+byte asleep, woken;                /* number of sleeping threads that were woken */
 
 inline wake_one()
 {
@@ -41,7 +41,7 @@ inline wake_all()
     woken = asleep
 }
 
-/* `is_guest`: a fork keeps the lock. */
+/* Sets `is_guest` if a fork keeps the lock. */
 inline take_unless_kept()
 {
     do
@@ -123,7 +123,7 @@ inline allocate()
     give()
 }
 
-/* As a purge does: no thread waits for the system call. */
+/* Simulates a purge: no thread waits for the system call. */
 inline allocate_and_purge()
 {
     take();
@@ -165,7 +165,7 @@ proctype forks()
     /* the fork */
     atomic { assert(!touched); forked = true };
     list_taken = false;
-    /* the handlers after it, in the parent */
+    /* the handlers after the fork, in the parent */
 #ifndef BREAK_OPEN_WITH_GUESTS
     atomic { !guests -> guests = true };
 #endif

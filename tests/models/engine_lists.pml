@@ -14,7 +14,7 @@
 
    Properties: No block has two owners. No block is lost. At the end `room` is right. */
 
-#define shown    0                 /* 0: its own thread cache, 1: visited_thread_cache */
+#define shown    0                 /* 0: the thread's own cache, 1: visited_thread_cache */
 #define wanted   1
 #define busy     2
 #define room     3
@@ -36,7 +36,7 @@ bool visits_ended;
 byte in_doubt;
 
 mtype = { in_list, with_thread, in_slab };
-mtype where[3];                    /* only for the properties */
+mtype where[3];                    /* used by the properties only */
 
 inline store(word, value)
 {
@@ -75,7 +75,7 @@ inline unlock()
     registry_lock = false
 }
 
-/* For the caller's own list, to which no other thread writes. */
+/* For the lists of the caller, to which no other thread writes. */
 inline count_list()
 {
     d_step {

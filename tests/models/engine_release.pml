@@ -22,19 +22,19 @@
 
 byte holder;                       /* the thread that the heap is confined to */
 bool heap_lock;
-bool has;                          /* the entries of the chunk name the heap */
+bool has;                          /* whether the entries of the chunk name the heap */
 byte slab_free;
 byte used;
 byte list;                         /* blocks in the list */
 byte inbox;
-byte messages;                     /* taken from the inbox */
+byte messages;                     /* messages taken from the inbox */
 bool unused = true;                /* the slice heap has the chunk */
 
-/* Only for the properties. */
-byte held;                         /* blocks that callers have */
+/* Used by the properties only. */
+byte held;                         /* blocks that callers hold */
 byte collected[2];
 bool in_call[2];
-bool alone;                        /* the program guarantees it */
+bool alone;                        /* the program guarantees this condition */
 bool touched;
 byte calls_left = 8;
 
@@ -92,7 +92,7 @@ inline push_to_inbox(blocks)
     assert(has);                   /* links are written into the blocks */
     inbox = inbox | (blocks);
 #ifdef BREAK_LOOK_AFTER_THE_POST
-    assert(has)                    /* the record is read, for the size */
+    assert(has)                    /* the record is read, for the number of blocks */
 #endif
 }
 
@@ -275,7 +275,7 @@ inline forget_blocks()
     slab_free = 0
 }
 
-/* The program no longer uses the blocks that callers had. */
+/* The program no longer uses the blocks that callers held. */
 inline release()
 {
     held = 0;
@@ -300,8 +300,8 @@ inline reset()
     end_touch()
 }
 
-/* A thread that knows that no other thread is in a call. If the heap is confined, it is confined to
-   this thread. */
+/* Some thread knows that no other thread is in a call. If the heap is confined, the heap is
+ * confined to this thread. */
 inline alone_in_the_program()
 {
     atomic { !alone && !in_call[1 - me] -> alone = true }
@@ -335,7 +335,7 @@ proctype thread(byte me)
                 :: holder = 1
                 fi
             :: reset()
-            :: holder != shared -> holder = me         /* adopted */
+            :: holder != shared -> holder = me         /* the thread has adopted the heap */
             fi;
             alone = false
         fi
@@ -352,7 +352,7 @@ proctype stranger()
 end:
     do
     :: atomic { unused -> unused = false };
-        assert(!has);                  /* and its new owner writes there */
+        assert(!has);                  /* the new owner of the memory writes to it */
         unused = true
     od
 }

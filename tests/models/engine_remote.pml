@@ -11,9 +11,9 @@
    of one slab. The links within a message. Free lists: blocks go to the slab at once. Threads
    that end: see engine_exit.
 
-   Properties: Only the thread that has the slab's owner writes to the slab. Each block is in one
-   place. A slab of which blocks are in messages is never given back. No message is lost. At the
-   end `used` counts the blocks that callers have. */
+   Properties: Only the thread that uses the cache that owns the slab writes to the slab. Each
+   block is in one place. A slab of which blocks are in messages is never returned. No message is
+   lost. At the end `used` counts the blocks that callers have. */
 
 #define none       7
 #define abandoned     2            /* the cache whose thread has ended */
@@ -25,14 +25,14 @@ byte owner = abandoned;
 byte tag = abandoned;              /* the owner in the map entries of the slab */
 byte free_blocks = 4;
 byte used = 2;
-bool gone;                         /* the slab is given back: any thread may take the memory */
+bool gone;                         /* the slab was returned: any thread may take the memory */
 bool registry_lock;
 byte inbox[3] = none;              /* for each cache: the last block of the newest message */
-byte message[3];                   /* by its last block: the blocks of the message */
-byte link[3];                      /* by its last block: the message before */
+byte message[3];                   /* for each last block of a message: the blocks of the message */
+byte link[3];                      /* for each last block of a message: the message before */
 
-/* Only for the properties. */
-byte held = 3;                     /* blocks that callers have */
+/* Used by the properties only. */
+byte held = 3;                     /* blocks that callers hold */
 byte collected[2];                 /* blocks in a batch that is not sent */
 bool touched;                      /* a thread writes to the slab */
 byte calls_left = 8;
@@ -79,7 +79,7 @@ inline take_slab()
     }
 }
 
-/* Blocks come back to their slab. A slab of which no block is used is kept or given back. */
+/* Returns blocks to their slab. A slab of which no block is used is kept or returned. */
 inline put(f, set)
 {
     begin_touch(f);
@@ -217,7 +217,7 @@ inline free_a_block()
     block = 0
 }
 
-/* Allocates all free blocks of an own slab. */
+/* Allocates all free blocks of a slab of this thread. */
 inline hand_over()
 {
     begin_touch(me);

@@ -21,14 +21,14 @@
 #define bits(first, count) (((1 << (count)) - 1) << (first))
 
 byte entries[slices];              /* 0: free */
-byte size[slices];                 /* in the record of a span's first slice */
+byte size[slices];                 /* stored in the record of a span's first slice */
 byte used;                         /* protected by slice_heap_lock */
 byte dirty;
 bool slice_heap_lock;
 
-/* Only for the properties. */
+/* Used by the properties only. */
 byte holder[slices];
-byte data[slices];                 /* 0: zero */
+byte data[slices];                 /* 0: the slice is zero */
 byte succeeded;
 byte stopped;
 
@@ -167,7 +167,7 @@ inline resize_span(g, what)
 #ifdef BREAK_RESIZE_BY_STORE
     done = true;
 #else
-    change(g, what, inside);           /* so that no other thread frees the span meanwhile */
+    change(g, what, inside);           /* so that no other thread frees the span in between */
 #endif
     if
     :: !done -> stopped++

@@ -31,7 +31,7 @@ byte pending[threads * words];     /* stores in the buffer, for each word */
 byte newest[threads * words];      /* the newest of these stores */
 bool registry_lock;
 
-/* Only for the properties. */
+/* Used by the properties only. */
 bool touched;
 byte updates;
 byte visits_left = 3;
@@ -62,7 +62,7 @@ inline fence_in(thread)
     empty(buffer[thread])
 }
 
-/* Release order: what its holder wrote is seen before. */
+/* Release order: another thread that sees this store sees all earlier stores of this thread. */
 inline unlock()
 {
     fence_in(me);
@@ -123,7 +123,8 @@ proctype works()
     od
 }
 
-/* Empties the buffers, the own one first. If the system refuses, nothing happens. */
+/* Empties the buffers of all threads, first the buffer of this thread. If the system refuses,
+ * nothing happens. */
 inline barrier_in_all_threads()
 {
     if
@@ -167,7 +168,7 @@ inline visit_if_at_home()
         touch();
         if
         :: store(wanted, 0)
-        :: true                    /* the thread is visited already */
+        :: true                    /* another visitor visits the thread already */
         fi
 #endif
     :: else

@@ -23,15 +23,15 @@
 
 byte words[4];                 /* a set bit is a free block */
 #define word(c, w)       words[2 * (c) + (w)]
-byte summary[2];               /* a set bit is a word to look at */
+byte summary[2];               /* a set bit is a word with returned blocks */
 byte next_posted[2];
-byte inbox = none;             /* the chunk posted last */
+byte inbox = none;             /* the chunk that was posted last */
 byte free_list;                /* of the owner: a bit for each block */
 
-/* State that only the properties need. */
+/* State that only the properties use. */
 byte in_use = blocks_in_use;
 bool handed_out_again;
-byte listed;                   /* a bit for each chunk in the inbox, or taken out and not read yet */
+byte listed;                   /* a bit for each chunk that is in the inbox or not read yet */
 byte released;                 /* a bit for each chunk whose memory was returned */
 
 inline exchange(old, place, value)
@@ -91,7 +91,7 @@ inline mark()
     touch(chunk_of(block));
     old = summary[chunk_of(block)];
     if
-    :: old & bit_of(word_of(block))   /* the owner clears the mark first and reads the word after that */
+    :: old & bit_of(word_of(block))   /* the owner clears the mark before it reads the word */
     :: else ->
         touch(chunk_of(block));
         fetch_or(old, summary[chunk_of(block)], bit_of(word_of(block)));
@@ -172,7 +172,7 @@ inline collect()
     do
     :: chunk != none ->
 #ifndef BREAK_NEXT_AFTER_SUMMARY
-        read_next();   /* now, because without a summary the chunk may be posted again */
+        read_next();   /* here, since without a summary the chunk may be posted again */
 #endif
 #ifdef BREAK_SUMMARY_AFTER_WORDS
         marked = summary[chunk];

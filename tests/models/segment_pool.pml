@@ -26,14 +26,14 @@ byte head = none;        /* {number of the top, tag} */
 byte carved;
 byte links[blocks_max];
 
-/* What only the properties need. */
-byte pops_left;          /* fewer than tags, so that none comes twice */
+/* State that only the properties use. */
+byte pops_left;          /* fewer allocations than tags, so that no tag repeats */
 byte frees_left;
 byte kills_left = 1;
 byte killed;             /* a bit for each process */
 byte out;                /* a bit for each block that is not in the pool */
-byte inside;             /* a bit for each process that is in allocate, and */
-byte saw_none_free;      /* for each of them in whose time no block was free */
+byte inside;             /* a bit for each process that is inside allocate, and */
+byte saw_none_free;      /* for each of these processes during whose call no block was free */
 #define none_free (first_of(head) == none && carved == blocks_max)
 
 inline note_none_free()
@@ -50,7 +50,7 @@ inline leaves(number)
     out = out | bit_of(number)
 }
 
-/* Leaves `block` as it is, none, when there is nothing. */
+/* Leaves `block` unchanged (none) if the stack is empty. */
 inline pop()
 {
     do
@@ -58,7 +58,7 @@ inline pop()
         if
         :: first_of(seen) == none -> break
         :: else ->
-            next = links[first_of(seen)];   /* may be a mark: then the tag is stale */
+            next = links[first_of(seen)];   /* the link may be a mark: then the tag is stale */
             d_step {
                 done = (head == seen);
                 if
@@ -153,7 +153,7 @@ inline try_allocate()
     fi
 }
 
-/* One that is not in use stops the caller in C++, and here just does not count. */
+/* In C++, a free of a block that is not in use stops the caller. Here it has no effect. */
 inline deallocate()
 {
 #ifdef BREAK_MARK_BY_STORE
@@ -220,7 +220,7 @@ proctype process(byte me)
     }
 }
 
-/* A SIGKILL, at any moment or never. */
+/* A SIGKILL at any moment, or none. */
 proctype killer()
 {
     do
@@ -251,7 +251,7 @@ init
             run killer()
         }
     :: atomic {
-            carved = 2;      /* both in the stack */
+            carved = 2;      /* both blocks in the stack */
             head = pack(0, 0);
             links[0] = 1;
             links[1] = none;

@@ -1,18 +1,18 @@
 /* A slot of shared_slot_map: any thread inserts, holds, reads and removes, by any key.
-
-   The inlines try_hold, let_go and try_remove are those of shared_slot, the others those
-   of shared_slot_map; a load, a store or a compare_exchange here is one there. There is
-   one slot, so that each element takes the place of the one before; three threads that
-   share a few calls; and fewer generations than they could use, so that it retires.
-
-   Left out: weaker memory than sequential consistency, but see the order that shared_slot
-   asks for; the pool, which is one bit here: whether the slot is free, and who takes it has
-   seen all that was done before it was freed; more than one slot, as they share nothing.
-
-   Holds: a key is given once; who holds an element has it whole, and it is the key's own;
-   a read gives the key's own element, whole, or nothing; one remove of a key succeeds;
-   each element ends once, with no guard; in the end nothing is held, and what is not live
-   is free or retired. */
+ *
+ * The inlines try_hold, let_go and try_remove are those of shared_slot, the others those of
+ * shared_slot_map. A load, a store or a compare_exchange here is one there. There is only one slot,
+ * so that each element replaces the previous one. Three threads share a few calls. There are fewer
+ * generations than calls, so that the slot retires.
+ *
+ * Left out: weaker memory than sequential consistency (shared_slot says which order it needs). The
+ * pool is one bit here, which says whether the slot is free; a thread that takes the slot sees all
+ * writes from before it was freed. More than one slot: slots share nothing.
+ *
+ * Checked: a key is returned once; a guard holds the element of its key, and the element is
+ * whole; a read returns the element of its key, whole, or nothing; one remove of a key succeeds;
+ * each element is destroyed once, when no guard holds it; at the end no guard is left, and a slot
+ * that is not live is free or retired. */
 
 #define generation_max 3
 #define threads        3
@@ -24,13 +24,13 @@
 #define of(generation)       (8 * (generation))
 #define is_live(s, k)        ((s) - guards_of(s) == of(k) + live_bit)
 
-byte state;          /* { 0, 0, 0 }: never used */
-byte words[2];       /* the element: says its generation in both words */
-bool is_free = true; /* the pool has the slot */
+byte state;          /* { 0, 0, 0 }: the slot was never used */
+byte words[2];       /* the element: both words contain its generation */
+bool is_free = true; /* the slot is free, in the pool */
 
-/* What only the properties need. */
+/* State that only the properties use. */
 byte calls_left = 7;
-byte element;                      /* the generation that lives, or 0 */
+byte element;                      /* the generation of the live element, or 0 */
 bool given[generation_max + 1];
 bool removed[generation_max + 1];
 bool retired;
@@ -46,7 +46,7 @@ inline compare_exchange(expected, wanted)
     }
 }
 
-/* By the thread that made the state { g, 0, 0 }. */
+/* Called by the thread that made the state { g, 0, 0 }. */
 inline finish(g)
 {
     d_step {
@@ -211,7 +211,7 @@ proctype thread()
         :: try_remove()
         :: read()
         fi;
-        /* Values that nobody looks at again only make more states. */
+        /* Values that no later step reads only make more states. */
         atomic { s = 0; k = 0; g = 0; first = 0; second = 0; done = false }
     :: calls_left == 0 -> break
     od

@@ -14,22 +14,22 @@
    block was free; at the end each block is held, in the stack or not carved, exactly once. */
 
 #define blocks_max 3
-#define none       7  /* of an index; in a link: "in use" */
+#define none       7  /* bits of an index; in a link: "in use" */
 
-/* A word of two halves, changed as one. */
+/* A word of two halves, which changes as a whole. */
 #define pack(first, second) ((first) + 8 * (second))
 #define first_of(word)      ((word) % 8)
 #define second_of(word)     ((word) / 8)
 #define bit_of(i)           (1 << (i))
 
 byte head = none;     /* {index of the top, tag} */
-byte carved;          /* {blocks given out at least once, blocks of the chunk}; 0: no chunk */
+byte carved;          /* {blocks allocated at least once, blocks of the chunk}; 0: no chunk */
 byte links[blocks_max];
 #define end 6         /* a link: no block is below this one in the stack */
 bool growing;         /* the lock */
 
-/* State that only the properties need. */
-byte pops_left;       /* fewer than tags, so that no tag repeats */
+/* State that only the properties use. */
+byte pops_left;       /* fewer allocations than tags, so that no tag repeats */
 byte held;            /* a bit for each block */
 byte inside;          /* a bit for each thread that is inside allocate, and */
 byte saw_none_free;   /* for each of these threads during whose call no block was free */
@@ -50,14 +50,14 @@ inline compare_exchange(word, expected, wanted)
     }
 }
 
-/* Leaves `block` as it is, none, when the stack is empty. */
+/* Leaves `block` unchanged (none) if the stack is empty. */
 inline pop()
 {
     do
     :: seen = head;
         if
         :: first_of(seen) != none ->
-            next = links[first_of(seen)];   /* stale if the head is: then the tag tells */
+            next = links[first_of(seen)];   /* stale if the head is stale, which the tag reveals */
             next = (next == end -> none : next);
 #ifdef BREAK_MARK_BEFORE_THE_POP
             links[first_of(seen)] = none;
@@ -70,7 +70,7 @@ inline pop()
             if
             :: done ->
                 block = first_of(seen);
-                links[block] = none;        /* in use */
+                links[block] = none;        /* marks the block as in use */
                 break
             :: else
             fi
@@ -79,7 +79,7 @@ inline pop()
     od
 }
 
-/* Leaves the tag alone: whatever the head was meanwhile, `seen` is below the block now. */
+/* Keeps the tag: even if the head changed in between, `seen` is below the block now. */
 inline push()
 {
     do
@@ -107,7 +107,7 @@ inline carve()
             if
             :: done ->
                 block = first_of(seen);
-                links[block] = none;        /* in use */
+                links[block] = none;        /* marks the block as in use */
                 break
             :: else
             fi

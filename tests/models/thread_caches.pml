@@ -24,14 +24,14 @@ bool registry_lock, growing, pool_lock;
 byte owner[2] = none;      /* the thread of each cache, and */
 byte cache_of[2] = none;   /* the cache of each thread: write with both locks, read with one */
 bool frozen[2];
-bool busy[2];              /* in memory */
-byte buffered[2] = none;   /* in the store buffer, not in memory yet */
+bool busy[2];              /* the value in memory */
+byte buffered[2] = none;   /* a value in the store buffer, not in memory yet */
 byte blocks[2];
 byte pool_blocks = 1;
-bool listed = true;        /* in the registry */
+bool listed = true;        /* the cache is in the registry */
 bool gone;
 
-/* State that only the properties need. */
+/* State that only the properties use. */
 bool touched[2];
 byte blocks_live;
 byte users;
@@ -112,7 +112,7 @@ inline freeze()
     frozen[0] = true;
     frozen[1] = true;
 #ifndef BREAK_BARRIER
-    drain(0);   /* barrier_in_all_threads: one after the other */
+    drain(0);   /* Stands for barrier_in_all_threads: one thread after the other. */
     drain(1);
 #endif
 #ifndef BREAK_WAIT
@@ -181,7 +181,7 @@ inline retire()
         assert(!gone);
         lock(pool_lock);
         d_step {
-            drain(f);   /* unlock publishes earlier stores at the latest */
+            drain(f);   /* the unlock publishes earlier stores at the latest */
             owner[f] = none;
             cache_of[me] = none
         };
@@ -193,7 +193,7 @@ inline retire()
     f = 0
 }
 
-/* allocate or deallocate, repeated until the cache is not frozen. */
+/* Stands for allocate or deallocate, repeated until the cache is not frozen. */
 inline exchange_a_block()
 {
     do
@@ -211,14 +211,14 @@ inline exchange_a_block()
             break
         :: else ->
             leave();
-            lock(pool_lock);     /* wait_for_thaw */
+            lock(pool_lock);     /* stands for wait_for_thaw */
             unlock(pool_lock)
         fi
     od;
     entered = false
 }
 
-/* The source of a pool may itself be a pool of which this thread has no cache yet. */
+/* The source of a pool may be another pool, in which this thread has no cache yet. */
 inline call_source()
 {
     lock(registry_lock);
@@ -240,7 +240,8 @@ inline grow()
     unlock(growing)
 }
 
-/* Leaves before it waits for a lock: the thread that holds the lock may wait for it to leave. */
+/* Leaves the cache before this thread waits for a lock: the thread that holds the lock may wait
+ * until no thread is in the cache. */
 inline refill()
 {
 #ifdef BREAK_REFILL_STAYS
@@ -273,7 +274,8 @@ proctype thread(byte me)
     od
 }
 
-/* A thread that holds `growing` may wait for the registry, so the registry is unlocked meanwhile. */
+/* A thread that holds `growing` may wait for the registry, so the registry is unlocked during the
+ * wait. */
 inline before_fork()
 {
     lock(registry_lock);

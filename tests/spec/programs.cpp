@@ -191,7 +191,7 @@ TEST(spec_runner, finds_the_programs)
     EXPECT_GE(programs, 10u);
 }
 
-TEST(spec_runner, runs_what_is_true)
+TEST(spec_runner, passes_a_program_whose_expectations_are_true)
 {
     EXPECT_EQ(run_text("# A comment.\n\narena first 4096 # and another\na = allocate 40 8\n"
                        "expect a holds\nin rust expect a walks\n"),
@@ -207,7 +207,7 @@ TEST(spec_runner, says_where_an_expectation_is_wrong)
               "  in this manner: lifo, check::on");
 }
 
-TEST(spec_runner, refuses_what_is_not_of_the_language)
+TEST(spec_runner, refuses_lines_outside_the_language)
 {
     auto const why = [](const char* text) {
         std::string const said = run_text(text);
@@ -230,7 +230,7 @@ TEST(spec_runner, refuses_what_is_not_of_the_language)
     EXPECT_EQ(why("arena last 4096\n"), "spec/it.ops:1: growth has no last");
 }
 
-TEST(spec_runner, sees_a_call_that_does_not_fail)
+TEST(spec_runner, reports_a_call_that_succeeds_where_it_must_fail)
 {
     EXPECT_NE(run_text("arena\nrefuses allocate 40 8\n"), "");
     EXPECT_NE(run_text("object_pool\nthrows free a\n"), "");

@@ -137,7 +137,7 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 }
 
 // Guests allocate memory beyond the commit limits, and free memory after the fork.
-TEST(engine_forks, lose_no_change_that_other_threads_make_meanwhile)
+TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
 {
     EXPECT_EQ(in_a_child([] {
                   std::ptrdiff_t live = 0;

@@ -287,7 +287,7 @@ TEST(limited, has_its_whole_budget_again_after_a_move_from_it)
 
 // --- failing
 
-TEST(failures, are_one_call_or_several_or_repeat)
+TEST(failures, can_be_one_call_several_calls_or_repeated)
 {
     auto const of = [](failures rule) {
         std::vector<std::size_t> all;

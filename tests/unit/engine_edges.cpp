@@ -103,14 +103,14 @@ TEST(engine_edges, requests_of_impossible_sizes_and_alignments_fail)
 
 /// Whether a sanitizer runs, so that memory limits cannot be tested: its shadow memory takes more
 /// address space than a limit would leave.
-bool limits_are_out_of_question()
+bool cannot_test_limits()
 {
     return has_asan() || __tsan_init != nullptr;
 }
 
 TEST(engine_edges, a_request_that_fails_makes_no_reservation)
 {
-    if (limits_are_out_of_question())
+    if (cannot_test_limits())
         GTEST_SKIP() << "under a sanitizer";
     EXPECT_EQ(in_a_child([] {
                   engine::deallocate(engine::allocate(100));
@@ -159,7 +159,7 @@ TEST(engine_edges, a_second_reservation_is_made_when_a_mapping_is_in_the_way_of_
 
 TEST(engine_edges, a_block_that_fits_into_no_reservation_is_mapped)
 {
-    if (limits_are_out_of_question())
+    if (cannot_test_limits())
         GTEST_SKIP() << "under a sanitizer";
     EXPECT_EQ(in_a_child([] {
                   rlimit const limit{128 * mib, 128 * mib};

@@ -92,7 +92,7 @@ TEST(growth, is_not_enlarged_by_one_large_request)
     EXPECT_EQ(state.step(10), 16384U);
 }
 
-TEST(growth, continues_from_a_step_that_came_out_smaller)
+TEST(growth, continues_from_a_step_that_the_source_made_smaller)
 {
     growth_state<growth{}> state;
     state.took(1000);
@@ -130,7 +130,7 @@ TEST(growth, by_a_custom_rule_may_return_zero_or_the_maximum)
     EXPECT_EQ((steps<growth{.max = most}>(2, everything)), (list{most, 0}));
 }
 
-TEST(growth, starts_again_when_all_is_given_back_and_remembers_its_step_count)
+TEST(growth, starts_again_when_all_memory_is_returned_and_keeps_its_step_count)
 {
     growth_state<growth{}> state;
     state.took(state.step(1));

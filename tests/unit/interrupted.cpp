@@ -19,7 +19,8 @@ using namespace mallard;
 /// The ABA problem: during an allocation another thread pops two blocks and pushes the first one
 /// back. The top is the same block as before, but the block below it is another one. Only the tag
 /// of the head differs.
-TEST(lock_free_pool, never_gives_out_a_block_twice_when_the_top_is_popped_and_pushed_meanwhile)
+TEST(lock_free_pool,
+     never_allocates_a_block_twice_when_the_top_is_popped_and_pushed_during_an_allocation)
 {
     constexpr pool_options options{
         .block = 64, .grow = growth::none(4096), .threads = sync::lock_free};

@@ -69,7 +69,7 @@ TEST(trace_reader, reads_all_events_before_a_cut_anywhere)
     }
 }
 
-TEST(trace_reader, refuses_what_it_cannot_read_and_says_why)
+TEST(trace_reader, refuses_an_unreadable_file_and_says_why)
 {
     struct change {
         std::size_t at;

@@ -45,7 +45,7 @@ void during(Work work, Look look, std::chrono::milliseconds time)
 }
 
 template <class Kind>
-class onlookers : public ::testing::Test {
+class pool_queries : public ::testing::Test {
 protected:
     /// In a `lock_free` pool only one thread at a time may call `trim`, and `stats` is exact only
     /// if no other thread uses the pool.
@@ -54,9 +54,9 @@ protected:
 
     failing_source heap;
 };
-TYPED_TEST_SUITE(onlookers, shared_kinds, kind_names);
+TYPED_TEST_SUITE(pool_queries, shared_kinds, kind_names);
 
-TYPED_TEST(onlookers, of_a_pool_see_consistent_answers)
+TYPED_TEST(pool_queries, return_consistent_answers)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const pool = std::make_unique<small_pool>(64, 0, this->heap);
@@ -126,13 +126,13 @@ TYPED_TEST(onlookers, of_a_pool_see_consistent_answers)
 }
 
 template <class Kind>
-class multipool_onlookers : public ::testing::Test {
+class multipool_queries : public ::testing::Test {
 protected:
     failing_source heap;
 };
-TYPED_TEST_SUITE(multipool_onlookers, growing_kinds, kind_names);
+TYPED_TEST_SUITE(multipool_queries, growing_kinds, kind_names);
 
-TYPED_TEST(multipool_onlookers, disturb_no_other_thread)
+TYPED_TEST(multipool_queries, disturb_no_other_thread)
 {
     using multipool = typename TypeParam::template multipool<>;
     auto const of = new_subject<multipool>([&] { return multipool(this->heap); });
@@ -159,7 +159,7 @@ TYPED_TEST(multipool_onlookers, disturb_no_other_thread)
 }
 
 /// A pool of one chunk does not search the chunk by the address of a block.
-TYPED_TEST(onlookers, of_a_pool_of_one_chunk_disturb_no_other_thread)
+TYPED_TEST(pool_queries, in_a_pool_of_one_chunk_disturb_no_other_thread)
 {
     using fixed = typename TypeParam::template pool<pool_options{.grow = growth::none(20'000)}>;
     auto const of = new_subject<fixed>([&] { return fixed(64, 0, this->heap); });
@@ -180,7 +180,7 @@ TYPED_TEST(onlookers, of_a_pool_of_one_chunk_disturb_no_other_thread)
     EXPECT_EQ(of->stats().blocks_live, 0U);
 }
 
-TYPED_TEST(onlookers, count_exactly_while_the_other_threads_pause)
+TYPED_TEST(pool_queries, count_exactly_while_the_other_threads_pause)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const of = new_subject<small_pool>([&] { return small_pool(64, 0, this->heap); });
@@ -222,7 +222,7 @@ TYPED_TEST(onlookers, count_exactly_while_the_other_threads_pause)
 }
 
 /// `trim` also returns the cached blocks of idle threads, and abandoned caches.
-TYPED_TEST(onlookers, trim_all_memory_when_no_block_is_in_use)
+TYPED_TEST(pool_queries, and_trim_return_all_memory_when_no_block_is_in_use)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const of = new_subject<small_pool>([&] { return small_pool(64, 0, this->heap); });
