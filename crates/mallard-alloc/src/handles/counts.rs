@@ -26,7 +26,7 @@ impl Counts for Atomic {}
 /// handle, and its slot becomes free with the last weak one.
 ///
 /// ```text
-///     strong > 0   ==   the object lives
+///     strong > 0   ==   the object exists
 ///     weak > 0     ==   the slot is in use
 /// ```
 ///

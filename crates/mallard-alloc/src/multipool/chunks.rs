@@ -13,9 +13,9 @@ pub(super) struct Header {
     link: Link,
     /// Bytes of the chunk, as the source supplied it.
     pub(super) bytes: usize,
-    /// End of the blocks that were cut.
+    /// Address of the end of the blocks that were cut.
     pub(super) cut: Cell<*mut u8>,
-    /// End of the memory for blocks.
+    /// Address of the end of the memory for blocks.
     pub(super) room_end: Cell<*mut u8>,
     /// Number of blocks in use, while `trim` counts them.
     in_use: Cell<usize>,

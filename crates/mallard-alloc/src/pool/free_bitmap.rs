@@ -23,7 +23,7 @@ pub(crate) const fn words_for(slots: usize) -> usize {
 /// out, and no byte of such a slot was touched. A carved slot is in use, in a cache, or free. The
 /// bit of a slot is set only while the slot is free.
 ///
-/// One thread at a time writes. Statistics of other threads may read `carved` and the bits at the
+/// One thread at a time writes. Other threads may read `carved` and the bits for statistics at the
 /// same time, so these fields are atomic.
 #[repr(C)]
 pub(crate) struct Bits {
@@ -458,7 +458,7 @@ impl FreeBitmap {
         self.fresh.set(None);
     }
 
-    /// Builds the lists of chunks anew.
+    /// Builds the lists of chunks again from all chunks.
     fn list_all(&self) {
         self.chunks.for_each(|h| {
             let chunk = self.chunk(h);

@@ -38,7 +38,7 @@ use core::ptr::NonNull;
 /// use mallard::{BlockAllocator, Pool};
 /// let pool = Pool::new(Layout::new::<[u64; 6]>());
 /// let block = pool.allocate(Layout::new::<[u64; 6]>());
-/// // SAFETY: it is from this pool, with this layout.
+/// // SAFETY: the block is from this pool, and has this layout.
 /// unsafe { pool.deallocate(block, Layout::new::<[u64; 6]>()) };
 /// assert!(pool.try_allocate(Layout::new::<[u64; 7]>()).is_none()); // does not fit
 /// ```

@@ -232,7 +232,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             core.trim(keep);
         }
     }
-    /// Returns all memory to the source. The slots are then as new.
+    /// Returns all memory to the source. Afterwards the pool is as if it had just been made.
     pub(crate) fn release(&mut self) {
         if let Some(upstream) = self.take_core() {
             self.upstream.get_mut().write(upstream);

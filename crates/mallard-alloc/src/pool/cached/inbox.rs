@@ -41,7 +41,7 @@ impl<T> Remote<T> {
     }
 }
 
-/// A chunk that can be posted to an inbox.
+/// The trait of a chunk that can be posted to an inbox.
 pub(crate) trait Posted: Sized {
     fn remote(&self) -> &Remote<Self>;
 }

@@ -94,7 +94,7 @@ impl<S: Source> CachedCore<S> {
     fn grow(&self, shared: &mut Shared, cache: &ThreadCache) -> Option<Block> {
         let layout = &self.layout;
         let others = |shared| self.caches(shared).filter(|c| !core::ptr::eq(*c, cache));
-        // A cache that was just reclaimed has blocks.
+        // The cache may have been reclaimed just now; then it has blocks.
         cache
             .take(layout)
             .or_else(|| self.abandoned(shared).find_map(|c| cache.take_from(c, layout)))
@@ -105,7 +105,7 @@ impl<S: Source> CachedCore<S> {
             .or_else(|| others(shared).find_map(|c| cache.take_from(c, layout)))
             .or_else(|| {
                 others(shared).for_each(ThreadCache::close);
-                cache.take(layout) // blocks that were freed while the source refused
+                cache.take(layout) // blocks that were freed during the failed call of the source
             })
     }
 
@@ -199,7 +199,7 @@ impl<S: Source> CachedCore<S> {
         shared
     }
 
-    /// Builds the lists of chunks anew, after some chunks were returned or emptied.
+    /// Builds the lists of chunks again, after some chunks were returned or emptied.
     fn list_all(&self, shared: &Shared) {
         self.caches(shared).for_each(ThreadCache::clear);
         for_each_chunk(shared, |chunk| chunk.owner().add(chunk));

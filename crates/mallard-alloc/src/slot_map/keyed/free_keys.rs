@@ -36,7 +36,8 @@ pub(crate) struct FreeKeys<W> {
     stored_keys: usize,
     /// Whether a full block has marked keys.
     stored_marked: AtomicBool,
-    /// One empty block, kept so that alternating between two blocks takes no memory.
+    /// An empty block in reserve, so that a stack that alternates between two blocks takes no
+    /// memory.
     spare: Option<NonNull<Block>>,
     unmarking: AtomicBool,
 }

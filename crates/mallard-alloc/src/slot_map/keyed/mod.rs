@@ -266,7 +266,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Returns all memory to the source, and makes this value as new.
+    /// Returns all memory to the source. Afterwards this value is as if it had just been made.
     pub(crate) fn release(&mut self) {
         // A list of the growth steps is made first, because returning a growth step frees the
         // headers of all its chunks.
