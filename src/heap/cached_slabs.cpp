@@ -27,8 +27,8 @@ slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, spa
     return s;
 }
 
-/// Counts blocks that were put onto the list. The limit grows if they exceed it: the same blocks
-/// took as much memory in their slab.
+/// Counts blocks that were pushed onto the list. If the list exceeds its limit, the limit grows:
+/// the same blocks took the same memory in their slab.
 void count_added(free_list& l, std::size_t count) noexcept
 {
     l.room -= static_cast<std::int32_t>(count);
@@ -88,7 +88,7 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
         queue.fresh = nullptr;
     free_list& l = cache.list_at(offset);
     void* const rest = l.head;
-    for (std::uint32_t i = 1; i < count; ++i) { // upwards, for the hardware prefetcher
+    for (std::uint32_t i = 1; i < count; ++i) { // carves upwards, for the hardware prefetcher
         std::byte* const block = first + std::size_t{i} * shape.bytes;
         link(block, i + 1 == count ? rest : block + shape.bytes, mark_for(block, cache.key));
     }

@@ -22,7 +22,7 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
 /// Puts all free blocks of a slab onto the list of its class.
 void take_free_blocks(thread_cache& cache, slab& s) noexcept;
 
-/// Returns a block to its slab, or a span to where it came from.
+/// Returns a block to its slab, or a span to its source.
 void return_block(thread_cache& cache, void* block) noexcept;
 /// Returns the blocks of a list, from `first` on.
 void return_blocks(thread_cache& cache, void* first) noexcept;

@@ -29,7 +29,7 @@ inline constexpr std::size_t span_class_first = block_class::of(slice_bytes);
 struct alignas(32) class_shape {
     std::uint64_t reciprocal = 0; ///< 2^64 / bytes, rounded up
     std::uint32_t bytes = 0;
-    std::uint32_t slices = 0;    ///< of a slab
+    std::uint32_t slices = 0;    ///< slices of a slab
     std::uint32_t capacity = 0;  ///< blocks of a slab
     std::uint16_t limit = 0;     ///< largest number of blocks in a list of a new thread cache
     std::uint16_t limit_max = 0; ///< largest number of blocks in any list
@@ -51,8 +51,8 @@ struct alignas(32) class_shape {
         return static_cast<std::uint16_t>((align < slice_bytes ? align : slice_bytes) - 1);
     }
 
-    /// Whether a block begins at this offset in a slab. Divisibility without a division, after
-    /// Lemire, Kaser, Kurz: Faster remainder by direct computation.
+    /// Whether a block begins at this offset in a slab. Tests divisibility without a division,
+    /// after Lemire, Kaser, Kurz: Faster remainder by direct computation.
     constexpr bool begins(std::size_t offset) const noexcept
     {
         return offset * reciprocal < reciprocal;

@@ -16,7 +16,7 @@ constinit std::atomic<std::uint64_t> looked_last{0};
 constinit std::atomic<bool> looking{false};
 constinit std::atomic<bool> is_short{false};
 
-// Only the thread that has set `looking` uses these:
+// The variables below are used only by the thread that has set `looking`.
 constinit os::cgroup group;
 constinit bool group_is_known = false;
 

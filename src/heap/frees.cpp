@@ -109,7 +109,7 @@ void overflow(void* block, thread_cache* cache, class_offset offset) noexcept
     free_list& l = cache->list_at(offset);
     if (!deferred_frees::is_hidden(l)) [[unlikely]]
         return overflow_shown(block, *cache, offset);
-    l.room += 1; // undoes what `push` did
+    l.room += 1; // undoes the change by `push`
     count_overflow(*cache, class_of_offset(offset));
     cache->deferred.count_free();
     defer(*cache, block);

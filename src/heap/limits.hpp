@@ -13,9 +13,9 @@ namespace mallard::engine {
 using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 
 /// A soft and a hard limit. Whole spans, slabs and mappings in use are charged; idle memory is not.
-/// Above the soft limit the function is called once, and again only after less than three quarters
-/// of the limit was held. An allocation above the hard limit calls the function, which may free
-/// something, and then fails.
+/// Above the soft limit the user's function is called once. It is called again only if less than
+/// three quarters of the limit was held in between. An allocation above the hard limit calls the
+/// function, which may free memory, and fails if the memory is still above the limit.
 class limits {
 public:
     /// Sets both limits; 0 means no limit. The function `call` may be null.

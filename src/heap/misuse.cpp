@@ -80,7 +80,7 @@ void stop_at_confined(const void* heap) noexcept
 void stop_at_damaged_list(const void* block) noexcept
 {
     message m;
-    if (static_cast<const std::uint64_t*>(block)[0] == 0) // as in an allocated block
+    if (static_cast<const std::uint64_t*>(block)[0] == 0) // cleared, as in an allocated block
         m.out << "mallard: double free of " << block << '\n'
               << "  malloc was about to allocate it again, or the program cleared its first word "
                  "after "

@@ -69,7 +69,7 @@ void splice(thread_cache& cache, void* last) noexcept
     if (offset >= std::size_t{s.slices} * slice_bytes || !s.shape().begins(offset) ||
         count > s.used) [[unlikely]]
         stop_at_damaged_list(last);
-    if (s.index >= span_class_first) // only blocks of a heap are sent in spans
+    if (s.index >= span_class_first) // slabs of this class are spans: only a heap's are sent
         return give_slab(s);
     link(last, s.free, mark);
     s.free = s.start + offset;

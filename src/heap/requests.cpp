@@ -63,7 +63,7 @@ namespace {
 
 void* refill(std::size_t bytes, class_offset offset, thread_cache* cache) noexcept
 {
-    cache->list_at(offset).room -= 1; // undoes what `pop` did
+    cache->list_at(offset).room -= 1; // undoes the change by `pop`
     if (cache->is_decoy()) [[unlikely]]
         return refill_decoy(bytes, offset, cache);
     return retry_after_flush([=] {

@@ -35,7 +35,7 @@ struct usage {
 struct span_cache {
     slab* first = nullptr;
     std::uint32_t count = 0;
-    std::uint32_t least = 0; ///< the smallest count in this decay interval
+    std::uint32_t least = 0; ///< smallest number of spans in this decay interval
 };
 
 /// All public functions take the lock. A caller may hold locks of thread caches and heaps, and no

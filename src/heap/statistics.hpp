@@ -19,11 +19,11 @@ struct class_statistics {
 struct heap_statistics {
     std::size_t blocks_live = 0;
     std::size_t bytes_live = 0;   ///< usable bytes of the live blocks
-    std::size_t bytes_cached = 0; ///< in the lists of threads
-    std::size_t bytes_taken = 0;  ///< from the system, large blocks included
+    std::size_t bytes_cached = 0; ///< usable bytes of the cached blocks
+    std::size_t bytes_taken = 0;  ///< taken from the system, including large blocks
     std::size_t bytes_taken_max = 0;
     std::size_t bytes_idle = 0;     ///< free, and not returned to the system
-    std::size_t bytes_returned = 0; ///< to the system, since the start
+    std::size_t bytes_returned = 0; ///< returned to the system, since the start
     std::size_t large_blocks = 0;
     std::size_t large_bytes = 0;
     std::size_t threads =

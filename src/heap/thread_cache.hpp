@@ -77,7 +77,7 @@ struct alignas(128) thread_cache {
     std::atomic<std::uint32_t> slow_paths{0};
     std::uint64_t key = 0;                ///< the process's key, for marks
     std::atomic<std::uint32_t> busy{0};   ///< the thread is in a slow path
-    std::atomic<std::uint32_t> wanted{0}; ///< a visitor has come
+    std::atomic<std::uint32_t> wanted{0}; ///< not 0: a visitor wants the cache, or took its lists
     std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` at the last visit
     std::uint32_t in_doubt_index = 0;     ///< class of the list whose head `in_doubt` was
     thread_cache* next_abandoned = nullptr;
@@ -139,9 +139,9 @@ struct cache_policy {
     void (*after_message)(thread_cache& to, std::size_t bytes) noexcept;
 };
 
-extern constinit thread_cache empty_thread_cache;   ///< for threads that have no cache yet
-extern constinit thread_cache exited_thread_cache;  ///< for threads whose end has begun
-extern constinit thread_cache visited_thread_cache; ///< for visited threads, until they resume
+extern constinit thread_cache empty_thread_cache;   ///< used by threads that have no cache yet
+extern constinit thread_cache exited_thread_cache;  ///< used by threads whose end has begun
+extern constinit thread_cache visited_thread_cache; ///< used by visited threads, until they resume
 
 /// The cache that this thread uses: its own or a decoy. Other threads write it in visits and when
 /// sampling starts or stops.
@@ -211,7 +211,7 @@ inline void empty_lists(thread_cache& cache) noexcept
         return stop_at_freed_inside(block);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, cache, offset);
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a visitor runs the matching barrier
+    std::atomic_signal_fence(std::memory_order_seq_cst); // matches the barrier of a visitor
     void* const next = head_of(l).load(std::memory_order_relaxed);
     if (block == next) [[unlikely]]
         return stop_at_freed_twice(block);
@@ -226,7 +226,7 @@ inline void empty_lists(thread_cache& cache) noexcept
 {
     free_list& l = cache->list_at(offset);
     l.room += 1;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // a visitor runs the matching barrier
+    std::atomic_signal_fence(std::memory_order_seq_cst); // matches the barrier of a visitor
     void* const block = head_of(l).load(std::memory_order_relaxed);
     if (block == nullptr) [[unlikely]]
         return refill(bytes, offset, cache);
@@ -269,7 +269,7 @@ public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
     {
         cache.busy.store(1, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst); // a visitor runs the matching barrier
+        std::atomic_signal_fence(std::memory_order_seq_cst); // matches the barrier of a visitor
         if (cache.wanted.load(std::memory_order_acquire) != 0) [[unlikely]]
             wait_for_visitor();
     }

@@ -1,7 +1,7 @@
 // The caches of threads that start and end.
 //
 // A thread that ends abandons its cache together with the slabs. The next thread without a cache
-// takes over the abandoned cache as it is. Until then other threads reclaim single slabs of it.
+// reclaims the abandoned cache unchanged. Until then other threads reclaim single slabs of it.
 //
 // A thread may need memory and have no cache: after its end has begun, or if there is no memory for
 // a cache. Such threads share the fallback cache, behind a lock, for one call at a time.

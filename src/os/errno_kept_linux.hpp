@@ -1,4 +1,4 @@
-// Keeps errno over system calls.
+// Keeps errno unchanged across system calls.
 #pragma once
 
 #include <cerrno>

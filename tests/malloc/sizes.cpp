@@ -10,7 +10,8 @@ namespace {
 
 using namespace mallard::testing;
 
-/// Sizes around powers of two. Only a few are large, since each page costs a page fault.
+/// Returns sizes around powers of two. Only a few sizes are large, since each page costs a page
+/// fault.
 std::vector<std::size_t> ladder()
 {
     std::vector<std::size_t> sizes{5 << 20, 33 << 20};

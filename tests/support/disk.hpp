@@ -19,7 +19,7 @@ namespace mallard::testing {
 /// A change to a file: a write, a truncation, or a sync.
 struct disk_change {
     enum kind { write, cut, sync } what;
-    std::uint64_t at = 0; // for a truncation, the new size
+    std::uint64_t at = 0; // offset of a write; new size of a truncation
     std::string bytes = {};
 };
 

@@ -8,11 +8,11 @@
 
 namespace mallard::testing {
 
-/// Any thread may call the source at any time, so other threads do not wait for the held one.
+/// Any thread may call the source at any time, so other threads do not wait for the held thread.
 ///
 ///     source.hold_next();          // the next thread that takes a chunk is held
 ///     source.entered().wait();     // now the thread is inside `try_take`
-///     source.let_go();             // the thread goes on and gets its chunk
+///     source.let_go();             // the thread continues and gets its chunk
 class gated_source {
 public:
     static constexpr bool any_thread = true;

@@ -106,7 +106,7 @@ TEST(chunk_tree, becomes_a_list_in_address_order_and_a_tree_again)
     for (node* n = t.flatten(); n != nullptr;) {
         listed.push_back(n);
         node* const next = n->right;
-        t.insert(n); // as trim does
+        t.insert(n); // inserts during the iteration, as trim does
         n = next;
     }
     EXPECT_EQ(listed, of.nodes);

@@ -102,7 +102,7 @@ TEST(a_dense_secondary_map, moves_all_values_and_stays_usable)
     for (auto const& [key, value] : owners)
         EXPECT_EQ(key, k);
     EXPECT_EQ(owners.stats().blocks_live, 1U);
-    EXPECT_EQ(owners.set(key32(5), nullptr), nullptr); // generation 0 is in no map
+    EXPECT_EQ(owners.set(key32(5), nullptr), nullptr); // no map has an element of generation 0
 }
 
 } // namespace

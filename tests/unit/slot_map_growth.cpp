@@ -83,7 +83,7 @@ void fill_and_refuse()
     std::size_t count = 0;
     while (map.try_emplace(1))
         ++count;
-    EXPECT_EQ(count, Map::key_type::index_mask); // slot 0 names nothing
+    EXPECT_EQ(count, Map::key_type::index_mask); // no key names slot 0
     EXPECT_THROW(map.insert(1), std::bad_alloc);
     EXPECT_EQ(map.capacity(), count);
     std::size_t met = 0;

@@ -287,7 +287,7 @@ TEST(traced, writes_nothing_in_the_child_of_a_fork)
     EXPECT_TRUE(trace.close());
     auto const bytes = file.bytes();
     trace_reader reader(bytes);
-    EXPECT_EQ(events_of(reader).size(), 5); // a thread, a name, a pair of events, and the end
+    EXPECT_EQ(events_of(reader).size(), 5); // a name, a thread, a pair of events, and the end
     EXPECT_TRUE(reader.is_whole()) << reader.remark();
 }
 

@@ -1,5 +1,6 @@
 // Helpers of the programs in this folder. Each program misuses malloc, then checks the consequences
-// and prints them: `nothing`, or something worse.
+// and prints them: `nothing`, or something worse. The first two lines of a program say how it must
+// end under malloc and under the checked malloc: see tests/misuse/run.py for the notation.
 #pragma once
 
 #include "../family.hpp"
