@@ -67,7 +67,7 @@ def text_of(*command):
 
 
 def machine():
-    """The description of this machine, as in the rows of the other suites."""
+    """Returns the description of this machine, as in the rows of the other suites."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     caches = "".join(f", {name} {int(text_of('getconf', key + '_SIZE') or 0) >> 10} KiB"
                      for name, key in (("L1d", "LEVEL1_DCACHE"), ("L2", "LEVEL2_CACHE"), ("L3", "LEVEL3_CACHE")))

@@ -1,5 +1,5 @@
 //! Parses documents, groups them by a key, changes and writes them again. The values of one
-//! document live while the next one is read.
+//! document stay allocated while the next document is read.
 
 use crate::text::{mix, word, Random};
 use serde_json::{json, Map, Value};

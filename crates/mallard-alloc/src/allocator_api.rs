@@ -48,7 +48,7 @@ pub(crate) unsafe fn resize<A: BlockAllocator>(
 /// Copies a block to a new one, and frees the old one.
 ///
 /// # Safety
-/// As for `resize`.
+/// The same as for `resize`.
 #[cold]
 #[inline(never)]
 unsafe fn replace<A: BlockAllocator>(
@@ -70,7 +70,7 @@ unsafe fn replace<A: BlockAllocator>(
 /// Grows a block, and zeroes the new bytes.
 ///
 /// # Safety
-/// As for `resize`, and `new` is at least as large as `old`.
+/// The same as for `resize`. Also, `new` is at least as large as `old`.
 #[inline]
 pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     of: &A,

@@ -1,6 +1,6 @@
 //! Hooks of object pools: functions that a pool calls beside constructors and destructors.
 
-/// Calls for each object of an [`ObjectPool`](crate::ObjectPool) that is made or dropped.
+/// Functions that an [`ObjectPool`](crate::ObjectPool) calls for each object that it makes or drops.
 ///
 /// ```
 /// use core::cell::Cell;

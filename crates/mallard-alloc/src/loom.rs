@@ -1,7 +1,7 @@
 //! Atomics for shared code: the types of `core`, or loom's types while a model is checked.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --lib` runs the models. Loom then tries every order in which
-//! threads can take their steps. Only this file decides which atomics shared code uses.
+//! `RUSTFLAGS="--cfg loom" cargo test --lib` runs the models. Loom tries every order in which
+//! the steps of the threads can happen. Only this file decides which atomics shared code uses.
 
 /// The atomic types.
 #[allow(unused_imports)] // each feature uses some of them

@@ -1,4 +1,4 @@
-//! Thread modes: which threads may call a pool at the same time, as a type.
+//! Thread modes: types that say which threads may call a pool at the same time.
 //!
 //! ```
 //! use mallard::{sync, ObjectPool};

@@ -149,7 +149,7 @@ fn a_vector_grows_in_shared_arenas_files_and_segments() {
         let boxed = Box::new_in(7, numbers.allocator());
         assert_eq!(*boxed, 7);
         drop(boxed);
-        let (.., allocator) = numbers.into_raw_parts_with_alloc(); // the block ends with it
+        let (.., allocator) = numbers.into_raw_parts_with_alloc(); // the block is freed with the allocator
         allocator
     }
     let mut shared = grows(mallard::SharedArena::new());

@@ -86,14 +86,14 @@ impl mallard::Hooks<u8> for LocalHooks {}
 fn an_allocator_for_several_threads_is_sync_if_its_values_allow() {
     check! {
         SharedArena => send, sync;
-        SharedArena<Buffer<'static>> => send, sync; // called under a lock
+        SharedArena<Buffer<'static>> => send, sync; // the source is called under a lock
         SharedArena<&'static Arena> => no, no;
         Pool<sync::Mutex> => send, sync;
         Pool<sync::LockFree> => send, sync;
         Pool<sync::ThreadCached> => send, sync;
         Pool<Many, Buffer<'static>> => send, no;
         ObjectPool<u8, sync::ThreadCached> => send, sync;
-        ObjectPool<NotSync, Many> => send, sync; // each object is its box's
+        ObjectPool<NotSync, Many> => send, sync; // each object belongs to its box
         ObjectPool<NotSend, Many> => no, no;
         ObjectPool<u8, Many, Buffer<'static>> => send, no;
         ObjectPool<u8, Many, DefaultHeap, LocalHooks> => no, no;

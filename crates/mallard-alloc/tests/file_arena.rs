@@ -74,12 +74,12 @@ fn a_file_holds_what_was_committed_and_nothing_else() {
     // SAFETY: the root is a number, in this block and in the next ones.
     unsafe { at.write(7) };
     file.commit().unwrap();
-    // SAFETY: the reason above holds here too.
+    // SAFETY: `at` points to the root, which is a number.
     unsafe { at.write(8) };
     drop(file);
     let mut file = path.open();
     assert_eq!(number(&mut file), at, "it is mapped where it was");
-    // SAFETY: the reason above holds here too.
+    // SAFETY: `at` points to the root, which is a number.
     assert_eq!(unsafe { at.read() }, 7);
     assert_eq!(file.statistics().commits, 1);
     assert_eq!(file.statistics().bytes_committed, 4096);
@@ -273,7 +273,7 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     file.allocate(layout(5000, 8));
     file.commit().unwrap();
     let before = fs::read(&path.0).unwrap();
-    // SAFETY: the reason above holds here too.
+    // SAFETY: `at` points to the root, which is a number.
     unsafe { at.write(2) };
     file.commit().unwrap();
     drop(file);
@@ -289,7 +289,7 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     let value = |bytes: &[u8]| {
         fs::write(&path.0, bytes).unwrap();
         let mut file = path.open_with(&FileOptions { verify: true, ..small() }).unwrap();
-        // SAFETY: the reason above holds here too.
+        // SAFETY: `at` points to the root, which is a number.
         let value = unsafe { number(&mut file).read() };
         drop(file);
         assert_eq!(fs::read(&path.0).unwrap().len(), end);

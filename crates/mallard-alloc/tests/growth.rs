@@ -74,7 +74,7 @@ fn an_error_says_what_happened_in_one_line_and_holds_the_value() {
 
 #[test]
 fn the_heap_gives_no_chunk_of_0_bytes() {
-    assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri stops at such a call of it
+    assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri would stop at a call of the heap
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: 
                 blocks.into_iter().for_each(|b| unsafe { pool.deallocate(b, wanted) });
                 let again = fill(&pool);
                 assert!(again.len() >= least, "{} again: {block} in {limit}", again.len());
-                // SAFETY: the reason above holds here too.
+                // SAFETY: the blocks are from this pool, with this layout, and each is freed once.
                 again.into_iter().for_each(|b| unsafe { pool.deallocate(b, wanted) });
                 pool.trim(0);
                 let again = fill(&pool);

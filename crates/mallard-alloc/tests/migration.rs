@@ -126,7 +126,7 @@ fn each_name_in_the_tables_of_the_guide_is_used_here() {
     let mut found = 0;
     for row in rows {
         let (left, right) = row.split_once(" | ").unwrap();
-        // "The same" stands for the name on the left.
+        // In the guide, "the same" stands for the name on the left.
         let cells = if right.starts_with("the same") { [left, right] } else { ["", right] };
         for code in cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
             for word in code.split(|c: char| !c.is_alphanumeric() && c != '_') {

@@ -239,7 +239,7 @@ fn a_source_that_calls_its_pool_gets_free_objects() {
     // SAFETY: the pool does not move, and is freed below.
     source.0.set(Some(unsafe { &*pool }));
     let all: Vec<_> = {
-        // SAFETY: the reason above holds here too.
+        // SAFETY: the pool does not move, and is freed below.
         let pool = unsafe { &*pool };
         (0..MANY as u64).map(|i| pool.make(i)).collect()
     };

@@ -244,14 +244,14 @@ fn joined_maps_are_visited_where_all_have_an_element() {
     let mut thirds: SparseSecondaryMap<Key64, String> = SparseSecondaryMap::new();
     for (n, &key) in keys.iter().enumerate() {
         if n % 2 == 0 {
-            halves.insert(key, 6); // as it stays for 12
+            halves.insert(key, 6); // overwritten below, except for element 12
         }
         if n % 3 == 0 {
             thirds.insert(key, n.to_string());
         }
     }
     numbers.remove(keys[12]);
-    let stale = numbers.insert(12); // in the slot of a key that the others still have
+    let stale = numbers.insert(12); // reuses the slot of a key that the other maps still have
     let mut met = Vec::new();
     numbers.for_each_with(&mut halves, |key, n, half| {
         assert!(key != stale);

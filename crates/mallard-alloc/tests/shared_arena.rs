@@ -131,7 +131,7 @@ fn a_thread_allocates_while_it_ends() {
         .map(|_| {
             let arena = arena.clone();
             std::thread::spawn(move || {
-                LAST.set(Some(AtTheEnd(arena.clone()))); // before this thread is known
+                LAST.set(Some(AtTheEnd(arena.clone()))); // before the arena knows this thread
                 arena.alloc(1);
             })
         })

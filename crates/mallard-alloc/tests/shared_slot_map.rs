@@ -85,7 +85,7 @@ fn a_guard_keeps_its_element_and_the_last_guard_drops_it() {
     let key = map.insert(Counted::new(&alive, 5));
     let guard = map.get(key).unwrap();
     let second = guard.clone();
-    assert!(map.take(key).is_none()); // there are guards
+    assert!(map.take(key).is_none()); // guards exist
     assert!(map.remove(key) && map.get(key).is_none());
     assert_eq!((guard.1, guard.key(), map.len()), (5, key, 1));
     drop(guard);
@@ -361,6 +361,6 @@ fn for_each_skips_elements_that_its_function_removed() {
             map.insert(1000);
         }
     });
-    met.retain(|&value| value != 1000); // may be met or not
+    met.retain(|&value| value != 1000); // iteration may or may not visit value 1000
     assert_eq!((met, map.len()), (vec![0, 1, 2, 4, 5, 6, 8, 9], 8));
 }

@@ -32,7 +32,7 @@ fn iterators_visit_each_element_once_after_any_removals() {
         }
         match round % 4 {
             0 => assert_eq!(map.iter().map(|(k, &v)| (k, v)).collect::<HashMap<_, _>>(), model),
-            1 => drop(map.iter().take(model.len() / 2).count()), // ends in the middle
+            1 => drop(map.iter().take(model.len() / 2).count()), // the iterator is dropped half-way
             2 => map.values_mut().for_each(|v| *v = v.wrapping_add(0)),
             _ => {}
         }

@@ -128,7 +128,7 @@ fn attaching_a_file_that_is_no_segment_fails() {
     let refusal = unsafe { SharedMemory::attach(file.as_fd()) }.unwrap_err();
     assert!(refusal.to_string().contains("pass the descriptor of a segment"), "{refusal}");
     file.set_len(100).unwrap();
-    // SAFETY: the reason above holds here too.
+    // SAFETY: nothing else uses this file.
     let refusal = unsafe { SharedMemory::attach(file.as_fd()) }.unwrap_err();
     assert!(refusal.to_string().contains("truncated"), "{refusal}");
     assert!(SharedMemory::anonymous(0).is_err());

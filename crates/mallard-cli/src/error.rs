@@ -1,4 +1,4 @@
-//! Errors of the command. Each has three lines: what happened, the state, and what to type next.
+//! Errors of the command. Each error has three lines: what happened, the state, and what to type next.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ mod fixture;
 use fixture::{line, report, row, section, Tree, PAGE};
 use serde_json::{json, Value};
 
-/// A row of each malloc for one case.
+/// Rows of one case, one for each malloc.
 fn mallocs(case: &str, metric: &str, figures: [f64; 3]) -> Vec<Value> {
     let names = ["glibc-2.36", "mimalloc-3.6.0", "mallard/malloc"];
     let of = |(who, figure): (&str, f64)| row("malloc", case, who, metric, figure);

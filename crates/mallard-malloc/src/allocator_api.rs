@@ -20,7 +20,7 @@ fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull
 /// Grows or shrinks a block.
 ///
 /// # Safety
-/// As for `Allocator::grow` and `shrink`.
+/// The same as for `Allocator::grow` and `Allocator::shrink`.
 #[inline(always)]
 unsafe fn change(
     blocks: &impl Blocks,
@@ -30,11 +30,11 @@ unsafe fn change(
 ) -> Option<NonNull<[u8]>> {
     slice(to, |to| match from.size() {
         0 => blocks.take(to),
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         _ if from.align() == to.align() => unsafe {
             blocks.resize(block.as_ptr(), from, to.size())
         },
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         _ => unsafe { move_block(blocks, block.as_ptr(), from, to) },
     })
 }
@@ -64,7 +64,7 @@ macro_rules! bridge {
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
                 if layout.size() != 0 {
-                    // SAFETY: the caller promises what this call needs.
+                    // SAFETY: the caller's promise covers this call.
                     unsafe { self.give(block.as_ptr(), layout) }
                 }
             }
@@ -75,7 +75,7 @@ macro_rules! bridge {
                 from: Layout,
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $api::AllocError> {
-                // SAFETY: the caller promises what this call needs.
+                // SAFETY: the caller's promise covers this call.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }
             #[inline]
@@ -86,10 +86,10 @@ macro_rules! bridge {
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $api::AllocError> {
                 if to.size() == 0 {
-                    // SAFETY: the caller promises what this call needs.
+                    // SAFETY: the caller's promise covers this call.
                     unsafe { $api::Allocator::deallocate(self, block, from) };
                 }
-                // SAFETY: the caller promises what this call needs. A block shrunk to size 0 is not
+                // SAFETY: the caller's promise covers this call. A block shrunk to size 0 is not
                 // read.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }

@@ -13,14 +13,14 @@ pub trait Blocks {
     unsafe fn give(&self, block: *mut u8, layout: Layout);
 
     /// # Safety
-    /// As for `give`. If the result is not null, the old block is freed.
+    /// The same as for `give`. If the result is not null, the old block is freed.
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8;
 }
 
 /// Moves a block to a new layout: allocates, copies and frees. Used when the alignment changes.
 ///
 /// # Safety
-/// As for `Blocks::resize`.
+/// The same as for `Blocks::resize`.
 #[cfg(any(
     feature = "nightly",
     feature = "allocator-api2-02",
@@ -38,7 +38,7 @@ pub unsafe fn move_block(
         // SAFETY: both blocks are at least as large as the bytes copied, and the new block overlaps
         // no other.
         unsafe { fresh.copy_from_nonoverlapping(block, from.size().min(to.size())) };
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { blocks.give(block, from) };
     }
     fresh

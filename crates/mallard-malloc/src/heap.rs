@@ -209,7 +209,7 @@ impl<S> Heap<S> {
     #[inline]
     pub unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
-            // SAFETY: the caller promises what this call needs.
+            // SAFETY: the caller's promise covers this call.
             unsafe { self.give(block.as_ptr(), layout) }
         }
     }
@@ -218,8 +218,8 @@ impl<S> Heap<S> {
     /// unchanged.
     ///
     /// # Safety
-    /// As for `deallocate`. Neither size is 0. The new size, rounded up to the alignment, is at most
-    /// `isize::MAX`.
+    /// The same as for `deallocate`. Neither size is 0. The new size, rounded up to the alignment,
+    /// is at most `isize::MAX`.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -237,7 +237,7 @@ impl<S> Heap<S> {
         layout: Layout,
         bytes: usize,
     ) -> Option<NonNull<u8>> {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         NonNull::new(unsafe { self.resize(block.as_ptr(), layout, bytes) })
     }
 
@@ -308,7 +308,8 @@ impl<S> Heap<S> {
     /// ```
     pub fn set_limits(&self, limits: Limits) {
         let (met, context) = limits.call();
-        // SAFETY: the context is a function pointer of the type that `met` expects, and lives for ever.
+        // SAFETY: the context is a function pointer of the type that `met` expects, and stays valid
+        // for ever.
         unsafe {
             ffi::mallard_heap_limit(self.raw.as_ptr(), limits.soft, limits.hard, met, context)
         }
@@ -354,14 +355,14 @@ impl<S> Blocks for Heap<S> {
 
     #[inline(always)]
     unsafe fn give(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { ffi::mallard_rust_heap_deallocate(self.raw.as_ptr(), block) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let (heap, now, align) = (self.raw.as_ptr(), layout.size(), layout.align());
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { ffi::mallard_rust_heap_reallocate(heap, block, now, align, bytes) }
     }
 }

@@ -60,7 +60,7 @@ compile_error!(
 /// ```
 #[cfg(mallard_engine)]
 pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
-    // SAFETY: the caller promises what this call needs.
+    // SAFETY: the caller's promise covers this call.
     unsafe { ffi::mallard_usable_size(block.as_ptr()) }
 }
 
@@ -86,6 +86,6 @@ pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
 /// ```
 #[cfg(mallard_engine)]
 pub unsafe fn deallocate(block: NonNull<u8>) {
-    // SAFETY: the caller promises what this call needs.
+    // SAFETY: the caller's promise covers this call.
     unsafe { ffi::mallard_rust_deallocate(block.as_ptr()) }
 }

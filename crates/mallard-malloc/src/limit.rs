@@ -54,6 +54,7 @@ extern "C" fn call_met(context: *mut c_void, held: usize, limit: usize) {
 /// ```
 pub fn set_limits(limits: Limits) {
     let (met, context) = limits.call();
-    // SAFETY: the context is a function pointer of the type that `met` expects, and lives for ever.
+    // SAFETY: the context is a function pointer of the type that `met` expects, and stays valid for
+    // ever.
     unsafe { ffi::mallard_limit(limits.soft, limits.hard, met, context) }
 }

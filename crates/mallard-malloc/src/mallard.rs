@@ -53,13 +53,13 @@ impl Blocks for Mallard {
 
     #[inline(always)]
     unsafe fn give(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { ffi::mallard_rust_deallocate(block) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { ffi::mallard_rust_reallocate(block, layout.size(), layout.align(), bytes) }
     }
 }
@@ -77,12 +77,12 @@ unsafe impl GlobalAlloc for Mallard {
     }
     #[inline(always)]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { self.give(block, layout) }
     }
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { self.resize(block, layout, bytes) }
     }
 }

@@ -111,7 +111,7 @@ impl Statistics {
 
     fn write(&self, json: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0u8; 8192];
-        // SAFETY: the buffer has the length that is passed.
+        // SAFETY: the buffer has the length that the call passes.
         let bytes = unsafe { ffi::mallard_rust_report(self, json, text.as_mut_ptr(), text.len()) };
         f.write_str(core::str::from_utf8(&text[..bytes]).unwrap_or_default())
     }

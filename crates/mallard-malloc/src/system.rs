@@ -22,13 +22,13 @@ impl Blocks for Mallard {
 
     #[inline]
     unsafe fn give(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { System.dealloc(block, layout) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller promises what this call needs.
+        // SAFETY: the caller's promise covers this call.
         unsafe { System.realloc(block, layout, bytes) }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An experiment asks one question of several contenders. All contenders are prepared in this
 //! process. Then rounds follow. In each round, every contender does a batch of passes; the first
-//! contender of a round is the last of the next. The first round finds how many passes make a
+//! contender of a round is the last of the next. The first round finds the number of passes of a
 //! batch, and the figures of the first round are dropped. Thus machine noise affects all contenders
 //! alike, and medians hide it.
 //!
@@ -37,8 +37,8 @@ impl Effort {
     }
 }
 
-/// Does a number of passes, and adds their ns to each figure. The body owns the contender: when the
-/// body is dropped, every object and the allocator are dropped too.
+/// A function that does a number of passes and adds their ns to each figure. The body owns the
+/// contender: when the body is dropped, every object and the allocator are dropped too.
 pub type Body = Box<dyn FnMut(u64, &mut [f64])>;
 
 /// The reason why a contender cannot run a case: the `why` of its row.

@@ -100,7 +100,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Finds how many passes make a batch, and warms the contenders.
+    /// Finds the number of passes of a batch, and warms the contenders up.
     fn find_batches(&mut self) {
         let least = if self.effort == Effort::Smoke { 0.0 } else { self.what.batch_ns };
         for lane in &mut self.lanes {

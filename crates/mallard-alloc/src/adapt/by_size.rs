@@ -5,7 +5,7 @@ use crate::adapt::prelude::*;
 /// Allocates blocks of at most `N` bytes from `small`, and larger ones from `large`.
 ///
 /// The size passed to `deallocate` selects the same allocator again, so nothing is looked up: the
-/// cost is one comparison, and none if the size is a constant.
+/// cost is one comparison, or nothing if the size is a constant.
 ///
 /// ```
 /// use mallard::{BySize, DefaultHeap, Multipool};
@@ -14,8 +14,8 @@ use crate::adapt::prelude::*;
 /// ```
 ///
 /// `BySize` wraps allocators, not sources: a source may return more than was asked for, and then
-/// the size no longer tells where a chunk is from. If the selected allocator has no memory, the
-/// other one is not tried. `BySize` is `Send` and `Sync` if both allocators are.
+/// the size no longer tells from which allocator a chunk is. If the selected allocator has no
+/// memory, the other allocator is not tried. `BySize` is `Send` and `Sync` if both allocators are.
 #[derive(Debug, Default)]
 pub struct BySize<const N: usize, Small, Large> {
     small: Small,

@@ -173,7 +173,7 @@ impl<A> Counted<A> {
     }
 
     /// # Safety
-    /// As for `Source::give`.
+    /// The same as for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
         self.change(|now| {
@@ -201,7 +201,7 @@ impl<A> Counted<A> {
     }
 }
 
-/// Changes the counts, and then the peaks if more is live than before.
+/// Changes the counts, and raises a peak if more blocks or bytes are in use than ever before.
 #[inline]
 fn change(counts: &Cell<CallCounts>, f: impl FnOnce(&mut CallCounts)) {
     let mut now = counts.get();

@@ -108,7 +108,7 @@ impl<A, R> Failing<A, R> {
     }
 
     /// # Safety
-    /// As for `Source::give`.
+    /// The same as for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
         // SAFETY: the caller's promise is passed on unchanged.

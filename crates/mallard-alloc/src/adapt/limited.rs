@@ -1,4 +1,4 @@
-//! The adaptor that limits how much is in use.
+//! The adaptor that limits the bytes and blocks in use.
 
 use crate::adapt::prelude::*;
 use core::cell::Cell;
@@ -90,7 +90,7 @@ impl<A> Limited<A> {
     }
 
     /// # Safety
-    /// As for `Source::give`.
+    /// The same as for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
         // SAFETY: the caller's promise is passed on unchanged.

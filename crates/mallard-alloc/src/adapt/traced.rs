@@ -108,7 +108,7 @@ impl<A, F: Observer> Traced<A, F> {
     }
 
     /// # Safety
-    /// As for `Source::give`.
+    /// The same as for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
         self.observer

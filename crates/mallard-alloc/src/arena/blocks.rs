@@ -127,7 +127,7 @@ impl<const M: usize> Blocks<M> {
         Some(unsafe { NonNull::new_unchecked(block) })
     }
 
-    /// Frees the block if it is the last one.
+    /// Frees the block if it is the arena's last one.
     #[inline(always)]
     pub(crate) fn pop(&self, block: NonNull<u8>, bytes: usize) {
         let (cursor, bytes) = (self.cursor.get(), align_up(bytes, M));
@@ -171,7 +171,7 @@ impl<const M: usize> Blocks<M> {
         NonNull::new(block)
     }
 
-    /// A chunk in which `layout` fits. The chunk is in no list.
+    /// Returns a chunk in which `layout` fits. The chunk is in no list.
     fn next_chunk(&self, source: &impl Source, layout: Layout) -> Option<NonNull<Footer>> {
         if let Some(idle) = self.chunks.take_idle(layout) {
             return Some(idle);
@@ -184,7 +184,7 @@ impl<const M: usize> Blocks<M> {
             let cut = if limited { (step - least.size()) % each } else { 0 };
             align_up(step - cut, CHUNK_ALIGN).min(step & !(CHUNK_ALIGN - 1))
         })?;
-        // SAFETY: the chunk was taken just now, as large and aligned as `chunk_layout` says.
+        // SAFETY: the chunk was taken just now, with the size and alignment of `chunk_layout`.
         let chunk = unsafe { Footer::make(taken) };
         if chunk.is_none() {
             // The chunk is given back: nothing has changed, except that the step counts.
@@ -226,7 +226,7 @@ impl<const M: usize> Blocks<M> {
         Run { start: self.cursor.replace(NOWHERE), end: self.end.replace(NOWHERE) }
     }
 
-    /// A whole chunk in which `layout` fits. The cursor of the arena does not move.
+    /// Takes a whole chunk in which `layout` fits. The cursor of the arena does not move.
     pub(crate) fn take_run(&self, source: &impl Source, layout: Layout) -> Option<Run> {
         let chunk = self.next_chunk(source, layout)?;
         self.chunks.put_to_use(chunk);
@@ -261,7 +261,7 @@ impl<const M: usize> Blocks<M> {
         Position { used: self.chunks.used(), cursor: self.cursor.get() }
     }
 
-    /// Frees all blocks allocated after `to`. If that is every block, this is a reset.
+    /// Frees all blocks allocated after `to`. If `to` is the start of the arena, this is a reset.
     ///
     /// # Safety
     /// `to` is a position of these blocks since their last reset, and no later block is used any more.

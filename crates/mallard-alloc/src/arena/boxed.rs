@@ -78,7 +78,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     /// For `unsize_box!`: like `into_raw_parts`, but with the arena in a type that is never coerced.
     ///
     /// # Safety
-    /// As for `into_raw_parts`.
+    /// The same as for `into_raw_parts`.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn __split(self) -> (NonNull<T>, InArena<'a, A>) {
@@ -89,7 +89,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     /// For `unsize_box!`: the inverse of `__split`.
     ///
     /// # Safety
-    /// As for `from_raw_in`.
+    /// The same as for `from_raw_in`.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn __join(value: NonNull<T>, InArena(arena): InArena<'a, A>) -> Self {

@@ -94,7 +94,7 @@ impl Chunks {
     pub(crate) fn used(&self) -> *mut Footer {
         self.used.get()
     }
-    /// The oldest chunk in use. Undefined if none is in use.
+    /// The oldest chunk in use. Undefined if no chunk is in use.
     #[inline(always)]
     pub(crate) fn oldest_used(&self) -> *mut Footer {
         self.oldest_used.get()

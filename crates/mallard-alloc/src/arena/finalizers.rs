@@ -116,7 +116,7 @@ impl SharedFinalizers {
     /// Adds an owned value.
     ///
     /// # Safety
-    /// As for `Finalizers::push`.
+    /// The same as for `Finalizers::push`.
     pub(crate) unsafe fn push<T>(&self, owned: *mut Owned<T>) {
         // SAFETY: the entry is the first field of `owned`, which the caller owns.
         unsafe { push(&self.0, owned.cast()) }
@@ -125,7 +125,7 @@ impl SharedFinalizers {
     /// Drops all values.
     ///
     /// # Safety
-    /// As for `Finalizers::run_until`, with every value.
+    /// The same as for `Finalizers::run_until`, for every value.
     pub(crate) unsafe fn run(&mut self) {
         let all = Finalizers::with_newest(mem::replace(self.0.get_mut(), ptr::null_mut()));
         // SAFETY: the caller's promise is passed on unchanged.

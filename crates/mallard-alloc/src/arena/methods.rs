@@ -81,7 +81,8 @@ macro_rules! object_methods {
             objects::make_or(self.arena(), f).map_err(Full::no_memory)
         }
 
-        /// Moves `value` into the arena. The box drops it, and frees its block if that is the last one.
+        /// Moves `value` into the arena. The box drops the value, and frees its block if the block
+        /// is the arena's last one.
         ///
         /// ```
         /// let arena = mallard::Arena::new();

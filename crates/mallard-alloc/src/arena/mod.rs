@@ -58,12 +58,12 @@ use objects::ObjectArena;
 /// saves instructions for types that need no larger alignment.
 ///
 /// **Errors.** A function that begins with `try_` returns the value, or the closure that was to make
-/// it, if there is no memory; any other function ends the program then. A failed call changes nothing.
+/// it, if there is no memory; any other function then ends the program. A failed call changes nothing.
 ///
 /// **Threads.** An arena is `Send` and not `Sync`. For several threads see `SharedArena`.
 ///
-/// The names are those of the crate `bumpalo`, except that `alloc_iter` does what
-/// `alloc_slice_fill_iter` does, and takes iterators of unknown length too.
+/// The functions have the same names as in the crate `bumpalo`, except that `alloc_iter` does what
+/// `alloc_slice_fill_iter` does in `bumpalo`, and also accepts iterators of unknown length.
 ///
 /// ```compile_fail,E0502
 /// let mut arena = mallard::Arena::new();
@@ -396,13 +396,13 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
             None => self.grow(layout),
         }
     }
-    /// Frees the block if it is the last one. Otherwise does nothing.
+    /// Frees the block if it is the arena's last one. Otherwise does nothing.
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         self.blocks.pop(block, layout.size());
     }
-    /// Grows the last block while its chunk has room. Every block can shrink; the last block frees what
-    /// it shrinks by.
+    /// Grows the last block while its chunk has room. Every block can shrink; if the last block
+    /// shrinks, the bytes after it become free.
     #[inline(always)]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         self.blocks.expand(block, from, to)

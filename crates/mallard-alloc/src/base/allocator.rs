@@ -49,7 +49,7 @@ pub unsafe trait BlockAllocator {
     /// Grows or shrinks a block in place. If the result is `false`, nothing has changed.
     ///
     /// # Safety
-    /// As for `deallocate`, with the layout `from`.
+    /// The same as for `deallocate`, with the layout `from`.
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         let _ = (block, from, to);

@@ -94,8 +94,8 @@ impl Default for Growth {
 
 /// The growth of one allocator so far.
 ///
-/// A source may call the allocator that is waiting for it. So no state is cached across a call of
-/// the source.
+/// A source may call the allocator that is waiting for the source. So no state is cached across a
+/// call of the source.
 #[derive(Debug)]
 pub(crate) struct GrowthState {
     growth: Growth,

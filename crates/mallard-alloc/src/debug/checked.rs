@@ -112,7 +112,7 @@ impl Record {
             unsafe { self.room.add(offset).write_bytes(FILL_REDZONE, bytes) }
         }
     }
-    /// The first byte in a range of the room that is not `value`.
+    /// The first byte in a range of the room whose content is not `value`.
     fn first_wrong(&self, (offset, bytes): (usize, usize), value: u8) -> Option<*const u8> {
         // Uses raw pointers and not a slice, because the caller may hold a reference into the block.
         (offset..offset + bytes)
@@ -215,7 +215,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Allocates a room. If there is no memory, the quarantine is emptied first.
+    /// Allocates memory for a room. If there is no memory, empties the quarantine and tries again.
     fn take_room(&self, room: Layout) -> Option<NonNull<u8>> {
         self.inner.try_allocate(room).or_else(|| {
             self.shrink_quarantine(0);
@@ -234,8 +234,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Reports what is wrong with a free, and moves the block into the quarantine. `None` if the free
-    /// must change nothing.
+    /// Reports the error of a free if there is one, and moves the block into the quarantine.
+    /// Returns `None` if the free must change nothing.
     fn validate_free(&self, block: NonNull<u8>, said: Layout) -> Option<Record> {
         let address = block.addr().get();
         let found = self.records.borrow().around(address);

@@ -72,7 +72,7 @@ impl SystemError {
     pub(crate) fn because(error: io::Error, what: &'static str, help: &'static str) -> Self {
         Self { what, help, error: Some(error) }
     }
-    /// The error that the system reported, or `None` if the system was not asked.
+    /// The error that the system reported, or `None` if Mallard itself found the error.
     pub fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }
@@ -196,7 +196,7 @@ impl Mapping {
     /// Changes the access rights of a part of the mapping.
     pub(crate) fn protect(&self, offset: usize, bytes: usize, protection: c_int) -> io::Result<()> {
         debug_assert!(offset + bytes <= self.bytes);
-        // SAFETY: the range is in this mapping, whose owner asks for the rights.
+        // SAFETY: the range is in this mapping, and the owner of the mapping asks for the rights.
         done(unsafe { mprotect(self.data.add(offset).as_ptr().cast(), bytes, protection) })
     }
 

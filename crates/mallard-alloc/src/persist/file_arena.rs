@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use std::fs::File;
 use std::path::Path;
 
-/// What the program may do with the file.
+/// The access of the program to the file.
 ///
 /// ```
 /// use mallard::{FileAccess, FileOptions};
@@ -38,9 +38,10 @@ pub enum FileAccess {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// What the program may do with the file.
+    /// The access of the program to the file.
     pub access: FileAccess,
-    /// Bytes of address space for this opening. Memory and disk are taken as they are used.
+    /// Bytes of address space for this opening. Memory and disk space are used only for pages that
+    /// are written.
     pub max_bytes: usize,
     /// Whether to map the file elsewhere if its own address is taken. Pointers in the file are then
     /// wrong, and only offsets are right. Without this option, a taken address is an error.
@@ -102,7 +103,8 @@ pub struct FileStatistics {
 /// frees the last block, and otherwise does nothing. Allocation fails when `max_bytes` are used. A
 /// type with a pointer to anything outside the file, such as `String`, must not be stored there.
 ///
-/// **Sharing.** A lock on the file allows one writer or several readers. One thread at a time.
+/// **Sharing.** A lock on the file allows one writer or several readers. A file arena is for one
+/// thread at a time.
 ///
 /// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and
 /// changed pages twice. Linux on 64-bit machines, with the feature `std`.
@@ -156,7 +158,7 @@ pub fn layout_hash(name: &str, layout: Layout) -> u64 {
 }
 
 impl FileArena {
-    /// Opens or makes a file. On an error, nothing is open and the file is as it was.
+    /// Opens or makes a file. On an error, nothing is open and the file is unchanged.
     ///
     /// # Safety
     /// While the file is open, nothing writes to it or truncates it, except through a file arena.

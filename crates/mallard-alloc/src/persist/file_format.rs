@@ -65,7 +65,8 @@ fn stirred(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(ODD_A).rotate_left(29)
 }
 
-/// The checksum of whole pages. It has four lanes, which a processor can multiply at the same time.
+/// The checksum of whole pages. The checksum has four lanes, which a processor can multiply at the
+/// same time.
 pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     let mut lanes = [0, 1, 2, 3].map(|i: u64| seed.wrapping_add(i.wrapping_mul(ODD_A)));
     for (i, word) in words.enumerate() {

@@ -74,7 +74,8 @@ impl FileArena {
             let bytes = (end - self.mapped) as usize * PAGE_BYTES;
             let from = data_place(self.mapped) * PAGE_BYTES as u64;
             let flags = MAP_PRIVATE | MAP_NORESERVE;
-            // SAFETY: the replaced memory is unused, or equals what was just committed.
+            // SAFETY: the replaced memory is unused, or has the same content as the pages just
+            // committed.
             unsafe { self.memory.map(offset, bytes, flags, Some(self.file.as_fd()), from) }?;
             self.mapped = end;
         }

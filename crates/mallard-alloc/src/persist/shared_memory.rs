@@ -70,7 +70,7 @@ const VERSION: u64 = 1;
 const BYTES_MAX: usize = 1 << 47;
 
 /// Encodes a number below 2^48 with a checksum of 16 bits, in a word that is changed as a whole. Of
-/// 65,536 stray writes to such a word, all but one are noticed.
+/// 65,536 stray writes to such a word, 65,535 are noticed.
 fn checked(number: usize) -> u64 {
     let number = number as u64;
     number << 16 | number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
@@ -99,7 +99,7 @@ impl SharedMemory {
         }
         let bytes = align_up(bytes, PAGE_BYTES);
         let failed = |error| SystemError::because(error, NOT_MADE, NO_MEMORY);
-        // A size that is certainly too large fails here, before memory is taken for it.
+        // A size that is certainly too large fails here, before memory is allocated.
         drop(Mapping::anonymous(bytes, crate::os::PROT_BOTH, MAP_SHARED).map_err(failed)?);
         let file = new_file(bytes).map_err(failed)?;
         let segment = Self::map(file, bytes)?;

@@ -116,7 +116,8 @@ impl SharedArena {
 }
 
 impl<S: Source> SharedArena<S> {
-    /// An empty arena whose chunks come from `source`, one call at a time. Takes no memory.
+    /// An empty arena whose chunks come from `source`. One thread at a time calls the source. Takes
+    /// no memory.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
@@ -239,7 +240,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
 }
 
 impl<S: Source, const M: usize> Shared<S, M> {
-    /// A part whose thread has ended.
+    /// Finds a part whose thread has ended.
     fn abandoned_part(&self) -> Option<NonNull<Part<M>>> {
         // SAFETY: parts in the list are alive, and `next` never changes.
         let parts = core::iter::successors(NonNull::new(self.parts), |part| unsafe {

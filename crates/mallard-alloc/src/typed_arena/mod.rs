@@ -163,8 +163,8 @@ impl<T, S: Source> TypedArena<T, S> {
             self.store.sizeless.set(self.store.sizeless.get() + 1);
             return Some(NonNull::dangling());
         }
-        // The cursor is always aligned for `T`: it starts at the start of a chunk that is aligned for
-        // `T`, and moves by whole values.
+        // The cursor is always aligned for `T`: the cursor starts at the start of a chunk that is
+        // aligned for `T`, and moves by whole values.
         match self.store.blocks.bump_for::<T, true>() {
             Some(place) => Some(place.cast()),
             None => self.grow(),

@@ -133,7 +133,7 @@ fn the_last_block_grows_and_shrinks_in_place() {
         assert!(arena.try_expand(block, layout(800, 8), layout(16, 8)));
         assert!(!arena.try_expand(first, layout(8, 8), layout(16, 8)));
         assert!(arena.try_expand(first, layout(8, 8), layout(4, 8)));
-        assert!(arena.try_expand(first, layout(4, 8), layout(2, 16))); // where it is, by chance
+        assert!(arena.try_expand(first, layout(4, 8), layout(2, 16))); // the address is aligned by chance
     }
     assert_eq!(arena.alloc_layout(layout(1, 1)).addr().get(), block.addr().get() + 16);
 }

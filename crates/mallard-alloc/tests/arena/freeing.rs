@@ -38,11 +38,11 @@ fn trim_gives_the_oldest_idle_chunks_back() {
     arena.trim(9_000);
     assert_eq!(source.taken(), all - 1024);
     arena.trim(0);
-    assert_eq!(source.chunks(), 1); // the current one
+    assert_eq!(source.chunks(), 1); // the current chunk
     arena.release();
     assert_eq!(source.chunks(), 0);
     arena.alloc(1);
-    assert_eq!(source.taken(), 1024); // growth began anew
+    assert_eq!(source.taken(), 1024); // growth restarts at the first step
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_panic_in_a_destructor_does_not_keep_the_others_from_running() {
 fn a_rewind_returns_to_the_chunk_of_the_mark() {
     let arena = Arena::new();
     let first = arena.alloc(1_u8) as *mut u8;
-    arena.alloc_uninit_slice::<u8>(50_000); // of its own; the cursor stays with the first
+    arena.alloc_uninit_slice::<u8>(50_000); // a separate chunk; the cursor stays in the first
     let mark = arena.mark();
     for _ in 0..2 {
         arena.alloc_uninit_slice::<u8>(30_000);

@@ -77,7 +77,7 @@ impl Drop for Books {
     }
 }
 
-/// Random numbers, the same in every run.
+/// A generator of random numbers that are the same in every run.
 pub struct Random(u64);
 
 impl Random {
@@ -107,7 +107,7 @@ pub struct PublicType {
     pub file: String,
 }
 
-/// All types declared with `pub struct` or `pub enum`, except those hidden from the documentation.
+/// All types declared with `pub struct` or `pub enum`, except types hidden from the documentation.
 #[allow(dead_code)] // not by every test
 pub fn public_types() -> Vec<PublicType> {
     const MODULES: [&str; 8] = [

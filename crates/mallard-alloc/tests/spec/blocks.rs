@@ -38,7 +38,7 @@ impl Block {
 pub struct Blocks {
     all: Vec<Block>,
     by_name: HashMap<String, usize>,
-    /// All blocks by address, except those of size 0, which may share one.
+    /// All blocks by address, except blocks of size 0, which may share an address.
     live: BTreeMap<usize, usize>,
     live_of_no_size: Vec<usize>,
 }
@@ -133,7 +133,7 @@ impl Blocks {
         }
     }
 
-    /// Evaluates `holds`, `aligned`, `is`, `is not` and `behind`. `None` for other words.
+    /// Evaluates `holds`, `aligned`, `is`, `is not` and `behind`. Returns `None` for other words.
     pub fn expect(&self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<Option<()>> {
         let block = self.named(name)?;
         match is {

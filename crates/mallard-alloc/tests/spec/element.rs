@@ -81,7 +81,7 @@ impl Drop for Aligned {
 pub struct Thrown;
 
 pub fn throw<T>() -> T {
-    std::panic::resume_unwind(Box::new(Thrown)) // without a message
+    std::panic::resume_unwind(Box::new(Thrown)) // prints no message
 }
 pub fn catches_thrown(f: impl FnOnce()) -> bool {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {

@@ -46,7 +46,7 @@ impl Ground {
     pub fn calls(&self) -> usize {
         self.0.calls.get()
     }
-    /// Whether these bytes are in one chunk.
+    /// Whether the `bytes` bytes from address `at` on are in one chunk.
     pub fn holds(&self, at: usize, bytes: usize) -> bool {
         let out = self.0.out.borrow();
         let chunk = out.range(..=at).next_back();

@@ -41,7 +41,7 @@ impl Line {
         self.next == self.words.len()
     }
 
-    /// Takes the next word if it equals this one.
+    /// Consumes the next word if it equals `expected`.
     pub fn take(&mut self, expected: &str) -> bool {
         let found = self.words.get(self.next).is_some_and(|word| word == expected);
         self.next += found as usize;
@@ -56,7 +56,7 @@ impl Line {
         Ok(word.clone())
     }
 
-    /// Takes `NAME =` if the line begins so.
+    /// Consumes `NAME =` if the line begins with it.
     pub fn result(&mut self) -> Held<String> {
         if self.words.get(self.next + 1).is_none_or(|word| word != "=") {
             return Ok(String::new());
@@ -67,7 +67,7 @@ impl Line {
         Ok(name)
     }
 
-    /// Takes a number: 40, 64K, 2M, 8G, `most`, or the name of a number.
+    /// Consumes a number: 40, 64K, 2M, 8G, `most`, or the name of a number.
     pub fn number(&mut self, what: &str, named: &Numbers) -> Held<usize> {
         let text = self.word(what)?;
         if text == "most" {

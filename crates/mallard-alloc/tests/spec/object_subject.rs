@@ -123,7 +123,7 @@ impl<P: Pool> ObjectSubject<P> {
         self.pool.ok_or(Broken::Why("the pool has ended".into()))
     }
     fn pool(&self) -> Held<&'static P> {
-        // SAFETY: the pool lives until `end`, which drops all handles.
+        // SAFETY: the pool stays alive until `end`, which drops all handles.
         Ok(unsafe { self.raw()?.as_ref() })
     }
     /// Forgets all handles, and returns exclusive access to the pool.
@@ -166,7 +166,7 @@ impl<P: Pool> ObjectSubject<P> {
         match self.pool()?.try_make(P::Object::new(value)) {
             Ok(handle) => self.keep(name, handle),
             Err(full) => {
-                std::mem::forget(full); // the runner's, whose end is not the pool's doing
+                std::mem::forget(full); // this drop would not be the pool's
                 Err(Broken::Refused)
             }
         }

@@ -9,7 +9,7 @@ pub type Maker = fn(kind: &str, l: &mut Line, state: &State) -> Held<Option<Box<
 
 pub struct Program {
     make: Maker,
-    subject: Option<Box<dyn Subject>>, // ends before what it stands on
+    subject: Option<Box<dyn Subject>>, // dropped before `state`, which it uses
     state: State,
 }
 

@@ -1,4 +1,5 @@
-//! The allocator that a spec program runs on, and what the program has allocated.
+//! The allocator on which a spec program runs, and the blocks and objects that the program has
+//! allocated.
 
 use crate::ground::Ground;
 use crate::line::{broken, Held, Line, Numbers};

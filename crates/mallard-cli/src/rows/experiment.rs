@@ -100,7 +100,7 @@ impl Experiment {
         self.best(|r| is_local(&r.contender))
     }
 
-    /// How many times better a contender is than the baseline.
+    /// The factor by which a contender is better than the baseline.
     pub fn gain(&self, row: &Row) -> Option<f64> {
         ratio(self.baseline()?.median?, row.median?)
     }

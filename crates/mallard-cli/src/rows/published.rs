@@ -9,7 +9,7 @@ use std::path::Path;
 /// A published figure. `None` is a FAIL: the process of the talk ran out of address space.
 pub type Figure = Option<f64>;
 
-/// A published figure that is not of the talk: from seeds.csv or crates.csv.
+/// A published figure from another source than the talk: from seeds.csv or crates.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Seed {
     pub suite: String,

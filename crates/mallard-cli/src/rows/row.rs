@@ -16,7 +16,7 @@ pub struct Row {
     #[serde(default = "one")]
     pub threads: u32,
     pub metric: String,
-    /// `None` if the case failed or cannot be run. `why` has the reason.
+    /// The median, or `None` if the case failed or cannot be run. `why` has the reason.
     pub median: Option<f64>,
     /// The 10th percentile. `high` is the 90th.
     pub low: Option<f64>,

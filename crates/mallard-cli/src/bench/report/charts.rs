@@ -27,7 +27,7 @@ pub struct Series {
     pub points: Vec<[f64; 4]>,
 }
 
-/// Time and memory of each contender of a suite, where glibc takes 1.
+/// Time and memory of each contender of a suite, relative to glibc.
 #[derive(Serialize)]
 pub struct Cloud {
     pub machine: usize,

@@ -1,4 +1,4 @@
-//! Benchmark V: the same contender in a clean heap and in fragmented ones, side by side.
+//! Benchmark V: each contender in a clean heap and in fragmented heaps, side by side.
 
 use super::{by_case, parts, slices};
 use crate::rows::contender::short;

@@ -6,7 +6,7 @@ use crate::rows::published::{Figure, Published};
 use crate::rows::row::Row;
 use crate::tables::{number, times, Cell, Table};
 
-/// The unit in which strategies are shown.
+/// The unit in which a table shows strategies.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Unit {
     /// Figures as measured.

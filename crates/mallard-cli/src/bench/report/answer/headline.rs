@@ -1,5 +1,6 @@
-//! One line for each of the talk's five benchmarks: one strategy over all cells, ours and
-//! published, compared with the same strategy of other libraries, and the cells that it loses.
+//! Makes one line for each of the talk's five benchmarks: one strategy over all cells, ours and
+//! published, compared with the same strategy of other libraries, and the cells that Mallard's
+//! strategy loses.
 
 use super::situations::against_peers;
 use super::{is_slower, named, range_of_times, NOT_MEASURED};

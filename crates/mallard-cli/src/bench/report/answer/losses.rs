@@ -1,4 +1,4 @@
-//! Every figure in which Mallard is more than a tenth behind the best peer of the same kind.
+//! Lists every figure in which Mallard is more than a tenth behind the best peer of the same kind.
 
 use super::named;
 use crate::rows::cases::case_of;

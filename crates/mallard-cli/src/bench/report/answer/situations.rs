@@ -1,4 +1,5 @@
-//! Answers which strategy to use in which situation, how much it gains, and when not to use it.
+//! Answers which strategy to use in which situation, how much the strategy gains, and when not to
+//! use it.
 
 use super::{cells, is_slower, named, range_of_times, NOT_MEASURED};
 use crate::rows::contender::{explained, is_local, is_tuned, short};
