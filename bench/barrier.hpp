@@ -1,4 +1,5 @@
-// Functions that keep the compiler from optimising a timed loop away. Both cost no instruction.
+// Functions that keep the compiler from optimising a timed loop away. The barriers cost no
+// instruction.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,8 @@
 
 namespace mallard::bench {
 
-/// The compiler has to produce `value`, then knows nothing about it, nor about
-/// any memory whose address has ever left the function.
+/// Forces the compiler to compute `value`. Afterwards the compiler knows nothing about `value`, nor
+/// about any memory whose address has left the function.
 template <class T>
 [[gnu::always_inline]] inline T keep(T value) noexcept
 {

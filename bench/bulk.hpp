@@ -41,7 +41,7 @@ void build_free_list(C& blocks, table<void*>& slots)
         blocks.deallocate(slots[i]);
 }
 
-/// Allocates a block, writes a byte and frees the block, again and again.
+/// Repeatedly allocates a block, writes a byte and frees the block.
 template <class C>
 void interleave(C& blocks, std::size_t count)
 {

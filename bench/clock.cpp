@@ -7,7 +7,7 @@
 namespace mallard::bench {
 namespace {
 
-// Takes the median of short tries, because an interruption spoils one of them.
+// Returns the median of short measurements, because an interruption spoils a single one.
 double measure_ns_per_tick()
 {
     std::array<double, 5> tries{};
@@ -49,9 +49,9 @@ double measure_step()
     return static_cast<double>(least);
 }
 
-// Ticks of one step of a chain, each step of which waits for the one before. The fastest of many
-// short tries is the one that nothing disturbed. Neither chain adds a constant: the Xeons since
-// Golden Cove do `add $1` while they rename registers, three and more in a cycle.
+// Measures the ticks of one step of a chain, in which each step waits for the step before. The
+// fastest of many short measurements is the one that nothing disturbed. No chain adds a constant:
+// Xeons since Golden Cove execute `add $1` while they rename registers, three and more in a cycle.
 template <class EightSteps>
 double ticks_of_a_step(EightSteps eight)
 {
@@ -67,7 +67,8 @@ double ticks_of_a_step(EightSteps eight)
     return best;
 }
 
-// Three cycles a step on every x86-64 processor of Intel since 2008 and of AMD since 2017.
+// A chain of multiplications. A step takes three cycles on every x86-64 processor of Intel since
+// 2008 and of AMD since 2017.
 double ticks_of_a_product()
 {
     return ticks_of_a_step([](std::uint32_t& value) {
@@ -75,7 +76,7 @@ double ticks_of_a_product()
     });
 }
 
-// One cycle a step on all of them.
+// A chain of exclusive ors. A step takes one cycle on all of these processors.
 double ticks_of_a_xor()
 {
     std::uint32_t mask = 0x5a5a5a5a;
@@ -115,7 +116,7 @@ std::optional<double> cycles_per_tick(double product, double exclusive_or)
 
 std::optional<double> cycles_per_ns()
 {
-    // The processor may change its speed between the two.
+    // Several attempts, because the processor may change its speed between the two measurements.
     for (int attempt = 0; attempt < 5; ++attempt) {
         if (auto const cycles = cycles_per_tick(ticks_of_a_product(), ticks_of_a_xor()))
             return *cycles / ns_per_tick();

@@ -1,6 +1,6 @@
 // Reads clocks. Cases use the CPU time of the thread if the cost of a reading, near a microsecond,
-// does not matter: CPU time leaves out the share of other programs. Shorter times come from the
-// time-stamp counter.
+// does not matter: CPU time does not include the time of other programs. Shorter times come from
+// the time-stamp counter.
 #pragma once
 
 #include <time.h>
@@ -49,8 +49,8 @@ double ticks_of_a_reading(); ///< the least difference of two readings in a row
 double ns_of_a_step();       ///< the least by which the counter moves
 
 /// Cycles of this processor in a ns, measured at every call from two chains of operations with
-/// known latencies. Empty if the two chains disagree: then one of the latencies is wrong, and so
-/// would be a figure in cycles.
+/// known latencies. Empty if the two chains disagree: then one of the latencies is wrong, and a
+/// figure in cycles would be wrong too.
 std::optional<double> cycles_per_ns();
 inline constexpr const char* no_cycles =
     "two chains of operations of known latency disagree about this processor's cycles";

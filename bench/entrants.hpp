@@ -15,15 +15,15 @@ struct contender_list {
     using with = contender_list<Contenders..., More...>;
 };
 
-/// Whether the contender has to be constructed. A general heap exists already.
+/// Whether the contender has to be constructed. (A general heap exists already.)
 template <class C>
 constexpr bool is_pool = true;
 template <class C>
     requires requires { C::is_pool; }
 constexpr bool is_pool<C> = C::is_pool;
 
-/// What a case will request. A contender whose frees search the whole free list refuses large
-/// cases, which would take hours.
+/// The requests of a case. A contender whose frees search the whole free list refuses large cases,
+/// because they would take hours.
 struct demand {
     order frees = order::forward;
     std::size_t live = 1;

@@ -22,7 +22,7 @@ struct fresh_state {
     {
     }
 
-    /// Runs once without timing, because other contenders have changed the state of the heap.
+    /// Runs one round without timing, because other contenders have changed the state of the heap.
     void warm_up(bool written)
     {
         if (alone) // cold, or there for its memory
@@ -55,7 +55,7 @@ struct fresh_state {
     std::optional<C> blocks;
 };
 
-// Growth goes from 256 blocks, doubling, to a million.
+// A pool grows from 256 blocks, doubling, to a million blocks.
 inline constexpr std::size_t growth_count = 1'000'000;
 inline constexpr std::size_t growth_bytes = 64;
 inline constexpr std::size_t growth_first = 256;
@@ -88,7 +88,7 @@ private:
     pool pool_{growth_bytes, pool::min_block_size(growth_bytes, growth_first)};
 };
 
-/// A clock for single operations: the time-stamp counter, less the time of a reading.
+/// A clock for single operations: the time-stamp counter, minus the time of a reading.
 struct by_ticks {
     static std::uint64_t now() noexcept { return ticks(); }
     static double of_a_reading() { return ticks_of_a_reading(); }

@@ -111,8 +111,8 @@ private:
         }
     }
 
-    // A short run has time for few rounds of heavy experiments: three, so that there is a spread,
-    // or two if the run is late.
+    // A short run has time for only a few rounds of heavy experiments: three, so that there is a
+    // spread, or two if the run is late.
     std::size_t how_many(double that_fit, std::size_t asked) const
     {
         if (how_.is_smoke())
@@ -216,8 +216,8 @@ private:
             all.back().why = no_cycles;
         else if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
-        // One process measures a contender of an experiment, and is reported once for each case
-        // name.
+        // One process measures a contender of an experiment. Progress is reported once for each
+        // case name.
         bool const told = std::ranges::any_of(all, [&](row const& r) {
             return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
                    r.metric == "peak_rss_kib";

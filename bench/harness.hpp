@@ -1,13 +1,13 @@
 // Suites, the experiments in them, and how they are run.
 //
-// An experiment is one question asked of several contenders. All of them are
-// prepared in this process; then come rounds, in each of which every contender
-// does a batch of work, the first of the round being the last of the next. The
-// first round is dropped, unless each is in a new process. Machine noise thus falls on all alike,
-// and the median over rounds forgets it.
+// An experiment is one question asked of several contenders. All contenders are prepared in this
+// process; then rounds follow. In each round every contender does a batch of work; the contender
+// that comes first in a round comes last in the next. The first round is dropped, unless each round
+// is in a new process. So noise of the machine affects all contenders alike, and the median over
+// rounds removes it.
 //
-// Memory is measured apart: each contender once more, alone, in a process that
-// does nothing else.
+// Memory is measured separately: each contender runs once more, alone, in a process that does
+// nothing else.
 #pragma once
 
 #include <bench/support/row.hpp>
@@ -32,7 +32,7 @@ struct effort {
     /// The least time of a batch, which is long compared with a reading of the clock.
     double batch_ns() const noexcept { return is_smoke() ? 0 : 1e6; }
 
-    /// The number of blocks or rounds: `wanted`, or few in a smoke run.
+    /// The number of blocks or rounds: `wanted`, or a small number in a smoke run.
     std::size_t count(std::size_t wanted) const noexcept
     {
         return is_smoke() && wanted > 128 ? 128 : wanted;
@@ -49,9 +49,9 @@ struct cannot_run : std::runtime_error {
 /// the function frees every block and destroys the allocator.
 using round_function = std::function<void(std::span<double> figures)>;
 
-/// Memory of a contender: the peak, and the rest after every block was freed and the allocator
-/// destroyed. Memory that the process held before the contender was prepared, and the harness's own
-/// tables, are subtracted.
+/// Memory of a contender: the peak, and the memory that remains after every block was freed and the
+/// allocator destroyed. Memory that the process held before the contender was prepared, and the
+/// harness's own tables, are subtracted.
 struct child_result {
     double peak_kib = 0;
     double after_kib = 0;

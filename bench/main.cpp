@@ -50,7 +50,7 @@ struct arguments {
     std::string child_task;
 };
 
-/// Says why `text` is not a regular expression; empty if it is.
+/// The reason why `text` is not a regular expression; empty if it is one.
 std::string why_no_pattern(std::string const& text)
 {
     try {

@@ -9,8 +9,8 @@
 
 namespace mallard::bench {
 
-/// Writes a figure in ns, and in cycles if `out` has room for both. Cycles are NaN if they could
-/// not be measured.
+/// Writes a figure in ns, and in cycles if `out` has two elements. Cycles are NaN if they could not
+/// be measured.
 inline void put_ns_and_cycles(std::span<double> out, double ns)
 {
     static std::optional<double> const cycles = cycles_per_ns();
@@ -19,8 +19,8 @@ inline void put_ns_and_cycles(std::span<double> out, double ns)
         out[1] = cycles ? ns * *cycles : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// Repeats an operation until it fills a batch. The number of repetitions is found in the first
-/// round, which is dropped, and then kept.
+/// Repeats an operation until it fills a batch. The first round, which is dropped, finds the number
+/// of repetitions; later rounds use the same number.
 class batch {
 public:
     explicit batch(effort e) noexcept : least_ns_(e.batch_ns()) {}

@@ -7,7 +7,7 @@
 
 namespace mallard::bench {
 
-/// The page faults of all threads that needed no disk.
+/// The minor page faults (those without access to a disk) of all threads.
 inline double page_faults() noexcept
 {
     rusage used{};

@@ -1,5 +1,5 @@
-// Orders in which blocks are freed, and sizes in which they are allocated. They are always the
-// same, so that contenders and runs can be compared.
+// Orders in which blocks are freed, and sizes in which blocks are allocated. Orders and sizes are
+// the same in every run, so that contenders and runs can be compared.
 #pragma once
 
 #include <bench/table.hpp>
@@ -11,7 +11,7 @@ namespace mallard::bench {
 
 enum class order { forward, reverse, shuffled };
 
-/// A random number generator, the same on every platform (xorshift64*).
+/// A random number generator (xorshift64*), with the same numbers on every platform.
 class random_numbers {
 public:
     explicit random_numbers(std::uint64_t seed = 1) noexcept
@@ -49,7 +49,7 @@ inline table<std::uint32_t> indices(std::size_t count, order how, std::uint64_t 
     return all;
 }
 
-/// `count` random indices below `bound`; an index may come several times.
+/// `count` random indices below `bound`; an index may occur several times.
 inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
 {
     table<std::uint32_t> all(count);

@@ -10,7 +10,7 @@
 
 namespace mallard::bench {
 
-/// Silent unless standard error is a terminal.
+/// The line with the progress. Prints nothing unless standard error is a terminal.
 class progress {
 public:
     explicit progress(double total) : total_(total) {}

@@ -18,7 +18,7 @@ heading heading_of(row const& r)
     return {r.case_name, r.variant, r.metric};
 }
 
-// Metrics that are columns beside the cost, if there is a cost.
+// Metrics that are printed as columns beside the cost of a case, if the case has a cost.
 constexpr std::pair<const char*, const char*> columns[] = {{"peak_rss_kib", "peak KiB"},
                                                            {"after_rss_kib", "after KiB"},
                                                            {"idle_rss_kib", "idle KiB"},

@@ -17,11 +17,11 @@ inline constexpr std::size_t report_blocks = 1'000'000;
 inline constexpr std::size_t report_block_bytes = 64;
 inline constexpr std::size_t report_repeats = 9; // ten, and the first is dropped
 
-/// What a round of the bulk cases does before its clock starts, and while it runs.
+/// The state of the contender when a round of the bulk cases starts its clock.
 enum class bulk_start { built, constructed, kept };
 
-/// Writes two figures, the ns of an allocation and of a free; or four, with the page faults of
-/// each.
+/// Writes two figures, the ns of an allocation and of a free; or four figures, with the page faults
+/// of both.
 template <class C, bulk_start Start>
 round_function bulk_round(effort how, order frees)
 {
@@ -69,7 +69,7 @@ round_function bulk_round(effort how, order frees)
     };
 }
 
-/// Allocates and frees one block, again and again.
+/// Repeatedly allocates and frees one block.
 template <class C>
 round_function interleaved_round(effort how)
 {
@@ -79,7 +79,7 @@ round_function interleaved_round(effort how)
     };
 }
 
-/// Frees a random one of `live` blocks and allocates another, again and again.
+/// Repeatedly frees a random one of `live` blocks and allocates another.
 template <class C>
 round_function replace_round(effort how, std::size_t live)
 {

@@ -12,7 +12,7 @@ namespace mallard::bench {
 /// Computes geometric means of contenders relative to glibc: of time, of time without pairs, and of
 /// each kind of memory. Families of cases weigh equally, however many cases they have, and a case
 /// counts once: a threaded case by its CPU time. A row that the contender or glibc lacks is left
-/// out; `runs` is how many rows there were.
+/// out; `runs` is the number of rows used.
 class standings {
 public:
     void add(std::vector<row> const& rows);

@@ -1,6 +1,6 @@
-// Arrays of the harness itself: indices, pointers, samples. They come directly from the operating
-// system, so they do not warm or fragment a heap that is being measured, and they are counted, so
-// that a contender's memory can be told from the harness's.
+// Arrays of the harness itself: indices, pointers, samples. The arrays come directly from the
+// operating system, so that they do not warm or fragment a heap that is being measured. Their bytes
+// are counted, so that the memory of a contender can be separated from that of the harness.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ struct table_bytes {
     static inline std::size_t peak = 0;
 };
 
-/// An array of `count` values of `T`, zeroed, with all pages present.
+/// An array of `count` zeroed values of `T`, with all pages present.
 template <class T>
 class table {
 public:

@@ -1,9 +1,8 @@
-// Free memory that the C library keeps.
+// Memory that is free and that the C library keeps.
 //
-// glibc gives the top of its heap back to the system as soon as it is free, and
-// whoever allocates next pays for the pages again. That is a cost of its own,
-// and the "cold" cases show it; where the cost of an allocator is asked for,
-// memory should be as present as in a program that has run for a while.
+// glibc returns the top of its heap to the system as soon as it is free, and the next allocation
+// pays for the pages again. The "cold" cases measure this cost; all other cases measure the cost of
+// an allocator, with memory that is as present as in a program that has run for a while.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -13,9 +12,9 @@
 
 namespace mallard::bench {
 
-/// While one lives, about `bytes` of the C library's heap are free and present:
-/// a block above them keeps them from being the top. None in a process whose
-/// memory is measured.
+/// While an object of this class exists, about `bytes` bytes of the C library's heap are free and
+/// present: a block above these bytes keeps them from being the top of the heap. Does nothing in a
+/// process whose memory is measured.
 class warm_heap {
 public:
     warm_heap(effort how, std::size_t bytes)

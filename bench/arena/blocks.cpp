@@ -1,4 +1,5 @@
-// Measures one block of an arena that has memory: 16 KiB of the caller's, filled again and again.
+// Measures the allocation of one block from an arena that has memory: a 16 KiB buffer of the
+// caller, which is filled again and again.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
@@ -50,8 +51,8 @@ struct shape {
     std::uint16_t align;
 };
 
-/// Layouts of 8 to 64 bytes, in many different orders. If there were few orders, the branch
-/// predictor would learn them.
+/// Layouts of 8 to 64 bytes, in many different orders, because the branch predictor would learn a
+/// few orders.
 struct mixed_state : buffer_state {
     mixed_state(effort how, std::size_t fills) : buffer_state(how), shapes(fills * blocks_in_fill)
     {

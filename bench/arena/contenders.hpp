@@ -1,6 +1,6 @@
-// The contenders of the arena suite. Each is constructed with a buffer of the caller's, which may
-// be empty, and with the number of bytes that the case will allocate, which only the hand-written
-// limit uses.
+// The contenders of the arena suite. Each contender is constructed with a buffer of the caller,
+// which may be empty, and with the number of bytes that the case will allocate, which only the
+// hand-written limit uses.
 #pragma once
 
 #include <bench/contenders/binding.hpp>
@@ -15,7 +15,7 @@ namespace mallard::bench {
 using arena_contenders = contender_list<std_monotonic, boost_monotonic, foonathan_stack, bump,
                                         arena_contender<1>, arena_contender<8>, arena_pmr>;
 
-// The parts of the suite, a file each.
+// The parts of the suite. Each part is a source file.
 std::vector<experiment> arena_blocks(effort);
 std::vector<experiment> arena_life(effort);
 std::vector<experiment> arena_uses(effort);

@@ -1,5 +1,5 @@
-// An arena that takes its memory from the heap: filled and reset again and
-// again, and filled for the first time.
+// Measures an arena that takes its memory from the heap: filled and reset again and again, and
+// filled for the first time.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>

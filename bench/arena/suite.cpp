@@ -1,4 +1,4 @@
-// The arena suite, in the order in which it is read.
+// The arena suite, in the order of the report.
 #include <bench/arena/contenders.hpp>
 #include <bench/suites.hpp>
 

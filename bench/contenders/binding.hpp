@@ -1,5 +1,5 @@
 // Connects standard containers with contenders: by the allocator of the contender's library, or
-// else by a plain one.
+// else by `plain_allocator`.
 #pragma once
 
 #include <cstddef>

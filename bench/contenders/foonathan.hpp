@@ -40,7 +40,7 @@ struct foonathan_kind<fm::array_pool> {
 };
 
 /// A foonathan pool. Its first block of memory is about as large as the first chunk of a Mallard
-/// pool; it doubles from there, as is its default.
+/// pool; later blocks double, which is the library's default.
 template <class Kind>
 struct foonathan_pool {
     template <std::size_t Bytes>
@@ -87,8 +87,8 @@ private:
         pool(Bytes, pool::min_block_size(Bytes, Bytes < 65536 ? 65536 / Bytes : 1))};
 };
 
-/// A pool for each power of two. (With a pool for each size its blocks of memory
-/// would be cut into thousands of parts, too small for the larger sizes.)
+/// A pool for each power of two. (With a pool for each size, the library's blocks of memory would
+/// be cut into thousands of parts, too small for the larger sizes.)
 class foonathan_collection {
 public:
     static std::string name() { return foonathan_name("collection"); }

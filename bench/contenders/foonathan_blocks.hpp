@@ -13,7 +13,7 @@ namespace mallard::bench {
 namespace fm = foonathan::memory;
 
 /// Supplies the caller's buffer first, if there is one; then blocks of the heap, each twice as
-/// large as the last. It has the interface of that library's BlockAllocator.
+/// large as the last. The class has the interface of that library's BlockAllocator.
 class buffer_then_heap {
 public:
     /// `block_size` is the size of the first block of the heap.

@@ -10,7 +10,8 @@
 
 namespace mallard::bench {
 
-/// Pointers to a malloc and its free. A call through them costs as much as a call through the PLT.
+/// Pointers to a malloc and its free. A call through a pointer costs as much as a call through the
+/// PLT.
 struct heap_functions {
     void* (*allocate)(std::size_t) = nullptr;
     void (*release)(void*) = nullptr;
@@ -23,7 +24,8 @@ struct heap_library {
     std::string (*version)(void* library);
 };
 
-/// Loads `which` apart from all others. Throws `cannot_run` if it is missing.
+/// Loads the library `which`, separate from all others. Throws `cannot_run` if the library is
+/// missing.
 heap_functions load_heap(heap_library const& which);
 
 std::string mimalloc_version(void* library);
@@ -36,7 +38,8 @@ struct glibc_tag {
     static heap_functions load() { return {&std::malloc, &std::free, nullptr}; }
 };
 
-/// "mimalloc-2.0.9", or "mimalloc" where it is not installed.
+/// The name of a library with its version, as "mimalloc-2.0.9"; or only "mimalloc" if the library
+/// is not installed.
 std::string heap_name(const char* plain, heap_library const& which);
 
 struct mimalloc_tag {

@@ -1,4 +1,5 @@
-// Heap objects of mallocs: mallard::heap, and mimalloc's, each loaded with a handle of its own.
+// Heap objects of mallocs: mallard::heap, and the heaps of mimalloc. Each library is loaded with a
+// handle of its own.
 #pragma once
 
 #include <bench/contenders/heaps.hpp>

@@ -1,5 +1,5 @@
-// Hand-written bounds that are not allocators: they never grow, are constructed with the capacity
-// that the case needs, and check nothing.
+// Hand-written lower bounds for the cost of a case, which are not real allocators: a bound never
+// grows, is constructed with the capacity that the case needs, and checks nothing.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ private:
     std::byte* begin_;
 };
 
-/// The intrusive list: pop, or the next block of one region, without a test for
-/// its end.
+/// An intrusive free list: an allocation pops a block, or returns the next block of one region,
+/// without a test for the end of the region.
 template <std::size_t Bytes>
 class inline_list {
 public:
@@ -64,7 +64,7 @@ private:
     node* head_ = nullptr;
 };
 
-/// Allocates by moving a cursor, without comparing it with an end.
+/// Allocates by moving a cursor, without a test for the end of the memory.
 class bump {
 public:
     static std::string name() { return "limit/bump"; }

@@ -1,4 +1,4 @@
-// Mallard's allocators, in the forms that a user would choose between.
+// Mallard's allocators, in the forms from which a user would choose.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -60,7 +60,7 @@ struct pool_of_runtime {
     };
 };
 
-/// The growth for very many blocks: huge pages, taken 2 MiB at a time and then more.
+/// The growth for very many blocks: huge pages, taken in steps of 2 MiB and more.
 inline constexpr growth huge_growth{.first = huge_page_bytes, .max = 16 * huge_page_bytes};
 using huge_pages = pages<pages_options{.huge = huge::madvise}>;
 

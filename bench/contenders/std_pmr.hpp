@@ -1,5 +1,4 @@
-// The resources of libstdc++'s <memory_resource>, called through the abstract
-// base as they are meant to be.
+// The resources of libstdc++'s <memory_resource>, called through the abstract base, as intended.
 #pragma once
 
 #include <bench/barrier.hpp>

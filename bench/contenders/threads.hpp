@@ -1,5 +1,5 @@
-// Contenders that several threads may call at once, and two ways to use a contender for one thread
-// in several: a lock around it, or one for each thread.
+// Contenders that several threads may call at once, and two ways to use a single-threaded contender
+// in several threads: a lock around the contender, or one contender for each thread.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -130,7 +130,8 @@ struct pool_of_mode {
             pool<default_heap,
                  pool_options{.block = Bytes, .grow = grow, .threads = Threads, .order = Order}>;
 
-        /// A lock_free pool does not grow; the others need no capacity.
+        /// Constructs the pool. A lock_free pool does not grow, so it needs the capacity; the pools
+        /// of other modes need no capacity.
         static pool_type make([[maybe_unused]] std::size_t capacity)
         {
             if constexpr (Threads == sync::lock_free)
@@ -159,7 +160,7 @@ private:
     multipool<default_heap, multipool_options{.threads = Threads}> pools_;
 };
 
-/// A contender for each thread.
+/// A contender of its own for each thread.
 template <class C>
 class one_a_thread {
 public:

@@ -64,8 +64,8 @@ dimensions dimensions_of(const profile& counts, const std::vector<standing>& sta
     };
 }
 
-/// How many of `count` coins have to show the same side, so that chance explains it with a
-/// probability below `error_max`; count + 1 if all of them are not enough.
+/// The number of coins, out of `count`, that have to show the same side, so that the probability of
+/// this by chance is below `error_max`; count + 1 if even all coins are not enough.
 std::size_t agreement_needed(std::size_t count)
 {
     double chance = std::pow(0.5, static_cast<double>(count)); // of exactly `heads`

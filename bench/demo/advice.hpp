@@ -1,5 +1,5 @@
 // Draws conclusions from the figures of one workload: how each strategy compares, what the workload
-// is like, and which strategy to take.
+// is like, and which strategy is recommended.
 #pragma once
 
 #include <bench/demo/session.hpp>
@@ -17,8 +17,9 @@ enum class verdict { faster, no_difference, slower };
 
 /// Compares `now` with `before`, run by run in the order in which they were interleaved, by a sign
 /// test, which no single bad run decides. There is a difference if the medians are 3 % apart and
-/// enough runs agree: so many that, of thirteen strategies equal to AS1, one would be called
-/// different in at most 5 of 100 tables. With fewer than `runs_min` runs no number is enough.
+/// enough runs agree. "Enough" is chosen so that, if all thirteen other strategies were equal to
+/// AS1, at most 5 of 100 tables would call one of them different. With fewer than `runs_min` runs
+/// no number is enough.
 struct comparison {
     double ratio = 1;   ///< median of now / before
     double visible = 0; ///< a smaller difference would not have shown in this noise
@@ -66,10 +67,10 @@ struct advice {
 /// Advises from a series, which needs at least one run of AS1.
 advice advise(const series&);
 
-/// Chooses the fastest of the strategies that gain and are not too large (or, if there is none, of
-/// those that gain). A strategy within 3 % of that is chosen instead if it needs less: less memory,
-/// or less of the programmer, for whom a wink-out is harder than destructors, and a type parameter
-/// affects more code than an abstract base.
+/// Chooses the fastest of the strategies that are faster than AS1 and do not use too much memory
+/// (or, if there is none, the fastest of those that are faster). A strategy within 3 % of the
+/// fastest is chosen instead if it needs less memory, or less work of the programmer: a wink-out is
+/// harder than destructors, and a type parameter affects more code than an abstract base.
 std::size_t choose(std::span<const standing>);
 
 /// Explains the choice: the strategy, the reasons, and the price.

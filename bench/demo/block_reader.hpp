@@ -27,7 +27,7 @@ public:
 
 private:
     /// Reads statements into `into` until a bracket closes this block or a block around it: a block
-    /// without a closing bracket ends with the block it is in.
+    /// without a closing bracket ends at the end of the block around it.
     void block(node<S>& into, std::size_t depth)
     {
         while (skip_space() && !closes(depth)) {
@@ -78,7 +78,7 @@ private:
             into.add({part::sign, take(1), memory_});
     }
 
-    /// Does the next character close one of the blocks we are in?
+    /// Whether the next character closes one of the open blocks.
     bool closes(std::size_t depth) const noexcept
     {
         auto const end = open_.begin() + static_cast<std::ptrdiff_t>(depth);

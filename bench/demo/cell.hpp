@@ -1,5 +1,5 @@
 // Runs one cell of the table: one workload under one strategy, once, in a process of its own, so
-// that no other cell has warmed or filled the memory.
+// that no other cell has warmed the caches or filled the memory.
 #pragma once
 
 #include <bench/demo/corpus.hpp>

@@ -6,7 +6,7 @@
 
 namespace mallard::demo {
 
-/// While an object of this class lives, Ctrl-C and SIGTERM set a flag instead of ending the
+/// While an object of this class exists, Ctrl-C and SIGTERM set a flag instead of ending the
 /// process.
 class interrupts {
 public:

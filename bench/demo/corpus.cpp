@@ -25,7 +25,8 @@ const std::string nothing_measured = "nothing was measured";
 const std::string cap_text = "there is text enough";
 
 /// Calls `visit(path, why_unreadable)` for each file below `root`, sorted by name at every level,
-/// until `visit` returns false. Links are not followed, so no file comes twice and the walk ends.
+/// until `visit` returns false. Links are not followed, so no file is visited twice and the walk
+/// ends.
 bool walk(const fs::path& root, auto&& visit)
 {
     std::vector<fs::directory_entry> entries;
@@ -60,7 +61,7 @@ bool read(const fs::path& path, std::size_t bytes_max, std::string& text)
     return !in.bad();
 }
 
-/// Collects files up to the cap, and notes why it left others out.
+/// Collects files up to a maximum size, and records why other files were left out.
 class collector {
 public:
     explicit collector(std::size_t bytes_max) : bytes_left_(bytes_max) {}
@@ -73,7 +74,8 @@ public:
 
     bool is_full() const noexcept { return place_bytes_left_ == 0; }
 
-    /// Reads a file and adds its text. Returns why the file was left out; empty if it was added.
+    /// Reads a file and adds its text. Returns the reason why the file was left out; empty if the
+    /// file was added.
     std::string take(const fs::path& path)
     {
         std::string text;
@@ -127,7 +129,7 @@ private:
     std::size_t place_bytes_left_ = 0;
 };
 
-/// Adds what the user named: a directory, or a file, which has to exist.
+/// Adds a directory or file that the user named. The name has to exist.
 void take_named(collector& into, const std::string& name, std::size_t bytes_max)
 {
     std::error_code error;

@@ -1,5 +1,5 @@
-// The text that the demo works on. It is collected in one order, then shared with every cell as one
-// read-only mapping, so that all cells read the same bytes.
+// The text that the demo works on. The text is collected in a fixed order, then shared with every
+// cell as one read-only mapping, so that all cells read the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,8 @@ inline constexpr std::size_t default_bytes_max = std::size_t{5} << 20;
 inline constexpr std::size_t named_bytes_max = std::size_t{32} << 20;
 
 /// Collects text that is on any Debian machine with a compiler: the licences, Perl's library, the
-/// C++ headers, then other text, each folder in sorted order and none more than half of the whole.
+/// C++ headers, then other text, each folder in sorted order, and at most half of the whole text
+/// from one folder.
 collection collect_default(std::size_t bytes_max = default_bytes_max);
 
 /// Collects the named files and folders in their order; folders are walked in sorted order, and

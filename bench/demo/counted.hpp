@@ -1,4 +1,5 @@
-// Runs a workload and records every allocation: the dimensions D, V and U are computed from these.
+// Runs a workload and records every allocation: the dimensions D, V and U are computed from the
+// records.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>
@@ -23,7 +24,7 @@ struct profile {
     double class_entropy = 0;        ///< bits, over size classes; 0: all in one class
 };
 
-/// A resource that calls new and delete and counts them. It is slow, and never timed.
+/// A resource that counts calls of new and delete. The resource is slow, and is never timed.
 class counting_resource final : public std::pmr::memory_resource {
 public:
     profile result() const

@@ -6,7 +6,7 @@
 
 namespace mallard::demo {
 
-/// What happened, what state things are in, what to type next.
+/// An error with its message: what happened, the state, and what to type next.
 ///
 ///     throw failure("notes.txt: no such file", "nothing was measured",
 ///                   "name a text file, or nothing: `./x demo` finds text by itself");

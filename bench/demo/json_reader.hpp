@@ -16,7 +16,7 @@ public:
     }
 };
 
-/// Says why `text` is not JSON; empty if it is.
+/// The reason why `text` is not JSON; empty if `text` is JSON.
 std::string json_fault(std::string_view text);
 
 template <class S>

@@ -1,5 +1,5 @@
-// mallard-demo says which allocation strategy to take for three workloads on real text, on this
-// machine.
+// mallard-demo recommends an allocation strategy for each of three workloads on real text, measured
+// on this machine.
 #include <bench/demo/child.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/report.hpp>

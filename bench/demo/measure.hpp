@@ -1,4 +1,4 @@
-// Times a cell. Each workload's translation unit instantiates this.
+// Measures the time of a cell. The translation unit of each workload instantiates these templates.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -12,8 +12,8 @@
 namespace mallard::demo {
 
 /// Measures seconds of processor time since the last call, including the kernel's time for page
-/// faults. It does not use wall time: a cell has one thread and never waits, so the two differ only
-/// by the load of other programs.
+/// faults. The clock does not use wall time: a cell has one thread and never waits, so wall time
+/// differs from processor time only by the load of other programs.
 class lap_clock {
 public:
     double lap() noexcept

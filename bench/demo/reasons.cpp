@@ -12,7 +12,7 @@ namespace mallard::demo {
 
 namespace {
 
-// The numbers of two strategies that differ in one property.
+// A pair of numbers of strategies that differ in one property.
 using pair = std::pair<std::size_t, std::size_t>;
 constexpr std::array<pair, 7> typed_and_abstract = {
     {{1, 2}, {3, 5}, {4, 6}, {7, 9}, {8, 10}, {11, 13}, {12, 14}}};
@@ -94,7 +94,7 @@ void add_fastest(const advice& a, std::vector<std::pair<std::string, std::string
                               : "asks for no more"));
 }
 
-/// Says what low utilisation costs an arena, if it shows in the figures.
+/// Says what low utilisation costs an arena, if the figures show a cost.
 void add_slowest_arena(const advice& a, std::vector<std::pair<std::string, std::string>>& reasons)
 {
     auto const slowest =
@@ -129,9 +129,9 @@ std::string pairs_text(const advice& a, std::string_view what, std::span<const p
            (different.empty() ? "; in none of them a difference detected" : different);
 }
 
-/// Says what the talk's closing table for U recommends. Its condition A means: the part is large
-/// and long-running; here: larger than the cache, and it allocates at least twice its
-/// peak in all. Its "?" means: measure.
+/// Says what the talk's closing table for U recommends. The table's condition A means that the
+/// structure is large and long-running; here: larger than the cache, and allocating at least twice
+/// its peak in total. A "?" in the table means: measure.
 std::string talk_text(const advice& a, const profile& counts)
 {
     auto const cache_bytes =

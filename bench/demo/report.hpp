@@ -18,7 +18,7 @@ struct finding {
 void print_opening(const collection&, const bench::provenance&);
 void print_finding(const finding&);
 
-/// Prints one line for each workload, and why there were fewer runs than planned.
+/// Prints one line for each workload, and the reason if there were fewer runs than planned.
 void print_closing(const std::vector<finding>&, const session&, std::size_t runs_planned);
 
 /// Prints a row for each workload, strategy and metric, and then one object: {"recommendation":

@@ -10,7 +10,8 @@ namespace mallard::demo {
 
 namespace {
 
-/// AS1 and AS2 are the default heap through two bindings, so they carry its name.
+/// The name of a contender. AS1 and AS2 are the default heap through two bindings, so both have the
+/// name of the heap.
 std::string contender_of(const strategy_entry& strategy)
 {
     std::string const maker = strategy.from == family::heap

@@ -61,7 +61,8 @@ public:
     }
 
 private:
-    /// Does one counted run, and one run under AS1 that says how long a life takes.
+    /// Does one counted run, and one run under AS1 that measures the time from construction to
+    /// destruction of the structure.
     series prepare(const workload_words& words)
     {
         series s = {.words = words};

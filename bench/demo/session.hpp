@@ -32,7 +32,7 @@ struct session {
     bool out_of_time = false;
 };
 
-/// Measures until the plan is done or, while an `interrupts` object lives, a signal comes; the
+/// Measures until the plan is done or, while an `interrupts` object exists, a signal arrives; the
 /// result has all finished runs. Throws `failure` if a cell dies, or if two strategies give
 /// different answers.
 session measure_all(int text_descriptor, const plan&);

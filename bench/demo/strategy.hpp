@@ -8,7 +8,7 @@
 
 namespace mallard::demo {
 
-/// How a container is given its allocator: as a template argument, or as a pointer to
+/// How a container receives its allocator: as a template argument, or as a pointer to
 /// `std::pmr::memory_resource`.
 enum class binding { type_parameter, abstract_base };
 

@@ -64,6 +64,6 @@ inline constexpr std::size_t depth_max = 200;
 
 } // namespace mallard::demo
 
-/// A node takes all its memory from the allocator that it was constructed with.
+/// A node takes all its memory from the allocator with which it was constructed.
 template <class S>
 inline constexpr bool mallard::enable_wink_out<mallard::demo::node<S>> = true;

@@ -27,15 +27,15 @@ struct answer {
 //     template <class S> static void build(structure<S>&, corpus, answer&);
 //     template <class S> static void use(const structure<S>&, corpus, answer&);
 //
-// S is a strategy, or `counted`. Whatever allocates gets its allocator from the
-// container it is put into, so that one body serves all bindings.
+// S is a strategy, or `counted`. Every element that allocates receives its allocator from the
+// container that it is inserted into, so that one body serves all bindings.
 
-/// The words of a workload in reports; `read`, `made` and `found` name its counts.
+/// The words of a workload in reports; `read`, `made` and `found` are the names of its counts.
 struct workload_words {
     std::string_view name, type, read, made, found;
 };
 
-/// A sample of whole documents, spread evenly over the corpus, of about `bytes_max` in all.
+/// A sample of whole documents, spread evenly over the corpus, of about `bytes_max` bytes in total.
 inline std::vector<document> sample(corpus all, std::size_t bytes_max)
 {
     std::size_t bytes = 0;

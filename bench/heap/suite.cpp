@@ -1,5 +1,5 @@
-// The heap suite measures what it costs to construct an allocator, fill it, and free all blocks at
-// once.
+// The heap suite measures the cost of constructing an allocator, filling it, and freeing all blocks
+// at once.
 #include <bench/contenders/heaps_of_malloc.hpp>
 #include <bench/contenders/mallard.hpp>
 #include <bench/contenders/std_pmr.hpp>

@@ -1,4 +1,4 @@
-// Counts misses of the last-level cache, if the machine supports that; virtual machines seldom do.
+// Counts misses of the last-level cache, if the machine supports that; virtual machines rarely do.
 #pragma once
 
 #include <linux/perf_event.h>

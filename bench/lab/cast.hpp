@@ -1,5 +1,6 @@
-// The contenders of the laboratory: every memory, with its library and its strategies in the talk's
-// numbers. The even number of a pair winks out.
+// The contenders of the laboratory (the benchmarks of Lakos's talk): every allocator, with its
+// library and its strategies, by the numbers of the talk. The strategy with the even number of a
+// pair winks out.
 #pragma once
 
 #include <bench/lab/memories.hpp>
@@ -8,7 +9,7 @@
 
 namespace mallard::bench::lab {
 
-/// A library and a strategy: what one process measures.
+/// A library and a strategy, which one process measures.
 struct part {
     std::string_view library; ///< "heap": whatever malloc is in force; "mallard/reset": in
                               ///< a way that is not the talk's
@@ -79,7 +80,7 @@ void cast_boost(F f)
     cast_resources<of_boost>("boost", f);
 }
 
-/// Its pools pass large requests to the heap, so they cannot be winked out.
+/// foonathan's strategies. The pools pass large requests to the heap, so they cannot be winked out.
 template <class F>
 void cast_foonathan(F f)
 {

@@ -8,8 +8,8 @@ namespace {
 
 using kind = contention_cell::kind;
 
-/// The talk's way: threads are started and joined within the measured time. A sample is ten rounds;
-/// if there were fewer, the time is scaled to ten.
+/// Measures as in the talk: threads are started and joined within the measured time. A sample is
+/// ten rounds; if there were fewer, the time is scaled to ten.
 template <class Memory>
 double seconds_of_ten_rounds(contention_cell const& cell)
 {
@@ -29,10 +29,10 @@ double seconds_of_ten_rounds(contention_cell const& cell)
     return (samples[2] + samples[3]) / 2; // that program's switch falls through to this
 }
 
-/// Measures threads that exist before the clock starts, and begin together. Each does
-/// `work(thread)` so often that a repetition takes a tenth of the time. Returns the medians over
-/// repetitions: the wall ns of one operation of a thread, and the CPU ns of all threads for one
-/// operation.
+/// Measures threads that exist before the clock starts, and begin together. Each thread calls
+/// `work(thread)` repeatedly, so that a repetition takes a tenth of the time. Returns the medians
+/// over repetitions: the wall ns of one operation of a thread, and the CPU ns of all threads for
+/// one operation.
 template <class Work>
 void repeat(contention_cell const& cell, figures out, Work work)
 {

@@ -1,5 +1,5 @@
 // Benchmark IV: threads that allocate at the same time, each from an allocator of its own. Further
-// cases, which the talk left out: threads that share an allocator, free each other's blocks, or
+// cases that are not in the talk: threads that share an allocator, free each other's blocks, or
 // write to blocks in the same cache line.
 #pragma once
 
@@ -42,7 +42,7 @@ void take_and_give(Memory& memory, contention_cell const& cell)
         memory.deallocate(increment(memory.allocate(cell.block)), cell.block);
 }
 
-/// Constructs, uses and destroys an allocator in one thread, which has it for itself.
+/// Constructs, uses and destroys an allocator that only one thread uses.
 template <class Memory>
 void live_alone(contention_cell const& cell)
 {
@@ -61,7 +61,7 @@ struct of_boost_shared : of_boost {
     using pool = boost::container::pmr::synchronized_pool_resource;
 };
 
-/// Stands for no allocator: every thread has one block, and keeps it.
+/// A substitute for an allocator: every thread has one block, and keeps the block.
 class no_allocator {
 public:
     explicit no_allocator(budget) {}
@@ -97,7 +97,8 @@ public:
     {
     }
 
-    /// The thread receives as many blocks as it sends. If it can do neither, it yields.
+    /// The work of one thread, which receives as many blocks as it sends. If the thread can do
+    /// neither, it yields.
     void work(std::size_t thread)
     {
         ring<256>& next = places_[thread + 1 == cell_.threads ? 0 : thread + 1].sent_here;
@@ -142,7 +143,8 @@ private:
 };
 
 /// Each thread writes to a block many times before it allocates another; an operation is a write.
-/// The thread does not read: how long a read waits for the write depends on the address.
+/// The thread does not read, because the time that a read waits for the write depends on the
+/// address.
 template <class Memory>
 void write_to_its_own(Memory& memory, contention_cell const& cell)
 {

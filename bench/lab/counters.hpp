@@ -21,7 +21,7 @@ inline std::size_t page_faults() noexcept
     return static_cast<std::size_t>(used.ru_minflt + used.ru_majflt);
 }
 
-/// Tells glibc to keep freed memory from now on. Other mallocs are not changed.
+/// Makes glibc keep freed memory from now on. Other mallocs are not changed.
 inline void keep_all_memory() noexcept
 {
     mallopt(M_MMAP_MAX, 0);

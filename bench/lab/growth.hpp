@@ -14,18 +14,18 @@ namespace mallard::bench::lab {
 
 /// How a cell is measured.
 ///
-/// Faithful: as the talk's program. What is or has a monotonic begins with a buffer
-/// that was touched before and is used again in each repetition, while a multipool has
-/// none; each string is drawn within the time that is taken; sets within sets compare by
-/// address; the time is that of the wall.
+/// Faithful: like the talk's program. A monotonic allocator, alone or below a multipool, begins
+/// with a buffer that was touched before and is used again in each repetition, while a multipool
+/// alone has no buffer; each string is drawn within the measured time; sets within sets compare by
+/// address; the time is wall time.
 ///
-/// Corrected: all take their memory from the heap that AS1 takes it from, and the first
-/// repetition, which is not timed, leaves that heap as large as it will be: it is told
-/// to give nothing back (glibc's; others do as they do). Strings are drawn before, sets
-/// within sets compare by content, and the time is that of the processor.
+/// Corrected: all contenders take their memory from the heap of AS1, and the first repetition,
+/// which is not timed, brings that heap to its final size: glibc is told to return no memory to the
+/// system (other heaps keep their defaults). Strings are drawn before the clock starts, sets within
+/// sets compare by content, and the time is processor time.
 ///
-/// Returning: corrected, but glibc gives memory back to the system as it does by
-/// default, and what then faults in again is timed.
+/// Returning: like corrected, but glibc returns memory to the system, which is its default, and the
+/// page faults on that memory are timed.
 enum class form { corrected, faithful, returning };
 
 /// The parameters of one cell.
@@ -44,8 +44,8 @@ struct growth_cell {
     {
         return std::max<std::size_t>(1, elements / elements_of_one());
     }
-    /// The size of the buffer: what the structure needs with ints or strings as elements, but at
-    /// most the size in the talk.
+    /// The size of the buffer: the bytes that the structure needs with ints or strings as elements,
+    /// but at most the size in the talk.
     std::size_t buffer_bytes() const noexcept
     {
         std::size_t const all = elements_of_one() * (structure % 2 == 0 ? 640 : 48);
@@ -63,8 +63,8 @@ struct growth_step {
     void* state = nullptr;
 };
 
-/// Constructs a `T` over `allocator` and fills it by `fill_it`. At the end the `T` is destroyed, or
-/// left to the memory's owner.
+/// Constructs a `T` over `allocator` and fills it by `fill_it`. At the end the `T` is destroyed,
+/// or, in a wink-out, left to the owner of the memory.
 template <class T, class Allocator, class Fill>
 void build(growth_step const& step, Allocator allocator, Fill fill_it)
 {
@@ -142,7 +142,7 @@ void build_one(growth_step const& step, Allocator allocator, words& text)
     }
 }
 
-/// The repetitions of a cell under one strategy.
+/// Runs the repetitions of a cell under one strategy.
 template <class Memory>
 class growth_run {
 public:

@@ -1,5 +1,5 @@
-// Benchmark V: other parts of a program leave holes in the heap, which spread the structures that
-// are built next.
+// Benchmark V: freed blocks of other parts of a program leave gaps in the heap, so that the
+// structures that are built next are spread over many pages.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace mallard::bench::lab {
 
-/// 2^16 blocks of 1 to 1,024 bytes, of which one in `freed_of` was freed, at random;
-/// the rest stays for as long as this does. (After G. Bleaney's Benchmark V.)
+/// 2^16 blocks of 1 to 1,024 bytes, of which one in `freed_of` was freed, at random. The destructor
+/// frees the rest. (After G. Bleaney's Benchmark V.)
 class litter {
 public:
-    /// Makes the litter; none if `freed_of` is 0.
+    /// Makes the litter. Returns no litter if `freed_of` is 0.
     static std::optional<litter> make(std::size_t freed_of)
     {
         return freed_of == 0 ? std::nullopt : std::optional<litter>(std::in_place, freed_of);
@@ -45,13 +45,13 @@ private:
     std::vector<void*> blocks_;
 };
 
-/// F, as a program can compute it: of the pages that hold a part's blocks, the share
-/// that they would not need if they lay side by side.
+/// Computes the talk's fragmentation F of a structure: of the pages that hold its blocks, the share
+/// that the blocks would not need if they were contiguous.
 ///
 ///     F = 1 - (pages that the bytes of all blocks fill) / (pages that any block touches)
 ///
-/// 0 for a part in one chunk; near 1 when each small block is alone on its page. Holes
-/// count as much as the blocks of others do: both cost the part's reader a page.
+/// F is 0 for a structure in one chunk, and near 1 when each small block is alone on its page. Gaps
+/// count like the blocks of other structures: both cost a reader of the structure pages.
 class page_census {
 public:
     static void see(void* self, void const* block, std::size_t bytes)

@@ -8,12 +8,13 @@
 namespace mallard::bench::lab {
 namespace {
 
-// The talk's way: whole programs are timed, and the phases come out as differences.
+// Measures as in the talk: whole programs are timed, and the times of the phases are computed as
+// differences.
 //
 //     A = create, shuffle, access    B = create, access, shuffle    C = create, shuffle
 //     degradation = (A - C) / (B - C)
 //
-// each program in a process of its own, and C once for each of the two.
+// Each program runs in a process of its own, and C runs once for each of the two differences.
 template <class Memory>
 double degradation_by_difference(locality_cell const& cell)
 {
@@ -43,7 +44,7 @@ double degradation_by_difference(locality_cell const& cell)
     return after / before;
 }
 
-/// Measures the phases of a program's life, without the time of the measurements themselves.
+/// Measures the phases of a program, without the time of the measurements themselves.
 class stopwatch {
 public:
     template <class F>
@@ -59,10 +60,10 @@ private:
     double ns_ = 0;
 };
 
-/// The corrected way: one process, and the same lists before and after. Writes, for each
-/// measurement, the degradation, the ns of an access, and cache misses if they are counted; then,
-/// for the whole run, the ns to build, shuffle and destroy an element, page faults for 1,000, and
-/// the peak in KiB.
+/// Measures the corrected variant: one process, and the same lists before and after the shuffle.
+/// Writes, for each measurement, the degradation, the ns of an access, and cache misses if they are
+/// counted; then, for the whole run, the ns to build, shuffle and destroy an element, page faults
+/// for 1,000 elements, and the peak in KiB.
 template <class Memory>
 void look_before_and_after(locality_cell const& cell, figures out)
 {
@@ -97,9 +98,9 @@ void look_before_and_after(locality_cell const& cell, figures out)
 }
 
 // A multipool for blocks of at most 32 bytes, such as the nodes of these lists. A user with very
-// many of them would choose it.
+// many such nodes would choose this multipool.
 using small_multipool = multipool<default_heap, multipool_options{.largest = 32}>;
-// The multipool for lists whose nodes wander: docs/decisions/0027.
+// The multipool for lists whose elements move between lists: docs/decisions/0027.
 using queue_multipool = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
 
 template <class F>

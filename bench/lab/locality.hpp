@@ -1,5 +1,5 @@
-// Benchmark II: a large program has many subsystems, each a list, and elements wander from one list
-// to another. If each list has an allocator of its own, its nodes stay together.
+// Benchmark II: a large program has many subsystems, each a list, and elements move from one list
+// to another. If each list has an allocator of its own, the nodes of a list stay together.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -27,7 +27,7 @@ struct locality_cell {
     std::size_t subsystems() const noexcept { return elements / size; }
 };
 
-/// The subsystems. The list objects lie side by side, whatever allocators their nodes come from, as
+/// The subsystems. The list objects are contiguous, whichever allocators their nodes come from, as
 /// in a program that was not designed around its allocators.
 template <class Memory>
 class program {
@@ -86,8 +86,9 @@ private:
     std::default_random_engine random_;
 };
 
-/// Measures samples of the access phase: each sample walks over some subsystems and the next sample
-/// goes on from there, so that all have their turn, as in a whole phase.
+/// Measures samples of the access phase: each sample walks over some subsystems, and the next
+/// sample continues with the following subsystems, so that all subsystems are visited, as in a
+/// whole phase.
 template <class Memory>
 class looker {
 public:
@@ -103,7 +104,7 @@ public:
     seen look(std::size_t walks)
     {
         warm();
-        // Structures for which this limit matters do not fit into any cache.
+        // A structure that is large enough for this limit does not fit into any cache.
         walks = std::min(walks, std::max<std::size_t>(1, walk_accesses_max / cell_.size));
         std::size_t const visits = std::max<std::size_t>(1, cell_.accesses / (walks * cell_.size));
         std::array<double, samples> ns{};

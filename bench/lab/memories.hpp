@@ -1,5 +1,5 @@
-// The allocators behind the strategies of Lakos's talk, in every library that has them. Each is
-// constructed from a `budget`, has an allocator for containers and single blocks, and frees all
+// The allocators behind the strategies of Lakos's talk, in every library that has them. Each class
+// is constructed from a `budget`, has an allocator for containers and single blocks, and frees all
 // memory at once.
 #pragma once
 
@@ -64,7 +64,8 @@ public:
     void release() noexcept {}
 };
 
-/// Mallard's allocators over the heap; those that are or have an arena begin with the buffer.
+/// Mallard's allocators over the heap. An arena, and a multipool over an arena, begins with the
+/// buffer.
 template <class A>
 A made_of(budget from)
 {

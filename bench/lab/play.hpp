@@ -1,5 +1,5 @@
-// Shared by Benchmarks II to IV: the choice of a contender, the work on a block, and the limit of
-// memory.
+// The code that Benchmarks II to IV share: the choice of a contender, the work on a block, and the
+// limit of memory.
 #pragma once
 
 #include <bench/lab/task.hpp>
@@ -10,8 +10,7 @@
 
 namespace mallard::bench::lab {
 
-/// Calls `f.template operator()<Memory>()` with the memory that `who` names, one of those in
-/// `cast`.
+/// Calls `f.template operator()<Memory>()` with the allocator type of `cast` that `who` names.
 template <class Cast, class F>
 void play(part who, Cast cast, F f)
 {
@@ -34,7 +33,7 @@ void play(part who, Cast cast, F f)
     return keep(block);
 }
 
-/// Limits the memory of this process as long as the object lives.
+/// Limits the memory of this process as long as the object exists.
 class memory_limit {
 public:
     enum class what : int {

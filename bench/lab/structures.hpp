@@ -30,7 +30,7 @@ inline constexpr bool is_text = false;
 template <class Traits, class Allocator>
 inline constexpr bool is_text<std::basic_string<char, Traits, Allocator>> = true;
 
-// None of these hashes is noexcept, so that libstdc++ caches their results, as it does for
+// The hash functions here are not noexcept, so that libstdc++ caches their results, as it does for
 // std::hash<std::string>.
 
 struct hash_of_text {
@@ -146,7 +146,7 @@ void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t
     into.insert(std::move(leaf));
 }
 
-/// The bytes of a set's node: with a link, and with the hash if the set caches it.
+/// The bytes of a set's node, including the link, and the hash if the set caches it.
 template <class T>
 inline constexpr std::size_t node_bytes = sizeof(T) + (std::is_same_v<T, int> ? 12 : 16);
 

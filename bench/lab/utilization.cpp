@@ -7,7 +7,8 @@
 namespace mallard::bench::lab {
 namespace {
 
-/// The seconds of a life: the mean without the shortest and the longest.
+/// Returns the seconds of one life (construction to destruction of an allocator): the mean without
+/// the shortest and the longest.
 template <class Life>
 double mean_of_lives(std::size_t lives, Life life)
 {
@@ -27,7 +28,8 @@ struct measured {
     std::size_t lives = 0;
 };
 
-/// Runs one life after the other for `least_ns`. The first counts only if it took that long itself.
+/// Runs one life after the other for `least_ns`. The first life counts only if it alone took
+/// `least_ns`.
 template <class Life>
 measured for_a_while(double least_ns, Life life)
 {
@@ -50,7 +52,7 @@ measured for_a_while(double least_ns, Life life)
 }
 
 /// Writes the figures of a cell. Faithful: the seconds of a life. Corrected: the ns to allocate and
-/// free a block, page faults for 1,000, the peak in KiB, and the KiB after destruction.
+/// free a block, page faults for 1,000 blocks, the peak in KiB, and the KiB after destruction.
 template <class Life>
 void report(utilization_cell const& cell, Life life, figures out)
 {
@@ -72,8 +74,8 @@ std::size_t kib_max(utilization_cell const& cell)
     return cell.lives != 0 ? 5'000'000 : memory_limit::most_kib;
 }
 
-// Refuses a cell beforehand if it must run out of memory: a monotonic allocator keeps everything
-// that was allocated.
+// Refuses a cell that would certainly run out of memory: a monotonic allocator keeps all allocated
+// memory.
 void refuse_in_vain(part who, utilization_cell const& cell)
 {
     bool const keeps_all = who.strategy == 3 || who.strategy == 5;

@@ -37,7 +37,7 @@ struct cell {
         text += " of " + power_of_two(exponent);
         return structure > 4 ? text + " x " + power_of_two(inner_exponent) : text;
     }
-    // The elements of all repetitions together, if `wanted` are asked for.
+    // The number of elements of all repetitions together, for a task of `wanted` elements.
     std::size_t elements(std::size_t wanted) const
     {
         return std::max(wanted, exponent + (structure > 4 ? inner_exponent : 0));
@@ -58,7 +58,7 @@ std::vector<figure> growth_figures(std::string const& name, const char* variant)
             {name, "fragmentability", variant}};
 }
 
-// Estimates the work: an int costs some 5 ns, a string 100.
+// Estimates the work of a cell: an int costs about 5 ns, a string 100 ns.
 double weight_of(cell const& c, std::size_t exponent, double processes)
 {
     double const elements = static_cast<double>(std::size_t{1} << c.elements(exponent));
@@ -92,7 +92,7 @@ experiment corrected(cell const& c, effort how)
     return e;
 }
 
-// The variant without wink-out only: a wink-out returns the same memory to the heap.
+// The variant is run without wink-out only, because a wink-out returns the same memory to the heap.
 experiment returning(cell const& c, effort how)
 {
     std::size_t const exponent = wanted_elements(how, 24);

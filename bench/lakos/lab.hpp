@@ -29,7 +29,7 @@ std::vector<player> without_wink_out();
 player one_player(lab::part who);
 
 /// An experiment with one process of `benchmark` for each player, with `numbers` on its command
-/// line. It prints the figures of the experiment in their order.
+/// line. The process prints the figures of the experiment in their order.
 experiment in_the_lab(std::string const& asks, std::vector<figure> figures,
                       std::vector<player> const& players, std::string const& benchmark,
                       std::vector<std::size_t> const& numbers);

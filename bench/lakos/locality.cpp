@@ -1,5 +1,5 @@
-// lakos2 is Lakos's Benchmark II: lists whose elements wander between subsystems, with and without
-// an allocator for each list.
+// lakos2 is Lakos's Benchmark II: lists whose elements move between subsystems, with and without an
+// allocator for each list.
 #include <bench/lab/cache_misses.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
@@ -84,14 +84,15 @@ experiment faithful(lists const& l, std::string const& name, history const& h,
     return e;
 }
 
-// As in the talk, `in_all` says how many times each subsystem is walked over in all.
+// The number of repetitions, so that each subsystem is walked over `in_all` times in total, as in
+// the talk.
 std::size_t repetitions(std::size_t walks, std::size_t in_all, effort how)
 {
     std::size_t const less = how.is_smoke() ? 12 : how.is_brief() ? 3 : how.less;
     return std::max<std::size_t>(1, (in_all / walks) >> less);
 }
 
-/// One experiment for all `names`, which name measurements of the same lists.
+/// One experiment for all `names`, each of which is a measurement of the same lists.
 experiment corrected(lists const& l, std::vector<std::string> const& names, history const& h,
                      effort how)
 {
@@ -135,7 +136,7 @@ experiment all_iterations(lists const& l, history const& h, effort how)
     return corrected(l, names, h, how);
 }
 
-// A case that the talk left out: few moves, a tenth of the elements or each element once.
+// A case that is not in the talk: few moves, of a tenth of the elements or of each element once.
 experiment hardly_shuffled(lists const& l, bool once, effort how)
 {
     return all_iterations(
@@ -196,7 +197,7 @@ void add_small(std::vector<experiment>& all, effort how)
     all.back().in_brief = true;
 }
 
-// Adds small structures, for which an allocator of their own should not cost time.
+// Adds cases with small structures, for which a separate allocator should not cost time.
 void add_hardly_shuffled(std::vector<experiment>& all, effort how)
 {
     for (std::size_t const elements : {16u, 21u}) {

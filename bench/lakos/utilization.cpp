@@ -80,7 +80,8 @@ std::vector<experiment> lakos3_suite(effort how)
         add(all, {20, 15, 10}, how);
         return all;
     }
-    // Sizes for which a monotonic allocator does not run out of memory, and a short run has time.
+    // Only sizes with which a monotonic allocator does not run out of memory, and for which a short
+    // run has time.
     for (std::size_t block = 6; block <= 15; ++block)
         add(all, {26, 20, block}, how);
     for (experiment& e : all)

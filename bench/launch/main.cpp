@@ -1,10 +1,10 @@
-// mallard-bench-launch LIBRARY [NAME=VALUE...] COMMAND [ARGUMENT...]: runs a command
-// with a library loaded before all others, and appends what it took to what it prints:
+// mallard-bench-launch LIBRARY [NAME=VALUE...] COMMAND [ARGUMENT...]: runs a command with a library
+// loaded before all others, and appends the time and memory of the command to its output:
 //
 //     \n@ STATUS WALL_NS CPU_NS PEAK_KIB
 //
-// It is linked statically and starts the command by vfork, because the peak that the
-// kernel reports for a child begins at what its parent holds.
+// The launcher is linked statically and starts the command by vfork, because the peak that the
+// kernel reports for a child begins at the memory of its parent.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>

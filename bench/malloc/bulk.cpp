@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t million = 1'000'000;
 
-// Allocations and frees have a row each, since one may be cheap at the cost of the other.
+// Allocations and frees have separate rows, because an allocator may make one cheap at the cost of
+// the other.
 std::vector<figure> both(std::string const& name)
 {
     return {{name + "/malloc"}, {name + "/free"}};

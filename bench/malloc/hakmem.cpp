@@ -1,6 +1,6 @@
 // The rows of hakmem's report of October 2025 (file 004), by name. The report does not say how much
-// of each block was written, so larger blocks have a row for each reading. In the report, a malloc
-// or a free is an operation; here, as everywhere, ns are those of both together.
+// of each block was written, so larger blocks have a row for each possible meaning. In the report,
+// a malloc or a free is an operation; here, as everywhere, an operation is a malloc and its free.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

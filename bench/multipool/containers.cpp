@@ -28,7 +28,7 @@ struct list_work {
         std::list<std::uint32_t, std::remove_const_t<decltype(allocator)>> numbers(allocator);
         for (std::uint32_t const key : k.shuffled)
             numbers.push_back(key);
-        // Erases every second element, and inserts as many.
+        // Erases every second element, and inserts an equal number of new elements.
         for (auto at = numbers.begin(); at != numbers.end(); ++at)
             at = numbers.erase(at);
         for (std::size_t i = 0; i < k.shuffled.size() / 2; ++i)

@@ -17,7 +17,7 @@ using multipool_contenders = contender_list<
     multipool_contender<arena_multipool_tag>, multipool_contender<ordered_multipool_tag>,
     multipool_pmr<plain_multipool_tag>, multipool_pmr<arena_multipool_tag>>;
 
-// The parts of the suite, a file each.
+// The parts of the suite. Each part is a source file.
 std::vector<experiment> multipool_pairs(effort);
 std::vector<experiment> multipool_mixed(effort);
 std::vector<experiment> multipool_containers(effort);

@@ -92,8 +92,7 @@ struct replace_state {
     }
     void step()
     {
-        // The sizes move on by one each time around; otherwise a slot would always get the same
-        // size.
+        // The sizes shift by one in each pass; otherwise a slot would always have the same size.
         block& b = slots[which[at % steps]];
         std::size_t const bytes = sizes[(at + at / steps) % steps];
         at += 1;

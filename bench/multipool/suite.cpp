@@ -1,4 +1,4 @@
-// The multipool suite, in the order in which it is read.
+// The multipool suite, in the order of the report.
 #include <bench/multipool/contenders.hpp>
 #include <bench/suites.hpp>
 

@@ -1,5 +1,5 @@
-// The contenders of the pool suite. `Bytes` is the block size. Each is constructed with the most
-// blocks that it will have to hold, which only the hand-written limit uses.
+// The contenders of the pool suite. `Bytes` is the block size. Each contender is constructed with
+// the largest number of blocks that it will have to hold, which only the hand-written limit uses.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -32,7 +32,7 @@ using many_contenders = typename pool_contenders<Bytes>::template with<
     typename pool_of_huge_pages<reuse::lifo>::template of<Bytes>,
     typename pool_of_huge_pages<reuse::ordered>::template of<Bytes>>;
 
-// The parts of the suite, a file each.
+// The parts of the suite. Each part is a source file.
 std::vector<experiment> pool_report000(effort);
 std::vector<experiment> pool_pairs(effort);
 std::vector<experiment> pool_reuse(effort);

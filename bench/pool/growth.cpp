@@ -1,4 +1,5 @@
-// Measures a pool that starts empty and grows, and so blocks that were never allocated before.
+// Measures a pool that starts empty and grows, so that it allocates blocks that were never
+// allocated before.
 #include <bench/growing.hpp>
 #include <bench/pool/contenders.hpp>
 

@@ -1,5 +1,5 @@
-// Frees blocks in random order and allocates them again: a list through the blocks has a cache miss
-// for each.
+// Frees blocks in random order and allocates blocks again: a free list through the blocks has a
+// cache miss for each block.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/pool/contenders.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t block_bytes = 64;
 
-/// A pool with `live` blocks in use, whose pointers are in an array.
+/// A pool with `live` blocks in use. Pointers to the blocks are in an array.
 template <class C>
 struct populated {
     explicit populated(std::size_t live)

@@ -1,4 +1,5 @@
-// The same two cases for one block size. Two files include this, so that they compile side by side.
+// The two cases of the block sizes, for one size. Two source files include this header, so that
+// they compile in parallel.
 #pragma once
 
 #include <bench/barrier.hpp>

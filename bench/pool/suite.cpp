@@ -1,4 +1,4 @@
-// The pool suite, in the order in which it is read.
+// The pool suite, in the order of the report.
 #include <bench/pool/contenders.hpp>
 #include <bench/suites.hpp>
 

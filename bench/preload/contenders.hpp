@@ -14,7 +14,8 @@ struct preload {
 };
 
 /// All mallocs: glibc, the packages of Debian, the crates that peers/ builds, and Mallard, if it is
-/// built. Each was tried once, to see that it is in force when it is loaded.
+/// built. Each library was tried once, to verify that its malloc is used when the library is
+/// preloaded.
 std::vector<preload> const& preloads();
 
 /// The folder of this program.

@@ -25,8 +25,8 @@ public:
 
     void write(std::string_view text) const;
 
-    /// Reads all of `bytes`. Returns false if the process ended, or was killed because it printed
-    /// nothing for too long.
+    /// Fills `bytes` from the output. Returns false if the process ended, or was killed because it
+    /// printed nothing for too long.
     bool read(std::span<std::byte> bytes);
 
     /// Reads the output to its end.

@@ -1,5 +1,4 @@
-// The suites' side of a worker, which is a small program that does one job with a contender
-// preloaded.
+// The suites' side of a worker: a small program that does one job with a preloaded contender.
 #pragma once
 
 #include <bench/preload/contenders.hpp>
@@ -29,7 +28,7 @@ void insist_on(preload const&);
 experiment timed(load const&, effort);
 
 /// Measures only memory: a worker does one round, frees all blocks and sleeps a second. The figures
-/// are the peak, the memory after the frees, and the memory after the second.
+/// are the peak, the memory after the frees, and the memory after the second of sleep.
 experiment weighed(load const&, effort);
 
 } // namespace mallard::bench

@@ -1,4 +1,4 @@
-// The programs of the suite, and their work.
+// The programs of the suite, and the work that each program does.
 #pragma once
 
 #include <bench/harness.hpp>

@@ -21,7 +21,7 @@ class running_program {
 public:
     running_program(std::vector<std::string> const& command, std::string const& library);
 
-    /// Waits for its end. Throws `cannot_run` if the status is not 0.
+    /// Waits for the end of the program. Throws `cannot_run` if the status is not 0.
     run_result wait();
 
 private:

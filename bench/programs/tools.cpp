@@ -125,7 +125,7 @@ void await(std::string const& socket)
     throw cannot_run("redis-server did not open its socket");
 }
 
-// The server is measured; wall time is that of the client.
+// Time and memory are measured for the server, but wall time for the client.
 program_function redis(temporary_folder const&, double share)
 {
     std::string const requests = std::to_string(std::max(100, static_cast<int>(share * 60'000)));

@@ -1,10 +1,11 @@
 // fastalloc's table: an object is made in a pool and dropped by its handle.
 //
-// Faithful: the pool is made outside for 100, 1,000 or 10,000 objects, and then holds one
-// at a time, whatever it was made for. Instead of Criterion's estimate there is the median
-// over rounds. Corrected: it holds so many, and a random one is dropped and another made.
+// Faithful: the pool is constructed before the clock starts, for 100, 1,000 or 10,000 objects, but
+// holds only one object at a time. The figure is the median over rounds, not Criterion's estimate.
+// Corrected: the pool holds 100, 1,000 or 10,000 objects, and each step drops a random object and
+// makes another.
 //
-// What the report calls Box is a std::unique_ptr; whose malloc it depends on is named.
+// The report's Box is a std::unique_ptr here. Its row names the malloc that it uses.
 #include <bench/barrier.hpp>
 #include <bench/contenders/boost.hpp>
 #include <bench/contenders/foonathan.hpp>
@@ -35,7 +36,7 @@ T const& black_box(T const& value) noexcept
     return value;
 }
 
-// --- who makes objects, for so many at a time
+// --- the contenders, which make objects, for a given number of objects at a time
 
 /// `new` and `delete`.
 template <class T>
@@ -101,8 +102,7 @@ private:
     pool pool_;
 };
 
-/// A pool with one chunk that never grows: it has room for `Capacity` objects and for the header of
-/// the chunk.
+/// A pool with one chunk that never grows: the chunk holds `Capacity` objects and its header.
 template <class T, std::size_t Capacity, sync Threads>
 class fixed_pool {
     static constexpr std::size_t bytes = Capacity * (sizeof(T) + alignof(T) + 16) + 8192;
@@ -141,7 +141,7 @@ using contenders =
                    growing_pool<T, sync::none, reuse::lifo>, growing_pool<T, sync::none>,
                    growing_pool<T, sync::mutex>, growing_pool<T, sync::thread_cached>>;
 
-// --- what they do
+// --- the operations of the contenders
 
 template <class C, class T>
 void make_and_drop(C& objects, T const& value, std::size_t times)
@@ -217,7 +217,7 @@ round_function many_live(effort how, T value, std::size_t live)
     };
 }
 
-// --- what is asked
+// --- the experiments
 
 template <class T, std::size_t Capacity>
 experiment faithful(effort how, std::string const& name, std::string const& what, T value,

@@ -1,14 +1,15 @@
-// hakmem's table of 2025-10-26: one thread with blocks of one size or several, and four
-// threads with small ones.
+// hakmem's table of 2025-10-26: one thread with blocks of one size or of several sizes, and four
+// threads with small blocks.
 //
-// Faithful: each time a new process, so the first use of memory is part of the mean; so
-// many times as the table says. What was written to the blocks is not said, hence a row
-// where nothing is and one where each page is. In tiny a malloc and a free are an
-// operation each, and the birth of the threads is timed; in the others a pair is one.
+// Faithful: each round is a new process, so the first use of memory is part of the mean; the number
+// of repetitions is that of the table. The report does not say what was written to the blocks, so
+// there is a row in which nothing is written and a row in which each page is written. In "tiny" a
+// malloc and a free are one operation each, and the start of the threads is timed; in all other
+// rows a malloc and its free are one operation.
 //
-// Corrected: processes and threads that stay, until a second has gone by in all; the
-// spread of the rounds; what a thread pays and the aggregate told apart; page faults,
-// peak and what is held when all is free, for every row.
+// Corrected: processes and threads stay, for more than a second in total; the rows have the spread
+// of the rounds; the cost for a thread and the aggregate are separate figures; every row has page
+// faults, the peak, and the memory that is held when all blocks are free.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {
@@ -27,7 +28,7 @@ struct row_of_table {
 
 constexpr std::size_t kib = 1024;
 
-// 1,000 and 100 batches of 100; test_mf2 is done once.
+// The table has 1,000 and 100 batches of 100; test_mf2 runs once.
 constexpr row_of_table rows[] = {
     {"json/64KiB",
      "100 blocks of 64 KiB, none written",
@@ -93,8 +94,8 @@ experiment without_traps(row_of_table const& r, effort how)
 constexpr task tiny{
     .job = "threads/hundreds", .bytes = 16, .threads = 4, .variant = 2, .times = 100'000};
 
-// A tenth of the report's repetitions, which would take minutes; and three processes instead of
-// one, so that there is a spread.
+// Does a tenth of the report's repetitions, which would take minutes; and starts three processes
+// instead of one, so that there is a spread.
 experiment tiny_as_published(effort how)
 {
     task lives = tiny;

@@ -1,13 +1,13 @@
-// hakozuna's tables: the remote matrix, larson, blocks that change owner, and a mixed
-// working set. ns_per_op is a thread's own: wall time * threads / operations of all, an
-// operation being a malloc and its free; M ops/s of the tables are turned into that.
+// hakozuna's tables: the remote matrix, larson, blocks that change owner, and a mixed working set.
+// ns_per_op is the cost for one thread: wall time * threads / operations of all threads. An
+// operation is a malloc and its free. The tables' figures in M ops/s are converted to ns_per_op.
 //
-// Faithful matrix: 16 threads are born, 50,000 steps each, or 10,000 where blocks are sent,
-// which would take minutes a row; a block goes to another thread through a vector with a
-// lock, which its owner empties every 32 steps; ten processes.
-// Corrected: threads that stay, rings of the bench's own, more than a second in all; with
-// 64 blocks of each thread live too; and with 2 threads, where 16 are more than most
-// machines have processors.
+// Faithful matrix: 16 threads are started, for 50,000 steps each, or for 10,000 where blocks are
+// sent, because 50,000 would take minutes for each row; a block is sent to another thread through a
+// vector with a lock, which the receiving thread empties every 32 steps; there are ten processes.
+// Corrected: threads stay; blocks are sent through rings of the benchmark; the measured time is
+// more than a second in total. Further rows have 64 live blocks in each thread, and 2 threads,
+// because 16 are more than most machines have processors.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {

@@ -9,8 +9,8 @@ namespace mallard::bench {
 /// The number of rounds for timed cases: more than a second in all.
 inline constexpr std::size_t rounds_of_a_second = 26;
 
-/// ns_per_op is a thread's own: wall time * threads / operations of all. Without the
-/// threads it is the aggregate.
+/// ns_per_op is the cost for one thread: wall time * threads / operations of all threads. Without
+/// the factor "threads" it is the aggregate.
 inline std::vector<figure> costs_of_threads(std::string const& name, const char* variant,
                                             std::size_t threads, bool is_remote = false)
 {

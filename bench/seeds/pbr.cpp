@@ -1,14 +1,14 @@
-// The fixed memory pool's table of v0.2.0, and of v0.4.0 what one thread does: 1,000,000
-// blocks of 64 bytes.
+// The tables of the fixed memory pool (pbr): v0.2.0, and the one-thread cases of v0.4.0, with
+// 1,000,000 blocks of 64 bytes.
 //
-// Faithful: ten repeats of which the first is dropped; a pool's blocks, hence its pages,
-// are there before the clock starts, a malloc's are not; frees in the order of
-// allocation; one block live when interleaved. The two versions share the recipe, so one
-// measurement is told under both names. The clock is CPU time of the thread instead of
-// the wall's, on account of neighbours.
+// Faithful: ten repetitions, of which the first is dropped; the blocks and pages of a pool exist
+// before the clock starts, those of a malloc do not; blocks are freed in the order of allocation;
+// one block is live in the interleaved case. Both versions measure in the same way, so one
+// measurement is reported under both names. The clock is the CPU time of the thread instead of wall
+// time, because other programs share the machine.
 //
-// Corrected: an equal start (both warm, both cold with page faults, construction
-// included), other orders, and live sets of 1 to 2^20.
+// Corrected: pool and malloc start in the same state (both warm; both cold, with page faults and
+// construction included); frees have other orders too; and 1 to 2^20 blocks are live.
 #include <bench/seeds/contenders.hpp>
 
 namespace mallard::bench {
@@ -16,7 +16,8 @@ namespace {
 
 const char* const versions[] = {"pbr-0.2.0", "pbr-0.4.0"};
 
-/// Names a case; the one-thread cases of the later version have that in their names.
+/// Makes the name of a case. The one-thread cases of the later version say "one thread" in their
+/// names.
 std::string in_table(std::string const& version, std::string const& case_name)
 {
     return version + "/" + case_name + (version == "pbr-0.4.0" ? "/T=1" : "");

@@ -1,9 +1,9 @@
-// The fixed memory pool's growth in v0.5.0: 256 blocks of 64 bytes that double to a
-// million, and the percentiles of its README.
+// The fixed memory pool's growth in v0.5.0: the pool grows from 256 blocks of 64 bytes, doubling,
+// to a million; and the percentiles of its README.
 //
-// Faithful: nothing is there, and each allocation of the percentiles is timed with the
-// clock of the wall, the reading included. Corrected: the source has the memory at hand,
-// and the counter is read, less what a reading takes.
+// Faithful: no memory is allocated before, and each allocation for the percentiles is timed with
+// wall time, including the time of the reading. Corrected: the source already has the memory, and
+// the clock is the time-stamp counter, minus the time of a reading.
 #include <bench/growing.hpp>
 #include <bench/seeds/contenders.hpp>
 

@@ -1,12 +1,12 @@
-// The fixed memory pool's table of v0.4.0 where four threads share a pool.
+// The table of the fixed memory pool (pbr) v0.4.0 in which four threads share a pool.
 //
-// Faithful: a fresh pool of 4,096 blocks of 64 bytes; threads are made and released by a
-// flag, the clock stops when the last has been joined; 1,000,000 pairs each; the pool for
-// one thread stands in the same table with one.
+// Faithful: a new pool of 4,096 blocks of 64 bytes; threads are started and then released by a
+// flag, and the clock stops when the last thread was joined; each thread does 1,000,000 allocations
+// and frees; the pool for one thread is in the same table, with one thread.
 //
-// Corrected: threads that are there before the clock starts and stay, for 40 ms a round
-// and more than a second in all; what each did is counted; a live set of 64 too; and a
-// pool for one thread is each thread's own.
+// Corrected: threads exist before the clock starts and stay, for 40 ms in each round and more than
+// a second in total; the operations of each thread are counted; there are rows with 64 live blocks;
+// and of the pools for one thread, each thread has its own.
 #include <bench/seeds/contenders.hpp>
 #include <bench/threads/pairs.hpp>
 #include <bench/threads/report002.hpp>

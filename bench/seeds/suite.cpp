@@ -1,5 +1,6 @@
-// The seeds suite: the tables of the systems that Mallard grew from, played again. Every
-// table is there as it was published, traps included, and with its traps removed.
+// The seeds suite repeats the published benchmark tables of the projects from which Mallard grew.
+// Each table is measured as it was published, including its mistakes (faithful), and without them
+// (corrected).
 #include <bench/seeds/contenders.hpp>
 #include <bench/suites.hpp>
 

@@ -9,7 +9,7 @@
 namespace mallard::bench {
 namespace {
 
-// Reads a field without allocating, because the allocator may be what is measured.
+// Reads a field without allocating, because the allocator of this process may be measured.
 std::size_t kib_in(const char* file, std::string_view field)
 {
     char text[8192];

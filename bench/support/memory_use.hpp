@@ -1,4 +1,4 @@
-// Asks the kernel for the resident memory of this process.
+// Functions that ask the kernel for the resident memory of this process.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The row of a result, which every suite prints, in both languages.
+// The row of a result, which every suite prints, in C++ and in Rust.
 #pragma once
 
 #include <bench/support/statistics.hpp>

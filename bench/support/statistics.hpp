@@ -18,7 +18,7 @@ struct summary {
 /// The value at nearest rank of `sorted`, which is not empty; 0 <= fraction <= 1.
 double percentile(std::span<const double> sorted, double fraction);
 
-/// Sorts `samples`, which are not empty.
+/// Returns the summary of `samples`, which must not be empty. Sorts `samples`.
 summary summarise(std::span<double> samples);
 
 } // namespace mallard::bench

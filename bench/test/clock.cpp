@@ -1,4 +1,5 @@
-// Tests the clock of the benchmarks: two chains of known latency have to agree about a cycle.
+// Tests the clock of the benchmarks: two chains of operations with known latency have to agree
+// about the length of a cycle.
 #include <bench/clock.hpp>
 
 #include <gtest/gtest.h>
@@ -32,7 +33,8 @@ TEST(Clock, MeasuresASpeedThatAProcessorCanHave)
     }
 }
 
-// A chain of additions of one cannot be used: new processors do several of them in a cycle.
+// A chain of additions of 1 cannot be used: new processors execute several of these additions in a
+// cycle.
 TEST(Clock, CountsACycleForEachOfManyDependentXors)
 {
     auto const cycles = cycles_per_ns();

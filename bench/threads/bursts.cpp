@@ -1,5 +1,5 @@
 // Cases with phases: all threads allocate many blocks, then each frees its neighbour's. Blocks that
-// one thread freed have to get to the threads that allocate next.
+// one thread freed have to move to the threads that allocate next.
 #include <bench/barrier.hpp>
 #include <bench/clock.hpp>
 #include <bench/threads/contenders.hpp>
@@ -28,7 +28,7 @@ public:
     bursts& operator=(const bursts&) = delete;
     ~bursts() { team_.reset(); }
 
-    /// Times one round. Waiting at the gates is in neither figure.
+    /// Measures one round. The time of waiting at the gates is not counted.
     void round(std::span<double> out)
     {
         team_->run([this](std::size_t i) { work(i); });

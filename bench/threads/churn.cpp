@@ -1,5 +1,5 @@
-// Cases with threads that start, use some blocks and end: they measure what an allocator pays for a
-// thread, and what becomes of the memory of an ended thread.
+// Cases with threads that start, use some blocks and end: these cases measure the cost of a thread
+// for an allocator, and whether the memory of an ended thread is used again.
 #include <bench/barrier.hpp>
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>

@@ -1,5 +1,5 @@
-// The contenders of the threads suite, with blocks of 64 bytes. Each is constructed with the most
-// blocks that a thread will have to hold, which only hand-written limits use.
+// The contenders of the threads suite, with blocks of 64 bytes. Each contender is constructed with
+// the largest number of blocks that a thread will have to hold, which only hand-written limits use.
 #pragma once
 
 #include <bench/contenders/foonathan.hpp>
@@ -33,7 +33,7 @@ using any_size_contenders =
                    multipool_of_mode<sync::thread_cached>>;
 
 /// All contenders, and those that `More` names. The pool for one thread runs with one thread, or
-/// with one pool for each thread; otherwise its row says why not.
+/// with one pool for each thread; in other cases its row has the reason instead of a figure.
 template <class... More, class Body>
 std::vector<entrant> entrants_for(demand wanted, Body body)
 {
@@ -58,7 +58,7 @@ inline std::vector<figure> costs(std::string const& case_name, std::size_t threa
     return {{case_name, "ns_per_op", variant, count}, {case_name, "cpu_ns_per_op", variant, count}};
 }
 
-// The parts of the suite, a file each.
+// The parts of the suite. Each part is a source file.
 std::vector<experiment> threads_flow(effort);
 std::vector<experiment> threads_report002(effort);
 std::vector<experiment> threads_corrected(effort);

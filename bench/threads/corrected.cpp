@@ -1,11 +1,11 @@
-// The concurrent case of report 002 with its traps removed: threads that are
-// there before the clock starts and stay, a time that is fixed instead of the
-// work, what each thread did counted, more than one block live, every mode in
-// one run, and a pool for one thread only where it has one, or each has its own.
+// The concurrent case of report 002 without its mistakes. Threads exist before the clock starts,
+// and stay; the time is fixed instead of the work, and the operations of each thread are counted;
+// more than one block is live; every mode is measured in one run; and the pool for one thread is
+// measured only with one thread, or with one pool for each thread.
 //
-// ns_per_op is wall time / pairs of all threads, as in the report. Where threads
-// are more than processors it says how many pairs the machine does, not how long
-// one takes; cpu_ns_per_op says what one costs.
+// ns_per_op is wall time / pairs of all threads, as in the report. With more threads than
+// processors, ns_per_op says how many pairs the machine does, not how long a pair takes;
+// cpu_ns_per_op is the cost of a pair.
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/pairs.hpp>
 

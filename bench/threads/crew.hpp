@@ -1,10 +1,9 @@
-// Threads that live as long as a case, and the clocks around what they do.
+// Threads that exist as long as a case, and the clocks around their work.
 //
-// They are started, and have all arrived, before anything is timed; between
-// rounds they sleep. Wall time is from the first that begins to the last that is
-// done. CPU time is the process's, so it counts the same work whether each
-// thread has a processor or several share one, and does not count waiting that
-// sleeps.
+// All threads have started before anything is timed; between rounds the threads sleep. Wall time is
+// from the start of the first thread to the end of the last. CPU time is that of the process. So it
+// is the same whether each thread has a processor of its own or several threads share one, and it
+// does not include the time in which a thread sleeps.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -25,7 +24,7 @@ struct work_time {
     double cpu_ns = 0;
 };
 
-/// A barrier: no thread leaves before `count` threads have come. Waiting threads sleep.
+/// A barrier: no thread leaves before `count` threads have arrived. Waiting threads sleep.
 class gate {
 public:
     explicit gate(std::size_t count)
@@ -59,7 +58,8 @@ public:
     /// Runs `task` in each thread for `ns`. The task has to return soon after `is_over()`.
     work_time run_for(double ns, work task);
 
-    /// The two halves of `run`, so that a caller can do something in between.
+    /// Starts the task in each thread; the first half of `run`. The caller can do something before
+    /// it calls the other half.
     void start(work task);
     work_time finish();
 
@@ -98,7 +98,7 @@ std::size_t repeat(crew const& team, Step step)
 /// The thread counts 1, 2, 4 and 8, and further doublings up to the number of processors.
 std::vector<std::size_t> thread_counts(std::size_t least, std::size_t most = 64);
 
-/// The ns of a round of a timed case.
+/// The length of a round of a timed case, in ns.
 double window_ns(effort);
 
 } // namespace mallard::bench

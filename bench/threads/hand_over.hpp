@@ -1,4 +1,5 @@
-// Producers allocate and consumers free: shared by the hand-over and flow cases.
+// Threads that allocate (producers) and threads that free (consumers), for the hand-over and flow
+// cases.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -23,10 +24,11 @@ public:
     {
     }
 
-    /// Allocates the blocks, apart from construction, because this takes memory.
+    /// Allocates the blocks. A separate function, not part of the construction, because the blocks
+    /// take memory.
     void make_blocks()
     {
-        // As many blocks as the queue holds and the threads use at a time.
+        // The number of blocks that are in the queue and in use by the threads at a time.
         std::size_t const most = (batch_queue::batches + team_->size()) * batch_queue::batch_blocks;
         blocks_ = make_shared_by<C>(team_->size(), most + 1);
     }
@@ -80,8 +82,8 @@ private:
         }
     }
 
-    // Atomic because of limit/queue-alone, which uses a block again while a slow
-    // consumer still has it. The instructions are those of a plain word.
+    // Atomic because of limit/queue-alone, which uses a block again while a slow consumer still has
+    // it. The instructions are those of an ordinary word.
     static std::atomic_ref<std::uint64_t> word_of(void* block) noexcept
     {
         return std::atomic_ref(*static_cast<std::uint64_t*>(block));

@@ -1,8 +1,8 @@
 // A bounded queue that carries blocks from thread to thread, the same for all contenders.
 //
-// It carries 256 pointers at a time, so that its lock is not measured. A waiting thread sleeps
-// until the queue is half full or half empty, so that falling asleep is not measured either.
-// `limit/queue-alone` says what the queue costs.
+// The queue carries 256 pointers at a time, so that the cost of its lock is negligible. A waiting
+// thread sleeps until the queue is half full or half empty, so that the cost of falling asleep is
+// not measured either. The row `limit/queue-alone` is the cost of the queue.
 #pragma once
 
 #include <bench/table.hpp>

@@ -1,9 +1,9 @@
 // Blocks change threads at random, as in larson: each thread allocates a block, exchanges it for
-// the block in a random slot of a shared array, and frees that one.
+// the block in a random slot of a shared array, and frees the block from the slot.
 //
-// How many of the freed blocks are another thread's depends on scheduling: a thread that has a
-// processor for itself for a while finds mostly its own blocks. So `remote_percent` stands beside
-// every figure, and remote.cpp has cases in which it is fixed.
+// The share of freed blocks that another thread allocated depends on scheduling: a thread that has
+// a processor for itself for a while finds mostly its own blocks. So every row has the share as
+// `remote_percent`, and remote.cpp has cases with a fixed share.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>

@@ -1,10 +1,10 @@
 // Cases in which another thread frees a given share of the blocks, as in mt_remote.
 //
-// A step allocates a block and sends it to a random other thread, or exchanges it for the
-// block in a random slot of the thread's own and frees that one. Blocks are sent through a
-// ring for each pair of threads; each thread empties its rings every 32 steps. If all rings
-// are full, the thread yields instead of freeing the block itself, so that the share is as
-// given with any number of processors.
+// A step allocates a block and sends it to a random other thread, or exchanges it for the block in
+// a random slot of the same thread and frees the block from the slot. Blocks are sent through a
+// ring for each pair of threads; Each thread empties its rings every 32 steps. If all rings are
+// full, the thread yields instead of freeing the block itself, so that the share is as specified
+// with any number of processors.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>
@@ -90,7 +90,7 @@ private:
         counts_[thread] = c;
     }
 
-    // To the first from a random one on who has room.
+    // Sends a block to the first thread whose ring is not full, beginning with a random thread.
     bool send(void* block, std::size_t thread, random_numbers& random)
     {
         std::size_t const others = own_.size() - 1;

@@ -1,13 +1,11 @@
 // The benchmark of the thread-policy report, as it was written.
 //
-// Concurrent: threads are made, then released by a flag that they spin on, and
-// the clock stops when the last has been joined, so that starting and ending
-// threads is in the figure: wall time / all threads' pairs. A pool for one
-// thread stands in every table with its figure for one. corrected.cpp has what
-// is made of it.
+// Concurrent: threads are started, then released by a flag on which they spin, and the clock stops
+// when the last thread was joined, so the figure includes starting and ending threads: wall time /
+// pairs of all threads. The pool for one thread is in every table, with its figure for one thread.
+// corrected.cpp has the corrected case.
 //
-// Bulk and interleaved are its table for one thread, in CPU time as in the pool
-// suite.
+// Bulk and interleaved are the report's table for one thread, in CPU time as in the pool suite.
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>
 #include <bench/threads/report002.hpp>
@@ -21,7 +19,8 @@ namespace {
 constexpr std::size_t repeats = 9; // ten, and the first is dropped
 constexpr std::size_t bulk_blocks = 1'000'000;
 
-/// Of each thread: those of four, the report's number, bound the work of more.
+/// The number of iterations of each thread. With more than four threads (the report's number), the
+/// total is that of four threads.
 std::size_t iterations(effort how, std::size_t threads)
 {
     std::size_t const most = how.is_brief() ? 100'000 : 1'000'000;

@@ -1,4 +1,4 @@
-// What the thread-policy report times, for the suites that repeat it.
+// The timed operations of the thread-policy report, for the suites that repeat it.
 #pragma once
 
 #include <bench/bulk.hpp>
@@ -12,7 +12,7 @@
 
 namespace mallard::bench {
 
-/// Free blocks in a pool, as in the report's: its pages are touched.
+/// Fills a pool with free blocks, as in the report, so that its pages are touched.
 template <class C>
 std::unique_ptr<C> filled(table<void*>& slots)
 {
@@ -22,8 +22,8 @@ std::unique_ptr<C> filled(table<void*>& slots)
     return blocks;
 }
 
-/// Threads are made, then released by a flag that they spin on, and each does `count`
-/// pairs; the clock stops when the last has been joined. ns: wall time / all pairs.
+/// Starts threads, then releases them by a flag on which they spin. Each thread does `count` pairs;
+/// the clock stops when the last thread was joined. Writes ns: wall time / pairs of all threads.
 template <class C>
 void concurrent_round(std::size_t count, std::size_t threads, table<void*>& slots,
                       std::span<double> out)

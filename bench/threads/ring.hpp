@@ -1,4 +1,4 @@
-// Passes blocks from one thread to one other without a lock.
+// A ring that passes blocks from one thread to another without a lock.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The threads suite. Flow comes first, since it takes what it takes, and the
-// others share the time that is left.
+// The threads suite. Flow comes first because its time is fixed; the other parts share the
+// remaining time.
 #include <bench/suites.hpp>
 #include <bench/threads/contenders.hpp>
 

@@ -1,4 +1,4 @@
-// Measures what each adaptor adds to a pair of calls.
+// Measures the time that each adaptor adds to an allocation and its free.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 

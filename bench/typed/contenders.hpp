@@ -1,5 +1,5 @@
-// The contenders that make and destroy objects: `item`, of 32 bytes. Each is constructed with the
-// largest number of objects it will hold, which only contenders of a fixed size use.
+// The contenders that make and destroy objects: `item`, of 32 bytes. Each contender is constructed
+// with the largest number of objects that it will hold, which only contenders of a fixed size use.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -90,7 +90,7 @@ private:
 };
 
 /// plf::colony identifies an element by an iterator. Finding the iterator from an address searches
-/// the groups. Its users keep the iterator instead, and so does this contender.
+/// the groups. Users of a colony keep the iterator instead, and so does this contender.
 class items_of_colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }
@@ -179,7 +179,7 @@ private:
     object_pool<item, default_heap, Options> pool_;
 };
 
-/// Destroys objects by a box that knows only the address.
+/// Makes objects in boxes. A box that knows only the address destroys its object.
 class items_in_boxes {
 public:
     static std::string name() { return "mallard/object_pool/box"; }

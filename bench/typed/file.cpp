@@ -41,8 +41,8 @@ private:
     std::filesystem::path path_;
 };
 
-// Each contender is an array of words in a file: made open, then closed and opened as often as
-// needed.
+// Each contender is an array of words in a file. The constructor opens the file, which is then
+// closed and opened as often as needed.
 
 class in_file_arena {
 public:
@@ -73,8 +73,8 @@ private:
     file_arena file_;
 };
 
-/// A file mapped by Boost. A change reaches the file when the system writes it, and a commit
-/// flushes all. Nothing is promised about a crash.
+/// A file mapped by Boost. A change reaches the file when the system writes the page, and a commit
+/// flushes all pages. Nothing is guaranteed after a crash.
 class in_boost_file {
 public:
     static std::string name() { return boost_name("interprocess", "/mapped-file"); }
@@ -95,7 +95,8 @@ private:
     std::optional<interprocess::managed_mapped_file> file_;
 };
 
-/// A file by open and mmap, and msync for a commit: the least that a program can do.
+/// A file that is mapped by open and mmap, with msync for a commit: the least that a program can
+/// do.
 class in_mapped_file {
 public:
     static std::string name() { return "limit/mmap"; }

@@ -57,7 +57,7 @@ experiment burst(effort how)
             })};
 }
 
-/// `live` objects, in slots of the caller.
+/// A contender with `live` objects; the caller has the slots.
 template <class C>
 struct populated {
     explicit populated(std::size_t live)

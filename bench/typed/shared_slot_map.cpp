@@ -16,7 +16,7 @@ namespace {
 
 using value = std::uint64_t;
 
-/// A map with a lock that readers share, which a program without a shared map would write.
+/// A map behind a lock that readers share, as a program without a shared map would have.
 template <class Map>
 class behind_a_lock {
 public:

@@ -1,5 +1,5 @@
-// The allocation functions that a worker calls, through the PLT as any program. The asm statements
-// around a pair keep a compiler from removing both calls.
+// The allocation functions that a worker calls, through the PLT like any program. The asm
+// statements around an allocation and its free keep a compiler from removing both calls.
 #pragma once
 
 #include <bench/barrier.hpp>

@@ -21,8 +21,8 @@ public:
     {
     }
 
-    // Allocates all blocks, then frees them. After frees in random order, the next round's blocks
-    // come in that order.
+    // Allocates all blocks, then frees them. After frees in random order, an allocator may allocate
+    // the blocks of the next round in that order.
     void round(std::span<double> out)
     {
         auto const [taking, giving] =
@@ -78,8 +78,8 @@ void touch_as(touches how, void* block, std::size_t bytes)
     }
 }
 
-// Allocates `count` blocks of each size, then frees them in the same order. Sizes double from the
-// first to the last. A pass does all sizes together, or one after the other.
+// Allocates `count` blocks of each size, then frees the blocks in the same order. Each size is
+// twice the size before. A pass handles all sizes together, or one size after the other.
 class burst {
 public:
     burst(task const& t, effort how, bool in_turn)
@@ -91,8 +91,8 @@ public:
         blocks_ = std::make_unique<table<void*>>(t.count * (in_turn ? 1 : kinds_));
     }
 
-    // Writes the ns of a block, and the page faults of 1,000 blocks if a second figure is asked
-    // for.
+    // Writes the ns of a block, and the page faults of 1,000 blocks if a second figure is
+    // requested.
     void round(std::span<double> out)
     {
         double const faults = page_faults();
@@ -104,7 +104,8 @@ public:
     }
 
 private:
-    // Strings have sizes in steps of 8; larger blocks double.
+    // The step from one size to the next: 8 bytes for small blocks (like strings); larger sizes
+    // double.
     std::size_t step(std::size_t bytes) const { return task_.most <= 64 ? 8 : bytes; }
 
     // Measures repeated passes. An untimed pass comes first, because memory may have been returned

@@ -6,17 +6,19 @@
 namespace mallard::bench {
 namespace {
 
-// The type as which any function is called: with a word, returning a word.
+// The type as which every measured function is called: the argument is a word, and the result is a
+// word.
 using word_function = std::uintptr_t (*)(std::uintptr_t);
 
-// The asm in `keep` prevents a tail call, which a counter would take for the end of the function.
+// The asm in `keep` prevents a tail call, which the counter would mistake for the end of the
+// function.
 extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t measured_call(word_function function,
                                                                      std::uintptr_t word)
 {
     return keep(function(word));
 }
 
-// A function of one instruction, its return.
+// A function with one instruction, the return.
 [[gnu::naked, gnu::noinline]] std::uintptr_t nothing(std::uintptr_t)
 {
     asm("ret");

@@ -10,7 +10,7 @@
 
 namespace mallard::bench {
 
-/// Counts the steps of each thread. `tell` divides by their sum. Page faults count from
+/// Counts the steps of each thread. `tell` divides by the sum of the counts. Page faults count from
 /// construction on.
 class step_counts {
 public:
@@ -25,8 +25,8 @@ public:
     }
 
     /// Writes the ns of a step: wall time / steps of all threads, and CPU time / steps. If more
-    /// figures are asked for, they are wall time / steps of one thread, and the page faults of
-    /// 1,000 steps.
+    /// figures are requested, writes wall time / steps of one thread, and the page faults of 1,000
+    /// steps.
     void tell(work_time taken, std::size_t threads, std::span<double> out) const
     {
         double const steps = sum();
@@ -59,15 +59,15 @@ void time_crew(crew& team, effort how, std::span<double> out, Work work)
     time_crew(team, window_ns(how), out, work);
 }
 
-/// The time that a task asks for, in ns. If it asks for none, or time is short, the time is that of
-/// a round.
+/// The time that a task specifies, in ns. In a short run, or if the task specifies no time, returns
+/// the time of a round.
 inline double window_ns(task const& t, effort how)
 {
     bool const is_own = t.times != 0 && how.kind == effort::size::full;
     return is_own ? static_cast<double>(t.times) * 1e6 : window_ns(how);
 }
 
-/// The number of repetitions that a task asks for; a tenth of that in a short run.
+/// The number of repetitions that a task specifies; a tenth of it in a short run.
 inline std::size_t repetitions(task const& t, effort how)
 {
     return how.count(how.is_brief() ? std::max<std::size_t>(1, t.times / 10) : t.times);
@@ -81,7 +81,7 @@ void time_pass(crew& team, std::span<double> out, Work work)
     counts.tell(team.run([&](std::size_t i) { counts.of(i) = work(i); }), team.size(), out);
 }
 
-/// Starts a thread for each `work(thread)` and joins all. Starts and joins are timed too.
+/// Starts a thread for each `work(thread)` and joins all threads. Starts and joins are timed too.
 template <class Work>
 void time_lives(std::size_t threads, std::span<double> out, Work work)
 {

@@ -1,4 +1,4 @@
-// Measures a block that grows by realloc, twice as large at each step.
+// Measures a block that grows by realloc and doubles at each step.
 #include <bench/measure.hpp>
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/job.hpp>

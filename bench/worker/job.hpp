@@ -7,8 +7,8 @@
 
 namespace mallard::bench {
 
-/// A job by its name. The function that `prepare` returns owns what it allocated, and frees every
-/// block when it is destroyed.
+/// A job and its name. The function that `prepare` returns owns the allocated blocks, and frees
+/// every block when the function is destroyed.
 struct job {
     std::string_view name;
     round_function (*prepare)(task const&, effort);

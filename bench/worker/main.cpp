@@ -1,5 +1,5 @@
-// mallard-bench-worker does one job with whatever malloc it finds, as any program would. A
-// contender is preloaded; the suites talk to the worker over pipes.
+// mallard-bench-worker does one job with the malloc of the process, like any program. A contender
+// is preloaded; the suites communicate with the worker over pipes.
 #include <bench/support/memory_use.hpp>
 #include <bench/table.hpp>
 #include <bench/worker/job.hpp>
@@ -40,19 +40,19 @@ job const* find_job(std::string_view name)
 
 void answer(std::span<const double> figures)
 {
-    // If nobody reads the pipe, no further request will come.
+    // An error is ignored: if no process reads the pipe, no further request will arrive.
     [[maybe_unused]] ssize_t const written =
         write(STDOUT_FILENO, figures.data(), figures.size_bytes());
 }
 
-// The KiB without those of the tables, which belong to the benchmark and not to the allocator.
+// Subtracts the KiB of the tables, which belong to the benchmark and not to the allocator.
 double beyond_tables(std::size_t kib, std::size_t table_bytes)
 {
     return static_cast<double>(kib) - static_cast<double>(table_bytes) / 1024;
 }
 
-// The peak and the present KiB. The kernel counts the peak roughly and the present exactly, so the
-// peak is raised to the present.
+// The peak and the present KiB. The kernel counts the peak roughly and the present memory exactly,
+// so the peak is raised to at least the present.
 std::array<double, 2> memory()
 {
     static std::size_t most = 0;

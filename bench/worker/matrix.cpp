@@ -103,8 +103,8 @@ private:
 
 // The corrected matrix: threads stay, and run for a time. Blocks go to others through rings of the
 // benchmark. If all rings are full, a thread yields instead of freeing the block itself, so that
-// the share is the one asked for. Each thread has `count` live blocks, of which it replaces a
-// random one; with 0, it frees a block at once.
+// the share of remote frees is as specified. Each thread has `count` live blocks, of which it
+// replaces a random one; if `count` is 0, the thread frees each block at once.
 class through_rings {
 public:
     explicit through_rings(task const& t) : task_(t), rings_(t.threads * t.threads)
@@ -177,8 +177,8 @@ private:
         by_malloc::give(block, 0);
     }
 
-    // Sends the block to the first thread with room, from a random thread on. Returns false if the
-    // time is over.
+    // Sends the block to the first thread whose ring is not full, beginning with a random thread.
+    // Returns false if the time is over.
     bool send(void* block, std::size_t thread, random_numbers& random)
     {
         std::size_t const first = another(thread, own_.size(), random);
@@ -264,8 +264,8 @@ struct working_sets {
     std::deque<working_set> of;
 };
 
-// Steps through working sets. With `times`, threads are started for that many steps; otherwise they
-// stay.
+// Runs steps on working sets. With `times`, threads are started for that many steps; otherwise the
+// threads stay.
 round_function mixed(task const& t, effort how)
 {
     auto const sets = std::make_shared<working_sets>(t, how);

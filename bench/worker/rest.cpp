@@ -1,5 +1,5 @@
-// Programs whose memory is measured, and not their time: the peak, what is held when all is free,
-// and what is held a second later.
+// Programs whose memory is measured, and not their time: the peak, the memory held when all blocks
+// are free, and the memory held a second later.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
 #include <bench/worker/job.hpp>
@@ -57,7 +57,7 @@ round_function burst(task const& t, effort how)
     };
 }
 
-// Thread 0 allocates, thread 1 frees, and thread 0 lives on without work.
+// Thread 0 allocates, thread 1 frees the blocks, and thread 0 stays without work.
 round_function idle_owner(task const& t, effort how)
 {
     struct state {
@@ -78,7 +78,7 @@ round_function idle_owner(task const& t, effort how)
     };
 }
 
-// Starts threads that allocate a block each, and then wait.
+// Starts threads, each of which allocates a block and then waits.
 round_function idle_threads(task const& t, effort how)
 {
     std::size_t const threads = how.is_smoke() ? 8 : t.threads;
@@ -89,7 +89,8 @@ round_function idle_threads(task const& t, effort how)
     };
 }
 
-// Holds a few blocks at a time, now small and now large, as a program that reads files.
+// Holds a few blocks at a time, sometimes small and sometimes large, like a program that reads
+// files.
 round_function swings(task const& t, effort how)
 {
     std::size_t const steps = how.is_smoke() ? 2 : how.is_brief() ? 40 : 100;
@@ -117,7 +118,8 @@ round_function fragmentation(task const& t, effort how)
         table<void*> live(count);
         random_numbers random(13);
         for (std::size_t i = 0; i < steps; ++i) {
-            // Each phase uses only a part of the slots, so the blocks of the others grow old.
+            // Each phase uses only a part of the slots, so the blocks in the other slots stay for a
+            // long time.
             std::size_t const phase = i * 16 / steps;
             std::size_t const most = std::size_t{128} << (phase % 8);
             void*& block = live[(phase * count / 16 + random.below(count / 2)) % count];
@@ -130,7 +132,8 @@ round_function fragmentation(task const& t, effort how)
     };
 }
 
-// Allocates a few thousand small blocks and frees half of them, as a short tool does.
+// Allocates a few thousand small blocks and frees half of them, like a tool that runs for a short
+// time.
 round_function small(task const& t, effort how)
 {
     auto const live = std::make_shared<slots>(how.count(t.count), t.bytes, t.most, 1);

@@ -66,7 +66,7 @@ round_function hand_over(task const& t, effort how)
     };
 }
 
-// One thread allocates ten thousand blocks, and when it has all, another frees them.
+// One thread allocates ten thousand blocks; afterwards, another thread frees all of them.
 round_function relay(task const& t, effort how)
 {
     struct state {
@@ -92,9 +92,9 @@ round_function relay(task const& t, effort how)
     };
 }
 
-// As in cache-scratch, every thread writes a hundred times to a small block of its own, then to a
-// new one. If two blocks share a cache line, each write waits for the line. If `handed`, one thread
-// allocated the first blocks, and the others free them.
+// As in cache-scratch, every thread writes a hundred times to a small block of its own, then frees
+// it and writes to a new block. If two blocks share a cache line, each write waits for the line. If
+// `handed`, one thread allocated the first blocks, and the others free them.
 round_function scratch(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);

@@ -13,8 +13,8 @@ namespace {
 
 enum class crossing : std::size_t { never, always, every_second };
 
-// Allocates batches of blocks in order, then frees one half in that order and the other in reverse.
-// In some variants another thread frees a batch, as in sh8bench.
+// Allocates batches of blocks in order, then frees one half of the blocks in that order and the
+// other half in reverse. In some variants another thread frees a batch, as in sh8bench.
 class batches {
 public:
     batches(task const& t, effort how) : task_(t)
@@ -43,8 +43,8 @@ private:
         random_numbers random(thread + 1);
         auto const cross = static_cast<crossing>(task_.variant);
         table<void*>* mine = &tables_[thread];
-        // A thread that ended its last round with another's table continues with it, because some
-        // other thread has its own.
+        // A thread that ended its last round with the table of another thread continues with that
+        // table, because some other thread has the table of this one.
         mine = owned_[thread] == nullptr ? mine : owned_[thread];
         std::size_t done = 0;
         do {
@@ -130,7 +130,8 @@ public:
     }
 
 private:
-    // Returns a size: most are small, one in a hundred is large, one in ten thousand very large.
+    // Returns a random size: most sizes are small, one in a hundred is large, and one in ten
+    // thousand is very large.
     static std::size_t next_size(random_numbers& random)
     {
         std::size_t const rare = random.below(10'000);

@@ -106,7 +106,7 @@ round_function larson(task const& t, effort how)
 constexpr std::size_t life_blocks = 1000; // blocks of a short thread
 constexpr std::size_t left_every = 10;    // one of this many is left to others
 
-/// Blocks that threads leave for each other.
+/// Blocks that threads leave behind for later threads.
 class heirlooms {
 public:
     explicit heirlooms(std::size_t threads)

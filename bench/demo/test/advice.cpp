@@ -13,7 +13,7 @@ using namespace mallard::demo;
 
 constexpr std::size_t runs = 15;
 
-/// Sets runs that take about `seconds`, within `noise`, with a peak of `mib`.
+/// Sets the results of runs that take about `seconds`, within `noise`, with a peak of `mib` MiB.
 void set(series& s, int strategy, double seconds, std::uint64_t mib, double noise = 0.005,
          unsigned seed = 0)
 {

@@ -1,4 +1,4 @@
-// Tests which text is collected, in which order, and what the demo says about other files.
+// Tests which text is collected and in which order, and the messages about files that are left out.
 #include <bench/demo/corpus.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/test/expect.hpp>
