@@ -27,13 +27,13 @@ constexpr bool is_pool<C> = C::is_pool;
 struct demand {
     order frees = order::forward;
     std::size_t live = 1;
-    std::size_t threads = 1; ///< that call it at the same time
-    bool crosses = false;    ///< a block is freed by another thread than took it
+    std::size_t threads = 1; ///< threads that call the contender at the same time
+    bool crosses = false;    ///< another thread than the allocating one frees a block
 };
 
 template <class C>
 concept choosy = requires(demand d) {
-    { C::refusal(d) } -> std::same_as<const char*>; // null: none
+    { C::refusal(d) } -> std::same_as<const char*>; // null: the contender does not refuse
 };
 
 template <class C>

@@ -25,7 +25,7 @@ struct fresh_state {
     /// Runs one round without timing, because other contenders have changed the state of the heap.
     void warm_up(bool written)
     {
-        if (alone) // cold, or there for its memory
+        if (alone) // a cold case, or a process whose memory is measured
             return;
         fill(written);
         drop();

@@ -32,11 +32,11 @@ bool is_selected(experiment const& e, effort how, selection const& chosen)
 /// The measurements of one contender in one experiment so far.
 struct lane {
     entrant const* who;
-    std::size_t index; // among the experiment's entrants
+    std::size_t index; // index of the contender in the experiment's entrants
     std::string name;
     round_function round = {};
     std::string why = {};
-    std::vector<std::vector<double>> samples = {}; // of each figure
+    std::vector<std::vector<double>> samples = {}; // samples of each figure
     child_result memory = {};
 };
 

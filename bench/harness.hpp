@@ -23,8 +23,8 @@ namespace mallard::bench {
 /// How much work a run does: a full run, a short one, or just enough to see that every case works.
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
-    bool alone = false;   ///< in a process of its own, where memory is measured
-    std::size_t less = 0; ///< 2^less times less work in each cell of the laboratory
+    bool alone = false;   ///< this process measures the memory of one contender
+    std::size_t less = 0; ///< divides the work of each laboratory cell by 2^less
 
     bool is_smoke() const noexcept { return kind == size::smoke; }
     bool is_brief() const noexcept { return kind == size::brief; }
@@ -55,8 +55,8 @@ using round_function = std::function<void(std::span<double> figures)>;
 struct child_result {
     double peak_kib = 0;
     double after_kib = 0;
-    std::vector<double> figures = {}; ///< of one round
-    std::string why = {};             ///< not empty: it could not run
+    std::vector<double> figures = {}; ///< the figures of one round
+    std::string why = {};             ///< if not empty, the reason why the contender could not run
 };
 
 /// Waits for a process, and returns its result.
@@ -65,7 +65,7 @@ using pending_result = std::function<child_result()>;
 struct entrant {
     std::function<std::string()> name;
     std::function<round_function()> prepare;
-    int threads = 0; ///< that it uses, where these are not the figure's
+    int threads = 0; ///< threads of the contender, if other than the figure's
     /// Starts the process that measures memory. If empty, `start_child` does.
     std::function<pending_result()> start_alone = nullptr;
 };
@@ -82,20 +82,20 @@ struct experiment {
     std::string asks;
     std::vector<figure> figures;
     std::vector<entrant> entrants;
-    std::size_t rounds = 0;     ///< exactly so many; 0: what the time allows
+    std::size_t rounds = 0;     ///< the exact number of rounds; 0: as time allows
     bool fresh_process = false; ///< each round in a new process: nothing is warm
-    std::size_t at_once = 1;    ///< so many such processes: for what speed does not change
-    bool with_memory = true;    ///< measured apart; false: its figures have it, if anything
-    bool once = false;          ///< one round, which is long and is not dropped
+    std::size_t at_once = 1;    ///< processes in parallel, if speed is not measured
+    bool with_memory = true;    ///< measures memory in a separate process
+    bool once = false;          ///< a single long round, which is not dropped
     bool in_brief = true;       ///< part of a short run
-    double weight = 1;          ///< of the time that is left, against the others
+    double weight = 1;          ///< share of the remaining time, relative to others
 };
 
 struct suite {
     std::string_view name;
     std::string_view asks;
     std::vector<experiment> (*experiments)(effort);
-    double minutes = 6; ///< of a full run, about
+    double minutes = 6; ///< approximate duration of a full run
 };
 
 /// Which suites, cases and contenders are run.
@@ -103,7 +103,7 @@ struct selection {
     std::string case_pattern;
     std::string variant_pattern;
     std::string contender_pattern;
-    std::size_t rounds = 0; ///< 0: each experiment's own
+    std::size_t rounds = 0; ///< 0: the number of each experiment
     /// Whether a row exists already, from a run that was interrupted. If empty, no row does.
     std::function<bool(std::string_view suite, figure const&, std::string const& contender)>
         is_kept = nullptr;

@@ -32,7 +32,7 @@ keeper::keeper(std::string path) : path_(std::move(path))
 {
     std::ifstream from(path_);
     std::string line;
-    std::size_t whole = 0; // bytes of whole lines
+    std::size_t whole = 0; // bytes of all complete lines
     for (std::size_t number = 1; std::getline(from, line) && !from.eof(); ++number) {
         try {
             known_.insert(key_of(nlohmann::json::parse(line)));
@@ -45,7 +45,7 @@ keeper::keeper(std::string path) : path_(std::move(path))
         whole += line.size() + 1;
     }
     from.close();
-    std::error_code none; // there may be no file yet; whether it takes rows, `add` will see
+    std::error_code none; // ignored: there may be no file yet
     if (auto const held = std::filesystem::file_size(path_, none); !none && held > whole)
         std::filesystem::resize_file(path_, whole, none);
 }

@@ -115,7 +115,7 @@ int parse(int argc, char** argv, arguments& asked)
                    stderr);
         return 2;
     }
-    return -1; // go on
+    return -1; // continue with the run
 }
 
 bool is_asked(suite const& s, arguments const& asked)

@@ -15,7 +15,7 @@ namespace mallard::bench {
 
 inline constexpr std::size_t report_blocks = 1'000'000;
 inline constexpr std::size_t report_block_bytes = 64;
-inline constexpr std::size_t report_repeats = 9; // ten, and the first is dropped
+inline constexpr std::size_t report_repeats = 9; // ten repetitions, of which the first is dropped
 
 /// The state of the contender when a round of the bulk cases starts its clock.
 enum class bulk_start { built, constructed, kept };
@@ -93,7 +93,7 @@ round_function replace_round(effort how, std::size_t live)
         state& operator=(const state&) = delete;
         ~state()
         {
-            if (!is_pool<C>) // a pool takes everything back at its end
+            if (!is_pool<C>) // the destructor of a pool frees all blocks
                 empty(blocks, slots);
         }
 

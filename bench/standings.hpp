@@ -32,7 +32,7 @@ private:
         double value() const;
         std::size_t count() const;
     };
-    using kind = std::string; // what is compared: "time", "peak_rss", ...
+    using kind = std::string; // the compared quantity: "time", "peak_rss", ...
 
     double best(kind const&) const;
 

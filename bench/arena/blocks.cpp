@@ -68,7 +68,7 @@ struct mixed_state : buffer_state {
         return {&shapes[at], blocks_in_fill};
     }
 
-    static constexpr std::size_t blocks_in_fill = 200; // of at most 80 bytes with padding
+    static constexpr std::size_t blocks_in_fill = 200; // blocks of at most 80 bytes with padding
 
     table<shape> shapes;
     std::size_t at = 0;

@@ -20,7 +20,7 @@ struct buffer_state {
 };
 
 constexpr std::size_t grow_step = 16;
-constexpr std::size_t grow_steps = 255; // to 4 KiB
+constexpr std::size_t grow_steps = 255; // the block grows to 4 KiB
 
 /// Grows a block in place if the arena can grow it, else by a copy, as a vector does.
 template <class C>

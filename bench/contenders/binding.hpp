@@ -1,5 +1,5 @@
 // Connects standard containers with contenders: by the allocator of the contender's library, or
-// else by `plain_allocator`.
+// else by `contender_allocator`.
 #pragma once
 
 #include <cstddef>

@@ -31,12 +31,12 @@ struct foonathan_kind<fm::node_pool> {
 template <>
 struct foonathan_kind<fm::small_node_pool> {
     static constexpr const char* name = "small-node";
-    static constexpr bool searches = true; // for the chunk of a block
+    static constexpr bool searches = true; // a free searches for the chunk of the block
 };
 template <>
 struct foonathan_kind<fm::array_pool> {
     static constexpr const char* name = "array";
-    static constexpr bool searches = true; // for the place in an ordered list
+    static constexpr bool searches = true; // a free searches for the place in an ordered list
 };
 
 /// A foonathan pool. Its first block of memory is about as large as the first chunk of a Mallard

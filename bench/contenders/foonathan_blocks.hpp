@@ -46,8 +46,8 @@ public:
     }
 
 private:
-    std::span<std::byte> buffer_; // empty once it was given out
-    void* in_use_ = nullptr;      // the buffer, once it was given out
+    std::span<std::byte> buffer_; // empty once the buffer was supplied
+    void* in_use_ = nullptr;      // the buffer, once it was supplied
     std::size_t block_size_;
 };
 

@@ -124,7 +124,7 @@ public:
         region region_;
         std::size_t count_;
         std::size_t next_ = 0;
-        char apart_[128] = {}; // from other threads' circles
+        char apart_[128] = {}; // padding: keeps the circles of threads on separate cache lines
     };
 
     static std::string name() { return std::string("limit/") + Tag::name; }

@@ -67,7 +67,7 @@ private:
     {
         std::lock_guard const hold(growing_);
         void* block = nullptr;
-        if (free_.pop(block)) // another thread was here
+        if (free_.pop(block)) // another thread freed a block since the first test
             return block;
         std::size_t const bytes = next_bytes_;
         std::byte* const chunk = chunks_.emplace_back(new std::byte[bytes]).get();

@@ -9,9 +9,9 @@ namespace mallard::demo {
 
 namespace {
 
-constexpr double gain_min = 0.03; // less is of no use to anyone
+constexpr double gain_min = 0.03; // a smaller gain is not worth a change
 constexpr double level_max = 1 + gain_min;
-constexpr double error_max = 0.05 / (strategy_count - 1); // of one comparison among thirteen
+constexpr double error_max = 0.05 / (strategy_count - 1); // for each of the thirteen comparisons
 
 bench::summary summary_of(const std::vector<measurement>& runs, auto value)
 {
@@ -68,7 +68,8 @@ dimensions dimensions_of(const profile& counts, const std::vector<standing>& sta
 /// this by chance is below `error_max`; count + 1 if even all coins are not enough.
 std::size_t agreement_needed(std::size_t count)
 {
-    double chance = std::pow(0.5, static_cast<double>(count)); // of exactly `heads`
+    double chance =
+        std::pow(0.5, static_cast<double>(count)); // the probability of exactly `heads` heads
     double at_least = 0;
     std::size_t heads = count + 1;
     while (at_least + chance < error_max) {

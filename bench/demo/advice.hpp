@@ -22,42 +22,43 @@ enum class verdict { faster, no_difference, slower };
 /// no number is enough.
 struct comparison {
     double ratio = 1;   ///< median of now / before
-    double visible = 0; ///< a smaller difference would not have shown in this noise
+    double visible = 0; ///< smaller differences are hidden by the noise
     verdict says = verdict::no_difference;
 };
 comparison compare(std::span<const double> before, std::span<const double> now);
 
 inline constexpr std::size_t runs_min = 9;
-inline constexpr double memory_ratio_max = 1.5;  ///< more is refused, unless nothing else gains
+inline constexpr double memory_ratio_max =
+    1.5; ///< strategies above are refused, unless only they gain
 inline constexpr double memory_noise_kib = 1024; ///< the kernel counts pages in batches
 inline constexpr double utilisation_high = 0.5;
 
 struct standing {
     const strategy_entry* strategy = nullptr;
-    std::vector<double> runs{}; ///< seconds of each
+    std::vector<double> runs{}; ///< seconds of each run
     bench::summary seconds{};
-    comparison to_heap{};       ///< to AS1
-    double use_ratio = 1;       ///< of the use phase alone
-    bench::summary peak_kib{};  ///< of the whole process
-    bench::summary after_kib{}; ///< when all is destroyed
-    double added_kib = 0;       ///< by the structure, to its peak
-    double memory_ratio = 1;    ///< of that, to AS1
-    bool is_too_large = false;  ///< more than `memory_ratio_max`, and more than noise
+    comparison to_heap{};       ///< compared with AS1
+    double use_ratio = 1;       ///< ratio of the use phase alone
+    bench::summary peak_kib{};  ///< peak of the whole process
+    bench::summary after_kib{}; ///< memory after everything is destroyed
+    double added_kib = 0;       ///< the structure's part of the peak
+    double memory_ratio = 1;    ///< ratio of `added_kib` to that of AS1
+    bool is_too_large = false;  ///< above `memory_ratio_max`, by more than noise
 };
 
 /// The dimensions of the talk, each from 0 to 1. The report says which ones are estimates.
 struct dimensions {
-    double density = 0;     ///< D: allocations and frees in a ns of AS1's time
+    double density = 0;     ///< D: allocations and frees for each ns of AS1's time
     double variation = 0;   ///< V: different sizes / allocations
     double locality = 0;    ///< L: share of the use phase that local layouts save
-    double utilisation = 0; ///< U: most in use / allocated in all
+    double utilisation = 0; ///< U: peak of bytes in use / all allocated bytes
     // C and F are 0: one thread, and no other part allocates.
 };
 
 struct advice {
     std::vector<standing> standings; ///< AS1 first; all fourteen, unless interrupted
     dimensions measured;
-    std::size_t chosen = 0;                                   ///< in `standings`; 0: stay with AS1
+    std::size_t chosen = 0; ///< index in `standings`; 0: stay with AS1
     std::vector<std::pair<std::string, std::string>> reasons; ///< a word, and a sentence
 
     const standing& choice() const { return standings[chosen]; }

@@ -130,8 +130,8 @@ private:
     std::string_view text_;
     allocator memory_;
     std::size_t at_ = 0;
-    bool line_is_fresh_ = true;          // no token of this statement was read
-    std::array<char, depth_max> open_{}; // the closing bracket each open block waits for
+    bool line_is_fresh_ = true;          // true until a token of this statement is read
+    std::array<char, depth_max> open_{}; // for each open block, its closing bracket
 };
 
 } // namespace mallard::demo

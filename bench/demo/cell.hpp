@@ -13,14 +13,14 @@
 namespace mallard::demo {
 
 struct measurement {
-    double build = 0; ///< seconds, of one round
+    double build = 0; ///< seconds of one round
     double use = 0;
-    double destroy = 0;              ///< or wink-out; the resource included
-    std::uint64_t start_rss_kib = 0; ///< program and text, before the first allocation
+    double destroy = 0;              ///< seconds to destroy or wink out, the resource included
+    std::uint64_t start_rss_kib = 0; ///< program and text before the first allocation
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0; ///< when all is destroyed
     answer says;
-    std::optional<profile> counts; ///< of strategy 0 alone
+    std::optional<profile> counts; ///< only for strategy 0
 
     double seconds() const noexcept { return build + use + destroy; }
 

@@ -56,13 +56,13 @@ void drain(pollfd& from, std::string& into)
         into.append(block, static_cast<std::size_t>(n));
     } else if (n == 0 || errno != EINTR) {
         ::close(from.fd);
-        from.fd = -1; // poll passes over it
+        from.fd = -1; // poll ignores a descriptor of -1
     }
 }
 
 [[noreturn]] void become(std::span<const std::string> arguments, int out, int err)
 {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL); // whatever ends the parent ends the cell
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL); // the cell ends when the parent ends
     auto const unblocked = noted();
     ::sigprocmask(SIG_UNBLOCK, &unblocked, nullptr);
     ::dup2(out, STDOUT_FILENO);
@@ -141,7 +141,7 @@ outcome run_self(std::span<const std::string> arguments, double seconds_max)
         result.interrupted = interrupted != 0;
         result.is_late = std::chrono::steady_clock::now() > deadline;
         if (result.interrupted || result.is_late)
-            ::kill(child, SIGKILL); // its ends of the pipes close with it
+            ::kill(child, SIGKILL); // the child's ends of the pipes close too
         if (ready > 0)
             for (int i = 0; i < 2; ++i)
                 if (from[static_cast<std::size_t>(i)].revents != 0)

@@ -20,8 +20,8 @@ public:
 
 struct outcome {
     int status = 0;           ///< as from waitpid
-    bool is_late = false;     ///< killed after the time it had
-    bool interrupted = false; ///< killed because the demo was
+    bool is_late = false;     ///< killed because its time was over
+    bool interrupted = false; ///< killed because the user interrupted the demo
     std::string out, err;
 
     bool is_good() const noexcept { return status == 0 && !interrupted && !is_late; }

@@ -94,7 +94,7 @@ public:
             if (auto const line_end = text.rfind('\n'); line_end != std::string::npos)
                 text.resize(line_end + 1);
             note(path, "cut after " + std::to_string(text.size()) + " bytes, " + cap_text);
-            place_bytes_left_ = text.size(); // nothing fits behind it
+            place_bytes_left_ = text.size(); // no more text fits
         }
         auto const fault = is_json ? json_fault(text) : std::string();
         if (!fault.empty())
@@ -187,7 +187,7 @@ collection collect_default(std::size_t bytes_max)
         into.begin(root, bytes_max / 2);
         walk(root, [&](const fs::path& path, const std::string& unreadable) {
             if (unreadable.empty() && !into.is_full())
-                into.take(path); // what is not text here is of no interest to anyone
+                into.take(path); // files that are not text are skipped without a note
             return !into.is_full();
         });
     }

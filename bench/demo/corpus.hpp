@@ -20,7 +20,7 @@ struct collection {
         std::string text;
         format is = format::text;
     };
-    struct place { // a root of the walk, or what the user named
+    struct place { // a root of the walk, or a name that the user gave
         std::string name;
         std::size_t files = 0;
         std::size_t bytes = 0;
@@ -31,7 +31,7 @@ struct collection {
     std::vector<std::string> notes; ///< "empty.txt: skipped, it is empty"
 
     std::size_t bytes() const noexcept;
-    std::uint64_t fingerprint() const noexcept; ///< equal: the same text was measured
+    std::uint64_t fingerprint() const noexcept; ///< equal fingerprints: the same text was measured
 };
 
 inline constexpr std::size_t default_bytes_max = std::size_t{5} << 20;

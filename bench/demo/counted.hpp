@@ -17,10 +17,10 @@ namespace mallard::demo {
 struct profile {
     std::uint64_t allocations = 0;
     std::uint64_t frees = 0;
-    std::uint64_t bytes_total = 0;   ///< allocated, ever
+    std::uint64_t bytes_total = 0;   ///< all allocated bytes
     std::uint64_t bytes_in_use = 0;  ///< at the end: 0, or the workload leaks
-    std::uint64_t bytes_at_peak = 0; ///< the most that was in use
-    std::uint64_t sizes = 0;         ///< different ones
+    std::uint64_t bytes_at_peak = 0; ///< the most bytes in use at once
+    std::uint64_t sizes = 0;         ///< number of different sizes
     double class_entropy = 0;        ///< bits, over size classes; 0: all in one class
 };
 

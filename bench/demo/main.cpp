@@ -20,7 +20,7 @@ constexpr int status_of_bad_use = 2, status_of_interrupt = 130;
 struct arguments {
     std::vector<std::string> files;
     bool json = false;
-    std::size_t runs = 0; // 0: as many of the default as there is time for
+    std::size_t runs = 0; // 0: the default number, or fewer if time is short
     std::vector<std::string> cell;
 };
 
@@ -41,7 +41,7 @@ void describe(CLI::App& app, arguments& asked)
 
 int run(const arguments& asked, const bench::provenance& origin)
 {
-    interrupts const noted; // from here on, Ctrl-C ends the measuring and not the report
+    interrupts const noted; // from here on, Ctrl-C ends the measurement, not the report
     plan const wanted = {.runs = asked.runs == 0 ? runs_by_default : asked.runs,
                          .seconds_max = asked.runs == 0 ? seconds_by_default : 0};
     collection const taken = asked.files.empty() ? collect_default() : collect_named(asked.files);
@@ -92,7 +92,7 @@ int main(int argc, char** argv)
     } catch (const failure& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 1;
-    } catch (const std::exception& error) { // of memory, of a cell that printed something else
+    } catch (const std::exception& error) { // for example out of memory
         std::fprintf(
             stderr,
             "mallard-demo: %s\n  the measurement stopped\n  help: try fewer or smaller files\n",

@@ -21,11 +21,11 @@ struct phrase_window {
     };
     static constexpr std::size_t bytes_max = std::size_t{3} << 18;
     static constexpr std::size_t width = 8192; // phrases in the window
-    static constexpr std::size_t walks = 8;    // in order, over what the window holds at the end
+    static constexpr std::size_t walks = 8; // walks in order over the final content of the window
 
     struct tally {
-        std::uint32_t now = 0;   // in the window
-        std::uint32_t lines = 0; // sum of the lines it stood on
+        std::uint32_t now = 0;   // how often the phrase is in the window
+        std::uint32_t lines = 0; // sum of the line numbers of the phrase
     };
 
     template <class S>

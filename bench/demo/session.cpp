@@ -13,7 +13,7 @@ namespace mallard::demo {
 namespace {
 
 constexpr double cell_seconds_max = 300;
-constexpr double cell_seconds_wanted = 0.05; // shorter ones are repeated until they last this long
+constexpr double cell_seconds_wanted = 0.05; // shorter cells are repeated
 constexpr std::uint64_t rounds_max = 1000;
 
 std::string name_of(int strategy)

@@ -13,17 +13,20 @@ namespace mallard::demo {
 /// The results of one workload.
 struct series {
     workload_words words;
-    std::uint64_t rounds = 1; ///< lives of the structure in a cell
-    answer says{};            ///< of every strategy
+    std::uint64_t rounds = 1; ///< how often a cell builds and destroys the structure
+    answer says{};            ///< the answer of every strategy
     profile counts{};
     std::array<std::vector<measurement>, strategy_count> runs{}; ///< by strategy, then by run
 
-    std::size_t runs_done() const noexcept { return runs.back().size(); } ///< by all strategies
+    std::size_t runs_done() const noexcept
+    {
+        return runs.back().size();
+    } ///< runs that all strategies finished
 };
 
 struct plan {
     std::size_t runs = 25;
-    double seconds_max = 0; ///< no run begins after it; 0: all runs, however long
+    double seconds_max = 0; ///< no run begins later; 0: no limit
 };
 
 struct session {

@@ -21,15 +21,15 @@ using vector_of = std::vector<T, typename S::template allocator_type<T>>;
 
 enum class part : std::uint8_t {
     document,
-    block,     ///< of source: what stands in brackets; `text` is the opening one
-    statement, ///< a line, or what ends with a semicolon
+    block,     ///< of source: a block in brackets; `text` is the opening bracket
+    statement, ///< text to the end of a line or to a semicolon
     word,
     string,
     comment,
     sign,
-    object, ///< of JSON
+    object, ///< an object of JSON
     array,
-    member, ///< `text` is the key, the one part is the value
+    member, ///< `text` is the key; the only part is the value
     number,
     literal
 };

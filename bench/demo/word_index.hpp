@@ -30,9 +30,10 @@ struct word_index {
         .found = "lines found for phrases",
     };
     static constexpr std::size_t bytes_max = std::size_t{5} << 20;
-    static constexpr std::size_t asked_bytes_max = std::size_t{1} << 20; // of text to ask from
-    static constexpr std::size_t page = 64;    // lines an answer shows at most
-    static constexpr unsigned asked_every = 8; // words, for a phrase query
+    static constexpr std::size_t asked_bytes_max =
+        std::size_t{1} << 20;                  // bytes of the text from which queries are made
+    static constexpr std::size_t page = 64;    // most lines in an answer
+    static constexpr unsigned asked_every = 8; // one phrase query for every 8 words
 
     template <class S>
     using positions = vector_of<S, position>;
@@ -60,7 +61,7 @@ struct word_index {
         }
         result.made = index.size();
         for (const auto& [word, where] :
-             index) // a sum: the order in a hash table is nobody's promise
+             index) // a sum, because the order in a hash table is unspecified
             result.checksum += hash_of(word) * where.size();
     }
 

@@ -12,10 +12,10 @@ namespace mallard::demo {
 
 /// The answer of a workload, which has to be the same under every strategy.
 struct answer {
-    std::uint64_t read = 0;     ///< of the text: words, bytes, phrases
-    std::uint64_t made = 0;     ///< in the structure
-    std::uint64_t found = 0;    ///< by the use of it
-    std::uint64_t checksum = 0; ///< over all of that, content included
+    std::uint64_t read = 0;     ///< how much of the text was read: words, bytes, phrases
+    std::uint64_t made = 0;     ///< how many items the structure has
+    std::uint64_t found = 0;    ///< how many results the use phase found
+    std::uint64_t checksum = 0; ///< checksum of all results, content included
 
     bool operator==(const answer&) const = default;
 };

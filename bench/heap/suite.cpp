@@ -85,7 +85,7 @@ experiment lives(effort how, std::size_t count, std::size_t largest, const char*
                     ", which are written to, and ends with all of them. ns a life",
             .figures = {{name, "ns_per_life"}},
             .entrants = entrants_of(contenders{}, {}, [=]<class C>() -> round_function {
-                C(); // or cannot run
+                C(); // throws if the contender cannot run
                 return [s = std::make_shared<life<C>>(how, count, largest)](std::span<double> out) {
                     out[0] = s->ns();
                 };

@@ -30,13 +30,14 @@ enum class form { corrected, faithful, returning };
 
 /// The parameters of one cell.
 struct growth_cell {
-    std::size_t structure = 1; ///< 1 to 12
-    std::size_t size = 64;     ///< of the outermost
-    std::size_t elements = 0;  ///< put in by all repetitions together, at least
+    std::size_t structure = 1; ///< the number n of DSn: 1 to 12
+    std::size_t size = 64;     ///< elements of the outermost container
+    std::size_t elements = 0;  ///< least number inserted by all repetitions together
     form how = form::corrected;
-    std::size_t litter = 0; ///< 1: the heap is clean; else one in so many chunks is freed
+    std::size_t litter = 0; ///< n: one in n blocks is freed; 1: a heap without litter
 
-    static constexpr std::size_t inner_size = 128; ///< of what is within DS5 to DS12
+    static constexpr std::size_t inner_size =
+        128; ///< elements of each inner structure of DS5 to DS12
 
     bool is_nested() const noexcept { return structure > 4; }
     std::size_t elements_of_one() const noexcept { return is_nested() ? size * inner_size : size; }
@@ -59,7 +60,7 @@ using inspect = void (*)(void* state, void const* block, std::size_t bytes);
 struct growth_step {
     growth_cell const& cell;
     bool wink_out = false;
-    inspect see = nullptr; ///< called for each block before the structure goes; null: nobody
+    inspect see = nullptr; ///< called for each block before the structure ends
     void* state = nullptr;
 };
 

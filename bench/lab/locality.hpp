@@ -15,14 +15,14 @@ namespace mallard::bench::lab {
 
 /// The parameters of one cell, or of several cells with the same lists.
 struct locality_cell {
-    std::size_t elements = 0;    ///< in all subsystems
-    std::size_t size = 1;        ///< elements of each, before they wander
-    std::size_t moves = 0;       ///< in a shuffle
-    std::size_t shuffles = 1;    ///< with a look after each
-    std::size_t walks = 1;       ///< over a subsystem before it is the next one's turn
-    std::size_t looks = 1;       ///< with so many walks, half of them, a quarter, ...
-    std::size_t repetitions = 0; ///< of the access phase, as in the talk; 0: corrected
-    std::size_t accesses = 1;    ///< for a sample, at least, when corrected
+    std::size_t elements = 0;    ///< elements of all subsystems together
+    std::size_t size = 1;        ///< elements of each subsystem before the shuffles
+    std::size_t moves = 0;       ///< moves of elements in a shuffle
+    std::size_t shuffles = 1;    ///< number of shuffles, with a measurement after each
+    std::size_t walks = 1;       ///< walks over a subsystem before the next subsystem
+    std::size_t looks = 1;       ///< measurements: with `walks` walks, half of them, ...
+    std::size_t repetitions = 0; ///< repetitions of the talk's access phase; 0: corrected
+    std::size_t accesses = 1;    ///< corrected: least number of accesses in a sample
 
     std::size_t subsystems() const noexcept { return elements / size; }
 };
@@ -95,8 +95,8 @@ public:
     looker(program<Memory>& at, locality_cell const& cell) : at_(at), cell_(cell) {}
 
     struct seen {
-        double ns = 0;     ///< of one access, the median of samples
-        double misses = 0; ///< of the last-level cache, for one access
+        double ns = 0;     ///< ns of one access: the median of the samples
+        double misses = 0; ///< misses of the last-level cache for one access
     };
 
     bool sees_misses() const noexcept { return misses_.works(); }

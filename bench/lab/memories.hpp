@@ -22,8 +22,8 @@ namespace mallard::bench::lab {
 
 /// The memory that an allocator may begin with.
 struct budget {
-    std::span<std::byte> buffer; ///< used before anything is taken from the heap
-    std::size_t largest = 0;     ///< bytes of the largest block that will be asked for
+    std::span<std::byte> buffer; ///< used before memory of the heap
+    std::size_t largest = 0;     ///< bytes of the largest block that will be requested
 };
 
 /// AS1: the heap, by type parameter.
@@ -208,7 +208,7 @@ public:
     handing_on<std::byte, foonathan_stack> allocator() noexcept { return *this; }
     void* allocate(std::size_t bytes) { return stack_.allocate(bytes, 8); }
     void deallocate(void*, std::size_t) noexcept {}
-    void release() noexcept {} // with the object
+    void release() noexcept {} // the destructor releases the memory
 
 private:
     foonathan_stack_on_buffer stack_;
@@ -234,7 +234,7 @@ public:
         else
             heap_.deallocate(block, bytes);
     }
-    void release() noexcept {} // with the object
+    void release() noexcept {} // the destructor releases the memory
 
 private:
     static constexpr std::size_t largest = 4096;

@@ -37,8 +37,8 @@ void play(part who, Cast cast, F f)
 class memory_limit {
 public:
     enum class what : int {
-        addresses = RLIMIT_AS, ///< `ulimit -v`: reserved or used, the program's own too
-        data = RLIMIT_DATA     ///< that can be written to
+        addresses = RLIMIT_AS, ///< `ulimit -v`: reserved or used, the program included
+        data = RLIMIT_DATA     ///< writable memory
     };
 
     memory_limit(what of, std::size_t kib) noexcept : of_(static_cast<int>(of))

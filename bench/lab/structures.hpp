@@ -73,7 +73,7 @@ private:
     static std::size_t word_of(Text const& text)
     {
         std::size_t word = 0;
-        std::memcpy(&word, text.data(), sizeof word); // none is shorter
+        std::memcpy(&word, text.data(), sizeof word); // no string is shorter than a word
         return word;
     }
 };

@@ -14,7 +14,7 @@ namespace mallard::bench::lab {
 /// strategy, once.
 struct task {
     part who;
-    std::array<std::size_t, 8> numbers{}; ///< what they mean is each benchmark's own
+    std::array<std::size_t, 8> numbers{}; ///< their meaning depends on the benchmark
 };
 
 /// The figures, in the order in which the suite names them.
@@ -26,9 +26,9 @@ struct not_played : std::runtime_error {
 };
 
 // The benchmarks. Each throws `std::bad_alloc` if memory runs out.
-void growth(task const&, figures);      ///< I and V
+void growth(task const&, figures);      ///< Benchmarks I and V
 void locality(task const&, figures);    ///< II
 void utilization(task const&, figures); ///< III
-void contention(task const&, figures);  ///< IV
+void contention(task const&, figures);  ///< Benchmark IV
 
 } // namespace mallard::bench::lab

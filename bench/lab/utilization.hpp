@@ -12,11 +12,11 @@ namespace mallard::bench::lab {
 
 /// The parameters of one cell.
 struct utilization_cell {
-    std::size_t total = 0;  ///< bytes asked for by a life of the allocator
+    std::size_t total = 0;  ///< bytes requested in one life of the allocator
     std::size_t active = 0; ///< bytes in use
-    std::size_t block = 0;  ///< bytes of each
-    std::size_t lives = 0; ///< faithful: so many, the best and the worst not counting; 0: corrected
-    double least_ns = 0;   ///< corrected: for so long, at least
+    std::size_t block = 0;  ///< bytes of each block
+    std::size_t lives = 0;  ///< faithful: lives, without the best and worst; 0: corrected
+    double least_ns = 0;    ///< corrected: the least time
 
     std::size_t count() const noexcept { return total / block; }
     std::size_t held() const noexcept { return active / block; }

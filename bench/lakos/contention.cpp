@@ -14,7 +14,7 @@ using lab::contention_cell;
 using kind = contention_cell::kind;
 
 struct cell {
-    std::size_t operations; // 2^n, of a thread
+    std::size_t operations; // 2^n for each thread
     std::size_t block;      // 2^n bytes
     std::size_t threads;
 

@@ -25,7 +25,7 @@ constexpr std::size_t inner_exponent = 7;
 
 struct cell {
     std::size_t structure; // 1 to 12
-    std::size_t exponent;  // of its size
+    std::size_t exponent;  // the exponent of its size
 
     std::string name() const
     {

@@ -10,8 +10,8 @@ namespace {
 /// The parameters of the lists of some cells.
 struct lists {
     std::string name;     // "2^21/S=2^13"
-    std::size_t elements; // in all
-    std::size_t size;     // of each
+    std::size_t elements; // number in all lists
+    std::size_t size;     // elements of each list
 };
 
 lists powers(std::size_t elements, std::size_t size)
@@ -27,11 +27,11 @@ std::string described(lists const& l)
 
 /// The moves and walks over the lists.
 struct history {
-    std::string after = {};  // "/shuffles=0.1", where it is not the talk's 5
-    double shuffles = 5;     // moves of an element, before each look
-    std::size_t stages = 1;  // one more shuffle before each
-    std::size_t walks = 256; // over a subsystem, before it is the next one's turn
-    std::size_t looks = 9;   // with 256 walks, 128, ... 1
+    std::string after = {};  // "/shuffles=0.1", if it is not 5 as in the talk
+    double shuffles = 5;     // moves of each element before each measurement
+    std::size_t stages = 1;  // number of stages, with one more shuffle before each
+    std::size_t walks = 256; // walks over a subsystem before the next subsystem
+    std::size_t looks = 9;   // measurements: with 256 walks, 128, ... 1
 
     std::size_t moves(lists const& l) const
     {
@@ -39,7 +39,7 @@ struct history {
     }
 };
 
-enum class who { all, talks, first }; // of the players
+enum class who { all, talks, first }; // which players
 
 // All players that can free single blocks. Only some run the talk's program, because the corrected
 // variant measures the same at a hundredth of the time.

@@ -6,9 +6,9 @@ namespace mallard::bench {
 namespace {
 
 struct cell {
-    std::size_t total;  // 2^n bytes asked for in all
-    std::size_t active; // in use
-    std::size_t block;  // of one
+    std::size_t total;  // 2^n bytes requested in total
+    std::size_t active; // 2^n bytes in use
+    std::size_t block;  // 2^n bytes of one block
 
     std::string name() const
     {

@@ -6,7 +6,7 @@
 namespace mallard::bench {
 namespace {
 
-enum : std::size_t { a_byte, pages, all_bytes }; // written of each block
+enum : std::size_t { a_byte, pages, all_bytes }; // how much of each block is written
 
 load burst(const char* name, const char* what, task how)
 {

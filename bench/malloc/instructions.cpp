@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-enum : std::size_t { nothing, malloc, free }; // what is called
+enum : std::size_t { nothing, malloc, free }; // the function that is called
 
 constexpr std::size_t calls = 1000;
 

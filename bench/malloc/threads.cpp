@@ -7,7 +7,7 @@ namespace {
 constexpr std::size_t counts[] = {1, 2, 4, 8};
 const char* const cost = "; ns: wall time / those of all threads, and CPU time";
 
-enum : std::size_t { never, always, every_second }; // a batch crosses to another thread
+enum : std::size_t { never, always, every_second }; // how often a batch moves to another thread
 
 /// Adds `what` with each number of threads from `least`; a short run has only 4 threads.
 void add(std::vector<load>& all, const char* name, const char* asks, task what,

@@ -67,7 +67,7 @@ struct block {
 
 template <class C>
 struct replace_state {
-    static constexpr std::size_t steps = 1 << 16; // then the table begins again
+    static constexpr std::size_t steps = 1 << 16; // after these steps the table begins again
 
     replace_state(effort how, std::size_t count)
         : slots(count), sizes(mixed_sizes(steps, 1024)), which(random_indices(steps, count)),

@@ -9,8 +9,8 @@ namespace mallard::bench {
 /// A library for LD_PRELOAD.
 struct preload {
     std::string name;
-    std::string library; ///< what LD_PRELOAD is set to; empty: nothing, glibc's own
-    std::string why;     ///< not empty: it cannot be loaded, and this is the reason
+    std::string library; ///< the value of LD_PRELOAD; empty for glibc's malloc
+    std::string why;     ///< if not empty, why the library cannot be loaded
 };
 
 /// All mallocs: glibc, the packages of Debian, the crates that peers/ builds, and Mallard, if it is

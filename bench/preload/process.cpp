@@ -126,7 +126,7 @@ void process::finish_input()
 int process::wait()
 {
     finish_input();
-    int status = 127 << 8; // as a shell has it: there is no such program
+    int status = 127 << 8; // as in a shell: there is no such program
     if (id_ > 0)
         waitpid(std::exchange(id_, -1), &status, 0);
     return status;

@@ -13,7 +13,7 @@ namespace mallard::bench {
 
 class process {
 public:
-    enum class complaints { shown, ignored }; ///< what it writes to standard error
+    enum class complaints { shown, ignored }; ///< the output to standard error
 
     /// Starts a command. `command[0]` is looked up in PATH. If `library` is empty, nothing is
     /// preloaded.
@@ -21,7 +21,7 @@ public:
             complaints = complaints::shown, int patience_ms = 120'000);
     process(const process&) = delete;
     process& operator=(const process&) = delete;
-    ~process(); ///< kills it, unless it was waited for
+    ~process(); ///< kills the process, unless `wait` was called
 
     void write(std::string_view text) const;
 
@@ -38,7 +38,7 @@ public:
     int wait();
 
 private:
-    bool is_silent() const; // for so long that it is killed
+    bool is_silent() const; // whether it printed nothing for too long
 
     int patience_ms_;
     pid_t id_ = -1;

@@ -11,8 +11,8 @@ struct load {
     std::string asks;
     std::vector<figure> figures;
     task what;
-    std::size_t passes = 1; ///< rounds before memory is weighed
-    bool stays = false;     ///< weighed while its threads live, its blocks being freed
+    std::size_t passes = 1; ///< rounds before memory is measured
+    bool stays = false;     ///< measured while threads exist, after all frees
     bool fresh = false;     ///< a new worker for each round: nothing is warm
     bool in_brief = true;
     double weight = 1;

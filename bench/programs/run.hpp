@@ -12,8 +12,8 @@ namespace mallard::bench {
 struct run_result {
     std::string output;
     double wall_seconds = 0;
-    double cpu_seconds = 0; ///< its own and that of all it started
-    double peak_kib = 0;    ///< of the largest process
+    double cpu_seconds = 0; ///< of the program and all processes that it started
+    double peak_kib = 0;    ///< peak of the largest process
 };
 
 /// A running program. `command` may begin with NAME=VALUE for its environment.

@@ -92,7 +92,7 @@ void add_matrix(std::vector<experiment>& all, effort how)
         if (r.remote_percent == 0)
             all.push_back(without_traps(r, how, "/live=64", matrix_threads, 64));
     }
-    for (std::size_t const fits : {0u, 2u}) // guard_local0, main_r50
+    for (std::size_t const fits : {0u, 2u}) // the report's guard_local0 and main_r50
         all.push_back(without_traps(matrix[fits], how, "/T=2", 2, 0));
 }
 
@@ -119,7 +119,7 @@ experiment larson(effort how, std::size_t threads, const char* variant, std::siz
     return e;
 }
 
-constexpr std::size_t owners = 8; // half of them take, half give back
+constexpr std::size_t owners = 8; // half of the threads allocate, half free
 
 experiment crossing(effort how, const char* job, const char* variant, const char* through,
                     std::size_t ms)

@@ -55,7 +55,7 @@ std::string machine()
 {
     utsname os{};
     uname(&os);
-    std::string const version = __VERSION__; // clang's begins with its name
+    std::string const version = __VERSION__; // the text of clang begins with its name
     std::string const compiler = version.starts_with("1") ? "g++ " + version : version;
     return processor() + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " CPUs" +
            cache("L1d", _SC_LEVEL1_DCACHE_SIZE) + cache("L2", _SC_LEVEL2_CACHE_SIZE) +

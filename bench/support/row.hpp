@@ -26,7 +26,7 @@ struct row {
 struct provenance {
     std::string commit;  ///< short hash, with "-dirty" when the tree differs; or "unknown"
     std::string machine; ///< processor, CPUs, caches, kernel, compiler
-    std::string command; ///< what to type to get the row again
+    std::string command; ///< the command that produces the row again
 };
 
 /// Describes this run. The command begins with `launcher`, followed by the arguments of `main`.

@@ -11,21 +11,21 @@ namespace {
 using namespace mallard::bench;
 
 // With ticks of 2.6 GHz and a processor of 3.9 GHz, a cycle is two thirds of a tick.
-TEST(Clock, FindsCyclesWhereTwoChainsOfKnownLatencyAgree)
+TEST(Clock, ComputesCyclesIfTwoChainsOfKnownLatencyAgree)
 {
     auto const cycles = cycles_per_tick(2.0, 0.66);
     ASSERT_TRUE(cycles);
     EXPECT_DOUBLE_EQ(*cycles, 1.5);
 }
 
-TEST(Clock, RefusesCyclesWhereOneChainIsFoldedAndTheOtherIsNot)
+TEST(Clock, ReturnsNoCyclesIfTheTwoChainsDisagree)
 {
     EXPECT_FALSE(cycles_per_tick(2.0, 0.22));  // three steps in a cycle
-    EXPECT_FALSE(cycles_per_tick(2.0, 0.333)); // two
+    EXPECT_FALSE(cycles_per_tick(2.0, 0.333)); // two steps in a cycle
     EXPECT_FALSE(cycles_per_tick(2.7, 0.66));  // a multiplication of four cycles
 }
 
-TEST(Clock, MeasuresASpeedThatAProcessorCanHave)
+TEST(Clock, MeasuresAPlausibleProcessorSpeed)
 {
     if (auto const cycles = cycles_per_ns()) {
         EXPECT_GT(*cycles, 0.8);

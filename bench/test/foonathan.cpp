@@ -14,7 +14,7 @@ bool is_in(std::span<std::byte> buffer, void const* block)
     return block >= buffer.data() && block < buffer.data() + buffer.size();
 }
 
-TEST(FoonathanStack, FillsTheBufferThatItIsGivenThenTakesFromTheHeap)
+TEST(FoonathanStack, UsesTheBufferFirstAndThenTheHeap)
 {
     std::vector<std::byte> memory(1 << 16);
     std::span<std::byte> const buffer(memory);
@@ -26,7 +26,7 @@ TEST(FoonathanStack, FillsTheBufferThatItIsGivenThenTakesFromTheHeap)
     }
 }
 
-TEST(FoonathanStack, TakesFromTheHeapAloneWhereThereIsNoBuffer)
+TEST(FoonathanStack, UsesOnlyTheHeapWithoutABuffer)
 {
     lab::foonathan_stack stack({.buffer = {}, .largest = 100'000});
     for (int i = 0; i < 100; ++i)

@@ -35,7 +35,7 @@ summary mean_of(standings const& all, std::string const& kind)
     return {};
 }
 
-TEST(Standings, FamiliesWeighEquallyHoweverManyCasesTheyHave)
+TEST(Standings, FamiliesWeighEquallyWhateverTheirNumberOfCases)
 {
     standings all;
     for (const char* const bytes : {"16B", "32B", "64B", "128B"})
@@ -56,7 +56,7 @@ TEST(Standings, AThreadedCaseCountsOnceByItsCpuTime)
     EXPECT_EQ(mean_of(all, "time").runs, 1U);
 }
 
-TEST(Standings, ThereIsAMeanWithoutPairsToo)
+TEST(Standings, ComputesAMeanWithoutThePairCases)
 {
     standings all;
     all.add(pair_of_rows("pair/64B", 8, 1));
@@ -67,7 +67,7 @@ TEST(Standings, ThereIsAMeanWithoutPairsToo)
     EXPECT_LT(mean_of(all, "time").median, 0.3);
 }
 
-TEST(Standings, CyclesAreNsInAnotherUnitAndNotCounted)
+TEST(Standings, IgnoresCyclesBecauseTheyAreNsInAnotherUnit)
 {
     standings all;
     std::vector<row> rows = pair_of_rows("pair/64B", 4, 2);

@@ -94,7 +94,7 @@ private:
     std::unique_ptr<C> blocks_;
     std::size_t repeats_;
     std::size_t count_;
-    std::vector<table<void*>> taken_; // by each thread
+    std::vector<table<void*>> taken_; // the blocks that each thread allocated
     std::unique_ptr<phase[]> phases_;
     gate between_;
     std::unique_ptr<crew> team_;

@@ -16,8 +16,8 @@ struct births_alone {
     static constexpr const char* name = "births-alone";
 };
 
-constexpr std::size_t life_blocks = 1000; // that a thread allocates
-constexpr std::size_t left_every = 10;    // of them it leaves one to others
+constexpr std::size_t life_blocks = 1000; // blocks that a thread allocates
+constexpr std::size_t left_every = 10;    // of 10 blocks, a thread leaves one to others
 
 template <class C>
 class churn {
@@ -73,7 +73,7 @@ private:
     std::unique_ptr<C> blocks_;
     std::size_t lives_;
     table<void*> left_;
-    std::unique_ptr<crew> team_; // each of it bears one after the other
+    std::unique_ptr<crew> team_; // each thread of the crew starts short threads in sequence
 };
 
 experiment lives_of(effort how, std::size_t threads)

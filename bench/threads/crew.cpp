@@ -11,7 +11,7 @@ crew::crew(std::size_t count)
 {
     for (std::size_t i = 0; i < count; ++i)
         threads_.emplace_back([this, i] { live(i); });
-    run([](std::size_t) {}); // all are there
+    run([](std::size_t) {}); // waits until all threads have started
 }
 
 crew::~crew()

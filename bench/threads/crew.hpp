@@ -48,7 +48,7 @@ public:
     explicit crew(std::size_t count);
     crew(const crew&) = delete;
     crew& operator=(const crew&) = delete;
-    ~crew(); ///< joins them
+    ~crew(); ///< joins the threads
 
     std::size_t size() const noexcept { return threads_.size(); }
 
@@ -59,7 +59,7 @@ public:
     work_time run_for(double ns, work task);
 
     /// Starts the task in each thread; the first half of `run`. The caller can do something before
-    /// it calls the other half.
+    /// it calls `finish`, the second half.
     void start(work task);
     work_time finish();
 
@@ -73,10 +73,10 @@ private:
 
     void live(std::size_t index);
 
-    gate started_; // the crew and its owner
+    gate started_; // the threads of the crew and the owner meet here
     gate finished_;
     std::atomic<bool> over_ = false;
-    work task_; // none: go home
+    work task_; // empty: the threads end
     double cpu_before_ = 0;
     std::unique_ptr<span_of_time[]> spans_;
     std::vector<std::thread> threads_;

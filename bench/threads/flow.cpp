@@ -22,7 +22,7 @@ template <class C>
 round_function flow_round(effort how)
 {
     auto const flow = std::make_shared<hand_over<C>>(1, 1);
-    (void)resident_kib_exactly(); // asking takes memory, once
+    (void)resident_kib_exactly(); // the first call allocates memory
     auto const before = static_cast<double>(resident_kib_exactly());
     flow->make_blocks();
     return [flow, before, times = sample_seconds(how)](std::span<double> out) {

@@ -76,7 +76,7 @@ private:
         while (queue_.pop(full)) {
             for (void* const block : full) {
                 if (word_of(block).load(std::memory_order_relaxed) != mark_of(block))
-                    std::abort(); // two had the same block
+                    std::abort(); // two threads had the same block
                 blocks.deallocate(block);
             }
         }
@@ -96,7 +96,7 @@ private:
 
     std::size_t producers_;
     batch_queue queue_;
-    std::vector<std::size_t> done_; // by each producer
+    std::vector<std::size_t> done_; // blocks of each producer
     std::unique_ptr<C> blocks_;
     std::unique_ptr<crew> team_;
 };

@@ -16,7 +16,7 @@
 namespace mallard::bench {
 namespace {
 
-constexpr std::size_t repeats = 9; // ten, and the first is dropped
+constexpr std::size_t repeats = 9; // ten repetitions, of which the first is dropped
 constexpr std::size_t bulk_blocks = 1'000'000;
 
 /// The number of iterations of each thread. With more than four threads (the report's number), the
@@ -53,7 +53,7 @@ experiment concurrent(effort how, std::size_t threads)
                          static_cast<int>(threads)}},
             .entrants = std::move(all),
             .rounds = repeats,
-            .in_brief = threads == 4, // the report's own
+            .in_brief = threads == 4, // the number of the report
             .weight = static_cast<double>(threads)};
 }
 

@@ -123,7 +123,7 @@ public:
     item* make(std::uint64_t id) { return all_.emplace_back(std::make_unique<item>(id, id)).get(); }
     void destroy(item* i)
     {
-        for (auto& owner : all_) // only a few, before anything is timed
+        for (auto& owner : all_) // touches only a few objects, before the clock starts
             if (owner.get() == i)
                 return void(owner.reset());
     }

@@ -90,7 +90,7 @@ round_function in_crew(effort how, std::size_t threads, Step step)
     struct all_of_it {
         explicit all_of_it(std::size_t count) : states(count), team(count) {}
         C contender;
-        std::vector<State> states; // has handles, which are dropped before the contender
+        std::vector<State> states; // declared last: handles must end before the contender
         crew team;
     };
     return [all = std::make_shared<all_of_it>(threads), ns = window_ns(how),

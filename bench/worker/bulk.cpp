@@ -158,7 +158,7 @@ private:
     task task_;
     bool in_turn_;
     std::size_t times_;
-    std::size_t done_ = 0; // blocks of this round
+    std::size_t done_ = 0; // number of blocks of this round
     batch timed_;
     std::array<std::size_t, 16> sizes_{};
     std::size_t kinds_ = 0;

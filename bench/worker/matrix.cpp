@@ -15,7 +15,7 @@
 namespace mallard::bench {
 namespace {
 
-constexpr std::size_t receive_every = 32; // steps
+constexpr std::size_t receive_every = 32; // steps between two receives
 
 /// Allocates a block of random size, and writes its first and its last byte.
 void* fresh(task const& t, random_numbers& random)

@@ -74,21 +74,21 @@ TEST(demo_compare, sees_a_gain_that_the_runs_agree_on)
     EXPECT_NEAR(compare(around(1.0), around(0.8)).ratio, 0.8, 1e-9);
 }
 
-TEST(demo_compare, takes_fewer_than_nine_runs_for_noise)
+TEST(demo_compare, treats_fewer_than_nine_runs_as_noise)
 {
     EXPECT_EQ(compare(around(1, 8), around(0.5, 8)).says, verdict::no_difference);
     EXPECT_EQ(compare(around(1, 9), around(0.5, 9)).says, verdict::faster);
     EXPECT_EQ(compare({}, {}).says, verdict::no_difference);
 }
 
-TEST(demo_compare, is_not_moved_by_one_bad_run)
+TEST(demo_compare, is_not_changed_by_one_bad_run)
 {
     auto now = around(0.8);
     now[4] = 9;
     EXPECT_EQ(compare(around(1), now).says, verdict::faster);
 }
 
-TEST(demo_compare, leaves_what_nobody_would_notice)
+TEST(demo_compare, ignores_differences_that_are_too_small_to_matter)
 {
     EXPECT_EQ(compare(around(1), around(0.98)).says, verdict::no_difference);
 }
@@ -99,7 +99,7 @@ TEST(demo_advice, stays_with_the_heap_when_nothing_differs)
     EXPECT_TRUE(reason(level(), "take").starts_with("AS1: no difference detected, stay with it"));
 }
 
-TEST(demo_advice, names_a_winner_among_equals_in_five_of_a_hundred_tables_at_most)
+TEST(demo_advice, names_a_winner_among_equals_in_at_most_five_of_a_hundred_tables)
 {
     int mistaken = 0;
     for (unsigned table = 0; table < 400; ++table)
@@ -115,7 +115,7 @@ TEST(demo_advice, says_when_runs_are_too_few)
     EXPECT_EQ(reason(s, "take"), "AS1: fewer than 9 runs are too few to tell a gain from noise");
 }
 
-TEST(demo_advice, takes_what_gains)
+TEST(demo_advice, recommends_a_strategy_that_gains)
 {
     series s = level();
     set(s, 7, 0.7, 20);
@@ -123,7 +123,7 @@ TEST(demo_advice, takes_what_gains)
     EXPECT_TRUE(has(reason(s, "take"), "1.4"));
 }
 
-TEST(demo_advice, refuses_what_is_faster_but_too_large)
+TEST(demo_advice, refuses_a_strategy_that_is_faster_but_too_large)
 {
     series s = level();
     set(s, 3, 0.5, 200);
@@ -132,7 +132,7 @@ TEST(demo_advice, refuses_what_is_faster_but_too_large)
     EXPECT_TRUE(reason(s, "refused").starts_with("AS3 is 2.0"));
 }
 
-TEST(demo_advice, takes_what_is_too_large_when_nothing_else_gains_and_names_the_price)
+TEST(demo_advice, recommends_a_large_strategy_if_no_other_gains_and_names_its_price)
 {
     series s = level();
     set(s, 3, 0.5, 200);
@@ -159,7 +159,7 @@ TEST(demo_advice, prefers_less_memory_among_equals)
     EXPECT_EQ(chosen(s), "AS8");
 }
 
-TEST(demo_advice, says_what_low_utilisation_does_to_an_arena)
+TEST(demo_advice, says_what_low_utilisation_costs_an_arena)
 {
     series s = level();
     set(s, 5, 1.4, 40);
@@ -168,7 +168,7 @@ TEST(demo_advice, says_what_low_utilisation_does_to_an_arena)
     EXPECT_TRUE(has(reason(s, "slower"), "at U 0.80, 20 % of what an arena holds is dead"));
 }
 
-TEST(demo_advice, is_given_for_what_there_is_after_an_interrupt)
+TEST(demo_advice, uses_the_finished_runs_after_an_interrupt)
 {
     series s = level();
     for (std::size_t i = 3; i < strategy_count; ++i)
@@ -178,7 +178,7 @@ TEST(demo_advice, is_given_for_what_there_is_after_an_interrupt)
     EXPECT_EQ(a.chosen, 0);
 }
 
-TEST(demo_advice, measures_the_dimensions)
+TEST(demo_advice, computes_the_dimensions)
 {
     auto const d = advise(level()).measured;
     EXPECT_NEAR(d.density, 2'000 / 1.1e9, 1e-8);

@@ -44,7 +44,7 @@ said run(const std::string& arguments)
 const std::string tiny =
     "int main() { return answer(42); } // a comment longer than a short string\n";
 
-TEST(demo_command, gives_the_same_answer_under_all_fourteen)
+TEST(demo_command, gives_the_same_answer_under_all_fourteen_strategies)
 {
     folder const in;
     auto const done = run(in.file("tiny.cpp", tiny) + " --runs 1");
@@ -104,7 +104,7 @@ TEST(demo_command, skips_an_empty_file_by_name)
     EXPECT_TRUE(has(done.out, "empty.txt: skipped, it is empty"));
 }
 
-TEST(demo_command, rejects_what_it_does_not_know_in_three_lines)
+TEST(demo_command, rejects_unknown_arguments_in_three_lines)
 {
     for (const char* const arguments : {"--wrong", "--runs 0", "--runs many"}) {
         auto const done = run(arguments);
@@ -116,7 +116,7 @@ TEST(demo_command, rejects_what_it_does_not_know_in_three_lines)
 
 TEST(demo_command, leaves_no_process_behind_when_interrupted)
 {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // what it leaves would become ours
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // orphans of the demo become children of this test
     folder const in;
     auto const file = in.file("tiny.cpp", tiny);
     auto const out = in.path() + "/out";

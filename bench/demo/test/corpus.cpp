@@ -41,7 +41,7 @@ TEST(demo_corpus, takes_a_directory_in_sorted_order)
     EXPECT_EQ(taken.bytes(), 3);
 }
 
-TEST(demo_corpus, skips_what_is_empty_or_binary_by_name)
+TEST(demo_corpus, reports_the_names_of_empty_and_binary_files)
 {
     folder const in;
     auto const taken = named(
@@ -60,7 +60,7 @@ TEST(demo_corpus, does_not_follow_links)
     EXPECT_EQ(named({in.path()}).files.size(), 1);
 }
 
-TEST(demo_corpus, reads_json_as_json_and_what_only_claims_to_be_as_text)
+TEST(demo_corpus, reads_valid_json_as_json_and_invalid_json_as_text)
 {
     folder const in;
     auto const taken = named({in.file("good.json", "[1]"), in.file("bad.json", "[1\n")});
@@ -70,7 +70,7 @@ TEST(demo_corpus, reads_json_as_json_and_what_only_claims_to_be_as_text)
     EXPECT_TRUE(has(taken.notes[0], "read as plain text, not JSON in line 2"));
 }
 
-TEST(demo_corpus, cuts_at_the_end_of_a_line_when_there_is_too_much)
+TEST(demo_corpus, cuts_too_much_text_at_the_end_of_a_line)
 {
     folder const in;
     in.file("a", "one\ntwo\nthree\n");
@@ -90,14 +90,14 @@ TEST(demo_corpus, says_in_three_lines_that_a_file_is_missing)
                 "mallard-demo: missing.txt: no such file.*\n  nothing was measured\n  help: .*"));
 }
 
-TEST(demo_corpus, says_that_nothing_is_left)
+TEST(demo_corpus, reports_that_no_text_is_left)
 {
     folder const in;
     EXPECT_TRUE(has(failure_of({in.file("empty.txt", "")}), "1 skipped; the first: "));
     EXPECT_TRUE(has(failure_of({"/dev/null"}), "neither a file nor a directory"));
 }
 
-TEST(demo_corpus, finds_text_on_this_machine_and_finds_the_same_again)
+TEST(demo_corpus, finds_the_same_text_on_this_machine_twice)
 {
     auto const taken = collect_default(1 << 18);
     EXPECT_GT(taken.bytes(), 1 << 17);
@@ -105,7 +105,7 @@ TEST(demo_corpus, finds_text_on_this_machine_and_finds_the_same_again)
     EXPECT_EQ(collect_default(1 << 18).fingerprint(), taken.fingerprint());
 }
 
-TEST(demo_corpus, is_shared_as_it_was_taken)
+TEST(demo_corpus, is_shared_unchanged)
 {
     folder const in;
     auto const taken = named({in.file("a", "text"), in.file("b.json", "{}")});

@@ -52,7 +52,7 @@ TEST(demo_words, come_in_order_with_their_lines)
     EXPECT_EQ(seen, expected);
 }
 
-TEST(demo_blocks, nest_as_the_brackets_do)
+TEST(demo_blocks, nest_like_the_brackets)
 {
     EXPECT_EQ(blocks("f(a[1]); // done\n\"s\""),
               "document <statement <word f, block ( <statement <word a, block [ <statement <word "
@@ -60,18 +60,18 @@ TEST(demo_blocks, nest_as_the_brackets_do)
               "statement <comment // done>, statement <string \"s\">>");
 }
 
-TEST(demo_blocks, end_with_the_block_around_them_when_their_bracket_is_forgotten)
+TEST(demo_blocks, without_a_closing_bracket_end_with_the_block_around_them)
 {
     EXPECT_EQ(blocks("{ ( a } b"),
               "document <statement <block { <statement <block ( <statement <word a>>>>, word b>>");
 }
 
-TEST(demo_blocks, keep_a_bracket_that_closes_nothing_as_a_sign)
+TEST(demo_blocks, keep_an_unmatched_bracket_as_a_sign)
 {
     EXPECT_EQ(blocks(") a"), "document <statement <sign ), word a>>");
 }
 
-TEST(demo_blocks, stay_flat_beyond_a_depth)
+TEST(demo_blocks, stay_flat_beyond_the_greatest_depth)
 {
     auto const line = blocks(std::string(100'000, '('));
     EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(line, 'b')), depth_max); // "block"
@@ -122,7 +122,7 @@ TEST(demo_json, faults_are_named_with_their_line)
     EXPECT_EQ(json_fault("[1] 2"), "not JSON in line 1: something follows the value");
 }
 
-TEST(demo_json, is_refused_when_it_is_not)
+TEST(demo_json, is_refused_if_invalid)
 {
     for (std::string_view const text :
          {"", "[", "{", "{\"a\"", "{\"a\":", "[1,]", "01", "-", "1.", "1e", "nul", "\"", "\"\\q\"",
@@ -131,7 +131,7 @@ TEST(demo_json, is_refused_when_it_is_not)
     EXPECT_NE(json_fault(std::string(100'000, '[')), "");
 }
 
-TEST(demo_json, is_accepted_when_it_is)
+TEST(demo_json, is_accepted_if_valid)
 {
     for (std::string_view const text :
          {"0", "-0.5E-3", "\"\"", "[]", "{}", " null\n", "[[[]]]", "\xef\xbb\xbf{}"})

@@ -30,7 +30,7 @@ const std::string values = [] {
 }();
 const std::vector<document> text = {{source, format::text}, {values, format::json}};
 
-TEST(demo_workloads, answer_alike_under_every_strategy)
+TEST(demo_workloads, give_the_same_answer_under_every_strategy)
 {
     for (const auto& workload : workloads()) {
         auto const expected = workload.measure(counted::number, 1, text).says;
@@ -41,7 +41,7 @@ TEST(demo_workloads, answer_alike_under_every_strategy)
     }
 }
 
-TEST(demo_workloads, leave_nothing_behind)
+TEST(demo_workloads, free_all_memory)
 {
     for (const auto& workload : workloads()) {
         auto const m = workload.measure(counted::number, 1, text);
@@ -52,7 +52,7 @@ TEST(demo_workloads, leave_nothing_behind)
     }
 }
 
-TEST(demo_workloads, index_the_words_that_are_there)
+TEST(demo_workloads, index_all_words_of_the_text)
 {
     std::set<std::string_view> different;
     std::uint64_t count = 0;
@@ -75,19 +75,19 @@ TEST(demo_workloads, find_every_member_of_json)
     EXPECT_EQ(says.found % 1'000, 0);
 }
 
-TEST(demo_workloads, keep_little_of_what_slides_through_a_window)
+TEST(demo_workloads, use_memory_only_for_the_phrases_in_the_window)
 {
     auto const m = workloads()[2].measure(counted::number, 1, text);
     EXPECT_LT(m.counts->bytes_at_peak, m.counts->bytes_total / 2);
 }
 
-TEST(demo_workloads, are_no_different_when_lived_more_than_once)
+TEST(demo_workloads, give_the_same_answer_in_every_round)
 {
     for (const auto& workload : workloads())
         EXPECT_EQ(workload.measure(8, 3, text).says, workload.measure(8, 1, text).says);
 }
 
-TEST(demo_workloads, take_text_without_a_word)
+TEST(demo_workloads, accept_text_without_words)
 {
     std::vector<document> const nothing = {{"+-\n", format::text}};
     for (const auto& workload : workloads())
@@ -96,7 +96,7 @@ TEST(demo_workloads, take_text_without_a_word)
                       workload.measure(counted::number, 1, nothing).says);
 }
 
-TEST(demo_cell, survives_its_line)
+TEST(demo_cell, is_unchanged_after_printing_and_parsing)
 {
     auto const m = workloads()[0].measure(counted::number, 1, text);
     auto const again = from_line(to_line(m));
@@ -106,7 +106,7 @@ TEST(demo_cell, survives_its_line)
     EXPECT_EQ(again.counts->bytes_total, m.counts->bytes_total);
 }
 
-TEST(demo_session, fails_with_workload_strategy_and_both_answers_when_they_differ)
+TEST(demo_session, fails_with_workload_strategy_and_answers_if_two_answers_differ)
 {
     auto const& words = workloads()[0].words;
     answer const right = {.read = 7, .made = 3, .found = 2, .checksum = 0xabc};

@@ -139,7 +139,7 @@ std::size_t answer(typename S::resource_type& memory)
     });
 }
 
-TEST(strategy, computes_the_same_answer_under_all_fourteen_and_leaks_nothing)
+TEST(strategy, gives_the_same_answer_under_all_fourteen_and_leaks_nothing)
 {
     strategy<1>::resource_type plain;
     std::size_t const expected = answer<strategy<1>>(plain);
