@@ -1,4 +1,4 @@
-// Finds what the callers of an allocator do wrong.
+// Finds bugs of the callers of an allocator.
 #include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 

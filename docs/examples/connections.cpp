@@ -1,8 +1,8 @@
-// Connections that several threads check out and in. A connection is opened when first needed, up
-// to a limit, and closed when the pool of connections ends.
+// A pool of connections that several threads check out and return. A connection is opened when it
+// is needed, up to a limit, and closed when the pool of connections is destroyed.
 //
-// The object_pool has the memory, and its hooks open and close connections. A box is a connection
-// that is idle, or that exactly one thread has.
+// The object_pool has the memory, and its hooks open and close connections. A box owns a connection
+// that is idle, or that exactly one thread uses.
 #include <mallard/object_pool.hpp>
 #include <mallard/sync.hpp>
 
@@ -51,7 +51,8 @@ public:
     {
     }
 
-    /// Checks a connection out, and in at its end. Waits while all are checked out.
+    /// Checks a connection out, and returns it in the destructor. The constructor waits while all
+    /// connections are checked out.
     class lease {
     public:
         explicit lease(connections& from) : from_(from), box_(from.check_out()) {}

@@ -1,4 +1,4 @@
-// A test that lets every allocation of a function fail once.
+// A test that makes every allocation of a function fail once.
 #include <mallard/debug/exception_test.hpp>
 
 #include <cassert>
@@ -34,7 +34,7 @@ int main()
     });
     assert(points > 5); // the number of allocations, each of which failed once
 
-    // Without the test: lets the third allocation fail, and every second one after it.
+    // Without the test: makes the third allocation fail, and every second allocation after it.
     mallard::failing<mallard::multipool<>> memory({.first = 2, .every = 2});
     void* const first = memory.allocate({8});
     void* const second = memory.allocate({8});

@@ -78,7 +78,7 @@ int main()
     [[maybe_unused]] bool const extended = in_a_process([&] { return extend(path.c_str()); });
     assert(built && extended);
 
-    // Any number of processes may read at the same time, and share the memory.
+    // Any number of processes may read the file at the same time, and share the memory.
     mallard::file_arena file;
     if (!file.open(path.c_str(), {.access = mallard::file_access::read, .verify = true}))
         std::puts(file.last_failure());

@@ -1,4 +1,4 @@
-// Pools with all their memory inside.
+// Pools with all their memory inside the pool object.
 #include <mallard/fixed_pool.hpp>
 #include <mallard/pool.hpp>
 #include <mallard/source.hpp>

@@ -1,5 +1,5 @@
-// Entities of a game. Keys that may be stale find them, components are kept beside them, and a
-// visit to all entities may make and destroy some.
+// Entities of a game. Keys, which may be stale, find entities; components are kept in secondary
+// maps; and a loop over all entities may make and destroy entities.
 #include <mallard/secondary_map.hpp>
 #include <mallard/slot_map.hpp>
 
@@ -45,7 +45,8 @@ public:
             bodies_);
     }
 
-    /// Erases every entity without health during a visit, and leaves something behind.
+    /// Erases every entity without health during a loop over the entities, and makes another entity
+    /// for each.
     void bury()
     {
         entities_.for_each(

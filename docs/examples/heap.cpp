@@ -1,4 +1,5 @@
-// Heaps of malloc, which are freed all at once, by any thread, and may have a limit.
+// Heaps of the malloc engine, whose blocks any thread may free, also all at once. A heap may have a
+// limit.
 #include <mallard/heap.hpp>
 #include <mallard/pmr.hpp>
 

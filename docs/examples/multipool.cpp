@@ -15,7 +15,7 @@ int main()
         memory.deallocate(block, {33, 1});            // the size picks the pool
     }
     {
-        // Reuses blocks while the multipool lives; one call to the arena frees them all.
+        // Reuses blocks while the multipool exists; one call to the arena frees all blocks.
         using resource = mallard::multipool<mallard::arena<>>;
         using string =
             std::basic_string<char, std::char_traits<char>, mallard::allocator<char, resource>>;

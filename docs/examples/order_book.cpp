@@ -1,8 +1,8 @@
 // A limit order book: orders wait at their price, first come, first served.
 //
-// Each order is in an intrusive list of its price level, and the caller keeps its address. So a
-// cancelled order is removed in O(1), and its slot serves the next order. The book makes and
-// destroys every order, so orders need no handles.
+// Each order is in an intrusive list of its price level, and the caller keeps the address of the
+// order. So a cancelled order is removed in O(1), and the next order uses its slot. The book makes
+// and destroys every order, so orders need no handles.
 #include <mallard/object_pool.hpp>
 
 #include <algorithm>
@@ -46,8 +46,8 @@ namespace {
 
 class order_book {
 public:
-    /// Trades with the orders that wait on the other side. Returns an order for the rest, which
-    /// waits; null if nothing is left.
+    /// Trades with the orders that wait on the other side. If a part of the amount is left, returns
+    /// an order for that part, which waits; otherwise returns null.
     order* buy(long price, long amount) { return place(asks_, bids_, price, amount); }
     order* sell(long price, long amount) { return place(bids_, asks_, price, amount); }
 
@@ -112,7 +112,8 @@ int main()
     book.cancel(mine);
     assert(book.waiting() == 3);
 
-    // Most orders are cancelled: the pool needs memory only for the largest number that wait.
+    // Most orders are cancelled, so the pool needs memory only for the largest number of waiting
+    // orders.
     std::mt19937 random;
     std::vector<order*> quotes;
     for (int i = 0; i < 100'000; ++i) {

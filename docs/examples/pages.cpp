@@ -12,12 +12,12 @@ int main()
     mallard::arena<mallard::pages<one_range>> tables;
     auto const table = tables.make_array<int>(1'000'000);
 
-    // Puts a page that nobody may touch before and after each chunk: an overrun
-    // of its last block stops the program.
+    // Puts an inaccessible page before and after each chunk: an overrun of the chunk's last block
+    // stops the program.
     mallard::arena<mallard::pages<mallard::pages_options{.guard = true}>> fenced;
     fenced.make<int>(1);
 
-    // Takes memory of the node whose processors use it, or of another if that node has none.
+    // Takes memory of the NUMA node 0, or of another node if that node has none.
     mallard::arena<mallard::pages<mallard::pages_options{.numa = mallard::numa::prefer(0)}>> near;
     near.make_array<int>(1000);
 

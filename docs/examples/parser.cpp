@@ -1,5 +1,5 @@
-// A parser whose tree is in an arena. Nodes have many sizes, and one call frees them without
-// running destructors. The memory of each document serves the next one.
+// A parser whose tree is in an arena. Nodes have many sizes, and one call frees all nodes without
+// running destructors. Each document uses the memory of the document before.
 #include <mallard/arena.hpp>
 #include <mallard/pmr.hpp>
 
@@ -24,7 +24,8 @@ public:
 
     parser(std::string_view text, arena& memory) : text_(text), memory_(memory) {}
 
-    /// Returns null if the text is not a tree. Nodes made until then are freed with the arena.
+    /// Returns null if the text is not a tree. Nodes that were made before the error are freed with
+    /// the arena.
     const tree* parse()
     {
         skip_blanks();

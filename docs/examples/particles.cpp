@@ -1,7 +1,7 @@
-// A particle system: thousands of objects a frame that live for a moment.
+// A particle system: thousands of objects in each frame that exist for a moment only.
 //
 // An object_pool reuses the slots of dead particles, so after the first frames it takes no memory.
-// It visits particles in address order, as an array does.
+// It visits particles in address order, like an array.
 #include <mallard/object_pool.hpp>
 
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 
 class fountain {
 public:
-    /// Makes a burst of particles in one call: all, or an exception and none.
+    /// Makes a burst of particles in one call: makes all of them, or throws and makes none.
     void emit()
     {
         std::array<particle*, 500> burst;

@@ -1,4 +1,4 @@
-// Code that takes a std::pmr::memory_resource*.
+// Allocators for code that expects a std::pmr::memory_resource*.
 #include <mallard/pmr.hpp>
 
 #include <cassert>

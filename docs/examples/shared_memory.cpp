@@ -15,11 +15,12 @@ struct message {
     char text[60];
 };
 
-/// The root, which both processes find in the segment. It has numbers of blocks and no pointers.
+/// The root, which both processes find in the segment. A mailbox has numbers of blocks and no
+/// pointers.
 struct mailbox {
     explicit mailbox(mallard::shared_memory& segment) : messages(segment, 100) {}
 
-    /// Posts a message once the last one was fetched.
+    /// Waits until the last message was fetched, and posts another.
     void send(std::uint32_t block)
     {
         for (std::uint32_t empty = none; !waiting.compare_exchange_weak(empty, block); empty = none)

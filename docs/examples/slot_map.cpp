@@ -1,4 +1,4 @@
-// Elements by keys that never dangle.
+// Containers whose elements are found by keys that never dangle.
 #include <mallard/secondary_map.hpp>
 #include <mallard/shared_slot_map.hpp>
 #include <mallard/slot_map.hpp>

@@ -1,4 +1,4 @@
-// Where chunks come from.
+// Sources, from which allocators take chunks.
 #include <mallard/arena.hpp>
 #include <mallard/pool.hpp>
 
@@ -21,7 +21,8 @@ int main()
         assert(from_pmr.try_allocate({8192, 8}) != nullptr);
     }
     {
-        // A source held by value is owned. `ref` borrows a source that others use too.
+        // A source that is a member by value is owned. `ref` borrows a source that other allocators
+        // use too.
         mallard::arena<> shared;
         mallard::pool<mallard::ref<mallard::arena<>>> small(16, 0, shared);
         mallard::pool<mallard::ref<mallard::arena<>>> large(64, 0, shared);
@@ -30,7 +31,8 @@ int main()
         assert(a != b && shared.stats().bytes_live >= small.stats().bytes_taken);
     }
     {
-        // Uses the bytes on the stack first, then the heap. With `null` nothing follows.
+        // Uses the bytes on the stack first, then the heap. With the source `null`, uses the bytes
+        // only.
         std::array<std::byte, 512> bytes;
         mallard::arena<> spills(bytes);
         mallard::arena<mallard::null> fixed(std::span<std::byte>(bytes).first(0));

@@ -1,4 +1,4 @@
-// What an allocator holds.
+// Statistics: what memory an allocator holds.
 #include <mallard/multipool.hpp>
 #include <mallard/pool.hpp>
 

@@ -1,4 +1,4 @@
-// Traces what an allocator does into a file.
+// Writes a trace of the calls of an allocator to a file.
 #include <mallard/adapt/traced.hpp>
 #include <mallard/arena.hpp>
 #include <mallard/multipool.hpp>

@@ -1,4 +1,4 @@
-// A container that names its allocator.
+// A container with an allocator as a template argument.
 #include <mallard/allocator.hpp>
 #include <mallard/arena.hpp>
 
