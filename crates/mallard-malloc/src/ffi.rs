@@ -9,7 +9,7 @@ pub struct Heap {
     _of_the_engine: [u8; 0],
 }
 
-/// Declared in malloc.h with the same name.
+/// The type `mallard_heap_options` of malloc.h.
 #[repr(C)]
 pub struct HeapOptions {
     pub struct_bytes: usize,
@@ -21,10 +21,10 @@ pub struct HeapOptions {
     pub context: *mut c_void,
 }
 
-/// Declared in malloc.h with the same name.
+/// The type `mallard_limit_met` of malloc.h.
 pub type LimitMet = extern "C" fn(context: *mut c_void, held: usize, limit: usize);
 
-/// Declared in malloc.h with the same name.
+/// The type `mallard_heap_statistics` of malloc.h.
 #[repr(C)]
 #[derive(Default)]
 pub struct HeapStatistics {

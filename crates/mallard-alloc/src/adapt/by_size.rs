@@ -62,8 +62,7 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: a block that changes its size in place stays with the allocator that the old size
-        // selects.
+        // SAFETY: the block is from the allocator that both sizes select.
         unsafe {
             match (from.size() <= N, to.size() <= N) {
                 (true, true) => self.small.try_expand(block, from, to),

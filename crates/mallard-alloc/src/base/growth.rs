@@ -127,8 +127,8 @@ impl GrowthState {
         self.growth.limit != usize::MAX
     }
 
-    /// Takes the next chunk: at least `wish` bytes if the limit allows, cut to the size
-    /// `useful(bytes)` of which the allocator wastes nothing. If the source has no memory for a
+    /// Takes the next chunk: at least `wish` bytes if the limit allows, cut to
+    /// `useful(step)`, the part of a step that the allocator can use. If the source has no memory for a
     /// step, half the step is tried, down to `least`. `None` means that not even `least` fits the
     /// limit or the source, and that nothing has changed.
     pub(crate) fn take<S: Source>(
