@@ -1,4 +1,4 @@
-"""What --keep promises: python3 keep_test.py MALLARD-BENCH"""
+"""Tests the option --keep of mallard-bench: python3 keep_test.py MALLARD-BENCH"""
 import pathlib
 import subprocess
 import sys
@@ -20,7 +20,7 @@ class Keep(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.rows = pathlib.Path(folder.name) / "rows.jsonl"
 
-    def test_rows_that_are_there_are_not_measured_again(self):
+    def test_existing_rows_are_not_measured_again(self):
         first = run(self.rows)
         self.assertEqual(first.stdout, self.rows.read_text())
         self.assertNotEqual(first.stdout, "")

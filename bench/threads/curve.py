@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws what is held as time goes by. `curve.py ROWS... -o PICTURE`
+"""Draws the resident memory of each contender over time. `curve.py ROWS... -o PICTURE`
 
     ./x bench threads --json --case flow > rows.jsonl
     bench/threads/curve.py rows.jsonl -o threads-flow.png
 
-ROWS are rows of JSON, a row a line; those whose metric is rss_kib and whose
-variant is a moment, such as t=5s, are drawn, a curve for each contender. The
-picture is PNG or SVG, as its name says. Needs gnuplot (Debian: gnuplot-nox).
+ROWS are files of JSON rows, one row on each line. The rows whose metric is rss_kib
+and whose variant is a time, such as t=5s, are drawn, as one curve for each contender.
+The suffix of PICTURE (.png or .svg) selects the format. Needs gnuplot (Debian: gnuplot-nox).
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ def fail(what, state, help_text):
 
 
 def curves(files):
-    """{contender: {second: KiB}} and where they were measured; the last row counts."""
+    """Returns {contender: {second: KiB}} and the machine. Of rows for the same second, the last counts."""
     found, machine = {}, ""
     for line in (line for file in files for line in file.read_text().splitlines()):
         row = json.loads(line)
@@ -37,7 +37,7 @@ def curves(files):
 
 
 def script(found, machine, picture):
-    """Data in blocks of their own, then one plot command."""
+    """Returns a gnuplot script: a block of data for each contender, then one plot command."""
     def quoted(text):
         return '"' + re.sub(r'[\\"]', "", text) + '"'
 

@@ -1,4 +1,4 @@
-//! Wraps rpmalloc 1.4, from its crate. rpmalloc has to be told when a thread begins and ends.
+//! Wraps rpmalloc 1.4, from its crate. rpmalloc needs a call at the start and at the end of each thread.
 include!("../../forward.rs");
 use rpmalloc_sys as rp;
 use std::sync::atomic::{AtomicU32, Ordering};

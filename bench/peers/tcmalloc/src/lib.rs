@@ -1,4 +1,4 @@
-//! Wraps Google's tcmalloc, from the crate that has its sources. The names are those of which
+//! Wraps Google's tcmalloc, from the crate that has its sources. The names here are the names of which
 //! tcmalloc's own `malloc` and operators are aliases.
 include!("../../forward.rs");
 use libtcmalloc_sys as _;
