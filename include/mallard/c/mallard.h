@@ -156,7 +156,7 @@ typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t al
  * If the source fails, the step is halved until it is just large enough. */
 typedef struct mallard_pool_options {
     size_t struct_bytes;           /**< required: sizeof */
-    size_t block_bytes;            /**< required: of each block */
+    size_t block_bytes;            /**< required: the size of each block */
     size_t align;                  /**< 0: the largest power of two that divides
                                     * block_bytes, at most 16. Set it for a struct
                                     * with a flexible array member. */
@@ -227,9 +227,9 @@ void mallard_multipool_options_init(mallard_multipool_options* options, size_t s
  * sets struct_bytes; members that the library does not know become 0. */
 typedef struct mallard_stats {
     size_t struct_bytes; /**< required: sizeof */
-    size_t blocks_live;  /**< in use; an arena does not count them: 0 */
-    size_t bytes_live;   /**< in use */
-    size_t bytes_idle;   /**< in chunks, not in use */
+    size_t blocks_live;  /**< blocks in use; 0 for an arena, which does not count them */
+    size_t bytes_live;   /**< bytes in use */
+    size_t bytes_idle;   /**< bytes of chunks that are not in use */
     size_t bytes_taken;  /**< from the source: live, idle and overhead, without the handle */
     size_t chunks;       /**< chunks held */
     size_t growths;      /**< steps taken so far */

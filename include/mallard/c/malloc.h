@@ -183,15 +183,16 @@ int mallard_heap_owns(const mallard_heap* heap, const void* p);
  * become 0. */
 typedef struct mallard_heap_statistics {
     size_t struct_bytes;    /**< required: sizeof */
-    size_t blocks_live;     /**< in use by the program */
-    size_t bytes_live;      /**< sum of their usable sizes */
+    size_t blocks_live;     /**< blocks in use by the program */
+    size_t bytes_live;      /**< sum of the usable sizes of the live blocks */
     size_t bytes_taken;     /**< chunks and large blocks */
-    size_t bytes_taken_max; /**< the most so far */
+    size_t bytes_taken_max; /**< the largest bytes_taken so far */
     size_t chunks;          /**< chunks held */
     size_t large_blocks;    /**< above 1 MiB, and blocks that realloc in another thread has moved */
 } mallard_heap_statistics;
 
-/** Returns 0, or EINVAL. Takes a time proportional to the memory (16 KiB a step). */
+/** Writes the statistics to `out`. Returns 0, or EINVAL. The time is proportional to the memory,
+ * with one step for each 16 KiB. */
 int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
 
 /* --- inline allocation, for heap.hpp ----------------------------------------------- */
@@ -209,10 +210,10 @@ enum {
 };
 
 /** The blocks of a heap that `thread`, and no other thread, may take without a call. `of_class[i]`
- * has those of class i of mallard::size_classes<16, 2>. To take a block, advance `next` by the size
- * of the class and clear the first 8 bytes of the block, which mark a block as free. */
+ * has the blocks of class i of mallard::size_classes<16, 2>. To take a block, advance `next` by the
+ * size of the class and clear the first 8 bytes of the block, which mark a block as free. */
 typedef struct mallard_fresh {
-    const void* thread; /**< its __builtin_thread_pointer(); NULL: the heap is shared */
+    const void* thread; /**< the thread's __builtin_thread_pointer(); NULL: the heap is shared */
     mallard_bump_range of_class[MALLARD_FRESH_CLASSES]; /**< by size class */
 } mallard_fresh;
 

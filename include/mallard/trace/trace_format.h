@@ -3,21 +3,21 @@
  *
  *     header, record, record, ...
  *
- * Header and records are written as they lie in memory, in the byte order of the machine, which the
- * header tells. A file whose writer was killed is valid up to its last whole record.
+ * Header and records are written as they are in memory, in the byte order of the machine, which the
+ * header records. A file whose writer was killed is valid up to its last whole record.
  */
 #ifndef TRACE_FORMAT_H
 #define TRACE_FORMAT_H
 
 #include <stdint.h>
 
-/** Constants of the format. The shifts are those of the parts of `what`. */
+/** Constants of the format. The shifts give the positions of the parts of `what`. */
 enum {
     mallard_trace_version = 1,             /**< the version of this format */
     mallard_trace_byte_order = 0x01020304, /**< differs on a machine with another byte order */
-    mallard_trace_align_shift = 40,        /**< of the alignment; the size is below it */
-    mallard_trace_op_shift = 46,           /**< of the kind of record */
-    mallard_trace_flags_shift = 52         /**< of the flags */
+    mallard_trace_align_shift = 40, /**< position of the alignment; the size is in the bits below */
+    mallard_trace_op_shift = 46,    /**< position of the kind of record */
+    mallard_trace_flags_shift = 52  /**< position of the flags */
 };
 
 /** The clock of `t` and `dur`, in units of 1 / `clock_hz` seconds. */
@@ -31,10 +31,10 @@ typedef struct mallard_trace_header {
     unsigned char magic[8]; /**< 89 'M' 'T' 'R' 'A' 'C' 'E' 0A: detects a copy as text */
     uint32_t byte_order;    /**< mallard_trace_byte_order */
     uint32_t version;       /**< mallard_trace_version */
-    uint32_t header_bytes;  /**< records begin here */
+    uint32_t header_bytes;  /**< the offset of the first record */
     uint32_t record_bytes;  /**< size of a record: 32 */
     uint64_t clock_hz;      /**< ticks of the clock in a second */
-    uint64_t start;         /**< by the clock, when the file was opened */
+    uint64_t start;         /**< the time on the clock when the file was opened */
     uint64_t start_unix;    /**< the same moment, in nanoseconds since 1970 */
     uint32_t clock;         /**< enum mallard_trace_clock */
     uint32_t pid;           /**< the number of the process */
@@ -75,7 +75,7 @@ typedef struct mallard_trace_record {
 static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, unsigned op,
                                           unsigned flags)
 {
-    /* Widened without casts: C++ programs may warn of C-style casts. */
+    /* The values are widened without casts, because C++ programs may warn of C-style casts. */
     uint64_t const size_max = (UINT64_C(1) << mallard_trace_align_shift) - 1;
     uint64_t const align_bits = align_log2;
     uint64_t const op_bits = op;
