@@ -103,7 +103,8 @@ unsafe impl Lock for Spin {
 impl Spin {
     #[inline]
     fn try_lock(&self) -> Option<SpinGuard<'_>> {
-        (!self.0.swap(true, Acquire)).then_some(SpinGuard(&self.0))
+        // `then` and not `then_some`: a guard that is made and dropped would unlock the lock.
+        (!self.0.swap(true, Acquire)).then(|| SpinGuard(&self.0))
     }
 }
 
@@ -170,5 +171,20 @@ impl<T> DerefMut for Held<'_, T> {
         // SAFETY: the guard excludes all other threads, and `self` is borrowed exclusively for as
         // long as the reference.
         unsafe { &mut *self.value }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_attempt_leaves_a_spin_lock_locked() {
+        let lock = Spin::NEW;
+        let guard = lock.lock();
+        assert!(lock.try_lock().is_none());
+        assert!(lock.try_lock().is_none());
+        drop(guard);
+        assert!(lock.try_lock().is_some());
     }
 }
